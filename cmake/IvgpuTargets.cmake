@@ -1,0 +1,36 @@
+# Groups of targets, included when all targets are known.
+#   demo        what tools/demo runs: the programs, and every executable and shared library that is no test
+#   tsan_tests  the test executables with a test labelled tsan, told by their property IVGPU_TSAN
+
+function(ivgpu_targets_below folder result)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(below IN LISTS folders)
+    ivgpu_targets_below(${below} more)
+    list(APPEND targets ${more})
+  endforeach()
+  set(${result} ${targets} PARENT_SCOPE)
+endfunction()
+
+add_custom_target(demo)
+if(TARGET programs)
+  add_dependencies(demo programs)
+endif()
+foreach(folder IN ITEMS host guest tools)
+  ivgpu_targets_below(${CMAKE_SOURCE_DIR}/${folder} targets)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    if(type MATCHES "^(EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY)$")
+      add_dependencies(demo ${target})
+    endif()
+  endforeach()
+endforeach()
+
+add_custom_target(tsan_tests)
+ivgpu_targets_below(${CMAKE_SOURCE_DIR}/tests targets)
+foreach(target IN LISTS targets)
+  get_target_property(wanted ${target} IVGPU_TSAN)
+  if(wanted)
+    add_dependencies(tsan_tests ${target})
+  endif()
+endforeach()

@@ -1,0 +1,120 @@
+#include "guest/channel/channel.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include "guest/region/cache_probe.h"
+#include "guest/session/session.h"
+
+namespace guest {
+namespace {
+
+// How long a sleep lasts at most. With a futex the worker ends it; without one (in a VM without the kernel module) a
+// nap is the polling interval, which grows: short waits stay short, long ones cost little.
+constexpr std::uint64_t futex_sleep_ns = 50'000'000;
+constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
+
+timespec after(std::uint64_t ns) {
+  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000), .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+}
+
+bool nap(std::uint64_t ns) {
+  const timespec pause = after(ns);
+  nanosleep(&pause, nullptr);
+  return false;
+}
+
+}  // namespace
+
+Channel::Channel(Session& session, std::uint32_t index, ring::SlotView slot)
+    : session_(session),
+      index_(index),
+      control_(slot.control(index)),
+      mailbox_(slot.reply(index)),
+      producer_(slot.requests(index)),
+      worker_(control_.worker_asleep),
+      self_(control_.guest_asleep) {}
+
+bool Channel::begin(std::size_t payload, ring::Writer& writer) {
+  if (payload > ring::max_record - sizeof(ring::RecordHeader)) return false;
+  record_bytes_ = ring::record_size(payload);
+  ring::Peer peer = ring::Peer::Wait;
+  const auto has_room = [&] { return (peer = producer_.reserve(record_bytes_, record_)) != ring::Peer::Wait; };
+  if (!has_room() && !wait_until(has_room)) return false;
+  if (peer == ring::Peer::Broken) return session_.lose("the worker's ring index makes no sense"), false;
+  writer = ring::Writer({record_ + sizeof(ring::RecordHeader), ring::padded(payload)});
+  return true;
+}
+
+std::uint64_t Channel::publish(std::uint16_t call, std::uint16_t flags) {
+  const std::uint64_t position = posted_.load(std::memory_order_relaxed) + 1;
+  const ring::RecordHeader header{.bytes = record_bytes_, .call = call, .flags = flags, .position = position};
+  std::memcpy(record_, &header, sizeof header);
+  producer_.publish();
+  posted_.store(position, std::memory_order_relaxed);
+  auto& counter = (flags & ring::flag_wants_reply) ? waited_calls : posted_calls;
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bytes.store(bytes.load(std::memory_order_relaxed) + record_bytes_, std::memory_order_relaxed);
+  if (worker_.must_wake()) session_.wake_worker(worker_.word());
+  return position;
+}
+
+Reply Channel::await_reply(std::uint64_t position) {
+  // R: the reply's bytes were written before its position (host/untrusted/channel.cc)
+  const auto answered = [&] { return control_.reply_position.load(std::memory_order_acquire) == position; };
+  if (!answered() && !wait_until(answered)) return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  const std::uint32_t length = control_.reply_length;
+  if (length > mailbox_.size()) {
+    session_.lose("a reply is longer than its mailbox");
+    return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  }
+  bytes.store(bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
+  return {static_cast<CUresult>(control_.reply_result), mailbox_.first(length)};
+}
+
+CUresult Channel::take_deferred() {
+  const std::uint32_t count = control_.deferred_count.load(std::memory_order_acquire);
+  if (count == deferred_seen_) return CUDA_SUCCESS;
+  deferred_seen_ = count;
+  return static_cast<CUresult>(control_.deferred_result.load(std::memory_order_relaxed));
+}
+
+bool Channel::await_executed(std::uint64_t position, Sleep sleep) {
+  return executed(position) || wait_until([&] { return executed(position); }, sleep);
+}
+
+// Polls for a while, then sleeps, looking from time to time whether the host is still there.
+template <class Done>
+bool Channel::wait_until(Done done, Sleep sleep) {
+  const std::uint64_t spin_until = monotonic_nanoseconds() + session_.spin_nanoseconds();
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      __builtin_ia32_pause();
+    }
+  } while (monotonic_nanoseconds() < spin_until);
+  const bool can_park = sleep == Sleep::Park && session_.futexes();
+  for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
+    if (can_park ? park(done) : nap(nap_ns)) return true;
+    if (done()) return true;
+    if (!session_.host_alive()) return false;
+  }
+}
+
+// Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). True: what is waited for came first.
+template <class Done>
+bool Channel::park(Done done) {
+  if (!self_.may_sleep(done)) return true;
+  const timespec patience = after(futex_sleep_ns);
+  syscall(SYS_futex, &self_.word(), FUTEX_WAIT, 1, &patience, nullptr, 0);
+  self_.woke();
+  return false;
+}
+
+}  // namespace guest

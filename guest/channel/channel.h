@@ -1,0 +1,80 @@
+// A thread's way to the host: its request ring, its reply mailbox, and waiting.
+//
+// One thread uses a channel at a time, under its lock: threads beyond the number of channels share one. What is waited
+// for is waited for under the lock, since the mailbox holds one reply.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+
+#include "ring/api/cuda.h"
+#include "ring/queue/parking.h"
+#include "ring/queue/record_ring.h"
+#include "ring/view.h"
+#include "ring/wire/record.h"
+
+namespace guest {
+
+class Session;
+
+struct Reply {
+  CUresult result = CUDA_SUCCESS;
+  std::span<const std::byte> payload;  // in the mailbox: copy out before the lock is let go
+};
+
+class Channel {
+ public:
+  Channel(Session& session, std::uint32_t index, ring::SlotView slot);
+
+  std::uint32_t index() const { return index_; }
+  std::mutex& mutex() { return mutex_; }
+
+  // All below: under the lock.
+
+  // Room for a record with this much payload; waits while the ring is full. `writer` is over the payload in the ring.
+  // False: the record can never fit, or the session is lost.
+  bool begin(std::size_t payload, ring::Writer& writer);
+  // Publishes what begin() made room for and wakes the worker if it sleeps. Returns the record's position.
+  std::uint64_t publish(std::uint16_t call, std::uint16_t flags);
+  // Waits for the reply to the record at `position`. Session lost: CUDA_ERROR_DEVICE_UNAVAILABLE.
+  Reply await_reply(std::uint64_t position);
+  // The error of an earlier posted call, once: CUDA_SUCCESS if there is none.
+  CUresult take_deferred();
+
+  // From any thread, without the lock.
+
+  // Waits until the record at `position` has been executed. False: the session is lost. Only the thread that holds the
+  // lock may park: one sleeper a channel, else one's waking would unsay another's sleep. The others nap.
+  enum class Sleep : std::uint8_t { Park, Nap };
+  bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Nap);
+  bool executed(std::uint64_t position) const {
+    return control_.executed.load(std::memory_order_acquire) >= position;  // X (host/untrusted/channel.cc)
+  }
+  std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
+
+  // Statistics: what this channel has carried.
+  std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
+
+ private:
+  template <class Done>
+  bool wait_until(Done done, Sleep sleep = Sleep::Park);
+  template <class Done>
+  bool park(Done done);
+
+  Session& session_;
+  const std::uint32_t index_;
+  ring::ChannelControl& control_;
+  std::span<std::byte> mailbox_;
+  ring::Producer producer_;
+  ring::Parking worker_, self_;
+  std::mutex mutex_;
+  std::byte* record_ = nullptr;
+  std::uint32_t record_bytes_ = 0;
+  std::atomic<std::uint64_t> posted_{0};
+  std::uint32_t deferred_seen_ = 0;
+};
+
+}  // namespace guest

@@ -1,0 +1,40 @@
+// Device attributes that the transport cannot keep: what holds in the guest instead, and why. Everything else is the
+// driver's.
+#pragma once
+
+#include "ring/api/cuda.h"
+
+namespace guest {
+
+struct AttributeRule {
+  CUdevice_attribute attribute;
+  int value;
+  const char* reason;
+};
+
+inline constexpr AttributeRule attribute_rules[] = {
+    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0, "the GPU maps the arena, not the guest's pages"},
+    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0,
+     "the GPU does not walk the guest's page tables"},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0, "managed memory is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0, "managed memory is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0, "managed memory is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0, "cuMemHostRegister is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0, "cuMemHostRegister is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 0, "stream memory operations are not served yet"},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 0, "stream memory operations are not served yet"},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 0, "stream memory operations are not served yet"},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0, "stream memory operations are not served yet"},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 0, "stream memory operations are not served yet"},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0, "stream-ordered allocation is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0, "descriptors do not cross the boundary"},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0, "virtual memory management is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0, "descriptors do not cross the boundary"},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0, "descriptors do not cross the boundary"},
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0, "the guest has no peer device"},
+    {CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0, "descriptors do not cross the boundary"},
+    {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 0, "IPC between guest processes is not served yet"},
+    {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0, "multicast objects are not served yet"},
+};
+
+}  // namespace guest

@@ -1,0 +1,161 @@
+// Contexts: each device's primary context and each thread's stack of current ones are the guest's own. The worker holds
+// the real primary contexts from its start.
+#include "guest/local/local.h"
+#include "guest/marshal/marshal.h"
+#include "guest/marshal/reset.h"
+#include "guest/session/process.h"
+#include "guest/session/thread.h"
+
+namespace guest::local {
+namespace {
+
+CUresult check_device(CUdevice device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  return device < 0 || static_cast<std::uint32_t>(device) >= device_count() ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+PrimaryContext& primary_of(CUdevice device) { return primary(static_cast<std::uint32_t>(device)); }
+
+CUcontext current() {
+  const auto& stack = this_thread().contexts;
+  return stack.empty() ? nullptr : stack.back();
+}
+
+// `context`, or the current one for NULL; -1 where there is none.
+CUresult device_for(CUcontext context, int& device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (context == nullptr) context = current();
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  device = device_of_context(context);
+  return device < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (session()->lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  PrimaryContext& p = primary_of(device);
+  std::lock_guard lock(p.mutex);
+  p.retained.fetch_add(1, std::memory_order_relaxed);
+  *context = reinterpret_cast<CUcontext>(p.handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  PrimaryContext& p = primary_of(device);
+  std::lock_guard lock(p.mutex);
+  if (p.retained.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
+  // Nobody waits for the end of a context whose last user has let go: programs do this on their way out.
+  const bool last = p.retained.load(std::memory_order_relaxed) == 1;
+  const CUresult result = last ? reset_primary(static_cast<std::uint32_t>(device), api::Posted) : CUDA_SUCCESS;
+  p.retained.fetch_sub(1, std::memory_order_relaxed);
+  return result;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return local::cuDevicePrimaryCtxRelease_v2(device); }
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  primary_of(device).flags = flags;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+  return local::cuDevicePrimaryCtxSetFlags_v2(device, flags);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = primary_of(device).flags;
+  *active = primary_of(device).retained.load(std::memory_order_relaxed) != 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *context = current();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (context != nullptr && device_of_context(context) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  auto& stack = this_thread().contexts;
+  if (!stack.empty()) stack.pop_back();
+  if (context != nullptr) stack.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (context == nullptr || device_of_context(context) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  this_thread().contexts.push_back(context);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  auto& stack = this_thread().contexts;
+  if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != nullptr) *context = stack.back();
+  stack.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
+  int found = -1;
+  if (const CUresult r = device_for(context, found); r != CUDA_SUCCESS) return r;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *device = found;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice* device) { return local::cuCtxGetDevice_v2(device, nullptr); }
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+  int device = -1;
+  if (const CUresult r = device_for(nullptr, device); r != CUDA_SUCCESS) return r;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = primary_of(device).flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+  int device = -1;
+  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
+  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *id = static_cast<unsigned long long>(device) + 1;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
+  int device = -1;
+  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
+  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *version = 3020;  // the version of cuCtxCreate_v2, which primary contexts are made as
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  int device = -1;
+  if (const CUresult r = device_for(nullptr, device); r != CUDA_SUCCESS) return r;
+  const ring::DeviceInfo& info = device_info(static_cast<std::uint32_t>(device));
+  if (least != nullptr) *least = info.least_priority;
+  if (greatest != nullptr) *greatest = info.greatest_priority;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  int device = -1;
+  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
+  if (context == nullptr || context == current()) return Stub<api::id_of::cuCtxSynchronize>::call();
+  local::cuCtxPushCurrent_v2(context);
+  const CUresult result = Stub<api::id_of::cuCtxSynchronize>::call();
+  local::cuCtxPopCurrent_v2(nullptr);
+  return result;
+}
+
+}  // namespace guest::local

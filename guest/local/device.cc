@@ -1,0 +1,158 @@
+// Devices, versions, errors: answered from the device page and from what this library is.
+#include <algorithm>
+#include <cstring>
+
+#include "guest/local/attributes.h"
+#include "guest/local/local.h"
+#include "guest/session/process.h"
+#include "guest/session/thread.h"
+#include "guest/shim/shim.h"
+#include "ring/abi/error_text.h"
+#include "ring/abi/export_tables.h"
+
+namespace guest::local {
+namespace {
+
+// What must hold before a device can be asked about.
+CUresult check_device(CUdevice device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  return device < 0 || static_cast<std::uint32_t>(device) >= device_count() ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+const ring::DeviceInfo& info(CUdevice device) { return device_info(static_cast<std::uint32_t>(device)); }
+
+CUresult copy_text(char* to, int room, const char* from) {
+  if (to == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t n = std::min(static_cast<std::size_t>(room) - 1, std::strlen(from));
+  std::memcpy(to, from, n);
+  to[n] = '\0';
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuInit(unsigned flags) { return initialize(flags); }
+
+CUresult cuDriverGetVersion(int* version) {
+  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // The version of the API that this library serves. It is asked for before cuInit, and must never change: it is
+  // hashed.
+  *version = CUDA_VERSION;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *text = cuabi::error_string(error);
+  return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *text = cuabi::error_name(error);
+  return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (const CUresult r = check_device(ordinal); r != CUDA_SUCCESS) return r;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *count = static_cast<int>(device_count());
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  return copy_text(name, length, info(device).name);
+}
+
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(uuid->bytes, info(device).uuid, sizeof uuid->bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (uuid == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(uuid->bytes, info(device).uuid_v2, sizeof uuid->bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *bytes = info(device).total_memory;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  const auto index = static_cast<unsigned>(attribute);
+  if (value == nullptr || index >= ring::max_attributes) return CUDA_ERROR_INVALID_VALUE;
+  for (const AttributeRule& rule : attribute_rules)
+    if (rule.attribute == attribute) return *value = rule.value, CUDA_SUCCESS;
+  const auto result = static_cast<CUresult>(info(device).attribute_result[index]);
+  if (result == CUDA_SUCCESS) *value = info(device).attribute[index];
+  return result;
+}
+
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *major = info(device).attribute[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
+  *minor = info(device).attribute[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = check_device(peer); r != CUDA_SUCCESS) return r;
+  if (can == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *can = 0;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  return copy_text(id, length, info(device).bus_id);
+}
+
+CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (device == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (std::uint32_t i = 0; i < device_count(); ++i)
+    if (strcasecmp(device_info(i).bus_id, id) == 0) return *device = static_cast<CUdevice>(i), CUDA_SUCCESS;
+  return CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const char* wanted = std::getenv("CUDA_MODULE_LOADING");
+  *mode = wanted != nullptr && std::strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetExportTable(const void** table, const CUuuid* id) { return cuabi::export_table(table, id); }
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int version, cuuint64_t flags) {
+  return find_entry_point(symbol, function, version, flags, nullptr);
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
+  return find_entry_point(symbol, function, version, flags, status);
+}
+
+CUresult cuProfilerStart() { return ready(); }
+CUresult cuProfilerStop() { return ready(); }
+
+}  // namespace guest::local

@@ -1,0 +1,48 @@
+// The block size with the best occupancy. Answered here, because the caller's function that tells a block's shared
+// memory can only be called in this process; how many blocks of one size fit is asked of the driver.
+#include <algorithm>
+
+#include "guest/local/local.h"
+#include "guest/marshal/marshal.h"
+
+namespace guest::local {
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CUfunction function,
+                                                   CUoccupancyB2DSize shared_for, std::size_t shared, int limit,
+                                                   unsigned flags) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (min_grid == nullptr || block == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* object = session()->objects.find(function, api::Handle::Function);
+  if (object == nullptr || object->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const ring::DeviceInfo& info = device_info(device);
+  const int warp = info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE];
+  const int processors = info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+  int most = std::min(static_cast<int>(object->function->max_threads),
+                      info.attribute[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]);
+  if (limit > 0) most = std::min(most, limit);
+
+  int best_threads = 0;
+  *min_grid = *block = 0;
+  // From the largest down, so that of equal ones the largest is chosen; all but the first are whole warps.
+  for (int size = most; size > 0; size = (size - 1) / warp * warp) {
+    const std::size_t dynamic = shared_for != nullptr ? shared_for(size) : shared;
+    int blocks = 0;
+    const CUresult r = Stub<api::id_of::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags>::call(
+        &blocks, function, size, dynamic, flags);
+    if (r != CUDA_SUCCESS) return r;
+    if (blocks * size <= best_threads) continue;
+    best_threads = blocks * size;
+    *block = size;
+    *min_grid = blocks * processors;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction function, CUoccupancyB2DSize shared_for,
+                                          std::size_t shared, int limit) {
+  return local::cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block, function, shared_for, shared, limit,
+                                                          CU_OCCUPANCY_DEFAULT);
+}
+
+}  // namespace guest::local

@@ -1,0 +1,45 @@
+#include "guest/log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace guest {
+namespace {
+
+Level chosen() {
+  const char* value = std::getenv("IVGPU_LOG");
+  const std::string_view said = value != nullptr ? value : "warn";
+  if (said == "off") return Level::Off;
+  if (said == "error") return Level::Error;
+  if (said == "info") return Level::Info;
+  if (said == "debug") return Level::Debug;
+  if (said == "trace") return Level::Trace;
+  return Level::Warn;
+}
+
+}  // namespace
+
+bool logs(Level level) {
+  static const Level limit = chosen();
+  return level <= limit;
+}
+
+void log(Level level, const char* format, ...) {
+  if (!logs(level)) return;
+  char text[512];
+  const int start = std::snprintf(text, sizeof text, "ivgpu: ");
+  va_list args;
+  va_start(args, format);
+  const int length = std::vsnprintf(text + start, sizeof text - static_cast<std::size_t>(start) - 1, format, args);
+  va_end(args);
+  const std::size_t end = std::min(sizeof text - 2, static_cast<std::size_t>(start + std::max(length, 0)));
+  text[end] = '\n';
+  [[maybe_unused]] const auto n = write(STDERR_FILENO, text, end + 1);
+}
+
+}  // namespace guest

@@ -1,0 +1,41 @@
+// The end of a primary context. CUSTOM because it takes along what this process remembers of the context.
+#include <vector>
+
+#include "guest/marshal/custom/custom.h"
+#include "guest/marshal/exchange.h"
+#include "guest/marshal/reset.h"
+#include "ring/abi/context_storage.h"
+#include "ring/api/records.h"
+
+namespace guest {
+
+CUresult reset_primary(std::uint32_t device, api::Way way) {
+  Session& s = *session();
+  if (s.lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  cuabi::storage_release(reinterpret_cast<CUcontext>(primary(device).handle));
+  if (!wait_for_all(this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const api::ResetRecord record{.device = primary(device).host_device};
+  const Sent sent = send_record(api::id_of::cuDevicePrimaryCtxReset_v2, way, device, record);
+  if (sent.use.position == 0) return sent.result;
+  std::vector<Object*> gone;
+  for (const api::Handle kind : {api::Handle::Stream, api::Handle::Event, api::Handle::Module, api::Handle::Function})
+    s.objects.each(kind, [&](Object& o) {
+      if (o.device == device) gone.push_back(&o);
+    });
+  for (Object* o : gone) s.objects.retire(*o, sent.use);
+  s.allocations.drop_all(device);
+  return sent.result;
+}
+
+CUresult custom::cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (device < 0 || static_cast<std::uint32_t>(device) >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
+  PrimaryContext& p = primary(static_cast<std::uint32_t>(device));
+  std::lock_guard lock(p.mutex);
+  if (p.retained.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
+  const CUresult result = reset_primary(static_cast<std::uint32_t>(device), api::Way::Waited);
+  p.retained.store(0, std::memory_order_relaxed);
+  return result;
+}
+
+}  // namespace guest

@@ -1,0 +1,160 @@
+// Launches. CUSTOM because the sizes of a kernel's parameters are a property of the kernel: they came with its lookup.
+// The parameters travel as the packed block that the driver itself takes through CU_LAUNCH_PARAM_BUFFER_POINTER.
+//
+// What CUDA reports at once (a grid of 0, a block too large, too much shared memory) is found here, from the device's
+// limits.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "guest/log.h"
+#include "guest/marshal/custom/custom.h"
+#include "guest/marshal/exchange.h"
+#include "ring/api/launch_attributes.h"
+#include "ring/api/records.h"
+
+namespace guest {
+namespace {
+
+using Dims = const unsigned (&)[3];
+
+bool fits_device(const ring::DeviceInfo& info, Dims grid, Dims block) {
+  const auto limit = [&](CUdevice_attribute a) { return static_cast<std::uint64_t>(info.attribute[a]); };
+  const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
+  constexpr CUdevice_attribute max_grid[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+                                             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z};
+  constexpr CUdevice_attribute max_block[] = {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                                              CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
+  for (int i = 0; i < 3; ++i)
+    if (grid[i] == 0 || grid[i] > limit(max_grid[i]) || block[i] == 0 || block[i] > limit(max_block[i])) return false;
+  return threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+}
+
+CUresult check_launch(const FunctionInfo& f, std::uint32_t device, Dims grid, Dims block, unsigned shared) {
+  if (!fits_device(device_info(device), grid, block)) return CUDA_ERROR_INVALID_VALUE;
+  if (block[0] * block[1] * block[2] > f.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (shared > f.max_dynamic_shared.load(std::memory_order_relaxed)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+// The caller's packed block (`extra`): CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE in any order, then END.
+CUresult parse_extra(void** extra, Part& block) {
+  const std::size_t* size = nullptr;
+  for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      block.at = extra[i + 1];
+    else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size = static_cast<const std::size_t*>(extra[i + 1]);
+    else
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (block.at == nullptr || size == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  block.bytes = *size;
+  return CUDA_SUCCESS;
+}
+
+struct Launch {
+  CUfunction function;
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  void** params;
+  void** extra;
+  std::span<const CUlaunchAttribute> attributes;
+};
+
+// Writes record, attributes and parameters into the ring.
+CUresult write_launch(Channel& channel, const api::LaunchRecord& record, const Launch& l, const FunctionInfo& f,
+                      const Part& packed) {
+  ring::Writer w({});
+  const std::size_t attribute_bytes = l.attributes.size_bytes();
+  if (!channel.begin(sizeof record + ring::padded(attribute_bytes) + ring::padded(record.param_bytes), w))
+    return session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE;
+  w.bytes(&record, sizeof record);
+  w.bytes(l.attributes.data(), attribute_bytes);
+  std::byte* at = w.reserve(record.param_bytes);
+  if (packed.at != nullptr)
+    std::memcpy(at, packed.at, packed.bytes);
+  else
+    for (std::size_t i = 0; i < f.params.size(); ++i)
+      std::memcpy(at + f.params[i].offset, l.params[i], f.params[i].size);
+  return CUDA_SUCCESS;
+}
+
+// Whether all blocks of a cooperative launch or a cluster fit at once only the driver knows, and CUDA says so at once.
+bool must_wait(const Launch& l) {
+  for (const CUlaunchAttribute& a : l.attributes)
+    if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return true;
+  return false;
+}
+
+CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l,
+                     const FunctionInfo& f, const Part& packed, const StreamRef& stream, std::uint32_t device) {
+  const bool waits = must_wait(l);
+  std::lock_guard lock(channel.mutex());
+  if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
+  if (const CUresult r = write_launch(channel, record, l, f, packed); r != CUDA_SUCCESS) return r;
+  const Use use{channel.index(), channel.publish(static_cast<std::uint16_t>(call), record_flags(device, waits))};
+  remember(*stream.object, use);
+  return waits ? channel.await_reply(use.position).result : CUDA_SUCCESS;
+}
+
+CUresult launch(int call, const Launch& l) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const Object* function = session()->objects.find(l.function, api::Handle::Function);
+  if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const FunctionInfo& f = *function->function;
+  if (const CUresult r = check_launch(f, device, l.grid, l.block, l.shared); r != CUDA_SUCCESS) return r;
+  const StreamRef stream = resolve_stream(l.stream, device);
+  if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Part packed{};
+  if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (l.extra != nullptr) {
+    if (const CUresult r = parse_extra(l.extra, packed); r != CUDA_SUCCESS) return r;
+    if (packed.bytes > f.param_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // shorter is accepted
+  } else if (l.params == nullptr && !f.params.empty()) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const std::uint64_t param_bytes = packed.at != nullptr ? packed.bytes : f.param_bytes;
+  if (param_bytes > ring::max_record) return CUDA_ERROR_INVALID_VALUE;
+
+  Channel& channel = this_channel();
+  if (!wait_for_stream(stream, device, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(l.function),
+                                 .stream = reinterpret_cast<std::uint64_t>(l.stream),
+                                 .grid = {l.grid[0], l.grid[1], l.grid[2]},
+                                 .block = {l.block[0], l.block[1], l.block[2]},
+                                 .shared = l.shared,
+                                 .param_bytes = static_cast<std::uint32_t>(param_bytes),
+                                 .attributes = static_cast<std::uint32_t>(l.attributes.size()),
+                                 .pad = 0};
+  return send_launch(call, channel, record, l, f, packed, stream, device);
+}
+
+}  // namespace
+
+CUresult custom::cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                unsigned bz, unsigned shared, CUstream stream, void** params, void** extra) {
+  return launch(api::id_of::cuLaunchKernel, {f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, extra, {}});
+}
+
+CUresult custom::cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
+  if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < c->numAttrs; ++i)
+    if (!api::crosses_boundary(c->attrs[i].id)) {
+      log(Level::Warn, "cuLaunchKernelEx: launch attribute %d is not served yet", c->attrs[i].id);
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  const int call = c->numAttrs == 0 ? api::id_of::cuLaunchKernel : api::id_of::cuLaunchKernelEx;
+  return launch(call, {f,
+                       {c->gridDimX, c->gridDimY, c->gridDimZ},
+                       {c->blockDimX, c->blockDimY, c->blockDimZ},
+                       c->sharedMemBytes,
+                       c->hStream,
+                       params,
+                       extra,
+                       {c->attrs, c->numAttrs}});
+}
+
+}  // namespace guest

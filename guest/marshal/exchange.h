@@ -1,0 +1,65 @@
+// How a CUSTOM call sends its record: the struct, then what follows it.
+#pragma once
+
+#include <cstring>
+#include <mutex>
+#include <span>
+
+#include "guest/channel/channel.h"
+#include "guest/marshal/marshal.h"
+#include "guest/session/session.h"
+#include "ring/api/call.h"
+
+namespace guest {
+
+struct Part {
+  const void* at = nullptr;
+  std::size_t bytes = 0;
+};
+
+// What becomes of an earlier posted call's error that is known when a waited call's reply comes. Left: it waits for the
+// next call, so that nothing that this one has made or ended on the host is unknown to the guest. Told: it is this
+// call's answer.
+enum class Earlier : std::uint8_t { Left, Told };
+
+struct Sent {
+  CUresult result = CUDA_SUCCESS;
+  Use use;  // position 0: nothing was sent
+};
+
+// Sends `record` and the parts after it, each padded to 8, as the call with this id. Waited: `on_reply(CUresult,
+// Reader&)` sees the reply while the channel's lock is held, failed or not. The caller has waited for the order the
+// table's line asks for.
+template <class Record, class OnReply>
+Sent send_record(int call, api::Way way, std::uint32_t device, const Record& record, std::span<const Part> parts,
+                 OnReply on_reply, Earlier earlier_error = Earlier::Left) {
+  Channel& channel = this_channel();
+  std::lock_guard lock(channel.mutex());
+  const bool waits = way == api::Way::Waited;
+  if (!waits)
+    if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return {earlier, {}};
+  std::size_t payload = ring::padded(sizeof record);
+  for (const Part& part : parts) payload += part.bytes > ring::max_record ? ring::max_record : ring::padded(part.bytes);
+  ring::Writer w({});
+  if (!channel.begin(payload, w))
+    return {session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE, {}};
+  w.bytes(&record, sizeof record);
+  for (const Part& part : parts) w.bytes(part.at, part.bytes);
+  const Use use{channel.index(), channel.publish(static_cast<std::uint16_t>(call), record_flags(device, waits))};
+  if (!waits) return {CUDA_SUCCESS, use};
+  const Reply reply = channel.await_reply(use.position);
+  ring::Reader reader(reply.payload);
+  on_reply(reply.result, reader);
+  if (reply.result != CUDA_SUCCESS) return {reply.result, use};
+  if (!reader.ok()) return {CUDA_ERROR_UNKNOWN, use};
+  return {earlier_error == Earlier::Told ? channel.take_deferred() : CUDA_SUCCESS, use};
+}
+
+template <class Record>
+Sent send_record(int call, api::Way way, std::uint32_t device, const Record& record, std::span<const Part> parts = {},
+                 Earlier earlier_error = Earlier::Left) {
+  return send_record(
+      call, way, device, record, parts, [](CUresult, ring::Reader&) {}, earlier_error);
+}
+
+}  // namespace guest

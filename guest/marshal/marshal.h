@@ -1,0 +1,253 @@
+// The guest's half of every CALL line: arguments -> a record in the ring -> results.
+//
+// Order of things: what CUDA reports at once is found first (context, handles, NULL pointers, addresses), then the call
+// waits for what it must not overtake, then the record is written in place and published. Nothing here allocates.
+#pragma once
+
+#include <cstring>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "guest/channel/channel.h"
+#include "guest/marshal/order.h"
+#include "guest/marshal/rules.h"
+#include "ring/api/call.h"
+
+namespace guest {
+
+using api::Arg, api::Dir, api::Extent, api::Handle;
+
+template <class T>
+std::uint64_t to_slot(T v) {
+  if constexpr (std::is_pointer_v<T>)
+    return reinterpret_cast<std::uint64_t>(v);
+  else
+    return static_cast<std::uint64_t>(v);  // sign-extends, so a negative length is a huge one
+}
+
+// The header's flags for the calling thread's record.
+inline std::uint16_t record_flags(std::uint32_t device, bool waits) {
+  return static_cast<std::uint16_t>(ring::device_flags(primary(device).host_device) |
+                                    (waits ? ring::flag_wants_reply : 0) |
+                                    (this_thread().per_thread ? ring::flag_per_thread : 0));
+}
+
+template <class S>
+class Marshal;
+
+template <class... P, Arg... A>
+class Marshal<api::Shape<CUresult(P...), A...>> {
+  using Params = std::tuple<P...>;
+  static constexpr std::array<Arg, sizeof...(A)> args{A...};
+  static constexpr auto indices = std::make_index_sequence<sizeof...(P)>{};
+
+ public:
+  explicit Marshal(const Params& params) : params_(params) {}
+
+  // `refused`: what the call's rules say; CUDA_SUCCESS where they allow it.
+  CUresult run(std::uint16_t call, api::Way way, api::Order order, CUresult refused) {
+    if (const CUresult r = enter(device_); r != CUDA_SUCCESS) return r;
+    refused_ = refused;
+    each([&]<std::size_t I>() { check<I>(); });
+    if (refused_ != CUDA_SUCCESS) return refused_;
+    Channel& channel = this_channel();
+    if (!wait_for_order(order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    each([&]<std::size_t I>() { create<I>(); });
+    std::unique_lock lock(channel.mutex());
+    const CUresult result = send(channel, call, way);
+    lock.unlock();
+    each([&]<std::size_t I>() { settle<I>(result); });
+    return result;
+  }
+
+  // The object that the call created; null when it creates none or failed.
+  Object* created() const { return created_; }
+  std::uint32_t device() const { return device_; }
+
+ private:
+  template <class F>
+  static void each(F f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); }
+    (indices);
+  }
+  template <std::size_t I>
+  using Param = std::tuple_element_t<I, Params>;
+  template <std::size_t I>
+  static constexpr bool is_object = args[I].dir == Dir::Value&& api::handle_of<Param<I>> != Handle::None;
+
+  template <std::size_t I>
+  void check() {
+    constexpr Arg a = args[I];
+    const auto p = std::get<I>(params_);
+    if constexpr (is_object<I>) {
+      constexpr Handle kind = api::handle_of<Param<I>>;
+      Object* object = nullptr;
+      if constexpr (kind == Handle::Stream) {
+        stream_ = resolve_stream(p, device_);
+        object = stream_.object;
+        if (a.closes && api::special_stream(to_slot(p))) object = nullptr;
+      } else {
+        object = session()->objects.find(p, kind);
+      }
+      objects_[I] = object;
+      if (object == nullptr) refuse(CUDA_ERROR_INVALID_HANDLE);
+    } else if constexpr (a.dir == Dir::Device) {
+      const std::uint64_t count = to_slot(std::get<static_cast<std::size_t>(a.count)>(params_));
+      if (count > std::numeric_limits<std::uint64_t>::max() / a.bytes || !addressable(p, count * a.bytes))
+        refuse(CUDA_ERROR_INVALID_VALUE);
+    } else if constexpr (a.dir != Dir::Value) {
+      if (p == nullptr && !a.may_be_null) return refuse(CUDA_ERROR_INVALID_VALUE);
+      if constexpr (a.dir != Dir::Creates) length_[I] = byte_length<I>();
+    }
+  }
+
+  void refuse(CUresult why) {
+    if (refused_ == CUDA_SUCCESS) refused_ = why;
+  }
+
+  // Device memory, or pinned memory by its device address.
+  static bool addressable(std::uint64_t at, std::uint64_t bytes) {
+    Session& s = *session();
+    return s.allocations.contains(at, bytes) ||
+           s.arena->offset_of(reinterpret_cast<const void*>(at), bytes).has_value();
+  }
+
+  template <std::size_t I>
+  std::uint64_t byte_length() const {
+    constexpr Arg a = args[I];
+    using T = api::Pointee<Param<I>>;
+    const auto p = std::get<I>(params_);
+    if (p == nullptr) return ring::absent;
+    if constexpr (a.extent == Extent::One) {
+      return sizeof(T);
+    } else if constexpr (a.extent == Extent::String) {
+      return std::strlen(p) + 1;
+    } else {
+      const std::uint64_t n = to_slot(std::get<static_cast<std::size_t>(a.count)>(params_));
+      return n > ring::max_record ? n : n * sizeof(T);
+    }
+  }
+
+  bool wait_for_order(api::Order order, const Channel& channel) {
+    if (order == api::Order::All) return wait_for_all(channel);
+    if (order == api::Order::Null) return wait_for_stream(resolve_stream(nullptr, device_), device_, channel);
+    if (stream_.object != nullptr && !wait_for_stream(stream_, device_, channel)) return false;
+    bool alive = true;
+    each([&]<std::size_t I>() {
+      if constexpr (is_object<I>)
+        if (objects_[I] != stream_.object) alive = alive && wait_for_object(*objects_[I], channel);
+    });
+    return alive;
+  }
+
+  template <std::size_t I>
+  void create() {
+    if constexpr (args[I].dir == Dir::Creates) {
+      created_ = session()->objects.create(api::handle_of<api::Pointee<Param<I>>>, device_);
+      if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+
+  CUresult send(Channel& channel, std::uint16_t call, api::Way way) {
+    if (refused_ != CUDA_SUCCESS) return refused_;
+    const bool waits = way == api::Way::Waited;
+    if (!waits)  // an earlier posted call's error is this call's answer, and the call is not made: CUDA's rule
+      if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
+    ring::Writer w({});
+    if (!channel.begin(payload_bytes(), w))
+      return session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE;
+    each([&]<std::size_t I>() { put_slot<I>(w); });
+    each([&]<std::size_t I>() { put_payload<I>(w); });
+    use_ = {channel.index(), channel.publish(call, record_flags(device_, waits))};
+    if (!waits) return CUDA_SUCCESS;
+    const Reply reply = channel.await_reply(use_.position);
+    if (reply.result != CUDA_SUCCESS) return reply.result;
+    ring::Reader r(reply.payload);
+    each([&]<std::size_t I>() { take_output<I>(r); });
+    if (!r.ok()) return CUDA_ERROR_UNKNOWN;
+    return channel.take_deferred();
+  }
+
+  std::size_t payload_bytes() const {
+    std::size_t sum = sizeof...(P) * 8;
+    each([&]<std::size_t I>() {
+      if constexpr (args[I].dir == Dir::In)
+        if (length_[I] != ring::absent)
+          sum += length_[I] > ring::max_record ? ring::max_record : ring::padded(length_[I]);
+    });
+    return sum;
+  }
+
+  template <std::size_t I>
+  void put_slot(ring::Writer& w) const {
+    constexpr Arg a = args[I];
+    if constexpr (a.dir == Dir::Value || a.dir == Dir::Device)
+      w.slot(to_slot(std::get<I>(params_)));
+    else if constexpr (a.dir == Dir::Creates)
+      w.slot(created_->id.load(std::memory_order_relaxed));
+    else
+      w.slot(length_[I]);
+  }
+
+  template <std::size_t I>
+  void put_payload(ring::Writer& w) const {
+    if constexpr (args[I].dir == Dir::In)
+      if (const auto p = std::get<I>(params_)) w.bytes(p, length_[I]);
+  }
+
+  template <std::size_t I>
+  void take_output(ring::Reader& r) const {
+    if constexpr (args[I].dir == Dir::Out)
+      if (const auto p = std::get<I>(params_))
+        if (const std::byte* at = r.take(length_[I])) std::memcpy(p, at, length_[I]);
+  }
+
+  // Remembers where the objects were used last, hands out what was created, lets go of what was destroyed.
+  template <std::size_t I>
+  void settle(CUresult result) {
+    if constexpr (args[I].dir == Dir::Creates) {
+      if (created_ == nullptr) return;
+      remember(*created_, use_);
+      if (use_.position != 0)
+        *std::get<I>(params_) = reinterpret_cast<api::Pointee<Param<I>>>(created_->id.load(std::memory_order_relaxed));
+      else
+        session()->objects.retire(*created_, {});
+    } else if constexpr (is_object<I>) {
+      constexpr Handle kind = api::handle_of<Param<I>>;
+      if (use_.position == 0) return;
+      if constexpr (args[I].closes)
+        session()->objects.retire(*objects_[I], use_);
+      else if constexpr (kind == Handle::Stream || kind == Handle::Event)
+        remember(*objects_[I], use_);
+    }
+    (void)result;
+  }
+
+  const Params& params_;
+  std::uint64_t length_[sizeof...(P) + 1] = {};
+  Object* objects_[sizeof...(P) + 1] = {};
+  Object* created_ = nullptr;
+  StreamRef stream_;
+  std::uint32_t device_ = 0;
+  Use use_;
+  CUresult refused_ = CUDA_SUCCESS;
+};
+
+// The function that stands behind a symbol of libcuda.so. F is the symbol's own type, so the compiler has already held
+// it against cuda.h.
+template <int Id, class F = typename api::Call<Id>::Function>
+struct Stub;
+template <int Id, class... P>
+struct Stub<Id, CUresult(P...)> {
+  static CUresult call(P... p) {
+    using C = api::Call<Id>;
+    const std::tuple<P...> params(p...);
+    Marshal<typename C::Shape> marshal(params);
+    const CUresult result = marshal.run(Id, C::way, C::order, Rules<Id>::refuses(p...));
+    if (result == CUDA_SUCCESS) Rules<Id>::learn(marshal.created(), p...);
+    return result;
+  }
+};
+
+}  // namespace guest

@@ -1,0 +1,25 @@
+#include "guest/marshal/output.h"
+
+#include <cstdio>
+
+#include "guest/marshal/exchange.h"
+#include "ring/api/records.h"
+
+namespace guest {
+
+void print_output() {
+  if (ready() != CUDA_SUCCESS || session()->lost()) return;
+  for (std::uint64_t length = 1; length != 0;) {
+    length = 0;
+    const api::TakeOutputRecord record{.room = api::max_output};
+    send_record(api::id_of::take_output, api::Way::Waited, 0, record, {}, [&](CUresult result, ring::Reader& r) {
+      if (result != CUDA_SUCCESS) return;
+      length = r.slot();
+      const std::byte* text = r.take(length);
+      if (text == nullptr) return void(length = 0);
+      std::fwrite(text, 1, length, stdout);
+    });
+  }
+}
+
+}  // namespace guest

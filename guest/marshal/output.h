@@ -1,0 +1,17 @@
+// What kernels have printed: fetched from the worker and written to the program's own stdout, through stdio, so that it
+// stands in order with the program's own lines.
+#pragma once
+
+#include "guest/session/session.h"
+
+namespace guest {
+
+inline bool output_waiting() {
+  const Session* s = session();
+  return s != nullptr && s->output_waiting();
+}
+
+// Fetches and writes all there is. Preconditions: no channel's lock is held.
+void print_output();
+
+}  // namespace guest

@@ -1,0 +1,85 @@
+// What the guest knows of single calls beyond their line in the table: errors that CUDA reports at once and the record
+// could not carry back (refuses), and what to remember from a success so as to answer or check later calls here
+// (learn).
+#pragma once
+
+#include "guest/session/session.h"
+#include "ring/api/call.h"
+
+namespace guest {
+
+template <int Id>
+struct Rules {
+  template <class... P>
+  static CUresult refuses(P...) {
+    return CUDA_SUCCESS;
+  }
+  template <class... P>
+  static void learn(Object*, P...) {}
+};
+
+inline CUresult refuse_unknown(unsigned flags, unsigned known) {
+  return (flags & ~known) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+template <>
+struct Rules<api::id_of::cuStreamCreate> {
+  static CUresult refuses(CUstream*, unsigned flags) { return refuse_unknown(flags, CU_STREAM_NON_BLOCKING); }
+  static void learn(Object* stream, CUstream*, unsigned flags) { stream->flags = flags; }
+};
+
+template <>
+struct Rules<api::id_of::cuStreamCreateWithPriority> {
+  static CUresult refuses(CUstream*, unsigned flags, int) { return refuse_unknown(flags, CU_STREAM_NON_BLOCKING); }
+  static void learn(Object* stream, CUstream*, unsigned flags, int priority) {
+    stream->flags = flags;
+    stream->priority = priority;
+  }
+};
+
+template <>
+struct Rules<api::id_of::cuEventCreate> {
+  static CUresult refuses(CUevent*, unsigned flags) {
+    const bool shared_but_timed = (flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0;
+    if (shared_but_timed) return CUDA_ERROR_INVALID_VALUE;
+    return refuse_unknown(flags, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
+  }
+  static void learn(Object*, CUevent*, unsigned) {}
+};
+
+template <>
+struct Rules<api::id_of::cuEventRecordWithFlags> {
+  static CUresult refuses(CUevent, CUstream, unsigned flags) { return refuse_unknown(flags, CU_EVENT_RECORD_EXTERNAL); }
+  static void learn(Object*, CUevent, CUstream, unsigned) {}
+};
+
+template <>
+struct Rules<api::id_of::cuStreamWaitEvent> {
+  static CUresult refuses(CUstream, CUevent, unsigned flags) { return refuse_unknown(flags, CU_EVENT_WAIT_EXTERNAL); }
+  static void learn(Object*, CUstream, CUevent, unsigned) {}
+};
+
+// Launches are held against the limit that the program has set.
+inline void learn_attribute(Object* function, CUfunction_attribute attribute, int value) {
+  if (function != nullptr && function->function != nullptr &&
+      attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+    function->function->max_dynamic_shared.store(static_cast<std::uint32_t>(value), std::memory_order_relaxed);
+}
+
+template <>
+struct Rules<api::id_of::cuFuncSetAttribute> {
+  static CUresult refuses(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
+  static void learn(Object*, CUfunction function, CUfunction_attribute attribute, int value) {
+    learn_attribute(session()->objects.find(function, api::Handle::Function), attribute, value);
+  }
+};
+
+template <>
+struct Rules<api::id_of::cuKernelSetAttribute> {
+  static CUresult refuses(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
+  static void learn(Object*, CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
+    learn_attribute(session()->objects.find(kernel, api::Handle::Kernel), attribute, value);
+  }
+};
+
+}  // namespace guest

@@ -1,0 +1,123 @@
+#include "guest/objects/objects.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "guest/session/order.h"
+#include "ring/layout.h"
+
+namespace guest {
+
+using api::Id;
+
+Objects::Objects() {
+  void* at = mmap(nullptr, (std::size_t{Id::max_index} + 1) * sizeof(Object), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  table_ = at == MAP_FAILED ? nullptr : static_cast<Object*>(at);  // zero pages are free objects
+}
+
+Object* Objects::reuse() {
+  if (retired_.empty() || !executed(retired_.front().last)) return nullptr;
+  const std::uint32_t index = retired_.front().index;
+  retired_.pop_front();
+  return &table_[index];
+}
+
+Object* Objects::create(api::Handle kind, std::uint32_t device) {
+  std::lock_guard lock(mutex_);
+  if (table_ == nullptr) return nullptr;
+  Object* object = reuse();
+  if (object == nullptr) {
+    if (next_index_ > Id::max_index) return nullptr;
+    object = &table_[next_index_++];
+    generations_.resize(next_index_, 0);
+  }
+  const auto index = static_cast<std::uint32_t>(object - table_);
+  const Id id{kind, index, generations_[index]++ % Id::generations};
+  object->last_use.store(0, std::memory_order_relaxed);
+  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->device = device;
+  object->id.store(id.value(), std::memory_order_release);
+  return object;
+}
+
+void Objects::retire(Object& object, Use last) {
+  std::lock_guard lock(mutex_);
+  object.id.store(0, std::memory_order_release);
+  retired_.push_back({static_cast<std::uint32_t>(&object - table_), last});
+}
+
+FunctionInfo* Objects::new_function() {
+  std::lock_guard lock(mutex_);
+  return &functions_.emplace_back();
+}
+
+void Allocations::add(const Allocation& allocation) {
+  std::lock_guard lock(mutex_);
+  by_start_[allocation.start] = allocation;
+}
+
+std::optional<Allocation> Allocations::take(std::uint64_t start) {
+  std::lock_guard lock(mutex_);
+  const auto at = by_start_.find(start);
+  if (at == by_start_.end() || at->second.owner != 0) return std::nullopt;
+  const Allocation allocation = at->second;
+  by_start_.erase(at);
+  return allocation;
+}
+
+std::optional<Allocation> Allocations::find(std::uint64_t inside) const {
+  std::lock_guard lock(mutex_);
+  auto at = by_start_.upper_bound(inside);
+  if (at == by_start_.begin()) return std::nullopt;
+  --at;
+  if (inside - at->first >= at->second.bytes) return std::nullopt;
+  return at->second;
+}
+
+bool Allocations::contains(std::uint64_t start, std::uint64_t bytes) const {
+  const auto allocation = find(start);
+  return allocation && bytes <= allocation->bytes - (start - allocation->start);
+}
+
+void Allocations::drop_owned(std::uint64_t owner) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(by_start_, [&](const auto& entry) { return entry.second.owner == owner; });
+}
+
+void Allocations::drop_all(std::uint32_t device) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(by_start_, [&](const auto& entry) { return entry.second.owner == 0 && entry.second.device == device; });
+}
+
+bool Reservations::reserve(std::uint64_t start, std::uint64_t bytes) {
+  const std::uint64_t from = start / ring::page * ring::page;
+  const std::uint64_t to = (start + std::max<std::uint64_t>(bytes, 1) + ring::page - 1) / ring::page * ring::page;
+  if (bytes > ~start || to <= from) return false;  // past the end of all addresses
+  std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+  std::uint64_t at = from;
+  while (at < to) {
+    // The next reserved range that ends after `at`, and the gap before it.
+    auto next = ranges_.upper_bound(at);
+    if (next != ranges_.begin() && std::prev(next)->second > at) {
+      at = std::prev(next)->second;
+      continue;
+    }
+    const std::uint64_t end = next == ranges_.end() ? to : std::min(to, next->first);
+    void* wanted = reinterpret_cast<void*>(at);
+    void* got =
+        mmap(wanted, end - at, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got != wanted) {
+      if (got != MAP_FAILED) munmap(got, end - at);
+      for (const auto& [a, b] : taken) munmap(reinterpret_cast<void*>(a), b - a);
+      return false;
+    }
+    taken.emplace_back(at, end);
+    at = end;
+  }
+  for (const auto& [a, b] : taken) ranges_[a] = b;
+  return true;
+}
+
+}  // namespace guest

@@ -1,0 +1,133 @@
+// What this process has created: handles (ids), device memory, kernels' layouts. Guest-side truth, so that errors that
+// CUDA reports at once are found without a round trip.
+//
+// Thread-safety: find() is lock-free; the rest takes a lock. An Object's `last_use` is how the order of host threads
+// survives: it remembers channel and position of the last posted call that named the object (guest/session/order.h).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ring/api/id.h"
+
+namespace guest {
+
+// Where a posted call stands: which channel, which record. 0 is none.
+struct Use {
+  std::uint32_t channel = 0;
+  std::uint64_t position = 0;
+  constexpr std::uint64_t packed() const { return ((std::uint64_t{channel} + 1) << 56) | position; }
+  static constexpr Use of(std::uint64_t packed) {
+    return {static_cast<std::uint32_t>((packed >> 56) - 1), packed & ((1ULL << 56) - 1)};
+  }
+};
+
+// What launches are checked and packed with. Lives as long as the process: a program may race an unload with a launch.
+struct FunctionInfo {
+  struct Param {
+    std::uint32_t offset, size;
+  };
+  std::string name;
+  std::vector<Param> params;
+  std::uint32_t param_bytes = 0;
+  std::uint32_t max_threads = 0, static_shared = 0;
+  std::atomic<std::uint32_t> max_dynamic_shared{0};
+};
+
+struct alignas(64) Object {
+  std::atomic<std::uint64_t> id{0};  // 0: free
+  std::atomic<std::uint64_t> last_use{0};
+  std::uint64_t owner = 0;  // module or library of a function, library of a module
+  FunctionInfo* function = nullptr;
+  std::uint32_t flags = 0;    // of a stream
+  std::int32_t priority = 0;  // of a stream
+  std::uint32_t device = 0;
+};
+
+class Objects {
+ public:
+  Objects();
+
+  // A new object; its id is valid from now on, so the caller tells nobody before the creation is posted or has
+  // succeeded. Null when a million are alive.
+  Object* create(api::Handle kind, std::uint32_t device);
+  // By handle, as a program gives it. Null: never issued, destroyed, or of another kind.
+  Object* find(const void* handle, api::Handle wanted) {
+    const auto value = reinterpret_cast<std::uint64_t>(handle);
+    const api::Id id = api::Id::of(value);
+    if (id.index == 0 || !api::accepts(wanted, id.kind)) return nullptr;
+    Object& object = table_[id.index];
+    return object.id.load(std::memory_order_acquire) == value ? &object : nullptr;
+  }
+  // The object is gone once the record at `last` has been executed; its index is used again after that.
+  void retire(Object& object, Use last);
+  // A function's layout, for the process's lifetime. Held here, so that a leak checker in the program sees who holds
+  // it.
+  FunctionInfo* new_function();
+  // Objects of a kind on a device, for a context's reset. `f(Object&)`.
+  template <class F>
+  void each(api::Handle kind, F f) {
+    std::lock_guard lock(mutex_);
+    for (std::uint32_t i = 1; i < next_index_; ++i)
+      if (const std::uint64_t id = table_[i].id.load(std::memory_order_relaxed);
+          id != 0 && api::Id::of(id).kind == kind)
+        f(table_[i]);
+  }
+
+ private:
+  struct Retired {
+    std::uint32_t index;
+    Use last;
+  };
+  Object* reuse();
+
+  Object* table_;
+  std::mutex mutex_;
+  std::uint32_t next_index_ = 1;
+  std::vector<std::uint32_t> generations_;
+  std::deque<Retired> retired_;
+  std::deque<FunctionInfo> functions_;
+};
+
+// Device allocations and module globals, by address.
+struct Allocation {
+  std::uint64_t start = 0, bytes = 0;
+  std::uint64_t id = 0;     // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::uint64_t owner = 0;  // module or library, or 0
+  std::uint32_t device = 0;
+};
+
+class Allocations {
+ public:
+  void add(const Allocation& allocation);
+  std::optional<Allocation> take(std::uint64_t start);  // an allocation's start; globals cannot be freed
+  std::optional<Allocation> find(std::uint64_t inside) const;
+  bool contains(std::uint64_t start, std::uint64_t bytes) const;
+  void drop_owned(std::uint64_t owner);
+  void drop_all(std::uint32_t device);  // allocations of a device, not globals of libraries
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, Allocation> by_start_;
+};
+
+// Address ranges that device memory takes, kept out of this process's own mappings. Once taken, a range stays taken: it
+// costs nothing, and the driver gives the same addresses again.
+class Reservations {
+ public:
+  // False: something of this process lies there.
+  bool reserve(std::uint64_t start, std::uint64_t bytes);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> ranges_;  // start -> end, page-aligned, disjoint
+};
+
+}  // namespace guest

@@ -1,0 +1,135 @@
+// In a VM without the kernel module: the ivshmem device through sysfs, as root. BAR2 (resource2) is the region, BAR0
+// (resource0) has the doorbell: a store of (peer << 16 | vector) at 12 rings, a load at 8 tells our own id.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "guest/log.h"
+#include "guest/region/cache_probe.h"
+#include "guest/region/region.h"
+
+namespace guest {
+namespace {
+
+constexpr std::size_t registers_bytes = 256;
+constexpr std::size_t register_id = 8, register_doorbell = 12;
+
+unsigned long read_number(const std::string& path) {
+  char text[32] = {};
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t n = read(fd, text, sizeof text - 1);
+  close(fd);
+  return n > 0 ? std::strtoul(text, nullptr, 0) : 0;
+}
+
+class Ivshmem final : public Region {
+ public:
+  Ivshmem(int memory, std::uint64_t size, volatile std::uint32_t* registers)
+      : memory_(memory), size_(size), registers_(registers) {}
+  ~Ivshmem() override { forget(); }
+
+  std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
+    const int flags = MAP_SHARED | (address != nullptr ? MAP_FIXED_NOREPLACE : 0);
+    void* at = mmap(address, bytes, PROT_READ | PROT_WRITE, flags, memory_, static_cast<off_t>(offset));
+    if (at == MAP_FAILED) return nullptr;
+    if (address == nullptr || at == address) return static_cast<std::byte*>(at);
+    munmap(at, bytes);
+    return nullptr;
+  }
+  void ring(std::uint32_t peer) override { registers_[register_doorbell / 4] = peer << 16; }
+  std::uint64_t size() const override { return size_; }
+  std::uint32_t peer() const override { return registers_[register_id / 4]; }
+  bool same_kernel() const override { return false; }
+  void forget() override {
+    if (memory_ >= 0) close(memory_);
+    memory_ = -1;
+  }
+
+ private:
+  int memory_;
+  std::uint64_t size_;
+  volatile std::uint32_t* registers_;  // mapped for the process's lifetime
+};
+
+// A device whose memory space is switched off answers all ones: switch it on, as a driver would.
+void enable(const std::string& device) {
+  if (read_number(device + "/enable") != 0) return;
+  const int fd = open((device + "/enable").c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, "1", 1) != 1) log(Level::Info, "cannot enable %s: %s", device.c_str(), std::strerror(errno));
+  if (fd >= 0) close(fd);
+}
+
+std::unique_ptr<Region> open_device(const std::string& device) {
+  enable(device);
+  const int registers_fd = open((device + "/resource0").c_str(), O_RDWR | O_SYNC | O_CLOEXEC);
+  const int memory = open((device + "/resource2").c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status {};
+  void* registers = MAP_FAILED;
+  if (registers_fd >= 0)
+    registers = mmap(nullptr, registers_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, registers_fd, 0);
+  if (registers_fd >= 0) close(registers_fd);
+  if (memory < 0 || registers == MAP_FAILED || fstat(memory, &status) != 0) {
+    log(Level::Info, "cannot map the ivshmem device %s: %s (it takes root, or a udev rule for resource0 and resource2)",
+        device.c_str(), std::strerror(errno));
+    if (memory >= 0) close(memory);
+    return nullptr;
+  }
+  return std::make_unique<Ivshmem>(memory, static_cast<std::uint64_t>(status.st_size),
+                                   static_cast<volatile std::uint32_t*>(registers));
+}
+
+void tell_cache(Region& region) {
+  std::byte* at = region.map(0, ring::page, nullptr);
+  if (at == nullptr) return;
+  const double ns = nanoseconds_per_line(at, ring::page, monotonic_nanoseconds);
+  munmap(at, ring::page);
+  if (uncached(ns))
+    log(Level::Warn,
+        "BAR2 of the ivshmem device is mapped uncached (%.0f ns a line): everything will be slow; see "
+        "qemu-config/README.md",
+        ns);
+  else
+    log(Level::Info, "BAR2 of the ivshmem device is mapped write-back (%.1f ns a line)", ns);
+}
+
+}  // namespace
+
+std::unique_ptr<Region> open_ivshmem(const char* pci_devices) {
+  DIR* folder = opendir(pci_devices);
+  if (folder == nullptr) {
+    log(Level::Info, "no ivshmem device: %s is not there", pci_devices);
+    return nullptr;
+  }
+  std::unique_ptr<Region> found;
+  int seen = 0;
+  while (const dirent* entry = found == nullptr ? readdir(folder) : nullptr) {
+    const std::string device = std::string(pci_devices) + "/" + entry->d_name;
+    if (entry->d_name[0] == '.' || read_number(device + "/vendor") != 0x1af4 ||
+        read_number(device + "/device") != 0x1110)
+      continue;
+    ++seen;
+    auto region = open_device(device);
+    if (region == nullptr) continue;
+    if (const ring::RegionHeader* header = check_region(*region); header != nullptr) {
+      munmap(const_cast<ring::RegionHeader*>(header), ring::first_slot_offset);
+      found = std::move(region);
+    }
+  }
+  closedir(folder);
+  if (found != nullptr)
+    tell_cache(*found);
+  else
+    log(Level::Info, "none of the %d ivshmem devices below %s is ivgpud's", seen, pci_devices);
+  return found;
+}
+
+}  // namespace guest

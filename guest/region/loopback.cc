@@ -1,0 +1,127 @@
+// Loopback: this process is an ivshmem peer of the broker, as a QEMU would be. The socket brings the region's
+// descriptor and an eventfd for each host peer; that it stays open tells the broker that the process lives.
+//
+// Protocol (the ivshmem server's): 64-bit numbers, little-endian, a descriptor beside some of them: version 0, own id,
+// -1 with the memory, then (peer, eventfd) for each peer, own id last.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "guest/log.h"
+#include "guest/region/region.h"
+
+namespace guest {
+namespace {
+
+struct Message {
+  bool ok = false;
+  std::int64_t value = 0;
+  int fd = -1;
+};
+
+Message receive(int socket) {
+  Message m;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec part{&m.value, sizeof m.value};
+  msghdr header{};
+  header.msg_iov = &part, header.msg_iovlen = 1;
+  header.msg_control = control, header.msg_controllen = sizeof control;
+  ssize_t n;
+  do n = recvmsg(socket, &header, MSG_WAITALL | MSG_CMSG_CLOEXEC);
+  while (n < 0 && errno == EINTR);
+  m.ok = n == static_cast<ssize_t>(sizeof m.value);
+  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c))
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) std::memcpy(&m.fd, CMSG_DATA(c), sizeof m.fd);
+  return m;
+}
+
+class Loopback final : public Region {
+ public:
+  explicit Loopback(int socket) : socket_(socket) {}
+  ~Loopback() override { forget(); }
+
+  // Reads the greeting. False: it is not an ivshmem server's.
+  bool greet() {
+    const timeval patience{.tv_sec = 5, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    const Message version = receive(socket_);
+    if (!version.ok || version.value != 0) return false;
+    const Message id = receive(socket_);
+    if (!id.ok || id.value < 0) return false;
+    const Message memory = receive(socket_);
+    memory_ = memory.fd;
+    if (!memory.ok || memory.value != -1 || memory_ < 0) return false;
+    peer_ = static_cast<std::uint32_t>(id.value);
+    struct stat status {};
+    if (fstat(memory_, &status) != 0) return false;
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    for (;;) {
+      const Message m = receive(socket_);
+      if (!m.ok || m.fd < 0) return false;
+      if (m.value == id.value) return close(m.fd) == 0;  // the last one is our own interrupt: loopback needs none
+      bells_[static_cast<std::uint32_t>(m.value)] = m.fd;
+    }
+  }
+
+  std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
+    const int flags = MAP_SHARED | (address != nullptr ? MAP_FIXED_NOREPLACE : 0);
+    void* at = mmap(address, bytes, PROT_READ | PROT_WRITE, flags, memory_, static_cast<off_t>(offset));
+    if (at == MAP_FAILED) return nullptr;
+    if (address == nullptr || at == address) return static_cast<std::byte*>(at);
+    munmap(at, bytes);  // a kernel that does not know the flag takes the address for a hint
+    return nullptr;
+  }
+  void ring(std::uint32_t peer) override {
+    const std::uint64_t one = 1;
+    if (const auto at = bells_.find(peer); at != bells_.end()) [[maybe_unused]]
+      const auto n = write(at->second, &one, sizeof one);
+  }
+  std::uint64_t size() const override { return size_; }
+  std::uint32_t peer() const override { return peer_; }
+  bool same_kernel() const override { return true; }
+  void forget() override {
+    for (const auto& [peer, fd] : bells_) close(fd);
+    bells_.clear();
+    if (memory_ >= 0) close(memory_);
+    if (socket_ >= 0) close(socket_);
+    memory_ = socket_ = -1;
+  }
+
+ private:
+  int socket_;
+  int memory_ = -1;
+  std::uint64_t size_ = 0;
+  std::uint32_t peer_ = 0;
+  std::map<std::uint32_t, int> bells_;
+};
+
+}  // namespace
+
+std::unique_ptr<Region> connect_region(const char* socket_path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (std::strlen(socket_path) >= sizeof address.sun_path) {
+    log(Level::Error, "IVGPU_REGION is too long for a socket's path: %s", socket_path);
+    return nullptr;
+  }
+  std::strcpy(address.sun_path, socket_path);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    log(Level::Error, "cannot connect to the broker at %s: %s", socket_path, std::strerror(errno));
+    if (fd >= 0) close(fd);
+    return nullptr;
+  }
+  auto region = std::make_unique<Loopback>(fd);
+  if (region->greet()) return region;
+  log(Level::Error, "what listens at %s is no ivgpud: it does not greet as an ivshmem server", socket_path);
+  return nullptr;
+}
+
+}  // namespace guest

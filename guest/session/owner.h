@@ -1,0 +1,15 @@
+// Who holds a slot, and whether it still lives: asked by the next program that wants one, in a VM without the kernel
+// module.
+#pragma once
+
+#include "ring/layout.h"
+
+namespace guest {
+
+ring::SlotOwner this_process(std::uint32_t peer);
+
+// Whether the owner is certainly dead: the same machine start and pid namespace, and no such process, or another one by
+// its start time. An owner of another namespace is never judged.
+bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self);
+
+}  // namespace guest

@@ -1,0 +1,161 @@
+#include "guest/session/process.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "guest/log.h"
+#include "guest/session/thread.h"
+
+namespace guest {
+namespace {
+
+enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
+
+struct Process {
+  std::mutex mutex;  // of cuInit
+  std::vector<std::uint32_t> visible;
+  PrimaryContext primary[ring::max_devices];
+};
+
+std::atomic<Phase> phase{Phase::Fresh};
+
+Process& process() {
+  static Process* const p = new Process;
+  return *p;
+}
+
+void after_fork_in_child() {
+  if (phase.load(std::memory_order_relaxed) != Phase::Ready) return;
+  phase.store(Phase::Forked, std::memory_order_relaxed);
+  if (Session* s = session()) s->forget();
+}
+
+// CUDA_VISIBLE_DEVICES: ordinals, comma-separated; the first that is none ends the list, as the driver does.
+std::vector<std::uint32_t> visible_devices(std::uint32_t count) {
+  std::vector<std::uint32_t> devices;
+  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (list == nullptr) {
+    for (std::uint32_t i = 0; i < count; ++i) devices.push_back(i);
+    return devices;
+  }
+  for (const char* at = list; *at != '\0';) {
+    char* end = nullptr;
+    const long ordinal = std::strtol(at, &end, 10);
+    if (end == at || ordinal < 0 || ordinal >= static_cast<long>(count)) break;
+    devices.push_back(static_cast<std::uint32_t>(ordinal));
+    at = *end == ',' ? end + 1 : end;
+  }
+  return devices;
+}
+
+CUresult adopt(Session* s) {
+  Process& p = process();
+  const ring::DevicePage& page = s->devices();
+  if (page.init_result != CUDA_SUCCESS || page.device_count == 0 || page.device_count > ring::max_devices) {
+    log(Level::Error, "the host's driver has no usable GPU: its cuInit gave error %u", page.init_result);
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  p.visible = visible_devices(page.device_count);
+  if (p.visible.empty()) return CUDA_ERROR_NO_DEVICE;
+  for (std::size_t i = 0; i < p.visible.size(); ++i) {
+    const Object* context = s->objects.create(api::Handle::Context, static_cast<std::uint32_t>(i));
+    p.primary[i].handle = context->id.load(std::memory_order_relaxed);
+    p.primary[i].host_device = p.visible[i];
+  }
+  set_session(s);
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  phase.store(Phase::Ready, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+void write_statistics(Session& s) {
+  const char* path = std::getenv("IVGPU_STATS");
+  if (path == nullptr || *path == '\0') return;
+  std::uint64_t posted = 0, waited = 0, bytes = 0;
+  for (std::uint32_t c = 0; c < s.open_channels(); ++c) {
+    posted += s.channel(c).posted_calls, waited += s.channel(c).waited_calls, bytes += s.channel(c).bytes;
+  }
+  bytes += s.staged_bytes;
+  char line[160];
+  const int n =
+      std::snprintf(line, sizeof line, "ivgpu-stats calls=%llu posted=%llu waited=%llu bytes=%llu\n",
+                    static_cast<unsigned long long>(calls_of_all_threads()), static_cast<unsigned long long>(posted),
+                    static_cast<unsigned long long>(waited), static_cast<unsigned long long>(bytes));
+  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return log(Level::Warn, "IVGPU_STATS: cannot write %s: %s", path, std::strerror(errno));
+  [[maybe_unused]] const auto written = write(fd, line, static_cast<std::size_t>(n));
+  close(fd);
+}
+
+}  // namespace
+
+CUresult initialize_with(Session* s) {
+  std::lock_guard lock(process().mutex);
+  return phase.load(std::memory_order_relaxed) == Phase::Ready ? CUDA_SUCCESS : adopt(s);
+}
+
+CUresult initialize(unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(process().mutex);
+  switch (phase.load(std::memory_order_relaxed)) {
+    case Phase::Ready: return CUDA_SUCCESS;
+    case Phase::Forked: return CUDA_ERROR_NOT_INITIALIZED;
+    case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
+    case Phase::Fresh: break;
+  }
+  std::unique_ptr<Region> region = find_region();
+  if (region == nullptr) return CUDA_ERROR_NO_DEVICE;
+  std::unique_ptr<Session> s = Session::open(std::move(region));
+  if (s == nullptr) return CUDA_ERROR_NO_DEVICE;
+  const CUresult result = adopt(s.get());
+  if (result == CUDA_SUCCESS) s.release();  // for the process's lifetime
+  return result;
+}
+
+CUresult ready() {
+  switch (phase.load(std::memory_order_acquire)) {
+    case Phase::Ready: return CUDA_SUCCESS;
+    case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
+    default: return CUDA_ERROR_NOT_INITIALIZED;
+  }
+}
+
+std::uint32_t device_count() { return static_cast<std::uint32_t>(process().visible.size()); }
+const ring::DeviceInfo& device_info(std::uint32_t ordinal) {
+  return session()->devices().device[process().visible[ordinal]];
+}
+PrimaryContext& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
+
+int device_of_context(CUcontext context) {
+  for (std::uint32_t i = 0; i < device_count(); ++i)
+    if (process().primary[i].handle == reinterpret_cast<std::uint64_t>(context)) return static_cast<int>(i);
+  return -1;
+}
+
+CUresult enter(std::uint32_t& device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  Session& s = *session();
+  if (!s.attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const Thread& thread = this_thread();
+  if (thread.contexts.empty() || thread.contexts.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const int ordinal = device_of_context(thread.contexts.back());
+  if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  device = static_cast<std::uint32_t>(ordinal);
+  if (primary(device).retained.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return s.fault();
+}
+
+void finish() {
+  Phase expected = Phase::Ready;
+  if (!phase.compare_exchange_strong(expected, Phase::Ended)) return;
+  write_statistics(*session());
+  session()->leave();
+}
+
+}  // namespace guest

@@ -1,0 +1,289 @@
+#include "guest/session/session.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "guest/log.h"
+#include "guest/region/cache_probe.h"
+#include "guest/session/order.h"
+#include "guest/session/owner.h"
+#include "guest/switches.h"
+#include "ring/api/call.h"
+#include "ring/api/records.h"
+
+namespace guest {
+namespace {
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+// How long a program waits for a worker: starting one costs the driver's initialisation, 0.2 to 0.4 s on an idle GPU.
+constexpr std::uint64_t claim_patience_ns = 20 * second_ns;
+// How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
+constexpr std::uint64_t first_pin_bytes = 16 << 20;
+
+std::atomic<Session*> the_session{nullptr};
+
+void sleep_ns(long ns) {
+  const timespec pause{.tv_sec = 0, .tv_nsec = ns};
+  nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+Session* session() { return the_session.load(std::memory_order_acquire); }
+void set_session(Session* session) { the_session.store(session, std::memory_order_release); }
+
+std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool reserve_device) {
+  std::unique_ptr<Session> s(new Session);
+  s->region_ = std::move(region);
+  s->reserve_device_ = reserve_device;
+  const ring::RegionHeader* header = check_region(*s->region_);
+  if (header == nullptr) return nullptr;
+  s->header_ = const_cast<ring::RegionHeader*>(header);
+  s->futexes_ = s->region_->same_kernel();
+  s->last_change_ns_ = monotonic_nanoseconds();
+  if (!s->claim()) return nullptr;
+  if (s->map_slot()) return s;
+  s->leave();
+  return nullptr;
+}
+
+Session::~Session() { leave(); }
+
+ring::SlotEntry& Session::entry(std::uint32_t slot) const {
+  return *reinterpret_cast<ring::SlotEntry*>(reinterpret_cast<std::byte*>(header_) + ring::slot_entry_offset(slot));
+}
+
+bool Session::try_claim(std::uint32_t slot) {
+  std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
+  const ring::SlotWord now = ring::SlotWord::of(word);
+  if (now.state != ring::SlotState::Ready) return false;
+  claimed_ = now.with(ring::SlotState::Claimed);
+  if (!entry(slot).state.compare_exchange_strong(word, claimed_.word(), std::memory_order_acq_rel)) return false;
+  entry(slot).owner = this_process(region_->peer());
+  slot_index_ = slot;
+  region_->ring(ring::peer_broker);
+  return true;
+}
+
+// A slot whose process has died without a word goes back to the broker.
+void Session::free_dead(std::uint32_t slot) {
+  std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
+  const ring::SlotWord now = ring::SlotWord::of(word);
+  if (now.state != ring::SlotState::Claimed && now.state != ring::SlotState::Dead) return;
+  if (!certainly_dead(entry(slot).owner, this_process(region_->peer()))) return;
+  if (entry(slot).state.compare_exchange_strong(word, now.with(ring::SlotState::Released).word(),
+                                                std::memory_order_acq_rel))
+    region_->ring(ring::peer_broker);
+}
+
+bool Session::claim() {
+  const std::uint64_t until = monotonic_nanoseconds() + claim_patience_ns;
+  bool asked = false;
+  for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot) free_dead(slot);
+  do {
+    for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot)
+      if (try_claim(slot)) return true;
+    if (!asked) {
+      header_->wanted.fetch_add(1, std::memory_order_relaxed);
+      region_->ring(ring::peer_broker);
+      asked = true;
+    }
+    sleep_ns(1'000'000);
+  } while (monotonic_nanoseconds() < until);
+  log(Level::Error, "none of the %u session slots of this VM became free within %llu s", header_->slot_count,
+      static_cast<unsigned long long>(claim_patience_ns / second_ns));
+  return false;
+}
+
+std::byte* Session::map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window) {
+  for (window = 0; window < ring::window_count && bytes <= ring::window_bytes && region_->same_address_space() == false;
+       ++window)
+    if (std::byte* at = region_->map(offset, bytes,
+                                     reinterpret_cast<void*>(ring::window_address(static_cast<std::uint32_t>(window)))))
+      return at;
+  window = ring::window_count;
+  if (!region_->same_address_space())
+    log(Level::Warn,
+        "none of the address windows for pinned memory is free in this process: its device addresses differ");
+  return region_->map(offset, bytes, nullptr);
+}
+
+bool Session::map_slot() {
+  const std::uint64_t start = header_->first_slot + slot_index_ * header_->slot_bytes;
+  std::byte* control = region_->map(start, ring::arena_offset, nullptr);
+  if (control == nullptr) return log(Level::Error, "cannot map the session slot: %s", std::strerror(errno)), false;
+  slot_ = ring::SlotView(control, ring::arena_offset);
+  const ring::SlotHeader& header = slot_.header();
+  if (header.magic.load(std::memory_order_acquire) != ring::slot_magic || header.version != ring::layout_version)
+    return log(Level::Error, "session slot %u has layout version %u, this library speaks %u", slot_index_,
+               header.version, ring::layout_version),
+           false;
+  const std::uint64_t arena_bytes = header_->slot_bytes - ring::arena_offset;
+  std::uint64_t window = 0;
+  arena_base_ = map_arena(start + ring::arena_offset, arena_bytes, window);
+  if (arena_base_ == nullptr) return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), false;
+  spin_ns_ = switches().spin ? std::uint64_t{header.spin_us} * 1000 : 0;
+  const std::uint64_t pin = std::min<std::uint64_t>(first_pin_bytes, arena_bytes / ring::huge_page * ring::huge_page);
+  if (arena_bytes < Arena::staging_bytes + ring::huge_page)
+    return log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",
+               static_cast<unsigned long long>(arena_bytes)),
+           false;
+  if (!greet(window, pin)) return false;
+  arena = std::make_unique<Arena>(arena_base_, arena_bytes, pin, [this](std::uint64_t offset, std::uint64_t bytes) {
+    Channel& c = acquire_channel();
+    bool done = false;
+    {
+      std::lock_guard lock(c.mutex());
+      ring::Writer w({});
+      if (c.begin(sizeof(api::PinArenaRecord), w)) {
+        const api::PinArenaRecord record{.offset = offset, .bytes = bytes};
+        w.bytes(&record, sizeof record);
+        done = c.await_reply(c.publish(api::id_of::pin_arena, ring::flag_wants_reply)).result == CUDA_SUCCESS;
+      }
+    }
+    release_channel(c);
+    return done;
+  });
+  return true;
+}
+
+bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
+  Channel& c = acquire_channel();
+  Reply reply{.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  {
+    std::lock_guard lock(c.mutex());
+    ring::Writer w({});
+    if (c.begin(sizeof(api::HelloRecord), w)) {
+      const api::HelloRecord record{.window = window, .pin_bytes = pin_bytes};
+      w.bytes(&record, sizeof record);
+      reply = c.await_reply(c.publish(api::id_of::hello, ring::flag_wants_reply));
+      if (reply.result == CUDA_SUCCESS)
+        arena_address_ = ring::Reader(reply.payload).read<api::HelloReply>().arena_address;
+    }
+  }
+  release_channel(c);
+  if (reply.result != CUDA_SUCCESS)
+    log(Level::Error, "the worker refused the session with CUDA error %d", reply.result);
+  return reply.result == CUDA_SUCCESS;
+}
+
+Channel& Session::acquire_channel() {
+  std::lock_guard lock(channels_mutex_);
+  if (!free_channels_.empty()) {
+    const std::uint32_t index = free_channels_.back();
+    free_channels_.pop_back();
+    return *channels_[index];
+  }
+  const std::uint32_t open = open_count_.load(std::memory_order_relaxed);
+  if (open >= std::min(slot_.header().channels, ring::max_channels)) return *channels_[share_next_++ % open];
+  channels_[open] = std::make_unique<Channel>(*this, open, slot_);
+  open_count_.store(open + 1, std::memory_order_release);
+  slot_.header().opened.fetch_or(1u << open, std::memory_order_release);
+  region_->ring(ring::peer_of_slot(slot_index_));
+  return *channels_[open];
+}
+
+void Session::release_channel(Channel& channel) {
+  std::lock_guard lock(channels_mutex_);
+  free_channels_.push_back(channel.index());
+}
+
+void Session::wake_worker(std::atomic<std::uint32_t>& word) {
+  if (futexes_)
+    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  else
+    region_->ring(ring::peer_of_slot(slot_index_));
+}
+
+void Session::lose(const char* why) {
+  if (!lost_.exchange(true)) log(Level::Error, "the session with the host is lost: %s", why);
+}
+
+// What a call that waits for nothing can afford: a word that is in the cache, and the clock of the last timer tick.
+bool Session::attached() {
+  if (lost()) return false;
+  if (entry(slot_index_).state.load(std::memory_order_relaxed) != claimed_.word()) return host_alive();
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::uint64_t tick =
+      static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+  if (tick - last_look_ms_.load(std::memory_order_relaxed) < ring::heartbeat_ms) return true;
+  last_look_ms_.store(tick, std::memory_order_relaxed);
+  return host_alive();
+}
+
+// The slot's word tells that the worker has gone; the heartbeat, that the broker has. A paused VM's clock jumps, so the
+// beat must have been missed for a second and for several looks.
+bool Session::host_alive() {
+  if (lost()) return false;
+  if (entry(slot_index_).state.load(std::memory_order_acquire) != claimed_.word())
+    return lose("its worker has ended"), false;
+  std::lock_guard lock(alive_mutex_);
+  const std::uint64_t now = monotonic_nanoseconds();
+  const std::uint64_t beat = header_->heartbeat.load(std::memory_order_relaxed);
+  if (beat != last_beat_) {
+    last_beat_ = beat, last_change_ns_ = now, polls_without_change_ = 0;
+    return true;
+  }
+  if (polls_without_change_++ == 0) last_change_ns_ = now;
+  if (now - last_change_ns_ < second_ns || polls_without_change_ < 5) return true;
+  lose("the broker's heartbeat has stopped");
+  return false;
+}
+
+void Session::leave() {
+  if (header_ == nullptr) return;
+  for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {
+    std::uint32_t word = claimed_.with(from).word();
+    if (claimed_.state == ring::SlotState::Claimed &&
+        entry(slot_index_)
+            .state.compare_exchange_strong(word, claimed_.with(ring::SlotState::Released).word(),
+                                           std::memory_order_acq_rel))
+      region_->ring(ring::peer_broker);
+  }
+  claimed_.state = ring::SlotState::Empty;
+  lost_.store(true, std::memory_order_relaxed);
+}
+
+bool executed(Use use) {
+  Session* s = session();
+  return s == nullptr || use.position == 0 || use.channel >= s->open_channels() ||
+         s->channel(use.channel).executed(use.position);
+}
+
+bool wait_for_object(const Object& object, const Channel& mine) {
+  const std::uint64_t last = object.last_use.load(std::memory_order_acquire);
+  if (last == 0 || !switches().order) return true;
+  const Use use = Use::of(last);
+  return use.channel == mine.index() || session()->channel(use.channel).await_executed(use.position);
+}
+
+void remember(Object& object, Use use) {
+  std::uint64_t last = object.last_use.load(std::memory_order_acquire);
+  do {
+    const Use before = Use::of(last);
+    const bool same_channel = last != 0 && before.channel == use.channel;
+    if (same_channel && before.position > use.position) return;  // threads that share a channel
+    if (last != 0 && !same_channel && switches().order &&
+        !session()->channel(before.channel).await_executed(before.position))
+      return;
+  } while (
+      !object.last_use.compare_exchange_weak(last, use.packed(), std::memory_order_release, std::memory_order_acquire));
+}
+
+bool wait_for_all(const Channel& mine) {
+  Session& s = *session();
+  const std::uint32_t open = switches().order ? s.open_channels() : 0;
+  for (std::uint32_t c = 0; c < open; ++c)
+    if (c != mine.index() && !s.channel(c).await_executed(s.channel(c).posted())) return false;
+  return true;
+}
+
+}  // namespace guest

@@ -1,0 +1,108 @@
+// This process's session with a worker: the slot it has claimed, its channels, objects and arena. One per process, made
+// by cuInit, never destroyed (programs call into us until their last breath).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "guest/channel/channel.h"
+#include "guest/objects/arena.h"
+#include "guest/objects/objects.h"
+#include "guest/region/region.h"
+#include "ring/view.h"
+
+namespace guest {
+
+class Session {
+ public:
+  // Claims a slot of the region and greets its worker. Null and a log line when there is none to be had in time, or it
+  // refuses. `reserve_device`: keep device addresses out of this process's mappings (off where the simulated GPU lives
+  // in it, in tests).
+  static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
+  ~Session();
+
+  const ring::DevicePage& devices() const { return slot_.device_page(); }
+  // The context's sticky error, CUDA_SUCCESS if there is none.
+  CUresult fault() const { return static_cast<CUresult>(slot_.header().fault.load(std::memory_order_acquire)); }
+
+  // Whether kernels have printed something that nobody has fetched.
+  bool output_waiting() const { return slot_.header().output.load(std::memory_order_relaxed) != 0; }
+
+  // The calling thread's channel; threads beyond their number share. Given back when the thread ends.
+  Channel& acquire_channel();
+  void release_channel(Channel& channel);
+  // Channels that have been opened so far.
+  std::uint32_t open_channels() const { return open_count_.load(std::memory_order_acquire); }
+  Channel& channel(std::uint32_t index) { return *channels_[index]; }
+
+  // Liveness. lost() is what is known; attached() looks as far as every call can afford; host_alive() is for who waits.
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  bool attached();
+  bool host_alive();
+  void lose(const char* why);
+
+  std::uint64_t spin_nanoseconds() const { return spin_ns_; }
+  bool futexes() const { return futexes_; }
+  void wake_worker(std::atomic<std::uint32_t>& word);
+
+  // The process ends or lets go: the broker takes the slot back.
+  void leave();
+  // In a forked child: the session is the parent's.
+  void forget() { region_->forget(); }
+
+  bool reserve_device() const { return reserve_device_; }
+  // Where the worker and the GPU see an arena offset.
+  std::uint64_t device_address(std::uint64_t arena_offset) const { return arena_address_ + arena_offset; }
+
+  Objects objects;
+  Allocations allocations;
+  Reservations reservations;
+  std::unique_ptr<Arena> arena;
+  std::atomic<std::uint64_t> next_buffer_id{1};
+  std::atomic<std::uint64_t> staged_bytes{0};  // bulk data through the arena, for the statistics
+  Object null_stream[ring::max_devices];       // what is remembered of each device's NULL stream
+
+ private:
+  Session() = default;
+  bool claim();
+  bool try_claim(std::uint32_t slot);
+  void free_dead(std::uint32_t slot);
+  bool map_slot();
+  std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
+  bool greet(std::uint64_t window, std::uint64_t pin_bytes);
+  ring::SlotEntry& entry(std::uint32_t slot) const;
+
+  std::unique_ptr<Region> region_;
+  ring::RegionHeader* header_ = nullptr;
+  std::uint32_t slot_index_ = 0;
+  ring::SlotWord claimed_;
+  ring::SlotView slot_;
+  std::byte* arena_base_ = nullptr;
+  std::uint64_t arena_address_ = 0;
+  std::uint64_t spin_ns_ = 0;
+  bool futexes_ = false;
+  bool reserve_device_ = true;
+  std::atomic<bool> lost_{false};
+  std::atomic<std::uint64_t> last_look_ms_{0};
+
+  std::mutex channels_mutex_;
+  std::array<std::unique_ptr<Channel>, ring::max_channels> channels_;
+  std::vector<std::uint32_t> free_channels_;
+  std::uint32_t share_next_ = 0;
+  std::atomic<std::uint32_t> open_count_{0};
+
+  std::mutex alive_mutex_;
+  std::uint64_t last_beat_ = 0, last_change_ns_ = 0;
+  int polls_without_change_ = 0;
+};
+
+// The process's session, or null before cuInit has succeeded.
+Session* session();
+void set_session(Session* session);
+
+}  // namespace guest

@@ -1,0 +1,29 @@
+// Symbols that are exported only because libraries look them up by name: they refuse, with one log line each, once. No
+// cuda.h here: whatever parameters a caller passes, they are not looked at.
+#include <atomic>
+
+#include "guest/log.h"
+
+namespace guest {
+namespace {
+
+constexpr int not_supported = 801;  // CUDA_ERROR_NOT_SUPPORTED
+
+int refuse(const char* symbol, const char* why, std::atomic<bool>& told) {
+  if (!told.exchange(true)) log(Level::Warn, "%s is refused: %s", symbol, why);
+  return not_supported;
+}
+
+}  // namespace
+}  // namespace guest
+
+#define CALL(...)
+#define CUSTOM(...)
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(fn, since, why)                                 \
+  extern "C" __attribute__((visibility("default"))) int fn() { \
+    static std::atomic<bool> told{false};                      \
+    return guest::refuse(#fn, why, told);                      \
+  }
+#include "ring/api/driver.def"

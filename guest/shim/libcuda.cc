@@ -1,0 +1,78 @@
+// The exported symbols of libcuda.so.1, all from the table: each is an Entry that counts the call, remembers whether it
+// is a per-thread form, and goes on to what serves it.
+//
+// An exported name is an ifunc: it has the very type that cuda.h gives it, whatever function stands behind it.
+#include "guest/local/local.h"
+#include "guest/log.h"
+#include "guest/marshal/custom/custom.h"
+#include "guest/marshal/marshal.h"
+#include "guest/marshal/output.h"
+#include "guest/session/thread.h"
+#include "guest/shim/shim.h"
+
+namespace guest {
+namespace {
+
+enum class Form : std::uint8_t { Plain, PerThread };
+
+// `Symbol`: a type that knows the exported name, for the trace (IVGPU_LOG=trace).
+template <auto function, Form form, class Symbol>
+struct Entry;
+template <class... P, CUresult (*function)(P...), Form form, class Symbol>
+struct Entry<function, form, Symbol> {
+  static CUresult call(P... p) {
+    Thread& thread = this_thread();
+    ++thread.calls;
+    if constexpr (form == Form::PerThread) thread.per_thread = true;
+    const CUresult result = function(p...);
+    if constexpr (form == Form::PerThread) this_thread().per_thread = false;
+    if (output_waiting()) [[unlikely]]
+      print_output();
+    if (logs(Level::Trace)) [[unlikely]]
+      log(Level::Trace, "%s -> %d", Symbol::name, static_cast<int>(result));
+    return result;
+  }
+};
+
+constexpr Form form_of(std::string_view symbol) {
+  return symbol.ends_with("_ptsz") || symbol.ends_with("_ptds") ? Form::PerThread : Form::Plain;
+}
+
+// What serves each symbol, before counting: for variants to name.
+namespace served {
+#define CALL(id, fn, ...) constexpr auto fn = &Stub<id>::call;
+#define CUSTOM(id, fn, ...) constexpr auto fn = &custom::fn;
+#define LOCAL(fn, ...) constexpr auto fn = &local::fn;
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+}  // namespace served
+
+}  // namespace
+}  // namespace guest
+
+// Resolvers run while the loader relocates, before any sanitizer is ready.
+#define EXPORT(fn, target)                                                                                         \
+  namespace {                                                                                                      \
+  struct Symbol_##fn {                                                                                             \
+    static constexpr const char* name = #fn;                                                                       \
+  };                                                                                                               \
+  }                                                                                                                \
+  extern "C" __attribute__((no_sanitize("address", "undefined", "thread"))) decltype(&::fn) ivgpu_resolve_##fn() { \
+    return &guest::Entry<guest::served::target, guest::form_of(#fn), Symbol_##fn>::call;                           \
+  }                                                                                                                \
+  extern "C" __attribute__((visibility("default"))) decltype(::fn) fn __attribute__((ifunc("ivgpu_resolve_" #fn)));
+#define CALL(id, fn, ...) EXPORT(fn, fn)
+#define CUSTOM(id, fn, ...) EXPORT(fn, fn)
+#define LOCAL(fn, ...) EXPORT(fn, fn)
+#define VARIANT(fn, since, of) EXPORT(fn, of)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT

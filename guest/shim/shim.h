@@ -1,0 +1,17 @@
+// The exported face: entry points by name.
+#pragma once
+
+#include <cstdint>
+
+#include "ring/api/cuda.h"
+
+namespace guest {
+
+// cuGetProcAddress over the table: entry points that this library serves.
+CUresult find_entry_point(const char* symbol, void** function, int version, cuuint64_t flags,
+                          CUdriverProcAddressQueryResult* status);
+
+// Makes ring/abi's tables ask this library. Before a program can get at one.
+void install_backend();
+
+}  // namespace guest

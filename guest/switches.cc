@@ -1,0 +1,38 @@
+#include "guest/switches.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "guest/log.h"
+
+namespace guest {
+namespace {
+
+void switch_off(Switches& s, std::string_view name) {
+#define X(field, help) \
+  if (name == #field) return void(s.field = false);
+  IVGPU_SWITCHES(X)
+#undef X
+  log(Level::Warn, "IVGPU_OFF: there is no switch %.*s", static_cast<int>(name.size()), name.data());
+}
+
+Switches read() {
+  Switches s;
+  const char* value = std::getenv("IVGPU_OFF");
+  std::string_view rest = value != nullptr ? value : "";
+  while (!rest.empty()) {
+    const std::size_t comma = rest.find(',');
+    if (const std::string_view name = rest.substr(0, comma); !name.empty()) switch_off(s, name);
+    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+  }
+  return s;
+}
+
+}  // namespace
+
+const Switches& switches() {
+  static const Switches s = read();
+  return s;
+}
+
+}  // namespace guest

@@ -1,0 +1,20 @@
+// Every optimisation's off switch, in one table: IVGPU_OFF=name,name. On by default. `order` is no optimisation: it is
+// for the tests of the order of host threads, which have to be able to fail.
+#pragma once
+
+namespace guest {
+
+struct Switches {
+#define IVGPU_SWITCHES(X)                                                                     \
+  X(copy_pipeline, "pageable copies use several staging chunks, filled while the GPU copies") \
+  X(spin, "polls before it sleeps")                                                           \
+  X(order, "for tests only: calls wait for what other threads issued before them")
+#define X(name, help) bool name = true;
+  IVGPU_SWITCHES(X)
+#undef X
+};
+
+// Read once, at the first call. An unknown name is told in the log.
+const Switches& switches();
+
+}  // namespace guest

@@ -1,0 +1,330 @@
+#include "host/broker/config.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <variant>
+
+#include "ring/layout.h"
+
+namespace host::broker {
+namespace {
+
+enum class Kind { Integer, Size, Mode, Boolean, Text, Choice };
+
+using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOptions::*, std::string GpuOptions::*,
+                            std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*>;
+
+struct Key {
+  const char* table;  // broker, gpu; vm stands for [defaults] and every [vm.NAME]
+  const char* name;
+  Kind kind;
+  const char* fallback;        // the default as it would stand in the file
+  const char* small_fallback;  // where the machine has two cores or fewer; null: the same
+  std::int64_t least, most;    // of numbers
+  const char* allowed;         // completes "KEY takes ..."
+  const char* help;
+  Member member;
+};
+
+constexpr std::int64_t mebi = 1 << 20, tebi = mebi << 20;
+constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
+
+using B = BrokerOptions;
+using V = VmOptions;
+
+// Every key there is.
+const Key keys[] = {
+    {"broker", "runtime_dir", Kind::Text, "\"/run/ivgpu\"", nullptr, 0, 0, "the path of a folder, beginning with /",
+     "Where the sockets lie: <runtime_dir>/<vm>.sock. Made if it is not there.", &B::runtime_dir},
+    {"broker", "socket_mode", Kind::Mode, "\"0660\"", nullptr, 0, 0777, "permissions in octal, as \"0660\"",
+     "Who may connect to a VM's socket, and so use its GPU.", &B::socket_mode},
+    {"broker", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0, "the name of a group, or \"\" for the broker's own",
+     "The sockets' group, usually the one QEMU runs in.", &B::socket_group},
+    {"broker", "log_level", Kind::Choice, "\"info\"", nullptr, 0, 0, "\"debug\", \"info\", \"warning\" or \"error\"",
+     "How much is logged to the standard error output.", &B::log_level},
+    {"broker", "worker", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the path of ivgpu-worker, or \"\" for the one beside ivgpud", "The program that serves one guest process.",
+     &B::worker},
+
+    {"gpu", "library", Kind::Text, "\"auto\"", nullptr, 0, 0,
+     "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
+     "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", &GpuOptions::library},
+
+    {"vm", "region_size", Kind::Size, "\"1GiB\"", nullptr, 16 * mebi, tebi, "a power of two from \"16MiB\" to \"1TiB\"",
+     "The memory that the VM and its workers share: BAR2 of the VM's device.", &V::region_size},
+    {"vm", "slots", Kind::Integer, "8", nullptr, 1, ring::max_slots, "an integer from 1 to 64",
+     "How many guest processes can use the GPU at the same time. The region is divided equally.", &V::slots},
+    {"vm", "spare", Kind::Integer, "1", nullptr, 0, ring::max_slots, "an integer from 0 to 64",
+     "Workers started ahead, so that a program starts at once. Each holds device memory.", &V::spare},
+    {"vm", "spin_threads", Kind::Integer, "2", "0", 0, ring::max_slots, "an integer from 0 to 64",
+     "How many of the VM's workers may poll before they sleep: those of the first slots.", &V::spin_threads},
+    {"vm", "spin_us", Kind::Integer, "50", nullptr, 0, 10000, "an integer from 0 to 10000",
+     "How many microseconds such a worker polls.", &V::spin_us},
+    {"vm", "starts_per_second", Kind::Integer, "20", nullptr, 1, 1000, "an integer from 1 to 1000",
+     "How many workers are started per second at most, in the long run.", &V::starts_per_second},
+    {"vm", "start_burst", Kind::Integer, "32", nullptr, 1, 1000, "an integer from 1 to 1000",
+     "How many workers may be started at once after a pause.", &V::start_burst},
+    {"vm", "connections", Kind::Integer, "128", nullptr, 1, 4096, "an integer from 1 to 4096",
+     "How many processes may be connected to the VM's socket.", &V::connections},
+    {"vm", "jail", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
+     "Whether a worker starts where the kernel does not give every layer of its jail.", &V::jail},
+    {"vm", "worker_uid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
+     "The user that workers run as, when the broker is root.", &V::worker_uid},
+    {"vm", "worker_gid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
+     "The group that workers run as, when the broker is root.", &V::worker_gid},
+    {"vm", "huge_pages", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
+     "Takes the region from the machine's pool of 2 MiB pages, all of it at the start.", &V::huge_pages},
+    {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
+     "For tests: random delays up to this many microseconds between a worker's records.", &V::chaos_delay_us},
+};
+
+// ---- one value -----------------------------------------------------------------------------------------------------
+
+std::optional<std::int64_t> to_number(std::string_view text, int base) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<std::int64_t> to_size(std::string_view text) {
+  static constexpr std::pair<std::string_view, int> units[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [unit, shift] : units) {
+    if (!text.ends_with(unit)) continue;
+    const auto number = to_number(text.substr(0, text.size() - unit.size()), 10);
+    if (!number || *number < 0 || *number > tebi >> shift << 4) return std::nullopt;
+    return *number << shift;
+  }
+  return std::nullopt;
+}
+
+using Value = std::variant<std::int64_t, std::string, bool>;
+
+// Whether a text is one of those that `allowed` names in quotes.
+bool is_choice(const char* allowed, const std::string& text) {
+  return std::string_view(allowed).find('"' + text + '"') != std::string_view::npos;
+}
+
+bool begins_with_slash(const Key& key) {
+  return std::string_view(key.allowed).find("beginning with /") != std::string_view::npos;
+}
+
+bool good_text(const Key& key, const std::string& text) {
+  if (text.find('\0') != std::string::npos || text.size() > 4000) return false;
+  if (!begins_with_slash(key)) return true;
+  return text.starts_with('/') || is_choice(key.allowed, text);
+}
+
+std::optional<Value> in_range(const Key& key, std::optional<std::int64_t> number) {
+  if (!number || *number < key.least || *number > key.most) return std::nullopt;
+  if (key.kind == Kind::Size && (*number & (*number - 1)) != 0) return std::nullopt;
+  return Value(*number);
+}
+
+std::optional<Value> check(const Key& key, const toml::node& node) {
+  const auto text = node.is_string() ? node.value<std::string>() : std::nullopt;
+  switch (key.kind) {
+    case Kind::Integer: return in_range(key, node.is_integer() ? node.value<std::int64_t>() : std::nullopt);
+    case Kind::Size: return in_range(key, text ? to_size(*text) : std::nullopt);
+    case Kind::Mode: return in_range(key, text ? to_number(*text, 8) : std::nullopt);
+    case Kind::Boolean: return node.is_boolean() ? std::optional<Value>(*node.value<bool>()) : std::nullopt;
+    case Kind::Choice: return text && is_choice(key.allowed, *text) ? std::optional<Value>(*text) : std::nullopt;
+    case Kind::Text: return text && good_text(key, *text) ? std::optional<Value>(*text) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// ---- tables --------------------------------------------------------------------------------------------------------
+
+template <class Class, class T>
+void store(const Key& key, Class& object, const Value& value) {
+  if (const auto* member = std::get_if<T Class::*>(&key.member)) object.*(*member) = std::get<T>(value);
+}
+
+void assign(const Key& key, BrokerOptions& object, const Value& value) {
+  store<BrokerOptions, std::string>(key, object, value);
+  store<BrokerOptions, std::int64_t>(key, object, value);
+}
+void assign(const Key& key, GpuOptions& object, const Value& value) {
+  store<GpuOptions, std::string>(key, object, value);
+}
+void assign(const Key& key, VmOptions& object, const Value& value) {
+  store<VmOptions, std::int64_t>(key, object, value);
+  store<VmOptions, std::string>(key, object, value);
+  store<VmOptions, bool>(key, object, value);
+}
+
+std::string as_written(const toml::node& node) {
+  std::string text;
+  node.visit([&](const auto& value) {
+    if constexpr (toml::is_table<decltype(value)>) {
+      text = "a table";
+    } else if constexpr (toml::is_array<decltype(value)>) {
+      text = "an array";
+    } else if constexpr (toml::is_string<decltype(value)>) {
+      text = '"' + value.get() + '"';
+    } else {
+      std::ostringstream out;
+      out << value;
+      text = out.str();
+    }
+  });
+  return text;
+}
+
+class Parser {
+ public:
+  Parser(std::string file, unsigned cores, Config& config) : file_(std::move(file)), cores_(cores), config_(config) {}
+
+  bool parse(const toml::table& root) {
+    for (const auto& [name, node] : root) {
+      const std::string_view known = name.str();
+      if (known != "broker" && known != "gpu" && known != "defaults" && known != "vm") {
+        return say(fmt::format("[{}] is not known; the tables are [broker], [gpu], [defaults] and [vm.NAME]", known));
+      }
+      if (!node.is_table()) return say(fmt::format("'{}' must be a table, as in [{}]", known, known));
+    }
+    VmOptions defaults;
+    return table("broker", "broker", root["broker"].as_table(), config_.broker) &&
+           table("gpu", "gpu", root["gpu"].as_table(), config_.gpu) && defaults_of("vm", defaults) &&
+           overlay("vm", "defaults", root["defaults"].as_table(), defaults) && vms(root["vm"].as_table(), defaults);
+  }
+  const std::string& error() const { return error_; }
+
+ private:
+  bool say(const std::string& what) {
+    error_ = file_ + ": " + what;
+    return false;
+  }
+
+  // The table's defaults go through the same checks as the file.
+  template <class Object>
+  bool defaults_of(std::string_view which, Object& object) {
+    for (const Key& key : keys) {
+      if (key.table != which) continue;
+      const bool small = cores_ <= 2 && key.small_fallback != nullptr;
+      const toml::table parsed = toml::parse(fmt::format("v = {}", small ? key.small_fallback : key.fallback));
+      const auto value = check(key, *parsed.get("v"));
+      if (!value) return say(fmt::format("the default of {} is not {}", key.name, key.allowed));
+      assign(key, object, *value);
+    }
+    return true;
+  }
+
+  template <class Object>
+  bool overlay(std::string_view which, const std::string& title, const toml::table* given, Object& object) {
+    if (given == nullptr) return true;
+    for (const auto& [name, node] : *given) {
+      const Key* key = find(which, name.str());
+      if (key == nullptr) {
+        return say(fmt::format("[{}] has no key '{}'; it takes {}", title, name.str(), names(which)));
+      }
+      const auto value = check(*key, node);
+      if (!value) {
+        return say(
+            fmt::format("[{}] {} = {}: {} takes {}", title, key->name, as_written(node), key->name, key->allowed));
+      }
+      assign(*key, object, *value);
+    }
+    return true;
+  }
+
+  template <class Object>
+  bool table(std::string_view which, const std::string& title, const toml::table* given, Object& object) {
+    return defaults_of(which, object) && overlay(which, title, given, object);
+  }
+
+  bool vms(const toml::table* given, const VmOptions& defaults) {
+    if (given == nullptr || given->empty()) return say("there is no VM; add a table [vm.NAME], which may be empty");
+    for (const auto& [name, node] : *given) {
+      VmOptions vm = defaults;
+      vm.name = name.str();
+      const std::string title = "vm." + vm.name;
+      if (!good_name(vm.name)) {
+        return say(
+            fmt::format("[{}]: a VM's name has 1 to 63 letters, digits, '-', '_' and '.', "
+                        "and begins with a letter or digit",
+                        title));
+      }
+      if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
+      if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm)) return false;
+      config_.vms.push_back(vm);
+    }
+    return true;
+  }
+
+  // A VM's name is a file's name and stands in the region's header.
+  static bool good_name(const std::string& name) {
+    const auto letter = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    };
+    if (name.empty() || name.size() >= sizeof(ring::RegionHeader::vm) || !letter(name[0])) return false;
+    return std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; });
+  }
+
+  bool fits(const std::string& title, const VmOptions& vm) {
+    const auto bytes = static_cast<std::size_t>(vm.region_size), slots = static_cast<std::size_t>(vm.slots);
+    if (ring::slot_bytes_for(bytes, static_cast<std::uint32_t>(slots)) >= ring::min_slot_bytes) return true;
+    return say(fmt::format("[{}] region_size of {} MiB is too small for {} slots, which need {} MiB at least", title,
+                           bytes >> 20, slots, (ring::first_slot_offset + slots * ring::min_slot_bytes) >> 20));
+  }
+
+  static const Key* find(std::string_view which, std::string_view name) {
+    const auto* found = std::find_if(std::begin(keys), std::end(keys),
+                                     [&](const Key& k) { return k.table == which && k.name == name; });
+    return found == std::end(keys) ? nullptr : found;
+  }
+  static std::string names(std::string_view which) {
+    std::string all;
+    for (const Key& key : keys)
+      if (key.table == which) all += (all.empty() ? "" : ", ") + std::string(key.name);
+    return all;
+  }
+
+  std::string file_;
+  unsigned cores_;
+  Config& config_;
+  std::string error_;
+};
+
+}  // namespace
+
+bool parse_config(const std::string& text, const std::string& file, unsigned cores, Config& config,
+                  std::string& error) {
+  toml::table root;
+  try {
+    root = toml::parse(text);
+  } catch (const toml::parse_error& failed) {
+    error = fmt::format("{}:{}:{}: {}", file, failed.source().begin.line, failed.source().begin.column,
+                        failed.description());
+    return false;
+  }
+  Parser parser(file, cores, config);
+  if (parser.parse(root)) return true;
+  error = parser.error();
+  return false;
+}
+
+std::string default_config(unsigned cores) {
+  std::string text = "# Every key of ivgpud with its default.\n";
+  std::string_view table;
+  for (const Key& key : keys) {
+    if (key.table != table) {
+      table = key.table;
+      text += table == "vm" ? "\n# For all VMs; a [vm.NAME] may have each of these keys for itself.\n[defaults]\n"
+                            : fmt::format("\n[{}]\n", table);
+    }
+    const bool small = cores <= 2 && key.small_fallback != nullptr;
+    text += fmt::format("# {}\n# Takes {}.\n{} = {}\n", key.help, key.allowed, key.name,
+                        small ? key.small_fallback : key.fallback);
+  }
+  return text + "\n# One table for each VM; its socket is <runtime_dir>/NAME.sock.\n[vm.example]\n";
+}
+
+}  // namespace host::broker

@@ -1,0 +1,54 @@
+// ivgpud's configuration: one TOML file, one table of keys (config.cc) that parses, checks, explains and prints itself.
+// The operator writes it and is trusted; a mistake gets one sentence that names the file, the key and what is allowed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace host::broker {
+
+struct BrokerOptions {
+  std::string runtime_dir;
+  std::int64_t socket_mode = 0;
+  std::string socket_group;
+  std::string log_level;
+  std::string worker;
+};
+
+struct GpuOptions {
+  std::string library;
+};
+
+struct VmOptions {
+  std::string name;
+  std::int64_t region_size = 0;
+  std::int64_t slots = 0;
+  std::int64_t spare = 0;
+  std::int64_t spin_threads = 0;
+  std::int64_t spin_us = 0;
+  std::int64_t starts_per_second = 0;
+  std::int64_t start_burst = 0;
+  std::int64_t connections = 0;
+  std::string jail;
+  std::int64_t worker_uid = 0;
+  std::int64_t worker_gid = 0;
+  bool huge_pages = false;
+  std::int64_t chaos_delay_us = 0;
+};
+
+struct Config {
+  BrokerOptions broker;
+  GpuOptions gpu;
+  std::vector<VmOptions> vms;
+};
+
+// `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
+bool parse_config(const std::string& text, const std::string& file, unsigned cores, Config& config, std::string& error);
+
+// The defaults as a file with every key explained; it parses.
+std::string default_config(unsigned cores);
+
+}  // namespace host::broker

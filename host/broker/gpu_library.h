@@ -1,0 +1,13 @@
+// Which libcuda.so.1 the workers load. The broker only finds it: a driver in the one process with privileges would be a
+// risk for every VM.
+#pragma once
+
+#include <string>
+
+namespace host::broker {
+
+// `wanted`: "auto" (the system's), "sim" (the simulated GPU that belongs to the ivgpud in `own_folder`) or a path.
+// Empty on failure, and `error` is one sentence.
+std::string find_gpu_library(const std::string& wanted, const std::string& own_folder, std::string& error);
+
+}  // namespace host::broker

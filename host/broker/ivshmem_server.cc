@@ -1,0 +1,254 @@
+#include "host/broker/ivshmem_server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "ring/layout.h"
+
+namespace host::broker {
+namespace {
+
+constexpr std::int64_t protocol_version = 0;
+constexpr std::int64_t region_follows = -1;
+constexpr std::uint32_t last_peer = 65535;  // ids have 16 bits in the doorbell register
+constexpr int accepts_per_wakeup = 16;      // then the others have their turn
+
+// QEMU reads these messages while it starts and does nothing else: who has not read them in this time never will.
+constexpr auto setup_patience = std::chrono::seconds(5);
+
+enum class Sent { Yes, Later, Failed };
+
+Sent send_message(int socket, const Announcement& what) {
+  std::int64_t value = what.value;  // little-endian, as x86-64 is
+  iovec data{&value, sizeof value};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (what.fd >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &what.fd, sizeof(int));
+  }
+  const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent == static_cast<ssize_t>(sizeof value)) return Sent::Yes;
+  return sent < 0 && (errno == EAGAIN || errno == EINTR) ? Sent::Later : Sent::Failed;
+}
+
+}  // namespace
+
+struct IvshmemServer::Client {
+  std::uint32_t peer;
+  Fd socket, doorbell, process;
+  pid_t pid = 0;
+  std::vector<Announcement> messages;
+  std::size_t sent = 0;
+  EventLoop::Id socket_watch = 0, process_watch = 0, timer = 0;
+};
+
+IvshmemServer::IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone gone)
+    : loop_(loop), options_(std::move(options)), gone_(std::move(gone)), next_peer_(ring::first_guest_peer) {}
+
+std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOptions options, PeerGone gone,
+                                                     std::string& error) {
+  std::unique_ptr<IvshmemServer> server(new IvshmemServer(loop, std::move(options), std::move(gone)));
+  if (!server->lock(error) || !server->bind_socket(error) || !server->set_permissions(error)) return nullptr;
+  if (::listen(server->socket_.get(), 64) != 0) {
+    error = fmt::format("{}: listen: {}", server->options_.path, std::strerror(errno));
+    return nullptr;
+  }
+  server->watch_socket();
+  return server;
+}
+
+IvshmemServer::~IvshmemServer() {
+  loop_.forget(accept_watch_);
+  loop_.forget(accept_timer_);
+  while (!clients_.empty()) drop(clients_.begin()->first, nullptr);
+  if (bound_) unlink(options_.path.c_str());
+  // While the lock is held: who locked the old file meanwhile finds that it is not the one at the path.
+  if (lock_) unlink((options_.path + ".lock").c_str());
+}
+
+// One broker per socket: the lock lies beside it and goes with the process, however that ends.
+bool IvshmemServer::lock(std::string& error) {
+  const std::string path = options_.path + ".lock";
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    Fd file(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) {
+      error = fmt::format("{}: {}", path, std::strerror(errno));
+      return false;
+    }
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      error = fmt::format("{}: another ivgpud serves this socket ({} is locked)", options_.path, path);
+      return false;
+    }
+    struct stat held {
+    }, named{};
+    if (fstat(file.get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+        held.st_dev == named.st_dev) {
+      lock_ = std::move(file);
+      return true;
+    }
+  }
+  error = fmt::format("{}: the lock file changes all the time", path);
+  return false;
+}
+
+bool IvshmemServer::bind_socket(std::string& error) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (options_.path.size() >= sizeof address.sun_path) {
+    error = fmt::format("{}: a socket's path has {} characters at most, this has {}", options_.path,
+                        sizeof address.sun_path - 1, options_.path.size());
+    return false;
+  }
+  options_.path.copy(address.sun_path, sizeof address.sun_path - 1);
+  struct stat there {};
+  if (lstat(options_.path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode)) {
+      error = fmt::format("{}: is in the way and no socket", options_.path);
+      return false;
+    }
+    unlink(options_.path.c_str());  // a dead broker's: a living one would hold the lock
+  }
+  socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // Nobody may connect before the permissions are those of the configuration.
+  const mode_t before = umask(0177);
+  bound_ = socket_ && bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const int why = errno;
+  umask(before);
+  if (!bound_) error = fmt::format("{}: {}", options_.path, std::strerror(why));
+  return bound_;
+}
+
+bool IvshmemServer::set_permissions(std::string& error) {
+  if (!options_.group.empty()) {
+    const group* found = getgrnam(options_.group.c_str());
+    if (found == nullptr) {
+      error = fmt::format("{}: socket_group = \"{}\": there is no such group", options_.path, options_.group);
+      return false;
+    }
+    if (chown(options_.path.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) {
+      error = fmt::format("{}: socket_group = \"{}\": {}", options_.path, options_.group, std::strerror(errno));
+      return false;
+    }
+  }
+  if (chmod(options_.path.c_str(), options_.mode) == 0) return true;
+  error = fmt::format("{}: chmod: {}", options_.path, std::strerror(errno));
+  return false;
+}
+
+void IvshmemServer::watch_socket() {
+  accept_watch_ = loop_.watch(socket_.get(), POLLIN, [this](short) { on_connection(); });
+}
+
+void IvshmemServer::on_connection() {
+  for (int i = 0; i < accepts_per_wakeup; ++i) {
+    Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client) {
+      admit(std::move(client));
+      continue;
+    }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    // No descriptors or memory left: the connection stays in the queue and would wake us again at once.
+    spdlog::warn("{}: accept: {}", options_.path, std::strerror(errno));
+    loop_.forget(accept_watch_);
+    accept_timer_ = loop_.after(std::chrono::seconds(1), [this] {
+      accept_timer_ = 0;
+      watch_socket();
+    });
+    return;
+  }
+}
+
+// Numbers are not used again soon: a slot may still name the last holder.
+std::uint32_t IvshmemServer::free_peer() {
+  while (clients_.count(next_peer_) != 0)
+    next_peer_ = next_peer_ == last_peer ? ring::first_guest_peer : next_peer_ + 1;
+  const std::uint32_t peer = next_peer_;
+  next_peer_ = peer == last_peer ? ring::first_guest_peer : peer + 1;
+  return peer;
+}
+
+void IvshmemServer::admit(Fd socket) {
+  if (clients_.size() >= options_.connections) {
+    spdlog::warn("{}: a connection was refused: there are {} already", options_.path, clients_.size());
+    return;
+  }
+  auto client = std::make_unique<Client>();
+  client->doorbell.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!client->doorbell) return;
+  client->peer = free_peer();
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) client->pid = credentials.pid;
+  client->socket = std::move(socket);
+  const auto own = static_cast<std::int64_t>(client->peer);
+  client->messages = {{protocol_version, -1}, {own, -1}, {region_follows, options_.memfd}};
+  client->messages.insert(client->messages.end(), options_.host_peers.begin(), options_.host_peers.end());
+  client->messages.push_back({own, client->doorbell.get()});
+
+  Client& admitted = *client;
+  const std::uint32_t peer = client->peer;
+  clients_[peer] = std::move(client);
+  spdlog::debug("{}: process {} is peer {}", options_.path, admitted.pid, peer);
+  // The process may be of another pid namespace (number 0) or gone: then its connection alone says when it ends.
+  admitted.process.reset(admitted.pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, admitted.pid, 0)) : -1);
+  if (admitted.process) {
+    admitted.process_watch =
+        loop_.watch(admitted.process.get(), POLLIN, [this, peer](short) { drop(peer, "its process has ended"); });
+  }
+  admitted.timer = loop_.after(setup_patience, [this, peer] { drop(peer, "it does not read"); });
+  send_some(admitted);
+}
+
+void IvshmemServer::send_some(Client& client) {
+  const std::uint32_t peer = client.peer;
+  Sent result = Sent::Yes;
+  while (result == Sent::Yes && client.sent < client.messages.size()) {
+    result = send_message(client.socket.get(), client.messages[client.sent]);
+    if (result == Sent::Yes) ++client.sent;
+  }
+  if (result == Sent::Failed) return drop(peer, "it cannot be written to");
+  const bool done = client.sent == client.messages.size();
+  loop_.forget(client.socket_watch);
+  if (done) {
+    loop_.forget(client.timer);
+    // A client never speaks: data and the end of the connection mean the same.
+    client.socket_watch = loop_.watch(client.socket.get(), POLLIN | POLLRDHUP,
+                                      [this, peer](short) { drop(peer, "its connection was closed"); });
+  } else {
+    client.socket_watch =
+        loop_.watch(client.socket.get(), POLLOUT, [this, peer](short) { send_some(*clients_.at(peer)); });
+  }
+}
+
+void IvshmemServer::drop(std::uint32_t peer, const char* why) {
+  const auto found = clients_.find(peer);
+  if (found == clients_.end()) return;
+  Client& client = *found->second;
+  for (EventLoop::Id* id : {&client.socket_watch, &client.process_watch, &client.timer}) loop_.forget(*id);
+  shutdown(client.socket.get(), SHUT_RDWR);
+  if (why != nullptr) spdlog::debug("{}: peer {} (process {}) is gone: {}", options_.path, peer, client.pid, why);
+  clients_.erase(found);
+  if (why != nullptr) gone_(peer);
+}
+
+}  // namespace host::broker

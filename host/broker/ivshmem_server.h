@@ -1,0 +1,75 @@
+// A VM's ivshmem server: the socket to which QEMU's ivshmem-doorbell device and guest processes on this machine
+// connect.
+//
+// Each client is told, in messages of eight bytes with at most one descriptor: the protocol's version, its own id, the
+// region, the host's peers (the broker, then each slot) with the eventfds that ring them, and its own id with the
+// eventfd that rings itself. Clients are not announced to each other: who shares a region with whom is not their
+// business.
+//
+// Trust: clients are whom the socket's permissions let in. One that does not read, that speaks, or is one too many, is
+// dropped. SO_PEERCRED says which process connected; when that process is gone, or its connection is, so is the peer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/broker/event_loop.h"
+#include "host/broker/fd.h"
+
+namespace host::broker {
+
+struct Announcement {
+  std::int64_t value;
+  int fd;  // -1: none; stays its owner's
+};
+
+struct ServerOptions {
+  std::string path;  // of the socket; a lock file lies beside it
+  unsigned mode = 0660;
+  std::string group;  // empty: the broker's own
+  std::size_t connections = 128;
+  int memfd = -1;
+  std::vector<Announcement> host_peers;
+};
+
+class IvshmemServer {
+ public:
+  using PeerGone = std::function<void(std::uint32_t peer)>;
+
+  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is no socket's, ...
+  static std::unique_ptr<IvshmemServer> listen(EventLoop& loop, ServerOptions options, PeerGone gone,
+                                               std::string& error);
+  ~IvshmemServer();
+  IvshmemServer(const IvshmemServer&) = delete;
+  IvshmemServer& operator=(const IvshmemServer&) = delete;
+
+  std::size_t connected() const { return clients_.size(); }
+
+ private:
+  struct Client;
+  IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone gone);
+  bool lock(std::string& error);
+  bool bind_socket(std::string& error);
+  bool set_permissions(std::string& error);
+  void watch_socket();
+  void on_connection();
+  void admit(Fd socket);
+  std::uint32_t free_peer();
+  void send_some(Client& client);
+  void drop(std::uint32_t peer, const char* why);
+
+  EventLoop& loop_;
+  const ServerOptions options_;
+  PeerGone gone_;
+  Fd lock_, socket_;
+  EventLoop::Id accept_watch_ = 0, accept_timer_ = 0;
+  std::map<std::uint32_t, std::unique_ptr<Client>> clients_;
+  std::uint32_t next_peer_;
+  bool bound_ = false;
+};
+
+}  // namespace host::broker

@@ -1,0 +1,269 @@
+// ivgpud: the host's part of every VM's virtual GPU, and the only part with privileges.
+//
+// Process model: one process, one thread, one event loop. For each VM of its configuration it makes a region (a sealed
+// memfd), serves it over an ivshmem socket, and keeps workers: one process per guest process, started ahead, jailed,
+// each with its own slot of the region. It reads region headers and slot directories as hints from a stranger, and
+// never a ring, a slot's extent or a device page. It loads no driver. When it ends, so do its workers: by their socket,
+// and by the kernel (PR_SET_PDEATHSIG) if it could not say so.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "host/broker/config.h"
+#include "host/broker/event_loop.h"
+#include "host/broker/gpu_library.h"
+#include "host/broker/vm.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace host::broker;
+
+constexpr int exit_failed = 1, exit_bad_configuration = 2;
+constexpr auto stop_patience = std::chrono::seconds(2);
+
+struct Arguments {
+  std::string config;
+  int ready_fd = -1;
+  int stay_while_fd = -1;
+  bool check = false;
+  bool print_config = false;
+};
+
+unsigned cores() { return std::max(1U, std::thread::hardware_concurrency()); }
+
+int complain(int code, const std::string& sentence) {
+  fmt::print(stderr, "ivgpud: {}\n", sentence);
+  return code;
+}
+
+bool read_config(const std::string& path, Config& config, std::string& error) {
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || fs::is_directory(path) || !(text << file.rdbuf())) {
+    error = fmt::format("{}: cannot be read{}", path, fs::exists(path) ? " or is empty" : ": there is no such file");
+    return false;
+  }
+  return parse_config(text.str(), path, cores(), config, error);
+}
+
+void set_up_log(const std::string& level) {
+  auto log = spdlog::stderr_color_mt("ivgpud");
+  log->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  log->set_level(spdlog::level::from_str(level));
+  spdlog::set_default_logger(log);
+}
+
+// Three descriptors per connection, four per worker: the usual soft limit of 1024 is low for several VMs.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// A worker's environment, made from scratch: what it needs, and what the operator set for these and nothing else.
+std::vector<std::string> worker_environment() {
+  std::vector<std::string> environment = {
+      "PATH=/usr/bin:/bin", "LANG=C",
+      "CUDA_MODULE_LOADING=LAZY",  // what a guest does not call is not loaded
+      "CUDA_CACHE_DISABLE=1",      // compiled code on disk would be shared between guests, and the jail refuses it
+  };
+  static constexpr std::string_view kept[] = {"CUDA_MPS_PIPE_DIRECTORY=",
+                                              "CUDA_MPS_LOG_DIRECTORY=",
+                                              "CUDA_VISIBLE_DEVICES=",
+                                              "CUDA_DEVICE_ORDER=",
+                                              "IVGPU_SIM_",
+                                              "ASAN_OPTIONS=",
+                                              "UBSAN_OPTIONS=",
+                                              "TSAN_OPTIONS="};
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto begins = [&](std::string_view prefix) { return text.starts_with(prefix); };
+    if (std::any_of(std::begin(kept), std::end(kept), begins)) environment.emplace_back(text);
+  }
+  return environment;
+}
+
+bool find_worker(const Config& config, const fs::path& own_folder, WorkerProgram& program, std::string& error) {
+  program.path = config.broker.worker.empty() ? (own_folder / "ivgpu-worker").string() : config.broker.worker;
+  if (access(program.path.c_str(), X_OK) != 0) {
+    error = fmt::format("[broker] worker: {}: {}", program.path, std::strerror(errno));
+    return false;
+  }
+  program.library = find_gpu_library(config.gpu.library, own_folder, error);
+  program.environment = worker_environment();
+  return !program.library.empty();
+}
+
+bool make_runtime_dir(const std::string& path, std::string& error) {
+  std::error_code failed;
+  fs::create_directories(path, failed);
+  if (fs::is_directory(path)) return true;
+  error = fmt::format("[broker] runtime_dir = \"{}\" cannot be made: {}", path, failed.message());
+  return false;
+}
+
+class Daemon {
+ public:
+  bool start(const Config& config, const WorkerProgram& program, std::string& error) {
+    for (const VmOptions& options : config.vms) {
+      auto vm = Vm::create(loop_, options, config.broker, program, error);
+      if (!vm) return false;
+      vms_.push_back(std::move(vm));
+    }
+    return watch_signals(error);
+  }
+
+  // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
+  void when_warm(std::function<void()> ready) {
+    cold_ = vms_.size();
+    if (cold_ == 0) ready();
+    for (const auto& vm : vms_)
+      vm->when_warm([this, ready] {
+        if (--cold_ == 0) ready();
+      });
+  }
+
+  const char* waiter() const { return loop_.waiter_name(); }
+
+  // Until a signal, or until nobody holds the other end of `stay_fd` any more.
+  void run(int stay_fd) {
+    if (stay_fd >= 0) stay_watch_ = loop_.watch(stay_fd, POLLIN, [this, stay_fd](short) { on_stay(stay_fd); });
+    loop_.run();
+  }
+
+ private:
+  bool watch_signals(std::string& error) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigprocmask(SIG_BLOCK, &ends, nullptr);
+    signals_.reset(signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_) {
+      error = fmt::format("signalfd: {}", std::strerror(errno));
+      return false;
+    }
+    signal_watch_ = loop_.watch(signals_.get(), POLLIN, [this](short) {
+      signalfd_siginfo info;
+      if (read(signals_.get(), &info, sizeof info) == sizeof info) stop("asked to end");
+    });
+    return true;
+  }
+
+  void on_stay(int fd) {
+    char bytes[64];
+    const ssize_t length = read(fd, bytes, sizeof bytes);
+    if (length > 0 || (length < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    loop_.forget(stay_watch_);
+    stop("who started it has ended");
+  }
+
+  void stop(const char* why) {
+    if (stopping_) return;
+    stopping_ = true;
+    spdlog::info("ending: {}", why);
+    running_ = vms_.size();
+    for (const auto& vm : vms_) {
+      vm->stop(stop_patience, [this] {
+        if (--running_ == 0) loop_.stop();
+      });
+    }
+  }
+
+  EventLoop loop_;
+  std::vector<std::unique_ptr<Vm>> vms_;
+  Fd signals_;
+  EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;
+  std::size_t running_ = 0, cold_ = 0;
+  bool stopping_ = false;
+};
+
+void tell_ready(int fd) {
+  if (fd < 0) return;
+  if (write(fd, "ready\n", 6) != 6) spdlog::warn("--ready-fd {}: {}", fd, std::strerror(errno));
+  close(fd);
+}
+
+int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program) {
+  set_up_log(config.broker.log_level);
+  signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  for (const int fd : {arguments.ready_fd, arguments.stay_while_fd})
+    if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+      return complain(exit_bad_configuration, fmt::format("descriptor {} is not open", fd));
+    }
+  std::string error;
+  if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
+  Daemon daemon;
+  if (!daemon.start(config, program, error)) return complain(exit_failed, error);
+  spdlog::info("serving {} VM(s) with {}", config.vms.size(), program.library);
+  spdlog::debug("waiting through {}", daemon.waiter());
+  daemon.when_warm([&] { tell_ready(arguments.ready_fd); });
+  daemon.run(arguments.stay_while_fd);
+  return 0;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.print_config) {
+    fmt::print("{}", default_config(cores()));
+    return 0;
+  }
+  if (arguments.config.empty()) return complain(exit_bad_configuration, "--config FILE is needed; see --help");
+  Config config;
+  std::string error;
+  if (!read_config(arguments.config, config, error)) return complain(exit_bad_configuration, error);
+  WorkerProgram program;
+  const fs::path own_folder = fs::read_symlink("/proc/self/exe").parent_path();
+  if (!find_worker(config, own_folder, program, error)) {
+    return complain(exit_bad_configuration, arguments.config + ": " + error);
+  }
+  if (arguments.check) {
+    fmt::print("{}: good: {} VM(s), {}\n", arguments.config, config.vms.size(), program.library);
+    return 0;
+  }
+  return serve(arguments, config, program);
+}
+
+int parse_and_run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("ivgpud: gives VMs a virtual GPU over shared memory.");
+  app.add_option("--config", arguments.config, "The configuration, a TOML file; --print-config shows every key");
+  app.add_option("--ready-fd", arguments.ready_fd,
+                 "Write 'ready' and a newline to this descriptor when serving, with the first workers up");
+  app.add_option("--stay-while-fd", arguments.stay_while_fd, "End when this descriptor reads end of file");
+  app.add_flag("--check", arguments.check, "Read the configuration, say whether it is good, and end");
+  app.add_flag("--print-config", arguments.print_config, "Print every key with its default, and end");
+  app.set_version_flag("--version", "ivgpud " IVGPU_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& failed) {
+    return app.exit(failed) == 0 ? 0 : exit_bad_configuration;
+  }
+  return run(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const std::exception& failed) {
+    std::fprintf(stderr, "ivgpud: %s\n", failed.what());
+    return exit_failed;
+  }
+}

@@ -1,0 +1,90 @@
+#include "host/broker/region.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace host::broker {
+namespace {
+
+Fd make_memfd(const VmOptions& vm) {
+  const unsigned huge = vm.huge_pages ? MFD_HUGETLB | MFD_HUGE_2MB : 0U;
+  const std::string name = "ivgpu:" + vm.name;
+  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | huge;
+#ifdef MFD_NOEXEC_SEAL
+  if (Fd fd(memfd_create(name.c_str(), flags | MFD_NOEXEC_SEAL)); fd) return fd;
+#endif
+  return Fd(memfd_create(name.c_str(), flags));
+}
+
+// Nobody who gets the descriptor can resize the file under a mapping, or seal it against the broker's wiping.
+bool size_and_seal(int fd, std::size_t bytes) {
+  return ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) return static_cast<std::uint64_t>(getpid());
+  return number;
+}
+
+void fill_header(ring::RegionHeader& header, const VmOptions& vm, std::size_t slot_bytes) {
+  header.version = ring::layout_version;
+  header.slot_count = static_cast<std::uint32_t>(vm.slots);
+  header.generation = random_number();
+  header.region_bytes = static_cast<std::uint64_t>(vm.region_size);
+  header.first_slot = ring::first_slot_offset;
+  header.slot_bytes = slot_bytes;
+  std::memcpy(header.vm, vm.name.data(), std::min(vm.name.size(), sizeof header.vm - 1));
+  header.magic.store(ring::region_magic, std::memory_order_release);  // pairs with the acquire of who opens the region
+}
+
+}  // namespace
+
+std::unique_ptr<Region> Region::create(const VmOptions& vm, std::string& error) {
+  const auto bytes = static_cast<std::size_t>(vm.region_size);
+  const std::size_t slot_bytes = ring::slot_bytes_for(bytes, static_cast<std::uint32_t>(vm.slots));
+  const auto fail = [&](const char* what) {
+    error = fmt::format("VM {}: a region of {} MiB cannot be made: {}: {}{}", vm.name, bytes >> 20, what,
+                        std::strerror(errno),
+                        vm.huge_pages ? "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)" : "");
+    return nullptr;
+  };
+  Fd memfd = make_memfd(vm);
+  if (!memfd) return fail("memfd_create");
+  if (!size_and_seal(memfd.get(), bytes)) return fail("sizing and sealing");
+  // Huge pages are taken now: a guest that met an empty pool later would be killed by SIGBUS.
+  if (vm.huge_pages && fallocate(memfd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return fail("taking its pages");
+  void* base = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  if (base == MAP_FAILED) return fail("mmap");
+  std::unique_ptr<Region> region(
+      new Region(std::move(memfd), static_cast<std::byte*>(base), slot_bytes, vm.huge_pages));
+  fill_header(region->header(), vm, slot_bytes);
+  return region;
+}
+
+Region::~Region() { munmap(base_, ring::first_slot_offset); }
+
+ring::SlotOwner Region::owner(std::uint32_t slot) const {
+  const volatile ring::SlotOwner& hint = entry(slot).owner;
+  return {hint.boot, hint.pid_space, hint.start_time, hint.pid, hint.peer};
+}
+
+void Region::clear_owner(std::uint32_t slot) const { entry(slot).owner = {}; }
+
+bool Region::wipe(std::uint32_t slot, std::string& error) {
+  const auto start = static_cast<off_t>(slot_offset(slot)), size = static_cast<off_t>(slot_bytes_);
+  const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&
+                     (!huge_ || fallocate(memfd_.get(), 0, start, size) == 0);
+  if (!wiped) error = fmt::format("slot {} cannot be wiped: {}", slot, std::strerror(errno));
+  return wiped;
+}
+
+}  // namespace host::broker

@@ -1,0 +1,51 @@
+// A VM's region: the sealed memfd, its header and its slot directory. The broker maps these first pages only; slots are
+// wiped through the descriptor, so no ring, extent or device page is ever within its reach.
+//
+// Trust: a guest can write every byte of the region. What the broker has to know it keeps to itself (VmOptions, Slot);
+// from here it takes hints: directory words, owners, `wanted`.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "host/broker/config.h"
+#include "host/broker/fd.h"
+#include "ring/layout.h"
+
+namespace host::broker {
+
+class Region {
+ public:
+  // Null on failure, and `error` is one sentence.
+  static std::unique_ptr<Region> create(const VmOptions& vm, std::string& error);
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  int memfd() const { return memfd_.get(); }
+  std::size_t slot_bytes() const { return slot_bytes_; }
+  std::size_t slot_offset(std::uint32_t slot) const { return ring::first_slot_offset + slot * slot_bytes_; }
+
+  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
+  ring::SlotEntry& entry(std::uint32_t slot) const {
+    return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(slot));
+  }
+  // The claimer's word about itself, read once; it may be anything.
+  ring::SlotOwner owner(std::uint32_t slot) const;
+  void clear_owner(std::uint32_t slot) const;
+
+  // No byte of the slot's last session remains: its pages go back to the machine and read as zeros. A failure (an empty
+  // pool of huge pages) is told as one sentence.
+  bool wipe(std::uint32_t slot, std::string& error);
+
+ private:
+  Region(Fd memfd, std::byte* base, std::size_t slot_bytes, bool huge)
+      : memfd_(std::move(memfd)), base_(base), slot_bytes_(slot_bytes), huge_(huge) {}
+
+  Fd memfd_;
+  std::byte* base_;  // of ring::first_slot_offset bytes
+  std::size_t slot_bytes_;
+  bool huge_;
+};
+
+}  // namespace host::broker

@@ -1,0 +1,389 @@
+#include "host/broker/vm.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "host/broker/slot_step.h"
+#include "host/jail/layer.h"
+
+namespace host::broker {
+namespace {
+
+using ring::SlotState;
+using ring::SlotWord;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// The first driver start of a machine can take many seconds for each GPU.
+constexpr auto start_patience = seconds(60);
+// A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
+constexpr auto end_patience = seconds(2);
+// A guest that rings without end gets one look per this time, so that it cannot busy the broker.
+constexpr auto between_looks = milliseconds(1);
+// A claimer writes its owner at once. One that has not after this long died between the two.
+constexpr auto owner_patience = seconds(10);
+
+Fd make_eventfd() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
+void drain(int eventfd) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto length = read(eventfd, &count, sizeof count);
+}
+
+}  // namespace
+
+// ---- beginning and end ---------------------------------------------------------------------------------------------
+
+Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program)
+    : loop_(loop),
+      options_(options),
+      program_(program),
+      slots_(static_cast<std::size_t>(options.slots)),
+      starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {}
+
+std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
+                               const WorkerProgram& program, std::string& error) {
+  std::unique_ptr<Vm> vm(new Vm(loop, options, program));
+  if (!vm->open(broker, error)) return nullptr;
+  vm->refill();
+  return vm;
+}
+
+bool Vm::open(const BrokerOptions& broker, std::string& error) {
+  region_ = Region::create(options_, error);
+  if (!region_) return false;
+  doorbell_ = make_eventfd();
+  bool made = static_cast<bool>(doorbell_);
+  ServerOptions server{broker.runtime_dir + "/" + options_.name + ".sock",
+                       static_cast<unsigned>(broker.socket_mode),
+                       broker.socket_group,
+                       static_cast<std::size_t>(options_.connections),
+                       region_->memfd(),
+                       {{ring::peer_broker, doorbell_.get()}}};
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    slots_[k].doorbell = make_eventfd();
+    made = made && slots_[k].doorbell;
+    server.host_peers.push_back({ring::peer_of_slot(k), slots_[k].doorbell.get()});
+  }
+  if (!made) {
+    error = fmt::format("VM {}: eventfd: {}", options_.name, std::strerror(errno));
+    return false;
+  }
+  server_ = IvshmemServer::listen(
+      loop_, std::move(server), [this](std::uint32_t peer) { on_peer_gone(peer); }, error);
+  if (!server_) return false;
+  doorbell_watch_ = loop_.watch(doorbell_.get(), POLLIN, [this](short) { on_doorbell(); });
+  spdlog::info("{}: {} slots of {} MiB", options_.name, slots_.size(), region_->slot_bytes() >> 20);
+  return true;
+}
+
+Vm::~Vm() {
+  for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &beat_timer_, &refill_timer_, &stop_timer_})
+    loop_.forget(*id);
+  for (Slot& slot : slots_) loop_.forget(slot.start_timer);
+}
+
+void Vm::stop(Clock::duration patience, std::function<void()> done) {
+  stopping_ = true;
+  stopped_ = std::move(done);
+  server_.reset();  // nobody connects any more, and the socket is gone
+  for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &refill_timer_}) loop_.forget(*id);
+  bool any = false;
+  for (Slot& slot : slots_) {
+    if (!slot.worker) continue;
+    any = true;
+    slot.worker->end(patience);
+  }
+  if (!any) stop_timer_ = loop_.after(Clock::duration::zero(), [this] { stopped_(); });
+}
+
+// ---- what guests did to the directory ------------------------------------------------------------------------------
+
+void Vm::on_doorbell() {
+  drain(doorbell_.get());
+  const auto since = Clock::now() - last_look_;
+  if (since >= between_looks) return look();
+  loop_.forget(doorbell_watch_);
+  look_timer_ = loop_.after(between_looks - since, [this] {
+    look_timer_ = 0;
+    look();
+    doorbell_watch_ = loop_.watch(doorbell_.get(), POLLIN, [this](short) { on_doorbell(); });
+  });
+}
+
+void Vm::look() {
+  last_look_ = Clock::now();
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
+  look_at_wanted();
+  refill();
+  beat_while_claimed();
+}
+
+void Vm::look_at(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  const std::uint32_t seen = region_->entry(k).state.load(std::memory_order_acquire);  // A
+  const Step step = step_between(slot.known, seen);
+  const bool taken = slot.known.state == SlotState::Ready && (step == Step::Claimed || step == Step::Released);
+  if (taken && demand_ > 0) --demand_;
+  switch (step) {
+    case Step::None: release_unowned(k); break;
+    case Step::Claimed:
+      slot.known = slot.known.with(SlotState::Claimed);
+      slot.claimed = Clock::now();
+      spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, region_->owner(k).peer);
+      break;
+    case Step::Released: release(k); break;
+    case Step::PutBack: put_back(k, seen); break;
+  }
+  // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
+  if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
+}
+
+void Vm::release_unowned(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (slot.known.state != SlotState::Claimed || Clock::now() - slot.claimed < owner_patience) return;
+  const ring::SlotOwner owner = region_->owner(k);
+  if (owner.peer != 0 || owner.pid != 0) return;
+  std::uint32_t expected = slot.known.word();
+  if (region_->entry(k).state.compare_exchange_strong(expected, slot.known.with(SlotState::Released).word(),
+                                                      std::memory_order_acq_rel)) {  // A, B
+    release(k);
+  }
+}
+
+void Vm::look_at_wanted() {
+  const std::uint32_t wanted = region_->header().wanted.load(std::memory_order_acquire);
+  const std::uint32_t more = wanted - wanted_seen_;
+  wanted_seen_ = wanted;
+  demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, slots_.size()));
+}
+
+void Vm::on_peer_gone(std::uint32_t peer) {
+  look();  // what it did last
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    Slot& slot = slots_[k];
+    const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
+    if (!held || region_->owner(k).peer != peer) continue;
+    std::uint32_t expected = slot.known.word();
+    const SlotWord released = slot.known.with(SlotState::Released);
+    region_->entry(k).state.compare_exchange_strong(expected, released.word(), std::memory_order_acq_rel);  // A, B
+    release(k);
+  }
+}
+
+// ---- the broker's own steps ----------------------------------------------------------------------------------------
+
+// False when a guest changed the word meanwhile; nothing is changed then, and a look tells what it did.
+bool Vm::move(std::uint32_t k, SlotState to) {
+  Slot& slot = slots_[k];
+  const SlotWord next = to == SlotState::Empty ? slot.known.next() : slot.known.with(to);
+  std::uint32_t expected = slot.known.word();
+  if (!region_->entry(k).state.compare_exchange_strong(expected, next.word(), std::memory_order_acq_rel)) return false;
+  slot.known = next;  // B
+  return true;
+}
+
+void Vm::put_back(std::uint32_t k, std::uint32_t seen) {
+  if (const auto now = Clock::now(); now - last_put_back_ > seconds(1)) {  // or a guest would fill the log
+    last_put_back_ = now;
+    spdlog::warn("{}: slot {}: a guest wrote {:#x} over {:#x}; put back", options_.name, k, seen,
+                 slots_[k].known.word());
+  }
+  region_->entry(k).state.compare_exchange_strong(seen, slots_[k].known.word(), std::memory_order_acq_rel);
+}
+
+void Vm::release(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  slot.known = slot.known.with(SlotState::Released);
+  spdlog::debug("{}: slot {} is released", options_.name, k);
+  if (slot.worker) {
+    slot.worker->end(end_patience);
+  } else {
+    make_empty(k);
+  }
+}
+
+// Preconditions: no worker; the slot is Released, Starting or Ready. A Ready slot that a guest claims at the last
+// moment, though its worker is gone, becomes Dead instead.
+void Vm::make_empty(std::uint32_t k) {
+  std::string error;
+  if (!region_->wipe(k, error)) {
+    spdlog::error("{}: {}; the next try is in a second", options_.name, error);
+    return make_empty_after(k, seconds(1));
+  }
+  drain(slots_[k].doorbell.get());
+  if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
+  if (!move(k, SlotState::Empty)) {
+    look_at(k);
+    const SlotState state = slots_[k].known.state;
+    if (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released) {
+      return make_empty_after(k, milliseconds(10));  // the word was put back; a guest that does this often waits longer
+    }
+  }
+  refill();
+}
+
+void Vm::make_empty_after(std::uint32_t k, Clock::duration delay) {
+  loop_.forget(slots_[k].start_timer);
+  slots_[k].start_timer = loop_.after(delay, [this, k] {
+    slots_[k].start_timer = 0;
+    const SlotState state = slots_[k].known.state;
+    if (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released) make_empty(k);
+  });
+}
+
+// ---- workers -------------------------------------------------------------------------------------------------------
+
+void Vm::refill() {
+  if (stopping_ || refill_timer_ != 0) return;
+  const auto target = std::max(static_cast<std::uint32_t>(options_.spare), demand_);
+  for (std::uint32_t k = 0; k < slots_.size() && count(SlotState::Starting) + count(SlotState::Ready) < target; ++k) {
+    if (slots_[k].known.state != SlotState::Empty) continue;
+    if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
+    if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
+    if (!start_worker(k)) return;
+  }
+}
+
+void Vm::when_warm(std::function<void()> warm) {
+  warm_ = std::move(warm);
+  if (options_.spare == 0) tell_warm();
+}
+
+void Vm::tell_warm() {
+  if (const auto warm = std::exchange(warm_, nullptr)) warm();
+}
+
+void Vm::refill_after(Clock::duration delay) {
+  refill_timer_ = loop_.after(delay, [this] {
+    refill_timer_ = 0;
+    refill();
+  });
+}
+
+std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
+  // Which workers may spin is fixed by slot: at most so many do at once, and nobody has to agree with anybody on it.
+  const std::int64_t spin_us = k < options_.spin_threads ? options_.spin_us : 0;
+  return {"--broker",
+          std::to_string(getpid()),
+          "--slot-offset",
+          std::to_string(region_->slot_offset(k)),
+          "--slot-bytes",
+          std::to_string(region_->slot_bytes()),
+          "--library",
+          program_.library,
+          "--jail",
+          options_.jail,
+          "--uid",
+          std::to_string(options_.worker_uid),
+          "--gid",
+          std::to_string(options_.worker_gid),
+          "--spin-us",
+          std::to_string(spin_us),
+          "--chaos-delay-us",
+          std::to_string(options_.chaos_delay_us)};
+}
+
+bool Vm::start_worker(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (!move(k, SlotState::Starting)) {
+    look_at(k);  // puts the word back
+    refill_after(milliseconds(10));
+    return false;
+  }
+  std::string error;
+  const WorkerCommand command{program_.path, arguments_for(k), program_.environment, region_->memfd(),
+                              slot.doorbell.get()};
+  slot.worker =
+      WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
+                           {[this, k](std::uint32_t layers, const std::string& text) { on_ready(k, layers, text); },
+                            [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }},
+                           error);
+  if (!slot.worker) {
+    on_start_failed(k, error);
+    return false;
+  }
+  slot.start_timer = loop_.after(start_patience, [this, k] {
+    slots_[k].start_timer = 0;
+    slots_[k].worker->kill_now("it was not ready within a minute");
+  });
+  return true;
+}
+
+void Vm::on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text) {
+  loop_.forget(slots_[k].start_timer);
+  backoff_.succeeded();
+  if (!text.empty() && !jail_told_) {
+    jail_told_ = true;
+    spdlog::warn("{}: the workers' jail is incomplete: {}", options_.name, text);
+  }
+  spdlog::debug("{}: slot {}: worker {} is ready, jail {:#x} of {:#x}", options_.name, k, slots_[k].worker->pid(),
+                layers, jail::all_layers);
+  if (stopping_ || move(k, SlotState::Ready)) return tell_warm();
+  look_at(k);  // a guest wrote over Starting: put back, and the step is tried once more
+  if (!move(k, SlotState::Ready)) slots_[k].worker->end(end_patience);
+}
+
+void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  Slot& slot = slots_[k];
+  loop_.forget(slot.start_timer);
+  const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
+  look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
+  switch (slot.known.state) {
+    case SlotState::Starting:
+    case SlotState::Ready:
+      if (stopping_) break;
+      on_start_failed(k, exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words));
+      break;
+    case SlotState::Claimed:
+    case SlotState::Dead:
+      if (!stopping_) spdlog::warn("{}: slot {}: the worker {} while its guest used it", options_.name, k, exit.how);
+      break;
+    case SlotState::Released:
+      if (!exit.orderly) spdlog::info("{}: slot {}: the worker {}", options_.name, k, exit.how);
+      make_empty(k);
+      break;
+    case SlotState::Empty: break;
+  }
+  beat_while_claimed();
+  const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
+  if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
+}
+
+void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
+  tell_warm();
+  backoff_.failed(Clock::now());
+  const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
+  spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
+  make_empty(k);
+}
+
+// ---- the heartbeat -------------------------------------------------------------------------------------------------
+
+void Vm::beat_while_claimed() {
+  if (beat_timer_ != 0 || count(SlotState::Claimed) == 0) return;
+  beat_timer_ = loop_.after(milliseconds(ring::heartbeat_ms), [this] {
+    beat_timer_ = 0;
+    beat();
+  });
+}
+
+void Vm::beat() {
+  region_->header().heartbeat.store(++heartbeat_, std::memory_order_release);
+  if (stopping_) return beat_while_claimed();
+  look();
+}
+
+std::uint32_t Vm::count(SlotState state) const {
+  return static_cast<std::uint32_t>(
+      std::count_if(slots_.begin(), slots_.end(), [state](const Slot& s) { return s.known.state == state; }));
+}
+
+}  // namespace host::broker

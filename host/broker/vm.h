@@ -1,0 +1,107 @@
+// One VM: its region, its ivshmem server, and the life of its slots.
+//
+// The life of a slot is told in ring/layout.h. Here is the broker's part of it: `spare` slots are kept Ready, each with
+// a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
+// makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. An idle VM has no timer.
+//
+// Trust: the directory is a hint that guests give. `Slot::known` is what the broker believes, and only steps that
+// slot_step.h allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else.
+//
+// Orderings. A: a look acquires what a guest released with its compare-and-swap (the owner, behind Claimed or
+// Released). B: the broker's steps release what it did before (the wiping, behind Empty; the worker's filling, behind
+// Ready).
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/broker/config.h"
+#include "host/broker/event_loop.h"
+#include "host/broker/fd.h"
+#include "host/broker/ivshmem_server.h"
+#include "host/broker/rate.h"
+#include "host/broker/region.h"
+#include "host/broker/worker_process.h"
+
+namespace host::broker {
+
+struct WorkerProgram {
+  std::string path;     // of ivgpu-worker
+  std::string library;  // the libcuda.so.1 it drives
+  std::vector<std::string> environment;
+};
+
+class Vm {
+ public:
+  // Null on failure, and `error` is one sentence.
+  static std::unique_ptr<Vm> create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
+                                    const WorkerProgram& program, std::string& error);
+  ~Vm();
+  Vm(const Vm&) = delete;
+  Vm& operator=(const Vm&) = delete;
+
+  // Calls `warm` once: when the first worker is Ready or has failed to start; at once where none is started ahead.
+  void when_warm(std::function<void()> warm);
+  // Ends all workers, starts no more; `done` is called when the last is gone, at the latest after `patience`.
+  void stop(Clock::duration patience, std::function<void()> done);
+
+ private:
+  struct Slot {
+    ring::SlotWord known;
+    Fd doorbell;  // rings the slot's worker
+    std::unique_ptr<WorkerProcess> worker;
+    EventLoop::Id start_timer = 0;
+    Clock::time_point claimed;
+  };
+
+  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
+  bool open(const BrokerOptions& broker, std::string& error);
+
+  void on_doorbell();
+  void look();
+  void look_at(std::uint32_t k);
+  void release_unowned(std::uint32_t k);
+  void look_at_wanted();
+  void on_peer_gone(std::uint32_t peer);
+
+  bool move(std::uint32_t k, ring::SlotState to);
+  void put_back(std::uint32_t k, std::uint32_t seen);
+  void release(std::uint32_t k);
+  void make_empty(std::uint32_t k);
+  void make_empty_after(std::uint32_t k, Clock::duration delay);
+
+  void refill();
+  bool start_worker(std::uint32_t k);
+  std::vector<std::string> arguments_for(std::uint32_t k) const;
+  void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);
+  void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void on_start_failed(std::uint32_t k, const std::string& why);
+  void refill_after(Clock::duration delay);
+  void tell_warm();
+
+  void beat();
+  void beat_while_claimed();
+  std::uint32_t count(ring::SlotState state) const;
+
+  EventLoop& loop_;
+  const VmOptions options_;
+  const WorkerProgram program_;
+  std::unique_ptr<Region> region_;
+  Fd doorbell_;  // rings the broker
+  std::vector<Slot> slots_;
+  std::unique_ptr<IvshmemServer> server_;  // after the slots: it lends their doorbells
+  TokenBucket starts_;
+  Backoff backoff_;
+  std::uint64_t heartbeat_ = 0;
+  std::uint32_t wanted_seen_ = 0;
+  std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
+  Clock::time_point last_look_, last_put_back_;
+  EventLoop::Id doorbell_watch_ = 0, look_timer_ = 0, beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
+  std::function<void()> warm_, stopped_;
+  bool stopping_ = false;
+  bool jail_told_ = false;
+};
+
+}  // namespace host::broker

@@ -1,0 +1,245 @@
+#include "host/broker/worker_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+
+#include "host/worker/control.h"
+
+namespace host::broker {
+namespace {
+
+using worker::ReadyMessage;
+
+// Generous for a driver that explains itself, and far below what fills a disk or busies the broker.
+constexpr int lines_per_second = 50;
+constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pipe's capacity
+
+// Where the child finds its descriptors: the lowest after standard input and outputs.
+constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_first_free = 6;
+
+// The child's side of fork(): system calls only, since locks of the parent's threads may be held for ever.
+[[noreturn]] void become_worker(char* const* arguments, char* const* environment, int control, int region, int doorbell,
+                                int output) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  setsid();
+  signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  // First out of the way of their targets, then onto them.
+  constexpr int above = 32;
+  const int nothing = open("/dev/null", O_RDONLY);
+  const int sources[] = {nothing, output, output, control, region, doorbell};
+  int moved[6];
+  for (int i = 0; i < 6; ++i) moved[i] = fcntl(sources[i], F_DUPFD, above);
+  for (int i = 0; i < 6; ++i) dup2(moved[i], i);
+  syscall(SYS_close_range, child_first_free, ~0U, 0);
+  execve(arguments[0], arguments, environment);
+  const char* why = strerrordesc_np(errno);
+  dprintf(STDERR_FILENO, "%s cannot be started: %s\n", arguments[0], why != nullptr ? why : "unknown error");
+  _exit(127);
+}
+
+std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+const char* meaning(int code) {
+  switch (code) {
+    case worker::exit_ended: return "ended";
+    case worker::exit_usage: return "bad options";
+    case worker::exit_protocol_broken: return "its guest broke the protocol";
+    case worker::exit_driver_failed: return "the driver failed to start";
+    case worker::exit_jail_missing: return "the jail is incomplete";
+    case worker::exit_region_failed: return "the slot could not be mapped";
+    case 127: return "not started";
+    default: return "unexpected";
+  }
+}
+
+std::string how_it_ended(const siginfo_t& info) {
+  if (info.si_code == CLD_EXITED)
+    return fmt::format("exited with code {} ({})", info.si_status, meaning(info.si_status));
+  const char* name = sigabbrev_np(info.si_status);
+  return fmt::format("was killed by signal {} ({})", info.si_status, name != nullptr ? name : "?");
+}
+
+// The only message a worker may send. Anything else: nullopt.
+std::optional<ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags) {
+  ReadyMessage message;
+  if (length != sizeof message || (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::nullopt;
+  std::memcpy(&message, bytes, sizeof message);
+  if (message.kind != worker::ready_kind || message.text[sizeof message.text - 1] != '\0') return std::nullopt;
+  return message;
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(EventLoop& loop, std::string label, Events events)
+    : loop_(loop), label_(std::move(label)), events_(std::move(events)), lines_left_(lines_per_second) {}
+
+std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const WorkerCommand& command, std::string label,
+                                                    Events events, std::string& error) {
+  std::unique_ptr<WorkerProcess> process(new WorkerProcess(loop, std::move(label), std::move(events)));
+  if (!process->spawn(command, error)) return nullptr;
+  process->watch_all();
+  return process;
+}
+
+bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
+  const auto fail = [&](const char* what) {
+    error = fmt::format("a worker cannot be started: {}: {}", what, std::strerror(errno));
+    return false;
+  };
+  int sockets[2], pipes[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) return fail("socketpair");
+  control_.reset(sockets[0]);
+  const Fd child_end(sockets[1]);
+  if (pipe2(pipes, O_CLOEXEC) != 0) return fail("pipe");
+  output_.reset(pipes[0]);
+  const Fd child_output(pipes[1]);
+  fcntl(output_.get(), F_SETFL, O_NONBLOCK);
+
+  std::vector<std::string> arguments = {command.program};
+  arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
+  for (const auto& [name, fd] : {std::pair("--control-fd", child_control), std::pair("--region-fd", child_region),
+                                 std::pair("--doorbell-fd", child_doorbell)}) {
+    arguments.insert(arguments.end(), {name, std::to_string(fd)});
+  }
+  const std::vector<char*> argv = as_pointers(arguments), envp = as_pointers(command.environment);
+  pid_ = fork();
+  if (pid_ < 0) return fail("fork");
+  if (pid_ == 0) {
+    become_worker(argv.data(), envp.data(), child_end.get(), command.region_fd, command.doorbell_fd,
+                  child_output.get());
+  }
+  // The child is not reaped before on_exit(), so its number is still its own here.
+  process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (process_) return true;
+  const int why = errno;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  reaped_ = true;
+  errno = why;
+  return fail("pidfd_open");
+}
+
+void WorkerProcess::watch_all() {
+  control_watch_ = loop_.watch(control_.get(), POLLIN, [this](short) { on_control(); });
+  output_watch_ = loop_.watch(output_.get(), POLLIN, [this](short) { on_output(); });
+  exit_watch_ = loop_.watch(process_.get(), POLLIN, [this](short) { on_exit(); });
+}
+
+WorkerProcess::~WorkerProcess() {
+  for (EventLoop::Id* id : {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_})
+    loop_.forget(*id);
+  if (pid_ <= 0 || reaped_) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+void WorkerProcess::end(Clock::duration patience) {
+  loop_.forget(control_watch_);
+  // Not only closed: a wait for it that is still with the kernel would keep it open.
+  shutdown(control_.get(), SHUT_RDWR);
+  if (kill_timer_ == 0) kill_timer_ = loop_.after(patience, [this] { kill_now("it did not end when asked to"); });
+}
+
+void WorkerProcess::kill_now(const char* why) {
+  spdlog::warn("{}: killed: {}", label_, why);
+  loop_.forget(kill_timer_);
+  loop_.forget(control_watch_);
+  kill(pid_, SIGKILL);
+}
+
+void WorkerProcess::on_control() {
+  std::array<char, sizeof(ReadyMessage) + 1> bytes;
+  iovec data{bytes.data(), bytes.size()};
+  msghdr header{};  // without room for descriptors: the kernel discards any that are sent
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  const ssize_t length = recvmsg(control_.get(), &header, MSG_DONTWAIT);
+  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (length <= 0) {  // it is about to exit
+    loop_.forget(control_watch_);
+    return;
+  }
+  const auto message = parse_ready(bytes.data(), static_cast<std::size_t>(length), header.msg_flags);
+  if (!message || ready_) return kill_now("it said something that no worker says");
+  ready_ = true;
+  events_.ready(message->layers, escaped(message->text));
+}
+
+void WorkerProcess::log_line(const std::string& line) {
+  spdlog::info("{}: {}", label_, line);
+  last_words_ = line;
+  --lines_left_;
+}
+
+void WorkerProcess::read_output(std::size_t budget) {
+  std::array<char, 4096> bytes;
+  while (budget > 0) {
+    const ssize_t length = read(output_.get(), bytes.data(), std::min(bytes.size(), budget));
+    if (length == 0) loop_.forget(output_watch_);
+    if (length <= 0) return;
+    budget -= static_cast<std::size_t>(length);
+    for (const std::string& line : lines_.add({bytes.data(), static_cast<std::size_t>(length)})) log_line(line);
+    if (lines_left_ <= 0) return;
+  }
+}
+
+// A worker that prints more than its share is not read for the rest of the second: its pipe fills and it waits.
+void WorkerProcess::pause_output() {
+  loop_.forget(output_watch_);
+  output_timer_ = loop_.after(std::chrono::seconds(1), [this] {
+    output_timer_ = 0;
+    lines_left_ = lines_per_second;
+    output_watch_ = loop_.watch(output_.get(), POLLIN, [this](short) { on_output(); });
+  });
+}
+
+void WorkerProcess::on_output() {
+  if (output_timer_ == 0 && lines_left_ == lines_per_second) {
+    output_timer_ = loop_.after(std::chrono::seconds(1), [this] {
+      output_timer_ = 0;
+      lines_left_ = lines_per_second;
+    });
+  }
+  read_output(output_budget);
+  if (lines_left_ > 0 || output_watch_ == 0) return;
+  loop_.forget(output_timer_);
+  pause_output();
+}
+
+void WorkerProcess::on_exit() {
+  siginfo_t info{};
+  if (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+  reaped_ = true;
+  for (EventLoop::Id* id : {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_})
+    loop_.forget(*id);
+  lines_left_ = lines_per_second;
+  read_output(output_budget);
+  for (const std::string& line : lines_.finish()) log_line(line);
+  const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, how_it_ended(info), last_words_};
+  const auto gone = events_.gone;  // its own copy: the callee may destroy this object
+  gone(exit);
+}
+
+}  // namespace host::broker

@@ -1,0 +1,76 @@
+// One worker as the broker sees it: a process, its control socket, and the pipe of what it prints.
+//
+// Trust: a worker may be controlled by its guest. Its one message is checked byte by byte, its text is escaped, bounded
+// and rate-limited, descriptors that it might pass are refused, and nothing it says can do more than end it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "host/broker/event_loop.h"
+#include "host/broker/fd.h"
+#include "host/broker/hostile_text.h"
+
+namespace host::broker {
+
+struct WorkerCommand {
+  std::string program;
+  std::vector<std::string> arguments;    // after the program's name; the descriptors' numbers are added
+  std::vector<std::string> environment;  // NAME=value, all of it
+  int region_fd = -1;                    // passed on, stays the caller's
+  int doorbell_fd = -1;
+};
+
+class WorkerProcess {
+ public:
+  struct Exit {
+    bool orderly = false;  // exit code 0
+    std::string how;       // "exited with code 4 (driver failed)", "was killed by signal 9"
+    std::string last_words;
+  };
+  struct Events {
+    std::function<void(std::uint32_t layers, const std::string& text)> ready;
+    std::function<void(const Exit&)> gone;  // the last call; the object may be destroyed in it
+  };
+
+  // Null when no process could be made, and `error` is one sentence. `label` begins each line of its log.
+  static std::unique_ptr<WorkerProcess> start(EventLoop& loop, const WorkerCommand& command, std::string label,
+                                              Events events, std::string& error);
+  // Kills it if it still runs; `gone` is not called any more.
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  // Asks it to end by closing its socket, and kills it when it has not after `patience`.
+  void end(Clock::duration patience);
+  void kill_now(const char* why);
+  pid_t pid() const { return pid_; }
+
+ private:
+  WorkerProcess(EventLoop& loop, std::string label, Events events);
+  bool spawn(const WorkerCommand& command, std::string& error);
+  void watch_all();
+  void on_control();
+  void on_output();
+  void on_exit();
+  void read_output(std::size_t budget);
+  void log_line(const std::string& line);
+  void pause_output();
+
+  EventLoop& loop_;
+  const std::string label_;
+  Events events_;
+  Fd control_, output_, process_;
+  pid_t pid_ = -1;
+  EventLoop::Id control_watch_ = 0, output_watch_ = 0, exit_watch_ = 0, kill_timer_ = 0, output_timer_ = 0;
+  LineCutter lines_;
+  std::string last_words_;
+  int lines_left_;
+  bool ready_ = false, reaped_ = false;
+};
+
+}  // namespace host::broker

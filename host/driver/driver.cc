@@ -1,0 +1,43 @@
+#include "host/driver/driver.h"
+
+#include <dlfcn.h>
+
+namespace host {
+namespace {
+
+template <class F>
+void find(void* library, const char* name, F& into) {
+  into = reinterpret_cast<F>(dlsym(library, name));
+}
+
+}  // namespace
+
+std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& error) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    error = "cannot load the driver library " + path + ": " + dlerror();
+    return nullptr;
+  }
+  auto driver = std::make_unique<Driver>();
+#define CALL(id, fn, ...) find(library, #fn, driver->fn);
+#define CUSTOM(id, fn, ...) find(library, #fn, driver->fn);
+#define LOCAL(fn, ...) find(library, #fn, driver->fn);
+#define VARIANT(fn, ...) find(library, #fn, driver->fn);
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+  find(library, "cuMemHostRegister_v2", driver->cuMemHostRegister_v2);
+  find(library, "cuMemHostUnregister", driver->cuMemHostUnregister);
+  if (driver->cuInit == nullptr || driver->cuLibraryLoadData == nullptr || driver->cuKernelGetParamInfo == nullptr) {
+    error = path +
+            " is no CUDA driver of version 12.4 or newer: it lacks cuInit, cuLibraryLoadData or cuKernelGetParamInfo";
+    return nullptr;
+  }
+  return driver;
+}
+
+}  // namespace host

@@ -1,0 +1,35 @@
+// The driver behind a worker: a libcuda.so.1, loaded by path, as a struct of typed functions that the table names.
+// Whether it is NVIDIA's or the simulated GPU's is nobody's business above this page.
+//
+// A function that the library lacks is null; who calls one that is not in every driver since CUDA 12 asks first.
+// Loaded once and never unloaded; the struct is read-only after load() and may be used from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ring/api/cuda.h"
+
+namespace host {
+
+struct Driver {
+#define CALL(id, fn, ...) decltype(&::fn) fn = nullptr;
+#define CUSTOM(id, fn, ...) decltype(&::fn) fn = nullptr;
+#define LOCAL(fn, ...) decltype(&::fn) fn = nullptr;
+#define VARIANT(fn, ...) decltype(&::fn) fn = nullptr;
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+  // What the host calls for itself and no guest can ask for.
+  decltype(&::cuMemHostRegister_v2) cuMemHostRegister_v2 = nullptr;
+  decltype(&::cuMemHostUnregister) cuMemHostUnregister = nullptr;
+
+  // Null on failure, and `error` is one sentence.
+  static std::unique_ptr<Driver> load(const std::string& path, std::string& error);
+};
+
+}  // namespace host

@@ -1,0 +1,21 @@
+// The layer that says which files the worker may open. Everything not named here is refused, to any user.
+// It binds the calling thread and the threads it starts later, so it is applied before the driver library is loaded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/jail/layer.h"
+
+namespace host::jail {
+
+struct LandlockPaths {
+  std::vector<std::string> read;   // files or folders, beside the system's own
+  std::vector<std::string> write;  // the same, for a sharing daemon's pipes; empty but under MPS
+};
+
+// Reads: the system's library folders, /etc, /proc, /sys, `read`. Writes: /dev/nvidia*, /dev/null, the threads' own
+// names below /proc/self/task, `write`. Executes nothing, makes nothing, removes nothing, connects to nothing.
+Result apply_landlock(const LandlockPaths& paths);
+
+}  // namespace host::jail

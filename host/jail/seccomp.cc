@@ -1,0 +1,117 @@
+#include "host/jail/seccomp.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "host/jail/seccomp_policy.h"
+
+namespace host::jail {
+namespace {
+
+#ifndef PR_SET_VMA
+constexpr unsigned PR_SET_VMA = 0x53564d41;
+#endif
+
+// One alternative of a check: all its comparisons must hold.
+using Alternative = std::vector<scmp_arg_cmp>;
+
+Alternative masked(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
+  return {SCMP_CMP(argument, SCMP_CMP_MASKED_EQ, mask, value)};
+}
+
+Alternative equal(unsigned argument, scmp_datum_t value) { return {SCMP_CMP(argument, SCMP_CMP_EQ, value, 0)}; }
+
+constexpr scmp_datum_t open_flags_that_matter = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY);
+constexpr scmp_datum_t thread_flags = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND;
+constexpr scmp_datum_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                                         CLONE_NEWPID | CLONE_NEWNET | CLONE_PARENT | CLONE_PTRACE;
+// NVIDIA's resource manager numbers its requests in the class 'F'; the unified-memory module's are plain numbers, with
+// two of its own for the descriptor's begin and end.
+constexpr scmp_datum_t class_mask = 0xff00, manager_class = 0x4600;
+constexpr scmp_datum_t unified_begin = 0x30000001, unified_end = 0x30000002, unified_mask = 0xffffff00;
+
+std::vector<Alternative> alternatives(Check check) {
+  switch (check) {
+    case Check::Any: return {{}};
+    case Check::NotExecutable: return {masked(2, PROT_EXEC, 0)};
+    case Check::ReadOnly: return {masked(2, open_flags_that_matter, O_RDONLY)};
+    case Check::ReadWrite: return {masked(2, open_flags_that_matter, O_RDWR)};
+    case Check::Thread: return {masked(0, thread_flags | namespace_flags, thread_flags)};
+    case Check::OwnProcess: return {equal(0, static_cast<scmp_datum_t>(getpid())), equal(0, 0)};
+    case Check::OwnLimits: return {equal(2, 0)};
+    case Check::ThreadName: return {equal(0, PR_SET_NAME), equal(0, PR_GET_NAME), equal(0, PR_SET_VMA)};
+    case Check::DeviceControl:
+      return {masked(1, class_mask, manager_class), masked(1, unified_mask, 0), equal(1, unified_begin),
+              equal(1, unified_end)};
+    case Check::Descriptor:
+      return {equal(1, F_DUPFD), equal(1, F_DUPFD_CLOEXEC), equal(1, F_GETFD),
+              equal(1, F_SETFD), equal(1, F_GETFL),         equal(1, F_SETFL)};
+  }
+  return {};
+}
+
+constexpr std::uint32_t action_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::Allow:
+    case Verdict::AllowIfDevices: return SCMP_ACT_ALLOW;
+    case Verdict::Deny: return SCMP_ACT_ERRNO(EPERM);
+    case Verdict::Absent: return SCMP_ACT_ERRNO(ENOSYS);
+    case Verdict::Kill: return SCMP_ACT_KILL_PROCESS;
+  }
+  return SCMP_ACT_KILL_PROCESS;
+}
+
+struct Release {
+  void operator()(void* filter) const { seccomp_release(filter); }
+};
+using Filter = std::unique_ptr<void, Release>;
+
+// 0 or a negative errno. A call that this machine's libseccomp does not know by name stays refused by the default.
+int add(void* filter, const Rule& rule) {
+  const int number = seccomp_syscall_resolve_name(rule.call);
+  if (number == __NR_SCMP_ERROR || rule.verdict == Verdict::Deny) return 0;  // EPERM is the default
+  for (const Alternative& alternative : alternatives(rule.check)) {
+    const int result = seccomp_rule_add_array(filter, action_of(rule.verdict), number,
+                                              static_cast<unsigned>(alternative.size()), alternative.data());
+    if (result != 0) return result;
+  }
+  return 0;
+}
+
+int set_up(void* filter, bool device_files) {
+  int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
+  if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+  if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a tree: the policy is long
+  for (const Rule& rule : policy) {
+    if (result != 0) return result;
+    if (rule.verdict == Verdict::AllowIfDevices && !device_files) continue;
+    result = add(filter, rule);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result apply_seccomp(bool device_files) {
+  Result result{Layer::Seccomp, {}};
+  const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
+  if (!filter) {
+    result.missing = "seccomp_init failed";
+    return result;
+  }
+  int failed = set_up(filter.get(), device_files);
+  if (failed == 0) failed = seccomp_load(filter.get());
+  if (failed != 0) result.missing = std::string("seccomp: ") + std::strerror(-failed);
+  return result;
+}
+
+}  // namespace host::jail

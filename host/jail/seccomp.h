@@ -1,0 +1,13 @@
+// The layer that says which system calls are left. Applied last: after the driver is up, before the first guest byte.
+// It binds every thread the process has (TSYNC), the driver's own included. The policy is seccomp_policy.h.
+#pragma once
+
+#include "host/jail/layer.h"
+
+namespace host::jail {
+
+// `device_files`: the driver reaches its hardware through device files, so it may open them and control them; Landlock
+// keeps all others closed.
+Result apply_seccomp(bool device_files);
+
+}  // namespace host::jail

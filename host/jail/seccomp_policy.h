@@ -1,0 +1,181 @@
+// Which system calls a worker may make once it serves a guest: the whole policy, to be read line by line.
+//
+// What is not named is refused with EPERM, so that a driver that merely tries goes on. What no driver and no C library
+// asks for, and an attacker would, ends the process. Paths cannot be seen here: Landlock says which files `openat` may
+// reach; this table says that nothing is created and that writing is left to device files.
+#pragma once
+
+#include <string_view>
+
+namespace host::jail {
+
+enum class Verdict {
+  Allow,
+  AllowIfDevices,  // only for a driver that has device files open; Landlock keeps all other files closed
+  Deny,            // EPERM, as for what is not named: written down where somebody may look for it
+  Absent,          // ENOSYS: the C library then takes the older call, whose arguments can be checked
+  Kill,
+};
+
+// What the arguments must be for the verdict to apply; otherwise EPERM.
+enum class Check {
+  Any,
+  NotExecutable,  // arg 2 has no PROT_EXEC
+  ReadOnly,       // arg 2 (openat) asks for reading, and neither makes nor truncates
+  ReadWrite,      // arg 2 (openat) asks for both, and neither makes nor truncates
+  Thread,         // arg 0 (clone) makes a thread, in no new namespace
+  OwnProcess,     // arg 0 is this process
+  OwnLimits,      // prlimit64 that changes nothing
+  ThreadName,     // prctl that names a thread or a mapping
+  DeviceControl,  // ioctl of NVIDIA's kernel modules
+  Descriptor,     // fcntl that copies a descriptor or asks for its flags
+};
+
+struct Rule {
+  const char* call;
+  Verdict verdict;
+  Check check;
+  std::string_view why;
+};
+
+inline constexpr Rule policy[] = {
+    // waiting and waking
+    {"futex", Verdict::Allow, Check::Any, "every lock; guests wait on it in loopback"},
+    {"poll", Verdict::Allow, Check::Any, "the doorbell, the control socket, the driver's blocking waits"},
+    {"ppoll", Verdict::Allow, Check::Any, "the same"},
+    {"read", Verdict::Allow, Check::Any, "eventfd, pipes"},
+    {"write", Verdict::Allow, Check::Any, "eventfd, the log"},
+    {"readv", Verdict::Allow, Check::Any, "the same, gathered"},
+    {"writev", Verdict::Allow, Check::Any, "the same, gathered"},
+    {"pread64", Verdict::Allow, Check::Any, "reading /proc and /sys"},
+    {"recvmsg", Verdict::Allow, Check::Any, "the control socket; a sharing daemon's open sockets"},
+    {"recvfrom", Verdict::Allow, Check::Any, "the same"},
+    {"sendmsg", Verdict::Allow, Check::Any, "the same"},
+    {"sendto", Verdict::Allow, Check::Any, "the same"},
+    {"nanosleep", Verdict::Allow, Check::Any, "timed waits"},
+    {"clock_nanosleep", Verdict::Allow, Check::Any, "timed waits"},
+    {"clock_gettime", Verdict::Allow, Check::Any, "time, where the vDSO does not answer"},
+    {"clock_getres", Verdict::Allow, Check::Any, "the same"},
+    {"gettimeofday", Verdict::Allow, Check::Any, "the same"},
+    {"time", Verdict::Allow, Check::Any, "the same"},
+    {"sched_yield", Verdict::Allow, Check::Any, "polite spinning"},
+    {"membarrier", Verdict::Allow, Check::Any, "fences between own threads"},
+
+    // memory; the arena is moved into its window with mremap
+    {"mmap", Verdict::Allow, Check::NotExecutable, "heap, stacks, device memory; no new code"},
+    {"mprotect", Verdict::Allow, Check::NotExecutable, "heap, thread stacks; no new code"},
+    {"munmap", Verdict::Allow, Check::Any, "memory"},
+    {"mremap", Verdict::Allow, Check::Any, "the arena's window, realloc"},
+    {"madvise", Verdict::Allow, Check::Any, "giving pages back"},
+    {"mincore", Verdict::Allow, Check::Any, "asking what is mapped"},
+    {"msync", Verdict::Allow, Check::Any, "the same"},
+    {"mlock", Verdict::Allow, Check::Any, "pinning own memory"},
+    {"munlock", Verdict::Allow, Check::Any, "the same"},
+    {"brk", Verdict::Allow, Check::Any, "heap"},
+    {"get_mempolicy", Verdict::Allow, Check::Any, "the driver asks where memory lies"},
+    {"mbind", Verdict::Allow, Check::Any, "the driver says where memory shall lie"},
+
+    // threads
+    {"clone", Verdict::Allow, Check::Thread, "a thread per channel, the driver's own"},
+    {"clone3", Verdict::Absent, Check::Any, "its flags lie in memory and cannot be checked"},
+    {"set_robust_list", Verdict::Allow, Check::Any, "start of a thread"},
+    {"rseq", Verdict::Allow, Check::Any, "start of a thread"},
+    {"set_tid_address", Verdict::Allow, Check::Any, "start of a thread"},
+    {"gettid", Verdict::Allow, Check::Any, "names of threads, locks"},
+    {"getpid", Verdict::Allow, Check::Any, "locks, abort"},
+    {"getppid", Verdict::Allow, Check::Any, "whether the broker lives"},
+    {"getuid", Verdict::Allow, Check::Any, "own identity"},
+    {"geteuid", Verdict::Allow, Check::Any, "own identity"},
+    {"getgid", Verdict::Allow, Check::Any, "own identity"},
+    {"getegid", Verdict::Allow, Check::Any, "own identity"},
+    {"sched_getaffinity", Verdict::Allow, Check::Any, "how many cores there are"},
+    {"sched_setaffinity", Verdict::Allow, Check::OwnProcess, "own threads' cores"},
+    {"sched_get_priority_max", Verdict::Allow, Check::Any, "the driver's JIT asks"},
+    {"sched_get_priority_min", Verdict::Allow, Check::Any, "the driver's JIT asks"},
+    {"sched_getparam", Verdict::Allow, Check::Any, "attributes of a thread"},
+    {"sched_getscheduler", Verdict::Allow, Check::Any, "attributes of a thread"},
+    {"getcpu", Verdict::Allow, Check::Any, "which core this is"},
+    {"prctl", Verdict::Allow, Check::ThreadName, "names of threads"},
+    {"prlimit64", Verdict::Allow, Check::OwnLimits, "size of stacks"},
+    {"getrlimit", Verdict::Allow, Check::Any, "size of stacks"},
+    {"getrusage", Verdict::Allow, Check::Any, "own use"},
+    {"exit", Verdict::Allow, Check::Any, "end of a thread"},
+    {"exit_group", Verdict::Allow, Check::Any, "end of the worker"},
+
+    // signals, to itself only
+    {"rt_sigaction", Verdict::Allow, Check::Any, "handlers of own signals"},
+    {"rt_sigprocmask", Verdict::Allow, Check::Any, "start of a thread"},
+    {"rt_sigreturn", Verdict::Allow, Check::Any, "end of a handler"},
+    {"sigaltstack", Verdict::Allow, Check::Any, "stacks of handlers"},
+    {"tgkill", Verdict::Allow, Check::OwnProcess, "abort"},
+    {"restart_syscall", Verdict::Allow, Check::Any, "a wait that a signal cut short"},
+
+    // descriptors and files
+    {"close", Verdict::Allow, Check::Any, "descriptors"},
+    {"dup", Verdict::Allow, Check::Any, "the driver copies its device descriptors"},
+    {"dup2", Verdict::Allow, Check::Any, "the same; the worker's own stdout"},
+    {"dup3", Verdict::Allow, Check::Any, "the same"},
+    {"fcntl", Verdict::Allow, Check::Descriptor, "the same"},
+    {"eventfd2", Verdict::Allow, Check::Any, "the driver's waits"},
+    {"pipe2", Verdict::Allow, Check::Any, "the driver's waits"},
+    {"fstat", Verdict::Allow, Check::Any, "kinds of descriptors"},
+    {"newfstatat", Verdict::Allow, Check::Any, "kinds of files"},
+    {"stat", Verdict::Allow, Check::Any, "kinds of files"},
+    {"lstat", Verdict::Allow, Check::Any, "kinds of files"},
+    {"statx", Verdict::Allow, Check::Any, "kinds of files"},
+    {"access", Verdict::Allow, Check::Any, "whether a file is there"},
+    {"faccessat", Verdict::Allow, Check::Any, "whether a file is there"},
+    {"faccessat2", Verdict::Allow, Check::Any, "whether a file is there"},
+    {"readlink", Verdict::Allow, Check::Any, "links in /proc and /sys"},
+    {"readlinkat", Verdict::Allow, Check::Any, "links in /proc and /sys"},
+    {"getdents64", Verdict::Allow, Check::Any, "folders in /proc and /sys"},
+    {"lseek", Verdict::Allow, Check::Any, "reading /proc"},
+    {"openat", Verdict::Allow, Check::ReadOnly, "/proc, /sys, libraries"},
+    {"openat", Verdict::AllowIfDevices, Check::ReadWrite, "/dev/nvidiactl, at the first stream-ordered allocation"},
+    {"ioctl", Verdict::AllowIfDevices, Check::DeviceControl, "the driver's calls into its kernel modules"},
+
+    // the machine
+    {"getrandom", Verdict::Allow, Check::Any, "hash seeds"},
+    {"sysinfo", Verdict::Allow, Check::Any, "how much memory there is"},
+    {"uname", Verdict::Allow, Check::Any, "the kernel's version"},
+
+    // refused by name: what somebody may look for
+    {"socket", Verdict::Deny, Check::Any, "no new way out"},
+    {"connect", Verdict::Deny, Check::Any, "no new way out"},
+    {"kill", Verdict::Deny, Check::Any, "no signal to another process"},
+    {"fork", Verdict::Deny, Check::Any, "no other process"},
+    {"vfork", Verdict::Deny, Check::Any, "no other process"},
+
+    // nothing asks for these but an attacker
+    {"execve", Verdict::Kill, Check::Any, "another program"},
+    {"execveat", Verdict::Kill, Check::Any, "another program"},
+    {"ptrace", Verdict::Kill, Check::Any, "another process's memory"},
+    {"process_vm_readv", Verdict::Kill, Check::Any, "another process's memory"},
+    {"process_vm_writev", Verdict::Kill, Check::Any, "another process's memory"},
+    {"pidfd_getfd", Verdict::Kill, Check::Any, "another process's descriptors"},
+    {"io_uring_setup", Verdict::Kill, Check::Any, "opens files past this filter"},
+    {"io_uring_enter", Verdict::Kill, Check::Any, "opens files past this filter"},
+    {"io_uring_register", Verdict::Kill, Check::Any, "opens files past this filter"},
+    {"mount", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"umount2", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"move_mount", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"open_tree", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"fsopen", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"mount_setattr", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"pivot_root", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"chroot", Verdict::Kill, Check::Any, "the file system's shape"},
+    {"open_by_handle_at", Verdict::Kill, Check::Any, "files past their folders"},
+    {"unshare", Verdict::Kill, Check::Any, "rights in a new namespace"},
+    {"setns", Verdict::Kill, Check::Any, "another namespace"},
+    {"bpf", Verdict::Kill, Check::Any, "code in the kernel"},
+    {"init_module", Verdict::Kill, Check::Any, "code in the kernel"},
+    {"finit_module", Verdict::Kill, Check::Any, "code in the kernel"},
+    {"kexec_load", Verdict::Kill, Check::Any, "another kernel"},
+    {"perf_event_open", Verdict::Kill, Check::Any, "watching the machine"},
+    {"userfaultfd", Verdict::Kill, Check::Any, "stopping the kernel in mid-copy"},
+    {"keyctl", Verdict::Kill, Check::Any, "the kernel's keys"},
+    {"add_key", Verdict::Kill, Check::Any, "the kernel's keys"},
+    {"request_key", Verdict::Kill, Check::Any, "the kernel's keys"},
+};
+
+}  // namespace host::jail

@@ -1,0 +1,13 @@
+// Fills the page that answers a guest's questions about devices without a round trip.
+#pragma once
+
+#include "host/driver/driver.h"
+#include "ring/layout.h"
+
+namespace host {
+
+// Preconditions: the driver's cuInit has returned `init_result`; when that is CUDA_SUCCESS, a context of device 0 is
+// current in this thread (the limits are read there). The page is this process's alone until the slot is Ready.
+void fill_device_page(const Driver& driver, CUresult init_result, ring::DevicePage& page);
+
+}  // namespace host

@@ -1,0 +1,109 @@
+#include "host/session/objects.h"
+
+#include <sys/mman.h>
+
+#include <mutex>
+#include <new>
+
+namespace host {
+
+using api::Id;
+
+Objects::Objects() {
+  void* at = mmap(nullptr, (std::size_t{Id::max_index} + 1) * sizeof(Entry), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) throw std::bad_alloc();
+  entries_ = static_cast<Entry*>(at);  // zero pages are empty entries
+}
+
+Objects::~Objects() { munmap(entries_, (std::size_t{Id::max_index} + 1) * sizeof(Entry)); }
+
+bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place) {
+  const Id parts = Id::of(id);
+  if (parts.kind != kind || parts.kind == api::Handle::None || parts.index == 0) return false;
+  Entry& entry = entries_[parts.index];
+  if (entry.id.load(std::memory_order_relaxed) != 0) return false;
+  entry.handle.store(handle, std::memory_order_relaxed);
+  entry.owner.store(place.owner, std::memory_order_relaxed);
+  entry.device.store(place.device, std::memory_order_relaxed);
+  entry.id.store(id, std::memory_order_release);  // H
+  std::uint32_t seen = highest_.load(std::memory_order_relaxed);
+  while (seen < parts.index && !highest_.compare_exchange_weak(seen, parts.index, std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+void* Objects::find(std::uint64_t id, api::Handle wanted) const {
+  const Id parts = Id::of(id);
+  if (parts.index == 0 || !api::accepts(wanted, parts.kind)) return nullptr;
+  const Entry& entry = entries_[parts.index];
+  if (entry.id.load(std::memory_order_acquire) != id) return nullptr;  // H
+  return entry.handle.load(std::memory_order_relaxed);
+}
+
+bool Objects::drop(std::uint64_t id) {
+  const Id parts = Id::of(id);
+  if (parts.index == 0) return false;
+  return entries_[parts.index].id.compare_exchange_strong(id, 0, std::memory_order_relaxed);
+}
+
+// Calls f(id, entry) for each object.
+template <class F>
+void Objects::each(F f) {
+  const std::uint32_t end = highest_.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 1; i <= end; ++i)
+    if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id != 0) f(id, entries_[i]);  // H
+}
+
+void Objects::drop_with_owned(std::uint64_t id) {
+  std::vector<std::uint64_t> going{id};
+  for (std::size_t next = 0; next < going.size(); ++next) {
+    drop(going[next]);
+    each([&](std::uint64_t other, const Entry& entry) {
+      if (entry.owner.load(std::memory_order_relaxed) == going[next]) going.push_back(other);
+    });
+  }
+}
+
+void Objects::drop_context(std::uint32_t device) {
+  each([&](std::uint64_t id, const Entry& entry) {
+    const api::Handle kind = Id::of(id).kind;
+    const bool of_context = kind == api::Handle::Stream || kind == api::Handle::Event || kind == api::Handle::Module ||
+                            kind == api::Handle::Function;
+    if (of_context && entry.device.load(std::memory_order_relaxed) == device) drop(id);
+  });
+}
+
+void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner) {
+  std::unique_lock lock(mutex_);
+  ranges_[start] = {bytes, owner};
+}
+
+bool Ranges::remove(std::uint64_t start) {
+  std::unique_lock lock(mutex_);
+  const auto at = ranges_.find(start);
+  if (at == ranges_.end() || at->second.owner != 0) return false;
+  ranges_.erase(at);
+  return true;
+}
+
+void Ranges::remove_owned(std::uint64_t owner) {
+  std::unique_lock lock(mutex_);
+  std::erase_if(ranges_, [&](const auto& entry) { return entry.second.owner == owner; });
+}
+
+void Ranges::remove_all_owned_by_none() {
+  std::unique_lock lock(mutex_);
+  std::erase_if(ranges_, [](const auto& entry) { return entry.second.owner == 0; });
+}
+
+bool Ranges::contains(std::uint64_t start, std::uint64_t bytes) const {
+  std::shared_lock lock(mutex_);
+  auto at = ranges_.upper_bound(start);
+  if (at == ranges_.begin()) return false;
+  --at;
+  const std::uint64_t offset = start - at->first;
+  return offset <= at->second.bytes && bytes <= at->second.bytes - offset;
+}
+
+}  // namespace host

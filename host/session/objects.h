@@ -1,0 +1,78 @@
+// What one guest process owns in its worker: the driver's handles behind its ids, and the device memory it may name.
+//
+// Takes only checked values. Lookups are lock-free; changes to memory ranges take a lock. Two channels that race on one
+// id (one destroys what the other uses) race in the driver, too, as two threads of a native program would: the worker
+// holds nothing but this session's data.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "ring/api/id.h"
+
+namespace host {
+
+// ids -> handles. An entry's edge: H, put -> find: the handle is written before the id that makes it visible.
+class Objects {
+ public:
+  Objects();
+  ~Objects();
+  Objects(const Objects&) = delete;
+  Objects& operator=(const Objects&) = delete;
+
+  // Where an object belongs: the device whose context holds it, and the id of what it goes with (a function's module).
+  struct Place {
+    std::uint32_t device = 0;
+    std::uint64_t owner = 0;
+  };
+  // False when the id is malformed, of another kind or its index is taken: nobody but a broken guest does that.
+  bool put(std::uint64_t id, api::Handle kind, void* handle, Place place);
+  // The driver's handle, or null. `wanted` may be Function for a kernel's id.
+  void* find(std::uint64_t id, api::Handle wanted) const;
+  bool drop(std::uint64_t id);
+  // An object and everything that goes with it, and with that.
+  void drop_with_owned(std::uint64_t id);
+  // What a device's context takes along when it ends: streams, events, modules and functions.
+  void drop_context(std::uint32_t device);
+
+ private:
+  struct Entry {
+    std::atomic<std::uint64_t> id;
+    std::atomic<void*> handle;
+    std::atomic<std::uint64_t> owner;
+    std::atomic<std::uint32_t> device;
+  };
+  template <class F>
+  void each(F f);
+
+  // One mapping for the largest index; pages are touched as indices are used.
+  Entry* entries_ = nullptr;
+  std::atomic<std::uint32_t> highest_{0};
+};
+
+// The memory that calls outside a kernel may name as the device's.
+class Ranges {
+ public:
+  // `owner`: 0 for an allocation, `pinned` for registered pieces of the arena, else the id of the module or library
+  // whose global it is.
+  static constexpr std::uint64_t pinned = ~std::uint64_t{0};
+  void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner);
+  bool remove(std::uint64_t start);
+  void remove_owned(std::uint64_t owner);
+  void remove_all_owned_by_none();
+  bool contains(std::uint64_t start, std::uint64_t bytes) const;
+
+ private:
+  struct Range {
+    std::uint64_t bytes, owner;
+  };
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint64_t, Range> ranges_;
+};
+
+}  // namespace host

@@ -1,0 +1,101 @@
+#include "host/session/session.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+namespace host {
+
+bool is_fault(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED: return true;
+    default: return false;
+  }
+}
+
+Session::Session(ring::SlotView slot_view, const Driver& the_driver, const ServeOptions& serve_options)
+    : slot(slot_view),
+      driver(the_driver),
+      options(serve_options),
+      arena_(slot_view.base() + ring::arena_offset),
+      arena_bytes_(slot_view.arena_bytes()) {}
+
+bool Session::bind_arena(std::uint64_t window) {
+  if (window >= ring::window_count || arena_bytes_ > ring::window_bytes) return false;
+  // The worker reserved the windows before the driver was loaded, so what this replaces is its own empty reservation.
+  void* wanted = reinterpret_cast<void*>(ring::window_address(static_cast<std::uint32_t>(window)));
+  void* at =
+      mremap(arena_.load(std::memory_order_relaxed), arena_bytes_, arena_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, wanted);
+  if (at == MAP_FAILED) return false;
+  arena_.store(static_cast<std::byte*>(at), std::memory_order_relaxed);
+  return true;
+}
+
+CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const auto after = pinned_.lower_bound(offset);
+  if (after != pinned_.end() && after->first < offset + bytes) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (after != pinned_.begin() && std::prev(after)->first + std::prev(after)->second > offset)
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+  const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes), bytes, flags);
+  if (result != CUDA_SUCCESS) return result;
+  pinned_[offset] = bytes;
+  ranges.add(arena_address() + offset, bytes, Ranges::pinned);
+  return result;
+}
+
+CUresult Session::reset(unsigned device) {
+  std::lock_guard lock(mutex_);
+  CUdevice handle = 0;
+  if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
+  const CUresult result = driver.cuDevicePrimaryCtxReset_v2(handle);
+  if (result != CUDA_SUCCESS) return result;
+  objects.drop_context(device);
+  ranges.remove_all_owned_by_none();
+  CUcontext context = nullptr;
+  if (const CUresult r = driver.cuDevicePrimaryCtxRetain(&context, handle); r != CUDA_SUCCESS) return r;
+  contexts_[device].store(context, std::memory_order_relaxed);
+  driver.cuCtxSetCurrent(context);
+  const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+  for (const auto& [offset, bytes] : pinned_)
+    if (const CUresult r = driver.cuMemHostRegister_v2(arena(offset, bytes), bytes, flags);
+        r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+      return r;
+  return CUDA_SUCCESS;
+}
+
+CUresult Session::make_current(unsigned device) {
+  thread_local unsigned current = ring::max_devices;
+  if (current == device) return CUDA_SUCCESS;
+  if (device >= ring::max_devices) return CUDA_ERROR_INVALID_DEVICE;
+  CUcontext context = contexts_[device].load(std::memory_order_relaxed);
+  if (context == nullptr) {
+    CUdevice handle = 0;
+    if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = driver.cuDevicePrimaryCtxRetain(&context, handle); r != CUDA_SUCCESS) return r;
+    contexts_[device].store(context, std::memory_order_relaxed);
+  }
+  const CUresult result = driver.cuCtxSetCurrent(context);
+  if (result == CUDA_SUCCESS) current = device;
+  return result;
+}
+
+void Session::note(CUresult result) {
+  if (result != CUDA_SUCCESS && is_fault(result)) slot.header().fault.store(result, std::memory_order_release);
+}
+
+}  // namespace host

@@ -1,0 +1,72 @@
+// One guest process as its worker sees it: objects, memory ranges, arena and contexts.
+//
+// Thread-safety: one thread per channel uses a Session; what they share is safe by itself (Objects, Ranges, atomics) or
+// under `mutex`.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "host/driver/driver.h"
+#include "host/session/objects.h"
+#include "ring/view.h"
+
+namespace host {
+
+struct ServeOptions {
+  std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: park at once
+  std::uint32_t chaos_delay_us = 0;  // test switch: up to this many microseconds of random delay before each record
+  std::uint32_t channels = ring::max_channels;
+  bool join_at_end = false;  // tests: wait for the channels' threads instead of ending the process
+};
+
+class Session {
+ public:
+  Session(ring::SlotView slot, const Driver& driver, const ServeOptions& options);
+
+  // Maps the arena at a window's address, where the guest has it, too. False when that place is not to be had.
+  bool bind_arena(std::uint64_t window);
+  // Registers [offset, offset + bytes) of the arena with the GPU. Preconditions: the range lies in the arena.
+  CUresult pin(std::uint64_t offset, std::uint64_t bytes);
+  // cuDevicePrimaryCtxReset: what lived in the context is gone, libraries and kernels stay, the arena is registered
+  // again.
+  CUresult reset(unsigned device);
+  // Makes a device's primary context current in this thread.
+  CUresult make_current(unsigned device);
+
+  // The arena's bytes [offset, offset + bytes), or null when they are not all inside.
+  std::byte* arena(std::uint64_t offset, std::uint64_t bytes) const {
+    return offset <= arena_bytes_ && bytes <= arena_bytes_ - offset ? arena_.load(std::memory_order_relaxed) + offset
+                                                                    : nullptr;
+  }
+  std::uint64_t arena_address() const { return reinterpret_cast<std::uint64_t>(arena(0, 0)); }
+  bool greeted() const { return greeted_.load(std::memory_order_relaxed); }
+  void greet() { greeted_.store(true, std::memory_order_relaxed); }
+
+  // Remembers what a driver call returned: a fault of the context is told to every later call of the guest.
+  void note(CUresult result);
+
+  const ring::SlotView slot;
+  const Driver& driver;
+  const ServeOptions options;
+  Objects objects;
+  Ranges ranges;
+  std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
+
+ private:
+  std::atomic<std::byte*> arena_;
+  std::size_t arena_bytes_;
+  std::atomic<bool> greeted_{false};
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> pinned_;  // offset -> bytes
+  std::atomic<CUcontext> contexts_[ring::max_devices] = {};
+};
+
+// Whether a result is one that the context never recovers from.
+bool is_fault(CUresult result);
+
+}  // namespace host

@@ -1,0 +1,86 @@
+// The order of an end matters: work first, then the runtime's destructors (which may still ask), then handles, then
+// memory.
+#include "host/simgpu/api/context.h"
+
+#include <algorithm>
+
+#include "host/simgpu/api/device.h"
+#include "host/simgpu/api/library.h"
+#include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/streams.h"
+#include "ring/abi/context_storage.h"
+
+namespace simgpu {
+namespace {
+
+constexpr std::array<std::size_t, 9> default_limits = {
+    1024,     // stack size
+    8650752,  // printf buffer
+    8388608,  // device heap
+    0,        // device runtime synchronise depth: not supported
+    2048,     // device runtime pending launches
+    64,       // L2 fetch granularity
+    0,        // persisting L2
+    device_shared_optin,
+    0,  // CIG
+};
+
+template <class Table, class Belongs>
+void remove_all(Table& table, Belongs belongs) {
+  for (const auto& object : table.all())
+    if (belongs(*object)) table.remove(object->handle);
+}
+
+void drop_objects(Driver& driver, const Context& context) {
+  remove_all(driver.streams, [&](const Stream& s) { return s.context.get() == &context; });
+  remove_all(driver.events, [&](const Event& e) { return e.context.get() == &context; });
+  for (const auto& module : driver.modules.all())
+    if (module->context.get() == &context) drop_module(driver, *module);  // a library's are gone already
+}
+
+}  // namespace
+
+void begin_context(Driver& driver, Context& context, unsigned flags) {
+  auto legacy = std::make_shared<Stream>();
+  legacy->handle = CU_STREAM_LEGACY;
+  legacy->id = driver.next_id();
+  legacy->context = std::shared_ptr<Context>(std::shared_ptr<Context>(), &context);  // its owner: no count
+  {
+    const std::lock_guard lock(context.mutex);
+    context.flags = flags | CU_CTX_MAP_HOST;
+    context.limits.fill(0);
+    std::copy(default_limits.begin(), default_limits.end(), context.limits.begin());
+    context.cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  }
+  const std::lock_guard order(driver.schedule.order());
+  context.legacy = legacy;
+  context.ending.store(false, std::memory_order_relaxed);
+  context.active.store(true, std::memory_order_release);
+}
+
+void end_context(Driver& driver, const std::shared_ptr<Context>& context) {
+  context->ending.store(true, std::memory_order_release);
+  wait_for(driver, pending(driver, *context));
+  cuabi::storage_release(context->handle);
+  context->active.store(false, std::memory_order_release);
+  forget_context(driver, *context);
+  drop_objects(driver, *context);
+  for (const Allocation& allocation : driver.memory.take_all(context.get())) give_back(driver, allocation);
+  const std::lock_guard order(driver.schedule.order());
+  for (const auto& stream : context->streams) stream->destroyed = true;
+  context->streams.clear();
+}
+
+std::shared_ptr<Context> context_named(Driver& driver, CUcontext handle, CUresult* error) {
+  std::shared_ptr<Context> context = handle == nullptr ? driver.current_shared() : driver.contexts.find(handle);
+  *error = CUDA_SUCCESS;
+  if (context == nullptr) {
+    *error = CUDA_ERROR_INVALID_CONTEXT;
+  } else if (!context->active.load(std::memory_order_acquire)) {
+    *error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    context = nullptr;
+  }
+  return context;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,138 @@
+// Calls that copy. The synchronous forms work in the legacy stream, their _ptds forms in the thread's own.
+#include "host/simgpu/api/cuda_api.h"
+
+#include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/rows.h"
+#include "host/simgpu/api/streams.h"
+
+using namespace simgpu;
+
+namespace {
+
+CUresult plain(CUstream stream, Address to, Address from, std::size_t size, Side to_side, Side from_side, Wait wait) {
+  return with_context([&](Driver& driver, Context& context) {
+    const Copy copy{.to = {.start = to}, .from = {.start = from}, .shape = {.width = size}};
+    return copy_in_stream(driver, context, stream, copy, to_side, from_side, wait);
+  });
+}
+
+// One side of CUDA_MEMCPY2D and CUDA_MEMCPY3D, whose members are the same but for the third dimension.
+struct Described {
+  std::size_t x, y, z;
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  std::size_t pitch, height;
+};
+
+// Where a described side starts; false when it describes nothing that can be copied.
+bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind) {
+  switch (side.type) {
+    case CU_MEMORYTYPE_HOST: kind = Side::Host; break;
+    case CU_MEMORYTYPE_DEVICE: kind = Side::Device; break;
+    case CU_MEMORYTYPE_UNIFIED: kind = Side::Any; break;
+    default: return false;  // arrays are not served, so there can be none
+  }
+  const Address base = side.type == CU_MEMORYTYPE_HOST ? address_of(side.host) : side.device;
+  std::size_t row_end = 0, rows = 0, offset = 0;
+  if (__builtin_add_overflow(side.x, shape.width, &row_end)) return false;
+  // A pitch or height of 0 says: none beyond what is copied.
+  const std::size_t pitch = side.pitch == 0 ? row_end : side.pitch;
+  const std::size_t height = side.height == 0 ? side.y + shape.height : side.height;
+  if (pitch < row_end || (shape.depth > 1 && height < shape.height)) return false;
+  if (__builtin_mul_overflow(side.z, height, &rows) || __builtin_add_overflow(rows, side.y, &rows) ||
+      __builtin_mul_overflow(rows, pitch, &offset) || __builtin_add_overflow(offset, side.x, &offset))
+    return false;
+  if (__builtin_mul_overflow(pitch, height, &layout.slice)) return false;
+  layout.pitch = pitch;
+  return !__builtin_add_overflow(base, offset, &layout.start);
+}
+
+CUresult described(CUstream stream, const Described& to, const Described& from, const Shape& shape, Wait wait) {
+  return with_context([&](Driver& driver, Context& context) {
+    Copy copy{.to = {}, .from = {}, .shape = shape};
+    Side to_side{}, from_side{};
+    if (!place(to, shape, copy.to, to_side) || !place(from, shape, copy.from, from_side))
+      return CUDA_ERROR_INVALID_VALUE;
+    return copy_in_stream(driver, context, stream, copy, to_side, from_side, wait);
+  });
+}
+
+CUresult copy_2d(const CUDA_MEMCPY2D* c, CUstream stream, Wait wait) {
+  if (c == nullptr) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  return described(stream, {c->dstXInBytes, c->dstY, 0, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, 0},
+                   {c->srcXInBytes, c->srcY, 0, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, 0},
+                   {.width = c->WidthInBytes, .height = c->Height}, wait);
+}
+
+CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
+  if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0)
+    return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  return described(
+      stream, {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight},
+      {c->srcXInBytes, c->srcY, c->srcZ, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight},
+      {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
+}
+
+CUresult between_contexts(CUstream stream, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                          CUcontext from_context, std::size_t size, Wait wait) {
+  return with_context([&](Driver& driver, Context& context) {
+    if (driver.contexts.find(to_context) == nullptr || driver.contexts.find(from_context) == nullptr)
+      return CUDA_ERROR_INVALID_CONTEXT;
+    const Copy copy{.to = {.start = to}, .from = {.start = from}, .shape = {.width = size}};
+    return copy_in_stream(driver, context, stream, copy, Side::Device, Side::Device, wait);
+  });
+}
+
+}  // namespace
+
+#define BOTH_FORMS(name, parameters, legacy, per_thread) \
+  CUresult name parameters { return legacy; }            \
+  CUresult name##_ptds parameters { return per_thread; }
+
+BOTH_FORMS(cuMemcpy, (CUdeviceptr dst, CUdeviceptr src, std::size_t size),
+           plain(CU_STREAM_LEGACY, dst, src, size, Side::Any, Side::Any, Wait::Always),
+           plain(CU_STREAM_PER_THREAD, dst, src, size, Side::Any, Side::Any, Wait::Always))
+BOTH_FORMS(cuMemcpyHtoD_v2, (CUdeviceptr dst, const void* src, std::size_t size),
+           plain(CU_STREAM_LEGACY, dst, address_of(src), size, Side::Device, Side::Host, Wait::Always),
+           plain(CU_STREAM_PER_THREAD, dst, address_of(src), size, Side::Device, Side::Host, Wait::Always))
+BOTH_FORMS(cuMemcpyDtoH_v2, (void* dst, CUdeviceptr src, std::size_t size),
+           plain(CU_STREAM_LEGACY, address_of(dst), src, size, Side::Host, Side::Device, Wait::Always),
+           plain(CU_STREAM_PER_THREAD, address_of(dst), src, size, Side::Host, Side::Device, Wait::Always))
+BOTH_FORMS(cuMemcpyDtoD_v2, (CUdeviceptr dst, CUdeviceptr src, std::size_t size),
+           plain(CU_STREAM_LEGACY, dst, src, size, Side::Device, Side::Device, Wait::AsCudaSays),
+           plain(CU_STREAM_PER_THREAD, dst, src, size, Side::Device, Side::Device, Wait::AsCudaSays))
+BOTH_FORMS(cuMemcpyPeer,
+           (CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, std::size_t size),
+           between_contexts(CU_STREAM_LEGACY, dst, dst_context, src, src_context, size, Wait::AsCudaSays),
+           between_contexts(CU_STREAM_PER_THREAD, dst, dst_context, src, src_context, size, Wait::AsCudaSays))
+BOTH_FORMS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* c), copy_2d(c, CU_STREAM_LEGACY, Wait::Always),
+           copy_2d(c, CU_STREAM_PER_THREAD, Wait::Always))
+BOTH_FORMS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* c), copy_2d(c, CU_STREAM_LEGACY, Wait::Always),
+           copy_2d(c, CU_STREAM_PER_THREAD, Wait::Always))
+BOTH_FORMS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* c), copy_3d(c, CU_STREAM_LEGACY, Wait::Always),
+           copy_3d(c, CU_STREAM_PER_THREAD, Wait::Always))
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUstream stream) {
+  return plain(stream, dst, src, size, Side::Any, Side::Any, Wait::AsCudaSays);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void* src, std::size_t size, CUstream stream) {
+  return plain(stream, dst, address_of(src), size, Side::Device, Side::Host, Wait::AsCudaSays);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void* dst, CUdeviceptr src, std::size_t size, CUstream stream) {
+  return plain(stream, address_of(dst), src, size, Side::Host, Side::Device, Wait::AsCudaSays);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUstream stream) {
+  return plain(stream, dst, src, size, Side::Device, Side::Device, Wait::AsCudaSays);
+}
+
+CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+                           std::size_t size, CUstream stream) {
+  return between_contexts(stream, dst, dst_context, src, src_context, size, Wait::AsCudaSays);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* c, CUstream stream) { return copy_2d(c, stream, Wait::AsCudaSays); }
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* c, CUstream stream) { return copy_3d(c, stream, Wait::AsCudaSays); }

@@ -1,0 +1,284 @@
+// Calls about contexts: making them, a thread's stack of them, their settings.
+#include "host/simgpu/api/cuda_api.h"
+
+#include <algorithm>
+
+#include "host/simgpu/api/context.h"
+#include "host/simgpu/api/driver.h"
+#include "host/simgpu/api/streams.h"
+
+using namespace simgpu;
+
+namespace {
+
+CUresult create(CUcontext* out, unsigned flags, CUdevice dev) {
+  return with_driver([&](Driver& driver) {
+    const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
+    if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0 || (scheduling & (scheduling - 1)) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    Device* device = driver.device(dev);
+    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
+    auto context = std::make_shared<Context>(*device);
+    context->id = driver.next_id();
+    begin_context(driver, *context, flags);
+    context->handle = driver.contexts.insert(context);
+    driver.thread().contexts.push_back(context);
+    *out = context->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+// Calls that take a context or, with NULL, mean the current one.
+template <class F>
+CUresult with_named(CUcontext handle, F&& call) {
+  return with_driver([&](Driver& driver) {
+    CUresult error;
+    const std::shared_ptr<Context> context = context_named(driver, handle, &error);
+    return context == nullptr ? error : call(driver, *context);
+  });
+}
+
+CUdevice ordinal_of(Driver& driver, const Device& device) {
+  for (std::size_t i = 0; i < driver.devices.size(); ++i)
+    if (driver.devices[i].get() == &device) return static_cast<CUdevice>(i);
+  return 0;
+}
+
+}  // namespace
+
+CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned flags, CUdevice dev) { return create(pctx, flags, dev); }
+
+CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned flags,
+                        CUdevice dev) {
+  if (paramsArray != nullptr || numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  return create(pctx, flags, dev);
+}
+
+CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* params, unsigned flags, CUdevice dev) {
+  if (params != nullptr && (params->numExecAffinityParams != 0 || params->cigParams != nullptr))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return create(pctx, flags, dev);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  return with_driver([&](Driver& driver) {
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context = driver.contexts.find(ctx);
+    if (context == nullptr || context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
+    end_context(driver, context);
+    if (driver.contexts.remove(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    auto& stack = driver.thread().contexts;
+    if (!stack.empty() && stack.back() == context) stack.pop_back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext ctx) {
+  return with_driver([&](Driver& driver) {
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::shared_ptr<Context> context = driver.contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    driver.thread().contexts.push_back(std::move(context));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
+  return with_driver([&](Driver& driver) {
+    auto& stack = driver.thread().contexts;
+    if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx != nullptr) *pctx = stack.back()->handle;
+    stack.pop_back();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetCurrent(CUcontext ctx) {
+  return with_driver([&](Driver& driver) {
+    auto& stack = driver.thread().contexts;
+    if (ctx == nullptr) {
+      if (!stack.empty()) stack.pop_back();
+      return CUDA_SUCCESS;
+    }
+    std::shared_ptr<Context> context = driver.contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (stack.empty()) stack.emplace_back();
+    stack.back() = std::move(context);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* pctx) {
+  return with_driver([&](Driver& driver) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Context* context = driver.current();
+    *pctx = context == nullptr ? nullptr : context->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
+  return with_driver([&](Driver& driver) {
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = ordinal_of(driver, context->device);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) { return cuCtxGetDevice_v2(device, nullptr); }
+
+CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
+  return with_driver([&](Driver& driver) {
+    if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *ctxId = context->id;
+    return driver.fault();
+  });
+}
+
+CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned* version) {
+  return with_driver([&](Driver& driver) {
+    if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    *version = 3020;
+    return driver.fault();
+  });
+}
+
+CUresult cuCtxGetFlags(unsigned* flags) {
+  return with_named(nullptr, [&](Driver&, Context& context) {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(context.mutex);
+    *flags = context.flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetFlags(unsigned flags) {
+  return with_named(nullptr, [&](Driver&, Context& context) {
+    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(context.mutex);
+    context.flags = flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext ctx) {
+  return with_named(ctx, [](Driver& driver, Context& context) { return wait_for(driver, pending(driver, context)); });
+}
+
+CUresult cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }
+
+CUresult cuCtxGetLimit(std::size_t* pvalue, CUlimit limit) {
+  return with_context([&](Driver&, Context& context) {
+    if (pvalue == nullptr || limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
+    if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || limit == CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
+      return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    const std::lock_guard lock(context.mutex);
+    *pvalue = context.limits[static_cast<std::size_t>(limit)];
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
+  return with_context([&](Driver&, Context& context) {
+    if (limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
+    constexpr std::size_t most_stack = 512 << 10;
+    switch (limit) {
+      case CU_LIMIT_STACK_SIZE:
+        if (value > most_stack) return CUDA_ERROR_INVALID_VALUE;
+        break;
+      case CU_LIMIT_PRINTF_FIFO_SIZE:
+      case CU_LIMIT_MALLOC_HEAP_SIZE:
+      case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT: break;
+      case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+        if (value > 128) return CUDA_ERROR_INVALID_VALUE;
+        break;
+      default: return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    }
+    const std::lock_guard lock(context.mutex);
+    context.limits[static_cast<std::size_t>(limit)] = value;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetCacheConfig(CUfunc_cache* pconfig) {
+  return with_context([&](Driver&, Context& context) {
+    if (pconfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(context.mutex);
+    *pconfig = context.cache_config;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  return with_context([&](Driver&, Context& context) {
+    if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(context.mutex);
+    context.cache_config = config;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* pConfig) {
+  return with_context([&](Driver&, Context& context) {
+    if (pConfig == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(context.mutex);
+    *pConfig = context.shared_config;
+    return CUDA_SUCCESS;
+  });
+}
+
+// The bank width is fixed, as on every GPU since Maxwell: accepted and without effect.
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  return with_context([&](Driver&, Context&) {
+    const bool known =
+        config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
+  return with_context([&](Driver&, Context&) {
+    if (leastPriority != nullptr) *leastPriority = 0;
+    if (greatestPriority != nullptr) *greatestPriority = greatest_stream_priority;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxResetPersistingL2Cache() {
+  return with_context([](Driver&, Context&) { return CUDA_SUCCESS; });
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam*, CUexecAffinityType) {
+  return with_context([](Driver&, Context&) { return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY; });
+}
+
+CUresult cuCtxAttach(CUcontext* pctx, unsigned flags) {
+  return with_context([&](Driver&, Context& context) {
+    if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    *pctx = context.handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxDetach(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
+
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned flags) {
+  return with_context([&](Driver& driver, Context&) {
+    if (driver.contexts.find(peerContext) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    return flags != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  });
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+  return with_context([&](Driver& driver, Context&) {
+    const bool known = driver.contexts.find(peerContext) != nullptr;
+    return known ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
+  });
+}

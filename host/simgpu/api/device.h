@@ -1,0 +1,27 @@
+// What the simulated device is.
+#pragma once
+
+#include "host/simgpu/api/objects.h"
+
+#include <optional>
+
+#include "host/simgpu/image/image.h"
+
+namespace simgpu {
+
+inline constexpr int device_multiprocessors = 16;
+inline constexpr int device_multiprocessor_threads = 1536;
+inline constexpr int device_multiprocessor_blocks = 24;
+inline constexpr int device_multiprocessor_shared = 102400;
+inline constexpr int device_registers = 65536;
+inline constexpr int device_shared_default = 49152;
+inline constexpr int device_shared_optin = 101376;
+inline constexpr int device_shared_reserved = 1024;
+inline constexpr int device_warp = 32;
+
+std::optional<int> device_attribute(const Device& device, CUdevice_attribute attribute);
+
+// Domain 0, device 0, and a bus for each.
+inline int pci_bus(const Device& device) { return device.ordinal + 1; }
+
+}  // namespace simgpu

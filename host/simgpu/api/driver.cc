@@ -1,0 +1,150 @@
+// The one Driver, the conditions under which calls may see it, and what each thread keeps.
+#include "host/simgpu/api/driver.h"
+
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "host/simgpu/api/context.h"
+#include "host/simgpu/api/settings.h"
+
+namespace simgpu {
+namespace {
+
+// The driver that calls may use. Not while there is none, in a forked child, or once the process exits: then `absent`
+// tells why.
+constinit std::atomic<Driver*> live{nullptr};
+constinit std::atomic<CUresult> absent{CUDA_ERROR_NOT_INITIALIZED};
+constinit std::atomic<bool> forked{false};
+
+pthread_key_t thread_key;
+thread_local ThreadState* thread_state = nullptr;
+
+void end_thread(void* state) {
+  auto* ending = static_cast<ThreadState*>(state);
+  if (Driver* driver = Driver::get()) {
+    const std::lock_guard order(driver->schedule.order());
+    for (const auto& [context, stream] : ending->streams) stream->destroyed = true;
+  }
+  delete ending;
+  thread_state = nullptr;
+}
+
+// The parent's threads and locks are not in a child; nothing of the driver may be touched there.
+void in_forked_child() {
+  live.store(nullptr, std::memory_order_relaxed);
+  forked.store(true, std::memory_order_relaxed);
+}
+
+// Objects of the program that are destroyed from now on get DEINITIALIZED, and work in flight dies with the process.
+void at_exit() {
+  live.store(nullptr, std::memory_order_release);
+  absent.store(CUDA_ERROR_DEINITIALIZED, std::memory_order_release);
+}
+
+// As cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE)'s default: beyond it the oldest output is lost.
+constexpr std::size_t max_output = 8650752;
+
+}  // namespace
+
+Driver* Driver::get(CUresult* why) {
+  Driver* driver = live.load(std::memory_order_acquire);
+  if (driver == nullptr && why != nullptr) *why = absent.load(std::memory_order_acquire);
+  return driver;
+}
+
+CUresult Driver::initialise() {
+  static std::mutex& once = *new std::mutex;
+  if (forked.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
+  const std::lock_guard lock(once);
+  if (get() != nullptr) return CUDA_SUCCESS;
+  if (absent.load() == CUDA_ERROR_DEINITIALIZED) return CUDA_ERROR_DEINITIALIZED;
+  Settings settings;
+  if (const CUresult error = read_settings(settings); error != CUDA_SUCCESS) return error;
+  static Driver* driver = nullptr;
+  try {
+    if (driver == nullptr) driver = new Driver(settings);
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (pthread_key_create(&thread_key, end_thread) != 0 || pthread_atfork(nullptr, nullptr, in_forked_child) != 0 ||
+      std::atexit(at_exit) != 0)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  live.store(driver, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+Driver::Driver(const Settings& settings) : launch_blocking(settings.launch_blocking) {
+  for (const int index : settings.visible) {
+    const auto print_to = [this](std::string_view text) { print(text); };
+    devices.push_back(std::make_unique<Device>(index, settings.memory, print_to));
+  }
+  for (const auto& device : devices) {
+    device->primary = std::make_shared<Context>(*device);
+    device->primary->is_primary = true;
+    device->primary->id = next_id();
+    device->primary->handle = contexts.insert(device->primary);
+    auto pool = std::make_shared<MemoryPool>();
+    pool->device = device.get();
+    pool->is_default = true;
+    pool->handle = device->default_pool = device->current_pool = pools.insert(pool);
+  }
+}
+
+ThreadState& Driver::thread() {
+  if (thread_state == nullptr) {
+    thread_state = new ThreadState;
+    pthread_setspecific(thread_key, thread_state);
+  }
+  return *thread_state;
+}
+
+bool Driver::in_callback() const { return thread_state != nullptr && thread_state->in_callback; }
+
+Context* Driver::current() {
+  if (thread_state == nullptr || thread_state->contexts.empty()) return nullptr;
+  return thread_state->contexts.back().get();
+}
+
+std::shared_ptr<Context> Driver::current_shared() {
+  return current() == nullptr ? nullptr : thread_state->contexts.back();
+}
+
+Device* Driver::device(CUdevice ordinal) {
+  if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= devices.size()) return nullptr;
+  return devices[static_cast<std::size_t>(ordinal)].get();
+}
+
+void Driver::fail(const Fault& fault) {
+  int none = CUDA_SUCCESS;
+  if (fault_.compare_exchange_strong(none, fault.code, std::memory_order_acq_rel)) say(fault.what);
+}
+
+void Driver::print(std::string_view text) {
+  const std::lock_guard lock(output_mutex_);
+  output_.append(text);
+  if (output_.size() > max_output) output_.erase(0, output_.size() - max_output);
+}
+
+void Driver::flush_output() {
+  const std::lock_guard lock(output_mutex_);
+  if (output_.empty()) return;
+  std::fwrite(output_.data(), 1, output_.size(), stdout);
+  std::fflush(stdout);
+  output_.clear();
+}
+
+void say(const std::string& line) { std::fprintf(stderr, "ivgpu simulated GPU: %s\n", line.c_str()); }
+
+void never_issued(const void* handle, HandleKind expected) {
+  static constexpr const char* names[] = {"handle",   "context", "stream", "event",      "module",
+                                          "function", "library", "kernel", "memory pool"};
+  char line[128];
+  std::snprintf(line, sizeof line, "%p was passed as a %s, but was never given out as one.", handle,
+                names[static_cast<std::size_t>(expected)]);
+  say(line);
+  std::abort();
+}
+
+}  // namespace simgpu

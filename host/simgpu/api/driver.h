@@ -1,0 +1,101 @@
+// The simulated driver as a whole: made by cuInit, never destroyed. And the ways into it that every exported call
+// takes.
+#pragma once
+
+#include "host/simgpu/api/objects.h"
+
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "host/simgpu/api/handles.h"
+#include "host/simgpu/api/memory_map.h"
+
+namespace simgpu {
+
+inline constexpr int driver_version = 13000;
+
+struct Settings;
+
+// The calling thread's part: its stack of contexts and its default streams.
+struct ThreadState {
+  std::vector<std::shared_ptr<Context>> contexts;
+  std::map<Context*, std::shared_ptr<Stream>> streams;
+  bool in_callback = false;  // a host function of a stream runs, which may not call CUDA
+};
+
+class Driver {
+ public:
+  // Null before cuInit, in a child that was forked after it, and while the process exits. `why` then says which.
+  static Driver* get(CUresult* why = nullptr);
+  static CUresult initialise();
+
+  const bool launch_blocking;
+  std::vector<std::unique_ptr<Device>> devices;
+  HandleTable<Context, CUcontext, HandleKind::Context> contexts;
+  HandleTable<Stream, CUstream, HandleKind::Stream> streams;
+  HandleTable<Event, CUevent, HandleKind::Event> events;
+  HandleTable<LoadedModule, CUmodule, HandleKind::Module> modules;
+  HandleTable<FunctionReference, CUfunction, HandleKind::Function> functions;
+  HandleTable<LoadedLibrary, CUlibrary, HandleKind::Library> libraries;
+  HandleTable<Kernel, CUkernel, HandleKind::Kernel> kernels;
+  HandleTable<MemoryPool, CUmemoryPool, HandleKind::MemoryPool> pools;
+  MemoryMap memory;
+  Schedule schedule;
+
+  ThreadState& thread();
+  bool in_callback() const;
+  Context* current();                         // may be inactive
+  std::shared_ptr<Context> current_shared();  // the same
+  Device* device(CUdevice ordinal);           // null: no such device
+  std::uint64_t next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
+
+  // The error that every call of the process gives since a kernel failed; CUDA_SUCCESS before.
+  CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_acquire)); }
+  void fail(const Fault& fault);
+
+  // What device printf wrote goes to stdout at the points where CUDA says so: where the host waits.
+  void print(std::string_view text);
+  void flush_output();
+
+ private:
+  explicit Driver(const Settings& settings);
+  std::atomic<std::uint64_t> next_id_{1};
+  std::atomic<int> fault_{CUDA_SUCCESS};
+  std::mutex output_mutex_;
+  std::string output_;
+};
+
+// One line on stderr, with the simulated GPU's name before it.
+void say(const std::string& line);
+
+// A call that needs the driver but no context. (A host function of a stream may make none at all.)
+template <class F>
+CUresult with_driver(F&& call) noexcept {
+  CUresult why;
+  Driver* driver = Driver::get(&why);
+  if (driver == nullptr) return why;
+  if (driver->in_callback()) return CUDA_ERROR_NOT_PERMITTED;
+  try {
+    return call(*driver);
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
+// A call that needs the current context in working order.
+template <class F>
+CUresult with_context(F&& call) noexcept {
+  return with_driver([&](Driver& driver) {
+    Context* context = driver.current();
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
+    return call(driver, *context);
+  });
+}
+
+}  // namespace simgpu

@@ -1,0 +1,34 @@
+// Turns the table of symbols.cc into what ring/abi/proc_address.h searches, once.
+#include "host/simgpu/api/symbols.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace simgpu {
+
+// In symbols.cc.
+namespace served {
+struct Symbol {
+  const char* name;
+  int since;
+  void (*function)();
+};
+extern const Symbol symbols[];
+extern const unsigned symbol_count;
+}  // namespace served
+
+std::span<const cuabi::ProcEntry> entry_points() {
+  static const std::vector<cuabi::ProcEntry>* const entries = [] {
+    auto* const all = new std::vector<cuabi::ProcEntry>;
+    auto& list = *all;
+    for (const served::Symbol& symbol : std::span(served::symbols, served::symbol_count)) {
+      const cuabi::ProcName name = cuabi::split_symbol(symbol.name);
+      list.push_back({name.base, name.variant, symbol.since, reinterpret_cast<void*>(symbol.function)});
+    }
+    cuabi::sort_entries(list);
+    return all;
+  }();
+  return *entries;
+}
+
+}  // namespace simgpu

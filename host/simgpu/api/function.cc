@@ -1,0 +1,232 @@
+// Calls about functions and kernels: names, parameters, attributes.
+#include "host/simgpu/api/device.h"
+
+#include "host/simgpu/api/library.h"
+
+using namespace simgpu;
+
+namespace {
+
+template <class F>
+CUresult with_function(CUfunction handle, F&& call) {
+  return with_context([&](Driver& driver, Context&) {
+    CUresult error;
+    const FunctionReference reference = resolve(driver, handle, &error);
+    return reference.function == nullptr ? error : call(driver, reference);
+  });
+}
+
+template <class F>
+CUresult with_kernel(CUkernel handle, F&& call) {
+  return with_driver([&](Driver& driver) {
+    const std::shared_ptr<Kernel> kernel = driver.kernels.find(handle);
+    const std::shared_ptr<LoadedLibrary> library = kernel == nullptr ? nullptr : kernel->library.lock();
+    return library == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, *kernel, library);
+  });
+}
+
+CUresult get_attribute(const LoadedFunction& function, CUfunction_attribute attribute, int* out) {
+  const Function& code = *function.code;
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *out = static_cast<int>(code.max_threads_per_block); break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *out = static_cast<int>(code.static_shared); break;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *out = static_cast<int>(code.const_bytes); break;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *out = static_cast<int>(code.local_bytes); break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *out = code.registers; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: *out = code.ptx_version; break;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *out = static_cast<int>(device_sm); break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *out = function.max_dynamic_shared.load(); break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *out = function.carveout.load(); break;
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *out = 0; break;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+// Whether an attribute may be set to a value. Clusters are not served.
+CUresult check_attribute(const Function& code, CUfunction_attribute attribute, int value) {
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      return value >= 0 && value <= device_shared_optin - static_cast<int>(code.static_shared)
+                 ? CUDA_SUCCESS
+                 : CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+void set_attribute(LoadedFunction& function, CUfunction_attribute attribute, int value) {
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) function.max_dynamic_shared = value;
+  if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) function.carveout = value;
+}
+
+// A kernel's function wherever it is loaded: the description is the same everywhere. Null only without any context.
+const Function* code_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, const std::string& name) {
+  {
+    const std::lock_guard lock(library->mutex);
+    if (library->first != nullptr) return library->first->function(name);
+    if (!library->parts.empty()) return library->parts.begin()->second->module->function(name);
+  }
+  CUresult ignored;
+  const std::shared_ptr<LoadedModule> part = part_of(driver, library, &ignored);
+  return part == nullptr ? nullptr : part->module->function(name);
+}
+
+CUresult parameter(const Function& code, std::size_t index, std::size_t* offset, std::size_t* size) {
+  if (offset == nullptr || index >= code.params.size()) return CUDA_ERROR_INVALID_VALUE;
+  *offset = code.params[index].offset;
+  if (size != nullptr) *size = code.params[index].size;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
+  return with_function(hfunc, [&](Driver&, const FunctionReference& reference) {
+    return pi == nullptr ? CUDA_ERROR_INVALID_VALUE : get_attribute(*reference.function, attrib, pi);
+  });
+}
+
+CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
+  return with_function(hfunc, [&](Driver&, const FunctionReference& reference) {
+    const CUresult verdict = check_attribute(*reference.function->code, attrib, value);
+    if (verdict == CUDA_SUCCESS) set_attribute(*reference.function, attrib, value);
+    return verdict;
+  });
+}
+
+CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
+  return with_function(hfunc, [&](Driver&, const FunctionReference&) {
+    const bool known = config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
+  return with_function(hfunc, [&](Driver&, const FunctionReference&) {
+    const bool known =
+        config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
+  return with_function(hfunc, [&](Driver& driver, const FunctionReference& reference) {
+    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(reference.module->mutex);
+    if (reference.module->handle == nullptr) reference.module->handle = driver.modules.insert(reference.module);
+    *hmod = reference.module->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
+  return with_function(hfunc, [&](Driver&, const FunctionReference& reference) {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *name = reference.function->code->name.c_str();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuFuncGetParamInfo(CUfunction func, std::size_t paramIndex, std::size_t* paramOffset, std::size_t* paramSize) {
+  return with_function(func, [&](Driver&, const FunctionReference& reference) {
+    return parameter(*reference.function->code, paramIndex, paramOffset, paramSize);
+  });
+}
+
+CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
+  return with_function(function, [&](Driver&, const FunctionReference&) {
+    if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *state = CU_FUNCTION_LOADING_STATE_LOADED;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuFuncLoad(CUfunction function) {
+  return with_function(function, [](Driver&, const FunctionReference&) { return CUDA_SUCCESS; });
+}
+
+CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
+  return with_function(reinterpret_cast<CUfunction>(kernel), [&](Driver& driver, const FunctionReference& reference) {
+    if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pFunc = handle_of(driver, reference.module, *reference.function);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
+  return with_kernel(kernel, [&](Driver&, Kernel&, const std::shared_ptr<LoadedLibrary>& library) {
+    if (pLib == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pLib = library->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
+  return with_kernel(hfunc, [&](Driver&, Kernel& kernel, const std::shared_ptr<LoadedLibrary>&) {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *name = kernel.name.c_str();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t paramIndex, std::size_t* paramOffset,
+                              std::size_t* paramSize) {
+  return with_kernel(handle, [&](Driver& driver, Kernel& kernel, const std::shared_ptr<LoadedLibrary>& library) {
+    if (paramOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const Function* code = code_of(driver, library, kernel.name);
+    return code == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : parameter(*code, paramIndex, paramOffset, paramSize);
+  });
+}
+
+CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel handle, CUdevice dev) {
+  return with_kernel(handle, [&](Driver& driver, Kernel& kernel, const std::shared_ptr<LoadedLibrary>& library) {
+    if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    LoadedFunction as_set;
+    as_set.code = code_of(driver, library, kernel.name);
+    if (as_set.code == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const std::lock_guard lock(library->mutex);
+    const auto settings = library->settings.find(kernel.name);
+    const bool set = settings != library->settings.end();
+    as_set.max_dynamic_shared = set && settings->second.max_dynamic_shared >= 0 ? settings->second.max_dynamic_shared
+                                                                                : default_dynamic_shared(*as_set.code);
+    as_set.carveout = set ? settings->second.carveout : -1;
+    return get_attribute(as_set, attrib, pi);
+  });
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel handle, CUdevice dev) {
+  return with_kernel(handle, [&](Driver& driver, Kernel& kernel, const std::shared_ptr<LoadedLibrary>& library) {
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const Function* code = code_of(driver, library, kernel.name);
+    if (code == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (const CUresult verdict = check_attribute(*code, attrib, val); verdict != CUDA_SUCCESS) return verdict;
+    const std::lock_guard lock(library->mutex);
+    KernelSettings& settings = library->settings[kernel.name];
+    (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? settings.max_dynamic_shared : settings.carveout) = val;
+    for (const auto& [context, part] : library->parts) set_attribute(*part->functions.at(kernel.name), attrib, val);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice dev) {
+  return with_kernel(handle, [&](Driver& driver, Kernel&, const std::shared_ptr<LoadedLibrary>&) {
+    if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const bool known = config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}

@@ -1,0 +1,118 @@
+// Handles of the simulated driver: numbers that name a kind, a slot and a generation of that slot.
+//
+// Invariant: a number is given out once. So a handle that was destroyed is told from one that was never issued: the
+// first gets the documented error, the second ends the process with one line, because only a bug in the caller makes it
+// up. A handle is no address that could be read.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+namespace simgpu {
+
+enum class HandleKind : std::uint8_t { Context = 1, Stream, Event, Module, Function, Library, Kernel, MemoryPool };
+
+struct HandleBits {
+  static constexpr std::uint64_t tag = 0x51;  // no canonical address begins so
+  std::uint32_t index = 0;                    // 24 bits
+  std::uint32_t generation = 0;               // 24 bits
+  HandleKind kind{};
+
+  static constexpr std::uint32_t limit = 1U << 24;
+  std::uint64_t pack() const {
+    return tag << 56 | std::uint64_t{static_cast<std::uint8_t>(kind)} << 48 | std::uint64_t{generation} << 24 | index;
+  }
+  static HandleBits unpack(std::uint64_t value) {
+    return {.index = static_cast<std::uint32_t>(value & (limit - 1)),
+            .generation = static_cast<std::uint32_t>(value >> 24 & (limit - 1)),
+            .kind = static_cast<HandleKind>(value >> 48 & 0xff)};
+  }
+};
+
+// Whether `handle` is one of this kind, by its looks.
+inline bool is_kind(const void* handle, HandleKind kind) {
+  const auto value = reinterpret_cast<std::uint64_t>(handle);
+  return value >> 56 == HandleBits::tag && HandleBits::unpack(value).kind == kind;
+}
+
+// Ends the process: one line on stderr, abort.
+[[noreturn]] void never_issued(const void* handle, HandleKind expected);
+
+// The live objects of one kind. May be used from any thread.
+template <class T, class Handle, HandleKind kind>
+class HandleTable {
+ public:
+  Handle insert(std::shared_ptr<T> object) {
+    const std::unique_lock lock(mutex_);
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+      slots_.push_back({});
+    }
+    // First in, first out: a number comes back as late as possible.
+    const std::uint32_t index = free_.front();
+    free_.pop_front();
+    slots_[index].object = std::move(object);
+    return handle_at(index);
+  }
+
+  // Null for NULL and for what was destroyed.
+  std::shared_ptr<T> find(Handle handle) const {
+    if (handle == nullptr) return nullptr;
+    const std::shared_lock lock(mutex_);
+    const Slot* slot = slot_of(handle);
+    return slot == nullptr ? nullptr : slot->object;
+  }
+
+  // As find, and the handle is dead from now on.
+  std::shared_ptr<T> remove(Handle handle) {
+    if (handle == nullptr) return nullptr;
+    const std::unique_lock lock(mutex_);
+    Slot* slot = const_cast<Slot*>(slot_of(handle));
+    if (slot == nullptr || slot->object == nullptr) return nullptr;
+    std::shared_ptr<T> object = std::move(slot->object);
+    slot->object = nullptr;
+    if (++slot->generation < HandleBits::limit) free_.push_back(HandleBits::unpack(number(handle)).index);
+    return object;
+  }
+
+  std::vector<std::shared_ptr<T>> all() const {
+    const std::shared_lock lock(mutex_);
+    std::vector<std::shared_ptr<T>> out;
+    for (const Slot& slot : slots_)
+      if (slot.object != nullptr) out.push_back(slot.object);
+    return out;
+  }
+
+ private:
+  struct Slot {
+    std::shared_ptr<T> object;
+    std::uint32_t generation = 0;
+  };
+
+  static std::uint64_t number(Handle handle) { return reinterpret_cast<std::uint64_t>(handle); }
+  Handle handle_at(std::uint32_t index) const {
+    const HandleBits bits{.index = index, .generation = slots_[index].generation, .kind = kind};
+    return reinterpret_cast<Handle>(bits.pack());
+  }
+
+  // The slot if the handle is its present one, null if it was an earlier one.
+  const Slot* slot_of(Handle handle) const {
+    const HandleBits bits = HandleBits::unpack(number(handle));
+    if (!is_kind(handle, kind) || bits.index >= slots_.size() || bits.generation > slots_[bits.index].generation)
+      never_issued(handle, kind);
+    const Slot& slot = slots_[bits.index];
+    if (bits.generation < slot.generation) return nullptr;
+    if (slot.object == nullptr) never_issued(handle, kind);  // this generation is still to be given out
+    return &slot;
+  }
+
+  mutable std::shared_mutex mutex_;
+  std::deque<Slot> slots_;
+  std::deque<std::uint32_t> free_;
+};
+
+}  // namespace simgpu

@@ -1,0 +1,123 @@
+// Calls about host memory that devices reach. Its device address is its host address.
+#include "host/simgpu/api/cuda_api.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/streams.h"
+
+using namespace simgpu;
+
+namespace {
+
+bool add_host(Driver& driver, void* start, std::size_t size) {
+  for (std::size_t i = 0; i < driver.devices.size(); ++i) {
+    if (driver.devices[i]->space.add_host(start, size)) continue;
+    while (i-- > 0) driver.devices[i]->space.remove_host(start);
+    return false;
+  }
+  return true;
+}
+
+void enter(Driver& driver, Context& context, MemoryKind kind, void* start, std::size_t size, unsigned flags) {
+  driver.memory.insert({.start = address_of(start),
+                        .size = size,
+                        .kind = kind,
+                        .device = &context.device,
+                        .context = &context,
+                        .flags = flags,
+                        .id = driver.next_id() | std::uint64_t{1} << 48});  // apart from the ids of device ranges
+}
+
+// Whether the program has memory there. (msync tells holes; MS_ASYNC does nothing else.)
+bool is_mapped(const void* start, std::size_t size) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = address_of(start) / page * page;
+  std::uintptr_t end = 0;
+  if (__builtin_add_overflow(address_of(start), size, &end)) return false;
+  return msync(reinterpret_cast<void*>(first), end - first, MS_ASYNC) == 0;
+}
+
+template <class Wanted>
+CUresult release(Driver& driver, const void* start, Wanted wanted, CUresult otherwise) {
+  const auto allocation = driver.memory.take(address_of(start), wanted);
+  if (!allocation) return otherwise;
+  const CUresult fault = wait_for(driver, pending(driver, *allocation->context));
+  give_back(driver, *allocation);
+  return fault;
+}
+
+}  // namespace
+
+CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
+  return with_context([&](Driver& driver, Context& context) {
+    constexpr unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    if (pp == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    *pp = nullptr;
+    if (bytesize == 0) return CUDA_SUCCESS;
+    void* start = mmap(nullptr, bytesize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!add_host(driver, start, bytesize)) {
+      munmap(start, bytesize);
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    enter(driver, context, MemoryKind::Host, start, bytesize, flags | CU_MEMHOSTALLOC_DEVICEMAP);
+    *pp = start;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAllocHost_v2(void** pp, std::size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
+
+CUresult cuMemFreeHost(void* p) {
+  return with_context([&](Driver& driver, Context&) {
+    if (p == nullptr) return CUDA_SUCCESS;
+    const auto wanted = [](const Allocation& a) { return a.kind == MemoryKind::Host; };
+    return release(driver, p, wanted, CUDA_ERROR_INVALID_VALUE);
+  });
+}
+
+CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
+  return with_context([&](Driver& driver, Context& context) {
+    constexpr unsigned served = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    constexpr unsigned known = served | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    if (p == nullptr || bytesize == 0 || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & ~served) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if (const auto there = driver.memory.find(address_of(p)); there && there->kind != MemoryKind::Registered)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (driver.memory.overlaps(address_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (!is_mapped(p, bytesize)) return CUDA_ERROR_INVALID_VALUE;
+    if (!add_host(driver, p, bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    enter(driver, context, MemoryKind::Registered, p, bytesize, Flags | CU_MEMHOSTREGISTER_DEVICEMAP);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemHostUnregister(void* p) {
+  return with_context([&](Driver& driver, Context&) {
+    const auto allocation = driver.memory.find(address_of(p));
+    const bool other = allocation && (allocation->kind != MemoryKind::Registered || allocation->start != address_of(p));
+    if (p == nullptr || other) return CUDA_ERROR_INVALID_VALUE;
+    const auto wanted = [](const Allocation& a) { return a.kind == MemoryKind::Registered; };
+    return release(driver, p, wanted, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  });
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned Flags) {
+  return with_context([&](Driver& driver, Context&) {
+    const auto allocation = driver.memory.find(address_of(p));
+    if (pdptr == nullptr || Flags != 0 || !allocation || !allocation->on_host()) return CUDA_ERROR_INVALID_VALUE;
+    *pdptr = address_of(p);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemHostGetFlags(unsigned* pFlags, void* p) {
+  return with_context([&](Driver& driver, Context&) {
+    const auto allocation = driver.memory.find(address_of(p));
+    if (pFlags == nullptr || !allocation || !allocation->on_host()) return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = allocation->flags;
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,216 @@
+// Calls that launch kernels. What the real driver refuses at once is refused here, before anything is queued.
+#include "host/simgpu/api/device.h"
+
+#include <cstring>
+
+#include "host/simgpu/api/library.h"
+#include "host/simgpu/api/occupancy.h"
+#include "host/simgpu/api/streams.h"
+
+using namespace simgpu;
+
+namespace {
+
+// A launch as it was asked for.
+struct Request {
+  CUfunction function;
+  Dim3 grid, block;
+  std::size_t dynamic_shared;
+  CUstream stream;
+  void** parameters;
+  void** extra;
+  bool cooperative;
+  // Events to record when it is done (launch attributes).
+  std::vector<CUevent> events;
+};
+
+std::uint64_t volume(const Dim3& d) { return std::uint64_t{d.x} * d.y * d.z; }
+
+bool grid_fits(const Dim3& grid) {
+  constexpr std::uint32_t most_x = 0x7fffffff, most = 65535;
+  return grid.x >= 1 && grid.y >= 1 && grid.z >= 1 && grid.x <= most_x && grid.y <= most && grid.z <= most;
+}
+
+bool block_fits(const Dim3& block, const Function& code) {
+  constexpr std::uint32_t most = 1024, most_z = 64;
+  if (block.x < 1 || block.y < 1 || block.z < 1 || block.x > most || block.y > most || block.z > most_z) return false;
+  if (volume(block) > code.max_threads_per_block) return false;
+  if (!code.required_block) return true;
+  return block.x == code.required_block->x && block.y == code.required_block->y && block.z == code.required_block->z;
+}
+
+CUresult check(const Request& request, const LoadedFunction& function) {
+  const Function& code = *function.code;
+  if (!grid_fits(request.grid) || !block_fits(request.block, code)) return CUDA_ERROR_INVALID_VALUE;
+  if (request.dynamic_shared > static_cast<std::size_t>(function.max_dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
+  const int resident = resident_blocks(function, volume(request.block), request.dynamic_shared);
+  if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (request.cooperative && volume(request.grid) > static_cast<std::uint64_t>(resident) * device_multiprocessors)
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  return CUDA_SUCCESS;
+}
+
+using Packed = std::vector<std::byte>;
+
+// kernelParams: a pointer for each parameter.
+CUresult pack_each(const Function& code, void** parameters, Packed& out) {
+  if (parameters == nullptr) return code.params.empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < code.params.size(); ++i)
+    std::memcpy(out.data() + code.params[i].offset, parameters[i], code.params[i].size);
+  return CUDA_SUCCESS;
+}
+
+// extra: one buffer that is packed already. A short one is taken as it is, one that is too long is not, as on the real
+// driver.
+CUresult pack_buffer(void** extra, Packed& out) {
+  const void* buffer = nullptr;
+  const std::size_t* size = nullptr;
+  for (void** at = extra; *at != CU_LAUNCH_PARAM_END; at += 2) {
+    if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = at[1];
+    else if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size = static_cast<const std::size_t*>(at[1]);
+    else
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (buffer == nullptr || size == nullptr) return out.empty() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (*size > out.size()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (*size != 0) std::memcpy(out.data(), buffer, *size);
+  return CUDA_SUCCESS;
+}
+
+CUresult pack(const Request& request, const Function& code, Packed& out) {
+  if (request.parameters != nullptr && request.extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  out.resize(code.param_bytes);
+  return request.extra != nullptr ? pack_buffer(request.extra, out) : pack_each(code, request.parameters, out);
+}
+
+CUresult record(Driver& driver, const Request& request, const Ticket& work) {
+  for (const CUevent handle : request.events) {
+    const std::shared_ptr<Event> event = driver.events.find(handle);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const std::lock_guard lock(event->mutex);
+    event->record = work;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult launch(const Request& request) {
+  return with_context([&](Driver& driver, Context& context) {
+    CUresult error;
+    const FunctionReference reference = resolve(driver, request.function, &error);
+    if (reference.function == nullptr) return error;
+    const std::shared_ptr<Stream> stream = stream_of(driver, context, request.stream);
+    if (stream == nullptr || reference.module->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
+    if (error = check(request, *reference.function); error != CUDA_SUCCESS) return error;
+    Packed parameters;
+    if (error = pack(request, *reference.function->code, parameters); error != CUDA_SUCCESS) return error;
+
+    Launch what{.function = reference.function->code,
+                .grid = request.grid,
+                .block = request.block,
+                .dynamic_shared = request.dynamic_shared,
+                .params = {},
+                .cooperative = request.cooperative};
+    Engine& engine = context.device.engine;
+    const auto run = [&driver, &engine, what, module = reference.module, parameters = std::move(parameters)] {
+      Launch now = what;
+      now.params = parameters;
+      if (const Fault fault = engine.run(now)) driver.fail(fault);
+    };
+    const Ticket work = post(driver, *stream, run);
+    if (error = record(driver, request, work); error != CUDA_SUCCESS) return error;
+    return driver.launch_blocking ? wait_for(driver, {work}) : CUDA_SUCCESS;
+  });
+}
+
+// The attributes of cuLaunchKernelEx. Hints are taken as such; what would change the result and is not served is
+// refused.
+CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
+  const CUlaunchAttributeValue& value = attribute.value;
+  const auto whole = [](auto cluster) { return cluster.x == 1 && cluster.y == 1 && cluster.z == 1; };
+  switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      return whole(value.clusterDim) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      request.events.push_back(value.programmaticEvent.event);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      request.events.push_back(value.launchCompletionEvent.event);
+      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ, unsigned blockDimX,
+                        unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes, CUstream hStream,
+                        void** kernelParams, void** extra) {
+  return launch({.function = f,
+                 .grid = {gridDimX, gridDimY, gridDimZ},
+                 .block = {blockDimX, blockDimY, blockDimZ},
+                 .dynamic_shared = sharedMemBytes,
+                 .stream = hStream,
+                 .parameters = kernelParams,
+                 .extra = extra,
+                 .cooperative = false,
+                 .events = {}});
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gridDimX, unsigned gridDimY, unsigned gridDimZ,
+                                   unsigned blockDimX, unsigned blockDimY, unsigned blockDimZ, unsigned sharedMemBytes,
+                                   CUstream hStream, void** kernelParams) {
+  return launch({.function = f,
+                 .grid = {gridDimX, gridDimY, gridDimZ},
+                 .block = {blockDimX, blockDimY, blockDimZ},
+                 .dynamic_shared = sharedMemBytes,
+                 .stream = hStream,
+                 .parameters = kernelParams,
+                 .extra = nullptr,
+                 .cooperative = true,
+                 .events = {}});
+}
+
+namespace {
+
+CUresult launch_ex(const CUlaunchConfig* config, CUstream stream, CUfunction f, void** kernelParams, void** extra) {
+  Request request{.function = f,
+                  .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                  .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                  .dynamic_shared = config->sharedMemBytes,
+                  .stream = stream,
+                  .parameters = kernelParams,
+                  .extra = extra,
+                  .cooperative = false,
+                  .events = {}};
+  for (unsigned i = 0; i < config->numAttrs; ++i)
+    if (const CUresult error = read_attribute(config->attrs[i], request); error != CUDA_SUCCESS) return error;
+  return launch(request);
+}
+
+bool readable(const CUlaunchConfig* config) {
+  return config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr);
+}
+
+}  // namespace
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+  return readable(config) ? launch_ex(config, config->hStream, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+  return readable(config) ? launch_ex(config, own(config->hStream), f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,174 @@
+// Loading, and the way from a handle that a program holds to the function that runs in the current context.
+#include "host/simgpu/api/device.h"
+#include "host/simgpu/api/library.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace simgpu {
+namespace {
+
+// The values of the options that matter here.
+struct ReportBuffers {
+  void** wall_time = nullptr;
+  char* buffers[2] = {};  // info, error
+  void** sizes[2] = {};
+};
+
+ReportBuffers find_buffers(const LoadReport& report) {
+  ReportBuffers out;
+  for (unsigned i = 0; i < report.count; ++i) {
+    void** value = &report.values[i];
+    switch (report.options[i]) {
+      case CU_JIT_WALL_TIME: out.wall_time = value; break;
+      case CU_JIT_INFO_LOG_BUFFER: out.buffers[0] = static_cast<char*>(*value); break;
+      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: out.sizes[0] = value; break;
+      case CU_JIT_ERROR_LOG_BUFFER: out.buffers[1] = static_cast<char*>(*value); break;
+      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: out.sizes[1] = value; break;
+      default: break;  // optimisation and the like: there is nothing to tune
+    }
+  }
+  return out;
+}
+
+// As much of the text as fits, terminated; the size option becomes the number of bytes written before the NUL.
+void write_log(char* buffer, void** size, const std::string& text) {
+  if (buffer == nullptr || size == nullptr) return;
+  const std::size_t room = reinterpret_cast<std::uintptr_t>(*size) & 0xffffffff;
+  if (room == 0) return;
+  const std::size_t written = std::min(room - 1, text.size());
+  std::memcpy(buffer, text.data(), written);
+  buffer[written] = '\0';
+  *size = reinterpret_cast<void*>(written);
+}
+
+void report_load(const LoadReport& report, const Module::Loaded& loaded,
+                 std::chrono::duration<float, std::milli> took) {
+  const ReportBuffers where = find_buffers(report);
+  const bool failed = loaded.module == nullptr;
+  write_log(where.buffers[0], where.sizes[0], failed ? std::string() : loaded.log);
+  write_log(where.buffers[1], where.sizes[1], failed ? loaded.log : std::string());
+  if (where.wall_time != nullptr) {
+    const float milliseconds = took.count();
+    std::memcpy(where.wall_time, &milliseconds, sizeof milliseconds);
+  }
+  // A damaged image speaks for itself. What the simulation cannot do, the program's author must be told.
+  if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) say(loaded.log);
+}
+
+}  // namespace
+
+int default_dynamic_shared(const Function& code) {
+  return std::max(0, device_shared_default - static_cast<int>(code.static_shared));
+}
+
+std::shared_ptr<Module> load_on(Driver&, Device& device, const void* image, const LoadReport& report, CUresult* error) {
+  const auto start = std::chrono::steady_clock::now();
+  Module::Loaded loaded = Module::load(image, device.space);
+  report_load(report, loaded, std::chrono::steady_clock::now() - start);
+  *error = loaded.code;
+  return std::shared_ptr<Module>(std::move(loaded.module));
+}
+
+std::shared_ptr<LoadedModule> place_in(const std::shared_ptr<Context>& context, std::shared_ptr<Module> module) {
+  auto placed = std::make_shared<LoadedModule>();
+  placed->context = context;
+  placed->module = std::move(module);
+  for (const Function* code : placed->module->functions()) {
+    auto function = std::make_unique<LoadedFunction>();
+    function->code = code;
+    function->max_dynamic_shared = default_dynamic_shared(*code);
+    placed->functions.emplace(code->name, std::move(function));
+  }
+  return placed;
+}
+
+std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, CUresult* error) {
+  const std::shared_ptr<Context> context = driver.current_shared();
+  *error = CUDA_SUCCESS;
+  if (context == nullptr)
+    *error = CUDA_ERROR_INVALID_CONTEXT;
+  else if (!context->active.load(std::memory_order_acquire))
+    *error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (*error != CUDA_SUCCESS) return nullptr;
+
+  const std::lock_guard lock(library->mutex);
+  std::shared_ptr<LoadedModule>& part = library->parts[context.get()];
+  if (part != nullptr) return part;
+  std::shared_ptr<Module> module;
+  if (library->first != nullptr && library->first_device == &context->device) {
+    module = std::exchange(library->first, nullptr);
+  } else {
+    module = load_on(driver, context->device, library->image.get(), {}, error);
+  }
+  if (module == nullptr) {
+    library->parts.erase(context.get());
+    return nullptr;
+  }
+  part = place_in(context, std::move(module));
+  part->library = library;
+  for (const auto& [name, settings] : library->settings) {
+    const auto function = part->functions.find(name);
+    if (function == part->functions.end()) continue;
+    if (settings.max_dynamic_shared >= 0) function->second->max_dynamic_shared = settings.max_dynamic_shared;
+    function->second->carveout = settings.carveout;
+  }
+  return part;
+}
+
+FunctionReference resolve(Driver& driver, CUfunction handle, CUresult* error) {
+  *error = CUDA_ERROR_INVALID_HANDLE;
+  // The runtime takes any host pointer for a kernel and passes on what it does not know, so here a made-up handle is a
+  // program's ordinary mistake.
+  if (!is_kind(handle, HandleKind::Kernel) && !is_kind(handle, HandleKind::Function)) return {};
+  if (!is_kind(handle, HandleKind::Kernel)) {
+    const std::shared_ptr<FunctionReference> found = driver.functions.find(handle);
+    if (found == nullptr) return {};
+    *error = CUDA_SUCCESS;
+    return *found;
+  }
+  const std::shared_ptr<Kernel> kernel = driver.kernels.find(reinterpret_cast<CUkernel>(handle));
+  const std::shared_ptr<LoadedLibrary> library = kernel == nullptr ? nullptr : kernel->library.lock();
+  if (library == nullptr) return {};
+  const std::shared_ptr<LoadedModule> part = part_of(driver, library, error);
+  if (part == nullptr) return {};
+  return {part, part->functions.at(kernel->name).get()};
+}
+
+CUfunction handle_of(Driver& driver, const std::shared_ptr<LoadedModule>& module, LoadedFunction& function) {
+  const std::lock_guard lock(module->mutex);
+  if (function.handle == nullptr)
+    function.handle =
+        driver.functions.insert(std::make_shared<FunctionReference>(FunctionReference{module, &function}));
+  return function.handle;
+}
+
+CUresult answer_global(const Global* global, CUdeviceptr* dptr, std::size_t* bytes) {
+  if (dptr != nullptr) *dptr = global == nullptr ? 0 : global->address;
+  if (bytes != nullptr) *bytes = global == nullptr ? 0 : global->size;
+  return global == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+void drop_module(Driver& driver, LoadedModule& module) {
+  const std::lock_guard lock(module.mutex);
+  for (const auto& [name, function] : module.functions)
+    if (function->handle != nullptr) driver.functions.remove(std::exchange(function->handle, nullptr));
+  if (module.handle != nullptr) driver.modules.remove(std::exchange(module.handle, nullptr));
+}
+
+void forget_context(Driver& driver, const Context& context) {
+  for (const auto& library : driver.libraries.all()) {
+    std::shared_ptr<LoadedModule> part;
+    {
+      const std::lock_guard lock(library->mutex);
+      const auto found = library->parts.find(&context);
+      if (found == library->parts.end()) continue;
+      part = std::move(found->second);
+      library->parts.erase(found);
+    }
+    drop_module(driver, *part);
+  }
+}
+
+}  // namespace simgpu

@@ -1,0 +1,164 @@
+// Calls that allocate and free device memory.
+#include "host/simgpu/api/memory.h"
+
+#include <sys/mman.h>
+
+#include "host/simgpu/api/context.h"
+#include "host/simgpu/api/streams.h"
+
+namespace simgpu {
+
+void give_back(Driver& driver, const Allocation& allocation) {
+  if (!allocation.on_host()) {
+    allocation.device->space.free(allocation.start);
+    return;
+  }
+  auto* const start = reinterpret_cast<void*>(allocation.start);
+  for (const auto& device : driver.devices) device->space.remove_host(start);
+  if (allocation.kind == MemoryKind::Host) munmap(start, allocation.size);
+}
+
+std::optional<Range> range_of(Driver& driver, Address address) {
+  for (const auto& device : driver.devices)
+    if (auto range = device->space.find(address)) return range;
+  return std::nullopt;
+}
+
+bool reachable(Driver& driver, Address address, std::size_t size) {
+  for (const auto& device : driver.devices)
+    if (device->space.check(address, size)) return true;
+  return false;
+}
+
+Address allocate(Driver& driver, Context& context, MemoryKind kind, std::size_t size, CUmemoryPool pool) {
+  const Address start = context.device.space.allocate(size);
+  if (start == 0) return 0;
+  const auto range = context.device.space.find(start);
+  driver.memory.insert({.start = start,
+                        .size = size,
+                        .kind = kind,
+                        .device = &context.device,
+                        .context = &context,
+                        .flags = 0,
+                        .id = range ? range->id : 0,
+                        .pool = pool});
+  return start;
+}
+
+namespace {
+
+CUresult allocate_into(CUdeviceptr* out, std::size_t size, MemoryKind kind) {
+  return with_context([&](Driver& driver, Context& context) {
+    if (out == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+    const Address start = allocate(driver, context, kind, size);
+    if (start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = start;
+    return CUDA_SUCCESS;
+  });
+}
+
+std::size_t round_up(std::size_t size, std::size_t step) { return (size + step - 1) / step * step; }
+
+}  // namespace
+}  // namespace simgpu
+
+using namespace simgpu;
+
+CUresult cuMemAlloc_v2(CUdeviceptr* dptr, std::size_t bytesize) {
+  return allocate_into(dptr, bytesize, MemoryKind::Device);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned flags) {
+  if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+    return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  return allocate_into(dptr, bytesize, MemoryKind::Managed);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, std::size_t* pPitch, std::size_t WidthInBytes, std::size_t Height,
+                            unsigned ElementSizeBytes) {
+  return with_context([&](Driver& driver, Context& context) {
+    constexpr std::size_t step = 512;  // the texture alignment, which a pitch of the real driver keeps, too
+    const bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0 || !element)
+      return CUDA_ERROR_INVALID_VALUE;
+    constexpr std::size_t most = 0x7fffffff;  // CU_DEVICE_ATTRIBUTE_MAX_PITCH
+    if (WidthInBytes > most) return CUDA_ERROR_INVALID_VALUE;
+    std::size_t total = 0;
+    if (__builtin_mul_overflow(round_up(WidthInBytes, step), Height, &total)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const Address start = allocate(driver, context, MemoryKind::Device, total);
+    if (start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *dptr = start;
+    *pPitch = round_up(WidthInBytes, step);
+    return CUDA_SUCCESS;
+  });
+}
+
+// Waits for everything that may still use it, as the real one does.
+CUresult cuMemFree_v2(CUdeviceptr dptr) {
+  if (dptr == 0) return with_driver([](Driver& driver) { return driver.fault(); });
+  return with_context([&](Driver& driver, Context&) {
+    const auto allocation = driver.memory.take(dptr, [](const Allocation& a) { return !a.on_host(); });
+    if (!allocation) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult fault = wait_for(driver, pending(driver, *allocation->context));
+    give_back(driver, *allocation);
+    return fault;
+  });
+}
+
+CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  return with_context([&](Driver&, Context& context) {
+    const AddressSpace& space = context.device.space;
+    if (free != nullptr) *free = space.capacity() - space.used();
+    if (total != nullptr) *total = space.capacity();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, std::size_t* psize, CUdeviceptr dptr) {
+  return with_context([&](Driver& driver, Context&) {
+    const auto allocation = driver.memory.find(dptr);
+    const auto range = allocation ? std::nullopt : range_of(driver, dptr);  // a module's variable
+    if (!allocation && !range) return CUDA_ERROR_NOT_FOUND;
+    if (pbase != nullptr) *pbase = allocation ? allocation->start : range->start;
+    if (psize != nullptr) *psize = allocation ? allocation->size : range->size;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUmemLocation) {
+  return with_context([&](Driver& driver, Context&) {
+    const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+    const auto allocation = driver.memory.find(devPtr);
+    if (!known || !allocation || allocation->kind != MemoryKind::Managed || !reachable(driver, devPtr, count))
+      return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAdvise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUdevice device) {
+  return cuMemAdvise_v2(devPtr, count, advice, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device});
+}
+
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, std::size_t count, CUmemLocation, unsigned flags, CUstream hStream) {
+  return with_context([&](Driver& driver, Context& context) {
+    if (stream_of(driver, context, hStream) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const auto allocation = driver.memory.find(devPtr);
+    if (flags != 0 || !allocation || allocation->kind != MemoryKind::Managed || !reachable(driver, devPtr, count))
+      return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;  // host and device share the pages: there is nothing to move
+  });
+}
+
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, std::size_t count, CUdevice dstDevice, CUstream hStream) {
+  return cuMemPrefetchAsync_v2(devPtr, count, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dstDevice}, 0, hStream);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, std::size_t, unsigned flags) {
+  return with_context([&](Driver& driver, Context& context) {
+    if (stream_of(driver, context, hStream) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    const auto allocation = driver.memory.find(dptr);
+    if (!known || !allocation || allocation->kind != MemoryKind::Managed) return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+  });
+}

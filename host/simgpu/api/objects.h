@@ -1,0 +1,124 @@
+// What the handles of the simulated driver stand for. Plain records: the calls that belong to a noun are in its file.
+//
+// Lifetime: everything is held by shared pointers, so work in flight keeps what it uses. An object whose handle is
+// gone, or whose context is, is no longer found by any call. Locks: an object's own mutex may be held when
+// Schedule::order() is taken, never the other way round.
+#pragma once
+
+#include "host/simgpu/api/cuda_api.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "host/simgpu/api/schedule.h"
+#include "host/simgpu/engine.h"
+
+namespace simgpu {
+
+struct Context;
+struct Stream;
+struct LoadedLibrary;
+
+struct Device {
+  Device(int ordinal_, std::size_t memory, std::function<void(std::string_view)> print)
+      : ordinal(ordinal_), space(memory), engine(space, 0, std::move(print)) {}
+
+  const int ordinal;
+  AddressSpace space;
+  Engine engine;
+  std::shared_ptr<Context> primary;  // set once, before the device is seen
+
+  std::recursive_mutex mutex;  // for what follows; the end of a context runs the runtime's code, which may come back
+  unsigned primary_references = 0;
+  unsigned primary_flags = 0;
+  CUmemoryPool default_pool = nullptr, current_pool = nullptr;
+};
+
+struct Context {
+  explicit Context(Device& device_) : device(device_) {}
+
+  Device& device;
+  CUcontext handle = nullptr;
+  std::uint64_t id = 0;
+  bool is_primary = false;
+  std::atomic<bool> active{false};  // false: destroyed, or a primary context that nobody retains
+  std::atomic<bool> ending{false};  // waits in streams are abandoned
+
+  std::mutex mutex;  // for what follows
+  unsigned flags = 0;
+  CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
+  CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+  std::array<std::size_t, CU_LIMIT_MAX> limits{};
+
+  // Under Schedule::order().
+  std::shared_ptr<Stream> legacy;
+  std::vector<std::shared_ptr<Stream>> streams;  // all but legacy; a destroyed one until its work is done
+};
+
+struct Stream {
+  std::shared_ptr<Context> context;
+  CUstream handle = nullptr;  // the special streams: 1 or 2
+  std::uint64_t id = 0;
+  unsigned flags = 0;
+  int priority = 0;
+
+  // Under Schedule::order().
+  Ticket last;  // the newest work
+  bool destroyed = false;
+};
+
+struct Event {
+  std::shared_ptr<Context> context;
+  CUevent handle = nullptr;
+  unsigned flags = 0;
+  std::mutex mutex;
+  Ticket record;  // of the newest cuEventRecord
+};
+
+// What a kernel's launches and attributes need beside the engine's description; one for each function of a module.
+struct LoadedFunction {
+  const Function* code = nullptr;
+  CUfunction handle = nullptr;  // given out at the first question; under LoadedModule::mutex
+  std::atomic<int> max_dynamic_shared{0};
+  std::atomic<int> carveout{-1};
+};
+
+// A module in a context: one that was loaded there, or a library's part in it. Work in flight holds it.
+struct LoadedModule {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<Module> module;
+  std::map<std::string_view, std::unique_ptr<LoadedFunction>> functions;  // constant once loaded
+  std::weak_ptr<LoadedLibrary> library;                                   // whose it is, if a library's
+  std::mutex mutex;
+  CUmodule handle = nullptr;  // a library's part has one once it was asked for; under mutex
+};
+
+// A function's handle.
+struct FunctionReference {
+  std::shared_ptr<LoadedModule> module;
+  LoadedFunction* function = nullptr;
+};
+
+struct Kernel {
+  std::weak_ptr<LoadedLibrary> library;
+  CUkernel handle = nullptr;
+  std::string name;
+};
+
+struct MemoryPool {
+  Device* device = nullptr;
+  CUmemoryPool handle = nullptr;
+  bool is_default = false;
+  std::mutex mutex;
+  std::uint64_t release_threshold = 0;
+  std::array<int, 3> reuse{1, 1, 1};
+  std::uint64_t used = 0, used_high = 0;
+};
+
+}  // namespace simgpu

@@ -1,0 +1,66 @@
+// Copies an image as deep as its own pointers go.
+#include "host/simgpu/api/owned_image.h"
+
+#include <elf.h>
+
+#include <fstream>
+#include <iterator>
+
+namespace simgpu {
+
+OwnedImage::OwnedImage(const void* image, bool stays) {
+  if (stays) {
+    original_ = image;
+    return;
+  }
+  if (cuabi::image_kind(image) != cuabi::ImageKind::Wrapper) {
+    keep(image);
+    return;
+  }
+  wrapper_ = *static_cast<const cuabi::ImageWrapper*>(image);
+  if (wrapper_->data != nullptr) wrapper_->data = keep(wrapper_->data);
+  if (wrapper_->version == 2 && wrapper_->more != nullptr) {
+    for (const void* const* part = wrapper_->more; *part != nullptr; ++part) more_.push_back(keep(*part));
+    more_.push_back(nullptr);
+    wrapper_->more = more_.data();
+  }
+}
+
+// A copy; where the image says nothing sensible of its length, just its first bytes, which are then refused again.
+const void* OwnedImage::keep(const void* image) {
+  const auto* bytes = static_cast<const char*>(image);
+  std::size_t size = cuabi::image_size(image);
+  if (size == 0)
+    size = cuabi::image_kind(image) == cuabi::ImageKind::Elf ? sizeof(Elf64_Ehdr) : sizeof(cuabi::ContainerHeader);
+  parts_.emplace_back(bytes, bytes + size);
+  return parts_.back().data();
+}
+
+const void* OwnedImage::get() const {
+  if (original_ != nullptr) return original_;
+  return wrapper_ ? static_cast<const void*>(&*wrapper_) : parts_.front().data();
+}
+
+std::optional<OwnedImage> OwnedImage::from_file(const char* path, bool* found) {
+  std::ifstream in(path, std::ios::binary);
+  *found = static_cast<bool>(in);
+  if (!in) return std::nullopt;
+  std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
+  const std::size_t size = bytes.size();
+  bytes.push_back('\0');
+  bool whole = true;
+  switch (cuabi::image_kind(bytes.data())) {
+    case cuabi::ImageKind::Wrapper: whole = false; break;  // its pointers mean nothing in a file
+    case cuabi::ImageKind::Container:
+      whole = size >= sizeof(cuabi::ContainerHeader) && cuabi::image_size(bytes.data()) <= size;
+      break;
+    case cuabi::ImageKind::Elf: whole = size >= sizeof(Elf64_Ehdr); break;
+    case cuabi::ImageKind::Text: break;
+  }
+  if (!whole) return std::nullopt;
+  OwnedImage image;
+  image.parts_.push_back(std::move(bytes));
+  return image;
+}
+
+}  // namespace simgpu

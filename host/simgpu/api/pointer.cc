@@ -1,0 +1,139 @@
+// Calls that tell what an address is.
+#include "host/simgpu/api/cuda_api.h"
+
+#include <cstring>
+
+#include "host/simgpu/api/memory.h"
+
+using namespace simgpu;
+
+namespace {
+
+// What is known of an address: an allocation, or a module's variable, or nothing.
+struct Place {
+  Address address = 0;
+  bool known = false;
+  Allocation allocation;
+};
+
+Place place_of(Driver& driver, Address address) {
+  if (const auto allocation = driver.memory.find(address)) return {address, true, *allocation};
+  for (const auto& device : driver.devices) {
+    const auto range = device->space.find(address);
+    if (!range) continue;
+    Context* context = device->primary.get();
+    return {address,
+            true,
+            {.start = range->start,
+             .size = range->size,
+             .device = device.get(),
+             .context = context,
+             .flags = 0,
+             .id = range->id}};
+  }
+  return {.address = address, .known = false, .allocation = {}};
+}
+
+template <class T>
+CUresult put(void* out, T value) {
+  std::memcpy(out, &value, sizeof value);
+  return CUDA_SUCCESS;
+}
+
+int ordinal_of(Driver& driver, const Device* device) {
+  for (std::size_t i = 0; i < driver.devices.size(); ++i)
+    if (driver.devices[i].get() == device) return static_cast<int>(i);
+  return CU_DEVICE_INVALID;
+}
+
+bool host_sees(const Place& place) {
+  return place.allocation.on_host() || place.allocation.kind == MemoryKind::Managed;
+}
+
+CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribute, void* out) {
+  const Allocation& a = place.allocation;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(out, address_of(a.context->handle));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put(out, static_cast<unsigned>(a.on_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(out, CUdeviceptr{place.address});
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return host_sees(place) ? put(out, place.address) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(out, static_cast<unsigned>(a.sync_memops));
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put(out, a.id);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(out, static_cast<unsigned>(a.kind == MemoryKind::Managed));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(out, ordinal_of(driver, a.device));
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(out, 0U);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(out, CUdeviceptr{a.start});
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(out, a.size);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put(out, 1U);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(out, std::uint64_t{0});
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(out, 0U);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(out, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(out, address_of(a.pool));
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(out, a.size);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(out, CUdeviceptr{a.start});
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put(out, a.id);
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(out, 0U);
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+// What an attribute is of an address that CUDA does not know, or has no such thing: in cuPointerGetAttributes only.
+CUresult answer_nothing(const Place& place, CUpointer_attribute attribute, void* out) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put(out, std::uint64_t{0});
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: return put(out, place.known ? Address{0} : place.address);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(out, int{CU_DEVICE_INVALID});
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(out, 0U);
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return with_driver([&](Driver& driver) {
+    if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Place place = place_of(driver, ptr);
+    return place.known ? answer(driver, place, attribute, data) : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuPointerGetAttributes(unsigned numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
+  return with_driver([&](Driver& driver) {
+    if (numAttributes == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const Place place = place_of(driver, ptr);
+    for (unsigned i = 0; i < numAttributes; ++i) {
+      if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (place.known && answer(driver, place, attributes[i], data[i]) == CUDA_SUCCESS) continue;
+      if (const CUresult error = answer_nothing(place, attributes[i], data[i]); error != CUDA_SUCCESS) return error;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  return with_driver([&](Driver& driver) {
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    unsigned on = 0;
+    std::memcpy(&on, value, sizeof on);
+    return driver.memory.set_sync_memops(ptr, on != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}

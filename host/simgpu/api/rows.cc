@@ -1,0 +1,137 @@
+// Checks at the call, what can be: the sides, their ends, their kinds. Looks again when the work's turn has come, since
+// memory may have been freed meanwhile.
+#include "host/simgpu/api/rows.h"
+
+#include <cstring>
+#include <vector>
+
+#include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/streams.h"
+
+namespace simgpu {
+namespace {
+
+// Up to here an asynchronous copy from pageable memory takes a private copy at once and returns; beyond, it waits. CUDA
+// allows both; the private copy must not be large.
+constexpr std::size_t max_staged = 64 << 10;
+
+template <class F>
+void each_row(const Shape& shape, F&& row) {
+  for (std::size_t z = 0; z < shape.depth; ++z)
+    for (std::size_t y = 0; y < shape.height; ++y) row(y, z);
+}
+
+std::uint8_t* at(const Layout& layout, std::size_t y, std::size_t z) {
+  return reinterpret_cast<std::uint8_t*>(layout.start + z * layout.slice + y * layout.pitch);
+}
+
+void copy_rows(const Copy& copy) {
+  each_row(copy.shape, [&](std::size_t y, std::size_t z) {
+    std::memmove(at(copy.to, y, z), at(copy.from, y, z), copy.shape.width);
+  });
+}
+
+void fill_row(std::uint8_t* row, std::size_t width, std::uint32_t pattern, std::size_t pattern_size) {
+  if (pattern_size == 1) {
+    std::memset(row, static_cast<int>(pattern & 0xff), width);
+    return;
+  }
+  for (std::size_t i = 0; i < width; i += pattern_size) std::memcpy(row + i, &pattern, pattern_size);
+}
+
+// A side as it was found: pageable memory is the program's own; all else is known to the driver and was checked.
+struct Found {
+  bool valid = false;
+  bool pageable = false;
+  std::size_t span = 0;
+};
+
+Found look_at(Driver& driver, const Layout& layout, const Shape& shape, Side side) {
+  const auto span = span_of(layout, shape);
+  if (!span || layout.start == 0 || *span > UINT64_MAX - layout.start) return {};
+  if (reachable(driver, layout.start, *span)) return {.valid = true, .pageable = false, .span = *span};
+  if (side == Side::Device) return {};
+  // Beyond the end of something the driver knows? Then it is no address of the program's own.
+  if (range_of(driver, layout.start)) return {};
+  return {.valid = true, .pageable = true, .span = *span};
+}
+
+// Memory may have been freed between the call and its turn in the stream.
+bool still_there(Driver& driver, const Layout& layout, const Found& found) {
+  if (found.pageable || reachable(driver, layout.start, found.span)) return true;
+  driver.fail({.code = CUDA_ERROR_ILLEGAL_ADDRESS, .what = "a copy or fill reached memory that was freed meanwhile."});
+  return false;
+}
+
+CUresult run_and_wait(Driver& driver, Stream& stream, std::function<void()> work) {
+  run_now(driver, stream, std::move(work));
+  driver.flush_output();
+  return driver.fault();
+}
+
+}  // namespace
+
+std::optional<std::size_t> span_of(const Layout& layout, const Shape& shape) {
+  if (shape.width == 0 || shape.height == 0 || shape.depth == 0) return 0;
+  std::size_t rows = 0, slices = 0, total = 0;
+  if (__builtin_mul_overflow(shape.height - 1, layout.pitch, &rows) ||
+      __builtin_mul_overflow(shape.depth - 1, layout.slice, &slices) || __builtin_add_overflow(rows, slices, &total) ||
+      __builtin_add_overflow(total, shape.width, &total))
+    return std::nullopt;
+  return total;
+}
+
+CUresult copy_in_stream(Driver& driver, Context& context, CUstream handle, const Copy& copy, Side to, Side from,
+                        Wait wait) {
+  const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (copy.shape.width == 0 || copy.shape.height == 0 || copy.shape.depth == 0) return CUDA_SUCCESS;
+  const Found target = look_at(driver, copy.to, copy.shape, to);
+  const Found source = look_at(driver, copy.from, copy.shape, from);
+  if (!target.valid || !source.valid) return CUDA_ERROR_INVALID_VALUE;
+
+  const auto copy_now = [&driver, copy, target, source] {
+    if (still_there(driver, copy.to, target) && still_there(driver, copy.from, source)) copy_rows(copy);
+  };
+  if (wait == Wait::Always || target.pageable) return run_and_wait(driver, *stream, copy_now);
+  if (!source.pageable) {
+    post(driver, *stream, copy_now);
+    return CUDA_SUCCESS;
+  }
+  const std::size_t total = copy.shape.width * copy.shape.height * copy.shape.depth;
+  if (total > max_staged) return run_and_wait(driver, *stream, copy_now);
+
+  const auto staged = std::make_shared<std::vector<std::uint8_t>>(total);
+  Copy stage = copy;
+  const std::size_t width = copy.shape.width;
+  stage.to = {.start = address_of(staged->data()), .pitch = width, .slice = width * copy.shape.height};
+  copy_rows(stage);
+  Copy rest = copy;
+  rest.from = stage.to;
+  post(driver, *stream, [&driver, rest, target, staged] {
+    if (still_there(driver, rest.to, target)) copy_rows(rest);
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const Layout& to, const Shape& shape,
+                        std::uint32_t pattern, std::size_t pattern_size, Wait wait) {
+  const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (to.start % pattern_size != 0 || (shape.height > 1 && to.pitch % pattern_size != 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (shape.width == 0 || shape.height == 0) return CUDA_SUCCESS;
+  const Found target = look_at(driver, to, shape, Side::Device);
+  if (!target.valid) return CUDA_ERROR_INVALID_VALUE;
+  const auto fill = [&driver, to, shape, pattern, pattern_size, target] {
+    if (!still_there(driver, to, target)) return;
+    each_row(shape, [&](std::size_t y, std::size_t z) { fill_row(at(to, y, z), shape.width, pattern, pattern_size); });
+  };
+  // The host may look at memory of its own right after the call; device memory it cannot see without waiting.
+  const auto range = range_of(driver, to.start);
+  if (wait == Wait::Always && range && range->kind == RangeKind::Host) return run_and_wait(driver, *stream, fill);
+  post(driver, *stream, fill);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,117 @@
+// One lock for the whole graph: a piece of work takes it twice, and a kernel takes far longer than either.
+#include "host/simgpu/api/schedule.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <new>
+#include <system_error>
+#include <thread>
+
+namespace simgpu {
+namespace {
+
+// The program's signals are for the program's threads.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+void Schedule::run_here(const Ticket& work) {
+  {
+    std::unique_lock lock(mutex_);
+    work_done_.wait(lock, [&] { return work->blockers_ == 0; });
+  }
+  run_and_finish(work);
+}
+
+void Schedule::wait(const Ticket& work) {
+  if (work == nullptr || work->done()) return;
+  std::unique_lock lock(mutex_);
+  work_done_.wait(lock, [&] { return work->done(); });
+}
+
+Ticket Schedule::submit(std::function<void()> run, const std::vector<Ticket>& after, Who who) {
+  auto work = std::make_shared<Work>();
+  work->run_ = std::move(run);
+  work->by_submitter_ = who == Who::Submitter;
+  std::unique_lock lock(mutex_);
+  for (const Ticket& other : after) {
+    if (other == nullptr || other->done()) continue;
+    other->followers_.push_back(work);
+    ++work->blockers_;
+  }
+  release(lock, work);
+  return work;
+}
+
+// One thing less that `work` waits for. The lock is held on entry and on return.
+void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
+  if (--work->blockers_ != 0) return;
+  if (work->by_submitter_) {
+    work_done_.notify_all();
+    return;
+  }
+  ready_.push_back(work);
+  if (ready_.size() <= idle_) {
+    ready_changed_.notify_one();
+    return;
+  }
+  ++threads_;
+  lock.unlock();
+  start_thread();
+  lock.lock();
+}
+
+void Schedule::start_thread() {
+  const SignalsBlocked blocked;
+  try {
+    std::thread(&Schedule::thread_main, this).detach();
+  } catch (const std::system_error&) {
+    // No further thread is to be had: the others will come to it. Without any, nothing can ever run.
+    const std::lock_guard lock(mutex_);
+    if (--threads_ == 0) throw std::bad_alloc();
+  }
+}
+
+void Schedule::thread_main() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (ready_.empty()) {
+      ++idle_;
+      ready_changed_.wait(lock, [&] { return !ready_.empty(); });
+      --idle_;
+    }
+    const Ticket work = std::move(ready_.front());
+    ready_.pop_front();
+    lock.unlock();
+    run_and_finish(work);
+    lock.lock();
+  }
+}
+
+void Schedule::run_and_finish(const Ticket& work) {
+  if (work->run_) work->run_();
+  work->run_ = nullptr;  // what it captured may hold objects that should go now
+  std::unique_lock lock(mutex_);
+  work->finished_ = Work::Clock::now();
+  work->done_.store(true, std::memory_order_release);
+  const std::vector<Ticket> followers = std::move(work->followers_);
+  work->followers_.clear();
+  for (const Ticket& follower : followers) release(lock, follower);
+  work_done_.notify_all();
+}
+
+}  // namespace simgpu

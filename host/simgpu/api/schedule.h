@@ -1,0 +1,70 @@
+// When work runs: a graph of pieces of work, each after those it depends on. Streams are chains in it.
+//
+// Work without unfinished dependencies is run by a pool of threads that grows while every thread is busy (work may
+// block: a stream that waits for a word in memory, a callback). A piece that its submitter waits for anyway runs on the
+// submitter's own thread.
+//
+// Invariant: a piece depends only on pieces submitted before it, so the graph has no circle. Threads: any. No function
+// given to the schedule is called with its lock held.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace simgpu {
+
+class Schedule;
+
+class Work {
+ public:
+  using Clock = std::chrono::steady_clock;
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  Clock::time_point finished() const { return finished_; }  // when done()
+
+ private:
+  friend class Schedule;
+  std::function<void()> run_;
+  std::vector<std::shared_ptr<Work>> followers_;
+  std::size_t blockers_ = 1;  // unfinished dependencies; one more until it is submitted
+  bool by_submitter_ = false;
+  std::atomic<bool> done_{false};
+  Clock::time_point finished_;
+};
+
+using Ticket = std::shared_ptr<Work>;
+
+class Schedule {
+ public:
+  enum class Who { Pool, Submitter };
+  // `after` may hold nulls and finished work. The returned ticket is what others may depend on. Submitter: the caller
+  // must call run_here next.
+  Ticket submit(std::function<void()> run, const std::vector<Ticket>& after, Who who);
+  // Runs work of one's own as soon as it may be run, and returns when it is done.
+  void run_here(const Ticket& work);
+  void wait(const Ticket& work);
+
+  // Held while a caller collects dependencies and submits, so that no other submission comes between: the order of
+  // submissions is the order of the host's calls. Never held while waiting.
+  std::mutex& order() { return order_; }
+
+ private:
+  void run_and_finish(const Ticket& work);
+  void release(std::unique_lock<std::mutex>& lock, const Ticket& work);
+  void start_thread();
+  void thread_main();
+
+  std::mutex order_;
+  std::mutex mutex_;  // taken after order_
+  std::condition_variable ready_changed_, work_done_;
+  std::deque<Ticket> ready_;
+  std::size_t idle_ = 0, threads_ = 0;
+};
+
+}  // namespace simgpu

@@ -1,0 +1,110 @@
+// Bad values are refused with one sentence; none is guessed at.
+#include "host/simgpu/api/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "host/simgpu/api/driver.h"
+
+namespace simgpu {
+namespace {
+
+constexpr int max_devices = 8;
+constexpr std::size_t least_memory = std::size_t{1} << 20, most_memory = std::size_t{1} << 40;
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::size_t> size(std::string_view text) {
+  unsigned shift = 0;
+  if (text.ends_with('K')) shift = 10;
+  if (text.ends_with('M')) shift = 20;
+  if (text.ends_with('G')) shift = 30;
+  if (shift != 0) text.remove_suffix(1);
+  const auto value = number(text);
+  if (!value || *value > most_memory >> shift || *value << shift < least_memory) return std::nullopt;
+  return *value << shift;
+}
+
+std::string uuid_text(int index) {
+  const CUuuid uuid = device_uuid(index);
+  std::string out = "GPU-";
+  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    out += two;
+  }
+  return out;
+}
+
+// The device that an element of CUDA_VISIBLE_DEVICES names: an index, or the beginning of a UUID.
+std::optional<int> named_device(std::string_view element, int count) {
+  if (const auto index = number(element)) {
+    if (*index < static_cast<std::uint64_t>(count)) return static_cast<int>(*index);
+    return std::nullopt;
+  }
+  for (int i = 0; i < count; ++i)
+    if (element.starts_with("GPU-") && uuid_text(i).starts_with(element)) return i;
+  return std::nullopt;
+}
+
+CUresult choose_visible(std::string_view list, int count, std::vector<int>& visible) {
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const std::string_view element = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    if (element == "-1") break;
+    const auto index = named_device(element, count);
+    if (!index || std::find(visible.begin(), visible.end(), *index) != visible.end()) return CUDA_ERROR_INVALID_DEVICE;
+    visible.push_back(*index);
+  }
+  return visible.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUuuid device_uuid(int index) {
+  CUuuid uuid{};
+  std::memcpy(uuid.bytes, "ivgpu-sim", 9);
+  uuid.bytes[15] = static_cast<char>(index + 1);
+  return uuid;
+}
+
+CUresult read_settings(Settings& out) {
+  if (const char* text = std::getenv("IVGPU_SIM_MEMORY")) {
+    const auto bytes = size(text);
+    if (!bytes) {
+      say("IVGPU_SIM_MEMORY is \"" + std::string(text) + "\"; allowed are 1M to 1024G, in bytes or with K, M or G.");
+      return CUDA_ERROR_NO_DEVICE;
+    }
+    out.memory = *bytes;
+  }
+  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  out.launch_blocking = blocking != nullptr && std::string_view(blocking) == "1";
+  int count = 1;
+  if (const char* text = std::getenv("IVGPU_SIM_DEVICES")) {
+    const auto value = number(text);
+    if (!value || *value < 1 || *value > max_devices) {
+      say("IVGPU_SIM_DEVICES is \"" + std::string(text) + "\"; allowed are 1 to 8.");
+      return CUDA_ERROR_NO_DEVICE;
+    }
+    count = static_cast<int>(*value);
+  }
+  out.visible.clear();
+  if (const char* list = std::getenv("CUDA_VISIBLE_DEVICES")) return choose_visible(list, count, out.visible);
+  for (int i = 0; i < count; ++i) out.visible.push_back(i);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,23 @@
+// What the environment says about the simulated devices.
+#pragma once
+
+#include "host/simgpu/api/cuda_api.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace simgpu {
+
+struct Settings {
+  std::size_t memory = std::size_t{4} << 30;  // of each device: IVGPU_SIM_MEMORY, bytes or with K, M, G
+  bool launch_blocking = false;               // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel is done
+  std::vector<int> visible;                   // which of the IVGPU_SIM_DEVICES devices, after CUDA_VISIBLE_DEVICES
+};
+
+// On a bad value: one line on stderr, and what cuInit returns.
+CUresult read_settings(Settings& out);
+
+// "GPU-69766770-752d-7369-6d00-000000000001", byte for byte, of the device with this index.
+CUuuid device_uuid(int index);
+
+}  // namespace simgpu

@@ -1,0 +1,175 @@
+// Calls about streams, and the host's functions in them.
+#include "host/simgpu/api/cuda_api.h"
+
+#include <algorithm>
+
+#include "host/simgpu/api/streams.h"
+
+using namespace simgpu;
+
+namespace {
+
+// `call` gets the stream that `handle` names in the current context.
+template <class F>
+CUresult with_stream(CUstream handle, F&& call) {
+  return with_context([&](Driver& driver, Context& context) {
+    const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
+    return stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, *stream);
+  });
+}
+
+// While the program's function runs, its calls into the driver are refused, as the real one does.
+class InCallback {
+ public:
+  explicit InCallback(Driver& driver) : state_(driver.thread()) { state_.in_callback = true; }
+  ~InCallback() { state_.in_callback = false; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+
+ private:
+  ThreadState& state_;
+};
+
+}  // namespace
+
+CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned flags, int priority) {
+  return with_context([&](Driver& driver, Context&) {
+    if (phStream == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    auto stream =
+        make_stream(driver, driver.current_shared(), flags, std::clamp(priority, greatest_stream_priority, 0));
+    stream->handle = driver.streams.insert(stream);
+    *phStream = stream->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamCreate(CUstream* phStream, unsigned Flags) { return cuStreamCreateWithPriority(phStream, Flags, 0); }
+
+// Work in it goes on.
+CUresult cuStreamDestroy_v2(CUstream hStream) {
+  if (hStream == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
+  return with_context([&](Driver& driver, Context&) {
+    const bool special = hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD;
+    const std::shared_ptr<Stream> stream = special ? nullptr : driver.streams.remove(hStream);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const std::lock_guard order(driver.schedule.order());
+    stream->destroyed = true;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamDestroy(CUstream hStream) { return cuStreamDestroy_v2(hStream); }
+
+CUresult cuStreamQuery(CUstream hStream) {
+  return with_stream(hStream, [](Driver& driver, Stream& stream) {
+    for (const Ticket& work : pending(driver, stream))
+      if (work != nullptr && !work->done()) return CUDA_ERROR_NOT_READY;
+    driver.flush_output();
+    return driver.fault();
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream hStream) {
+  return with_stream(hStream, [](Driver& driver, Stream& stream) { return wait_for(driver, pending(driver, stream)); });
+}
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
+  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
+    const std::shared_ptr<Event> event = driver.events.find(hEvent);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if ((Flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    Ticket recorded;
+    {
+      const std::lock_guard lock(event->mutex);
+      recorded = event->record;
+    }
+    if (recorded != nullptr && !recorded->done()) post(driver, stream, {}, Run::UnlessFailed, {recorded});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned* flags) {
+  return with_stream(hStream, [&](Driver&, Stream& stream) {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = stream.flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
+  return with_stream(hStream, [&](Driver&, Stream& stream) {
+    if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *priority = stream.priority;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+  return with_stream(hStream, [&](Driver&, Stream& stream) {
+    if (streamId == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *streamId = stream.id;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  return with_stream(hStream, [&](Driver&, Stream& stream) {
+    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *pctx = stream.context->handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  const CUresult result = cuStreamGetCtx(hStream, pCtx);
+  if (result == CUDA_SUCCESS && pGreenCtx != nullptr) *pGreenCtx = nullptr;
+  return result;
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+  return with_stream(hStream, [&](Driver&, Stream& stream) {
+    return device == nullptr ? CUDA_ERROR_INVALID_VALUE : cuCtxGetDevice_v2(device, stream.context->handle);
+  });
+}
+
+// Nothing is ever captured here.
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
+  return with_stream(hStream, [&](Driver&, Stream&) {
+    if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  static thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return with_driver([&](Driver&) {
+    if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::swap(*mode, current);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
+  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
+    if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    post(driver, stream, [&driver, fn, userData] {
+      const InCallback callback(driver);
+      fn(userData);
+    });
+    return CUDA_SUCCESS;
+  });
+}
+
+// Unlike a host function it runs after a failure, too, and is told of it.
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned flags) {
+  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
+    if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto call = [&driver, hStream, callback, userData] {
+      const InCallback inside(driver);
+      callback(hStream, driver.fault(), userData);
+    };
+    post(driver, stream, call, Run::Always);
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,106 @@
+// What comes after what: the rules of the legacy stream are in predecessors().
+#include "host/simgpu/api/streams.h"
+
+#include <algorithm>
+
+namespace simgpu {
+namespace {
+
+bool is_blocking(const Stream& stream) { return (stream.flags & CU_STREAM_NON_BLOCKING) == 0; }
+bool is_legacy(const Stream& stream) { return stream.handle == CU_STREAM_LEGACY; }
+
+// What new work in the stream comes after. Schedule::order() is held.
+std::vector<Ticket> predecessors(Stream& stream) {
+  Context& context = *stream.context;
+  std::vector<Ticket> out{stream.last};
+  if (is_legacy(stream)) {
+    for (const auto& other : context.streams)
+      if (is_blocking(*other)) out.push_back(other->last);
+  } else if (is_blocking(stream) && context.legacy != nullptr) {
+    out.push_back(context.legacy->last);
+  }
+  return out;
+}
+
+// Streams that are destroyed and idle are needed no longer. Schedule::order() is held.
+void drop_finished(Context& context) {
+  std::erase_if(context.streams, [](const std::shared_ptr<Stream>& stream) {
+    return stream->destroyed && (stream->last == nullptr || stream->last->done());
+  });
+}
+
+Ticket submit(Driver& driver, Stream& stream, std::function<void()> work, Run run, const std::vector<Ticket>& after,
+              Schedule::Who who) {
+  const auto unless_failed = [&driver, work = std::move(work), run] {
+    if (work && (run == Run::Always || driver.fault() == CUDA_SUCCESS)) work();
+  };
+  const std::lock_guard order(driver.schedule.order());
+  drop_finished(*stream.context);
+  std::vector<Ticket> all = predecessors(stream);
+  all.insert(all.end(), after.begin(), after.end());
+  stream.last = driver.schedule.submit(unless_failed, all, who);
+  return stream.last;
+}
+
+std::shared_ptr<Stream> own_stream(Driver& driver, Context& context) {
+  std::shared_ptr<Stream>& mine = driver.thread().streams[&context];
+  if (mine == nullptr || mine->destroyed) {
+    mine = make_stream(driver, driver.current_shared(), CU_STREAM_DEFAULT, 0);
+    mine->handle = CU_STREAM_PER_THREAD;
+  }
+  return mine;
+}
+
+}  // namespace
+
+std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Context>& context, unsigned flags,
+                                    int priority) {
+  auto stream = std::make_shared<Stream>();
+  stream->context = context;
+  stream->id = driver.next_id();
+  stream->flags = flags;
+  stream->priority = priority;
+  const std::lock_guard order(driver.schedule.order());
+  drop_finished(*context);
+  context->streams.push_back(stream);
+  return stream;
+}
+
+std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream handle) {
+  if (handle == nullptr || handle == CU_STREAM_LEGACY) {
+    const std::lock_guard order(driver.schedule.order());
+    return context.legacy;
+  }
+  if (handle == CU_STREAM_PER_THREAD) return own_stream(driver, context);
+  std::shared_ptr<Stream> stream = driver.streams.find(handle);
+  return stream == nullptr || stream->context.get() != &context ? nullptr : stream;
+}
+
+Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run, const std::vector<Ticket>& after) {
+  return submit(driver, stream, std::move(work), run, after, Schedule::Who::Pool);
+}
+
+void run_now(Driver& driver, Stream& stream, std::function<void()> work) {
+  driver.schedule.run_here(submit(driver, stream, std::move(work), Run::UnlessFailed, {}, Schedule::Who::Submitter));
+}
+
+std::vector<Ticket> pending(Driver& driver, Stream& stream) {
+  const std::lock_guard order(driver.schedule.order());
+  return is_legacy(stream) ? predecessors(stream) : std::vector<Ticket>{stream.last};
+}
+
+std::vector<Ticket> pending(Driver& driver, Context& context) {
+  const std::lock_guard order(driver.schedule.order());
+  std::vector<Ticket> out;
+  if (context.legacy != nullptr) out.push_back(context.legacy->last);
+  for (const auto& stream : context.streams) out.push_back(stream->last);
+  return out;
+}
+
+CUresult wait_for(Driver& driver, const std::vector<Ticket>& work) {
+  for (const Ticket& ticket : work) driver.schedule.wait(ticket);
+  driver.flush_output();
+  return driver.fault();
+}
+
+}  // namespace simgpu

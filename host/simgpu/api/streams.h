@@ -1,0 +1,44 @@
+// Putting work into streams. A stream is a chain of work; the legacy stream's pieces also come after everything before
+// them in the context's blocking streams, and before everything that follows there.
+#pragma once
+
+#include "host/simgpu/api/objects.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "host/simgpu/api/driver.h"
+
+namespace simgpu {
+
+// Work that must run even after a kernel failed (callbacks that are told of it, the freeing of memory).
+enum class Run { UnlessFailed, Always };
+
+// NULL and CU_STREAM_LEGACY are the context's legacy stream, CU_STREAM_PER_THREAD the calling thread's own. Null for a
+// stream that is destroyed or of another context.
+std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream handle);
+
+// Asynchronously; `after` holds what it must wait for beside the stream's own order.
+Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
+            const std::vector<Ticket>& after = {});
+
+// In the stream's order, but on the calling thread, which waits until it is done.
+void run_now(Driver& driver, Stream& stream, std::function<void()> work);
+
+// What must be done before the stream counts as idle.
+std::vector<Ticket> pending(Driver& driver, Stream& stream);
+std::vector<Ticket> pending(Driver& driver, Context& context);
+
+// Waits for all of them, lets device printf out, and says whether a kernel has failed.
+CUresult wait_for(Driver& driver, const std::vector<Ticket>& work);
+
+inline constexpr int greatest_stream_priority = -5;
+
+std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Context>& context, unsigned flags,
+                                    int priority);
+
+// The same stream for the _ptsz and _ptds forms of the calls, where NULL is the thread's own.
+inline CUstream own(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
+
+}  // namespace simgpu

@@ -1,0 +1,152 @@
+// The simulated GPU's engine: device memory, compiled modules and the execution of grids. The driver calls
+// (host/simgpu/api/) stand on this page and on nothing below it.
+//
+// Units: sizes in bytes, addresses as 64-bit numbers. An address of device memory is also a valid host address of this
+// process (the address space is one mapping), so a copy is a memcpy once check() has agreed.
+// Errors: never thrown across this page; a Fault carries the CUresult that a real driver reports and one sentence.
+// Threads: an AddressSpace and an Engine may be used from any thread; a Module is immutable after load().
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simgpu {
+
+using Address = std::uint64_t;
+
+struct Fault {
+  CUresult code = CUDA_SUCCESS;
+  std::string what;  // one sentence, names kernel, block, thread and address where there are such
+  explicit operator bool() const { return code != CUDA_SUCCESS; }
+};
+
+enum class RangeKind : std::uint8_t { Device, Host };
+
+struct Range {
+  Address start = 0;
+  std::size_t size = 0;
+  RangeKind kind = RangeKind::Device;
+  std::uint64_t id = 0;  // unique for the process's lifetime: what CU_POINTER_ATTRIBUTE_BUFFER_ID tells
+};
+
+// Device memory: a reserved range of the process's address space (0x7ee0'0000'0000 where it is free) in which
+// allocations are committed, plus the host ranges that were pinned for the device. Every access of a kernel or copy is
+// held against it.
+class AddressSpace {
+ public:
+  explicit AddressSpace(std::size_t capacity);  // what cuMemGetInfo tells as total
+  ~AddressSpace();
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+
+  Address allocate(
+      std::size_t size);     // 256-byte aligned at least; 0 when the capacity is exhausted; contents undefined
+  bool free(Address start);  // false unless `start` is the start of a live allocation; the pages go back
+  bool add_host(void* start, std::size_t size);  // false when it overlaps a range that is already there
+  bool remove_host(void* start);
+  std::optional<Range> find(Address inside) const;
+  // Whether [start, start+size) lies in one live range.
+  bool check(Address start, std::size_t size) const;
+  std::size_t capacity() const;
+  std::size_t used() const;
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+struct ParamInfo {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+};
+
+// A kernel. Owned by its Module.
+struct Function {
+  std::string name;
+  std::vector<ParamInfo> params;
+  std::size_t param_bytes = 0;
+  std::uint32_t max_threads_per_block = 1024;  // .maxntid/.reqntid, else the device's 1024
+  std::optional<Dim3> required_block;          // .reqntid
+  std::size_t static_shared = 0;
+  std::size_t local_bytes = 0;  // per thread
+  std::size_t const_bytes = 0;  // of the module
+  int registers = 0;            // plausible, for attributes and occupancy
+  int ptx_version = 0;          // target times ten, as CU_FUNC_ATTRIBUTE_PTX_VERSION: 75, 90, 120
+  const struct Code* code = nullptr;
+};
+
+struct Global {
+  std::string name;
+  Address address = 0;
+  std::size_t size = 0;
+  bool constant = false;
+  bool managed = false;
+};
+
+// An image made ready to run: its globals lie in device memory, initialised.
+class Module {
+ public:
+  struct Loaded {
+    std::unique_ptr<Module> module;  // null on failure
+    CUresult code =
+        CUDA_SUCCESS;  // INVALID_PTX, INVALID_IMAGE, NO_BINARY_FOR_GPU, UNSUPPORTED_PTX_VERSION, OUT_OF_MEMORY...
+    std::string log;   // what a JIT log says: "line 12: opcode foo.bar is not served"
+  };
+  // `image` as cuModuleLoadData gets it: a fat binary wrapper or container, a cubin, or NUL-terminated PTX text. Its
+  // length is not known beforehand, as in the driver; it is read as far as its own headers say and no further.
+  static Loaded load(const void* image, AddressSpace& space);
+  ~Module();
+
+  const Function* function(std::string_view name) const;
+  std::vector<const Function*> functions() const;
+  const Global* global(std::string_view name) const;
+  std::vector<const Global*> globals() const;
+
+  struct Impl;
+  explicit Module(std::unique_ptr<Impl> impl);
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+struct Launch {
+  const Function* function = nullptr;
+  Dim3 grid, block;
+  std::size_t dynamic_shared = 0;
+  std::span<const std::byte> params;  // packed as Function::params says, param_bytes long
+  bool cooperative = false;           // all blocks must be able to be resident together
+};
+
+class Engine {
+ public:
+  // `workers` threads execute blocks (0: as many as there are cores). `print` receives what device printf writes.
+  Engine(AddressSpace& space, unsigned workers, std::function<void(std::string_view)> print);
+  ~Engine();
+
+  // Runs a grid to its end; blocks the caller, who may be one of several (streams). Limits (grid, block, shared memory)
+  // are the caller's to check. The fault is the first one found; the grid's other blocks are stopped.
+  Fault run(const Launch& launch);
+
+  struct Impl;
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace simgpu

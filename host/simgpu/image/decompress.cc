@@ -1,0 +1,32 @@
+// Both formats tell or bound the size of what comes out, so nothing is allocated on the entry's word alone.
+#include "host/simgpu/image/decompress.h"
+
+#include <lz4.h>
+#include <zstd.h>
+
+#include <limits>
+
+namespace simgpu {
+
+std::optional<std::string> unpack_zstd(std::span<const std::byte> payload, std::uint64_t plain_size) {
+  // The frame tells its content's size too; an allocation is made only when both agree.
+  if (plain_size > max_text_size || ZSTD_getFrameContentSize(payload.data(), payload.size()) != plain_size)
+    return std::nullopt;
+  std::string text(plain_size, '\0');
+  const std::size_t got = ZSTD_decompress(text.data(), text.size(), payload.data(), payload.size());
+  if (ZSTD_isError(got) != 0 || got != plain_size) return std::nullopt;
+  return text;
+}
+
+std::optional<std::string> unpack_lz4(std::span<const std::byte> payload, std::uint64_t plain_size) {
+  constexpr std::uint64_t best_ratio = 255;  // of the format: a length byte of 255 stands for as many bytes
+  if (plain_size > max_text_size || payload.size() > std::numeric_limits<int>::max()) return std::nullopt;
+  if (plain_size / best_ratio > payload.size()) return std::nullopt;
+  std::string text(plain_size, '\0');
+  const int got = LZ4_decompress_safe(reinterpret_cast<const char*>(payload.data()), text.data(),
+                                      static_cast<int>(payload.size()), static_cast<int>(text.size()));
+  if (got < 0 || static_cast<std::uint64_t>(got) != plain_size) return std::nullopt;
+  return text;
+}
+
+}  // namespace simgpu

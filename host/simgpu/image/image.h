@@ -1,0 +1,32 @@
+// What there is to run in an image: the PTX texts of a fat binary, or the text itself.
+//
+// Trust: an image is bytes that a program (or, through a worker, a guest) wrote. Every size in it is held against what
+// contains it before it is used; only the outermost length is the image's own word, since the driver API passes none.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace simgpu {
+
+struct ImageTexts {
+  CUresult code = CUDA_SUCCESS;
+  std::vector<std::string> ptx;  // to be linked together when there are several (relocatable device code)
+  std::string log;               // sentences, a line each: what was passed over, or why there is nothing
+};
+
+// As cuModuleLoadData gets it: wrapper, container, cubin, or PTX as NUL-terminated text.
+// NO_BINARY_FOR_GPU: well formed, but nothing this device can run. INVALID_IMAGE: none of the forms.
+ImageTexts read_image(const void* image);
+
+// One container (header and entries) that is exactly as long as `bytes`. The newest PTX that this device may run.
+ImageTexts read_container(std::span<const std::byte> bytes);
+
+// The simulated device's compute capability times ten: PTX for a newer one is not for it.
+inline constexpr unsigned device_sm = 120;
+
+}  // namespace simgpu

@@ -1,0 +1,179 @@
+// Device memory: one reservation of address space, allocations committed in it, and the host ranges pinned for the
+// device. Between two allocations lies a gap that belongs to neither, so that an overrun by one element is found.
+#include "host/simgpu/memory/address_space.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+
+namespace simgpu {
+namespace {
+
+constexpr Address wanted_address = 0x7ee0'0000'0000;
+constexpr std::size_t granule = 512;  // as the real driver: what small allocations are aligned to and charged in
+constexpr std::size_t gap = 512;      // never part of an allocation
+constexpr std::size_t page = 4096;
+constexpr std::size_t large = std::size_t{2} << 20;  // from here on allocations begin on a 2 MiB page
+
+std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) & ~(to - 1); }
+
+void* as_pointer(Address address) { return reinterpret_cast<void*>(address); }
+
+Address reserve(std::size_t size) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* at = ::mmap(as_pointer(wanted_address), size, PROT_NONE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+  if (at == MAP_FAILED) at = ::mmap(nullptr, size + large, PROT_NONE, flags, -1, 0);
+  if (at == MAP_FAILED) throw std::bad_alloc();
+  return reinterpret_cast<Address>(at);
+}
+
+}  // namespace
+
+// Twice the capacity, so that gaps and fragments do not eat into what the device is said to have.
+AddressSpace::Impl::Impl(std::size_t bytes) : capacity(bytes), reserved_size_(2 * bytes + 16 * large) {
+  reserved_ = reserve(reserved_size_);
+  const Address first = round_up(reserved_, large);
+  holes_[first] = reserved_ + reserved_size_ - first;
+  snapshot_ = std::make_shared<const RangeList>();
+}
+
+AddressSpace::Impl::~Impl() { ::munmap(as_pointer(reserved_), reserved_size_); }
+
+void AddressSpace::Impl::changed() {
+  snapshot_.reset();
+  generation.fetch_add(1, std::memory_order_release);  // A
+}
+
+Address AddressSpace::Impl::allocate(std::size_t size) {
+  if (size == 0 || size > capacity) return 0;
+  const std::size_t charged = round_up(size, granule);
+  const std::scoped_lock lock(mutex_);
+  if (used.load(std::memory_order_relaxed) + charged > capacity) return 0;
+  const std::size_t align = size >= large ? large : granule;
+  for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+    const Address start = round_up(hole->first, align);
+    const Address end = hole->first + hole->second;
+    if (start + charged + gap > end) continue;
+    const Address from = start & ~(page - 1);
+    if (::mprotect(as_pointer(from), round_up(start + charged - from, page), PROT_READ | PROT_WRITE) != 0) return 0;
+    const Address hole_start = hole->first;
+    holes_.erase(hole);
+    if (start > hole_start) holes_[hole_start] = start - hole_start;
+    if (end > start + charged + gap) holes_[start + charged + gap] = end - (start + charged + gap);
+    ranges_[start] = Range{start, size, RangeKind::Device, next_id_++};
+    used.fetch_add(charged, std::memory_order_relaxed);
+    changed();
+    return start;
+  }
+  return 0;
+}
+
+// Pages that lie wholly in a hole lose their contents and their memory; they stay mapped (see the head of the header).
+void AddressSpace::Impl::give_back(Address start, Address end) {
+  const Address from = round_up(start, page);
+  const Address to = end & ~(page - 1);
+  if (to > from) ::madvise(as_pointer(from), to - from, MADV_DONTNEED);
+}
+
+bool AddressSpace::Impl::free(Address start) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = ranges_.find(start);
+  if (found == ranges_.end() || found->second.kind != RangeKind::Device) return false;
+  const std::size_t charged = round_up(found->second.size, granule);
+  ranges_.erase(found);
+  used.fetch_sub(charged, std::memory_order_relaxed);
+  Address from = start;
+  Address to = start + charged + gap;
+  auto after = holes_.lower_bound(start);
+  if (after != holes_.end() && after->first == to) {
+    to += after->second;
+    after = holes_.erase(after);
+  }
+  if (after != holes_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == from) {
+      from = before->first;
+      holes_.erase(before);
+    }
+  }
+  holes_[from] = to - from;
+  // The hole's old parts were given back before; one page on each side may have become whole only now.
+  give_back(std::max(from, (start & ~(page - 1))), std::min(to, round_up(start + charged + gap, page)));
+  changed();
+  return true;
+}
+
+bool AddressSpace::Impl::add_host(Address start, std::size_t size) {
+  if (size == 0 || start == 0 || start + size < start) return false;
+  const std::scoped_lock lock(mutex_);
+  const auto after = ranges_.lower_bound(start);
+  if (after != ranges_.end() && after->first < start + size) return false;
+  if (after != ranges_.begin()) {
+    const Range& before = std::prev(after)->second;
+    if (before.start + before.size > start) return false;
+  }
+  ranges_[start] = Range{start, size, RangeKind::Host, next_id_++};
+  changed();
+  return true;
+}
+
+bool AddressSpace::Impl::remove_host(Address start) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = ranges_.find(start);
+  if (found == ranges_.end() || found->second.kind != RangeKind::Host) return false;
+  ranges_.erase(found);
+  changed();
+  return true;
+}
+
+std::optional<Range> AddressSpace::Impl::find(Address inside) {
+  const std::scoped_lock lock(mutex_);
+  const auto after = ranges_.upper_bound(inside);
+  if (after == ranges_.begin()) return std::nullopt;
+  const Range& range = std::prev(after)->second;
+  if (inside - range.start >= range.size) return std::nullopt;
+  return range;
+}
+
+// Built when first asked for after a change: a program that allocates in a loop does not pay for every step.
+std::shared_ptr<const RangeList> AddressSpace::Impl::snapshot() {
+  const std::scoped_lock lock(mutex_);
+  if (!snapshot_) {
+    auto list = std::make_shared<RangeList>();
+    list->reserve(ranges_.size());
+    for (const auto& entry : ranges_) list->push_back(entry.second);
+    snapshot_ = std::move(list);
+  }
+  return snapshot_;
+}
+
+const Range* find_in(const RangeList& list, Address inside) {
+  const auto after = std::upper_bound(list.begin(), list.end(), inside,
+                                      [](Address address, const Range& range) { return address < range.start; });
+  if (after == list.begin()) return nullptr;
+  const Range& range = *std::prev(after);
+  return inside - range.start < range.size ? &range : nullptr;
+}
+
+AddressSpace::AddressSpace(std::size_t capacity) : impl_(std::make_unique<Impl>(capacity)) {}
+AddressSpace::~AddressSpace() = default;
+
+Address AddressSpace::allocate(std::size_t size) { return impl_->allocate(size); }
+bool AddressSpace::free(Address start) { return impl_->free(start); }
+bool AddressSpace::add_host(void* start, std::size_t size) {
+  return impl_->add_host(reinterpret_cast<Address>(start), size);
+}
+bool AddressSpace::remove_host(void* start) { return impl_->remove_host(reinterpret_cast<Address>(start)); }
+std::optional<Range> AddressSpace::find(Address inside) const { return impl_->find(inside); }
+
+bool AddressSpace::check(Address start, std::size_t size) const {
+  const std::optional<Range> range = impl_->find(start);
+  return range && size <= range->size - (start - range->start);
+}
+
+std::size_t AddressSpace::capacity() const { return impl_->capacity; }
+std::size_t AddressSpace::used() const { return impl_->used.load(std::memory_order_relaxed); }
+
+}  // namespace simgpu

@@ -1,0 +1,55 @@
+// The inside of AddressSpace (host/simgpu/engine.h) that the interpreter needs: a snapshot of the live ranges that a
+// worker thread searches without a lock. For host/simgpu only.
+//
+// Ordering. A: `generation` is advanced after the ranges changed, under the mutex; a reader that sees the new number
+// (A, acquire) and then takes a snapshot sees at least that change. A kernel that runs while a range goes away may
+// still use an older snapshot: device pages stay mapped after a free, so such a stray access finds memory, never a
+// hole.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "host/simgpu/engine.h"
+
+namespace simgpu {
+
+using RangeList = std::vector<Range>;  // sorted by start, disjoint
+
+struct AddressSpace::Impl {
+  explicit Impl(std::size_t capacity);
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Address allocate(std::size_t size);
+  bool free(Address start);
+  bool add_host(Address start, std::size_t size);
+  bool remove_host(Address start);
+  std::optional<Range> find(Address inside);
+  std::shared_ptr<const RangeList> snapshot();
+
+  std::size_t capacity = 0;
+  std::atomic<std::size_t> used{0};
+  std::atomic<std::uint64_t> generation{1};
+
+ private:
+  void changed();
+  void give_back(Address start, Address end);
+
+  Address reserved_ = 0;
+  std::size_t reserved_size_ = 0;
+  std::mutex mutex_;  // what follows
+  std::map<Address, Range> ranges_;
+  std::map<Address, std::size_t> holes_;  // free parts of the reservation
+  std::shared_ptr<const RangeList> snapshot_;
+  std::uint64_t next_id_ = 1;
+};
+
+// The range of `list` that holds `inside`, or null.
+const Range* find_in(const RangeList& list, Address inside);
+
+}  // namespace simgpu

@@ -1,0 +1,134 @@
+// See access.h.
+#include "host/simgpu/vm/access.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "host/simgpu/vm/state.h"
+#include "host/simgpu/vm/windows.h"
+
+namespace simgpu {
+namespace {
+
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string triple(std::uint64_t x, std::uint64_t y, std::uint64_t z) {
+  return "(" + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ")";
+}
+
+bool in_window(std::uint64_t address, std::uint64_t window) { return address - window < window_size; }
+
+std::uint64_t in_space(const SpaceView& space, unsigned lane, std::uint64_t offset, std::uint32_t bytes) {
+  if (space.size < bytes || offset > space.size - bytes) return 0;
+  return reinterpret_cast<std::uint64_t>(space.base) + lane * space.stride + offset;
+}
+
+const SpaceView* space_at(const Ctx& c, std::uint64_t address, std::uint64_t& offset) {
+  constexpr std::uint64_t windows[] = {shared_window, local_window, param_window};
+  for (unsigned k = 0; k < 3; ++k) {
+    if (!in_window(address, windows[k])) continue;
+    offset = address - windows[k];
+    return &c.spaces[k];
+  }
+  return nullptr;
+}
+
+// A range that is not in the worker's list may have come since: device malloc, or another thread of the program.
+const Range* find_range(Ctx& c, std::uint64_t address) {
+  const Range* range = find_in(*c.worker->ranges, address);
+  if (range != nullptr || !refresh_ranges(*c.worker)) return range;
+  return find_in(*c.worker->ranges, address);
+}
+
+const Ins* illegal(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
+  return raise_fault(
+      c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
+      "access of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which no allocation of the device holds");
+}
+
+const Ins* misaligned(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
+  return raise_fault(
+      c, i, CUDA_ERROR_MISALIGNED_ADDRESS, lane,
+      "access of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which is no multiple of that size");
+}
+
+}  // namespace
+
+const Ins* raise_fault(Ctx& c, const Ins* i, CUresult code, unsigned lane, const std::string& what) {
+  Grid& grid = *c.block->grid;
+  const Dim3& block = c.block->index;
+  const Dim3& size = grid.launch.block;
+  const std::uint32_t thread = c.warp->index * warp_size + lane;
+  const auto number = static_cast<std::size_t>(i - c.code->body.data());
+  const std::scoped_lock lock(grid.mutex);
+  if (!grid.fault) {
+    grid.fault.code = code;
+    grid.fault.what = "kernel " + grid.code->name + ", block " + triple(block.x, block.y, block.z) + ", thread " +
+                      triple(thread % size.x, thread / size.x % size.y, thread / size.x / size.y) + ": " + what +
+                      " (line " + std::to_string(c.code->lines[number]) + " of the PTX text)";
+  }
+  grid.stopped.store(true, std::memory_order_relaxed);
+  c.event = Event::Fault;
+  return c.stop;
+}
+
+bool refresh_ranges(Worker& worker) {
+  const std::uint64_t generation = worker.space->generation.load(std::memory_order_acquire);  // A of address_space.h
+  if (generation == worker.generation) return false;
+  worker.generation = generation;
+  worker.ranges = worker.space->snapshot();
+  for (auto& windows : worker.windows) std::fill(windows.second.begin(), windows.second.end(), Window{});
+  return true;
+}
+
+bool resolve_global(Ctx& c, const Ins* i, const std::uint64_t* addresses, std::uint32_t bytes, std::uint64_t* host) {
+  Window& window = c.windows[i->window];
+  for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint64_t address = addresses[lane];
+    if ((address & (bytes - 1)) != 0) return misaligned(c, i, lane, address, bytes), false;
+    if (address >= window.lo && address <= window.last) {
+      host[lane] = address;
+      continue;
+    }
+    std::uint64_t offset = 0;
+    if (const SpaceView* space = space_at(c, address, offset)) {
+      host[lane] = in_space(*space, lane, offset, bytes);
+      if (host[lane] == 0) return illegal(c, i, lane, address, bytes), false;
+      continue;
+    }
+    const Range* range = find_range(c, address);
+    if (range == nullptr || bytes > range->size - (address - range->start)) {
+      return illegal(c, i, lane, address, bytes), false;
+    }
+    window = {range->start, range->start + range->size - bytes};
+    host[lane] = address;
+  }
+  return true;
+}
+
+bool resolve_offsets(Ctx& c, const Ins* i, const std::uint64_t* offsets, std::uint32_t bytes, std::uint64_t* host) {
+  const SpaceView& space = c.spaces[i->space];
+  for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    if ((offsets[lane] & (bytes - 1)) != 0) return misaligned(c, i, lane, offsets[lane], bytes), false;
+    host[lane] = in_space(space, lane, offsets[lane], bytes);
+    if (host[lane] == 0) return illegal(c, i, lane, offsets[lane], bytes), false;
+  }
+  return true;
+}
+
+std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
+  std::uint64_t offset = 0;
+  if (const SpaceView* space = space_at(c, address, offset)) return in_space(*space, lane, offset, bytes);
+  const Range* range = find_range(c, address);
+  if (range == nullptr || bytes > range->size - (address - range->start)) return 0;
+  return address;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,193 @@
+// Atomic read-modify-write, lane after lane. Blocks run on several threads and the host reads the same memory, so every
+// one is an atomic of the processor; shared memory is served by the same code. See control.h.
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "host/simgpu/vm/access.h"
+#include "host/simgpu/vm/control.h"
+#include "host/simgpu/vm/ops/mode.h"
+#include "host/simgpu/vm/state.h"
+#include "host/simgpu/vm/windows.h"
+
+namespace simgpu {
+namespace {
+
+using isa_base::BitsOf;
+
+template <class T>
+T* lanes(Ctx& c, Place place) {
+  return reinterpret_cast<T*>(c.base[place >> 31] + (place & ~constant_place));
+}
+
+template <class T>
+T flush(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (value < 1.17549435e-38F && value > -1.17549435e-38F) return std::signbit(value) ? -0.0F : 0.0F;
+  }
+  return value;
+}
+
+// Adding singles in global memory flushes subnormals, in shared memory it does not.
+struct Add {
+  template <class T>
+  static T run(T old, T b, T, bool shared) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const T sum = shared ? old + b : flush(flush(old) + flush(b));
+      return sum != sum && sizeof(T) == 4 ? static_cast<T>(std::bit_cast<float>(0x7fff'ffffU)) : sum;
+    } else {
+      return static_cast<T>(static_cast<BitsOf<T>>(old) + static_cast<BitsOf<T>>(b));
+    }
+  }
+};
+struct Min {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    return b < old ? b : old;
+  }
+};
+struct Max {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    return b > old ? b : old;
+  }
+};
+struct And {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    return static_cast<T>(old & b);
+  }
+};
+struct Or {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    return static_cast<T>(old | b);
+  }
+};
+struct Xor {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    return static_cast<T>(old ^ b);
+  }
+};
+struct Exchange {
+  template <class T>
+  static T run(T, T b, T, bool) {
+    return b;
+  }
+};
+struct Inc {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    return old >= b ? T{0} : static_cast<T>(old + 1);
+  }
+};
+struct Dec {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    return old == 0 || old > b ? b : static_cast<T>(old - 1);
+  }
+};
+struct CompareSwap {
+  template <class T>
+  static T run(T old, T b, T c, bool) {
+    return old == b ? c : old;
+  }
+};
+
+template <class Op, class T>
+T exchange(std::uint64_t host, T b, T c, bool shared) {
+  using B = BitsOf<T>;
+  B* const memory = reinterpret_cast<B*>(host);
+  B old = __atomic_load_n(memory, __ATOMIC_RELAXED);
+  for (;;) {
+    const T before = std::bit_cast<T>(old);
+    const B wanted = std::bit_cast<B>(Op::template run<T>(before, b, c, shared));
+    if (__atomic_compare_exchange_n(memory, &old, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return before;
+  }
+}
+
+// The processor has these in one instruction.
+template <>
+std::uint32_t exchange<Add, std::uint32_t>(std::uint64_t host, std::uint32_t b, std::uint32_t, bool) {
+  return __atomic_fetch_add(reinterpret_cast<std::uint32_t*>(host), b, __ATOMIC_SEQ_CST);
+}
+template <>
+std::uint64_t exchange<Add, std::uint64_t>(std::uint64_t host, std::uint64_t b, std::uint64_t, bool) {
+  return __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(host), b, __ATOMIC_SEQ_CST);
+}
+
+template <class Op, class T>
+const Ins* update(Ctx& c, const Ins* i) {
+  isa_base::set_mode(c, 0);
+  ++c.sync_uses;
+  c.fuel -= 64;
+  const std::uint64_t* a = lanes<std::uint64_t>(c, i->a);
+  std::uint64_t addresses[warp_size];
+  std::uint64_t host[warp_size];
+  for (unsigned l = 0; l < warp_size; ++l) addresses[l] = a[l] + static_cast<std::uint64_t>(i->imm);
+  if (!resolve_global(c, i, addresses, sizeof(T), host)) return c.stop;
+  const T* b = lanes<T>(c, i->b);
+  const T* e = lanes<T>(c, i->c);
+  T* d = (i->flags & flag_no_result) != 0 ? nullptr : lanes<T>(c, i->d);
+  for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    const bool shared = addresses[l] - shared_window < window_size;
+    const T old = exchange<Op, T>(host[l], b[l], e[l], shared);
+    if (d != nullptr) d[l] = old;
+  }
+  return i + 1;
+}
+
+template <class Op, class T>
+Handlers one() {
+  return {&update<Op, T>, &update<Op, T>};
+}
+
+using Choose = Handlers (*)();
+struct AtomicRow {
+  Word operation;
+  ptx::Type type;
+  Choose handlers;
+};
+
+constexpr AtomicRow rows[] = {
+    {Word::add, ptx::Type::U32, &one<Add, std::uint32_t>},
+    {Word::add, ptx::Type::S32, &one<Add, std::uint32_t>},
+    {Word::add, ptx::Type::U64, &one<Add, std::uint64_t>},
+    {Word::add, ptx::Type::S64, &one<Add, std::uint64_t>},
+    {Word::add, ptx::Type::F32, &one<Add, float>},
+    {Word::add, ptx::Type::F64, &one<Add, double>},
+    {Word::min, ptx::Type::U32, &one<Min, std::uint32_t>},
+    {Word::min, ptx::Type::S32, &one<Min, std::int32_t>},
+    {Word::min, ptx::Type::U64, &one<Min, std::uint64_t>},
+    {Word::min, ptx::Type::S64, &one<Min, std::int64_t>},
+    {Word::max, ptx::Type::U32, &one<Max, std::uint32_t>},
+    {Word::max, ptx::Type::S32, &one<Max, std::int32_t>},
+    {Word::max, ptx::Type::U64, &one<Max, std::uint64_t>},
+    {Word::max, ptx::Type::S64, &one<Max, std::int64_t>},
+    {Word::and_, ptx::Type::B32, &one<And, std::uint32_t>},
+    {Word::and_, ptx::Type::B64, &one<And, std::uint64_t>},
+    {Word::or_, ptx::Type::B32, &one<Or, std::uint32_t>},
+    {Word::or_, ptx::Type::B64, &one<Or, std::uint64_t>},
+    {Word::xor_, ptx::Type::B32, &one<Xor, std::uint32_t>},
+    {Word::xor_, ptx::Type::B64, &one<Xor, std::uint64_t>},
+    {Word::exch, ptx::Type::B32, &one<Exchange, std::uint32_t>},
+    {Word::exch, ptx::Type::B64, &one<Exchange, std::uint64_t>},
+    {Word::cas, ptx::Type::B16, &one<CompareSwap, std::uint16_t>},
+    {Word::cas, ptx::Type::B32, &one<CompareSwap, std::uint32_t>},
+    {Word::cas, ptx::Type::B64, &one<CompareSwap, std::uint64_t>},
+    {Word::inc, ptx::Type::U32, &one<Inc, std::uint32_t>},
+    {Word::dec, ptx::Type::U32, &one<Dec, std::uint32_t>},
+};
+
+}  // namespace
+
+Handlers atomic_handler(Word operation, ptx::Type type) {
+  for (const AtomicRow& row : rows) {
+    if (row.operation == operation && row.type == type) return row.handlers();
+  }
+  return {};
+}
+
+}  // namespace simgpu

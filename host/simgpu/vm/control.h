@@ -1,0 +1,44 @@
+// Handlers of control flow, of the warp's own operations and of what reaches the engine. Compiled once: they are not
+// about lanes in a row but about which lanes go where.
+#pragma once
+
+#include "host/simgpu/vm/code.h"
+#include "host/simgpu/vm/form.h"
+
+namespace simgpu {
+
+// control.cc
+Handlers jump_handler();
+Handlers branch_handler();     // Ins::guard, flag_negated, index
+Handlers table_handler();      // brx.idx: Ins::a, index of the table
+Handlers guarded_handler();    // the next instruction, for the lanes of Ins::guard
+Handlers call_handler();       // Ins::index: call site; Ins::a: address, if indirect
+Handlers host_call_handler();  // Ins::count: HostCall
+Handlers return_handler();
+Handlers exit_handler();
+Handlers trap_handler();
+Handlers break_handler();
+Handlers barrier_handler();  // Ins::a id, b threads, guard predicate, d result, count kind
+Handlers fence_handler();
+Handlers sleep_handler();
+Handlers nothing_handler();
+
+// special.cc
+Handlers special_handler(bool wide);  // Ins::count: Special
+Handlers frame_address_handler();     // Ins::imm + where the frame's local memory begins
+
+// rendezvous.cc: Ins::e is the member mask
+enum class ShuffleMode : std::uint16_t { Up, Down, Butterfly, Index };
+Handlers shuffle_handler(ShuffleMode mode);
+enum class VoteMode : std::uint16_t { All, Any, Uniform, Ballot };
+Handlers vote_handler();  // Ins::count: VoteMode
+Handlers match_handler(bool all, bool wide);
+Handlers reduce_handler(Word operation, ptx::Type type);
+Handlers warp_barrier_handler();
+Handlers active_mask_handler();
+Handlers elect_handler();
+
+// atomic.cc: Ins::a address, b and c values, d old value unless flag_no_result
+Handlers atomic_handler(Word operation, ptx::Type type);
+
+}  // namespace simgpu

@@ -1,0 +1,277 @@
+// The engine: grids in execution and the threads that run their blocks.
+//
+// The thread that launches works on its own grid; helper threads go from grid to grid, a few milliseconds on each, so
+// that streams share the machine. A block that has had its turn is put aside and another begun or taken up, as many at
+// once as a device would hold: blocks that wait for each other make progress.
+//
+// Lock order: Engine::Impl::mutex before Grid::mutex.
+#include <xmmintrin.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <list>
+#include <thread>
+
+#include "host/simgpu/vm/heap.h"
+#include "host/simgpu/vm/state.h"
+
+namespace simgpu {
+namespace {
+
+constexpr std::uint64_t helper_turn = 2'000'000 * ticks_per_nanosecond;
+constexpr std::size_t spare_blocks = 2;      // that a worker keeps for the next grid
+constexpr std::size_t workspace_size = 256;  // of a cooperative grid: its size and its barrier
+constexpr std::uint64_t max_resident_bytes = std::uint64_t{1} << 30;
+
+std::uint64_t blocks_of(const Dim3& grid) { return std::uint64_t{grid.x} * grid.y * grid.z; }
+
+// What a device of this many multiprocessors would hold at once.
+std::uint64_t resident_blocks(const Grid& grid) {
+  if (grid.launch.cooperative) return grid.total;
+  const std::uint64_t threads = std::max(1U, grid.threads);
+  const std::uint64_t bytes =
+      threads * (grid.code->frame_bytes() / warp_size + grid.code->stack_bytes) + grid.shared_bytes + 4096;
+  const std::uint64_t hardware = engine_multiprocessors * std::clamp<std::uint64_t>(1536 / threads, 1, 24);
+  return std::max<std::uint64_t>(1, std::min(hardware, max_resident_bytes / bytes));
+}
+
+// The interpreter changes the processor's floating-point mode; the caller gets back its own.
+class ModeGuard {
+ public:
+  explicit ModeGuard(Worker& worker) : saved_(_mm_getcsr()) { worker.ctx.csr = saved_; }
+  ~ModeGuard() { _mm_setcsr(saved_); }
+  ModeGuard(const ModeGuard&) = delete;
+  ModeGuard& operator=(const ModeGuard&) = delete;
+
+ private:
+  unsigned saved_;
+};
+
+bool has_work(Grid& grid) {
+  if (grid.stopped.load(std::memory_order_relaxed)) return false;
+  if (grid.started.load(std::memory_order_relaxed) < grid.total) return true;
+  const std::scoped_lock lock(grid.mutex);
+  return !grid.waiting.empty();
+}
+
+}  // namespace
+
+struct Engine::Impl {
+  Impl(AddressSpace& memory, unsigned count, std::function<void(std::string_view)> sink)
+      : space(memory), print_sink(std::move(sink)), heap(memory) {
+    if (count == 0) count = std::max(1U, std::thread::hardware_concurrency());
+    for (unsigned k = 1; k < count; ++k) threads.emplace_back([this] { help(); });
+  }
+
+  ~Impl() {
+    {
+      const std::scoped_lock lock(mutex);
+      closing = true;
+    }
+    wake.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::unique_ptr<Worker> take_worker() {
+    const std::scoped_lock lock(mutex);
+    if (workers.empty()) return make_worker();
+    std::unique_ptr<Worker> worker = std::move(workers.back());
+    workers.pop_back();
+    return worker;
+  }
+
+  std::unique_ptr<Worker> make_worker() {
+    auto worker = std::make_unique<Worker>();
+    worker->space = &space.impl();
+    worker->ranges = std::make_shared<const RangeList>();
+    worker->engine = this;
+    return worker;
+  }
+
+  void return_worker(std::unique_ptr<Worker> worker) {
+    const std::scoped_lock lock(mutex);
+    workers.push_back(std::move(worker));
+  }
+
+  // A block to work on, or null: a new one while the grid may begin more, else the one that has waited longest.
+  std::unique_ptr<Block> take_block(Worker& worker, Grid& grid, bool prefer_waiting) {
+    {
+      const std::scoped_lock lock(grid.mutex);
+      const std::uint64_t resident =
+          grid.started.load(std::memory_order_relaxed) - grid.finished.load(std::memory_order_relaxed);
+      if (!grid.waiting.empty() && (prefer_waiting || resident >= grid.max_resident ||
+                                    grid.started.load(std::memory_order_relaxed) >= grid.total)) {
+        std::unique_ptr<Block> block = std::move(grid.waiting.front());
+        grid.waiting.pop_front();
+        return block;
+      }
+    }
+    return begin(worker, grid);
+  }
+
+  static std::unique_ptr<Block> begin(Worker& worker, Grid& grid) {
+    if (grid.started.load(std::memory_order_relaxed) >= grid.total) return nullptr;
+    const std::uint64_t number = grid.started.fetch_add(1, std::memory_order_relaxed);
+    if (number >= grid.total) return nullptr;
+    std::unique_ptr<Block> block;
+    if (worker.spare.empty()) {
+      block = std::make_unique<Block>();
+    } else {
+      block = std::move(worker.spare.back());
+      worker.spare.pop_back();
+    }
+    begin_block(worker, *block, grid, number);
+    return block;
+  }
+
+  // Works on the grid until it has nothing to take or the turn is over.
+  void serve(Worker& worker, Grid& grid, bool limited) {
+    const ModeGuard mode(worker);
+    const std::uint64_t end = device_clock() + helper_turn;
+    bool paused = false;  // blocks wait: take up an old one before the next new one
+    while (!grid.stopped.load(std::memory_order_relaxed)) {
+      std::unique_ptr<Block> block = paused || grid.started.load(std::memory_order_relaxed) >= grid.total
+                                         ? take_block(worker, grid, paused)
+                                         : begin(worker, grid);
+      if (!block) break;
+      const bool resumed = paused;
+      if (run_block(worker, *block) == Outcome::Paused) {
+        const std::scoped_lock lock(grid.mutex);
+        grid.waiting.push_back(std::move(block));
+        paused = !resumed;
+      } else {
+        grid.finished.fetch_add(1, std::memory_order_relaxed);
+        if (worker.spare.size() < spare_blocks) worker.spare.push_back(std::move(block));
+        paused = false;
+      }
+      if (limited && device_clock() > end) break;
+    }
+  }
+
+  void help() {
+    std::unique_ptr<Worker> worker = take_worker();
+    std::unique_lock lock(mutex);
+    for (;;) {
+      Grid* grid = nullptr;
+      wake.wait(lock, [&] {
+        grid = closing ? nullptr : next_grid();
+        return closing || grid != nullptr;
+      });
+      if (closing) return;
+      {
+        const std::scoped_lock grid_lock(grid->mutex);
+        ++grid->helpers;
+      }
+      lock.unlock();
+      serve(*worker, *grid, true);
+      {
+        // The last touch of the grid: its launcher may go on as soon as the lock is free.
+        const std::scoped_lock grid_lock(grid->mutex);
+        --grid->helpers;
+        grid->done.notify_all();
+      }
+      lock.lock();
+    }
+  }
+
+  // The first grid with work goes to the end of the row.
+  Grid* next_grid() {
+    for (auto at = grids.begin(); at != grids.end(); ++at) {
+      if (!has_work(**at)) continue;
+      grids.splice(grids.end(), grids, at);
+      return grids.back();
+    }
+    return nullptr;
+  }
+
+  void finish(Worker& worker, Grid& grid) {
+    for (;;) {
+      serve(worker, grid, false);
+      std::unique_lock lock(grid.mutex);
+      const auto stopped = [&] { return grid.stopped.load(std::memory_order_relaxed); };
+      grid.done.wait(lock, [&] { return grid.helpers == 0 || (!grid.waiting.empty() && !stopped()); });
+      if (grid.helpers == 0 && (grid.waiting.empty() || stopped())) return;
+    }
+  }
+
+  void run_grid(Grid& grid) {
+    std::unique_ptr<Worker> worker = take_worker();
+    const bool shared = grid.total > 1 && !threads.empty();
+    if (shared) {
+      const std::scoped_lock lock(mutex);
+      grids.push_back(&grid);
+    }
+    if (shared) wake.notify_all();
+    finish(*worker, grid);
+    if (shared) {
+      // A helper may have found the grid once more before it leaves the row.
+      {
+        const std::scoped_lock lock(mutex);
+        grids.remove(&grid);
+      }
+      finish(*worker, grid);
+    }
+    return_worker(std::move(worker));
+  }
+
+  AddressSpace& space;
+  std::function<void(std::string_view)> print_sink;
+  std::mutex print_mutex;
+  Heap heap;
+  std::atomic<std::uint64_t> next_grid_id{1};
+
+  std::mutex mutex;  // what follows
+  std::condition_variable wake;
+  std::list<Grid*> grids;
+  std::vector<std::unique_ptr<Worker>> workers;
+  bool closing = false;
+  std::vector<std::thread> threads;
+};
+
+Engine::Engine(AddressSpace& space, unsigned workers, std::function<void(std::string_view)> print)
+    : impl_(std::make_unique<Impl>(space, workers, std::move(print))) {}
+Engine::~Engine() = default;
+
+Fault Engine::run(const Launch& launch) {
+  Grid grid;
+  grid.launch = launch;
+  grid.code = launch.function->code;
+  grid.total = blocks_of(launch.grid);
+  const std::uint64_t threads = blocks_of(launch.block);
+  if (grid.total == 0 || threads == 0 || threads > 1024) {
+    return {CUDA_ERROR_INVALID_VALUE, "kernel " + grid.code->name + ": the size of the grid or block is out of range"};
+  }
+  if (launch.params.size() < grid.code->param_bytes) {
+    return {CUDA_ERROR_INVALID_VALUE, "kernel " + grid.code->name + ": parameters are missing"};
+  }
+  grid.id = impl_->next_grid_id.fetch_add(1, std::memory_order_relaxed);
+  grid.threads = static_cast<std::uint32_t>(threads);
+  grid.dynamic_base = (grid.code->static_shared + 15) / 16 * 16;
+  const std::size_t shared =
+      launch.dynamic_shared == 0 ? grid.code->static_shared : grid.dynamic_base + launch.dynamic_shared;
+  grid.shared_bytes = static_cast<std::uint32_t>(shared);
+  grid.max_resident = resident_blocks(grid);
+  if (launch.cooperative) {
+    grid.workspace = impl_->space.allocate(workspace_size);
+    if (grid.workspace == 0) return {CUDA_ERROR_OUT_OF_MEMORY, "no memory for a cooperative grid's barrier"};
+    std::memset(reinterpret_cast<void*>(grid.workspace), 0, workspace_size);
+    const std::uint32_t size = workspace_size;
+    std::memcpy(reinterpret_cast<void*>(grid.workspace), &size, sizeof size);
+  }
+  impl_->run_grid(grid);
+  if (grid.workspace != 0) impl_->space.free(grid.workspace);
+  return grid.fault;
+}
+
+void print(Ctx& c, const std::string& text) {
+  Engine::Impl& engine = *c.worker->engine;
+  const std::scoped_lock lock(engine.print_mutex);
+  if (engine.print_sink) engine.print_sink(text);
+}
+
+std::uint64_t device_malloc(Ctx& c, std::uint64_t size) { return c.worker->engine->heap.allocate(size); }
+
+bool device_free(Ctx& c, std::uint64_t address) { return c.worker->engine->heap.free(address); }
+
+}  // namespace simgpu

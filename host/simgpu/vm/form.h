@@ -1,0 +1,65 @@
+// The suffixes of an opcode, sorted: types in their order, all else as words. `add.rn.ftz.f32` has the type f32 and the
+// words rn and ftz.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <string_view>
+
+#include "host/simgpu/ptx/ast.h"
+#include "host/simgpu/ptx/types.h"
+
+namespace simgpu {
+
+// name in C++, spelling in PTX
+// clang-format off
+#define SIMGPU_WORDS(X)                                                                                                \
+  X(rn, "rn") X(rz, "rz") X(rm, "rm") X(rp, "rp") X(rni, "rni") X(rzi, "rzi") X(rmi, "rmi") X(rpi, "rpi")              \
+  X(rna, "rna") X(ftz, "ftz") X(sat, "sat") X(approx, "approx") X(full, "full") X(nan, "NaN")                          \
+  X(xorsign, "xorsign") X(abs, "abs") X(relu, "relu")                                                                  \
+  X(lo, "lo") X(hi, "hi") X(wide, "wide") X(cc, "cc")                                                                  \
+  X(eq, "eq") X(ne, "ne") X(lt, "lt") X(le, "le") X(gt, "gt") X(ge, "ge") X(ls, "ls") X(hs, "hs")                      \
+  X(equ, "equ") X(neu, "neu") X(ltu, "ltu") X(leu, "leu") X(gtu, "gtu") X(geu, "geu") X(num, "num") X(isnan, "nan")    \
+  X(and_, "and") X(or_, "or") X(xor_, "xor")                                                                           \
+  X(global, "global") X(shared, "shared") X(local, "local") X(const_, "const") X(param, "param")                       \
+  X(weak, "weak") X(relaxed, "relaxed") X(acquire, "acquire") X(release, "release") X(acq_rel, "acq_rel")              \
+  X(volatile_, "volatile") X(sc, "sc") X(mmio, "mmio") X(cta, "cta") X(cluster, "cluster") X(gpu, "gpu")               \
+  X(sys, "sys") X(gl, "gl")                                                                                            \
+  X(ca, "ca") X(cg, "cg") X(cs, "cs") X(lu, "lu") X(cv, "cv") X(wb, "wb") X(wt, "wt") X(nc, "nc")                      \
+  X(cache_hint, "cache hint") X(v2, "v2") X(v4, "v4") X(v8, "v8") X(to, "to") X(uni, "uni")                            \
+  X(sync, "sync") X(aligned, "aligned") X(arrive, "arrive") X(red, "red") X(popc, "popc") X(warp, "warp")              \
+  X(up, "up") X(down, "down") X(bfly, "bfly") X(idx, "idx")                                                            \
+  X(all, "all") X(any, "any") X(ballot, "ballot")                                                                      \
+  X(l, "l") X(r, "r") X(wrap, "wrap") X(clamp, "clamp") X(shiftamt, "shiftamt")                                        \
+  X(f4e, "f4e") X(b4e, "b4e") X(rc8, "rc8") X(ecl, "ecl") X(ecr, "ecr") X(rc16, "rc16")                                \
+  X(add, "add") X(min, "min") X(max, "max") X(inc, "inc") X(dec, "dec") X(exch, "exch") X(cas, "cas")                  \
+  X(noftz, "noftz") X(finite, "finite") X(infinite, "infinite") X(number, "number") X(notanumber, "notanumber")        \
+  X(normal, "normal") X(subnormal, "subnormal") X(proxy, "proxy") X(async, "async") X(alias, "alias")
+// clang-format on
+
+enum class Word : std::uint8_t {
+#define X(name, spelling) name,
+  SIMGPU_WORDS(X)
+#undef X
+      none
+};
+
+using Words = std::bitset<static_cast<std::size_t>(Word::none)>;
+
+struct Form {
+  std::array<ptx::Type, 4> types{};
+  unsigned type_count = 0;
+  Words words;
+
+  bool has(Word word) const { return words[static_cast<std::size_t>(word)]; }
+  ptx::Type type(unsigned i = 0) const { return i < type_count ? types[i] : ptx::Type::None; }
+};
+
+// Word::none when there is no such word.
+Word word_of(std::string_view spelling);
+// Throws ptx::Error for a suffix that is neither a type nor a word.
+Form form_of(const ptx::Instruction& instruction);
+// "add.rn.f32", for messages.
+std::string shown(const ptx::Instruction& instruction);
+
+}  // namespace simgpu

@@ -1,0 +1,62 @@
+// See heap.h.
+#include "host/simgpu/vm/heap.h"
+
+namespace simgpu {
+namespace {
+
+constexpr std::uint64_t heap_size = std::uint64_t{8} << 20;  // the driver's own default
+constexpr std::uint64_t granule = 16;
+
+}  // namespace
+
+Heap::~Heap() {
+  if (base_ != 0) space_.free(base_);
+}
+
+std::uint64_t Heap::allocate(std::uint64_t size) {
+  if (size == 0 || size > heap_size) return 0;
+  const std::uint64_t wanted = (size + granule - 1) / granule * granule;
+  const std::scoped_lock lock(mutex_);
+  if (base_ == 0) {
+    base_ = space_.allocate(heap_size);
+    if (base_ == 0) return 0;
+    holes_[base_] = heap_size;
+  }
+  for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
+    if (hole->second < wanted) continue;
+    const std::uint64_t start = hole->first;
+    const std::uint64_t rest = hole->second - wanted;
+    holes_.erase(hole);
+    if (rest != 0) holes_[start + wanted] = rest;
+    used_[start] = wanted;
+    return start;
+  }
+  return 0;
+}
+
+bool Heap::free(std::uint64_t address) {
+  if (address == 0) return true;
+  const std::scoped_lock lock(mutex_);
+  const auto found = used_.find(address);
+  if (found == used_.end()) return false;
+  std::uint64_t start = address;
+  std::uint64_t size = found->second;
+  used_.erase(found);
+  auto after = holes_.lower_bound(start);
+  if (after != holes_.end() && after->first == start + size) {
+    size += after->second;
+    after = holes_.erase(after);
+  }
+  if (after != holes_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == start) {
+      start = before->first;
+      size += before->second;
+      holes_.erase(before);
+    }
+  }
+  holes_[start] = size;
+  return true;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,30 @@
+// Device malloc: a heap of fixed size in device memory, shared by all kernels of an engine, made when first asked for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "host/simgpu/engine.h"
+
+namespace simgpu {
+
+class Heap {
+ public:
+  explicit Heap(AddressSpace& space) : space_(space) {}
+  ~Heap();
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+
+  std::uint64_t allocate(std::uint64_t size);  // 0 when there is no room
+  bool free(std::uint64_t address);            // 0 is freed in vain, as by the standard
+
+ private:
+  AddressSpace& space_;
+  std::mutex mutex_;  // what follows
+  Address base_ = 0;
+  std::map<std::uint64_t, std::uint64_t> holes_;  // start and size
+  std::map<std::uint64_t, std::uint64_t> used_;
+};
+
+}  // namespace simgpu

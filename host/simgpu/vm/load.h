@@ -1,0 +1,15 @@
+// A module from PTX texts directly, without an image around them: what Module::load does with the texts of an image,
+// and what tests use.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "host/simgpu/engine.h"
+
+namespace simgpu {
+
+// Several texts are linked together, as the parts of a program built with -rdc are.
+Module::Loaded load_ptx(std::span<const std::string> texts, AddressSpace& space);
+
+}  // namespace simgpu

@@ -1,0 +1,190 @@
+// Loads, stores and atomics: what an address is made of and which space it is in. See lower.h.
+#include "host/simgpu/vm/ctx.h"
+#include "host/simgpu/vm/lower.h"
+#include "host/simgpu/vm/windows.h"
+
+namespace simgpu {
+
+using ptx::Space;
+using ptx::Type;
+using Kind = ptx::Operand::Kind;
+
+Space Lowering::form_space() const {
+  if (form_.has(Word::global) || form_.has(Word::const_)) return Space::Global;
+  if (form_.has(Word::shared)) return Space::Shared;
+  if (form_.has(Word::local)) return Space::Local;
+  if (form_.has(Word::param)) return Space::Param;
+  return in().opcode == "ldu" ? Space::Global : Space::Generic;
+}
+
+unsigned Lowering::vector_count() const {
+  return form_.has(Word::v2) ? 2 : form_.has(Word::v4) ? 4 : form_.has(Word::v8) ? 8 : 1;
+}
+
+Lowering::Target Lowering::register_target(const Value& base, std::int64_t offset, Space space) {
+  Target target;
+  target.base = base;
+  target.offset = offset;
+  if (space == Space::Generic || space == Space::Global) {
+    target.base = resized(base, 8, false);
+    return target;
+  }
+  if (base.size != 4 && base.size != 8) fail("an address needs a register of 32 or 64 bits");
+  target.windowed = true;
+  // The parameters of a .func lie in its frame.
+  const bool local = space == Space::Local || (space == Space::Param && !function_.entry);
+  target.space = space == Space::Shared ? space_shared : local ? space_local : space_param;
+  return target;
+}
+
+Lowering::Target Lowering::symbol_target(const Symbol& symbol, std::int64_t offset, Space space) {
+  if (symbol.kind != Symbol::Kind::Variable) fail("a function is no memory");
+  const bool absolute = symbol.space == Space::Global || symbol.space == Space::Const;
+  if (symbol.dynamic) return register_target(fixed_special(Special::DynamicBase, false), offset, Space::Shared);
+  Target target;
+  target.offset = offset;
+  if (absolute) {
+    target.base = constant_value(symbol.address, 8);
+    return target;
+  }
+  const bool wrong = space == Space::Global || (symbol.space == Space::Shared) != (space == Space::Shared);
+  if (wrong && space != Space::Generic) fail("a variable is in another space than opcode " + shown(in()) + " says");
+  target.windowed = true;
+  target.base = constant_value(symbol.address, 4);
+  target.frame = symbol.in_frame;
+  target.space = symbol.space == Space::Shared ? space_shared : symbol.in_frame ? space_local : space_param;
+  target.fixed_param = target.space == space_param;
+  target.param_size = symbol.size;
+  return target;
+}
+
+Lowering::Target Lowering::target(const ptx::Operand& address, Space space) {
+  if (address.kind != Kind::Address || address.parts.size() != 1) fail("an address is missing");
+  const ptx::Operand& base = address.parts.front();
+  switch (base.kind) {
+    case Kind::Register: return register_target(any_register(base), address.value, space);
+    case Kind::Local:
+    case Kind::Symbol: return symbol_target(symbol_of(base), address.value, space);
+    case Kind::Integer:
+      return register_target(constant_value(static_cast<std::uint64_t>(base.value), 8), address.value, space);
+    default: fail("an address is malformed");
+  }
+}
+
+void Lowering::access_flags(std::uint32_t at, const Target& target, unsigned count) {
+  static constexpr Word ordered[] = {Word::volatile_, Word::relaxed, Word::acquire, Word::release, Word::mmio};
+  Ins& ins = code_.body[at];
+  ins.imm = target.offset;
+  ins.count = static_cast<std::uint16_t>(count);
+  ins.space = target.space;
+  if (target.frame) ins.flags |= flag_frame;
+  for (const Word word : ordered) {
+    if (form_.has(word)) ins.flags |= flag_sync;
+  }
+  if (!target.windowed) ins.window = code_.windows++;
+}
+
+void Lowering::ld() {
+  if (in().operands.size() < 2) expect_operands(2, 2);  // a cache policy may follow and changes nothing
+  const Type type = form_.type();
+  const unsigned count = vector_count();
+  const ptx::Operand& into = operand(0);
+  if ((into.kind == Kind::List) != (count > 1) || (count > 1 && into.parts.size() != count)) {
+    fail("opcode " + shown(in()) + " has the wrong number of destinations");
+  }
+  const Target from = target(operand(1), form_space());
+  std::vector<std::uint32_t> registers;
+  for (unsigned k = 0; k < count; ++k) {
+    const ptx::Operand& part = count == 1 ? into : into.parts[k];
+    const unsigned size = std::max(2U, ptx::size_of(type));
+    registers.push_back(part.kind == Kind::Sink ? temp(size) : any_register(part).reg);
+    if (registers_[registers.back()].size != registers_[registers.front()].size) {
+      fail("the destinations of opcode " + shown(in()) + " differ in size");
+    }
+  }
+  const unsigned lane = registers_[registers.front()].size;
+  const bool fixed =
+      from.fixed_param && from.offset >= 0 &&
+      static_cast<std::uint64_t>(from.offset) + std::uint64_t{count} * ptx::size_of(type) <= from.param_size;
+  const unsigned address_size = from.base.size;
+  const std::uint32_t at =
+      emit(fixed ? table_.load_param(type, lane) : table_.load(type, lane, from.windowed, address_size));
+  access_flags(at, from, count);
+  if (fixed) {
+    ins(at).imm = from.offset + static_cast<std::int64_t>(from.base.bits);
+  } else {
+    read(at, Field::A, from.base);
+  }
+  if (count == 1) return write(at, Field::D, registers.front());
+  ins(at).index = static_cast<std::uint32_t>(code_.extra.size());
+  for (const std::uint32_t reg : registers) extra(at, reg_value(reg), true);
+}
+
+void Lowering::st() {
+  if (in().operands.size() < 2) expect_operands(2, 2);
+  const Type type = form_.type();
+  const unsigned count = vector_count();
+  const ptx::Operand& from = operand(1);
+  if ((from.kind == Kind::List) != (count > 1) || (count > 1 && from.parts.size() != count)) {
+    fail("opcode " + shown(in()) + " has the wrong number of sources");
+  }
+  const Target into = target(operand(0), form_space());
+  if (into.space == space_param && into.windowed) fail("the parameters of a kernel cannot be written");
+  std::vector<Value> values;
+  unsigned lane = std::max(2U, ptx::size_of(type));
+  for (unsigned k = 0; k < count; ++k) {
+    const ptx::Operand& part = count == 1 ? from : from.parts[k];
+    values.push_back(part.kind == Kind::Register ? any_register(part) : source_bits(part, lane, type));
+    lane = std::max<unsigned>(lane, values.back().size);
+  }
+  for (Value& value : values) value = resized(value, lane, false);
+  const std::uint32_t at = emit(table_.store(type, lane, into.windowed, into.base.size));
+  access_flags(at, into, count);
+  read(at, Field::A, into.base);
+  if (count == 1) return read(at, Field::B, values.front());
+  ins(at).index = static_cast<std::uint32_t>(code_.extra.size());
+  for (const Value& value : values) extra(at, value, false);
+}
+
+void Lowering::atom() { atomic(true); }
+void Lowering::red() { atomic(false); }
+
+// Atomics take generic addresses only: those of shared memory are moved into its window.
+void Lowering::atomic(bool result) {
+  static constexpr Word operations[] = {Word::add,  Word::min, Word::max,  Word::inc, Word::dec,
+                                        Word::exch, Word::cas, Word::and_, Word::or_, Word::xor_};
+  Word operation = Word::none;
+  for (const Word word : operations) {
+    if (form_.has(word)) operation = word;
+  }
+  const std::size_t first = result ? 1 : 0;
+  const bool swap = operation == Word::cas;
+  expect_operands(first + (swap ? 3 : 2), first + (swap ? 4 : 3));
+  const Type type = form_.type();
+  Target at_memory = target(operand(first), form_space());
+  Value base = resized(at_memory.base, 8, false);
+  if (at_memory.windowed) {
+    if (at_memory.space != space_shared) not_served();
+    base = base.constant ? constant_value(base.bits + shared_window, 8)
+                         : emit_temp(8, row("add", Type::U64), {base, constant_value(shared_window, 8)});
+  }
+  at_memory.windowed = false;
+  const Value b = source(operand(first + 1), type);
+  const Value c = swap ? source(operand(first + 2), type) : b;
+  const bool wanted = result && operand(0).kind != Kind::Sink;
+  const std::uint32_t d = wanted ? destination(operand(0), ptx::size_of(type)) : 0;
+  const std::uint32_t at = emit(atomic_handler(operation, type));
+  access_flags(at, at_memory, 1);
+  read(at, Field::A, base);
+  read(at, Field::B, b);
+  read(at, Field::C, c);
+  if (wanted) {
+    write(at, Field::D, d);
+  } else {
+    ins(at).flags |= flag_no_result;
+  }
+}
+
+void Lowering::nothing() {}
+
+}  // namespace simgpu

@@ -1,0 +1,198 @@
+// The loops over 32 lanes that all handlers of ops/ are made of. Compiled once for each instruction set in a namespace
+// of its own (SIMGPU_ISA), so that no function built for a newer processor is linked into the path of an older one; for
+// the same reason nothing here uses a template of the standard library that could be emitted out of line.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "host/simgpu/vm/ctx.h"
+#include "host/simgpu/vm/table.h"
+
+#ifndef SIMGPU_ISA
+#error "SIMGPU_ISA names the namespace of this instruction set"
+#endif
+
+// No lane depends on another: registers never overlap in part, and a lane is read before it is written.
+#if defined(__clang__)
+#define SIMGPU_LANES _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < warp_size; ++l)
+#else
+#define SIMGPU_LANES _Pragma("GCC ivdep") for (unsigned l = 0; l < warp_size; ++l)
+#endif
+#define SIMGPU_INLINE [[gnu::always_inline]] static inline
+
+namespace simgpu::SIMGPU_ISA {
+
+using u8 = std::uint8_t;
+using u16 = std::uint16_t;
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using s8 = std::int8_t;
+using s16 = std::int16_t;
+using s32 = std::int32_t;
+using s64 = std::int64_t;
+using f32 = float;
+using f64 = double;
+
+template <unsigned size>
+struct Bits;
+template <>
+struct Bits<1> {
+  using type = u8;
+};
+template <>
+struct Bits<2> {
+  using type = u16;
+};
+template <>
+struct Bits<4> {
+  using type = u32;
+};
+template <>
+struct Bits<8> {
+  using type = u64;
+};
+template <class T>
+using BitsOf = typename Bits<sizeof(T)>::type;
+template <class T>
+using SignedOf = std::make_signed_t<BitsOf<T>>;
+
+template <class To, class From>
+SIMGPU_INLINE To as(From value) {
+  static_assert(sizeof(To) == sizeof(From));
+  To result;
+  std::memcpy(&result, &value, sizeof result);
+  return result;
+}
+
+template <class T>
+SIMGPU_INLINE T* at(Ctx& c, Place place) {
+  std::byte* const start = c.base[place >> 31] + (place & ~constant_place);
+  return reinterpret_cast<T*>(__builtin_assume_aligned(start, sizeof(T) * warp_size < 64 ? sizeof(T) * warp_size : 64));
+}
+
+SIMGPU_INLINE u32& predicate(Ctx& c, Place place) {
+  return *reinterpret_cast<u32*>(c.base[place >> 31] + (place & ~constant_place));
+}
+
+// Writes the lanes of the mask and leaves the others.
+template <class T>
+SIMGPU_INLINE void blend(Ctx& c, T* d, const T* r) {
+  using B = BitsOf<T>;
+  B* to = reinterpret_cast<B*>(d);
+  const B* from = reinterpret_cast<const B*>(r);
+  SIMGPU_LANES {
+    const B keep = static_cast<B>(~static_cast<B>(static_cast<SignedOf<T>>(c.lanes[l])));
+    to[l] = static_cast<B>((from[l] & static_cast<B>(~keep)) | (to[l] & keep));
+  }
+}
+
+SIMGPU_INLINE void put_predicate(Ctx& c, Place place, u32 bits, bool masked) {
+  u32& word = predicate(c, place);
+  word = masked ? (word & ~c.mask) | (bits & c.mask) : bits;
+}
+
+// Op::run(const Ins*, a...) -> D, lane by lane.
+template <class Op, class D, class A>
+struct Map1 {
+  template <bool masked>
+  static const Ins* run(Ctx& c, const Ins* i) {
+    const A* a = at<A>(c, i->a);
+    D* d = at<D>(c, i->d);
+    if constexpr (!masked) {
+      SIMGPU_LANES d[l] = Op::template run<D>(a[l]);
+    } else {
+      alignas(64) D r[warp_size];
+      SIMGPU_LANES r[l] = Op::template run<D>(a[l]);
+      blend(c, d, r);
+    }
+    return i + 1;
+  }
+};
+
+template <class Op, class D, class A, class B>
+struct Map2 {
+  template <bool masked>
+  static const Ins* run(Ctx& c, const Ins* i) {
+    const A* a = at<A>(c, i->a);
+    const B* b = at<B>(c, i->b);
+    D* d = at<D>(c, i->d);
+    if constexpr (!masked) {
+      SIMGPU_LANES d[l] = Op::template run<D>(a[l], b[l]);
+    } else {
+      alignas(64) D r[warp_size];
+      SIMGPU_LANES r[l] = Op::template run<D>(a[l], b[l]);
+      blend(c, d, r);
+    }
+    return i + 1;
+  }
+};
+
+template <class Op, class D, class A, class B, class C>
+struct Map3 {
+  template <bool masked>
+  static const Ins* run(Ctx& c, const Ins* i) {
+    const A* a = at<A>(c, i->a);
+    const B* b = at<B>(c, i->b);
+    const C* e = at<C>(c, i->c);
+    D* d = at<D>(c, i->d);
+    if constexpr (!masked) {
+      SIMGPU_LANES d[l] = Op::template run<D>(a[l], b[l], e[l]);
+    } else {
+      alignas(64) D r[warp_size];
+      SIMGPU_LANES r[l] = Op::template run<D>(a[l], b[l], e[l]);
+      blend(c, d, r);
+    }
+    return i + 1;
+  }
+};
+
+template <class Map>
+SIMGPU_INLINE Handlers both() {
+  return {&Map::template run<false>, &Map::template run<true>};
+}
+
+template <class T>
+struct Tag {
+  using type = T;
+};
+
+// Calls f(Tag<T>()) with the C++ type of a PTX type of integers; no handler for any other.
+template <class F>
+SIMGPU_INLINE Handlers by_integer(ptx::Type type, F f) {
+  switch (type) {
+    case ptx::Type::B16:
+    case ptx::Type::U16: return f(Tag<u16>());
+    case ptx::Type::B32:
+    case ptx::Type::U32: return f(Tag<u32>());
+    case ptx::Type::B64:
+    case ptx::Type::U64: return f(Tag<u64>());
+    case ptx::Type::S16: return f(Tag<s16>());
+    case ptx::Type::S32: return f(Tag<s32>());
+    case ptx::Type::S64: return f(Tag<s64>());
+    default: return {};
+  }
+}
+
+// The same without regard to sign.
+template <class F>
+SIMGPU_INLINE Handlers by_size(unsigned size, F f) {
+  switch (size) {
+    case 2: return f(Tag<u16>());
+    case 4: return f(Tag<u32>());
+    case 8: return f(Tag<u64>());
+    default: return {};
+  }
+}
+
+template <class F>
+SIMGPU_INLINE Handlers by_float(ptx::Type type, F f) {
+  switch (type) {
+    case ptx::Type::F32: return f(Tag<f32>());
+    case ptx::Type::F64: return f(Tag<f64>());
+    default: return {};
+  }
+}
+
+}  // namespace simgpu::SIMGPU_ISA

@@ -1,0 +1,24 @@
+// What each file of ops/ gives to the table of its instruction set.
+#pragma once
+
+#include "host/simgpu/vm/table.h"
+
+namespace simgpu::SIMGPU_ISA {
+
+Rows integer_rows();
+Rows bit_rows();
+Rows float_rows();
+Rows half_rows();
+
+Handlers pick_convert(ptx::Type to, ptx::Type from, const Form& form);
+Handlers pick_half_convert(ptx::Type to, ptx::Type from);
+Handlers pick_move(unsigned size);
+Handlers pick_resize(unsigned to, unsigned from, bool sign);
+Handlers pick_compare(Word comparison, ptx::Type type);
+Handlers pick_select(unsigned size);
+Handlers pick_predicate(Word operation);
+Handlers pick_load(ptx::Type memory, unsigned lane_size, bool windowed, unsigned address_size);
+Handlers pick_store(ptx::Type memory, unsigned lane_size, bool windowed, unsigned address_size);
+Handlers pick_load_param(ptx::Type memory, unsigned lane_size);
+
+}  // namespace simgpu::SIMGPU_ISA

@@ -1,0 +1,11 @@
+// The table of one instruction set, put together from the files beside this one.
+#include "host/simgpu/vm/ops/parts.h"
+
+namespace simgpu::SIMGPU_ISA {
+
+Table make_table() {
+  return {integer_rows(), float_rows(), bit_rows(),      half_rows(), &pick_convert, &pick_move,      &pick_resize,
+          &pick_compare,  &pick_select, &pick_predicate, &pick_load,  &pick_store,   &pick_load_param};
+}
+
+}  // namespace simgpu::SIMGPU_ISA

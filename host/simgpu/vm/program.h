@@ -1,0 +1,74 @@
+// Several PTX texts made one program: symbols resolved across them, variables placed in memory, functions numbered.
+// What the lowering asks about names is answered here. Lives as long as its module, because code refers to its parts.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "host/simgpu/engine.h"
+#include "host/simgpu/ptx/ast.h"
+#include "host/simgpu/vm/code.h"
+
+namespace simgpu {
+
+struct Symbol {
+  enum class Kind : std::uint8_t { Variable, Function, Host };
+  Kind kind = Kind::Variable;
+  ptx::Space space = ptx::Space::Global;
+  std::uint64_t address = 0;  // absolute, or an offset within its space; of a function: in the function window
+  std::uint64_t size = 0;
+  bool dynamic = false;   // shared memory whose size the launch tells
+  bool in_frame = false;  // local memory of the function's frame
+  const ptx::Variable* variable = nullptr;
+  const ptx::Function* function = nullptr;
+  const Code* code = nullptr;
+  HostCall host = HostCall::Print;
+};
+
+// A function with a body, and where its own variables lie (by their index).
+struct Plan {
+  const ptx::Function* function = nullptr;
+  Code* code = nullptr;
+  std::vector<Symbol> variables;
+  bool uses_shared = false;  // of the module, or calls who may
+  std::vector<const Code*> callees;
+  bool calls_unknown = false;  // through an address
+};
+
+struct Unit {
+  std::string text;
+  ptx::Module module;
+  std::unordered_map<std::string_view, Symbol*> names;
+  std::deque<Plan> plans;
+};
+
+struct Program {
+  std::deque<Unit> units;
+  std::deque<Symbol> symbols;
+  std::deque<Code> codes;
+  std::vector<const Code*> functions;  // by number
+  std::vector<Global> globals;
+  std::vector<std::unique_ptr<Function>> kernels;
+  std::uint64_t memory = 0;  // of all global and constant variables
+  std::size_t const_bytes = 0;
+  std::uint32_t module_shared = 0;
+};
+
+// What a module cannot be loaded for besides its grammar (ptx::Error).
+struct LoadFailure {
+  CUresult code = CUDA_SUCCESS;
+  std::string log;
+};
+
+// Throws ptx::Error and LoadFailure.
+std::unique_ptr<Program> link(std::vector<std::string> texts, AddressSpace& space);
+
+// lower.cc: fills plan.code from plan.function.
+void lower(const Unit& unit, Plan& plan);
+
+}  // namespace simgpu

@@ -1,0 +1,156 @@
+// A running grid: blocks, their warps, and the paths and frames of a warp.
+//
+// The lanes of a warp that stand at the same place run together as one *path*; they part at a branch that they do not
+// take alike and become one again when they meet. A *frame* holds the registers of one call for the lanes that made it
+// together. Of a warp's paths the deepest frame's and then the lowest instruction's runs first, so that those behind
+// catch up.
+//
+// A Block belongs to the worker thread that runs it; between two turns it lies in its grid's queue. A Grid is shared:
+// what is not atomic in it is under its mutex.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "host/simgpu/engine.h"
+#include "host/simgpu/memory/address_space.h"
+#include "host/simgpu/vm/ctx.h"
+
+namespace simgpu {
+
+inline constexpr std::uint32_t engine_multiprocessors = 16;  // what %nsmid tells; the device's attributes say the same
+inline constexpr std::uint64_t ticks_per_nanosecond = 2;     // of %clock64; the device's clock rate says the same
+
+struct Frame {
+  const Code* code = nullptr;
+  Frame* parent = nullptr;
+  const CallSite* site = nullptr;  // of the parent
+  std::uint32_t return_pc = 0;     // in the parent's code
+  std::uint32_t lanes = 0;         // that have not returned
+  std::uint32_t depth = 0;
+  std::uint64_t local_base = 0;
+  std::byte* registers = nullptr;
+  std::vector<Lanes64> storage;  // of a callee's registers; a root frame's lie in the block
+};
+
+enum class PathState : std::uint8_t {
+  Ready,
+  Barrier,     // waits for the block
+  Rendezvous,  // waits for lanes of its warp
+};
+
+struct Path {
+  std::uint32_t mask = 0;
+  std::uint32_t pc = 0;
+  Frame* frame = nullptr;
+  PathState state = PathState::Ready;
+  std::uint8_t barrier = 0;
+  std::uint64_t last_turn = 0;
+};
+
+struct Warp {
+  std::uint32_t index = 0;
+  std::uint32_t alive = 0;  // lanes that have not exited
+  std::uint32_t path_count = 0;
+  std::array<Path, warp_size + 1> paths;  // disjoint and never empty; one more while a path is being split
+  Frame root;
+  std::uint64_t turn = 0;
+  std::uint32_t idle_slices = 0;  // in a row that ended with lanes apart and nothing that waits
+  bool rotate = false;            // the next path is the one that waited longest, not the lowest
+  bool forced = false;            // see Ctx::forced
+};
+
+struct Barrier {
+  std::uint32_t arrived = 0;   // threads
+  std::uint32_t expected = 0;  // threads; 0: all that have not exited
+  std::uint32_t votes = 0;     // true predicates
+  std::uint32_t voters = 0;
+  std::array<std::uint32_t, 32> lanes{};  // that have arrived, by warp
+};
+
+struct Grid;
+
+struct Block {
+  Grid* grid = nullptr;
+  Dim3 index;
+  std::uint64_t number = 0;
+  std::uint32_t alive = 0;  // threads
+  std::vector<Warp> warps;
+  std::array<Barrier, 16> barriers;
+  std::vector<Lanes64> registers;
+  std::vector<Lanes64> shared;
+  std::unique_ptr<std::byte[]> local;
+  std::size_t local_size = 0;
+  std::vector<std::unique_ptr<Frame>> frames;  // of callees, all there are
+  std::vector<Frame*> free_frames;             // of them those not in use
+  std::size_t next_warp = 0;
+};
+
+// What a worker thread keeps between blocks.
+struct Worker {
+  Ctx ctx;
+  AddressSpace::Impl* space = nullptr;
+  std::uint64_t generation = 0;
+  std::shared_ptr<const RangeList> ranges;
+  std::unordered_map<std::uint64_t, std::vector<Window>> windows;  // by Code::id
+  std::vector<std::unique_ptr<Block>> spare;
+  Engine::Impl* engine = nullptr;
+};
+
+struct Grid {
+  Launch launch;
+  const Code* code = nullptr;
+  std::uint64_t id = 0;
+  std::uint64_t total = 0;
+  std::uint32_t threads = 0;       // of a block
+  std::uint32_t shared_bytes = 0;  // of a block
+  std::uint32_t dynamic_base = 0;  // where the dynamic part begins
+  std::uint64_t workspace = 0;     // of a cooperative grid's own barrier
+  std::uint64_t max_resident = 0;  // blocks that may be under way at once
+
+  std::atomic<std::uint64_t> started{0};
+  std::atomic<std::uint64_t> finished{0};
+  std::atomic<bool> stopped{false};
+
+  std::mutex mutex;  // what follows
+  std::condition_variable done;
+  std::deque<std::unique_ptr<Block>> waiting;  // begun and put aside
+  std::uint32_t helpers = 0;                   // workers that hold a pointer to this grid
+  Fault fault;
+};
+
+// block.cc: a block from its beginning to its end, or to the end of its turn.
+enum class Outcome : std::uint8_t { Done, Paused };
+void begin_block(Worker& worker, Block& block, Grid& grid, std::uint64_t number);
+Outcome run_block(Worker& worker, Block& block);
+void end_threads(Ctx& c, std::uint32_t mask);  // the lanes exit
+void check_barriers(Block& block);
+void fill_specials(const Block& block, const Warp& warp, const Code& code, std::byte* registers);
+
+// warp.cc
+// Runs the warp's paths until its fuel is used up or none is ready. True if any ran.
+bool run_warp(Worker& worker, Block& block, Warp& warp);
+void merge_paths(Warp& warp);
+Path& add_path(Warp& warp, const Path& path);
+// Makes one frame of two that are the same call, made apart; false when they are not the same call.
+bool join_frames(Block& block, Warp& warp, Frame& into, Frame& from);
+Frame* make_frame(Block& block, const Code& code);
+void release_frame(Block& block, Frame* frame);
+
+// access.cc: takes the ranges as they are now; false if they are what the worker has.
+bool refresh_ranges(Worker& worker);
+
+// engine.cc, special.cc
+std::uint64_t device_clock();
+void print(Ctx& c, const std::string& text);
+std::uint64_t device_malloc(Ctx& c, std::uint64_t size);
+bool device_free(Ctx& c, std::uint64_t address);
+
+}  // namespace simgpu

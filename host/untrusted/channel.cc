@@ -1,0 +1,131 @@
+// Ordering, beside the ring's own edges (ring/queue/record_ring.h):
+//   X  execute -> touch   a record's driver call has returned before `executed` says so
+//   R  reply -> read      a reply's bytes are written before `reply_position` says so
+#include "host/untrusted/channel.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "host/session/output.h"
+#include "host/untrusted/dispatch.h"
+#include "ring/queue/parking.h"
+
+namespace host {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Channel {
+ public:
+  Channel(Session& session, std::uint32_t index)
+      : session_(session),
+        control_(session.slot.control(index)),
+        mailbox_(session.slot.reply(index)),
+        consumer_(session.slot.requests(index)),
+        worker_(control_.worker_asleep),
+        guest_(control_.guest_asleep),
+        request_(new Buffer),
+        reply_(new Buffer),
+        random_(index) {}
+
+  void run(const std::atomic<bool>& stop) {
+    while (!stop.load(std::memory_order_relaxed) && !session_.broken.load(std::memory_order_relaxed)) {
+      std::span<const std::byte> record;
+      switch (consumer_.take(request_->bytes, record)) {
+        case ring::Peer::Ok: execute(record); break;
+        case ring::Peer::Wait: wait(stop); break;
+        case ring::Peer::Broken: session_.broken.store(true, std::memory_order_relaxed); break;
+      }
+    }
+  }
+
+ private:
+  struct alignas(16) Buffer {
+    std::byte bytes[ring::max_record];
+  };
+
+  void execute(std::span<const std::byte> record) {
+    ring::RecordHeader header;
+    std::memcpy(&header, record.data(), sizeof header);
+    Request request(session_, header, record.subspan(sizeof header), {reply_->bytes, ring::reply_bytes});
+    const Handler handler = handler_of(header.call);
+    const bool well_formed =
+        handler != nullptr && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
+    delay();
+    const CUresult result = well_formed ? call(handler, request) : request.broken();
+    if (session_.broken.load(std::memory_order_relaxed)) return;
+    conclude(request, result);
+  }
+
+  CUresult call(Handler handler, Request& request) {
+    if (const CUresult r = session_.make_current(ring::device_of(request.header.flags)); r != CUDA_SUCCESS) return r;
+    const CUresult result = handler(request);
+    session_.note(result);
+    return result;
+  }
+
+  void conclude(const Request& request, CUresult result) {
+    if (request.header.flags & ring::flag_wants_reply) {
+      if (output_waiting()) session_.slot.header().output.store(1, std::memory_order_relaxed);  // before R
+      const std::size_t length = result == CUDA_SUCCESS ? request.out.used() : request.out_on_error;
+      std::memcpy(mailbox_.data(), reply_->bytes, length);
+      control_.reply_length = static_cast<std::uint32_t>(length);
+      control_.reply_result = static_cast<std::int32_t>(result);
+      control_.reply_position.store(position_, std::memory_order_release);  // R
+    } else if (result != CUDA_SUCCESS) {
+      control_.deferred_result.store(result, std::memory_order_relaxed);
+      control_.deferred_count.fetch_add(1, std::memory_order_release);  // X, as the record's effect
+    }
+    control_.executed.store(position_, std::memory_order_release);  // X
+    if (guest_.must_wake()) wake(guest_.word());
+  }
+
+  // Polls for a while, then parks: see ring/queue/parking.h. The bell thread or the guest itself wakes us.
+  void wait(const std::atomic<bool>& stop) {
+    const auto until = Clock::now() + std::chrono::microseconds(session_.options.spin_us);
+    do {
+      for (int i = 0; i < 64; ++i) {
+        if (consumer_.anything()) return;
+        __builtin_ia32_pause();
+      }
+    } while (Clock::now() < until);
+    if (!worker_.may_sleep([&] { return consumer_.anything() || stop.load(std::memory_order_relaxed); })) return;
+    syscall(SYS_futex, &worker_.word(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
+    worker_.woke();
+  }
+
+  static void wake(std::atomic<std::uint32_t>& word) {
+    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
+
+  void delay() {
+    if (session_.options.chaos_delay_us == 0) return;
+    std::uniform_int_distribution<std::uint32_t> upto(0, session_.options.chaos_delay_us);
+    if (random_() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(upto(random_)));
+  }
+
+  Session& session_;
+  ring::ChannelControl& control_;
+  std::span<std::byte> mailbox_;
+  ring::Consumer consumer_;
+  ring::Parking worker_, guest_;
+  std::unique_ptr<Buffer> request_, reply_;
+  std::uint64_t position_ = 0;
+  std::minstd_rand random_;
+};
+
+}  // namespace
+
+void serve_channel(Session& session, std::uint32_t channel, const std::atomic<bool>& stop) {
+  Channel(session, channel).run(stop);
+}
+
+}  // namespace host

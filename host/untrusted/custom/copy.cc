@@ -1,0 +1,77 @@
+// Copies between host and device. CUSTOM because the host's side is a piece of the arena, the record itself or the
+// reply, and never an address that the guest names: the driver would copy from any address of this process.
+#include <cstring>
+
+#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/unmarshal.h"
+#include "ring/api/records.h"
+
+namespace host::custom {
+namespace {
+
+enum class Inline : std::uint8_t { No, InRecord, InReply };
+
+struct Copy {
+  CUresult refused = CUDA_SUCCESS;  // broken() included
+  CUdeviceptr device = 0;
+  std::byte* host = nullptr;
+  std::size_t bytes = 0;
+  CUstream stream = nullptr;
+};
+
+// Reads and checks a copy. `where` is the place of bytes that are not in the arena.
+Copy read_copy(Request& r, Inline where) {
+  const auto record = r.in.read<api::CopyRecord>();
+  Copy copy{.device = record.device, .bytes = record.bytes};
+  if (record.arena != ring::absent) {
+    copy.host = r.session.arena(record.arena, record.bytes);
+  } else if (where == Inline::InRecord) {
+    copy.host = const_cast<std::byte*>(r.in.take(record.bytes));
+  } else if (where == Inline::InReply) {
+    copy.host = r.out.reserve(record.bytes);
+    if (copy.host != nullptr) std::memset(copy.host, 0, record.bytes);
+  }
+  if (!r.complete() || copy.host == nullptr) {
+    copy.refused = r.broken();
+  } else if (!r.session.ranges.contains(record.device, record.bytes)) {
+    copy.refused = CUDA_ERROR_INVALID_VALUE;
+  } else if (api::special_stream(record.stream)) {
+    copy.stream = reinterpret_cast<CUstream>(record.stream);
+  } else {
+    copy.stream = static_cast<CUstream>(r.session.objects.find(record.stream, api::Handle::Stream));
+    if (copy.stream == nullptr) copy.refused = CUDA_ERROR_INVALID_HANDLE;
+  }
+  return copy;
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(Request& r) {
+  const Copy c = read_copy(r, Inline::InRecord);
+  if (c.refused != CUDA_SUCCESS) return c.refused;
+  return per_thread_or<api::id_of::cuMemcpyHtoD_v2>(r, r.session.driver.cuMemcpyHtoD_v2)(c.device, c.host, c.bytes);
+}
+
+CUresult cuMemcpyDtoH_v2(Request& r) {
+  const Copy c = read_copy(r, Inline::InReply);
+  if (c.refused != CUDA_SUCCESS) return c.refused;
+  return per_thread_or<api::id_of::cuMemcpyDtoH_v2>(r, r.session.driver.cuMemcpyDtoH_v2)(c.host, c.device, c.bytes);
+}
+
+// From the record: the driver takes its own copy of pageable memory before it returns.
+CUresult cuMemcpyHtoDAsync_v2(Request& r) {
+  const Copy c = read_copy(r, Inline::InRecord);
+  if (c.refused != CUDA_SUCCESS) return c.refused;
+  const auto form = per_thread_or<api::id_of::cuMemcpyHtoDAsync_v2>(r, r.session.driver.cuMemcpyHtoDAsync_v2);
+  return form(c.device, c.host, c.bytes, c.stream);
+}
+
+// To the arena only: a reply would be sent before the bytes are there.
+CUresult cuMemcpyDtoHAsync_v2(Request& r) {
+  const Copy c = read_copy(r, Inline::No);
+  if (c.refused != CUDA_SUCCESS) return c.refused;
+  const auto form = per_thread_or<api::id_of::cuMemcpyDtoHAsync_v2>(r, r.session.driver.cuMemcpyDtoHAsync_v2);
+  return form(c.host, c.device, c.bytes, c.stream);
+}
+
+}  // namespace host::custom

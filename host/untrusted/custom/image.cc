@@ -1,0 +1,108 @@
+#include "host/untrusted/custom/image.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ring/api/jit_options.h"
+
+namespace host::custom {
+namespace {
+
+constexpr std::uint32_t max_parts = 4096;
+constexpr std::uint64_t max_image = 1ULL << 30;  // the largest seen in NVIDIA's libraries is 59 MB
+constexpr std::uint64_t wrapper_magic = 0x466243b1;
+
+}  // namespace
+
+LoadRequest::LoadRequest(Request& r) : r_(r) {
+  record_ = r.in.read<api::LoadRecord>();
+  std::vector<std::uint64_t> sizes;
+  bool sound = r.in.ok() && record_.parts >= 1 && record_.parts <= max_parts && record_.options <= api::max_jit_options;
+  if (sound) {
+    sizes.resize(record_.parts);
+    for (auto& size : sizes) size = r.in.slot();
+    sound = read_options() && read_parts(sizes);
+  }
+  if (!sound || !r.complete()) {
+    refused_ = r.broken();
+    return;
+  }
+  lend_logs();
+}
+
+bool LoadRequest::read_options() {
+  options_.resize(record_.options);
+  values_.resize(record_.options);
+  for (auto& option : options_) option = static_cast<CUjit_option>(r_.in.slot());
+  for (auto& value : values_) value = reinterpret_cast<void*>(r_.in.slot());
+  return r_.in.ok() &&
+         std::all_of(options_.begin(), options_.end(), [](CUjit_option o) { return api::crosses_boundary(o); });
+}
+
+bool LoadRequest::read_parts(const std::vector<std::uint64_t>& sizes) {
+  std::uint64_t total = 0;
+  for (const std::uint64_t size : sizes) {
+    if (size == 0 || size > max_image - total) return false;
+    total += ring::padded(size);
+  }
+  const std::byte* from = record_.arena != ring::absent ? r_.session.arena(record_.arena, total) : r_.in.take(total);
+  if (from == nullptr) return false;
+  bytes_.assign(total / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
+  std::memcpy(bytes_.data(), from, total);
+  std::vector<const std::byte*> starts;
+  const std::byte* at = reinterpret_cast<const std::byte*>(bytes_.data());
+  for (const std::uint64_t size : sizes) {
+    starts.push_back(at);
+    at += ring::padded(size);
+  }
+  assemble(std::move(starts));
+  return static_cast<std::uint32_t>(record_.form) <= static_cast<std::uint32_t>(api::ImageForm::Prelinked) &&
+         (record_.parts == 1 || record_.form == static_cast<std::uint32_t>(api::ImageForm::Prelinked));
+}
+
+// Builds the wrapper that cudart's programs hold: magic and version, the container, the relocatable containers.
+void LoadRequest::assemble(std::vector<const std::byte*> starts) {
+  const auto form = static_cast<api::ImageForm>(record_.form);
+  image_ = starts[0];
+  if (form == api::ImageForm::Plain) return;
+  const std::uint64_t version = form == api::ImageForm::Prelinked ? 2 : 1;
+  prelinked_.assign(starts.begin() + 1, starts.end());
+  prelinked_.push_back(nullptr);
+  wrapper_[0] = wrapper_magic | version << 32;
+  wrapper_[1] = reinterpret_cast<std::uint64_t>(starts[0]);
+  wrapper_[2] = version == 2 ? reinterpret_cast<std::uint64_t>(prelinked_.data()) : 0;
+  image_ = wrapper_;
+}
+
+// The driver writes logs into our buffers, as long as the guest's are.
+void LoadRequest::lend_logs() {
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    const auto size = static_cast<std::size_t>(
+        std::min(reinterpret_cast<std::uint64_t>(values_[i]), std::uint64_t{api::max_jit_log}));
+    if (options_[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_.assign(size + 1, 0);
+    if (options_[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) error_.assign(size + 1, 0);
+  }
+  info_.resize(std::max<std::size_t>(info_.size(), 1));
+  error_.resize(std::max<std::size_t>(error_.size(), 1));
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    if (options_[i] == CU_JIT_INFO_LOG_BUFFER) values_[i] = info_.data();
+    if (options_[i] == CU_JIT_ERROR_LOG_BUFFER) values_[i] = error_.data();
+    if (options_[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) values_[i] = reinterpret_cast<void*>(info_.size() - 1);
+    if (options_[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) values_[i] = reinterpret_cast<void*>(error_.size() - 1);
+  }
+}
+
+void LoadRequest::reply(CUresult result) {
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    const bool ours = options_[i] == CU_JIT_INFO_LOG_BUFFER || options_[i] == CU_JIT_ERROR_LOG_BUFFER;
+    r_.out.slot(ours ? 0 : reinterpret_cast<std::uint64_t>(values_[i]));
+  }
+  for (const std::vector<char>* log : {&info_, &error_}) {
+    const std::size_t length = strnlen(log->data(), log->size());
+    r_.out.slot(length);
+    r_.out.bytes(log->data(), length);
+  }
+  if (result != CUDA_SUCCESS) r_.out_on_error = r_.out.used();
+}
+
+}  // namespace host::custom

@@ -1,0 +1,50 @@
+// The image and the JIT options of a load, read from a record into private memory: the driver never sees guest memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "host/untrusted/request.h"
+#include "ring/api/records.h"
+
+namespace host::custom {
+
+class LoadRequest {
+ public:
+  // Reads the whole record. ok() false: refused() is what the call returns.
+  explicit LoadRequest(Request& r);
+  LoadRequest(const LoadRequest&) = delete;
+  LoadRequest& operator=(const LoadRequest&) = delete;
+
+  bool ok() const { return refused_ == CUDA_SUCCESS; }
+  CUresult refused() const { return refused_; }
+
+  std::uint64_t id() const { return record_.id; }
+  const void* image() const { return image_; }
+  unsigned option_count() const { return static_cast<unsigned>(options_.size()); }
+  CUjit_option* options() { return options_.data(); }
+  void** values() { return values_.data(); }
+
+  // Appends the options' values as the driver left them and the log buffers; the guest gets them in any case.
+  void reply(CUresult result);
+
+ private:
+  bool read_options();
+  bool read_parts(const std::vector<std::uint64_t>& sizes);
+  void assemble(std::vector<const std::byte*> starts);
+  void lend_logs();
+
+  Request& r_;
+  api::LoadRecord record_{};
+  CUresult refused_ = CUDA_SUCCESS;
+  std::vector<std::uint64_t> bytes_;  // the image's parts, each 8-aligned; u64 for the alignment
+  const void* image_ = nullptr;
+  std::uint64_t wrapper_[3] = {};
+  std::vector<const void*> prelinked_;
+  std::vector<CUjit_option> options_;
+  std::vector<void*> values_;
+  std::vector<char> info_, error_;
+};
+
+}  // namespace host::custom

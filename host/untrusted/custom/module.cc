@@ -1,0 +1,211 @@
+// Modules, libraries, functions and globals. CUSTOM because an image is as long as it says itself, JIT options come
+// with buffers, and the reply to a lookup brings what the guest needs to check and pack launches.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/custom/image.h"
+#include "ring/api/records.h"
+
+namespace host::custom {
+namespace {
+
+using api::Handle;
+
+// A name that follows a record. Empty: the record is malformed.
+std::string_view read_name(Request& r, std::uint64_t bytes) {
+  const auto* at = reinterpret_cast<const char*>(r.in.take(bytes));
+  if (at == nullptr || bytes == 0 || at[bytes - 1] != 0 || std::memchr(at, 0, bytes) != at + bytes - 1) {
+    r.in.fail();
+    return {};
+  }
+  return {at, bytes - 1};
+}
+
+struct Params {
+  std::vector<std::uint32_t> layout;  // offset, size, offset, size...
+  std::uint32_t bytes = 0;
+};
+
+template <class Ask>
+Params layout_of(Ask ask) {
+  Params params;
+  std::size_t offset = 0, size = 0;
+  for (std::size_t i = 0; ask(i, &offset, &size) == CUDA_SUCCESS; ++i) {
+    params.layout.push_back(static_cast<std::uint32_t>(offset));
+    params.layout.push_back(static_cast<std::uint32_t>(size));
+    params.bytes = std::max(params.bytes, static_cast<std::uint32_t>(offset + size));
+  }
+  return params;
+}
+
+// Appends what a guest needs to know of a function or kernel.
+template <class Attribute>
+void describe(Request& r, const Params& params, Attribute attribute, std::string_view name) {
+  const api::FunctionReply reply{.params = static_cast<std::uint32_t>(params.layout.size() / 2),
+                                 .param_bytes = params.bytes,
+                                 .max_threads = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+                                 .static_shared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+                                 .max_dynamic_shared = attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES),
+                                 .name_bytes = static_cast<std::uint32_t>(name.size() + 1)};
+  r.out.bytes(&reply, sizeof reply);
+  r.out.bytes(params.layout.data(), params.layout.size() * sizeof(std::uint32_t));
+  r.out.bytes(std::string(name).c_str(), name.size() + 1);
+}
+
+CUresult describe_function(Request& r, CUfunction function, std::uint64_t id, std::uint64_t owner,
+                           std::string_view name) {
+  if (!r.session.objects.put(id, Handle::Function, function, r.place(owner))) return r.broken();
+  const Driver& d = r.session.driver;
+  const Params params =
+      layout_of([&](std::size_t i, std::size_t* o, std::size_t* s) { return d.cuFuncGetParamInfo(function, i, o, s); });
+  describe(
+      r, params,
+      [&](CUfunction_attribute a) {
+        int value = 0;
+        d.cuFuncGetAttribute(&value, a, function);
+        return static_cast<std::uint32_t>(value);
+      },
+      name);
+  return CUDA_SUCCESS;
+}
+
+CUresult describe_kernel(Request& r, CUkernel kernel, std::uint64_t id, std::uint64_t owner, std::string_view name) {
+  if (!r.session.objects.put(id, Handle::Kernel, kernel, r.place(owner))) return r.broken();
+  const Driver& d = r.session.driver;
+  const CUdevice device = static_cast<CUdevice>(ring::device_of(r.header.flags));
+  const Params params =
+      layout_of([&](std::size_t i, std::size_t* o, std::size_t* s) { return d.cuKernelGetParamInfo(kernel, i, o, s); });
+  describe(
+      r, params,
+      [&](CUfunction_attribute a) {
+        int value = 0;
+        d.cuKernelGetAttribute(&value, a, kernel, device);
+        return static_cast<std::uint32_t>(value);
+      },
+      name);
+  return CUDA_SUCCESS;
+}
+
+template <class Owner, class Get>
+CUresult find_global(Request& r, Handle kind, Get get) {
+  const auto record = r.in.read<api::GlobalRecord>();
+  const std::string_view name = read_name(r, record.name_bytes);
+  if (!r.complete()) return r.broken();
+  auto* owner = static_cast<Owner>(r.session.objects.find(record.from, kind));
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  const CUresult result = get(&address, &bytes, owner, name.data());
+  if (result != CUDA_SUCCESS) return result;
+  r.session.ranges.add(address, bytes, record.from);
+  const api::GlobalReply reply{.address = address, .bytes = bytes};
+  r.out.bytes(&reply, sizeof reply);
+  return CUDA_SUCCESS;
+}
+
+template <class T, class Unload>
+CUresult close(Request& r, Handle kind, Unload unload) {
+  const auto record = r.in.read<api::CloseRecord>();
+  if (!r.complete()) return r.broken();
+  auto* handle = static_cast<T>(r.session.objects.find(record.id, kind));
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const CUresult result = unload(handle);
+  if (result == CUDA_SUCCESS) {
+    r.session.objects.drop_with_owned(record.id);
+    r.session.ranges.remove_owned(record.id);
+  }
+  return result;
+}
+
+}  // namespace
+
+CUresult cuModuleLoadDataEx(Request& r) {
+  LoadRequest load(r);
+  if (!load.ok()) return load.refused();
+  CUmodule module = nullptr;
+  const CUresult result =
+      r.session.driver.cuModuleLoadDataEx(&module, load.image(), load.option_count(), load.options(), load.values());
+  load.reply(result);
+  if (result == CUDA_SUCCESS && !r.session.objects.put(load.id(), Handle::Module, module, r.place())) return r.broken();
+  return result;
+}
+
+CUresult cuModuleLoadData(Request& r) { return custom::cuModuleLoadDataEx(r); }
+
+CUresult cuLibraryLoadData(Request& r) {
+  LoadRequest load(r);
+  if (!load.ok()) return load.refused();
+  CUlibrary library = nullptr;
+  const CUresult result = r.session.driver.cuLibraryLoadData(&library, load.image(), load.options(), load.values(),
+                                                             load.option_count(), nullptr, nullptr, 0);
+  load.reply(result);
+  if (result == CUDA_SUCCESS && !r.session.objects.put(load.id(), Handle::Library, library, r.place()))
+    return r.broken();
+  return result;
+}
+
+CUresult cuModuleUnload(Request& r) {
+  return close<CUmodule>(r, Handle::Module, [&](CUmodule m) { return r.session.driver.cuModuleUnload(m); });
+}
+
+CUresult cuLibraryUnload(Request& r) {
+  return close<CUlibrary>(r, Handle::Library, [&](CUlibrary l) { return r.session.driver.cuLibraryUnload(l); });
+}
+
+CUresult cuModuleGetFunction(Request& r) {
+  const auto record = r.in.read<api::LookupRecord>();
+  const std::string_view name = read_name(r, record.name_bytes);
+  if (!r.complete()) return r.broken();
+  auto* module = static_cast<CUmodule>(r.session.objects.find(record.from, Handle::Module));
+  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUfunction function = nullptr;
+  const CUresult result = r.session.driver.cuModuleGetFunction(&function, module, name.data());
+  return result != CUDA_SUCCESS ? result : describe_function(r, function, record.id, record.from, name);
+}
+
+CUresult cuLibraryGetKernel(Request& r) {
+  const auto record = r.in.read<api::LookupRecord>();
+  const std::string_view name = read_name(r, record.name_bytes);
+  if (!r.complete()) return r.broken();
+  auto* library = static_cast<CUlibrary>(r.session.objects.find(record.from, Handle::Library));
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUkernel kernel = nullptr;
+  const CUresult result = r.session.driver.cuLibraryGetKernel(&kernel, library, name.data());
+  return result != CUDA_SUCCESS ? result : describe_kernel(r, kernel, record.id, record.from, name);
+}
+
+CUresult cuKernelGetFunction(Request& r) {
+  const auto record = r.in.read<api::DeriveRecord>();
+  if (!r.complete()) return r.broken();
+  auto* kernel = static_cast<CUkernel>(r.session.objects.find(record.from, Handle::Kernel));
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUfunction function = nullptr;
+  const CUresult result = r.session.driver.cuKernelGetFunction(&function, kernel);
+  return result != CUDA_SUCCESS ? result : describe_function(r, function, record.id, record.from, "");
+}
+
+CUresult cuLibraryGetModule(Request& r) {
+  const auto record = r.in.read<api::DeriveRecord>();
+  if (!r.complete()) return r.broken();
+  auto* library = static_cast<CUlibrary>(r.session.objects.find(record.from, Handle::Library));
+  if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  CUmodule module = nullptr;
+  const CUresult result = r.session.driver.cuLibraryGetModule(&module, library);
+  if (result == CUDA_SUCCESS && !r.session.objects.put(record.id, Handle::Module, module, r.place(record.from)))
+    return r.broken();
+  return result;
+}
+
+CUresult cuModuleGetGlobal_v2(Request& r) {
+  return find_global<CUmodule>(r, Handle::Module, r.session.driver.cuModuleGetGlobal_v2);
+}
+
+CUresult cuLibraryGetGlobal(Request& r) {
+  return find_global<CUlibrary>(r, Handle::Library, r.session.driver.cuLibraryGetGlobal);
+}
+
+}  // namespace host::custom

@@ -1,0 +1,50 @@
+#include "host/untrusted/dispatch.h"
+
+#include <array>
+
+#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/unmarshal.h"
+
+namespace host {
+namespace {
+
+template <int Id>
+CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
+  return Unmarshal<typename api::Call<Id>::Shape>(r).run(per_thread_or<Id>(r, function));
+}
+
+constexpr std::array<Handler, api::driver_ids> driver_handlers() {
+  std::array<Handler, api::driver_ids> table{};
+#define CALL(id, fn, ...) table[id] = [](Request& r) { return accept<id>(r, r.session.driver.fn); };
+#define CUSTOM(id, fn, ...) table[id] = custom::fn;
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+  return table;
+}
+
+constexpr Handler session_handler(int call) {
+  switch (call) {
+#define SESSION(id, name, way, record) \
+  case id:                             \
+    return custom::name;
+#include "ring/api/session.def"
+#undef SESSION
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+Handler handler_of(std::uint16_t call) {
+  static constexpr auto table = driver_handlers();
+  return call < table.size() ? table[call] : session_handler(call);
+}
+
+}  // namespace host

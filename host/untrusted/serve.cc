@@ -1,0 +1,76 @@
+// Starts a thread for each channel that the guest opens, wakes parked ones when the doorbell rings, and ends.
+//
+// The bell thread is the only one that sleeps on descriptors: a channel's thread sleeps on a word of its channel (a
+// futex), so that a guest on the same machine can wake it without passing here.
+#include "host/untrusted/serve.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <thread>
+
+#include "host/untrusted/channel.h"
+
+namespace host {
+namespace {
+
+// Clearing the word first makes a channel that has announced its sleep, but does not sleep yet, return at once.
+void wake_all(ring::SlotView slot, std::uint32_t started) {
+  for (std::uint32_t c = 0; c < ring::max_channels; ++c)
+    if (started & 1u << c) {
+      slot.control(c).worker_asleep.store(0, std::memory_order_seq_cst);
+      syscall(SYS_futex, &slot.control(c).worker_asleep, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    }
+}
+
+}  // namespace
+
+Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& options, int doorbell_fd, int control_fd) {
+  Session session(slot, driver, options);
+  std::array<std::thread, ring::max_channels> threads;
+  std::uint32_t started = 0;
+  std::atomic<bool> stop{false};
+
+  while (!session.broken.load(std::memory_order_relaxed)) {
+    const std::uint32_t opened = slot.header().opened.load(std::memory_order_acquire) & ((1u << options.channels) - 1);
+    for (std::uint32_t c = 0; c < options.channels; ++c)
+      if (opened & ~started & 1u << c)
+        threads[c] = std::thread([&session, &stop, c, doorbell_fd] {
+          serve_channel(session, c, stop);
+          // A broken session is ended by the bell thread: ring it.
+          const std::uint64_t one = 1;
+          if (session.broken.load(std::memory_order_relaxed)) [[maybe_unused]]
+            const auto n = write(doorbell_fd, &one, 8);
+        });
+    started |= opened;
+    wake_all(slot, started);
+
+    pollfd fds[2] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}};
+    if (poll(fds, 2, -1) < 0) continue;
+    std::uint64_t count;
+    if (fds[0].revents & POLLIN) [[maybe_unused]]
+      const auto n = read(doorbell_fd, &count, sizeof count);
+    char byte;
+    if (fds[1].revents != 0 && read(control_fd, &byte, 1) <= 0) break;
+  }
+
+  stop.store(true, std::memory_order_relaxed);
+  const bool broken = session.broken.load(std::memory_order_relaxed);
+  // A thread may be inside a driver call for as long as a kernel runs; the process ends with it.
+  if (started != 0 && !session.options.join_at_end) {
+    for (std::thread& t : threads)
+      if (t.joinable()) t.detach();
+    _exit(static_cast<int>(broken ? Served::ProtocolBroken : Served::Ended));
+  }
+  for (std::thread& t : threads) {
+    wake_all(slot, started);
+    if (t.joinable()) t.join();
+  }
+  return broken ? Served::ProtocolBroken : Served::Ended;
+}
+
+}  // namespace host

@@ -1,0 +1,16 @@
+// A session's whole life in its worker: the channels' threads, the doorbell, the end.
+#pragma once
+
+#include "host/session/session.h"
+
+namespace host {
+
+// How a session ended; the worker's exit code.
+enum class Served : int { Ended = 0, ProtocolBroken = 3 };
+
+// Runs the session until `control_fd` reads EOF (the broker has gone or wants the worker to end) or the guest breaks
+// the protocol. `doorbell_fd` is an eventfd that the guest rings when it has woken a parked channel or opened a new
+// one. Blocks the caller. Preconditions: the driver is initialised, the slot's header and device page are filled.
+Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& options, int doorbell_fd, int control_fd);
+
+}  // namespace host

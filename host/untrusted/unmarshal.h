@@ -1,0 +1,183 @@
+// The host's half of every CALL line: bytes of a guest -> arguments of a driver call -> reply.
+//
+// Order: slots, then what they describe, as guest/marshal/marshal.h writes them. A record that says something no
+// correct guest says (a length that the call does not imply, bytes left over, a number that its type cannot hold)
+// breaks the session. A handle or address that is not the session's gets the driver's error: a correct guest can be
+// late.
+#pragma once
+
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "host/untrusted/request.h"
+#include "ring/api/call.h"
+
+namespace host {
+
+using api::Arg, api::Dir, api::Extent;
+
+// The driver's function for a record: the entry point itself, or its _ptsz / _ptds form.
+struct VariantOf {
+  std::string_view of, name;
+  std::size_t offset;
+};
+inline constexpr VariantOf variants[] = {
+#define CALL(...)
+#define CUSTOM(...)
+#define LOCAL(...)
+#define ABSENT(...)
+#define VARIANT(fn, since, of) {#of, #fn, offsetof(Driver, fn)},
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef ABSENT
+#undef VARIANT
+};
+
+constexpr std::size_t per_thread_offset(std::string_view name) {
+  for (const VariantOf& v : variants)
+    if (v.of == name && (v.name.ends_with("_ptsz") || v.name.ends_with("_ptds"))) return v.offset;
+  return 0;
+}
+
+template <int Id, class F>
+F per_thread_or(const Request& r, F base) {
+  constexpr std::size_t offset = per_thread_offset(api::Call<Id>::name);
+  if constexpr (offset != 0) {
+    if (!r.per_thread()) return base;
+    F form;
+    std::memcpy(&form, reinterpret_cast<const std::byte*>(&r.session.driver) + offset, sizeof form);
+    return form;
+  } else {
+    return base;
+  }
+}
+
+template <class S>
+class Unmarshal;
+
+template <class... P, Arg... A>
+class Unmarshal<api::Shape<CUresult(P...), A...>> {
+  using Params = std::tuple<P...>;
+  static constexpr std::array<Arg, sizeof...(A)> args{A...};
+  static constexpr auto indices = std::make_index_sequence<sizeof...(P)>{};
+
+ public:
+  explicit Unmarshal(Request& r) : r_(r) {}
+
+  CUresult run(CUresult (*function)(P...)) {
+    if (function == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
+    each([&]<std::size_t I>() { settle<I>(); });
+    if (!r_.complete() || broken_) return r_.broken();
+    if (refused_ != CUDA_SUCCESS) return refused_;
+    const CUresult result = std::apply(function, params_);
+    if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { conclude<I>(); });
+    return broken_ ? r_.broken() : result;
+  }
+
+ private:
+  template <class F>
+  static void each(F f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); }
+    (indices);
+  }
+  template <std::size_t I>
+  using Param = std::tuple_element_t<I, Params>;
+
+  template <std::size_t I>
+  void settle() {
+    constexpr Arg a = args[I];
+    if constexpr (a.dir == Dir::Value)
+      settle_value<I>();
+    else if constexpr (a.dir == Dir::Device)
+      settle_device<I>();
+    else if constexpr (a.dir == Dir::Creates)
+      std::get<I>(params_) = reinterpret_cast<Param<I>>(&created_[I]);
+    else
+      settle_pointer<I>();
+  }
+
+  template <std::size_t I>
+  void settle_value() {
+    using T = Param<I>;
+    constexpr api::Handle kind = api::handle_of<T>;
+    const std::uint64_t v = slots_[I];
+    if constexpr (kind == api::Handle::None) {
+      std::get<I>(params_) = static_cast<T>(v);
+      if (static_cast<std::uint64_t>(std::get<I>(params_)) != v) broken_ = true;
+    } else if (kind == api::Handle::Stream && !args[I].closes && api::special_stream(v)) {
+      std::get<I>(params_) = reinterpret_cast<T>(v);
+    } else {
+      void* handle = r_.session.objects.find(v, kind);
+      if (handle == nullptr) refused_ = CUDA_ERROR_INVALID_HANDLE;
+      std::get<I>(params_) = static_cast<T>(handle);
+    }
+  }
+
+  template <std::size_t I>
+  void settle_device() {
+    constexpr Arg a = args[I];
+    const std::uint64_t count = slots_[static_cast<std::size_t>(a.count)];
+    const bool overflows = count > std::numeric_limits<std::uint64_t>::max() / a.bytes;
+    if (overflows || !r_.session.ranges.contains(slots_[I], count * a.bytes)) refused_ = CUDA_ERROR_INVALID_VALUE;
+    std::get<I>(params_) = slots_[I];
+  }
+
+  // The guest sends the length that the call implies; both sides computing it the same way is checked, not hoped for.
+  template <std::size_t I>
+  void settle_pointer() {
+    constexpr Arg a = args[I];
+    using T = api::Pointee<Param<I>>;
+    const std::uint64_t length = slots_[I];
+    if (length == ring::absent) {
+      if (!a.may_be_null && a.dir == Dir::Out) broken_ = true;
+      std::get<I>(params_) = nullptr;
+      return;
+    }
+    if constexpr (a.extent == Extent::One) {
+      if (length != sizeof(T)) broken_ = true;
+    } else if constexpr (a.extent == Extent::Counted) {
+      const std::uint64_t count = slots_[static_cast<std::size_t>(a.count)];
+      if (count > ring::max_record || length != count * sizeof(T)) broken_ = true;
+    }
+    if (broken_ || length > ring::max_record) {
+      broken_ = true;
+      return;
+    }
+    if constexpr (a.dir == Dir::In) {
+      const std::byte* at = r_.in.take(length);
+      if (at == nullptr || (a.extent == Extent::String && (length == 0 || at[length - 1] != std::byte{0})))
+        broken_ = true;
+      std::get<I>(params_) = reinterpret_cast<Param<I>>(at);
+    } else {
+      std::byte* at = r_.out.reserve(length);
+      if (at != nullptr) std::memset(at, 0, length);  // the driver may write less than it was lent
+      std::get<I>(params_) = reinterpret_cast<Param<I>>(at);
+    }
+  }
+
+  template <std::size_t I>
+  void conclude() {
+    constexpr Arg a = args[I];
+    if constexpr (a.dir == Dir::Creates) {
+      if (!r_.session.objects.put(slots_[I], api::handle_of<api::Pointee<Param<I>>>, created_[I], r_.place()))
+        broken_ = true;
+    } else if constexpr (a.closes) {
+      r_.session.objects.drop(slots_[I]);
+    }
+  }
+
+  Request& r_;
+  Params params_{};
+  std::uint64_t slots_[sizeof...(P) + 1] = {};
+  void* created_[sizeof...(P) + 1] = {};
+  CUresult refused_ = CUDA_SUCCESS;
+  bool broken_ = false;
+};
+
+}  // namespace host

@@ -1,0 +1,30 @@
+// What a worker says to the broker over its control socket: one message, once, when it is ready. The socket keeps
+// message boundaries (SOCK_SEQPACKET). The broker says nothing back: closing its end tells the worker to end.
+//
+// Trust: the broker parses this as hostile, since a guest may control a worker; lengths and text are checked there.
+#pragma once
+
+#include <cstdint>
+
+namespace host::worker {
+
+inline constexpr std::uint32_t ready_kind = 0x3159'4452;  // "RDY1"
+
+struct ReadyMessage {
+  std::uint32_t kind;    // ready_kind
+  std::uint32_t layers;  // bits of host::jail::Layer that hold
+  char text[248];        // which layers are missing and why; NUL-padded, empty when none is
+};
+static_assert(sizeof(ReadyMessage) == 256);
+
+// Why a worker exited. What serve() returns (0 ended, 3 protocol broken) is passed on.
+enum ExitCode : int {
+  exit_ended = 0,
+  exit_usage = 2,
+  exit_protocol_broken = 3,
+  exit_driver_failed = 4,
+  exit_jail_missing = 5,
+  exit_region_failed = 6,
+};
+
+}  // namespace host::worker

@@ -1,0 +1,97 @@
+// ivgpu-worker: serves one guest process with one libcuda.
+//
+// Process model: ivgpud starts a worker ahead of its claim, with a socket to ivgpud, the VM's region and the slot's
+// doorbell as its only descriptors, and an environment made from scratch. The worker maps its slot, jails itself,
+// starts the driver, and serves one guest process on a thread per channel until ivgpud closes the socket or the guest
+// breaks the protocol. Then it exits: everything it had goes with it, on the GPU as well. It is treated as if its guest
+// controlled it.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "host/driver/driver.h"
+#include "host/session/device_page.h"
+#include "host/session/output.h"
+#include "host/untrusted/serve.h"
+#include "host/worker/control.h"
+#include "host/worker/start.h"
+
+namespace {
+
+using host::worker::Options;
+
+class GpuBackend {
+ public:
+  explicit GpuBackend(const Options& options) : options_(options) {}
+
+  bool start(const std::string& library, std::string& error) {
+    host::catch_output();
+    driver_ = host::Driver::load(library, error);
+    if (!driver_) return false;
+    init_result_ = driver_->cuInit(0);
+    // A driver without a usable GPU is told to the guest, whose own cuInit then returns the same.
+    if (init_result_ != CUDA_SUCCESS) return true;
+    preload_compilers();
+    return make_context(error);
+  }
+
+  void describe(ring::DevicePage& page) { host::fill_device_page(*driver_, init_result_, page); }
+
+  int serve(ring::SlotView slot) {
+    host::ServeOptions serving;
+    serving.spin_us = options_.spin_us;
+    serving.chaos_delay_us = options_.chaos_delay_us;
+    return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
+  }
+
+ private:
+  // The driver loads its compilers at a program's first PTX; in the jail no code can be mapped any more. It finds them
+  // by name among what is loaded. The simulated GPU has none.
+  void preload_compilers() {
+    const auto folder = std::filesystem::path(options_.library).parent_path();
+    for (const char* name : {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"}) {
+      const std::string path = folder / name;
+      if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+
+  bool make_context(std::string& error) {
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    CUresult result = driver_->cuDeviceGet(&device, 0);
+    if (result == CUDA_SUCCESS) result = driver_->cuDevicePrimaryCtxRetain(&context, device);
+    if (result == CUDA_SUCCESS) result = driver_->cuCtxSetCurrent(context);
+    if (result == CUDA_SUCCESS) return true;
+    const char* name = "an unknown error";
+    driver_->cuGetErrorName(result, &name);
+    error = "the driver cannot make a context on its first GPU: " + std::string(name);
+    return false;
+  }
+
+  const Options& options_;
+  std::unique_ptr<host::Driver> driver_;
+  CUresult init_result_ = CUDA_SUCCESS;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  std::string error;
+  if (!host::worker::parse(argc, argv, options, error)) {
+    std::fprintf(stderr, "ivgpu-worker: %s\n", error.c_str());
+    return host::worker::exit_usage;
+  }
+  GpuBackend gpu(options);
+  const int code =
+      host::worker::run(options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
+                                  [&](ring::DevicePage& page) { gpu.describe(page); },
+                                  [&](ring::SlotView slot) { return gpu.serve(slot); }});
+  // Without the exit handlers: the driver's would wait for a GPU that may be running a guest's endless kernel, and the
+  // end of the process frees everything.
+  std::fflush(nullptr);
+  _exit(code);
+}

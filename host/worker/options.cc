@@ -1,0 +1,64 @@
+#include "host/worker/options.h"
+
+#include <charconv>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+namespace host::worker {
+namespace {
+
+template <class T>
+bool number(std::string_view text, T& into) {
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return failed == std::errc() && end == text.data() + text.size();
+}
+
+bool jail_mode(std::string_view text, JailMode& into) {
+  if (text == "off")
+    into = JailMode::Off;
+  else if (text == "best-effort")
+    into = JailMode::BestEffort;
+  else if (text == "required")
+    into = JailMode::Required;
+  else
+    return false;
+  return true;
+}
+
+bool set(Options& o, std::string_view name, std::string_view value) {
+  if (name == "--control-fd") return number(value, o.control_fd);
+  if (name == "--region-fd") return number(value, o.region_fd);
+  if (name == "--doorbell-fd") return number(value, o.doorbell_fd);
+  if (name == "--broker") return number(value, o.broker);
+  if (name == "--slot-offset") return number(value, o.slot_offset);
+  if (name == "--slot-bytes") return number(value, o.slot_bytes);
+  if (name == "--library") return o.library = value, !value.empty();
+  if (name == "--jail") return jail_mode(value, o.jail);
+  if (name == "--uid") return number(value, o.uid);
+  if (name == "--gid") return number(value, o.gid);
+  if (name == "--spin-us") return number(value, o.spin_us);
+  if (name == "--chaos-delay-us") return number(value, o.chaos_delay_us);
+  return false;
+}
+
+}  // namespace
+
+bool parse(int argc, char** argv, Options& options, std::string& error) {
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    if (!set(options, name, value)) {
+      error = "'";
+      error.append(name).append(" ").append(value);
+      error.append("' is no option of a worker; ivgpud starts workers, nobody else");
+      return false;
+    }
+  }
+  if (options.control_fd < 0 || options.region_fd < 0 || options.doorbell_fd < 0 || options.library.empty()) {
+    error = "--control-fd, --region-fd, --doorbell-fd and --library are needed; ivgpud starts workers, nobody else";
+    return false;
+  }
+  return true;
+}
+
+}  // namespace host::worker

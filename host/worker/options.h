@@ -1,0 +1,31 @@
+// What the broker tells a worker on its command line.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace host::worker {
+
+enum class JailMode { Off, BestEffort, Required };
+
+struct Options {
+  int control_fd = -1;
+  int region_fd = -1;
+  int doorbell_fd = -1;
+  pid_t broker = 0;
+  std::uint64_t slot_offset = 0;  // of the slot's extent in the region
+  std::uint64_t slot_bytes = 0;
+  std::string library;  // the libcuda.so.1 to drive
+  JailMode jail = JailMode::BestEffort;
+  uid_t uid = 65534;
+  gid_t gid = 65534;
+  std::uint32_t spin_us = 0;
+  std::uint32_t chaos_delay_us = 0;
+};
+
+// False on a bad command line, and `error` is one sentence.
+bool parse(int argc, char** argv, Options& options, std::string& error);
+
+}  // namespace host::worker

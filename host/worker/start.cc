@@ -1,0 +1,196 @@
+#include "host/worker/start.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "host/jail/landlock.h"
+#include "host/jail/namespaces.h"
+#include "host/jail/privileges.h"
+#include "host/jail/seccomp.h"
+#include "host/worker/control.h"
+
+namespace host::worker {
+namespace {
+
+int fail(ExitCode code, const std::string& sentence) {
+  std::fprintf(stderr, "%s\n", sentence.c_str());
+  return code;
+}
+
+// Which layers hold; what is missing is collected as text for the broker's log.
+class Jail {
+ public:
+  explicit Jail(JailMode mode) : mode_(mode) {}
+  bool wanted() const { return mode_ != JailMode::Off; }
+
+  void note(const jail::Result& result) {
+    if (result.active()) {
+      layers_ |= static_cast<std::uint32_t>(result.layer);
+    } else {
+      missing_ += (missing_.empty() ? "" : "; ") + std::string(name_of(result.layer)) + " (" + result.missing + ")";
+    }
+  }
+  bool acceptable() const { return mode_ != JailMode::Required || missing_.empty(); }
+  std::uint32_t layers() const { return layers_; }
+  const std::string& missing() const { return missing_; }
+  int refusal() const {
+    return fail(exit_jail_missing, "the jail is required, but this machine does not give " + missing_);
+  }
+
+ private:
+  JailMode mode_;
+  std::uint32_t layers_ = 0;
+  std::string missing_;
+};
+
+// If the broker dies, so does the worker, at once; the control socket's EOF would come only between calls.
+bool die_with_broker(pid_t broker) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  return broker == 0 || getppid() == broker;  // it may have died before
+}
+
+// The slot's extent and nothing else. Null when the region does not have it.
+std::byte* map_slot(const Options& options) {
+  struct stat status {};
+  if (fstat(options.region_fd, &status) != 0) return nullptr;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (options.slot_bytes < ring::min_slot_bytes || options.slot_offset > size ||
+      options.slot_bytes > size - options.slot_offset) {
+    return nullptr;
+  }
+  void* at = mmap(nullptr, options.slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, options.region_fd,
+                  static_cast<off_t>(options.slot_offset));
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, options.slot_bytes, MADV_HUGEPAGE);  // takes effect where shared memory may be huge; refused elsewhere
+  return static_cast<std::byte*>(at);
+}
+
+// So that neither the driver nor a heap takes the places where the guest may want its arena. A window that is taken
+// already is the guest's to find out: it asks for the next.
+void reserve_windows() {
+  for (std::uint32_t w = 0; w < ring::window_count; ++w) {
+    void* wanted = reinterpret_cast<void*>(ring::window_address(w));
+    void* at = mmap(wanted, ring::window_bytes, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at != MAP_FAILED && at != wanted) munmap(at, ring::window_bytes);
+  }
+}
+
+// The driver library as the worker will be able to open it. Opened while the process still has its rights: the library
+// may lie below a folder that is closed to the user it becomes.
+class Library {
+ public:
+  explicit Library(const std::string& path) : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Library() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  std::string folder() const {
+    std::error_code failed;
+    const auto real = std::filesystem::canonical(path_, failed);
+    return (failed ? std::filesystem::path(path_) : real).parent_path().string();
+  }
+  std::string reachable() const {
+    if (fd_ < 0 || access(path_.c_str(), R_OK) == 0) return path_;
+    return "/proc/self/fd/" + std::to_string(fd_);
+  }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+jail::LandlockPaths files_for(const Library& library, const std::string& path) {
+  jail::LandlockPaths paths;
+  paths.read = {library.folder(), std::filesystem::path(path).parent_path().string()};
+  if (const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY")) paths.write = {pipes, "/dev/shm"};
+  return paths;
+}
+
+// Landlock before the user changes: its rules name folders that the user may not be able to reach by path.
+void give_up_rights(Jail& jail, const Options& options, const Library& library) {
+  if (!jail.wanted()) return;
+  jail.note(jail::apply_namespaces());
+  jail.note(jail::apply_limits());
+  jail.note(jail::apply_no_new_privileges());
+  jail.note(jail::apply_landlock(files_for(library, options.library)));
+  jail.note(jail::apply_user(options.uid, options.gid));
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // until the driver is up: it opens files below /proc/self for writing
+}
+
+bool driver_has_device_files() {
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", failed)) {
+    const auto target = std::filesystem::read_symlink(entry.path(), failed);
+    if (!failed && target.string().rfind("/dev/nvidia", 0) == 0) return true;
+  }
+  return false;
+}
+
+void close_jail(Jail& jail) {
+  if (!jail.wanted()) return;
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers have the same user: they may not look into this one
+  jail.note(jail::apply_seccomp(driver_has_device_files()));
+}
+
+void open_slot(ring::SlotView slot, std::uint32_t spin_us) {
+  ring::SlotHeader& header = slot.header();
+  header.version = ring::layout_version;
+  header.channels = ring::max_channels;
+  header.arena_offset = ring::arena_offset;
+  header.arena_bytes = slot.arena_bytes();
+  header.spin_us = spin_us;
+  header.magic.store(ring::slot_magic, std::memory_order_release);  // pairs with the guest's acquire at its claim
+}
+
+bool tell_ready(int control_fd, const Jail& jail) {
+  ReadyMessage message{};
+  message.kind = ready_kind;
+  message.layers = jail.layers();
+  const std::string text = jail.wanted() ? jail.missing() : "the jail is off";
+  std::memcpy(message.text, text.data(), std::min(text.size(), sizeof message.text - 1));
+  return send(control_fd, &message, sizeof message, MSG_NOSIGNAL) == sizeof message;
+}
+
+}  // namespace
+
+int run(const Options& options, const Backend& backend) {
+  if (!die_with_broker(options.broker)) return exit_ended;
+  std::byte* const base = map_slot(options);
+  if (base == nullptr) return fail(exit_region_failed, "the slot's extent cannot be mapped: it is not in the region");
+  const ring::SlotView slot(base, options.slot_bytes);
+  reserve_windows();
+  close(options.region_fd);
+
+  Jail jail(options.jail);
+  {
+    const Library library(options.library);
+    give_up_rights(jail, options, library);
+    if (!jail.acceptable()) return jail.refusal();
+    if (!die_with_broker(options.broker)) return exit_ended;  // a change of user made the kernel forget the first
+    std::string error;
+    if (!backend.start(library.reachable(), error)) return fail(exit_driver_failed, error);
+  }
+  backend.describe(slot.device_page());
+  close_jail(jail);
+  if (!jail.acceptable()) return jail.refusal();
+  open_slot(slot, options.spin_us);
+  if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
+  return backend.serve(slot);
+}
+
+}  // namespace host::worker

@@ -1,0 +1,28 @@
+// A worker's life: maps its slot, gives up its rights, starts the driver, closes the jail, serves, ends.
+//
+// The order is the invariant: everything up to the driver runs in one thread (namespaces and Landlock need that), the
+// seccomp filter binds all threads before the slot's magic is stored, so no guest byte is read outside the jail.
+// What drives the GPU is passed in, so that this order is tested without one.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "host/worker/options.h"
+#include "ring/view.h"
+
+namespace host::worker {
+
+struct Backend {
+  // Loads and initialises the driver. False when it cannot be used at all, and the error is one sentence.
+  std::function<bool(const std::string& library, std::string& error)> start;
+  // Fills the page that the guest reads.
+  std::function<void(ring::DevicePage&)> describe;
+  // Runs the session until the control socket reads EOF or the guest breaks the protocol; the exit code.
+  std::function<int(ring::SlotView)> serve;
+};
+
+// The process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.
+int run(const Options& options, const Backend& backend);
+
+}  // namespace host::worker

@@ -1,0 +1,67 @@
+// The forms in which device code reaches a driver, and how long each is: cuModuleLoadData and its kin pass no length.
+//
+// Trust: the bytes come from a program and say their own length. image_size reads headers only, as far as they claim to
+// reach, and its arithmetic cannot overflow; that the memory is there nobody can check.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuabi {
+
+inline constexpr std::uint32_t wrapper_magic = 0x466243B1;
+inline constexpr std::uint32_t container_magic = 0xBA55ED50;
+inline constexpr std::uint32_t elf_magic = 0x464C457F;  // "\x7f" "ELF"
+
+// What the runtime registers: a pointer to a container. Version 2 (relocatable device code): `data` is the linked
+// container, `more` a NULL-terminated array of pointers to the containers before linking.
+struct ImageWrapper {
+  std::uint32_t magic;
+  std::uint32_t version;
+  const void* data;
+  const void* const* more;
+};
+static_assert(sizeof(ImageWrapper) == 24);
+
+struct ContainerHeader {
+  std::uint32_t magic;
+  std::uint16_t version;
+  std::uint16_t header_size;
+  std::uint64_t size;  // of all entries, without this header
+};
+static_assert(sizeof(ContainerHeader) == 16);
+
+// Entries follow the container's header without a gap; strings may follow the fixed part of an entry's header.
+struct EntryHeader {
+  std::uint16_t kind;
+  std::uint16_t version;
+  std::uint32_t header_size;
+  std::uint64_t payload_size;     // on disk, padded
+  std::uint32_t compressed_size;  // exact; 0: not compressed
+  std::uint32_t options_offset;
+  std::uint16_t minor, major;  // of the code: PTX ISA 9.0
+  std::uint32_t sm;            // 75, 90, 120
+  std::uint32_t name_offset, name_size;
+  std::uint64_t flags;
+  std::uint64_t reserved;
+  std::uint64_t plain_size;  // 0: not compressed
+};
+static_assert(sizeof(EntryHeader) == 64);
+
+enum EntryKind : std::uint16_t { entry_ptx = 1, entry_cubin = 2, entry_lto = 8 };
+
+inline constexpr std::uint64_t entry_lz4 = 0x2000;      // a raw block
+inline constexpr std::uint64_t entry_zstd = 0x8000;     // one frame
+inline constexpr std::uint64_t entry_exact = 0x100000;  // an "a" target: this processor and no other
+inline constexpr std::uint64_t entry_family = 0x200000;
+
+enum class ImageKind { Wrapper, Container, Elf, Text };
+
+// By the first four bytes; whatever is none of the others is taken for text.
+ImageKind image_kind(const void* image);
+
+// Bytes from `image` to its end as its own headers tell. Text: through its NUL. A wrapper: its own 24 bytes; what it
+// points to has lengths of its own. 0 when the headers contradict themselves.
+std::size_t image_size(const void* image);
+
+}  // namespace cuabi

@@ -1,0 +1,39 @@
+// cuGetProcAddress: which symbol a base name stands for, given a version and a stream variant. The library brings the
+// table (every entry point of cuda.h, served or not); the rules are here.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace cuabi {
+
+// Plain, or the form whose default stream is the calling thread's (_ptsz, _ptds).
+enum class Variant : std::uint8_t { Legacy, PerThread };
+
+struct ProcEntry {
+  std::string_view name;  // without suffixes: "cuMemcpyHtoD"
+  Variant variant;
+  int since;       // CUDA version in which this form came
+  void* function;  // null: this library does not serve it
+};
+
+// Name and variant of an exported symbol: "cuMemcpyHtoD_v2_ptds" is cuMemcpyHtoD, PerThread.
+struct ProcName {
+  std::string_view base;
+  Variant variant;
+};
+ProcName split_symbol(std::string_view symbol);
+
+// Sorts in place, once, so that proc_address can search.
+void sort_entries(std::span<ProcEntry> entries);
+
+// As cuGetProcAddress_v2, and with a null `status` as cuGetProcAddress. `entries` as sort_entries left them. What is
+// not found, or not served, is CUDA_SUCCESS with a NULL function: programs probe for features by presence, and an older
+// form of the same name may have another signature, so it is no substitute.
+CUresult proc_address(std::span<const ProcEntry> entries, int driver_version, const char* symbol, void** function,
+                      int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status);
+
+}  // namespace cuabi

@@ -1,0 +1,70 @@
+// How one argument of a driver call crosses the boundary.
+//
+// Everything here is data: it names a direction and an extent, and does nothing. guest/marshal/marshal.h and
+// host/untrusted/unmarshal.h each read it once, so no line of the table can make the two sides disagree.
+#pragma once
+
+#include <cstdint>
+
+namespace api {
+
+enum class Dir : std::uint8_t {
+  Value,    // by value: number, enum, handle
+  In,       // the guest's memory, read by the call
+  Out,      // the guest's memory, written by the call
+  Creates,  // pointer to a handle that the call makes; the guest has chosen its id, so the call can be posted
+  Device,   // a device address by value; the host checks that it and the bytes after it are the session's
+};
+
+enum class Extent : std::uint8_t {
+  One,      // one object of the pointee type
+  Counted,  // another argument holds the element count (of bytes, for void and char)
+  String,   // through the NUL
+};
+
+struct Arg {
+  Dir dir = Dir::Value;
+  Extent extent = Extent::One;
+  std::int8_t count = -1;    // which argument, when Counted
+  std::uint8_t bytes = 1;    // Device: of each of the `count` elements
+  bool closes = false;       // the handle passed here is dead once the call succeeds
+  bool may_be_null = false;  // Out: the call allows NULL
+
+  consteval Arg operator()(int count_arg, int element_bytes = 1) const {
+    Arg a = *this;
+    a.extent = Extent::Counted;
+    a.count = static_cast<std::int8_t>(count_arg);
+    a.bytes = static_cast<std::uint8_t>(element_bytes);
+    return a;
+  }
+  consteval Arg operator()(Extent e) const {
+    Arg a = *this;
+    a.extent = e;
+    return a;
+  }
+};
+
+// The words of the table. A by-value argument needs none (`_`); what a pointer means is always written down.
+inline constexpr Arg _{};
+inline constexpr Arg in{.dir = Dir::In};
+inline constexpr Arg out{.dir = Dir::Out};
+inline constexpr Arg maybe_out{.dir = Dir::Out, .may_be_null = true};
+inline constexpr Arg creates{.dir = Dir::Creates};
+inline constexpr Arg closes{.closes = true};
+inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
+inline constexpr Extent string = Extent::String;
+
+enum class Way : std::uint8_t { Local, Posted, Waited };
+using enum Way;
+
+// What a call must not overtake among the posted calls of other threads.
+enum class Order : std::uint8_t {
+  Own,   // the last use of each handle it names; with a stream, the NULL stream's rules
+  Null,  // it runs on the NULL stream
+  All,   // every channel
+};
+inline constexpr Order own = Order::Own;
+inline constexpr Order null = Order::Null;
+inline constexpr Order all = Order::All;
+
+}  // namespace api

@@ -1,0 +1,107 @@
+// One line of the table as a type, checked against cuda.h when it is compiled.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+#include "ring/api/arg.h"
+#include "ring/api/types.h"
+
+namespace api {
+
+// void and char are counted in bytes.
+template <class P>
+using Pointee = std::conditional_t<std::is_void_v<std::remove_pointer_t<P>>, std::byte,
+                                   std::remove_const_t<std::remove_pointer_t<P>>>;
+
+template <class P, Arg A>
+consteval void check_arg() {
+  if constexpr (A.dir == Dir::Value) {
+    static_assert(crosses<P>, "a pointer parameter needs a word: in, out, in(n), out(n), creates");
+    static_assert(!A.closes || handle_of<P> != Handle::None, "only a handle can be closed");
+  } else if constexpr (A.dir == Dir::Device) {
+    static_assert(std::is_same_v<P, CUdeviceptr>, "device is for device addresses");
+    static_assert(A.extent == Extent::Counted, "device needs its length: device(n)");
+  } else if constexpr (A.dir == Dir::Creates) {
+    static_assert(std::is_pointer_v<P> && handle_of<Pointee<P>> != Handle::None,
+                  "creates is for a pointer to a handle");
+  } else {
+    static_assert(std::is_pointer_v<P>, "in and out are for pointers");
+    static_assert(A.dir == Dir::In || !std::is_const_v<std::remove_pointer_t<P>>, "out needs a pointer to non-const");
+    static_assert(std::is_same_v<Pointee<P>, std::byte> || plain<Pointee<P>>,
+                  "this struct is not known to be plain bytes: see ring/api/types.h, or make the call CUSTOM");
+    static_assert(!std::is_void_v<std::remove_pointer_t<P>> || A.extent != Extent::One, "void needs a length");
+  }
+}
+
+// What marshalling needs to know of a call. Calls alike in this are marshalled by the same instantiation.
+template <class F, Arg... A>
+struct Shape;
+
+template <class... P, Arg... A>
+struct Shape<CUresult(P...), A...> {
+  static_assert(sizeof...(P) == sizeof...(A), "one word per parameter of the declaration in cuda.h");
+  using Params = std::tuple<P...>;
+  using Pointer = CUresult (*)(P...);
+  static constexpr std::array<Arg, sizeof...(A)> args{A...};
+  static constexpr std::size_t arity = sizeof...(P);
+
+  static consteval bool check() {
+    (check_arg<P, A>(), ...);
+    constexpr bool integral[] = {std::is_integral_v<P>..., false};
+    for (const Arg& a : args)
+      if (a.extent == Extent::Counted && (a.count < 0 || a.count >= int{arity} || !integral[a.count])) return false;
+    return true;
+  }
+  static_assert(check(), "a length must name an integer parameter of the same call");
+};
+
+template <int Id>
+struct Call;  // specialised by each CALL and CUSTOM line
+
+namespace id_of {
+#define CALL(id, fn, ...) inline constexpr int fn = id;
+#define CUSTOM(id, fn, ...) inline constexpr int fn = id;
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#define SESSION(id, name, ...) inline constexpr int name = id;
+#include "ring/api/session.def"
+#undef SESSION
+}  // namespace id_of
+
+#define CALL(id, fn, since, way_, order_, ...)                     \
+  template <>                                                      \
+  struct Call<id> {                                                \
+    static constexpr std::string_view name = #fn;                  \
+    static constexpr Way way = Way::way_;                          \
+    static constexpr Order order = order_;                         \
+    using Function = decltype(::fn);                               \
+    using Shape = api::Shape<Function __VA_OPT__(, ) __VA_ARGS__>; \
+  };
+#define CUSTOM(id, fn, since, way_, order_)       \
+  template <>                                     \
+  struct Call<id> {                               \
+    static constexpr std::string_view name = #fn; \
+    static constexpr Way way = Way::way_;         \
+    static constexpr Order order = order_;        \
+    using Function = decltype(::fn);              \
+  };
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+
+// Ids are small and dense enough for arrays indexed by them.
+inline constexpr int driver_ids = 256;
+inline constexpr int first_session_id = 1000;
+
+}  // namespace api

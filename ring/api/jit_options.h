@@ -1,0 +1,40 @@
+// Which JIT options cross the boundary. Both sides ask; neither trusts the other's answer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/api/cuda.h"
+
+namespace api {
+
+inline constexpr std::uint32_t max_jit_options = 32;
+inline constexpr std::size_t max_jit_log = 16 << 10;  // of each log: a reply holds both
+
+// Options whose value is a number, or a log buffer that each side replaces by one of its own.
+constexpr bool crosses_boundary(CUjit_option option) {
+  switch (option) {
+    case CU_JIT_MAX_REGISTERS:
+    case CU_JIT_THREADS_PER_BLOCK:
+    case CU_JIT_WALL_TIME:
+    case CU_JIT_INFO_LOG_BUFFER:
+    case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+    case CU_JIT_ERROR_LOG_BUFFER:
+    case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+    case CU_JIT_OPTIMIZATION_LEVEL:
+    case CU_JIT_TARGET_FROM_CUCONTEXT:
+    case CU_JIT_TARGET:
+    case CU_JIT_FALLBACK_STRATEGY:
+    case CU_JIT_GENERATE_DEBUG_INFO:
+    case CU_JIT_LOG_VERBOSE:
+    case CU_JIT_GENERATE_LINE_INFO:
+    case CU_JIT_CACHE_MODE:
+    case CU_JIT_POSITION_INDEPENDENT_CODE:
+    case CU_JIT_MIN_CTA_PER_SM:
+    case CU_JIT_MAX_THREADS_PER_BLOCK:
+    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES: return true;
+    default: return false;
+  }
+}
+
+}  // namespace api

@@ -1,0 +1,49 @@
+// Sleeping and waking across the boundary, without lost wake-ups.
+//
+//   sleeper                                waker
+//   asleep = 1                             publish something (tail, reply, executed)
+//   fence                    S             fence
+//   look once more                         look at `asleep`
+//   nothing there? sleep                   set? wake
+//
+// S is a pair of sequentially consistent fences: at least one side sees the other's store. Leave either out and both
+// may look before the other's store is visible: the sleeper sleeps, the waker does not wake, and the call hangs.
+//
+// Both words can be scribbled on by the peer; the worst that follows is a needless wake-up or a sleep until the timeout
+// that every sleep has.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace ring {
+
+class Parking {
+ public:
+  explicit Parking(std::atomic<std::uint32_t>& asleep) : asleep_(asleep) {}
+
+  // Sleeper. Announces the sleep and looks once more: `anything` says whether there is work. True: sleep now (and then
+  // call woke()); false: there is work, the announcement is taken back.
+  template <class Anything>
+  bool may_sleep(Anything anything) {
+    asleep_.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // S
+    if (!anything()) return true;
+    woke();
+    return false;
+  }
+  void woke() { asleep_.store(0, std::memory_order_relaxed); }
+
+  // Waker. Whether the peer must be woken. Ask after publishing; true at most once for each sleep.
+  bool must_wake() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // S
+    return asleep_.load(std::memory_order_relaxed) != 0 && asleep_.exchange(0, std::memory_order_relaxed) != 0;
+  }
+
+  std::atomic<std::uint32_t>& word() { return asleep_; }
+
+ private:
+  std::atomic<std::uint32_t>& asleep_;
+};
+
+}  // namespace ring

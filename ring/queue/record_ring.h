@@ -1,0 +1,119 @@
+// The request ring: one guest thread publishes variable-length records, one worker thread takes them. In place: no
+// heap, no lock, no system call on a record's way.
+//
+// Ordering. Two edges carry everything, and each line below that makes or takes one names it:
+//   P  publish -> take   a record's bytes are written before `tail` says so
+//   F  take -> reserve   a record's bytes are read before `head` gives them back
+// Sleeping and waking is ring/queue/parking.h.
+//
+// Trust. `tail` and `head` lie where the other side can write them. So each side keeps its own position privately, only
+// ever publishes it, and range-checks the other's by one subtraction: a nonsensical one is Peer::Broken, never an index
+// into memory. The taker copies a record out once and checks the copy; it never looks at the ring's bytes again.
+//
+// Positions are byte counts that run free modulo 2^32; the ring's size is a power of two. A record is contiguous: where
+// the rest of the ring is too short, a padding record fills it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "ring/layout.h"
+#include "ring/wire/record.h"
+
+namespace ring {
+
+enum class Peer : std::uint8_t { Ok, Wait, Broken };  // Wait: full for a producer, empty for a consumer
+
+// The two shared words of a ring, and its bytes.
+struct RingView {
+  std::atomic<std::uint32_t>* tail;
+  std::atomic<std::uint32_t>* head;
+  std::byte* bytes;
+  std::uint32_t size;  // a power of two
+};
+
+class Producer {
+ public:
+  explicit Producer(RingView ring) : ring_(ring) {}
+
+  // Room for a record of exactly `bytes` (a multiple of 16, at most size / 2). Ok: `at` is where it is to be written,
+  // then publish(). The bytes are the peer's to scribble on from the start; write them, never read them.
+  Peer reserve(std::uint32_t bytes, std::byte*& at) {
+    const std::uint32_t used = tail_ - ring_.head->load(std::memory_order_acquire);  // F
+    if (used > ring_.size || used % 16 != 0) return Peer::Broken;
+    const std::uint32_t offset = tail_ & (ring_.size - 1);
+    const std::uint32_t to_end = ring_.size - offset;
+    const std::uint32_t skip = bytes > to_end ? to_end : 0;
+    if (skip + bytes > ring_.size - used) return Peer::Wait;
+    if (skip != 0) {
+      const RecordHeader pad{.bytes = skip, .call = padding_call};
+      std::memcpy(ring_.bytes + offset, &pad, sizeof pad);
+    }
+    at = ring_.bytes + ((offset + skip) & (ring_.size - 1));
+    reserved_ = skip + bytes;
+    return Peer::Ok;
+  }
+
+  // Preconditions: reserve() said Ok and the record, header included, has been written.
+  void publish() {
+    tail_ += reserved_;
+    reserved_ = 0;
+    ring_.tail->store(tail_, std::memory_order_release);  // P
+  }
+
+ private:
+  RingView ring_;
+  std::uint32_t tail_ = 0;
+  std::uint32_t reserved_ = 0;
+};
+
+class Consumer {
+ public:
+  explicit Consumer(RingView ring) : ring_(ring) {}
+
+  // Copies the next record into `into` (at least max_record bytes, 8-aligned). Ok: `record` is the part of `into` it
+  // fills, its header checked against the ring, its room given back. The payload means nothing yet.
+  Peer take(std::span<std::byte> into, std::span<const std::byte>& record) {
+    for (;;) {
+      const std::uint32_t ready = ring_.tail->load(std::memory_order_acquire) - head_;  // P
+      if (ready == 0) return Peer::Wait;
+      const std::uint32_t offset = head_ & (ring_.size - 1);
+      RecordHeader header;
+      std::memcpy(&header, ring_.bytes + offset, sizeof header);  // read once; from here on the copy is what counts
+      asm volatile("" ::"r"(&header) : "memory");                 // and the compiler may not read it again
+      if (ready > ring_.size || !fits(header.bytes, ready, ring_.size - offset)) return Peer::Broken;
+      if (header.call == padding_call) {
+        if (header.bytes != ring_.size - offset) return Peer::Broken;
+        give_back(header.bytes);
+        continue;
+      }
+      if (header.bytes > max_record || header.bytes > into.size()) return Peer::Broken;
+      std::memcpy(into.data(), &header, sizeof header);
+      std::memcpy(into.data() + sizeof header, ring_.bytes + offset + sizeof header, header.bytes - sizeof header);
+      asm volatile("" ::"r"(into.data()) : "memory");
+      give_back(header.bytes);
+      record = into.first(header.bytes);
+      return Peer::Ok;
+    }
+  }
+
+  // Whether take() would find something. For parking: it needs no ordering of its own.
+  bool anything() const { return ring_.tail->load(std::memory_order_relaxed) != head_; }
+
+ private:
+  static bool fits(std::uint32_t bytes, std::uint32_t ready, std::uint32_t to_end) {
+    return bytes >= sizeof(RecordHeader) && bytes % 16 == 0 && bytes <= ready && bytes <= to_end;
+  }
+  void give_back(std::uint32_t bytes) {
+    head_ += bytes;
+    ring_.head->store(head_, std::memory_order_release);  // F
+  }
+
+  RingView ring_;
+  std::uint32_t head_ = 0;
+};
+
+}  // namespace ring

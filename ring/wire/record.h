@@ -1,0 +1,107 @@
+// A record: what travels in a request ring, and its payload's form.
+//
+//   RecordHeader            16 bytes
+//   one 8-byte slot for each parameter of the call, in the order of cuda.h
+//   the bytes that the slots describe, each run padded to 8
+//
+// So everything but the payload stands at an offset known when the call is compiled. Writer and Reader remember a
+// failure instead of throwing: ask ok() once, at the end. A Reader runs over private memory only: copy a record out
+// first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace ring {
+
+struct RecordHeader {
+  std::uint32_t bytes = 0;  // of the whole record, this header included; a multiple of 16
+  std::uint16_t call = 0;   // an id of ring/api/driver.def; 0 is padding to the ring's end
+  std::uint16_t flags = 0;
+  std::uint64_t position = 0;  // 1 for a channel's first record; padding has none
+};
+static_assert(sizeof(RecordHeader) == 16);
+
+inline constexpr std::uint16_t padding_call = 0;
+inline constexpr std::uint16_t flag_wants_reply = 1;  // the thread waits: answer in the mailbox
+inline constexpr std::uint16_t flag_per_thread = 2;   // the _ptsz or _ptds form: stream 0 means the thread's own
+// Bits 8-11: the device whose primary context is current in the calling thread.
+constexpr std::uint16_t device_flags(unsigned device) { return static_cast<std::uint16_t>((device & 0xf) << 8); }
+constexpr unsigned device_of(std::uint16_t flags) { return flags >> 8 & 0xf; }
+inline constexpr std::uint16_t known_flags = 0x0f03;
+
+inline constexpr std::uint64_t absent = ~std::uint64_t{0};  // the slot of a null pointer
+
+constexpr std::size_t padded(std::size_t n) { return (n + 7) & ~std::size_t{7}; }
+constexpr std::uint32_t record_size(std::size_t payload) {
+  return static_cast<std::uint32_t>((sizeof(RecordHeader) + payload + 15) & ~std::size_t{15});
+}
+
+// Writes into memory it does not own: a ring's tail, or a reply.
+class Writer {
+ public:
+  explicit Writer(std::span<std::byte> buffer) : buffer_(buffer) {}
+
+  std::byte* reserve(std::size_t n) {
+    if (!ok_ || n > buffer_.size() - used_ || padded(n) > buffer_.size() - used_) {
+      ok_ = false;
+      return nullptr;
+    }
+    std::byte* at = buffer_.data() + used_;
+    used_ += padded(n);
+    return at;
+  }
+  void slot(std::uint64_t value) {
+    if (std::byte* at = reserve(sizeof value)) std::memcpy(at, &value, sizeof value);
+  }
+  void bytes(const void* from, std::size_t n) {
+    std::byte* at = reserve(n);
+    if (at != nullptr && n != 0) std::memcpy(at, from, n);
+  }
+  bool ok() const { return ok_; }
+  std::size_t used() const { return used_; }
+
+ private:
+  std::span<std::byte> buffer_;
+  std::size_t used_ = 0;
+  bool ok_ = true;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  // n bytes, aligned to 8 within the payload; null once anything failed.
+  const std::byte* take(std::size_t n) {
+    if (!ok_ || n > bytes_.size() - used_ || padded(n) > bytes_.size() - used_) {
+      ok_ = false;
+      return nullptr;
+    }
+    const std::byte* at = bytes_.data() + used_;
+    used_ += padded(n);
+    return at;
+  }
+  std::uint64_t slot() {
+    std::uint64_t value = 0;
+    if (const std::byte* at = take(sizeof value)) std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  template <class T>
+  T read() {
+    T value{};
+    if (const std::byte* at = take(sizeof value)) std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+  void fail() { ok_ = false; }
+  bool ok() const { return ok_; }
+  std::size_t left() const { return bytes_.size() - used_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::size_t used_ = 0;
+  bool ok_ = true;
+};
+
+}  // namespace ring

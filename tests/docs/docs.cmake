@@ -1,0 +1,16 @@
+# Tests of the pages: links and paths, and the bytes that docs/one-call.md shows.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc)
+target_link_libraries(docs_test PRIVATE ivgpu_options GTest::gtest_main)
+add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)
+target_link_libraries(one_call_test PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main)
+foreach(name docs_test one_call_test)
+  target_compile_definitions(${name} PRIVATE IVGPU_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  gtest_discover_tests(${name} TEST_PREFIX unit. PROPERTIES LABELS unit)
+endforeach()
+
+# docs/calls.md is what the table makes of it: `build/tools/calls > docs/calls.md` after a change of ring/api/*.def.
+add_test(NAME unit.docs.calls_is_current COMMAND sh -c "$<TARGET_FILE:calls> | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
+set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)

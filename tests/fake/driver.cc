@@ -1,0 +1,748 @@
+#include "tests/fake/driver.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "ring/api/jit_options.h"
+#include "ring/api/launch_attributes.h"
+#include "ring/api/types.h"
+
+namespace fake {
+namespace {
+
+using api::Handle;
+
+struct State {
+  std::mutex mutex;
+  std::map<const void*, Handle> handles;
+  std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
+  std::map<CUdeviceptr, std::size_t> ranges;       // device memory and globals
+  std::map<const std::byte*, std::size_t> pinned;  // what is registered
+  std::map<const void*, std::string> kernels;      // functions and kernels, by handle
+  std::map<const void*, std::pair<CUdeviceptr, std::unique_ptr<std::byte[]>>> globals;  // by module or library
+  std::map<std::string, CUresult> failures;
+  std::map<std::string, std::uint64_t> calls, per_thread;
+  std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
+  std::vector<const void*> destroyed;             // kept, so that no later handle has the same address
+  std::size_t allocated = 0;
+  CUresult sticky = CUDA_SUCCESS;
+};
+State* state = nullptr;
+Driver* the_driver = nullptr;
+int context_object = 0;
+thread_local bool has_context = false;
+
+[[noreturn, gnu::format(printf, 1, 2)]] void die(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  std::fputs("fake driver: ", stderr);
+  std::vfprintf(stderr, format, args);
+  std::fputc('\n', stderr);
+  va_end(args);
+  std::abort();
+}
+
+// Reads every byte; the sum keeps the compiler from leaving it out.
+void touch(const void* at, std::size_t bytes) {
+  static std::atomic<unsigned> sink;
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < bytes; ++i) sum += static_cast<const volatile unsigned char*>(at)[i];
+  sink.fetch_add(sum, std::memory_order_relaxed);
+}
+
+// ---- handles and addresses; all under the state's lock -------------------------------------------------------------
+
+template <class T>
+T issue(Handle kind) {
+  auto* handle = new std::uint64_t[2]{};
+  state->handles[handle] = kind;
+  return reinterpret_cast<T>(handle);
+}
+
+void check(const char* call, Handle wanted, const void* handle) {
+  const auto at = state->handles.find(handle);
+  if (at == state->handles.end()) die("%s: handle %p was never issued or is destroyed", call, handle);
+  if (!api::accepts(wanted, at->second)) die("%s: handle %p is of kind %d", call, handle, static_cast<int>(at->second));
+}
+
+void check_stream(const char* call, CUstream stream) {
+  if (reinterpret_cast<std::uint64_t>(stream) > 2) check(call, Handle::Stream, stream);
+}
+
+void destroy(const char* call, Handle kind, const void* handle) {
+  check(call, kind, handle);
+  state->handles.erase(handle);
+  state->destroyed.push_back(handle);
+}
+
+bool is_live(CUdeviceptr at, std::size_t bytes) {
+  auto range = state->ranges.upper_bound(at);
+  if (range != state->ranges.begin()) {
+    --range;
+    if (at - range->first <= range->second && bytes <= range->second - (at - range->first)) return true;
+  }
+  const auto* host = reinterpret_cast<const std::byte*>(at);
+  for (const auto& [start, size] : state->pinned)
+    if (host >= start && host <= start + size && bytes <= static_cast<std::size_t>(start + size - host)) return true;
+  return false;
+}
+
+void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
+  if (!is_live(at, bytes)) die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
+}
+
+}  // namespace
+
+// On the way into every function: counts, looks for an error that the test has ordered, holds the lock until the end.
+struct Entry {
+  Entry(const char* name, bool per_thread = false, bool needs_context = true) : lock(state->mutex) {
+    ++state->calls[name];
+    if (per_thread) ++state->per_thread[name];
+    if (needs_context && !has_context) die("%s: no context is current in this thread", name);
+    if (const auto at = state->failures.find(name); at != state->failures.end()) {
+      result = at->second;
+      state->failures.erase(at);
+    } else if (needs_context) {
+      result = state->sticky;
+    }
+  }
+  bool failed() const { return result != CUDA_SUCCESS; }
+  static void wait_at_gate() {
+    ++the_driver->waiting_;
+    while (the_driver->gate_closed_) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    --the_driver->waiting_;
+  }
+
+  std::unique_lock<std::mutex> lock;
+  CUresult result = CUDA_SUCCESS;
+};
+
+namespace {
+
+#define ENTER(name)              \
+  Entry entry(name, per_thread); \
+  if (entry.failed()) return entry.result
+
+// ---- devices and contexts ------------------------------------------------------------------------------------------
+
+void check_device_number(const char* call, CUdevice device) {
+  if (device != 0) die("%s: there is no device %d", call, device);
+}
+
+void fill_devices(host::Driver& t) {
+  t.cuInit = [](unsigned flags) { return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
+  t.cuDriverGetVersion = [](int* version) { return *version = CUDA_VERSION, CUDA_SUCCESS; };
+  t.cuDeviceGetCount = [](int* count) { return *count = 1, CUDA_SUCCESS; };
+  t.cuDeviceGet = [](CUdevice* device, int ordinal) {
+    if (ordinal != 0) return CUDA_ERROR_INVALID_DEVICE;
+    return *device = 0, CUDA_SUCCESS;
+  };
+  t.cuDeviceGetName = [](char* name, int bytes, CUdevice device) {
+    check_device_number("cuDeviceGetName", device);
+    std::snprintf(name, static_cast<std::size_t>(bytes), "strict fake GPU");
+    return CUDA_SUCCESS;
+  };
+  t.cuDeviceGetUuid = [](CUuuid* uuid, CUdevice) { return std::memset(uuid, 0x11, sizeof *uuid), CUDA_SUCCESS; };
+  t.cuDeviceGetUuid_v2 = [](CUuuid* uuid, CUdevice) { return std::memset(uuid, 0x22, sizeof *uuid), CUDA_SUCCESS; };
+  t.cuDeviceTotalMem_v2 = [](std::size_t* bytes, CUdevice) { return *bytes = device_memory, CUDA_SUCCESS; };
+  t.cuDeviceGetPCIBusId = [](char* id, int bytes, CUdevice) {
+    std::snprintf(id, static_cast<std::size_t>(bytes), "0000:01:00.0");
+    return CUDA_SUCCESS;
+  };
+  t.cuDeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice device) {
+    check_device_number("cuDeviceGetAttribute", device);
+    switch (static_cast<int>(attribute)) {
+      case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = max_threads_per_block; break;
+      case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+      case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *value = 1024; break;
+      case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
+      case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7fffffff; break;
+      case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+      case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
+      case 0: return CUDA_ERROR_INVALID_VALUE;
+      default: *value = 1; break;
+    }
+    return CUDA_SUCCESS;
+  };
+  t.cuCtxGetStreamPriorityRange = [](int* least, int* greatest) { return *least = 0, *greatest = -5, CUDA_SUCCESS; };
+}
+
+void fill_contexts(host::Driver& t) {
+  t.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
+    check_device_number("cuDevicePrimaryCtxRetain", device);
+    return *context = reinterpret_cast<CUcontext>(&context_object), CUDA_SUCCESS;
+  };
+  t.cuCtxSetCurrent = [](CUcontext context) {
+    if (context != reinterpret_cast<CUcontext>(&context_object)) die("cuCtxSetCurrent: context never issued");
+    has_context = true;
+    return CUDA_SUCCESS;
+  };
+  t.cuDevicePrimaryCtxReset_v2 = [](CUdevice device) {
+    Entry entry("cuDevicePrimaryCtxReset_v2");
+    check_device_number("cuDevicePrimaryCtxReset_v2", device);
+    std::vector<const void*> gone;
+    for (const auto& [handle, kind] : state->handles)
+      if (kind != Handle::Library && kind != Handle::Kernel) gone.push_back(handle);
+    for (const void* handle : gone) {
+      if (const auto global = state->globals.find(handle); global != state->globals.end()) {
+        state->ranges.erase(global->second.first);
+        state->globals.erase(global);
+      }
+      destroy("cuDevicePrimaryCtxReset_v2", state->handles[handle], handle);
+    }
+    for (const auto& [start, bytes] : state->memory) state->ranges.erase(start);
+    state->memory.clear();
+    state->pinned.clear();
+    state->allocated = 0, state->sticky = CUDA_SUCCESS;
+    return CUDA_SUCCESS;
+  };
+  t.cuCtxSynchronize = [] { return Entry("cuCtxSynchronize").result; };
+  t.cuCtxSetLimit = [](CUlimit, std::size_t) { return Entry("cuCtxSetLimit").result; };
+  t.cuCtxGetLimit = [](std::size_t* value, CUlimit limit) {
+    if (static_cast<unsigned>(limit) > 4) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    return *value = 1024, CUDA_SUCCESS;
+  };
+  t.cuCtxGetCacheConfig = [](CUfunc_cache* config) { return *config = CU_FUNC_CACHE_PREFER_NONE, CUDA_SUCCESS; };
+  t.cuCtxSetCacheConfig = [](CUfunc_cache) { return Entry("cuCtxSetCacheConfig").result; };
+}
+
+// ---- memory --------------------------------------------------------------------------------------------------------
+
+CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > device_memory - state->allocated) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto memory = std::make_unique<std::byte[]>(bytes);
+  *address = reinterpret_cast<CUdeviceptr>(memory.get());
+  state->ranges[*address] = bytes;
+  state->memory[*address] = std::move(memory);
+  state->allocated += bytes;
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult to_device(const char* name, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  ENTER(name);
+  check_stream(name, stream);
+  check_device(name, to, bytes);
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult from_device(const char* name, void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  ENTER(name);
+  check_stream(name, stream);
+  check_device(name, from, bytes);
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult on_device(const char* name, CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  ENTER(name);
+  check_stream(name, stream);
+  check_device(name, to, bytes);
+  check_device(name, from, bytes);
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread, class T>
+CUresult fill(const char* name, CUdeviceptr at, T value, std::size_t count, CUstream stream) {
+  ENTER(name);
+  check_stream(name, stream);
+  if (at % sizeof(T) != 0) return CUDA_ERROR_INVALID_VALUE;
+  check_device(name, at, count * sizeof(T));
+  for (std::size_t i = 0; i < count; ++i) reinterpret_cast<T*>(at)[i] = value;
+  return CUDA_SUCCESS;
+}
+
+void fill_memory(host::Driver& t) {
+  t.cuMemGetInfo_v2 = [](std::size_t* free, std::size_t* total) {
+    Entry entry("cuMemGetInfo_v2");
+    return *free = device_memory - state->allocated, *total = device_memory, entry.result;
+  };
+  t.cuMemAlloc_v2 = [](CUdeviceptr* address, std::size_t bytes) {
+    Entry entry("cuMemAlloc_v2");
+    return entry.failed() ? entry.result : allocate(address, bytes);
+  };
+  t.cuMemAllocPitch_v2 = [](CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
+                            unsigned element) {
+    Entry entry("cuMemAllocPitch_v2");
+    if (entry.failed()) return entry.result;
+    if (element != 4 && element != 8 && element != 16) return CUDA_ERROR_INVALID_VALUE;
+    if (width == 0 || height == 0 || width > device_memory || height > device_memory / width)
+      return CUDA_ERROR_INVALID_VALUE;
+    *pitch = (width + 255) / 256 * 256;
+    return allocate(address, *pitch * height);
+  };
+  t.cuMemFree_v2 = [](CUdeviceptr address) {
+    Entry entry("cuMemFree_v2");
+    if (entry.failed()) return entry.result;
+    const auto at = state->memory.find(address);
+    if (at == state->memory.end()) die("cuMemFree: %llx was not allocated", address);
+    state->allocated -= state->ranges[address];
+    state->ranges.erase(address);
+    state->memory.erase(at);
+    return CUDA_SUCCESS;
+  };
+  t.cuMemHostRegister_v2 = [](void* at, std::size_t bytes, unsigned) {
+    Entry entry("cuMemHostRegister_v2");
+    if (entry.failed()) return entry.result;
+    if (at == nullptr || bytes == 0) die("cuMemHostRegister: %zu bytes at %p", bytes, at);
+    for (std::size_t i = 0; i < bytes; i += 4096) touch(static_cast<std::byte*>(at) + i, 1);
+    if (!state->pinned.emplace(static_cast<std::byte*>(at), bytes).second)
+      return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    return CUDA_SUCCESS;
+  };
+  t.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+}
+
+void fill_copies(host::Driver& t) {
+  t.cuMemcpyHtoD_v2 = [](CUdeviceptr to, const void* from, std::size_t n) {
+    return to_device<false>("cuMemcpyHtoD_v2", to, from, n, nullptr);
+  };
+  t.cuMemcpyHtoD_v2_ptds = [](CUdeviceptr to, const void* from, std::size_t n) {
+    return to_device<true>("cuMemcpyHtoD_v2", to, from, n, nullptr);
+  };
+  t.cuMemcpyHtoDAsync_v2 = [](CUdeviceptr to, const void* from, std::size_t n, CUstream s) {
+    return to_device<false>("cuMemcpyHtoDAsync_v2", to, from, n, s);
+  };
+  t.cuMemcpyHtoDAsync_v2_ptsz = [](CUdeviceptr to, const void* from, std::size_t n, CUstream s) {
+    return to_device<true>("cuMemcpyHtoDAsync_v2", to, from, n, s);
+  };
+  t.cuMemcpyDtoH_v2 = [](void* to, CUdeviceptr from, std::size_t n) {
+    return from_device<false>("cuMemcpyDtoH_v2", to, from, n, nullptr);
+  };
+  t.cuMemcpyDtoH_v2_ptds = [](void* to, CUdeviceptr from, std::size_t n) {
+    return from_device<true>("cuMemcpyDtoH_v2", to, from, n, nullptr);
+  };
+  t.cuMemcpyDtoHAsync_v2 = [](void* to, CUdeviceptr from, std::size_t n, CUstream s) {
+    return from_device<false>("cuMemcpyDtoHAsync_v2", to, from, n, s);
+  };
+  t.cuMemcpyDtoHAsync_v2_ptsz = [](void* to, CUdeviceptr from, std::size_t n, CUstream s) {
+    return from_device<true>("cuMemcpyDtoHAsync_v2", to, from, n, s);
+  };
+  t.cuMemcpyDtoD_v2 = [](CUdeviceptr to, CUdeviceptr from, std::size_t n) {
+    return on_device<false>("cuMemcpyDtoD_v2", to, from, n, nullptr);
+  };
+  t.cuMemcpyDtoD_v2_ptds = [](CUdeviceptr to, CUdeviceptr from, std::size_t n) {
+    return on_device<true>("cuMemcpyDtoD_v2", to, from, n, nullptr);
+  };
+  t.cuMemcpyDtoDAsync_v2 = [](CUdeviceptr to, CUdeviceptr from, std::size_t n, CUstream s) {
+    return on_device<false>("cuMemcpyDtoDAsync_v2", to, from, n, s);
+  };
+  t.cuMemcpyDtoDAsync_v2_ptsz = [](CUdeviceptr to, CUdeviceptr from, std::size_t n, CUstream s) {
+    return on_device<true>("cuMemcpyDtoDAsync_v2", to, from, n, s);
+  };
+}
+
+void fill_fills(host::Driver& t) {
+  t.cuMemsetD8_v2 = [](CUdeviceptr at, unsigned char v, std::size_t n) {
+    return fill<false>("cuMemsetD8_v2", at, v, n, nullptr);
+  };
+  t.cuMemsetD16_v2 = [](CUdeviceptr at, unsigned short v, std::size_t n) {
+    return fill<false>("cuMemsetD16_v2", at, v, n, nullptr);
+  };
+  t.cuMemsetD32_v2 = [](CUdeviceptr at, unsigned v, std::size_t n) {
+    return fill<false>("cuMemsetD32_v2", at, v, n, nullptr);
+  };
+  t.cuMemsetD8Async = [](CUdeviceptr at, unsigned char v, std::size_t n, CUstream s) {
+    Entry::wait_at_gate();
+    return fill<false>("cuMemsetD8Async", at, v, n, s);
+  };
+  t.cuMemsetD16Async = [](CUdeviceptr at, unsigned short v, std::size_t n, CUstream s) {
+    return fill<false>("cuMemsetD16Async", at, v, n, s);
+  };
+  t.cuMemsetD32Async = [](CUdeviceptr at, unsigned v, std::size_t n, CUstream s) {
+    return fill<false>("cuMemsetD32Async", at, v, n, s);
+  };
+  t.cuMemsetD32Async_ptsz = [](CUdeviceptr at, unsigned v, std::size_t n, CUstream s) {
+    return fill<true>("cuMemsetD32Async", at, v, n, s);
+  };
+}
+
+// ---- streams and events --------------------------------------------------------------------------------------------
+
+template <bool per_thread>
+CUresult record(const char* name, CUevent event, CUstream stream) {
+  ENTER(name);
+  check(name, Handle::Event, event);
+  check_stream(name, stream);
+  ++state->recorded[event];
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult with_stream(const char* name, CUstream stream) {
+  ENTER(name);
+  check_stream(name, stream);
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult wait_event(CUstream stream, CUevent event, unsigned flags) {
+  ENTER("cuStreamWaitEvent");
+  check_stream("cuStreamWaitEvent", stream);
+  check("cuStreamWaitEvent", Handle::Event, event);
+  return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult with_event(const char* name, CUevent event) {
+  Entry entry(name);
+  if (!entry.failed()) check(name, Handle::Event, event);
+  return entry.result;
+}
+
+CUresult elapsed(const char* name, float* milliseconds, CUevent a, CUevent b) {
+  Entry entry(name);
+  if (entry.failed()) return entry.result;
+  check(name, Handle::Event, a);
+  check(name, Handle::Event, b);
+  if (state->recorded[a] == 0 || state->recorded[b] == 0) return CUDA_ERROR_INVALID_HANDLE;
+  return *milliseconds = 1.5F, CUDA_SUCCESS;
+}
+
+template <class T>
+CUresult create(const char* name, T* handle, Handle kind) {
+  Entry entry(name);
+  if (!entry.failed()) *handle = issue<T>(kind);
+  return entry.result;
+}
+
+CUresult close(const char* name, Handle kind, const void* handle) {
+  Entry entry(name);
+  if (!entry.failed()) destroy(name, kind, handle);
+  return entry.result;
+}
+
+void fill_streams(host::Driver& t) {
+  t.cuStreamCreate = [](CUstream* s, unsigned) { return create("cuStreamCreate", s, Handle::Stream); };
+  t.cuStreamCreateWithPriority = [](CUstream* s, unsigned, int) {
+    return create("cuStreamCreateWithPriority", s, Handle::Stream);
+  };
+  t.cuStreamDestroy_v2 = [](CUstream s) { return close("cuStreamDestroy_v2", Handle::Stream, s); };
+  t.cuStreamWaitEvent = wait_event<false>;
+  t.cuStreamWaitEvent_ptsz = wait_event<true>;
+  t.cuStreamQuery = [](CUstream s) { return with_stream<false>("cuStreamQuery", s); };
+  t.cuStreamQuery_ptsz = [](CUstream s) { return with_stream<true>("cuStreamQuery", s); };
+  t.cuStreamSynchronize = [](CUstream s) { return with_stream<false>("cuStreamSynchronize", s); };
+  t.cuStreamSynchronize_ptsz = [](CUstream s) { return with_stream<true>("cuStreamSynchronize", s); };
+  t.cuEventCreate = [](CUevent* e, unsigned) { return create("cuEventCreate", e, Handle::Event); };
+  t.cuEventDestroy_v2 = [](CUevent e) { return close("cuEventDestroy_v2", Handle::Event, e); };
+  t.cuEventRecord = [](CUevent e, CUstream s) { return record<false>("cuEventRecord", e, s); };
+  t.cuEventRecord_ptsz = [](CUevent e, CUstream s) { return record<true>("cuEventRecord", e, s); };
+  t.cuEventRecordWithFlags = [](CUevent e, CUstream s, unsigned) {
+    return record<false>("cuEventRecordWithFlags", e, s);
+  };
+  t.cuEventQuery = [](CUevent e) { return with_event("cuEventQuery", e); };
+  t.cuEventSynchronize = [](CUevent e) { return with_event("cuEventSynchronize", e); };
+  t.cuEventElapsedTime = [](float* ms, CUevent a, CUevent b) { return elapsed("cuEventElapsedTime", ms, a, b); };
+  t.cuEventElapsedTime_v2 = [](float* ms, CUevent a, CUevent b) { return elapsed("cuEventElapsedTime_v2", ms, a, b); };
+}
+
+// ---- modules and launches ------------------------------------------------------------------------------------------
+
+// The value of an option, 0 where it is absent.
+std::uint64_t option(CUjit_option name, unsigned count, const CUjit_option* names, void** values) {
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < count; ++i)
+    if (names[i] == name) value = reinterpret_cast<std::uint64_t>(values[i]);
+  return value;
+}
+
+void write_log(CUjit_option buffer, CUjit_option size, unsigned count, const CUjit_option* names, void** values) {
+  const std::uint64_t room = option(size, count, names, values);
+  auto* to = reinterpret_cast<char*>(option(buffer, count, names, values));
+  if (to == nullptr || room == 0) return;
+  std::memset(to, 'x', room);
+  to[room - 1] = '\0';
+  std::snprintf(to, room, "a log of the fake driver");
+}
+
+CUresult check_image(const char* call, const void* image, unsigned count, CUjit_option* names, void** values) {
+  if (image == nullptr) die("%s: no image", call);
+  for (unsigned i = 0; i < count; ++i)
+    if (!api::crosses_boundary(names[i])) die("%s: JIT option %d", call, static_cast<int>(names[i]));
+  write_log(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, count, names, values);
+  write_log(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, count, names, values);
+  const auto* text = static_cast<const char*>(image);
+  touch(text, std::strlen(text));
+  return std::strncmp(text, ".version", 8) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+
+template <class T>
+CUresult load(const char* call, T* made, Handle kind, const void* image, unsigned count, CUjit_option* names,
+              void** values) {
+  Entry entry(call, false, kind == Handle::Module);
+  if (entry.failed()) return entry.result;
+  const CUresult result = check_image(call, image, count, names, values);
+  if (result == CUDA_SUCCESS) *made = issue<T>(kind);
+  return result;
+}
+
+template <class T>
+CUresult unload(const char* call, Handle kind, T handle) {
+  Entry entry(call, false, kind == Handle::Module);
+  if (entry.failed()) return entry.result;
+  if (const auto global = state->globals.find(handle); global != state->globals.end()) {
+    state->ranges.erase(global->second.first);
+    state->globals.erase(global);
+  }
+  destroy(call, kind, handle);
+  return CUDA_SUCCESS;
+}
+
+template <class T, class Owner>
+CUresult look_up(const char* call, T* made, Handle made_kind, Owner owner, Handle owner_kind, const char* name) {
+  Entry entry(call, false, owner_kind == Handle::Module);
+  if (entry.failed()) return entry.result;
+  check(call, owner_kind, owner);
+  touch(name, std::strlen(name));
+  const std::string wanted = name;
+  if (wanted != "fill" && wanted != "fault" && wanted != "nothing") return CUDA_ERROR_NOT_FOUND;
+  *made = issue<T>(made_kind);
+  state->kernels[*made] = wanted;
+  return CUDA_SUCCESS;
+}
+
+template <class Owner>
+CUresult find_global(const char* call, CUdeviceptr* address, std::size_t* bytes, Owner owner, Handle kind,
+                     const char* name) {
+  Entry entry(call);
+  if (entry.failed()) return entry.result;
+  check(call, kind, owner);
+  touch(name, std::strlen(name));
+  if (std::strcmp(name, "counter") != 0) return CUDA_ERROR_NOT_FOUND;
+  auto& global = state->globals[owner];
+  if (global.second == nullptr) {
+    global.second = std::make_unique<std::byte[]>(16);
+    global.first = reinterpret_cast<CUdeviceptr>(global.second.get());
+    state->ranges[global.first] = 16;
+  }
+  return *address = global.first, *bytes = 16, CUDA_SUCCESS;
+}
+
+CUresult param_info(const char* call, Handle kind, const void* f, std::size_t index, std::size_t* offset,
+                    std::size_t* size) {
+  Entry entry(call, false, false);
+  check(call, kind, f);
+  static constexpr std::size_t offsets[] = {0, 8, 12}, sizes[] = {8, 4, 4};
+  const std::size_t count = state->kernels[f] == "fill" ? 3 : 0;
+  if (index >= count) return CUDA_ERROR_INVALID_VALUE;
+  return *offset = offsets[index], *size = sizes[index], CUDA_SUCCESS;
+}
+
+CUresult function_attribute(const char* call, int* value, CUfunction_attribute attribute, Handle kind, const void* f) {
+  Entry entry(call, false, false);
+  check(call, kind, f);
+  switch (static_cast<int>(attribute)) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = max_threads_per_block; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = 48 << 10; break;
+    default: *value = 0; break;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult with_function(const char* call, CUfunction f) {
+  Entry entry(call);
+  if (!entry.failed()) check(call, Handle::Function, f);
+  return entry.result;
+}
+
+void run_fill(const std::byte* params) {
+  std::uint64_t address;
+  std::uint32_t count, value;
+  std::memcpy(&address, params, 8), std::memcpy(&count, params + 8, 4), std::memcpy(&value, params + 12, 4);
+  if (!is_live(address, std::size_t{count} * 4)) {
+    state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    return;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) reinterpret_cast<std::uint32_t*>(address)[i] = value;
+}
+
+CUresult launch(const char* call, CUfunction f, CUstream stream, void** params, void** extra) {
+  check(call, Handle::Function, f);
+  check_stream(call, stream);
+  if (params != nullptr || extra == nullptr || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER ||
+      extra[2] != CU_LAUNCH_PARAM_BUFFER_SIZE || extra[4] != CU_LAUNCH_PARAM_END)
+    die("%s: parameters in another form", call);
+  const auto* block = static_cast<const std::byte*>(extra[1]);
+  const std::size_t bytes = *static_cast<const std::size_t*>(extra[3]);
+  touch(block, bytes);
+  const std::string& kernel = state->kernels[f];
+  if (bytes < (kernel == "fill" ? 16u : 0u)) return CUDA_ERROR_INVALID_VALUE;
+  if (kernel == "fill") run_fill(block);
+  if (kernel == "fault") state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult launch_plain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                      unsigned, CUstream stream, void** params, void** extra) {
+  ENTER("cuLaunchKernel");
+  if (gx == 0 || gy == 0 || gz == 0 || bx == 0 || by == 0 || bz == 0) return CUDA_ERROR_INVALID_VALUE;
+  return launch("cuLaunchKernel", f, stream, params, extra);
+}
+
+template <bool per_thread>
+CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** params, void** extra) {
+  ENTER("cuLaunchKernelEx");
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    touch(&config->attrs[i], sizeof config->attrs[i]);
+    if (!api::crosses_boundary(config->attrs[i].id))
+      die("cuLaunchKernelEx: attribute %d", static_cast<int>(config->attrs[i].id));
+  }
+  return launch("cuLaunchKernelEx", f, config->hStream, params, extra);
+}
+
+void fill_modules(host::Driver& t) {
+  t.cuModuleLoadDataEx = [](CUmodule* m, const void* image, unsigned n, CUjit_option* names, void** values) {
+    return load("cuModuleLoadDataEx", m, Handle::Module, image, n, names, values);
+  };
+  t.cuLibraryLoadData = [](CUlibrary* l, const void* image, CUjit_option* names, void** values, unsigned n,
+                           CUlibraryOption*, void**, unsigned options) {
+    if (options != 0) die("cuLibraryLoadData: library options");
+    return load("cuLibraryLoadData", l, Handle::Library, image, n, names, values);
+  };
+  t.cuModuleUnload = [](CUmodule m) { return unload("cuModuleUnload", Handle::Module, m); };
+  t.cuLibraryUnload = [](CUlibrary l) { return unload("cuLibraryUnload", Handle::Library, l); };
+  t.cuModuleGetFunction = [](CUfunction* f, CUmodule m, const char* name) {
+    return look_up("cuModuleGetFunction", f, Handle::Function, m, Handle::Module, name);
+  };
+  t.cuLibraryGetKernel = [](CUkernel* k, CUlibrary l, const char* name) {
+    return look_up("cuLibraryGetKernel", k, Handle::Kernel, l, Handle::Library, name);
+  };
+  t.cuModuleGetGlobal_v2 = [](CUdeviceptr* at, std::size_t* bytes, CUmodule m, const char* name) {
+    return find_global("cuModuleGetGlobal_v2", at, bytes, m, Handle::Module, name);
+  };
+  t.cuLibraryGetGlobal = [](CUdeviceptr* at, std::size_t* bytes, CUlibrary l, const char* name) {
+    return find_global("cuLibraryGetGlobal", at, bytes, l, Handle::Library, name);
+  };
+  t.cuKernelGetFunction = [](CUfunction* f, CUkernel k) {
+    Entry entry("cuKernelGetFunction");
+    check("cuKernelGetFunction", Handle::Kernel, k);
+    *f = issue<CUfunction>(Handle::Function);
+    state->kernels[*f] = std::string(state->kernels[k]);
+    return entry.result;
+  };
+  t.cuLibraryGetModule = [](CUmodule* m, CUlibrary l) {
+    Entry entry("cuLibraryGetModule");
+    check("cuLibraryGetModule", Handle::Library, l);
+    return *m = issue<CUmodule>(Handle::Module), entry.result;
+  };
+  t.cuModuleGetFunctionCount = [](unsigned* count, CUmodule m) {
+    Entry entry("cuModuleGetFunctionCount");
+    check("cuModuleGetFunctionCount", Handle::Module, m);
+    return *count = 3, entry.result;
+  };
+  t.cuLibraryGetKernelCount = [](unsigned* count, CUlibrary l) {
+    Entry entry("cuLibraryGetKernelCount");
+    check("cuLibraryGetKernelCount", Handle::Library, l);
+    return *count = 3, entry.result;
+  };
+}
+
+void fill_functions(host::Driver& t) {
+  t.cuFuncGetParamInfo = [](CUfunction f, std::size_t i, std::size_t* offset, std::size_t* size) {
+    return param_info("cuFuncGetParamInfo", Handle::Function, f, i, offset, size);
+  };
+  t.cuKernelGetParamInfo = [](CUkernel k, std::size_t i, std::size_t* offset, std::size_t* size) {
+    return param_info("cuKernelGetParamInfo", Handle::Kernel, k, i, offset, size);
+  };
+  t.cuFuncGetAttribute = [](int* value, CUfunction_attribute a, CUfunction f) {
+    return function_attribute("cuFuncGetAttribute", value, a, Handle::Function, f);
+  };
+  t.cuKernelGetAttribute = [](int* value, CUfunction_attribute a, CUkernel k, CUdevice) {
+    return function_attribute("cuKernelGetAttribute", value, a, Handle::Kernel, k);
+  };
+  t.cuFuncSetAttribute = [](CUfunction f, CUfunction_attribute, int) { return with_function("cuFuncSetAttribute", f); };
+  t.cuFuncSetCacheConfig = [](CUfunction f, CUfunc_cache) { return with_function("cuFuncSetCacheConfig", f); };
+  t.cuFuncLoad = [](CUfunction f) { return with_function("cuFuncLoad", f); };
+  t.cuFuncIsLoaded = [](CUfunctionLoadingState* s, CUfunction f) {
+    return *s = CU_FUNCTION_LOADING_STATE_LOADED, with_function("cuFuncIsLoaded", f);
+  };
+  t.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction f, int, std::size_t) {
+    return *blocks = 2, with_function("cuOccupancyMaxActiveBlocksPerMultiprocessor", f);
+  };
+  t.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = [](int* blocks, CUfunction f, int, std::size_t, unsigned) {
+    return *blocks = 2, with_function("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", f);
+  };
+  t.cuOccupancyAvailableDynamicSMemPerBlock = [](std::size_t* bytes, CUfunction f, int, int) {
+    return *bytes = 48 << 10, with_function("cuOccupancyAvailableDynamicSMemPerBlock", f);
+  };
+  t.cuKernelSetAttribute = [](CUfunction_attribute, int, CUkernel k, CUdevice) {
+    return with_function("cuKernelSetAttribute", reinterpret_cast<CUfunction>(k));
+  };
+  t.cuKernelSetCacheConfig = [](CUkernel k, CUfunc_cache, CUdevice) {
+    return with_function("cuKernelSetCacheConfig", reinterpret_cast<CUfunction>(k));
+  };
+  t.cuLaunchKernel = launch_plain<false>;
+  t.cuLaunchKernel_ptsz = launch_plain<true>;
+  t.cuLaunchKernelEx = launch_ex<false>;
+  t.cuLaunchKernelEx_ptsz = launch_ex<true>;
+}
+
+}  // namespace
+
+Driver::Driver() {
+  if (the_driver != nullptr) die("two at a time");
+  the_driver = this;
+  state = new State;
+  fill_devices(table_);
+  fill_contexts(table_);
+  fill_memory(table_);
+  fill_copies(table_);
+  fill_fills(table_);
+  fill_streams(table_);
+  fill_modules(table_);
+  fill_functions(table_);
+}
+
+Driver::~Driver() {
+  for (const auto& [handle, kind] : state->handles) state->destroyed.push_back(handle);
+  for (const void* handle : state->destroyed) delete[] static_cast<const std::uint64_t*>(handle);
+  delete state;
+  state = nullptr;
+  the_driver = nullptr;
+  has_context = false;
+}
+
+void Driver::fail_next(const std::string& call, CUresult result) {
+  std::lock_guard lock(state->mutex);
+  state->failures[call] = result;
+}
+
+std::uint64_t Driver::calls(const std::string& name) {
+  std::lock_guard lock(state->mutex);
+  return state->calls[name];
+}
+
+std::uint64_t Driver::per_thread_calls(const std::string& name) {
+  std::lock_guard lock(state->mutex);
+  return state->per_thread[name];
+}
+
+std::size_t Driver::live_handles() {
+  std::lock_guard lock(state->mutex);
+  return state->handles.size();
+}
+
+std::size_t Driver::live_allocations() {
+  std::lock_guard lock(state->mutex);
+  return state->memory.size();
+}
+
+std::size_t Driver::registered_bytes() {
+  std::lock_guard lock(state->mutex);
+  std::size_t sum = 0;
+  for (const auto& [at, bytes] : state->pinned) sum += bytes;
+  return sum;
+}
+
+}  // namespace fake

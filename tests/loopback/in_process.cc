@@ -1,0 +1,128 @@
+#include "tests/loopback/in_process.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "guest/session/process.h"
+#include "guest/shim/shim.h"
+#include "host/session/device_page.h"
+
+// Asked for by guest/local, part of the exported face, which these tests leave out.
+CUresult guest::find_entry_point(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+namespace loopback {
+
+class InProcess::Region final : public guest::Region {
+ public:
+  Region(std::byte* base, std::size_t bytes, int doorbell) : base_(base), bytes_(bytes), doorbell_(doorbell) {}
+  std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
+    return address == nullptr && offset <= bytes_ && bytes <= bytes_ - offset ? base_ + offset : nullptr;
+  }
+  void ring(std::uint32_t peer) override {
+    const std::uint64_t one = 1;
+    if (peer == ring::peer_of_slot(0)) [[maybe_unused]]
+      const auto n = write(doorbell_, &one, sizeof one);
+  }
+  std::uint64_t size() const override { return bytes_; }
+  std::uint32_t peer() const override { return ring::first_guest_peer; }
+  bool same_kernel() const override { return true; }
+  bool same_address_space() const override { return true; }
+  void forget() override {}
+
+ private:
+  std::byte* base_;
+  std::size_t bytes_;
+  int doorbell_;
+};
+
+void InProcess::fill(const host::Driver& driver, const InProcessOptions& options) {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  const CUresult init = driver.cuInit(0);
+  if (init != CUDA_SUCCESS || driver.cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
+      driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS ||
+      driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
+    ADD_FAILURE() << "the driver does not start";
+  ring::SlotHeader& s = slot_.header();
+  s.version = ring::layout_version;
+  s.channels = options.serve.channels;
+  s.arena_offset = ring::arena_offset;
+  s.arena_bytes = slot_.arena_bytes();
+  s.spin_us = options.guest_spin_us;
+
+  host::fill_device_page(driver, init, slot_.device_page());
+  s.magic.store(ring::slot_magic, std::memory_order_release);
+  entry().state.store(ring::SlotWord{1, ring::SlotState::Ready}.word(), std::memory_order_release);
+  header().version = ring::layout_version;
+  header().slot_count = 1;
+  header().region_bytes = bytes_;
+  header().first_slot = ring::first_slot_offset;
+  header().slot_bytes = slot_.bytes();
+  header().magic.store(ring::region_magic, std::memory_order_release);
+}
+
+InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options)
+    : bytes_(ring::first_slot_offset + ring::arena_offset + options.arena_bytes) {
+  if (guest::session() != nullptr) {
+    ADD_FAILURE() << "a process has one session: run these tests with ctest, one process each";
+    return;
+  }
+  void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  doorbell_ = eventfd(0, EFD_CLOEXEC);
+  if (at == MAP_FAILED || doorbell_ < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control_) != 0) {
+    ADD_FAILURE() << "no memory or descriptors: " << std::strerror(errno);
+    return;
+  }
+  base_ = static_cast<std::byte*>(at);
+  slot_ = ring::SlotView(base_ + ring::first_slot_offset, bytes_ - ring::first_slot_offset);
+  fill(driver, options);
+  heart_ = std::thread([this] {
+    while (!ending_) {
+      if (beating_) header().heartbeat.fetch_add(1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  worker_ = std::thread([this, &driver, serve = options.serve] {
+    served_ = host::serve(slot_, driver, serve, doorbell_, control_[1]);
+    mark_dead();
+    ended_ = true;
+  });
+  session_ = guest::Session::open(std::make_unique<Region>(base_, bytes_, doorbell_), false);
+  if (session_ == nullptr || guest::initialize_with(session_.get()) != CUDA_SUCCESS || use_device() != CUDA_SUCCESS)
+    ADD_FAILURE() << "the session was not opened";
+}
+
+InProcess::~InProcess() {
+  if (worker_.joinable()) end_worker();
+  ending_ = true;
+  if (heart_.joinable()) heart_.join();
+  // The process has had its session: threads that end after this look at it, so it stays.
+  static_cast<void>(session_.release());
+}
+
+host::Served InProcess::end_worker() {
+  close(control_[0]);
+  worker_.join();
+  return served_;
+}
+
+void InProcess::mark_dead() {
+  std::uint32_t claimed = ring::SlotWord{1, ring::SlotState::Claimed}.word();
+  entry().state.compare_exchange_strong(claimed, ring::SlotWord{1, ring::SlotState::Dead}.word());
+}
+
+CUresult use_device() {
+  CUcontext context = nullptr;
+  const CUresult result = cu::cuDevicePrimaryCtxRetain(&context, 0);
+  return result == CUDA_SUCCESS ? cu::cuCtxSetCurrent(context) : result;
+}
+
+}  // namespace loopback

@@ -1,0 +1,99 @@
+// Guest and worker in one process on one mapping, so that ThreadSanitizer sees both sides: a guest::Session over a
+// region that this file makes, host::serve in a thread, and a heartbeat. What the broker and the worker's start do to
+// region and slot is done here.
+//
+// There is one session per process: one InProcess per test, and each test in a process of its own, as ctest runs them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "guest/local/local.h"
+#include "guest/marshal/custom/custom.h"
+#include "guest/marshal/marshal.h"
+#include "guest/session/session.h"
+#include "host/driver/driver.h"
+#include "host/session/session.h"
+#include "host/untrusted/serve.h"
+#include "ring/view.h"
+
+namespace loopback {
+
+struct InProcessOptions {
+  host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
+  std::uint32_t guest_spin_us = 20;
+  std::size_t arena_bytes = std::size_t{96} << 20;
+};
+
+class InProcess {
+ public:
+  // Starts the worker, opens the session and makes the first device's primary context current in this thread.
+  explicit InProcess(const host::Driver& driver, const InProcessOptions& options = {});
+  ~InProcess();
+  InProcess(const InProcess&) = delete;
+  InProcess& operator=(const InProcess&) = delete;
+
+  bool ok() const { return session_ != nullptr; }
+  ring::SlotView slot() const { return slot_; }
+  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
+  ring::SlotEntry& entry() const { return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(0)); }
+  // Bit c: channel c has been opened.
+  std::uint32_t opened() const { return slot_.header().opened.load(); }
+
+  // Ends serve(), where it has not ended by itself, and waits for it: how it ended. The slot is Dead then, as the
+  // broker leaves it.
+  host::Served end_worker();
+  bool worker_has_ended() const { return ended_; }
+  // The slot alone is set Dead: to the guest, a worker that died wherever it stood.
+  void mark_dead();
+  void stop_heartbeat() { beating_ = false; }
+
+ private:
+  class Region;
+  void fill(const host::Driver& driver, const InProcessOptions& options);
+
+  std::byte* base_ = nullptr;
+  std::size_t bytes_;
+  ring::SlotView slot_;
+  int doorbell_ = -1;
+  int control_[2] = {-1, -1};
+  std::atomic<bool> beating_{true}, ending_{false}, ended_{false};
+  std::thread worker_, heart_;
+  host::Served served_ = host::Served::Ended;
+  std::unique_ptr<guest::Session> session_;
+};
+
+// Makes the first device's primary context current in the calling thread.
+CUresult use_device();
+
+// The driver to test against: `fake` or the simulated GPU, decided when the test is linked.
+const host::Driver& backend();
+
+}  // namespace loopback
+
+// The entry points of libcuda.so.1, without the library: what serves each symbol of the table, by its own name.
+namespace cu {
+#define CALL(id, fn, ...) inline constexpr auto fn = &guest::Stub<id>::call;
+#define CUSTOM(id, fn, ...) inline constexpr auto fn = &guest::custom::fn;
+#define LOCAL(fn, ...) inline constexpr auto fn = &guest::local::fn;
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+
+// A call by its _ptsz or _ptds form.
+template <class... P, class... A>
+CUresult per_thread(CUresult (*function)(P...), A... arguments) {
+  guest::this_thread().per_thread = true;
+  const CUresult result = function(arguments...);
+  guest::this_thread().per_thread = false;
+  return result;
+}
+}  // namespace cu

@@ -1,0 +1,47 @@
+# Loopback tests: guest and worker on this machine, in one process (on the strict fake driver and on the simulated GPU) or
+# in several, with the real broker. Labelled loopback; those in one process run with ThreadSanitizer, too.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# in_process_test(name SOURCES files... [SIMULATED]): a process for each of its tests.
+function(in_process_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "SIMULATED" "" "SOURCES")
+  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
+  add_executable(${name} ${arg_SOURCES} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/in_process.cc)
+  target_link_libraries(${name} PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main Threads::Threads)
+  if(arg_SIMULATED)
+    target_sources(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend_simulated.cc)
+    target_compile_definitions(${name} PRIVATE IVGPU_SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
+    add_dependencies(${name} simgpu)
+  else()
+    target_sources(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend_fake.cc)
+    target_link_libraries(${name} PRIVATE ivgpu_fake_driver)
+  endif()
+  set_target_properties(${name} PROPERTIES IVGPU_TSAN ON)
+  gtest_discover_tests(${name} TEST_PREFIX loopback.${name}. PROPERTIES TIMEOUT 90)
+  label_tests(${name} loopback tsan)
+endfunction()
+
+add_library(ivgpu_fake_driver STATIC ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc)
+target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_api Threads::Threads)
+
+in_process_test(loopback_fake SOURCES order.cc scenarios.cc strict.cc)
+if(TARGET simgpu)
+  in_process_test(loopback_simulated SIMULATED SOURCES order.cc scenarios.cc)
+endif()
+
+# With processes: the real broker and worker. A sanitizer's run-time does not bear the jail, nor a library that brings it
+# into a program that has none.
+if(TARGET simgpu AND NOT IVGPU_SANITIZE)
+  add_executable(loopback_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
+  target_link_libraries(loopback_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
+  add_executable(loopback_processes ${CMAKE_CURRENT_LIST_DIR}/processes.cc)
+  target_link_libraries(loopback_processes PRIVATE ivgpu_ring GTest::gtest_main Threads::Threads)
+  target_compile_definitions(loopback_processes PRIVATE
+    IVGPUD="$<TARGET_FILE:ivgpud>" WORKER="$<TARGET_FILE:ivgpu-worker>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>"
+    PROGRAM="$<TARGET_FILE:loopback_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
+    SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
+  add_dependencies(loopback_processes loopback_program guest_cuda ivgpud ivgpu-worker simgpu)
+  gtest_discover_tests(loopback_processes TEST_PREFIX loopback. PROPERTIES TIMEOUT 120)
+  label_tests(loopback_processes loopback)
+endif()

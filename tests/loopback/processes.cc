@@ -1,0 +1,295 @@
+// A real ivgpud, real workers on the simulated GPU, and programs that die, or whose host does.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "tests/unit/broker_harness.h"
+
+namespace {
+
+using broker_test::Client, broker_test::eventually;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// A program whose output is followed.
+class Program {
+ public:
+  Program(const std::string& mode, const std::string& region) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return;
+    pid = fork();
+    if (pid == 0) {
+      dup2(ends[1], 1);
+      setenv("IVGPU_REGION", region.c_str(), 1);
+      unsetenv("IVGPU_OFF");
+      execl(PROGRAM, PROGRAM, GUEST_CUDA, mode.c_str(), nullptr);
+      _exit(126);
+    }
+    close(ends[1]);
+    output_ = ends[0];
+  }
+  ~Program() {
+    if (!ended_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+    close(output_);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // The next line; what is there when it did not come in time.
+  std::string line(int milliseconds = 20'000) {
+    const auto end = Clock::now() + std::chrono::milliseconds(milliseconds);
+    for (;;) {
+      if (const std::size_t at = text_.find('\n'); at != std::string::npos) {
+        const std::string first = text_.substr(0, at);
+        text_.erase(0, at + 1);
+        return first;
+      }
+      pollfd wait{output_, POLLIN, 0};
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+      char bytes[256];
+      ssize_t n = 0;
+      if (left <= 0 || poll(&wait, 1, static_cast<int>(left)) != 1 || (n = read(output_, bytes, sizeof bytes)) <= 0)
+        return "nothing but '" + text_ + "'";
+      text_.append(bytes, static_cast<std::size_t>(n));
+    }
+  }
+  // The exit code; -1 when a signal ended it.
+  int code() {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    ended_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  pid_t pid = -1;
+
+ private:
+  int output_ = -1;
+  bool ended_ = false;
+  std::string text_;
+};
+
+// An ivgpud with one VM, "t", of three slots.
+class Processes : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.write("c.toml", "[broker]\nruntime_dir = \"" + folder_.path() +
+                                "\"\nworker = \"" WORKER "\"\n[gpu]\nlibrary = \"" SIMULATED_GPU
+                                "\"\n[vm.t]\nregion_size = \"256MiB\"\nslots = 3\n");
+    int ready[2];
+    ASSERT_EQ(pipe(ready), 0);
+    const int log = open((folder_ / "log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    broker_ = fork();
+    if (broker_ == 0) {
+      dup2(log, 2);
+      close(ready[0]);
+      execl(IVGPUD, "ivgpud", "--config", (folder_ / "c.toml").c_str(), "--ready-fd", std::to_string(ready[1]).c_str(),
+            nullptr);
+      _exit(126);
+    }
+    close(log);
+    close(ready[1]);
+    char byte = 0;
+    ASSERT_EQ(read(ready[0], &byte, 1), 1) << folder_.read("log");
+    close(ready[0]);
+    client_.emplace(region());
+    ASSERT_TRUE(client_->greet(3));
+  }
+  void TearDown() override {
+    if (broker_ > 0) kill(broker_, SIGTERM), waitpid(broker_, nullptr, 0);
+    if (HasFailure()) std::fprintf(stderr, "---- ivgpud's log\n%s----\n", folder_.read("log").c_str());
+  }
+
+  std::string region() const { return folder_ / "t.sock"; }
+  std::vector<pid_t> workers() const {
+    std::ifstream file("/proc/" + std::to_string(broker_) + "/task/" + std::to_string(broker_) + "/children");
+    std::vector<pid_t> all;
+    for (pid_t child; file >> child;) all.push_back(child);
+    return all;
+  }
+  std::optional<std::uint32_t> claimed_slot() const {
+    for (std::uint32_t k = 0; k < 3; ++k)
+      if (client_->word(k).state == ring::SlotState::Claimed) return k;
+    return std::nullopt;
+  }
+  // Nobody holds a slot, and one is ready for the next.
+  bool all_slots_are_back() const {
+    return eventually([&] {
+      return client_->count(ring::SlotState::Claimed) == 0 && client_->count(ring::SlotState::Dead) == 0 &&
+             client_->count(ring::SlotState::Released) == 0 && client_->count(ring::SlotState::Ready) >= 1;
+    });
+  }
+  void expect_that_a_new_program_works() {
+    Program next("work", region());
+    EXPECT_EQ(next.line(), "works");
+    EXPECT_EQ(next.code(), 0);
+  }
+
+  broker_test::Folder folder_;
+  pid_t broker_ = -1;
+  std::optional<Client> client_;
+};
+
+TEST_F(Processes, AProgramWorksAndGivesItsSlotBack) {
+  for (int i = 0; i < 3; ++i) expect_that_a_new_program_works();
+  EXPECT_TRUE(all_slots_are_back());
+}
+
+TEST_F(Processes, SeveralAtATime) {
+  Program a("work", region()), b("work", region()), c("work", region());
+  for (Program* p : {&a, &b, &c}) {
+    EXPECT_EQ(p->line(), "works");
+    EXPECT_EQ(p->code(), 0);
+  }
+  EXPECT_TRUE(all_slots_are_back());
+}
+
+TEST_F(Processes, ForkBeforeCuInitMakesTwoPrograms) {
+  Program p("fork-before", region());
+  std::multiset<std::string> lines = {p.line(), p.line(), p.line()};
+  EXPECT_EQ(lines, (std::multiset<std::string>{"works", "works", "child 0"}));
+  EXPECT_EQ(p.code(), 0);
+  EXPECT_TRUE(all_slots_are_back());
+}
+
+TEST_F(Processes, ForkAfterCuInitLeavesTheChildWithoutCuda) {
+  Program p("fork-after", region());
+  EXPECT_EQ(p.line(), "child 0");
+  EXPECT_EQ(p.line(), "works");
+  EXPECT_EQ(p.code(), 0);
+  EXPECT_TRUE(all_slots_are_back());
+}
+
+TEST_F(Processes, ExitWithWorkInFlight) {
+  Program p("exit-in-flight", region());
+  EXPECT_EQ(p.line(), "leaving");
+  const auto start = Clock::now();
+  EXPECT_EQ(p.code(), 0);
+  EXPECT_LT(seconds_since(start), 2.0);
+  EXPECT_TRUE(all_slots_are_back());  // although its kernel never ends
+  expect_that_a_new_program_works();
+}
+
+TEST_F(Processes, AProgramKilledInMidCall) {
+  Program p("wait", region());
+  ASSERT_EQ(p.line(), "waiting");
+  ASSERT_TRUE(claimed_slot());
+  kill(p.pid, SIGKILL);
+  EXPECT_EQ(p.code(), -1);
+  EXPECT_TRUE(all_slots_are_back());
+  expect_that_a_new_program_works();
+}
+
+TEST_F(Processes, AWorkerKilledInMidCall) {
+  const std::vector<pid_t> before = workers();
+  Program p("wait", region());
+  ASSERT_EQ(p.line(), "waiting");
+  ASSERT_TRUE(claimed_slot());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  // Its worker was there before it: the spare. Others are started behind it.
+  const auto start = Clock::now();
+  ASSERT_FALSE(before.empty());
+  for (const pid_t worker : before) kill(worker, SIGKILL);
+  EXPECT_EQ(p.line(), "cuCtxSynchronize 46");  // CUDA_ERROR_DEVICE_UNAVAILABLE
+  EXPECT_LT(seconds_since(start), 1.0);
+  EXPECT_EQ(p.code(), 1);
+  EXPECT_TRUE(all_slots_are_back());
+  expect_that_a_new_program_works();
+}
+
+TEST_F(Processes, TheBrokerKilledInMidCall) {
+  Program p("wait", region());
+  ASSERT_EQ(p.line(), "waiting");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto start = Clock::now();
+  kill(broker_, SIGKILL);
+  waitpid(broker_, nullptr, 0);
+  broker_ = -1;
+  EXPECT_EQ(p.line(), "cuCtxSynchronize 46");
+  EXPECT_LT(seconds_since(start), 2.0);
+  EXPECT_EQ(p.code(), 1);
+  Program next("work", region());
+  EXPECT_EQ(next.line(), "cuInit 100");
+  EXPECT_EQ(next.code(), 1);
+}
+
+// ---- without a broker ----------------------------------------------------------------------------------------------
+
+TEST(WithoutABroker, CuInitFindsNoDevice) {
+  Program p("work", "/no/such/socket");
+  EXPECT_EQ(p.line(), "cuInit 100");
+  EXPECT_EQ(p.code(), 1);
+}
+
+TEST(WithoutABroker, NothingHappensBeforeCuInit) {
+  Program p("loaded", "/no/such/socket");
+  EXPECT_EQ(p.line(), "quiet");
+  EXPECT_EQ(p.code(), 0);
+}
+
+// ---- the library as a file -----------------------------------------------------------------------------------------
+
+std::vector<std::string> lines_of(const std::string& command) {
+  std::vector<std::string> lines;
+  FILE* out = popen(command.c_str(), "r");
+  char line[512];
+  while (out != nullptr && fgets(line, sizeof line, out) != nullptr) {
+    lines.emplace_back(line);
+    lines.back().erase(lines.back().find_last_not_of('\n') + 1);
+  }
+  EXPECT_TRUE(out != nullptr && pclose(out) == 0) << command;
+  return lines;
+}
+
+TEST(GuestLibrary, ExportsTheTableAndNothingElse) {
+  std::set<std::string> table = {
+#define CALL(id, fn, ...) #fn,
+#define CUSTOM(id, fn, ...) #fn,
+#define LOCAL(fn, ...) #fn,
+#define VARIANT(fn, ...) #fn,
+#define ABSENT(fn, ...) #fn,
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+  };
+  std::set<std::string> exported;
+  for (const std::string& line : lines_of("nm -D --defined-only --format=posix " GUEST_CUDA))
+    exported.insert(line.substr(0, line.find(' ')));
+  EXPECT_GT(exported.size(), 400u);
+  for (const std::string& name : exported) EXPECT_TRUE(table.count(name)) << name << " is exported and in no line";
+  for (const std::string& name : table) EXPECT_TRUE(exported.count(name)) << name << " is in the table, not exported";
+}
+
+TEST(GuestLibrary, NeedsLibcAndTheLoaderOnly) {
+  const std::set<std::string> allowed = {"libc.so.6", "ld-linux-x86-64.so.2"};
+  int needed = 0;
+  for (const std::string& line : lines_of("readelf -dW " GUEST_CUDA)) {
+    if (line.find("(NEEDED)") == std::string::npos) continue;
+    const std::size_t from = line.find('[') + 1;
+    EXPECT_TRUE(allowed.count(line.substr(from, line.find(']') - from))) << line;
+    ++needed;
+  }
+  EXPECT_GE(needed, 1);
+}
+
+TEST(GuestLibrary, IsCalledLibcudaAndStays) {
+  bool name = false, stays = false;
+  for (const std::string& line : lines_of("readelf -dW " GUEST_CUDA)) {
+    name |= line.find("(SONAME)") != std::string::npos && line.find("[libcuda.so.1]") != std::string::npos;
+    stays |= line.find("NODELETE") != std::string::npos;
+  }
+  EXPECT_TRUE(name);
+  EXPECT_TRUE(stays);
+}
+
+}  // namespace

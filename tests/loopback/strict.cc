@@ -1,0 +1,401 @@
+// What needs a driver that obeys the test: errors of posted calls, a full ring, a worker or a broker that is gone,
+// words of the region that make no sense.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "tests/loopback/backend_fake.h"
+#include "tests/loopback/in_process.h"
+#include "tests/loopback/kernels.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using loopback::backend, loopback::fake_driver, loopback::InProcess;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void await(const std::atomic<bool>& word) {
+  while (!word) std::this_thread::yield();
+}
+
+class Strict : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(loopback_.ok());
+    ASSERT_EQ(cu::cuMemAlloc_v2(&device_, 4096), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  }
+  CUresult post() { return cu::cuMemsetD32Async(device_, 1, 1, stream_); }
+  void post_an_error(CUresult error = CUDA_ERROR_INVALID_VALUE) {
+    fake_driver().fail_next("cuMemsetD32Async", error);
+    ASSERT_EQ(post(), CUDA_SUCCESS);
+    ASSERT_TRUE(guest::session()->channel(0).await_executed(guest::session()->channel(0).posted()));
+  }
+  // The worker's channel 0 stands in a driver call until the gate opens.
+  void block_worker() {
+    fake_driver().close_gate();
+    ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
+    while (!fake_driver().somebody_waits()) std::this_thread::yield();
+  }
+  void TearDown() override { fake_driver().open_gate(); }
+
+  InProcess loopback_{backend()};
+  CUdeviceptr device_ = 0;
+  CUstream stream_ = nullptr;
+};
+
+// ---- errors of posted calls ----------------------------------------------------------------------------------------
+
+TEST_F(Strict, APostedErrorAppearsAtTheNextWaitOnce) {
+  fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(post(), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+}
+
+TEST_F(Strict, APostedErrorIsTheNextPostedCallsAnswerAndThatIsNotMade) {
+  post_an_error();
+  const auto before = fake_driver().calls("cuMemsetD32Async");
+  EXPECT_EQ(post(), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().calls("cuMemsetD32Async"), before);
+  EXPECT_EQ(post(), CUDA_SUCCESS);
+}
+
+TEST_F(Strict, APostedErrorIsItsThreadsOwn) {
+  post_an_error();
+  CUresult elsewhere = CUDA_ERROR_UNKNOWN;
+  std::thread([&] {
+    loopback::use_device();
+    elsewhere = cu::cuCtxSynchronize();
+  }).join();
+  EXPECT_EQ(elsewhere, CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Strict, OfSeveralPostedErrorsOneIsTold) {
+  for (int i = 0; i < 3; ++i) {
+    fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE);
+    fake_driver().fail_next("cuEventRecord", CUDA_ERROR_NOT_PERMITTED);
+  }
+  CUevent event = nullptr;
+  ASSERT_EQ(cu::cuEventCreate(&event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(post(), CUDA_SUCCESS);
+  // By now the first error may be known, or not: it is the record's answer, which is then not made, or the wait's.
+  const CUresult recorded = cu::cuEventRecord(event, stream_);
+  const CUresult waited = cu::cuCtxSynchronize();
+  EXPECT_TRUE(recorded != CUDA_SUCCESS || waited != CUDA_SUCCESS);
+  static_cast<void>(cu::cuCtxSynchronize());  // the second, where the first answered the record
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+// A stream whose creation failed by post is no stream; its index can be used again.
+TEST_F(Strict, APostedCreationThatFails) {
+  CUstream failed = nullptr;
+  fake_driver().fail_next("cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(cu::cuStreamCreate(&failed, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cu::cuStreamSynchronize(failed), CUDA_ERROR_INVALID_HANDLE);  // the worker knows it not
+  EXPECT_EQ(cu::cuStreamDestroy_v2(failed), CUDA_SUCCESS);                // posted
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_INVALID_HANDLE);
+  for (int i = 0; i < 100; ++i) {
+    CUstream s = nullptr;
+    ASSERT_EQ(cu::cuStreamCreate(&s, 0), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuStreamDestroy_v2(s), CUDA_SUCCESS);
+  }
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+// An error that was posted before a call makes something: either the call is told it and nothing is made, or it is made
+// and the error comes later. Nothing is left that only one side knows of.
+class PostedErrorBefore : public Strict {
+ protected:
+  void expect_consistent(CUresult made, CUresult later) {
+    EXPECT_TRUE(made == CUDA_ERROR_INVALID_VALUE || later == CUDA_ERROR_INVALID_VALUE);
+    std::vector<CUstream> streams(64);
+    for (CUstream& s : streams) ASSERT_EQ(cu::cuStreamCreate(&s, 0), CUDA_SUCCESS);
+    EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+};
+
+TEST_F(PostedErrorBefore, ALoad) {
+  post_an_error();
+  CUmodule module = nullptr;
+  const CUresult made = cu::cuModuleLoadData(&module, loopback::module_text);
+  EXPECT_EQ(fake_driver().calls("cuModuleLoadDataEx") != 0, made == CUDA_SUCCESS);
+  expect_consistent(made, cu::cuCtxSynchronize());
+}
+
+TEST_F(PostedErrorBefore, ALookup) {
+  CUmodule module = nullptr;
+  CUfunction f = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  post_an_error();
+  const CUresult made = cu::cuModuleGetFunction(&f, module, "nothing");
+  expect_consistent(made, cu::cuCtxSynchronize());
+}
+
+TEST_F(PostedErrorBefore, AnAllocation) {
+  post_an_error();
+  CUdeviceptr at = 0;
+  const CUresult made = cu::cuMemAlloc_v2(&at, 4096);
+  EXPECT_EQ(fake_driver().live_allocations(), made == CUDA_SUCCESS ? 2u : 1u);
+  expect_consistent(made, cu::cuCtxSynchronize());
+}
+
+TEST_F(PostedErrorBefore, AFree) {
+  post_an_error();
+  static_cast<void>(cu::cuMemFree_v2(device_));
+  static_cast<void>(cu::cuCtxSynchronize());
+  EXPECT_EQ(fake_driver().live_allocations(), 0u);
+}
+
+TEST_F(Strict, AFailedChunkFailsTheWholeCopy) {
+  std::vector<char> data(6u << 20);
+  CUdeviceptr large = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&large, data.size()), CUDA_SUCCESS);
+  fake_driver().fail_next("cuMemcpyHtoD_v2", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuMemcpyHtoD_v2(large, data.data(), data.size()), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuMemcpyHtoD_v2(large, data.data(), data.size()), CUDA_SUCCESS);
+  fake_driver().fail_next("cuMemcpyDtoH_v2", CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuMemcpyDtoH_v2(data.data(), large, data.size()), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuMemcpyDtoH_v2(data.data(), large, data.size()), CUDA_SUCCESS);
+}
+
+// ---- per-thread forms ----------------------------------------------------------------------------------------------
+
+TEST_F(Strict, PerThreadFormsReachThePerThreadForms) {
+  EXPECT_EQ(cu::per_thread(cu::cuStreamSynchronize, CUstream{nullptr}), CUDA_SUCCESS);
+  EXPECT_EQ(cu::per_thread(cu::cuMemsetD32Async, device_, 1u, std::size_t{1}, CUstream{nullptr}), CUDA_SUCCESS);
+  char byte = 0;
+  EXPECT_EQ(cu::per_thread(cu::cuMemcpyHtoD_v2, device_, static_cast<const void*>(&byte), std::size_t{1}),
+            CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().per_thread_calls("cuStreamSynchronize"), 1u);
+  EXPECT_EQ(fake_driver().per_thread_calls("cuMemsetD32Async"), 1u);
+  EXPECT_EQ(fake_driver().per_thread_calls("cuMemcpyHtoD_v2"), 1u);
+}
+
+// ---- JIT options ---------------------------------------------------------------------------------------------------
+
+TEST_F(Strict, JitLogsComeBackWithinTheirBuffers) {
+  for (const std::size_t room : {std::size_t{1}, std::size_t{8}, std::size_t{512}, std::size_t{1} << 20}) {
+    std::vector<char> info(room), error(room);
+    CUjit_option names[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL};
+    const auto number = [](std::size_t n) { return reinterpret_cast<void*>(n); };
+    void* values[] = {info.data(), number(room), error.data(), number(room), number(3)};
+    CUmodule module = nullptr;
+    ASSERT_EQ(cu::cuModuleLoadDataEx(&module, "garbage", 5, names, values), CUDA_ERROR_INVALID_IMAGE);
+    EXPECT_EQ(std::strncmp(info.data(), "a log of the fake driver", room - 1), 0);
+    EXPECT_EQ(error[std::min<std::size_t>(room - 1, 24)], '\0');
+    ASSERT_EQ(cu::cuModuleLoadDataEx(&module, loopback::module_text, 5, names, values), CUDA_SUCCESS);
+  }
+}
+
+// ---- a full ring ---------------------------------------------------------------------------------------------------
+
+TEST_F(Strict, AFullRingIsWaitedFor) {
+  block_worker();
+  constexpr unsigned records = 6000;  // several rings' worth
+  std::atomic<unsigned> posted{0};
+  std::thread poster([&] {
+    loopback::use_device();
+    CUstream s = nullptr;
+    cu::cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+    fake_driver().close_gate();
+    cu::cuMemsetD8Async(device_, 2, 1, s);
+    for (unsigned i = 0; i < records; ++i, ++posted)
+      if (cu::cuMemsetD32Async(device_, i, 1, s) != CUDA_SUCCESS) return;
+  });
+  unsigned before = 0;
+  do {  // until it makes no progress
+    before = posted;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  } while (before == 0 || before != posted);
+  EXPECT_LT(posted, records);
+  EXPECT_GT(posted, 1000u);
+  fake_driver().open_gate();
+  poster.join();
+  EXPECT_EQ(posted, records);
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().calls("cuMemsetD32Async"), records);
+}
+
+// ---- a host that is gone -------------------------------------------------------------------------------------------
+
+void expect_unavailable(CUdeviceptr device) {
+  char byte = 0;
+  CUdeviceptr at = 0;
+  void* pinned = nullptr;
+  const auto start = Clock::now();
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuMemAlloc_v2(&at, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuMemcpyDtoH_v2(&byte, device, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 1, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuMemsetD8Async(device, 1, 1, nullptr), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_LT(seconds_since(start), 1.0);
+}
+
+TEST_F(Strict, AWorkerThatHasEnded) {
+  EXPECT_EQ(loopback_.end_worker(), host::Served::Ended);
+  expect_unavailable(device_);
+}
+
+TEST_F(Strict, AWorkerThatDiesInMidCall) {
+  block_worker();
+  std::atomic<bool> waiting{false};
+  CUresult result = CUDA_SUCCESS;
+  double took = 0;
+  std::thread waiter([&] {
+    loopback::use_device();
+    waiting = true;
+    result = cu::cuStreamSynchronize(stream_);  // its last use is what the worker stands in
+  });
+  await(waiting);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const auto start = Clock::now();
+  loopback_.mark_dead();
+  waiter.join();
+  took = seconds_since(start);
+  EXPECT_EQ(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_LT(took, 1.0);
+  expect_unavailable(device_);
+}
+
+TEST_F(Strict, AWorkerThatDiesWhileTheRingIsFull) {
+  block_worker();
+  CUresult last = CUDA_SUCCESS;
+  std::atomic<unsigned> posted{0};
+  std::thread poster([&] {
+    loopback::use_device();
+    CUstream s = nullptr;
+    cu::cuStreamCreate(&s, CU_STREAM_NON_BLOCKING);
+    cu::cuMemsetD8Async(device_, 2, 1, s);
+    for (; last == CUDA_SUCCESS && posted < 100'000; ++posted) last = cu::cuMemsetD32Async(device_, 1, 1, s);
+  });
+  unsigned before = 0;
+  do {
+    before = posted;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (before == 0 || before != posted);
+  const auto start = Clock::now();
+  loopback_.mark_dead();
+  poster.join();
+  EXPECT_LT(seconds_since(start), 1.0);
+  EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST_F(Strict, ABrokerWhoseHeartHasStopped) {
+  block_worker();
+  loopback_.stop_heartbeat();
+  const auto start = Clock::now();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_LT(seconds_since(start), 1.6);
+  EXPECT_GT(seconds_since(start), 0.8);  // a worker may be slow: patience first
+  expect_unavailable(device_);
+}
+
+// ---- words that make no sense --------------------------------------------------------------------------------------
+
+TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
+  block_worker();
+  guest::Channel& channel = guest::session()->channel(0);
+  const std::uint64_t next = channel.posted() + 1;
+  ring::ChannelControl& control = loopback_.slot().control(0);
+  std::thread liar([&] {
+    while (channel.posted() < next) std::this_thread::yield();
+    control.reply_length = ring::reply_bytes + 1;
+    control.reply_result = CUDA_SUCCESS;
+    control.reply_position.store(next, std::memory_order_release);
+  });
+  char byte = 0;
+  EXPECT_EQ(cu::cuMemcpyDtoH_v2(&byte, device_, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  liar.join();
+  EXPECT_TRUE(guest::session()->lost());
+}
+
+// A reply that is shorter than what was asked for: an error, and nothing read past its end.
+TEST_F(Strict, AReplyThatIsTooShortIsAnError) {
+  block_worker();
+  guest::Channel& channel = guest::session()->channel(0);
+  const std::uint64_t next = channel.posted() + 1;
+  ring::ChannelControl& control = loopback_.slot().control(0);
+  std::thread liar([&] {
+    while (channel.posted() < next) std::this_thread::yield();
+    control.reply_length = 3;
+    control.reply_result = CUDA_SUCCESS;
+    control.reply_position.store(next, std::memory_order_release);
+  });
+  char bytes[16] = {};
+  EXPECT_EQ(cu::cuMemcpyDtoH_v2(bytes, device_, sizeof bytes), CUDA_ERROR_UNKNOWN);
+  liar.join();
+}
+
+TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
+  loopback_.slot().control(0).head.fetch_add(1 << 20);
+  EXPECT_EQ(post(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_TRUE(guest::session()->lost());
+}
+
+TEST_F(Strict, AScribbledTailEndsTheWorker) {
+  loopback_.slot().control(0).tail.fetch_add(24);
+  guest::session()->wake_worker(loopback_.slot().control(0).worker_asleep);
+  while (!loopback_.worker_has_ended()) std::this_thread::yield();
+  EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
+  expect_unavailable(device_);
+}
+
+// Sleep words are hints: whatever they say, calls go through.
+TEST_F(Strict, ScribbledSleepWordsCostTimeOnly) {
+  std::atomic<bool> stop{false};
+  std::thread scribbler([&] {
+    while (!stop) {
+      loopback_.slot().control(0).guest_asleep.store(7);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      loopback_.slot().control(0).guest_asleep.store(0);
+    }
+  });
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  stop = true;
+  scribbler.join();
+}
+
+// ---- what is left --------------------------------------------------------------------------------------------------
+
+TEST_F(Strict, WhatIsDestroyedIsDestroyedInTheDriver) {
+  const std::size_t before = fake_driver().live_handles();
+  CUmodule module = nullptr;
+  CUevent event = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuEventCreate(&event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().live_handles(), before + 2);
+  ASSERT_EQ(cu::cuModuleUnload(module), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuEventDestroy_v2(event), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuMemFree_v2(device_), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().live_handles(), before);
+  EXPECT_EQ(fake_driver().live_allocations(), 0u);
+}
+
+TEST_F(Strict, TheArenaIsRegisteredAsItIsUsed) {
+  const std::size_t before = fake_driver().registered_bytes();
+  EXPECT_GE(before, std::size_t{8} << 20);
+  void* pinned = nullptr;
+  ASSERT_EQ(cu::cuMemHostAlloc(&pinned, 40u << 20, 0), CUDA_SUCCESS);
+  const std::size_t after = fake_driver().registered_bytes();
+  EXPECT_GE(after, before + (std::size_t{40} << 20));
+  void* more = nullptr;
+  EXPECT_EQ(cu::cuMemHostAlloc(&more, 60u << 20, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(cu::cuMemFreeHost(pinned), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemHostAlloc(&more, 40u << 20, 0), CUDA_SUCCESS);
+  EXPECT_EQ(more, pinned);
+  EXPECT_EQ(fake_driver().registered_bytes(), after);
+}
+
+}  // namespace

@@ -1,0 +1,15 @@
+# Tests that run the programs of programs/list.txt. Each program: on the simulated GPU, then through guest library and
+# worker on this machine (loopback); both must pass, and print the same bytes.
+get_property(lines DIRECTORY programs PROPERTY IVGPU_PROGRAM_LINES)
+foreach(line IN LISTS lines)
+  separate_arguments(words UNIX_COMMAND "${line}")
+  list(GET words 0 name)
+  add_test(NAME programs.${name} COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} ${words})
+  set_tests_properties(programs.${name} PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2)
+endforeach()
+
+# The order of the host threads has to hold however late the worker is with any record.
+add_test(NAME programs.handoff_delayed
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} handoff --rounds 10000)
+set_tests_properties(programs.handoff_delayed PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2
+  ENVIRONMENT IVGPU_TEST_CONFIG=${CMAKE_CURRENT_LIST_DIR}/data/delays.toml)

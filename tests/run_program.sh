@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# usage: run_program.sh BUILD PROGRAM [ARGUMENTS...]
+# Runs a test program on the simulated GPU and in loopback. Exits 0 if both passed and printed the same.
+# IVGPU_TEST_CONFIG names a file with settings for the loopback's broker.
+set -euo pipefail
+build=$1 program=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+config=()
+if [[ ${IVGPU_TEST_CONFIG:-} ]]; then config=(--extra-config "$IVGPU_TEST_CONFIG"); fi
+
+status=0
+"$build/bin/ivgpu" sim "$build/programs/$program" "$@" >"$work/sim" ||
+  { echo "on the simulated GPU: exit code $?"; status=1; }
+"$build/bin/ivgpu" run --gpu sim "${config[@]}" "$build/programs/$program" "$@" >"$work/loopback" ||
+  { echo "in loopback: exit code $?"; status=1; }
+diff -u --label simulated --label loopback "$work/sim" "$work/loopback" || status=1
+[[ -s $work/sim ]] || { echo "the program printed nothing"; status=1; }
+exit "$status"

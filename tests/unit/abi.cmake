@@ -1,0 +1,99 @@
+# Unit tests of ring/abi/ and host/simgpu/image/, and of the simulated GPU's driver calls. Included by tests/CMakeLists.txt.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+add_executable(abi_test
+  ${CMAKE_CURRENT_LIST_DIR}/abi_context_storage.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi_error_text.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi_export_tables.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi_image.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi_integrity.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi_proc_address.cc)
+target_link_libraries(abi_test PRIVATE ivgpu_abi ivgpu_options GTest::gtest GTest::gtest_main Threads::Threads)
+target_compile_definitions(abi_test PRIVATE IVGPU_TEST_DATA="${CMAKE_CURRENT_LIST_DIR}/../data")
+gtest_discover_tests(abi_test TEST_PREFIX unit.)
+
+# Fat binaries as nvcc makes them: abi_image(file option...).
+set(IVGPU_TEST_IMAGES ${CMAKE_BINARY_DIR}/test-images)
+file(MAKE_DIRECTORY ${IVGPU_TEST_IMAGES})
+function(abi_image name)
+  set(source ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../data/images/scale.cu)
+  add_custom_command(OUTPUT ${IVGPU_TEST_IMAGES}/${name} DEPENDS ${source} VERBATIM
+                     COMMAND ${IVGPU_NVCC} ${ARGN} -o ${IVGPU_TEST_IMAGES}/${name} ${source})
+  set_property(GLOBAL APPEND PROPERTY IVGPU_TEST_IMAGE_FILES ${IVGPU_TEST_IMAGES}/${name})
+endfunction()
+set(both_75 -gencode arch=compute_75,code=[compute_75,sm_75])
+abi_image(default.fatbin -fatbin ${both_75})
+abi_image(size.fatbin -fatbin ${both_75} --compress-mode=size)
+abi_image(speed.fatbin -fatbin ${both_75} --compress-mode=speed)
+abi_image(none.fatbin -fatbin ${both_75} --compress-mode=none)
+abi_image(several.fatbin -fatbin ${both_75} -gencode arch=compute_90,code=compute_90
+          -gencode arch=compute_121,code=compute_121)
+abi_image(exact.fatbin -fatbin -gencode arch=compute_120a,code=[compute_120a,sm_120a])
+abi_image(cubins.fatbin -fatbin -gencode arch=compute_75,code=sm_75 -gencode arch=compute_90,code=sm_90)
+abi_image(plain.cubin -cubin -arch=sm_75)
+abi_image(plain.ptx -ptx -arch=compute_75)
+get_property(images GLOBAL PROPERTY IVGPU_TEST_IMAGE_FILES)
+add_custom_target(test_images DEPENDS ${images})
+
+add_executable(simgpu_image_test ${CMAKE_CURRENT_LIST_DIR}/abi_image_texts.cc)
+target_link_libraries(simgpu_image_test PRIVATE simgpu_image GTest::gtest GTest::gtest_main Threads::Threads)
+target_compile_definitions(simgpu_image_test PRIVATE IVGPU_TEST_IMAGES="${IVGPU_TEST_IMAGES}")
+add_dependencies(simgpu_image_test test_images)
+gtest_discover_tests(simgpu_image_test TEST_PREFIX unit.)
+
+# The simulated GPU as a driver. Its library is linked as any program's libcuda.so.1.
+if(TARGET simgpu)
+  add_executable(simgpu_api_test
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_code.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_contexts.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_streams.cc)
+  add_executable(simgpu_process_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_process.cc)
+  foreach(test simgpu_api_test simgpu_process_test)
+    # An rpath that LD_LIBRARY_PATH does not override: on a machine with a GPU that names the real driver.
+    target_link_options(${test} PRIVATE -Wl,--disable-new-dtags)
+    target_link_libraries(${test} PRIVATE simgpu ivgpu_options ivgpu_cuda GTest::gtest GTest::gtest_main
+                                          Threads::Threads)
+    gtest_discover_tests(${test} TEST_PREFIX simgpu.)
+  endforeach()
+
+  # What the real driver answered to the same calls (the file says when and where) is what the simulated one must answer.
+  add_executable(driver_codes ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_codes.cc)
+  target_link_libraries(driver_codes PRIVATE ivgpu_options ivgpu_cuda Threads::Threads ${CMAKE_DL_LIBS})
+  add_test(NAME simgpu.driver_codes
+           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:driver_codes>
+                   -DEXPECTED=${CMAKE_CURRENT_LIST_DIR}/../data/driver_codes.txt
+                   -DLIBRARY_FOLDER=$<TARGET_FILE_DIR:simgpu> -P ${CMAKE_CURRENT_LIST_DIR}/same_output.cmake)
+
+  add_test(NAME simgpu.exports
+           COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:simgpu>
+                   -P ${CMAKE_CURRENT_LIST_DIR}/exports_only.cmake)
+endif()
+
+# The runtime on the simulated GPU: one program, built by nvcc in the ways in which its code can reach a driver. (A sanitizer
+# cannot be put under a program that was built without it.)
+function(abi_runtime_program name)
+  set(output ${CMAKE_BINARY_DIR}/test-programs/${name})
+  set(sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu_api_runtime.cu)
+  if("-rdc=true" IN_LIST ARGN)
+    list(APPEND sources ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/simgpu_api_runtime_second.cu)
+  endif()
+  add_custom_command(OUTPUT ${output} DEPENDS ${sources} VERBATIM
+                     COMMAND ${IVGPU_NVCC} -std=c++17 -gencode arch=compute_75,code=[compute_75,sm_75] ${ARGN}
+                             -o ${output} ${sources})
+  add_custom_target(${name} ALL DEPENDS ${output})
+  add_test(NAME simgpu.${name}
+           COMMAND ${CMAKE_COMMAND} -DPROGRAM=${output}
+                   -DEXPECTED=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../data/runtime_output.txt
+                   -DLIBRARY_FOLDER=$<TARGET_FILE_DIR:simgpu>
+                   -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/same_output.cmake)
+endfunction()
+if(TARGET simgpu AND NOT IVGPU_SANITIZE)
+  file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs)
+  cmake_path(SET runtime_folder NORMALIZE ${IVGPU_CUDA_BIN}/../lib64)
+  abi_runtime_program(runtime_static)
+  abi_runtime_program(runtime_shared -cudart shared -Xlinker -rpath=${runtime_folder})
+  abi_runtime_program(runtime_relocatable -rdc=true -DSECOND_PART)
+  abi_runtime_program(runtime_per_thread --default-stream per-thread)
+  abi_runtime_program(runtime_lz4 --compress-mode=speed)
+endif()

@@ -1,0 +1,95 @@
+// Lengths of images from their own headers, true ones and impossible ones.
+#include "ring/abi/image.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace {
+
+template <class T>
+std::vector<char> bytes(const T& header, std::size_t total) {
+  std::vector<char> out(total < sizeof header ? sizeof header : total);
+  std::memcpy(out.data(), &header, sizeof header);
+  return out;
+}
+
+TEST(Image, kinds_by_first_bytes) {
+  EXPECT_EQ(cuabi::image_kind("\xb1\x43\x62\x46"), cuabi::ImageKind::Wrapper);
+  EXPECT_EQ(cuabi::image_kind("\x50\xed\x55\xba"), cuabi::ImageKind::Container);
+  EXPECT_EQ(cuabi::image_kind("\x7f"
+                              "ELF"),
+            cuabi::ImageKind::Elf);
+  EXPECT_EQ(cuabi::image_kind(".version 9.0"), cuabi::ImageKind::Text);
+  EXPECT_EQ(cuabi::image_kind(""), cuabi::ImageKind::Text);
+}
+
+TEST(Image, text_ends_after_its_nul) {
+  EXPECT_EQ(cuabi::image_size(".version 9.0"), 13U);
+  EXPECT_EQ(cuabi::image_size(""), 1U);
+}
+
+TEST(Image, container) {
+  cuabi::ContainerHeader header{.magic = cuabi::container_magic, .version = 1, .header_size = 16, .size = 1000};
+  EXPECT_EQ(cuabi::image_size(&header), 1016U);
+  header.size = UINT64_MAX - 15;
+  EXPECT_EQ(cuabi::image_size(&header), 0U) << "would wrap";
+  header.size = 8;
+  header.header_size = 8;
+  EXPECT_EQ(cuabi::image_size(&header), 0U) << "header shorter than itself";
+}
+
+Elf64_Ehdr elf() {
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_phentsize = sizeof(Elf64_Phdr);
+  return header;
+}
+
+TEST(Image, elf_reaches_to_its_furthest_part) {
+  Elf64_Ehdr header = elf();
+  EXPECT_EQ(cuabi::image_size(bytes(header, 0).data()), sizeof header);
+  header.e_shoff = 512;
+  header.e_shnum = 2;
+  std::vector<char> image = bytes(header, 1024);
+  EXPECT_EQ(cuabi::image_size(image.data()), 512 + 2 * sizeof(Elf64_Shdr));
+  Elf64_Shdr section{};
+  section.sh_type = SHT_PROGBITS;
+  section.sh_offset = 640;
+  section.sh_size = 384;
+  std::memcpy(image.data() + 512 + sizeof section, &section, sizeof section);
+  EXPECT_EQ(cuabi::image_size(image.data()), 1024U);
+  section.sh_type = SHT_NOBITS;
+  std::memcpy(image.data() + 512 + sizeof section, &section, sizeof section);
+  EXPECT_EQ(cuabi::image_size(image.data()), 512 + 2 * sizeof(Elf64_Shdr)) << "a section without bytes has no end";
+}
+
+TEST(Image, elf_that_contradicts_itself) {
+  Elf64_Ehdr header = elf();
+  header.e_shnum = 4;
+  header.e_shoff = UINT64_MAX - 16;
+  EXPECT_EQ(cuabi::image_size(bytes(header, 0).data()), 0U);
+  header = elf();
+  header.e_phnum = 1;
+  header.e_phentsize = 8;
+  EXPECT_EQ(cuabi::image_size(bytes(header, 0).data()), 0U);
+  header = elf();
+  header.e_ident[EI_CLASS] = ELFCLASS32;
+  EXPECT_EQ(cuabi::image_size(bytes(header, 0).data()), 0U);
+  header = elf();
+  header.e_shnum = 1;
+  header.e_shoff = 128;
+  std::vector<char> image = bytes(header, 512);
+  Elf64_Shdr section{};
+  section.sh_type = SHT_PROGBITS;
+  section.sh_offset = UINT64_MAX;
+  section.sh_size = 2;
+  std::memcpy(image.data() + 128, &section, sizeof section);
+  EXPECT_EQ(cuabi::image_size(image.data()), 0U);
+}
+
+}  // namespace

@@ -1,0 +1,163 @@
+// The configuration: every default, every key, every sentence about a mistake. And the command line around it.
+#include "host/broker/config.h"
+
+#include "broker_harness.h"
+
+namespace {
+
+using namespace broker_test;
+using host::broker::Config;
+using host::broker::default_config;
+using host::broker::parse_config;
+
+std::string error_of(const std::string& text) {
+  Config config;
+  std::string error;
+  EXPECT_FALSE(parse_config(text, "f.toml", 8, config, error)) << text;
+  EXPECT_EQ(error.find('\n'), std::string::npos) << "one sentence: " << error;
+  return error;
+}
+
+Config good(const std::string& text, unsigned cores = 8) {
+  Config config;
+  std::string error;
+  EXPECT_TRUE(parse_config(text, "f.toml", cores, config, error)) << error;
+  return config;
+}
+
+TEST(Config, AnEmptyVmHasTheDefaults) {
+  const Config config = good("[vm.a]");
+  EXPECT_EQ(config.broker.runtime_dir, "/run/ivgpu");
+  EXPECT_EQ(config.broker.socket_mode, 0660);
+  EXPECT_EQ(config.gpu.library, "auto");
+  ASSERT_EQ(config.vms.size(), 1U);
+  const auto& vm = config.vms[0];
+  EXPECT_EQ(vm.name, "a");
+  EXPECT_EQ(vm.region_size, 1 << 30);
+  EXPECT_EQ(vm.slots, 8);
+  EXPECT_EQ(vm.spare, 1);
+  EXPECT_EQ(vm.spin_threads, 2);
+  EXPECT_EQ(vm.jail, "best-effort");
+  EXPECT_EQ(vm.worker_uid, 65534);
+  EXPECT_FALSE(vm.huge_pages);
+  EXPECT_EQ(vm.chaos_delay_us, 0);
+}
+
+TEST(Config, NobodySpinsOnASmallMachineUnlessAsked) {
+  EXPECT_EQ(good("[vm.a]", 2).vms[0].spin_threads, 0);
+  EXPECT_EQ(good("[vm.a]", 3).vms[0].spin_threads, 2);
+  EXPECT_EQ(good("[vm.a]\nspin_threads = 1", 2).vms[0].spin_threads, 1);
+}
+
+TEST(Config, AVmOverridesTheDefaultsOfAll) {
+  const Config config = good("[defaults]\nslots = 4\nspare = 2\n[vm.a]\nslots = 5\n[vm.b]\nhuge_pages = true\n");
+  ASSERT_EQ(config.vms.size(), 2U);
+  EXPECT_EQ(config.vms[0].slots, 5);
+  EXPECT_EQ(config.vms[0].spare, 2);
+  EXPECT_EQ(config.vms[1].slots, 4);
+  EXPECT_TRUE(config.vms[1].huge_pages);
+}
+
+TEST(Config, WhatIsPrintedParsesToTheDefaults) {
+  const Config printed = good(default_config(8)), plain = good("[vm.example]");
+  EXPECT_EQ(printed.vms[0].region_size, plain.vms[0].region_size);
+  EXPECT_EQ(printed.vms[0].spin_threads, plain.vms[0].spin_threads);
+  EXPECT_EQ(printed.broker.runtime_dir, plain.broker.runtime_dir);
+  const Outcome outcome = run_ivgpud({"--print-config"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.text.find("region_size = \"1GiB\""), std::string::npos);
+}
+
+struct Mistake {
+  const char* name;
+  const char* text;
+  const char* sentence;
+};
+
+class Mistakes : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, GetOneSentence) { EXPECT_EQ(error_of(GetParam().text), GetParam().sentence); }
+
+constexpr Mistake mistakes[] = {
+    {"NoVm", "[broker]\n", "f.toml: there is no VM; add a table [vm.NAME], which may be empty"},
+    {"UnknownTable", "[brokers]\n",
+     "f.toml: [brokers] is not known; the tables are [broker], [gpu], [defaults] and [vm.NAME]"},
+    {"NotATable", "gpu = 1\n", "f.toml: 'gpu' must be a table, as in [gpu]"},
+    {"VmNotATable", "[vm]\na = 1\n", "f.toml: [vm] a must be a table, as in [vm.a]"},
+    {"UnknownKey", "[gpu]\nlib = 1\n[vm.a]", "f.toml: [gpu] has no key 'lib'; it takes library"},
+    {"TooManySlots", "[vm.a]\nslots = 65", "f.toml: [vm.a] slots = 65: slots takes an integer from 1 to 64"},
+    {"NoSlots", "[vm.a]\nslots = 0", "f.toml: [vm.a] slots = 0: slots takes an integer from 1 to 64"},
+    {"NotAnInteger", "[vm.a]\nslots = 1.5", "f.toml: [vm.a] slots = 1.5: slots takes an integer from 1 to 64"},
+    {"TextForInteger", "[vm.a]\nspare = \"1\"", "f.toml: [vm.a] spare = \"1\": spare takes an integer from 0 to 64"},
+    {"NotAPowerOfTwo", "[vm.a]\nregion_size = \"48MiB\"",
+     "f.toml: [vm.a] region_size = \"48MiB\": region_size takes a power of two from \"16MiB\" to \"1TiB\""},
+    {"TooLarge", "[vm.a]\nregion_size = \"2TiB\"",
+     "f.toml: [vm.a] region_size = \"2TiB\": region_size takes a power of two from \"16MiB\" to \"1TiB\""},
+    {"Overflow", "[vm.a]\nregion_size = \"17592186044416TiB\"",
+     "f.toml: [vm.a] region_size = \"17592186044416TiB\": region_size takes a power of two from \"16MiB\" to \"1TiB\""},
+    {"NoUnit", "[vm.a]\nregion_size = \"1024\"",
+     "f.toml: [vm.a] region_size = \"1024\": region_size takes a power of two from \"16MiB\" to \"1TiB\""},
+    {"RegionTooSmall", "[vm.a]\nregion_size = \"32MiB\"",
+     "f.toml: [vm.a] region_size of 32 MiB is too small for 8 slots, which need 50 MiB at least"},
+    {"BadChoice", "[defaults]\njail = \"on\"\n[vm.a]",
+     "f.toml: [defaults] jail = \"on\": jail takes \"best-effort\", \"required\" or \"off\""},
+    {"BadMode", "[broker]\nsocket_mode = \"0999\"\n[vm.a]",
+     "f.toml: [broker] socket_mode = \"0999\": socket_mode takes permissions in octal, as \"0660\""},
+    {"BadPath", "[gpu]\nlibrary = \"libcuda.so.1\"\n[vm.a]",
+     "f.toml: [gpu] library = \"libcuda.so.1\": library takes \"auto\", \"sim\" or the path of a libcuda.so.1, "
+     "beginning "
+     "with /"},
+    {"BadBoolean", "[vm.a]\nhuge_pages = 1", "f.toml: [vm.a] huge_pages = 1: huge_pages takes true or false"},
+    {"TableForValue", "[vm.a.slots]\nx = 1", "f.toml: [vm.a] slots = a table: slots takes an integer from 1 to 64"},
+    {"RootAsWorker", "[vm.a]\nworker_uid = 0",
+     "f.toml: [vm.a] worker_uid = 0: worker_uid takes an integer from 1 to 4294967294"},
+    {"BadName", "[vm.\"a/b\"]",
+     "f.toml: [vm.a/b]: a VM's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with a letter or digit"},
+};
+INSTANTIATE_TEST_SUITE_P(Config, Mistakes, ::testing::ValuesIn(mistakes),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(Config, ASyntaxErrorNamesItsPlace) {
+  EXPECT_EQ(error_of("[vm.a]\nslots = = 3").rfind("f.toml:2:9: ", 0), 0U) << error_of("[vm.a]\nslots = = 3");
+}
+
+TEST(CommandLine, ABadConfigurationIsToldAndExitsWithTwo) {
+  Folder folder;
+  const std::string file = folder.write("bad.toml", "[vm.a]\nslots = 65\n");
+  const Outcome outcome = run_ivgpud({"--config", file});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.text, "ivgpud: " + file + ": [vm.a] slots = 65: slots takes an integer from 1 to 64\n");
+}
+
+TEST(CommandLine, CheckSaysGoodAndServesNothing) {
+  Folder folder;
+  folder.write("libcuda.so.1", "");
+  const std::string file = folder.write("c.toml", "[broker]\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
+                                                      (folder / "libcuda.so.1") + "\"\n[vm.a]\n");
+  const Outcome outcome = run_ivgpud({"--check", "--config", file});
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("good: 1 VM(s)"), std::string::npos) << outcome.text;
+}
+
+TEST(CommandLine, WhatIsMissingIsNamed) {
+  Folder folder;
+  const auto said = [&](const std::string& text, const char* sentence) {
+    const Outcome outcome = run_ivgpud({"--config", folder.write("c.toml", text)});
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.text.find(sentence), std::string::npos) << outcome.text;
+  };
+  said("[broker]\nworker = \"/nowhere\"\n[vm.a]", "[broker] worker: /nowhere: No such file or directory");
+  said("[broker]\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"/nowhere\"\n[vm.a]",
+       "[gpu] library = \"/nowhere\": there is no such file");
+  EXPECT_EQ(run_ivgpud({"--config", folder / "none.toml"}).code, 2);
+  EXPECT_EQ(run_ivgpud({}).code, 2);
+  EXPECT_EQ(run_ivgpud({"--no-such-option"}).code, 2);
+}
+
+TEST(CommandLine, VersionAndHelp) {
+  EXPECT_EQ(run_ivgpud({"--version"}).code, 0);
+  EXPECT_EQ(run_ivgpud({"--version"}).text.rfind("ivgpud ", 0), 0U);
+  EXPECT_NE(run_ivgpud({"--help"}).text.find("--stay-while-fd"), std::string::npos);
+}
+
+}  // namespace

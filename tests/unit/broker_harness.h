@@ -1,0 +1,330 @@
+// An ivgpud in a folder of its own, and a client of its sockets: what the broker's process tests stand on.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ring/layout.h"
+
+namespace broker_test {
+
+inline bool eventually(const std::function<bool()>& condition, int milliseconds = 10000) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/ivgpud-test-XXXXXX";
+    if (mkdtemp(name) != nullptr) path_ = name;
+    std::filesystem::permissions(path_, std::filesystem::perms::all);  // workers have another user
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(*this / name) << text;
+    return *this / name;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(*this / name);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+ private:
+  std::string path_;
+};
+
+struct Outcome {
+  int code;
+  std::string text;  // both outputs
+};
+
+// Runs a program to its end.
+inline Outcome run_program(const char* program, const std::vector<std::string>& arguments) {
+  int ends[2];
+  if (pipe(ends) != 0) return {-1, "pipe"};
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 1);
+    dup2(ends[1], 2);
+    close(ends[0]);
+    std::vector<const char*> argv = {program};
+    for (const std::string& a : arguments) argv.push_back(a.c_str());
+    argv.push_back(nullptr);
+    execv(program, const_cast<char* const*>(argv.data()));
+    _exit(126);
+  }
+  close(ends[1]);
+  Outcome outcome{-1, {}};
+  char bytes[4096];
+  for (ssize_t n; (n = read(ends[0], bytes, sizeof bytes)) > 0;)
+    outcome.text.append(bytes, static_cast<std::size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status)) outcome.code = WEXITSTATUS(status);
+  return outcome;
+}
+
+inline Outcome run_ivgpud(const std::vector<std::string>& arguments) { return run_program(IVGPUD, arguments); }
+
+// A running ivgpud with one VM, "t", and fake workers.
+class Broker {
+ public:
+  // `before`: what the process does to itself before it becomes ivgpud.
+  explicit Broker(
+      const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {}) {
+    folder.write("libcuda.so.1", "");
+    folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
+                               "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
+                               (folder / "libcuda.so.1") +
+                               "\"\n[defaults]\nregion_size = \"64MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
+    start(fake, before);
+  }
+  ~Broker() {
+    if (stay_ >= 0) close(stay_);
+    if (pid > 0 && !reaped_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+    if (::testing::Test::HasFailure()) fprintf(stderr, "---- ivgpud's log\n%s----\n", log().c_str());
+  }
+  Broker(const Broker&) = delete;
+  Broker& operator=(const Broker&) = delete;
+
+  std::string socket_path() const { return folder / "t.sock"; }
+  std::string log() const { return folder.read("log"); }
+  bool logged(const std::string& text) const { return log().find(text) != std::string::npos; }
+  std::size_t times_logged(const std::string& text) const {
+    const std::string all = log();
+    std::size_t times = 0;
+    for (std::size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++times;
+    return times;
+  }
+  void let_go() {
+    close(stay_);
+    stay_ = -1;
+  }
+  // The exit code; -1 when it was killed.
+  int wait() {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    reaped_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  int terminate(int signal = SIGTERM) {
+    kill(pid, signal);
+    return wait();
+  }
+  // Workers that live: children of the broker.
+  std::vector<pid_t> workers() const {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
+    std::vector<pid_t> all;
+    for (pid_t child; file >> child;) all.push_back(child);
+    return all;
+  }
+
+  Folder folder;
+  pid_t pid = -1;
+  std::string ready;  // what came over --ready-fd
+
+ private:
+  void start(const std::string& fake, const std::function<void()>& before) {
+    int ready_pipe[2], stay_pipe[2];
+    ASSERT_EQ(pipe(ready_pipe), 0);
+    ASSERT_EQ(pipe2(stay_pipe, O_CLOEXEC), 0);
+    const int log = open((folder / "log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    pid = fork();
+    if (pid == 0) {
+      if (!fake.empty()) setenv("IVGPU_SIM_FAKE", fake.c_str(), 1);
+      dup2(log, 2);
+      const int stay = dup(stay_pipe[0]);
+      const std::string config = folder / "c.toml", ready_fd = std::to_string(ready_pipe[1]),
+                        stay_fd = std::to_string(stay);
+      close(ready_pipe[0]);
+      before();
+      execl(IVGPUD, "ivgpud", "--config", config.c_str(), "--ready-fd", ready_fd.c_str(), "--stay-while-fd",
+            stay_fd.c_str(), nullptr);
+      _exit(126);
+    }
+    close(log);
+    close(ready_pipe[1]);
+    close(stay_pipe[0]);
+    stay_ = stay_pipe[1];
+    char bytes[64];
+    // A worker that hangs is never ready: such a broker is met as it is, up but cold.
+    pollfd news{ready_pipe[0], POLLIN, 0};
+    while (poll(&news, 1, 2000) > 0) {
+      const ssize_t n = read(ready_pipe[0], bytes, sizeof bytes);
+      if (n <= 0) break;
+      ready.append(bytes, static_cast<std::size_t>(n));
+    }
+    close(ready_pipe[0]);
+  }
+  int stay_ = -1;
+  bool reaped_ = false;
+};
+
+// What QEMU and guest processes see: the messages, and the region behind them.
+class Client {
+ public:
+  struct Message {
+    std::int64_t value;
+    int fd;
+  };
+
+  explicit Client(const std::string& path) {
+    socket_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    connected = connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  ~Client() {
+    hang_up();
+    for (const int fd : fds_) close(fd);
+    if (base != nullptr) munmap(base, bytes);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void hang_up() {
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+  }
+  int socket_fd() const { return socket_; }
+
+  std::optional<Message> receive(int milliseconds = 5000) {
+    pollfd wait{socket_, POLLIN, 0};
+    if (poll(&wait, 1, milliseconds) != 1) return std::nullopt;
+    Message message{0, -1};
+    iovec data{&message.value, sizeof message.value};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    if (recvmsg(socket_, &header, MSG_CMSG_CLOEXEC) != sizeof message.value) return std::nullopt;
+    if (const cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr && c->cmsg_type == SCM_RIGHTS) {
+      memcpy(&message.fd, CMSG_DATA(c), sizeof(int));
+      fds_.push_back(message.fd);
+    }
+    return message;
+  }
+
+  // The whole greeting; the region is mapped and the doorbells are known after it.
+  bool greet(std::uint32_t slots) {
+    for (std::uint32_t i = 0; i < 3 + 1 + slots + 1; ++i) {
+      const auto message = receive();
+      if (!message) return false;
+      messages.push_back(*message);
+    }
+    peer = static_cast<std::uint32_t>(messages[1].value);
+    memfd = messages[2].fd;
+    bytes = static_cast<std::size_t>(lseek(memfd, 0, SEEK_END));
+    void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+    if (at == MAP_FAILED) return false;
+    base = static_cast<std::byte*>(at);
+    return true;
+  }
+
+  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base); }
+  ring::SlotEntry& entry(std::uint32_t k) const {
+    return *reinterpret_cast<ring::SlotEntry*>(base + ring::slot_entry_offset(k));
+  }
+  ring::SlotWord word(std::uint32_t k) const { return ring::SlotWord::of(entry(k).state.load()); }
+  std::byte* slot(std::uint32_t k) const { return base + header().first_slot + k * header().slot_bytes; }
+  volatile char* command(std::uint32_t k) const {
+    return reinterpret_cast<volatile char*>(slot(k) + ring::arena_offset);
+  }
+  void ring_peer(std::uint32_t to) const {
+    const std::uint64_t one = 1;
+    for (const Message& m : messages) {
+      if (m.value != to || m.fd < 0) continue;
+      EXPECT_EQ(write(m.fd, &one, sizeof one), 8);
+    }
+  }
+  bool step(std::uint32_t k, ring::SlotState from, ring::SlotState to) const {
+    const ring::SlotWord now = word(k);
+    std::uint32_t expected = now.with(from).word();
+    const bool stepped = entry(k).state.compare_exchange_strong(expected, now.with(to).word());
+    ring_peer(ring::peer_broker);
+    return stepped;
+  }
+  // Takes a Ready slot as a guest does; the slot, or nothing when there is none in time.
+  std::optional<std::uint32_t> claim(std::uint32_t as_peer = 0) const {
+    std::optional<std::uint32_t> taken;
+    eventually([&] {
+      for (std::uint32_t k = 0; k < header().slot_count && !taken; ++k) {
+        ring::SlotWord seen = word(k);
+        std::uint32_t expected = seen.with(ring::SlotState::Ready).word();
+        if (entry(k).state.compare_exchange_strong(expected, seen.with(ring::SlotState::Claimed).word())) taken = k;
+      }
+      return taken.has_value();
+    });
+    if (!taken) return taken;
+    entry(*taken).owner.pid = static_cast<std::uint32_t>(getpid());
+    entry(*taken).owner.peer = as_peer != 0 ? as_peer : peer;
+    ring_peer(ring::peer_broker);
+    return taken;
+  }
+  bool becomes(std::uint32_t k, ring::SlotState state, int milliseconds = 10000) const {
+    return eventually([&] { return word(k).state == state; }, milliseconds);
+  }
+  std::uint32_t count(ring::SlotState state) const {
+    std::uint32_t n = 0;
+    for (std::uint32_t k = 0; k < header().slot_count; ++k) n += word(k).state == state;
+    return n;
+  }
+  // Rings a fake worker with a command, and waits for its answer where there is one.
+  bool tell(std::uint32_t k, char what) const {
+    command(k)[1] = 0;
+    command(k)[0] = what;
+    ring_peer(ring::peer_of_slot(k));
+    return eventually([&] { return command(k)[1] == 'k'; });
+  }
+
+  bool connected = false;
+  std::vector<Message> messages;
+  std::uint32_t peer = 0;
+  int memfd = -1;
+  std::byte* base = nullptr;
+  std::size_t bytes = 0;
+
+ private:
+  int socket_ = -1;
+  std::vector<int> fds_;
+};
+
+}  // namespace broker_test

@@ -1,0 +1,240 @@
+// The broker's parts one by one: steps of a slot, rates, hostile text, the event loop on both of its waiters.
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "broker_harness.h"
+#include "host/broker/event_loop.h"
+#include "host/broker/gpu_library.h"
+#include "host/broker/hostile_text.h"
+#include "host/broker/rate.h"
+#include "host/broker/region.h"
+#include "host/broker/slot_step.h"
+
+namespace {
+
+using namespace host::broker;
+using namespace std::chrono_literals;
+using ring::SlotState;
+using ring::SlotWord;
+
+constexpr SlotState states[] = {SlotState::Empty,   SlotState::Starting, SlotState::Ready,
+                                SlotState::Claimed, SlotState::Released, SlotState::Dead};
+
+TEST(SlotStep, GuestsMayMakeFourStepsAndNoOther) {
+  std::map<std::pair<SlotState, SlotState>, Step> legal = {
+      {{SlotState::Ready, SlotState::Claimed}, Step::Claimed},
+      {{SlotState::Ready, SlotState::Released}, Step::Released},  // two steps between two looks
+      {{SlotState::Claimed, SlotState::Released}, Step::Released},
+      {{SlotState::Dead, SlotState::Released}, Step::Released}};
+  for (const SlotState from : states)
+    for (const SlotState to : states) {
+      const SlotWord known{7, from};
+      const auto found = legal.find({from, to});
+      const Step expected = from == to ? Step::None : found != legal.end() ? found->second : Step::PutBack;
+      EXPECT_EQ(step_between(known, known.with(to).word()), expected) << static_cast<int>(from) << static_cast<int>(to);
+      EXPECT_EQ(step_between(known, SlotWord{8, to}.word()), Step::PutBack) << "another epoch";
+    }
+  EXPECT_EQ(step_between({7, SlotState::Ready}, 0x7ff), Step::PutBack) << "no state";
+}
+
+TEST(Rate, ABucketGivesItsBurstAndThenByTime) {
+  const Time start = Time() + 1h;
+  TokenBucket bucket(2, 3, start);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(start), Span::zero());
+  const Span wait = bucket.take(start);
+  EXPECT_NEAR(std::chrono::duration<double>(wait).count(), 0.5, 0.01);
+  EXPECT_EQ(bucket.take(start + wait + 1ms), Span::zero());
+  EXPECT_NE(bucket.take(start + wait + 1ms), Span::zero());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(bucket.take(start + 1h), Span::zero()) << "full again, not fuller";
+  EXPECT_NE(bucket.take(start + 1h), Span::zero());
+}
+
+TEST(Rate, APauseDoublesUntilSuccess) {
+  const Time now = Time() + 1h;
+  Backoff backoff;
+  EXPECT_EQ(backoff.left(now), Span::zero());
+  for (const auto expected : {250ms, 500ms, 1000ms, 2000ms}) {
+    backoff.failed(now);
+    EXPECT_EQ(backoff.left(now), Span(expected));
+  }
+  for (int i = 0; i < 20; ++i) backoff.failed(now);
+  EXPECT_EQ(backoff.left(now), Span(30s));
+  EXPECT_EQ(backoff.left(now + 31s), Span::zero());
+  backoff.succeeded();
+  EXPECT_EQ(backoff.left(now), Span::zero());
+  backoff.failed(now);
+  EXPECT_EQ(backoff.left(now), Span(250ms));
+}
+
+TEST(HostileText, OnlyPrintableAsciiPasses) {
+  EXPECT_EQ(escaped("plain text ~"), "plain text ~");
+  EXPECT_EQ(escaped(std::string("\x1b[2J\r\n\0\xff", 8)), "\\x1b[2J\\x0d\\x0a\\x00\\xff");
+}
+
+TEST(HostileText, LinesAreCutAndBounded) {
+  LineCutter cutter;
+  EXPECT_TRUE(cutter.add("one").empty());
+  EXPECT_EQ(cutter.add(" line\nnext\n\nrest"), (std::vector<std::string>{"one line", "next"}));
+  EXPECT_EQ(cutter.finish(), std::vector<std::string>{"rest"});
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(cutter.add(std::string(1000, 'x')).empty());
+  const auto lines = cutter.add("\nshort\n");
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_EQ(lines[0], std::string(LineCutter::longest_line, 'x') + " ...");
+  EXPECT_EQ(lines[1], "short");
+}
+
+TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
+  VmOptions vm;
+  vm.name = "w";
+  vm.region_size = 64 << 20;
+  vm.slots = 2;
+  std::string error;
+  const auto region = Region::create(vm, error);
+  ASSERT_TRUE(region) << error;
+  void* at = mmap(nullptr, 64 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, region->memfd(), 0);
+  ASSERT_NE(at, MAP_FAILED);
+  auto* bytes = static_cast<unsigned char*>(at);
+  std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
+  ASSERT_TRUE(region->wipe(0, error)) << error;
+  const auto is = [](unsigned char value) { return [value](unsigned char b) { return b == value; }; };
+  EXPECT_TRUE(std::all_of(bytes + region->slot_offset(0), bytes + region->slot_offset(1), is(0)));
+  EXPECT_TRUE(
+      std::all_of(bytes + region->slot_offset(1), bytes + region->slot_offset(1) + region->slot_bytes(), is(0xab)));
+  munmap(at, 64 << 20);
+}
+
+TEST(Regions, AnEmptyPoolOfHugePagesIsTold) {
+  std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+  int free_pages = 0;
+  if (!(file >> free_pages) || free_pages >= 32) GTEST_SKIP() << "this machine has huge pages";
+  VmOptions vm;
+  vm.name = "h";
+  vm.region_size = 64 << 20;
+  vm.slots = 2;
+  vm.huge_pages = true;
+  std::string error;
+  EXPECT_FALSE(Region::create(vm, error));
+  EXPECT_NE(error.find("huge_pages needs that much in /proc/sys/vm/nr_hugepages"), std::string::npos) << error;
+}
+
+TEST(GpuLibrary, TheSimulatedOneIsFoundBesideTheProgram) {
+  broker_test::Folder root;
+  for (const char* folder : {"bin", "simgpu", "lib/ivgpu/simgpu"}) {
+    std::filesystem::create_directories(root / folder);
+  }
+  std::string error;
+  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), "");
+  EXPECT_EQ(error, "[gpu] library = \"sim\": the simulated GPU is neither " + (root / "simgpu/libcuda.so.1") + " nor " +
+                       (root / "lib/ivgpu/simgpu/libcuda.so.1"));
+  root.write("lib/ivgpu/simgpu/libcuda.so.1", "");
+  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "lib/ivgpu/simgpu/libcuda.so.1");
+  root.write("simgpu/libcuda.so.1", "");
+  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "simgpu/libcuda.so.1");
+}
+
+TEST(GpuLibrary, AutoIsTheSystemsAndNeverTheSimulatedOne) {
+  broker_test::Folder root;
+  std::filesystem::create_directories(root / "simgpu");
+  root.write("simgpu/libcuda.so.1", "");
+  std::string error;
+  const std::string found = find_gpu_library("auto", root / "bin", error);
+  EXPECT_EQ(found.find(root.path()), std::string::npos);
+  EXPECT_EQ(found.empty(), error.find("this machine has no libcuda.so.1") != std::string::npos) << found << error;
+}
+
+class Loop : public ::testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Waiter> waiter() {
+    return std::string_view(GetParam()) == "epoll" ? make_epoll_waiter() : make_uring_waiter();
+  }
+  void SetUp() override {
+    if (!waiter()) GTEST_SKIP() << "this machine gives no " << GetParam();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(EventLoop, Loop, ::testing::Values("io_uring", "epoll"),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(Loop, AWatchCallsBackAsLongAsItsDescriptorIsReady) {
+  EventLoop loop(waiter());
+  EXPECT_STREQ(loop.waiter_name(), GetParam());
+  const Fd bell(eventfd(3, EFD_NONBLOCK));
+  int calls = 0;
+  loop.watch(bell.get(), POLLIN, [&](short events) {
+    EXPECT_TRUE(events & POLLIN);
+    if (++calls == 3) loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_P(Loop, WhatIsForgottenIsNotCalledThoughItIsReady) {
+  EventLoop loop(waiter());
+  const Fd first(eventfd(1, EFD_NONBLOCK)), second(eventfd(1, EFD_NONBLOCK));
+  int calls = 0;
+  EventLoop::Id ids[2] = {0, 0};
+  for (const int i : {0, 1}) {
+    ids[i] = loop.watch(i == 0 ? first.get() : second.get(), POLLIN, [&, i](short) {
+      ++calls;
+      loop.forget(ids[1 - i]);
+      loop.forget(ids[i]);
+    });
+  }
+  loop.after(30ms, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(ids[0], 0U);
+}
+
+TEST_P(Loop, ADescriptorsNumberMayBeUsedAgain) {
+  EventLoop loop(waiter());
+  Fd fd(eventfd(0, EFD_NONBLOCK));
+  EventLoop::Id old = loop.watch(fd.get(), POLLIN, [](short) { ADD_FAILURE() << "the old one"; });
+  int calls = 0;
+  loop.after(1ms, [&] {
+    loop.forget(old);
+    const int number = fd.get();
+    fd.reset();
+    fd.reset(eventfd(1, EFD_NONBLOCK));
+    EXPECT_EQ(fd.get(), number);
+    loop.watch(fd.get(), POLLIN, [&](short) {
+      ++calls;
+      loop.stop();
+    });
+  });
+  loop.run();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Loop, TimersRunInTheirOrderAndCanBeStopped) {
+  EventLoop loop(waiter());
+  std::string order;
+  EventLoop::Id never = loop.after(4ms, [&] { order += 'x'; });
+  loop.after(6ms, [&] {
+    order += 'b';
+    loop.stop();
+  });
+  loop.after(2ms, [&] {
+    order += 'a';
+    loop.forget(never);
+  });
+  loop.run();
+  EXPECT_EQ(order, "ab");
+}
+
+TEST_P(Loop, TheOtherEndsHangUpIsSeen) {
+  EventLoop loop(waiter());
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Fd reader(ends[0]);
+  close(ends[1]);
+  short seen = 0;
+  loop.watch(reader.get(), POLLIN, [&](short events) {
+    seen = events;
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_TRUE(seen & POLLHUP);
+}
+
+}  // namespace

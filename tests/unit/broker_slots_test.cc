@@ -1,0 +1,278 @@
+// The life of slots as a guest sees it: a real ivgpud, workers with the real start and jail, and a client that does
+// what guests do, and what they must not. Assumes processes, sockets and time; no GPU.
+#include "broker_harness.h"
+
+namespace {
+
+using namespace broker_test;
+using ring::SlotState;
+
+bool all_zero(const std::byte* from, std::size_t bytes) {
+  return std::all_of(from, from + bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+TEST(Slots, OneSpareIsReadyAndDescribed) {
+  Broker broker;
+  EXPECT_EQ(broker.ready, "ready\n");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  const auto& header = *reinterpret_cast<ring::SlotHeader*>(guest.slot(0));
+  EXPECT_EQ(header.magic.load(), ring::slot_magic);
+  EXPECT_EQ(header.version, ring::layout_version);
+  EXPECT_EQ(header.channels, ring::max_channels);
+  EXPECT_EQ(header.arena_offset, ring::arena_offset);
+  EXPECT_EQ(header.arena_bytes, guest.header().slot_bytes - ring::arena_offset);
+  EXPECT_EQ(reinterpret_cast<ring::DevicePage*>(guest.slot(0) + ring::device_page_offset)->driver_version, 4242U);
+  EXPECT_EQ(guest.word(1).state, SlotState::Empty);
+  EXPECT_EQ(broker.workers().size(), 1U);
+}
+
+TEST(Slots, AClaimStartsTheNextSpare) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+  EXPECT_EQ(guest.word(0).state, SlotState::Claimed);
+  EXPECT_EQ(guest.word(2).state, SlotState::Empty);
+}
+
+TEST(Slots, AReleasedSlotIsWipedAndComesBackUnderTheNextEpoch) {
+  Broker broker("spare = 3");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  const auto slot = guest.claim();
+  ASSERT_TRUE(slot);
+  ASSERT_TRUE(guest.tell(*slot, 'f'));  // fills the slot with bytes
+  memset(guest.slot(*slot) + ring::first_channel, 0x77, 4096);
+  const ring::SlotWord before = guest.word(*slot);
+  ASSERT_TRUE(guest.step(*slot, SlotState::Claimed, SlotState::Released));
+  ASSERT_TRUE(eventually([&] { return guest.word(*slot).epoch == before.epoch + 1; }));
+  ASSERT_TRUE(guest.becomes(*slot, SlotState::Ready));
+  EXPECT_TRUE(all_zero(guest.slot(*slot) + ring::first_channel, guest.header().slot_bytes - ring::first_channel));
+  EXPECT_EQ(guest.entry(*slot).owner.peer, 0U);
+  EXPECT_EQ(guest.entry(*slot).owner.pid, 0U);
+}
+
+TEST(Slots, AllSlotsCanBeTakenAndNoMore) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(guest.claim());
+  EXPECT_EQ(guest.count(SlotState::Claimed), 3U);
+  guest.header().wanted.fetch_add(1);
+  guest.ring_peer(ring::peer_broker);
+  ASSERT_TRUE(guest.step(1, SlotState::Claimed, SlotState::Released));
+  EXPECT_TRUE(guest.becomes(1, SlotState::Ready));
+}
+
+TEST(Slots, AWantedSlotIsStartedWithoutASpare) {
+  Broker broker("spare = 0");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(guest.count(SlotState::Empty), 3U);
+  guest.header().wanted.fetch_add(1);
+  guest.ring_peer(ring::peer_broker);
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  ASSERT_EQ(guest.claim(), 0U);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(guest.count(SlotState::Empty), 2U);
+}
+
+TEST(Slots, AWorkerThatDiesMakesItsSlotDeadWithinASecond) {
+  for (const char how : {'x', 'a'}) {
+    Broker broker;
+    Client guest(broker.socket_path());
+    ASSERT_TRUE(guest.greet(3));
+    ASSERT_EQ(guest.claim(), 0U);
+    ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+    guest.command(0)[0] = how;
+    guest.ring_peer(ring::peer_of_slot(0));
+    ASSERT_TRUE(guest.becomes(0, SlotState::Dead, 1000));
+    EXPECT_TRUE(broker.logged(how == 'x' ? "its guest broke the protocol" : "killed by signal 6 (ABRT)"));
+    EXPECT_EQ(guest.word(1).state, SlotState::Ready);
+    // Dead until its guest lets go.
+    ASSERT_TRUE(guest.step(0, SlotState::Dead, SlotState::Released));
+    EXPECT_TRUE(guest.becomes(0, SlotState::Empty));
+    EXPECT_EQ(guest.word(0).epoch, 1U);
+  }
+}
+
+TEST(Slots, AWorkerThatDiesUnclaimedIsReplaced) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  const auto workers = broker.workers();
+  ASSERT_EQ(workers.size(), 1U);
+  kill(workers[0], SIGKILL);
+  ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
+  EXPECT_TRUE(guest.becomes(0, SlotState::Ready));
+}
+
+TEST(Slots, AConnectionThatClosesReleasesItsSlotsOnly) {
+  Broker broker;
+  Client watcher(broker.socket_path());
+  ASSERT_TRUE(watcher.greet(3));
+  const auto kept = watcher.claim();
+  ASSERT_TRUE(kept);
+  std::optional<std::uint32_t> lost, dead;
+  {
+    Client guest(broker.socket_path());
+    ASSERT_TRUE(guest.greet(3));
+    lost = guest.claim();
+    ASSERT_TRUE(lost);
+    dead = guest.claim();
+    ASSERT_TRUE(dead);
+    guest.command(*dead)[0] = 'x';
+    guest.ring_peer(ring::peer_of_slot(*dead));
+    ASSERT_TRUE(guest.becomes(*dead, SlotState::Dead));
+  }
+  EXPECT_TRUE(eventually([&] { return watcher.word(*lost).epoch == 1 && watcher.word(*dead).epoch == 1; }));
+  EXPECT_EQ(watcher.word(*kept).state, SlotState::Claimed);
+  EXPECT_EQ(watcher.word(*kept).epoch, 0U);
+}
+
+TEST(Slots, AProcessThatDiesReleasesItsSlotsThoughItsConnectionIsStillHeld) {
+  Broker broker;
+  Client watcher(broker.socket_path());
+  ASSERT_TRUE(watcher.greet(3));
+  int pass[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pass), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    Client guest(broker.socket_path());
+    const bool claimed = guest.greet(3) && guest.claim().has_value();
+    // A copy of the connection stays behind, with somebody who is not the guest.
+    char byte = claimed ? 'k' : 'n';
+    iovec data{&byte, 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = guest.socket_fd();
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    sendmsg(pass[1], &message, 0);
+    pause();
+  }
+  pollfd told{pass[0], POLLIN, 0};
+  ASSERT_EQ(poll(&told, 1, 10000), 1);
+  ASSERT_TRUE(watcher.becomes(0, SlotState::Claimed));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(eventually([&] { return watcher.word(0).epoch == 1; }));
+  close(pass[0]);
+  close(pass[1]);
+}
+
+TEST(Slots, WordsThatMakeNoLegalStepArePutBack) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  const std::uint32_t ready = guest.word(0).word(), empty = guest.word(1).word();
+  for (const std::uint32_t bad : {0xffffffffU, ready + 0x100, guest.word(0).with(SlotState::Dead).word(),
+                                  guest.word(0).with(SlotState::Empty).word()}) {
+    guest.entry(0).state = bad;
+    guest.entry(1).state = bad;
+    guest.ring_peer(ring::peer_broker);
+    EXPECT_TRUE(eventually([&] { return guest.entry(0).state == ready && guest.entry(1).state == empty; })) << bad;
+  }
+  EXPECT_EQ(broker.workers().size(), 1U);
+  EXPECT_EQ(guest.claim(), 0U);
+}
+
+TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+  std::uint32_t noise = 1;
+  while (std::chrono::steady_clock::now() < end) {
+    // Not the header's constants, by which this client itself finds its way.
+    for (std::size_t at = ring::page; at < 2 * ring::page; at += 4) {
+      noise = noise * 1664525 + 1013904223;
+      *reinterpret_cast<volatile std::uint32_t*>(guest.base + at) = noise % 3 == 0 ? noise : noise % 6;
+    }
+    guest.header().wanted.fetch_add(noise);
+    guest.ring_peer(ring::peer_broker);
+  }
+  guest.ring_peer(ring::peer_broker);
+  // It settles: what was scribbled is put back, a slot can be claimed, and the broker ends in order.
+  for (int i = 0; i < 20; ++i) {
+    guest.ring_peer(ring::peer_broker);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const auto slot = guest.claim();
+  ASSERT_TRUE(slot);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(guest.word(*slot).state, SlotState::Claimed);
+  EXPECT_LE(broker.times_logged("put back"), 20U);
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Slots, TheHeartBeatsWhileASlotIsClaimedAndOnlyThen) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  EXPECT_EQ(guest.header().heartbeat.load(), 0U);
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(eventually([&] { return guest.header().heartbeat.load() >= 3; }));
+  ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
+  ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  const std::uint64_t last = guest.header().heartbeat.load();
+  std::this_thread::sleep_for(std::chrono::milliseconds(350));
+  EXPECT_EQ(guest.header().heartbeat.load(), last);
+}
+
+TEST(Broker, EndsInOrderWhenAsked) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Broker broker;
+    Client guest(broker.socket_path());
+    ASSERT_TRUE(guest.greet(3));
+    ASSERT_EQ(guest.claim(), 0U);
+    ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+    const auto workers = broker.workers();
+    EXPECT_EQ(workers.size(), 2U);
+    EXPECT_EQ(broker.terminate(signal), 0);
+    EXPECT_EQ(guest.word(0).state, SlotState::Dead);
+    for (const pid_t worker : workers) EXPECT_EQ(kill(worker, 0), -1);
+    EXPECT_FALSE(std::filesystem::exists(broker.socket_path()));
+    EXPECT_FALSE(std::filesystem::exists(broker.socket_path() + ".lock"));
+  }
+}
+
+TEST(Broker, EndsWhenItsStarterHasGone) {
+  Broker broker;
+  broker.let_go();
+  EXPECT_EQ(broker.wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(broker.socket_path()));
+}
+
+TEST(Broker, KilledItTakesItsWorkersWithIt) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  const auto workers = broker.workers();
+  ASSERT_EQ(workers.size(), 1U);
+  EXPECT_EQ(broker.terminate(SIGKILL), -1);
+  EXPECT_TRUE(eventually([&] {
+    std::ifstream stat("/proc/" + std::to_string(workers[0]) + "/stat");
+    std::string pid, name, state;
+    return !(stat >> pid >> name >> state) || state == "Z";
+  }));
+}
+
+}  // namespace

@@ -1,0 +1,216 @@
+// Workers as the broker starts, hears and ends them, and what their jail leaves: a real ivgpud, the real start and
+// jail, and a driver of a few lines. Assumes processes and time; no GPU.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+
+#include "broker_harness.h"
+
+namespace {
+
+using namespace broker_test;
+using ring::SlotState;
+
+// A machine whose kernel lacks a system call, for this process and its children.
+void take_away(unsigned call) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) _exit(125);
+}
+
+TEST(Workers, StartsAreLimitedPerSecond) {
+  Broker broker("starts_per_second = 2\nstart_burst = 2\nslots = 1");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(1));
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 4; ++i) {  // two at once, then one each half second
+    ASSERT_EQ(guest.claim(), 0U);
+    ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
+    ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == static_cast<std::uint32_t>(i) + 1; }));
+  }
+  const auto taken = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(taken, std::chrono::milliseconds(900));
+}
+
+TEST(Workers, AFailedStartIsToldOnceWithItsLastWordsAndTriedAgainLater) {
+  Broker broker("", "fail");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(eventually([&] { return broker.times_logged("the next is started in") >= 2; }));
+  EXPECT_TRUE(broker.logged("exited with code 4 (the driver failed to start): no GPU today, said \\x1b[31m"));
+  EXPECT_EQ(guest.count(SlotState::Ready), 0U);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  EXPECT_LE(broker.times_logged("the next is started in"), 4U);  // 250, 500, 1000 ms, ...
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Workers, AWorkerThatSaysWhatNoneSaysIsKilled) {
+  Broker liar("", "lie");
+  EXPECT_TRUE(eventually([&] { return liar.logged("killed: it said something that no worker says"); }));
+
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  guest.command(0)[0] = 'm';
+  guest.ring_peer(ring::peer_of_slot(0));
+  EXPECT_TRUE(guest.becomes(0, SlotState::Dead));
+}
+
+TEST(Workers, WhatTheyPrintIsEscapedBoundedAndLimited) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  guest.command(0)[0] = 'p';
+  guest.ring_peer(ring::peer_of_slot(0));
+  ASSERT_TRUE(eventually([&] { return broker.logged("t/0: line 40 \\x1b[2J###"); }));
+  EXPECT_FALSE(broker.logged("\x1b[2J"));
+  std::istringstream lines(broker.log());
+  std::size_t longest = 0;
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, line.size());
+  EXPECT_LE(longest, 500U);
+  // A pipe's worth of the 200 lines is more than the limit of a second.
+  EXPECT_FALSE(broker.logged("line 150 "));
+}
+
+TEST(Workers, TheyAreJailed) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.tell(0, 'o'));
+  EXPECT_EQ(guest.command(0)[2], 'n');
+  const std::string status = "/proc/" + std::to_string(broker.workers().at(0)) + "/status";
+  std::ifstream file(status);
+  std::map<std::string, std::string> fields;
+  for (std::string name, rest; file >> name && std::getline(file, rest);) fields[name] = rest;
+  EXPECT_EQ(fields["NoNewPrivs:"], "\t1");
+  EXPECT_EQ(fields["Seccomp:"], "\t2");
+  EXPECT_EQ(fields["CapEff:"], "\t0000000000000000");
+  if (geteuid() == 0) {
+    EXPECT_EQ(fields["CapBnd:"], "\t0000000000000000");
+    EXPECT_EQ(fields["Uid:"], "\t65534\t65534\t65534\t65534");
+  }
+}
+
+TEST(Workers, TheyHoldNoDescriptorOfTheRegion) {
+  Broker broker("jail = \"off\"");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  std::vector<std::string> targets;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/" + std::to_string(broker.workers().at(0)) + "/fd")) {
+    targets.push_back(std::filesystem::read_symlink(entry.path()).string());
+  }
+  EXPECT_EQ(targets.size(), 5U);  // /dev/null, two outputs, control socket, doorbell
+  for (const std::string& target : targets) EXPECT_EQ(target.find("memfd"), std::string::npos) << target;
+  EXPECT_TRUE(eventually([&] { return broker.logged("the jail is off"); }));
+}
+
+TEST(Workers, ALayerThatTheMachineLacksIsToldAndTheRestHolds) {
+  Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  EXPECT_TRUE(
+      eventually([&] { return broker.logged("the workers' jail is incomplete: landlock (the kernel has no"); }));
+  ASSERT_TRUE(guest.tell(0, 'o'));
+  EXPECT_EQ(guest.command(0)[2], 'n');
+}
+
+TEST(Workers, ALayerThatIsRequiredAndMissingKeepsThemFromStarting) {
+  Broker broker("jail = \"required\"", "", [] { take_away(SYS_landlock_create_ruleset); });
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_TRUE(eventually([&] {
+    return broker.logged(
+        "exited with code 5 (the jail is incomplete): the jail is required, but this machine does not "
+        "give landlock (the kernel has no Landlock: Function not implemented)");
+  }));
+  EXPECT_EQ(guest.count(SlotState::Ready), 0U);
+}
+
+TEST(Workers, WithEveryLayerRequiredTheyStartWhereTheMachineGivesThem) {
+  Broker broker("jail = \"required\"");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  if (!guest.becomes(0, SlotState::Ready, 3000) && broker.logged("does not give")) GTEST_SKIP() << broker.log();
+  EXPECT_EQ(guest.word(0).state, SlotState::Ready);
+}
+
+TEST(Workers, TheirEnvironmentIsMadeFromScratch) {
+  Broker broker("jail = \"off\"", "", [] {
+    setenv("SECRET", "x", 1);
+    setenv("LD_LIBRARY_PATH", "/tmp", 1);
+    setenv("CUDA_MPS_PIPE_DIRECTORY", "/tmp/mps", 1);
+  });
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  std::ifstream file("/proc/" + std::to_string(broker.workers().at(0)) + "/environ");
+  std::stringstream all;
+  all << file.rdbuf();
+  const std::string environment = all.str();
+  EXPECT_EQ(environment.find("SECRET"), std::string::npos);
+  EXPECT_EQ(environment.find("LD_LIBRARY_PATH"), std::string::npos);
+  EXPECT_NE(environment.find("CUDA_MPS_PIPE_DIRECTORY=/tmp/mps"), std::string::npos);
+  EXPECT_NE(environment.find("CUDA_MODULE_LOADING=LAZY"), std::string::npos);
+}
+
+TEST(Workers, OnesThatHangAreKilledWhenTheBrokerEnds) {
+  Broker broker("", "hang");
+  ASSERT_TRUE(eventually([&] { return broker.workers().size() == 1; }));
+  EXPECT_EQ(broker.terminate(), 0);
+  EXPECT_TRUE(broker.logged("killed: it did not end when asked to"));
+}
+
+TEST(Workers, ABadCommandLineIsOneSentence) {
+  const auto said = [](const std::vector<std::string>& arguments) { return run_program(FAKE_WORKER, arguments); };
+  const Outcome none = said({});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.text.find("--library are needed; ivgpud starts workers, nobody else"), std::string::npos) << none.text;
+  for (const std::vector<std::string>& bad : {std::vector<std::string>{"--control-fd", "x"},
+                                              {"--control-fd"},
+                                              {"--jail", "maybe"},
+                                              {"--slot-bytes", "-1"},
+                                              {"--nonsense", "1"}}) {
+    const Outcome outcome = said(bad);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.text.find("is no option of a worker"), std::string::npos) << outcome.text;
+  }
+}
+
+TEST(Workers, ASlotThatIsNotInTheRegionIsRefused) {
+  const int region = memfd_create("test", 0);
+  ASSERT_EQ(ftruncate(region, 64 << 20), 0);
+  for (const auto& [offset, bytes] : {std::pair("0", "134217728"), std::pair("67108864", "8388608"),
+                                      std::pair("18446744073709551615", "8388608"), std::pair("0", "4096")}) {
+    const Outcome outcome =
+        run_program(FAKE_WORKER, {"--control-fd", "0", "--doorbell-fd", "0", "--region-fd", std::to_string(region),
+                                  "--library", "/x", "--slot-offset", offset, "--slot-bytes", bytes});
+    EXPECT_EQ(outcome.code, 6);
+    EXPECT_NE(outcome.text.find("cannot be mapped: it is not in the region"), std::string::npos) << outcome.text;
+  }
+  close(region);
+}
+
+TEST(Broker, WithoutIoUringItServesTheSame) {
+  Broker broker("", "", [] { take_away(SYS_io_uring_setup); });
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_TRUE(broker.logged("waiting through epoll"));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
+  EXPECT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+}  // namespace

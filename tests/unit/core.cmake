@@ -1,0 +1,35 @@
+# Unit tests of ring/, guest/ and host/session with host/untrusted: no driver, no second process.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+# Labels of the tests that gtest_discover_tests finds, which itself cannot pass on a list.
+function(label_tests target)
+  set(file ${CMAKE_CURRENT_BINARY_DIR}/${target}_labels.cmake)
+  file(WRITE ${file} "set_tests_properties(\${${target}_TESTS} PROPERTIES LABELS \"${ARGN}\")\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${file})
+endfunction()
+
+# unit_test(name libraries... SOURCES files...): labelled unit. TSAN: also built and run with ThreadSanitizer.
+function(unit_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TSAN" "" "LIBRARIES;SOURCES")
+  list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ivgpu_options GTest::gtest_main Threads::Threads)
+  gtest_discover_tests(${name} TEST_PREFIX unit. PROPERTIES TIMEOUT 120)
+  if(arg_TSAN)
+    set_target_properties(${name} PROPERTIES IVGPU_TSAN ON)
+    label_tests(${name} unit tsan)
+  else()
+    label_tests(${name} unit)
+  endif()
+endfunction()
+
+unit_test(ring_test TSAN LIBRARIES ivgpu_api
+          SOURCES ring_layout.cc ring_parking.cc ring_queue.cc ring_record.cc)
+
+# guest/local asks for the exported face's entry points; tests of the parts leave that face out.
+unit_test(guest_test TSAN LIBRARIES ivgpu_guest
+          SOURCES guest_arena.cc guest_objects.cc guest_region.cc guest_without_face.cc)
+
+unit_test(session_test TSAN LIBRARIES ivgpu_session ivgpu_fake_driver
+          SOURCES session_hostile.cc session_objects.cc)

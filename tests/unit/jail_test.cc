@@ -1,0 +1,324 @@
+// The jail, layer by layer: a child applies it and tries what it must not be able to do, and what it must.
+// Where the machine refuses the mechanism itself (a container without namespaces, a kernel without Landlock), the tests
+// that need it are skipped and say so.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "host/jail/landlock.h"
+#include "host/jail/namespaces.h"
+#include "host/jail/privileges.h"
+#include "host/jail/seccomp.h"
+#include "host/jail/seccomp_policy.h"
+
+namespace {
+
+using namespace host::jail;
+
+// Runs `what` in a child and returns its wait status; `what` returns 0 or the line that failed.
+int in_child(const std::function<int()>& what) {
+  const pid_t child = fork();
+  if (child == 0) _exit(what());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+#define CHILD_EXPECT(condition)                  \
+  do {                                           \
+    if (!(condition)) return __LINE__ % 200 + 1; \
+  } while (false)
+
+void expect_clean(int status) {
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "the check at line " << WEXITSTATUS(status) - 1 << " (modulo 200) failed";
+}
+
+void expect_killed(int status) {
+  ASSERT_TRUE(WIFSIGNALED(status)) << "exit status " << WEXITSTATUS(status);
+  EXPECT_EQ(WTERMSIG(status), SIGSYS);
+}
+
+bool refused(long result, int error) { return result == -1 && errno == error; }
+
+bool machine_has_namespaces() {
+  return in_child([] { return unshare(CLONE_NEWNS | (geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 ? 0 : 1; }) == 0;
+}
+
+bool machine_has_landlock() { return syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) >= 1; }
+
+#define NEEDS(what) \
+  if (!machine_has_##what()) GTEST_SKIP() << "this machine has no " #what
+
+bool become_ordinary_user() {
+  if (geteuid() != 0) return true;
+  return setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0 &&
+         prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+}
+
+TEST(Privileges, NoNewPrivilegesHoldsForGood) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1);
+    CHILD_EXPECT(prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) == -1);
+    return 0;
+  }));
+}
+
+TEST(Privileges, LimitsCannotBeRaisedAgain) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(become_ordinary_user());
+    CHILD_EXPECT(apply_limits().active());
+    rlimit limit{};
+    CHILD_EXPECT(getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0);
+    CHILD_EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max <= 2048);
+    limit.rlim_max = limit.rlim_cur = 1 << 20;
+    CHILD_EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == -1);
+    return 0;
+  }));
+}
+
+TEST(Privileges, RootBecomesTheUserAndCannotGoBack) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root";
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_user(65534, 65534).active());
+    CHILD_EXPECT(getuid() == 65534 && geteuid() == 65534 && getgid() == 65534);
+    CHILD_EXPECT(getgroups(0, nullptr) == 0);
+    CHILD_EXPECT(refused(setresuid(0, 0, 0), EPERM));
+    CHILD_EXPECT(refused(open("/etc/shadow", O_RDONLY), EACCES));
+    return 0;
+  }));
+}
+
+TEST(Privileges, AnOrdinaryUserStaysWhoHeIs) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(become_ordinary_user());
+    const uid_t before = getuid();
+    CHILD_EXPECT(apply_user(12345, 12345).active());
+    CHILD_EXPECT(getuid() == before);
+    return 0;
+  }));
+}
+
+int check_namespaces() {
+  const Result result = apply_namespaces();
+  if (!result.active()) fprintf(stderr, "namespaces: %s\n", result.missing.c_str());
+  CHILD_EXPECT(result.active());
+  CHILD_EXPECT(refused(open("/tmp/ivgpu-jail-test", O_CREAT | O_WRONLY, 0600), EROFS));
+  const int comm = open("/proc/self/task", O_RDONLY | O_DIRECTORY);
+  CHILD_EXPECT(comm >= 0);
+  const std::string own = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/comm";
+  CHILD_EXPECT(open(own.c_str(), O_WRONLY) >= 0);
+  const int out = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr any{};
+  any.sa_family = AF_INET;
+  any.sa_data[2] = 10;  // 10.x: there is no route in an empty network
+  any.sa_data[1] = 9;
+  CHILD_EXPECT(out < 0 || refused(connect(out, &any, sizeof any), ENETUNREACH));
+  return 0;
+}
+
+TEST(Namespaces, MountsAreReadOnlyAndTheNetworkIsEmpty) {
+  NEEDS(namespaces);
+  expect_clean(in_child(check_namespaces));
+}
+
+TEST(Namespaces, AnOrdinaryUserGetsThemToo) {
+  NEEDS(namespaces);
+  expect_clean(in_child([] {
+    CHILD_EXPECT(become_ordinary_user());
+    const uid_t before = getuid();
+    const int line = check_namespaces();
+    if (line != 0) return line;
+    CHILD_EXPECT(getuid() == before);
+    CHILD_EXPECT(apply_user(0, 0).active());
+    CHILD_EXPECT(refused(sethostname("x", 1), EPERM));
+    return 0;
+  }));
+}
+
+TEST(Landlock, OnlyTheNamedFilesOpen) {
+  NEEDS(landlock);
+  char folder[] = "/tmp/ivgpu-jail-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string inside = std::string(folder) + "/allowed", outside = std::string(folder) + ".other";
+  close(open(inside.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  close(open(outside.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  expect_clean(in_child([&] {
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    const Result result = apply_landlock({{folder}, {}});
+    if (!result.active()) fprintf(stderr, "landlock: %s\n", result.missing.c_str());
+    CHILD_EXPECT(result.active());
+    CHILD_EXPECT(open(inside.c_str(), O_RDONLY) >= 0);
+    CHILD_EXPECT(refused(open(inside.c_str(), O_RDWR), EACCES));
+    CHILD_EXPECT(refused(open(outside.c_str(), O_RDONLY), EACCES));
+    CHILD_EXPECT(refused(open((inside + "2").c_str(), O_CREAT | O_WRONLY, 0600), EACCES));
+    CHILD_EXPECT(refused(unlink(inside.c_str()), EACCES));
+    CHILD_EXPECT(refused(open("/root", O_RDONLY), EACCES));
+    CHILD_EXPECT(open("/proc/self/status", O_RDONLY) >= 0);
+    CHILD_EXPECT(open("/etc/ld.so.cache", O_RDONLY) >= 0);
+    CHILD_EXPECT(open("/dev/null", O_RDWR) >= 0);
+    // A driver names its threads so, and does not start when it cannot.
+    const std::string comm = "/proc/self/task/" + std::to_string(syscall(SYS_gettid)) + "/comm";
+    CHILD_EXPECT(fopen(comm.c_str(), "w") != nullptr);
+    execl("/bin/true", "true", nullptr);
+    CHILD_EXPECT(errno == EACCES);
+    return 0;
+  }));
+  unlink(inside.c_str());
+  unlink(outside.c_str());
+  rmdir(folder);
+}
+
+TEST(Landlock, SignalsAndAbstractSocketsStayInside) {
+  NEEDS(landlock);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr address{AF_UNIX, {}};
+  const std::string name = "ivgpu" + std::to_string(getpid() % 100000);
+  memcpy(address.sa_data + 1, name.data(), name.size());
+  const auto length = static_cast<socklen_t>(sizeof(sa_family_t) + 1 + name.size());
+  ASSERT_EQ(bind(listener, &address, length), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  expect_clean(in_child([&] {
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_landlock({}).active());
+    if (syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) < 6) return 0;  // older kernels: seccomp refuses both
+    CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));
+    CHILD_EXPECT(refused(connect(socket(AF_UNIX, SOCK_STREAM, 0), &address, length), EPERM));
+    return 0;
+  }));
+  close(listener);
+}
+
+TEST(Seccomp, ThreadsAndMemoryStillWork) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(false).active());
+    std::atomic<int> ran{0};
+    std::thread([&] { ran = 1; }).join();
+    CHILD_EXPECT(ran == 1);
+    void* memory = mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHILD_EXPECT(memory != MAP_FAILED);
+    CHILD_EXPECT(mremap(memory, 1 << 20, 2 << 20, MREMAP_MAYMOVE) != MAP_FAILED);
+    CHILD_EXPECT(open("/proc/self/status", O_RDONLY) >= 0);
+    CHILD_EXPECT(pthread_setname_np(pthread_self(), "channel") == 0);
+    timespec brief{0, 1000};
+    CHILD_EXPECT(nanosleep(&brief, nullptr) == 0);
+    int ends[2];
+    CHILD_EXPECT(pipe2(ends, O_CLOEXEC) == 0 && write(ends[1], "x", 1) == 1);
+    return 0;
+  }));
+}
+
+TEST(Seccomp, WhatIsNotNamedIsRefused) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(false).active());
+    CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0), EPERM));
+    CHILD_EXPECT(refused(connect(0, nullptr, 0), EPERM));
+    CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));
+    CHILD_EXPECT(refused(syscall(SYS_tgkill, getppid(), getppid(), 0), EPERM));
+    CHILD_EXPECT(syscall(SYS_tgkill, getpid(), getpid(), 0) == 0);
+    CHILD_EXPECT(refused(open("/dev/null", O_WRONLY), EPERM));
+    CHILD_EXPECT(refused(open("/dev/null", O_RDWR), EPERM));
+    CHILD_EXPECT(refused(open("/tmp/ivgpu-seccomp", O_CREAT | O_RDONLY, 0600), EPERM));
+    CHILD_EXPECT(refused(unlink("/tmp/ivgpu-seccomp"), EPERM));
+    CHILD_EXPECT(refused(syscall(SYS_fork), EPERM));
+    CHILD_EXPECT(refused(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0), EPERM));
+    CHILD_EXPECT(refused(syscall(SYS_clone3, nullptr, 0), ENOSYS));
+    void* code = mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHILD_EXPECT(code == MAP_FAILED && errno == EPERM);
+    void* data = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHILD_EXPECT(refused(mprotect(data, 4096, PROT_READ | PROT_EXEC), EPERM));
+    rlimit limit{};
+    CHILD_EXPECT(getrlimit(RLIMIT_STACK, &limit) == 0 && refused(setrlimit(RLIMIT_STACK, &limit), EPERM));
+    CHILD_EXPECT(refused(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), EPERM));
+    CHILD_EXPECT(refused(syscall(SYS_ioctl, 0, 0x5412, nullptr), EPERM));
+    return 0;
+  }));
+}
+
+TEST(Seccomp, DeviceFilesOpenOnlyForADriverThatHasThem) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(true).active());
+    CHILD_EXPECT(open("/dev/null", O_RDWR | O_CLOEXEC) >= 0);
+    CHILD_EXPECT(refused(open("/tmp/ivgpu-seccomp", O_CREAT | O_RDWR, 0600), EPERM));
+    CHILD_EXPECT(refused(open("/dev/null", O_RDWR | O_TRUNC), EPERM));
+    CHILD_EXPECT(refused(syscall(SYS_ioctl, 0, 0x5412, nullptr), EPERM));        // TIOCSTI
+    CHILD_EXPECT(refused(syscall(SYS_ioctl, 0, 0xc020462aU, nullptr), ENOTTY));  // passes the filter
+    return 0;
+  }));
+}
+
+TEST(Seccomp, AttackersCallsEndTheProcess) {
+  const auto with_filter = [](const std::function<void()>& call) {
+    return in_child([&] {
+      CHILD_EXPECT(apply_no_new_privileges().active());
+      CHILD_EXPECT(apply_seccomp(true).active());
+      call();
+      return 250;
+    });
+  };
+  expect_killed(with_filter([] { execl("/bin/true", "true", nullptr); }));
+  expect_killed(with_filter([] { ptrace(PTRACE_TRACEME, 0, nullptr, nullptr); }));
+  expect_killed(with_filter([] { syscall(SYS_io_uring_setup, 1, nullptr); }));
+  expect_killed(with_filter([] { syscall(SYS_mount, nullptr, nullptr, nullptr, 0, nullptr); }));
+  expect_killed(with_filter([] { unshare(CLONE_NEWUSER); }));
+}
+
+TEST(Seccomp, ThreadsThatWereThereBeforeAreBoundToo) {
+  expect_killed(in_child([] {
+    std::atomic<bool> go{false};
+    std::thread older([&] {
+      while (!go) std::this_thread::yield();
+      execl("/bin/true", "true", nullptr);
+    });
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(false).active());
+    go = true;
+    older.join();
+    return 0;
+  }));
+}
+
+TEST(Seccomp, EveryRuleSaysWhy) {
+  for (const Rule& rule : policy) EXPECT_FALSE(rule.why.empty()) << rule.call;
+}
+
+TEST(Jail, AllLayersTogetherInTheirOrder) {
+  NEEDS(namespaces);
+  NEEDS(landlock);
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_namespaces().active());
+    CHILD_EXPECT(apply_limits().active());
+    CHILD_EXPECT(apply_user(65534, 65534).active());
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_landlock({}).active());
+    CHILD_EXPECT(apply_seccomp(false).active());
+    std::atomic<int> ran{0};
+    std::thread([&] { ran = 1; }).join();
+    CHILD_EXPECT(ran == 1);
+    CHILD_EXPECT(open("/etc/passwd", O_RDONLY) >= 0);
+    CHILD_EXPECT(refused(open("/usr/bin/env", O_RDONLY), EACCES));
+    return 0;
+  }));
+}
+
+}  // namespace

@@ -1,0 +1,159 @@
+// Records: Writer and Reader, which remember a failure, and ids.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "ring/api/id.h"
+#include "ring/wire/record.h"
+
+namespace {
+
+using api::Handle, api::Id;
+constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
+
+TEST(Record, SizesAreMultiplesOf16WithTheHeader) {
+  EXPECT_EQ(sizeof(ring::RecordHeader), 16u);
+  EXPECT_EQ(ring::record_size(0), 16u);
+  EXPECT_EQ(ring::record_size(1), 32u);
+  EXPECT_EQ(ring::record_size(16), 32u);
+  EXPECT_EQ(ring::record_size(17), 48u);
+  EXPECT_EQ(ring::padded(0), 0u);
+  EXPECT_EQ(ring::padded(1), 8u);
+  EXPECT_EQ(ring::padded(8), 8u);
+}
+
+TEST(Record, FlagsCarryTheDeviceAndNothingUnknown) {
+  for (unsigned device = 0; device < 16; ++device) {
+    EXPECT_EQ(ring::device_of(ring::device_flags(device)), device);
+    EXPECT_EQ(ring::device_flags(device) & ~ring::known_flags, 0);
+    EXPECT_EQ(ring::device_flags(device) & (ring::flag_wants_reply | ring::flag_per_thread), 0);
+  }
+}
+
+TEST(Writer, ReaderReadsWhatItWrote) {
+  std::vector<std::byte> buffer(64);
+  ring::Writer w(buffer);
+  w.slot(42);
+  w.bytes("abc", 3);
+  const std::uint32_t word = 7;
+  w.bytes(&word, sizeof word);
+  w.bytes(nullptr, 0);
+  ASSERT_TRUE(w.ok());
+  EXPECT_EQ(w.used(), 24u);
+  ring::Reader r({buffer.data(), w.used()});
+  EXPECT_EQ(r.slot(), 42u);
+  EXPECT_EQ(std::memcmp(r.take(3), "abc", 3), 0);
+  EXPECT_EQ(r.read<std::uint32_t>(), 7u);
+  EXPECT_TRUE(r.ok());
+  EXPECT_EQ(r.left(), 0u);
+}
+
+TEST(Writer, FailsForGoodAtTheFirstThatDoesNotFit) {
+  std::vector<std::byte> buffer(16);
+  ring::Writer w(buffer);
+  w.slot(1);
+  w.bytes("123456789", 9);
+  EXPECT_FALSE(w.ok());
+  w.slot(2);  // would fit, and is not written any more
+  EXPECT_FALSE(w.ok());
+  EXPECT_EQ(w.used(), 8u);
+  EXPECT_EQ(buffer[8], std::byte{0});
+}
+
+TEST(Writer, LengthsThatOverflowWhenPaddedDoNotFit) {
+  for (const std::size_t n : {huge, huge - 1, huge - 7, huge - 8, huge / 2 + 1, std::size_t{17}}) {
+    std::vector<std::byte> buffer(16);
+    ring::Writer w(buffer);
+    EXPECT_EQ(w.reserve(n), nullptr) << n;
+    EXPECT_FALSE(w.ok());
+  }
+}
+
+// 12 bytes fit into 15, but not with their padding: a buffer's last bytes are not lent by halves.
+TEST(Writer, CountsThePadding) {
+  std::vector<std::byte> buffer(15);
+  ring::Writer w(buffer);
+  EXPECT_EQ(w.reserve(12), nullptr);
+  ring::Writer empty({});
+  EXPECT_EQ(empty.reserve(1), nullptr);
+}
+
+TEST(Reader, FailsForGoodAtTheFirstThatIsMissing) {
+  std::vector<std::byte> buffer(24);
+  std::memset(buffer.data(), 1, buffer.size());
+  ring::Reader r(buffer);
+  r.slot();
+  EXPECT_EQ(r.take(17), nullptr);
+  EXPECT_FALSE(r.ok());
+  EXPECT_EQ(r.slot(), 0u);
+  EXPECT_EQ(r.take(0), nullptr);
+  EXPECT_EQ(r.read<std::uint64_t>(), 0u);
+}
+
+TEST(Reader, LengthsThatOverflowWhenPaddedAreMissing) {
+  for (const std::size_t n : {huge, huge - 1, huge - 7, huge - 8, huge / 2 + 1, std::size_t{17}}) {
+    std::vector<std::byte> buffer(16);
+    ring::Reader r(buffer);
+    EXPECT_EQ(r.take(n), nullptr) << n;
+    EXPECT_FALSE(r.ok());
+    EXPECT_EQ(r.left(), 16u);
+  }
+}
+
+TEST(Reader, CanBeFailedByWhoReads) {
+  std::vector<std::byte> buffer(16);
+  ring::Reader r(buffer);
+  r.fail();
+  EXPECT_FALSE(r.ok());
+  EXPECT_EQ(r.take(1), nullptr);
+}
+
+TEST(Id, RoundTripsAndLooksLikeAPointer) {
+  for (unsigned kind = 1; kind < api::handle_kinds; ++kind)
+    for (const std::uint32_t index : {1u, 2u, 0x12345u, Id::max_index})
+      for (const std::uint32_t generation : {0u, 1u, Id::generations - 1}) {
+        const std::uint64_t value = Id{static_cast<Handle>(kind), index, generation}.value();
+        const Id back = Id::of(value);
+        EXPECT_EQ(back.kind, static_cast<Handle>(kind));
+        EXPECT_EQ(back.index, index);
+        EXPECT_EQ(back.generation, generation);
+        EXPECT_EQ(value % 16, 0u);
+        EXPECT_LT(value, 1ULL << 47);
+        EXPECT_FALSE(api::special_stream(value));
+      }
+}
+
+// Whatever 64 bits arrive: an id that says what it is, or one of nobody.
+void expect_harmless(std::uint64_t value) {
+  const Id id = Id::of(value);
+  EXPECT_LE(id.index, Id::max_index);
+  EXPECT_LT(id.generation, Id::generations);
+  EXPECT_LT(static_cast<unsigned>(id.kind), api::handle_kinds);
+  if (id.kind != Handle::None && id.index != 0) {
+    EXPECT_EQ(id.value(), value);
+  }
+}
+
+TEST(Id, AnyNumberIsHarmless) {
+  for (unsigned bit = 0; bit < 64; ++bit)
+    for (const std::uint64_t value : {1ULL << bit, (1ULL << bit) - 1, ~(1ULL << bit)}) expect_harmless(value);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 200'000; ++i) expect_harmless(random() >> (i % 32));
+}
+
+TEST(Id, SpecialStreamsAndOddNumbersAreNobodys) {
+  for (const std::uint64_t value : {0ULL, 1ULL, 2ULL, 3ULL, 15ULL, 17ULL, ~0ULL, 1ULL << 47, 0x7fffffffffffULL})
+    EXPECT_TRUE(Id::of(value).kind == Handle::None || Id::of(value).index == 0) << value;
+  EXPECT_EQ(Id::of(8ULL << 43 | 16).kind, Handle::None);
+}
+
+TEST(Id, AKernelGoesWhereAFunctionIsWanted) {
+  EXPECT_TRUE(api::accepts(Handle::Function, Handle::Kernel));
+  EXPECT_FALSE(api::accepts(Handle::Kernel, Handle::Function));
+  EXPECT_FALSE(api::accepts(Handle::Stream, Handle::Event));
+}
+
+}  // namespace

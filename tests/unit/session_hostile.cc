@@ -1,0 +1,582 @@
+// Records that no correct guest sends: each breaks the session or gets the documented error, and none reaches the
+// driver with an argument that is not the session's. The fake driver ends the process where that fails.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <random>
+
+#include "host/untrusted/unmarshal.h"
+#include "ring/api/jit_options.h"
+#include "ring/api/launch_attributes.h"
+#include "tests/unit/session_records.h"
+
+namespace {
+
+using namespace session_test;
+namespace ids = api::id_of;
+constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+
+class Records : public testing::Test {
+ protected:
+  void expect_broken(int call, const Payload& payload, const std::string& what = "") {
+    const Answer a = world.send(call, payload);
+    EXPECT_TRUE(a.broken) << call << " " << what;
+    EXPECT_TRUE(a.reply.empty()) << call << " " << what;
+  }
+  void expect_error(CUresult error, int call, const Payload& payload, const std::string& what = "") {
+    const Answer a = world.send(call, payload);
+    EXPECT_FALSE(a.broken) << call << " " << what;
+    EXPECT_EQ(a.result, error) << call << " " << what;
+  }
+  World world;
+};
+
+// ---- numbers that are no call's ------------------------------------------------------------------------------------
+
+TEST_F(Records, UnknownCallsHaveNoHandler) {
+  for (const int call : {0, 200, 255, 256, 999, 1100, 4096, 65535})
+    EXPECT_EQ(host::handler_of(static_cast<std::uint16_t>(call)), nullptr) << call;
+  for (const int call : {1, 24, 62, 1000, 1001})
+    EXPECT_NE(host::handler_of(static_cast<std::uint16_t>(call)), nullptr) << call;
+}
+
+// ---- every CALL line -----------------------------------------------------------------------------------------------
+
+struct Line {
+  int id;
+  const char* name;
+  std::size_t arity;
+};
+constexpr Line lines[] = {
+#define CALL(id, fn, ...) {id, #fn, api::Call<id>::Shape::arity},
+#define CUSTOM(...)
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+};
+
+TEST_F(Records, EveryCallTruncatedAnywhereBreaks) {
+  for (const Line& line : lines)
+    for (std::size_t n = 0; n < line.arity * 8; ++n) {
+      Payload p;
+      for (std::size_t i = 0; i < line.arity; ++i) p.slot(0);
+      EXPECT_TRUE(world.send_exactly(line.id, p.cut(n)).broken) << line.name << " with " << n << " bytes";
+    }
+}
+
+TEST_F(Records, EveryCallTooLongBreaks) {
+  for (const Line& line : lines)
+    for (const std::size_t more : {16u, 32u, 1024u}) {
+      Payload p;
+      for (std::size_t i = 0; i < line.arity; ++i) p.slot(0);
+      const std::size_t n = p.size();
+      EXPECT_TRUE(world.send_exactly(line.id, p.cut(n + more)).broken) << line.name << " with " << more << " more";
+    }
+}
+
+TEST_F(Records, HandlesThatAreNotTheSessionsAreInvalid) {
+  const std::uint64_t stream = world.stream(), event = world.event();
+  for (const std::uint64_t id : {std::uint64_t{3}, std::uint64_t{16}, most, std::uint64_t{1} << 47, event, stream + 16,
+                                 stream | std::uint64_t{1} << 24, stream + 1, std::uint64_t{0x7f0000001000}}) {
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamSynchronize, Payload::of(id));
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamDestroy_v2, Payload::of(id));
+  }
+  for (const std::uint64_t id : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, stream, event + 16, most})
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuEventSynchronize, Payload::of(id));
+  for (const int special : {0, 1, 2})
+    EXPECT_EQ(world.send(ids::cuStreamSynchronize, Payload::of(special)).result, CUDA_SUCCESS);
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamWaitEvent, Payload::of(stream, stream, 0));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuEventRecord, Payload::of(event, event));
+}
+
+// CUDA's special streams are no objects that could be destroyed: they never reach the driver's cuStreamDestroy.
+TEST_F(Records, SpecialStreamsCannotBeDestroyed) {
+  for (const int special : {0, 1, 2})
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamDestroy_v2, Payload::of(special));
+  EXPECT_EQ(world.driver.calls("cuStreamDestroy_v2"), 0u);
+}
+
+TEST_F(Records, DestroyedHandlesAreInvalid) {
+  const std::uint64_t stream = world.stream();
+  EXPECT_EQ(world.send(ids::cuStreamDestroy_v2, Payload::of(stream)).result, CUDA_SUCCESS);
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamDestroy_v2, Payload::of(stream));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamSynchronize, Payload::of(stream));
+}
+
+TEST_F(Records, IdsThatCannotBeGivenBreak) {
+  const std::uint64_t taken = world.stream();
+  const std::uint64_t taken_for_an_event = Id{Handle::Event, Id::of(taken).index, 0}.value();
+  expect_broken(ids::cuStreamCreate, Payload::of(taken, 0), "taken");
+  expect_broken(ids::cuEventCreate, Payload::of(taken_for_an_event, 0), "taken by another kind");
+  for (const std::uint64_t id :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, most, Id{Handle::Event, 77, 0}.value(),
+        Id{Handle::Stream, 0, 0}.value(), Id{Handle::Stream, 77, 0}.value() | 4})
+    expect_broken(ids::cuStreamCreate, Payload::of(id, 0));
+}
+
+TEST_F(Records, NumbersThatTheirTypeCannotHoldBreak) {
+  const std::uint64_t stream = world.stream(), device = world.memory(64);
+  expect_broken(ids::cuStreamCreate, Payload::of(world.next(Handle::Stream), 1ULL << 32), "unsigned flags");
+  expect_broken(ids::cuMemsetD8Async, Payload::of(device, 256, 1, stream), "unsigned char");
+  expect_broken(ids::cuMemsetD16Async, Payload::of(device, 65536, 1, stream), "unsigned short");
+  expect_broken(ids::cuMemsetD32Async, Payload::of(device, 1ULL << 32, 1, stream), "unsigned");
+  expect_broken(ids::cuStreamCreateWithPriority, Payload::of(world.next(Handle::Stream), 0, 1ULL << 31), "int");
+  EXPECT_EQ(world.send(ids::cuStreamCreateWithPriority, Payload::of(world.next(Handle::Stream), 0, -5)).result,
+            CUDA_SUCCESS);
+}
+
+TEST_F(Records, OutputsOfAnotherLengthBreak) {
+  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{9},
+                                     std::uint64_t{16}, most - 1, most - 7, std::uint64_t{1} << 32})
+    expect_broken(ids::cuMemGetInfo_v2, Payload::of(length, 8));
+  expect_broken(ids::cuMemGetInfo_v2, Payload::of(8, ring::absent), "required");
+  expect_broken(ids::cuMemGetInfo_v2, Payload::of(ring::absent, 8), "required");
+  const Answer a = world.send(ids::cuMemGetInfo_v2, Payload::of(8, 8));
+  EXPECT_EQ(a.result, CUDA_SUCCESS);
+  EXPECT_EQ(a.reply.size(), 16u);
+}
+
+TEST_F(Records, DeviceRangesOutsideTheSessionsMemory) {
+  const std::uint64_t device = world.memory(64), stream = world.stream();
+  const struct {
+    std::uint64_t at, count;
+  } ranges[] = {{device, 65}, {device + 1, 64}, {device - 1, 1},    {device + 65, 0},     {0, 1},
+                {most, 1},    {device, most},   {device + 1, most}, {device, 1ULL << 63}, {4096, 0}};
+  for (const auto& r : ranges) {
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemsetD8Async, Payload::of(r.at, 1, r.count, stream));
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemcpyDtoD_v2, Payload::of(r.at, device, r.count));
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemcpyDtoD_v2, Payload::of(device, r.at, r.count));
+  }
+  // Counts whose bytes overflow: 2^62 words are 0 bytes modulo 2^64.
+  for (const std::uint64_t count : {1ULL << 62, (1ULL << 62) + 1, 1ULL << 63, 17ULL})
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemsetD32_v2, Payload::of(device, 1, count));
+  EXPECT_EQ(world.send(ids::cuMemsetD32_v2, Payload::of(device, 1, 16)).result, CUDA_SUCCESS);
+}
+
+// ---- inputs, which no line of the table has yet --------------------------------------------------------------------
+
+CUresult take_inputs(const char* name, const void* data, std::size_t count) {
+  if (name != nullptr && std::strlen(name) > 100) return CUDA_ERROR_UNKNOWN;
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  unsigned sum = 0;
+  for (std::size_t i = 0; data != nullptr && i < count; ++i) sum += bytes[i];
+  return sum == 6 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+TEST_F(Records, InputsAreHeldAgainstTheirLengths) {
+  using Inputs = host::Unmarshal<
+      api::Shape<CUresult(const char*, const void*, std::size_t), api::in(api::string), api::in(2), api::_>>;
+  const auto run = [&](const Payload& payload) {
+    world.session->broken = false;
+    const std::unique_ptr<std::byte[]> in(new std::byte[payload.size()]);
+    std::memcpy(in.get(), payload.data().data(), payload.size());
+    std::vector<std::byte> out(64);
+    host::Request request(*world.session, {}, {in.get(), payload.size()}, out);
+    const CUresult result = Inputs(request).run(take_inputs);
+    return world.session->broken ? CUDA_ERROR_UNKNOWN : result;
+  };
+  EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_SUCCESS);
+  EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc")), CUDA_ERROR_UNKNOWN);                     // bytes missing
+  EXPECT_EQ(run(Payload::of(4, 3, 4).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // another count
+  EXPECT_EQ(run(Payload::of(3, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // without its NUL
+  EXPECT_EQ(run(Payload::of(0, 3, 3).bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);              // no NUL either
+  EXPECT_EQ(run(Payload::of(most - 1, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(run(Payload::of(4, most - 7, most - 7).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc").bytes("\1\2\3", 3).slot(0).slot(0)), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(run(Payload::of(ring::absent, 3, 3).bytes("\1\2\3", 3)), CUDA_SUCCESS);  // NULL, as it was
+}
+
+// ---- hello and the arena -------------------------------------------------------------------------------------------
+
+TEST_F(Records, HelloComesOnce) {
+  expect_broken(ids::pin_arena, Payload::record(api::PinArenaRecord{0, ring::huge_page}), "before hello");
+  expect_broken(ids::hello, Payload::record(api::HelloRecord{ring::window_count + 1, 0}), "no such window");
+  expect_broken(ids::hello, Payload::record(api::HelloRecord{most, 0}), "no such window");
+  const Answer a = world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 4 << 20}));
+  EXPECT_EQ(a.result, CUDA_SUCCESS);
+  EXPECT_EQ(a.read<api::HelloReply>().arena_address, world.session->arena_address());
+  EXPECT_EQ(world.driver.registered_bytes(), std::size_t{4} << 20);
+  expect_broken(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 0}), "again");
+}
+
+TEST(Hello, WithPinsThatDoNotFitBreaks) {
+  for (const std::uint64_t bytes :
+       {std::uint64_t{1}, std::uint64_t{4096}, std::uint64_t{World::arena_bytes} * 2, most, std::uint64_t{1} << 63}) {
+    World world;
+    EXPECT_TRUE(world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, bytes})).broken) << bytes;
+    EXPECT_EQ(world.driver.registered_bytes(), 0u);
+  }
+}
+
+TEST_F(Records, PinsAreWholeHugePagesInside) {
+  ASSERT_EQ(world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 2 << 20})).result,
+            CUDA_SUCCESS);
+  const api::PinArenaRecord wrong[] = {{0, 0},
+                                       {1, ring::huge_page},
+                                       {4096, ring::huge_page},
+                                       {2 << 20, 4096},
+                                       {World::arena_bytes, ring::huge_page},
+                                       {0, World::arena_bytes * 2},
+                                       {most - ring::huge_page + 1, ring::huge_page},
+                                       {ring::huge_page, most - ring::huge_page + 1},
+                                       {1ULL << 63, 1ULL << 63}};
+  for (const auto& pin : wrong) expect_broken(ids::pin_arena, Payload::record(pin));
+  expect_error(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, ids::pin_arena,
+               Payload::record(api::PinArenaRecord{0, 4 << 20}));
+  EXPECT_EQ(world.send(ids::pin_arena, Payload::record(api::PinArenaRecord{2 << 20, 2 << 20})).result, CUDA_SUCCESS);
+}
+
+// ---- memory and copies ---------------------------------------------------------------------------------------------
+
+TEST_F(Records, MemoryThatIsNotTheSessionsIsNotFreed) {
+  const std::uint64_t device = world.memory(64);
+  for (const std::uint64_t at : {std::uint64_t{0}, device + 1, device - 1, most, std::uint64_t{0x7f0000000000}})
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemFree_v2, Payload::record(api::FreeRecord{at}));
+  EXPECT_EQ(world.send(ids::cuMemFree_v2, Payload::record(api::FreeRecord{device})).result, CUDA_SUCCESS);
+  expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemFree_v2, Payload::record(api::FreeRecord{device}));
+}
+
+constexpr int copies[] = {ids::cuMemcpyHtoD_v2, ids::cuMemcpyDtoH_v2, ids::cuMemcpyHtoDAsync_v2,
+                          ids::cuMemcpyDtoHAsync_v2};
+
+TEST_F(Records, CopiesFromOutsideTheArenaBreak) {
+  const std::uint64_t device = world.memory(4096);
+  const struct {
+    std::uint64_t arena, bytes;
+  } places[] = {{World::arena_bytes, 1},
+                {World::arena_bytes - 1, 2},
+                {most - 1, 1},
+                {most - 4095, 4096},
+                {1ULL << 63, 1},
+                {0, World::arena_bytes + 1},
+                {0, most},
+                {1, most},
+                {World::arena_bytes + 1, 0ULL}};
+  for (const int call : copies)
+    for (const auto& place : places)
+      expect_broken(call, Payload::record(api::CopyRecord{device, place.arena, place.bytes, 0}));
+}
+
+TEST_F(Records, CopiesOfMemoryThatIsNotTheSessions) {
+  const std::uint64_t device = world.memory(64);
+  for (const int call : copies) {
+    for (const std::uint64_t at : {device + 1, device - 1, std::uint64_t{0}, most, std::uint64_t{0x7f0000000000}})
+      expect_error(CUDA_ERROR_INVALID_VALUE, call, Payload::record(api::CopyRecord{at, 0, 64, 0}));
+    // An address of this very process: the driver would take it for pageable memory.
+    expect_error(CUDA_ERROR_INVALID_VALUE, call,
+                 Payload::record(api::CopyRecord{reinterpret_cast<std::uint64_t>(&world), 0, 8, 0}));
+    expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(api::CopyRecord{device, 0, 64, world.event()}));
+    expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(api::CopyRecord{device, 0, 64, most}));
+  }
+}
+
+TEST_F(Records, InlineCopiesHoldTheirBytes) {
+  const std::uint64_t device = world.memory(128 << 10);
+  for (const std::uint64_t bytes : {std::uint64_t{17}, std::uint64_t{64}, std::uint64_t{1} << 40, most, most - 7}) {
+    expect_broken(ids::cuMemcpyHtoD_v2, Payload::record(api::CopyRecord{device, ring::absent, bytes, 0}).slot(1));
+    expect_broken(ids::cuMemcpyHtoDAsync_v2, Payload::record(api::CopyRecord{device, ring::absent, bytes, 0}).slot(1));
+  }
+  expect_broken(ids::cuMemcpyHtoD_v2,
+                Payload::record(api::CopyRecord{device, ring::absent, 8, 0}).slot(1).slot(2).slot(3));
+  expect_broken(ids::cuMemcpyDtoH_v2, Payload::record(api::CopyRecord{device, ring::absent, ring::reply_bytes + 1, 0}));
+  expect_broken(ids::cuMemcpyDtoH_v2, Payload::record(api::CopyRecord{device, ring::absent, most - 8, 0}));
+  expect_broken(ids::cuMemcpyDtoHAsync_v2, Payload::record(api::CopyRecord{device, ring::absent, 8, 0}),
+                "the bytes would come after the reply");
+  const Answer a =
+      world.send(ids::cuMemcpyDtoH_v2, Payload::record(api::CopyRecord{device, ring::absent, ring::reply_bytes, 0}));
+  EXPECT_EQ(a.result, CUDA_SUCCESS);
+  EXPECT_EQ(a.reply.size(), ring::reply_bytes);
+}
+
+// ---- modules -------------------------------------------------------------------------------------------------------
+
+class Loads : public Records {
+ protected:
+  api::LoadRecord record(std::uint32_t parts = 1, std::uint32_t options = 0, std::uint32_t form = 0) {
+    return {world.next(Handle::Module), ring::absent, form, parts, options, 0};
+  }
+};
+
+TEST_F(Loads, PartsAreCountedAndSized) {
+  expect_broken(ids::cuModuleLoadData, Payload::record(record(0)), "none");
+  expect_broken(ids::cuModuleLoadData, Payload::record(record(4097)), "too many");
+  expect_broken(ids::cuModuleLoadData, Payload::record(record(~0u)), "too many");
+  expect_broken(ids::cuModuleLoadData, Payload::record(record(2)).slot(8).slot(8).slot(0).slot(0), "plain is one part");
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{25}, std::uint64_t{1} << 31, most, most - 7})
+    expect_broken(ids::cuModuleLoadData, Payload::record(record()).slot(size).slot(0).slot(0), "size");
+  expect_broken(ids::cuModuleLoadData,
+                Payload::record(record(2, 0, 2)).slot(1ULL << 63).slot(1ULL << 63).slot(0).slot(0), "sum");
+  for (const std::uint32_t form : {3u, 255u, ~0u})
+    expect_broken(ids::cuModuleLoadData, Payload::record(record(1, 0, form)).slot(8).slot(0), "form");
+}
+
+TEST_F(Loads, ImagesInTheArenaLieInside) {
+  for (const std::uint64_t arena :
+       {std::uint64_t{World::arena_bytes}, std::uint64_t{World::arena_bytes} - 8, most - 1}) {
+    api::LoadRecord r = record();
+    r.arena = arena;
+    expect_broken(ids::cuModuleLoadData, Payload::record(r).slot(16));
+    expect_broken(ids::cuModuleLoadData, Payload::record(r).slot(1 << 30));
+  }
+  api::LoadRecord r = record();
+  r.arena = 4096;
+  std::byte* at = world.session->arena(4096, 100);
+  std::strcpy(reinterpret_cast<char*>(at), module_text);
+  EXPECT_EQ(world.send(ids::cuModuleLoadData, Payload::record(r).slot(std::strlen(module_text) + 1)).result,
+            CUDA_SUCCESS);
+}
+
+TEST_F(Loads, TextWithoutItsNulStillEnds) {
+  const std::string text = std::string(module_text) + std::string(8 - std::strlen(module_text) % 8, ' ');
+  EXPECT_EQ(
+      world.send(ids::cuModuleLoadData, Payload::record(record()).slot(text.size()).bytes(text.data(), text.size()))
+          .result,
+      CUDA_SUCCESS);
+}
+
+TEST_F(Loads, OptionsThatHoldPointersBreak) {
+  for (unsigned option = 0; option < 64; ++option) {
+    if (api::crosses_boundary(static_cast<CUjit_option>(option))) continue;
+    expect_broken(ids::cuModuleLoadDataEx,
+                  Payload::record(record(1, 1)).slot(16).slot(option).slot(0x4141414141414141).slot(0).slot(0),
+                  "option " + std::to_string(option));
+  }
+  expect_broken(ids::cuModuleLoadDataEx, Payload::record(record(1, api::max_jit_options + 1)).slot(8).slot(0));
+  expect_broken(ids::cuModuleLoadDataEx, Payload::record(record(1, ~0u)).slot(8).slot(0));
+  expect_broken(ids::cuModuleLoadDataEx, Payload::record(record(1, 32)).slot(8).slot(0), "options missing");
+}
+
+// Log buffers are the worker's own, whatever pointers and sizes come.
+TEST_F(Loads, LogBuffersAreNeverTheGuests) {
+  for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{100}, most}) {
+    Payload p = Payload::record(record(1, 5));
+    p.slot(std::strlen(module_text) + 1);
+    for (const CUjit_option o : {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+                                 CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES})
+      p.slot(o);
+    for (const std::uint64_t v : {std::uint64_t{0x4141414141414141}, size, most, size, std::uint64_t{3}}) p.slot(v);
+    const Answer a = world.send(ids::cuModuleLoadDataEx, p.text(module_text));
+    EXPECT_EQ(a.result, CUDA_SUCCESS) << size;
+    EXPECT_EQ(a.read<std::uint64_t>(0), 0u);  // no address of the worker's comes back
+    EXPECT_EQ(a.read<std::uint64_t>(16), 0u);
+  }
+}
+
+TEST_F(Loads, NamesEndWithTheirOnlyNul) {
+  const std::uint64_t module = world.module(), library = world.library();
+  const auto lookup = [&](std::uint64_t from, const void* name, std::size_t bytes, std::uint64_t said) {
+    return Payload::record(api::LookupRecord{from, world.next(Handle::Function), said}).bytes(name, bytes);
+  };
+  expect_broken(ids::cuModuleGetFunction, lookup(module, "fill", 4, 4), "without NUL");
+  expect_broken(ids::cuModuleGetFunction, lookup(module, "fi\0l", 5, 5), "a NUL inside");
+  expect_broken(ids::cuModuleGetFunction, lookup(module, "", 0, 0), "no name");
+  for (const std::uint64_t said : {std::uint64_t{17}, std::uint64_t{4096}, most, most - 7})
+    expect_broken(ids::cuModuleGetFunction, lookup(module, "fill", 5, said), "length");
+  expect_broken(ids::cuLibraryGetKernel, lookup(library, "fill", 4, 4), "without NUL");
+  expect_broken(ids::cuModuleGetGlobal_v2, Payload::record(api::GlobalRecord{module, 7}).bytes("counter", 7));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuModuleGetFunction, lookup(library, "fill", 5, 5));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuLibraryGetKernel, lookup(module, "fill", 5, 5));
+  expect_error(CUDA_ERROR_NOT_FOUND, ids::cuModuleGetFunction, lookup(module, "none", 5, 5));
+}
+
+TEST_F(Loads, IdsOfAnotherKindBreak) {
+  const std::uint64_t module = world.module();
+  expect_broken(ids::cuModuleLoadData, world.load(world.next(Handle::Stream)));
+  expect_broken(ids::cuModuleLoadData, world.load(module), "taken");
+  expect_broken(ids::cuLibraryLoadData, world.load(world.next(Handle::Module)));
+  expect_broken(ids::cuModuleGetFunction, world.lookup(module, world.next(Handle::Kernel), "fill"));
+  expect_broken(ids::cuModuleGetFunction, world.lookup(module, 0, "fill"));
+}
+
+TEST_F(Loads, WhatAModuleHadGoesWithIt) {
+  const std::uint64_t module = world.module(), f = world.function(module, "nothing");
+  const Payload find_global = Payload::record(api::GlobalRecord{module, 8}).text("counter");
+  const auto global = world.send(ids::cuModuleGetGlobal_v2, find_global).read<api::GlobalReply>();
+  EXPECT_EQ(global.bytes, 16u);
+  expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemFree_v2, Payload::record(api::FreeRecord{global.address}));
+  EXPECT_EQ(world.send(ids::cuMemsetD8_v2, Payload::of(global.address, 1, 16)).result, CUDA_SUCCESS);
+  ASSERT_EQ(world.send(ids::cuModuleUnload, Payload::record(api::CloseRecord{module})).result, CUDA_SUCCESS);
+  expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemsetD8_v2, Payload::of(global.address, 1, 16));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuModuleUnload, Payload::record(api::CloseRecord{module}));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuFuncLoad, Payload::of(f));
+}
+
+// ---- launches ------------------------------------------------------------------------------------------------------
+
+class Launches : public Records {
+ protected:
+  std::uint64_t module_ = world.module();
+  std::uint64_t fill_ = world.function(module_, "fill");
+  std::uint64_t device_ = world.memory(64);
+
+  api::LaunchRecord record() const { return {fill_, 0, {1, 1, 1}, {32, 1, 1}, 0, 16, 0, 0}; }
+  Payload params(Payload p) const { return p.slot(device_).slot(16 | 5ULL << 32); }
+};
+
+TEST_F(Launches, AWholeOne) {
+  EXPECT_EQ(world.send(ids::cuLaunchKernel, params(Payload::record(record()))).result, CUDA_SUCCESS);
+  EXPECT_EQ(*reinterpret_cast<std::uint32_t*>(device_), 5u);
+}
+
+TEST_F(Launches, ParametersOfAnotherLengthBreak) {
+  for (const std::uint32_t bytes : {33u, 4096u, 65536u, 0x7fffffffu, ~0u, ~0u - 7}) {
+    api::LaunchRecord r = record();
+    r.param_bytes = bytes;
+    expect_broken(ids::cuLaunchKernel, params(Payload::record(r)));
+  }
+  api::LaunchRecord none = record();
+  none.param_bytes = 0;
+  expect_broken(ids::cuLaunchKernel, params(Payload::record(none)), "bytes left over");
+  expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuLaunchKernel, Payload::record(none), "the kernel wants 16");
+}
+
+TEST_F(Launches, HandlesOfOthers) {
+  for (const std::uint64_t f : {std::uint64_t{0}, module_, world.stream(), fill_ + 16, most}) {
+    api::LaunchRecord r = record();
+    r.function = f;
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuLaunchKernel, params(Payload::record(r)));
+  }
+  for (const std::uint64_t s : {std::uint64_t{3}, fill_, most}) {
+    api::LaunchRecord r = record();
+    r.stream = s;
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuLaunchKernel, params(Payload::record(r)));
+  }
+}
+
+TEST_F(Launches, AttributesThatHoldHandlesOrAreTooManyBreak) {
+  for (unsigned id = 0; id < 40; ++id) {
+    CUlaunchAttribute attribute{};
+    std::memcpy(&attribute.id, &id, sizeof attribute.id);
+    std::memset(&attribute.value, 0x41, sizeof attribute.value);
+    api::LaunchRecord r = record();
+    r.attributes = 1;
+    const Answer a = world.send(ids::cuLaunchKernelEx, params(Payload::record(r).bytes(&attribute, sizeof attribute)));
+    EXPECT_EQ(a.broken, !api::crosses_boundary(static_cast<CUlaunchAttributeID>(id))) << id;
+  }
+  for (const std::uint32_t count : {2u, api::max_launch_attributes + 1, 0x4000000u, ~0u}) {
+    api::LaunchRecord r = record();
+    r.attributes = count;
+    expect_broken(ids::cuLaunchKernelEx, params(Payload::record(r)));
+  }
+}
+
+TEST_F(Records, ResetsOfDevicesThatAreNone) {
+  for (const std::uint64_t device : {std::uint64_t{ring::max_devices}, std::uint64_t{1} << 32, most})
+    expect_broken(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{device}));
+  expect_error(CUDA_ERROR_INVALID_DEVICE, ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{3}));
+  const std::uint64_t stream = world.stream(), memory = world.memory(16);
+  EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{0})).result, CUDA_SUCCESS);
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamSynchronize, Payload::of(stream));
+  expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemFree_v2, Payload::record(api::FreeRecord{memory}));
+}
+
+// Every CUSTOM record cut anywhere, with what follows it or without.
+TEST_F(Records, EveryCustomRecordTruncatedAnywhereBreaksOrFails) {
+  const std::uint64_t module = world.module(), library = world.library();
+  const std::pair<int, Payload> whole[] = {
+      {ids::cuModuleLoadData, world.load(world.next(Handle::Module))},
+      {ids::cuLibraryLoadData, world.load(world.next(Handle::Library))},
+      {ids::cuModuleGetFunction, world.lookup(module, world.next(Handle::Function), "fill")},
+      {ids::cuLibraryGetKernel, world.lookup(library, world.next(Handle::Kernel), "fill")},
+      {ids::cuModuleGetGlobal_v2, Payload::record(api::GlobalRecord{module, 8}).text("counter")},
+      {ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 0})},
+      {ids::cuMemcpyHtoD_v2, Payload::record(api::CopyRecord{world.memory(64), ring::absent, 64, 0}).cut(32 + 64)},
+      {ids::cuModuleUnload, Payload::record(api::CloseRecord{module})},
+      {ids::hello, Payload::record(api::HelloRecord{ring::window_count, 0})},
+  };
+  for (const auto& [call, payload] : whole)
+    for (std::size_t n = 0; n < payload.size(); ++n) {
+      const Answer a = world.send_exactly(call, Payload(payload).cut(n));
+      EXPECT_TRUE(a.broken) << call << " with " << n << " of " << payload.size();
+    }
+}
+
+// ---- anything at all -----------------------------------------------------------------------------------------------
+
+// Records of every call, each word drawn from what a hostile guest knows: its own ids and addresses, and numbers at the
+// edges. Nothing is asserted here but that the strict driver is content and no memory but the record's is touched.
+TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
+  std::minstd_rand random(11);
+  // Words of a whole record: parameters, or the struct of ring/api/records.h.
+  const std::map<int, std::size_t> custom = {{ids::cuMemAlloc_v2, 3},
+                                             {ids::cuMemAllocPitch_v2, 3},
+                                             {ids::cuMemFree_v2, 1},
+                                             {ids::cuMemcpyHtoD_v2, 4},
+                                             {ids::cuMemcpyDtoH_v2, 4},
+                                             {ids::cuMemcpyHtoDAsync_v2, 4},
+                                             {ids::cuMemcpyDtoHAsync_v2, 4},
+                                             {ids::cuModuleUnload, 1},
+                                             {ids::cuLibraryUnload, 1},
+                                             {ids::cuKernelGetFunction, 2},
+                                             {ids::cuLibraryGetModule, 2},
+                                             {ids::cuModuleGetFunction, 3},
+                                             {ids::cuLibraryGetKernel, 3},
+                                             {ids::cuModuleGetGlobal_v2, 2},
+                                             {ids::cuLibraryGetGlobal, 2},
+                                             {ids::cuModuleLoadData, 4},
+                                             {ids::cuLibraryLoadData, 4},
+                                             {ids::cuLaunchKernel, 9},
+                                             {ids::pin_arena, 2}};
+  std::vector<std::pair<int, std::size_t>> calls(custom.begin(), custom.end());
+  for (const Line& line : lines) calls.emplace_back(line.id, line.arity);
+  std::uint64_t passed = 0;
+  for (int round = 0; round < 40; ++round) {
+    World world;
+    const std::uint64_t module = world.module(), library = world.library();
+    ASSERT_EQ(world.send(1000, Payload::record(api::HelloRecord{ring::window_count, 2 << 20})).result, CUDA_SUCCESS);
+    std::vector<std::uint64_t> words = {0,
+                                        1,
+                                        2,
+                                        3,
+                                        4,
+                                        8,
+                                        12,
+                                        16,
+                                        64,
+                                        255,
+                                        4096,
+                                        1ULL << 31,
+                                        1ULL << 32,
+                                        1ULL << 47,
+                                        1ULL << 63,
+                                        most,
+                                        most - 1,
+                                        most - 7,
+                                        most - 4095,
+                                        0x7f0000000000,
+                                        ring::huge_page,
+                                        World::arena_bytes,
+                                        module,
+                                        library};
+    for (int i = 0; i < 2; ++i) {
+      words.push_back(world.stream()), words.push_back(world.event());
+      words.push_back(world.memory(4096));
+      words.push_back(words.back() + 4088);
+      words.push_back(world.function(module, i == 0 ? "fill" : "nothing"));
+      words.push_back(world.kernel(library, "fill"));
+      words.push_back(world.next(Handle::Stream)), words.push_back(world.next(Handle::Event));
+      words.push_back(world.next(Handle::Function)), words.push_back(world.next(Handle::Module));
+    }
+    words.push_back(world.session->arena_address());
+    const auto any = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
+    for (int i = 0; i < 2000; ++i) {
+      const auto& [call, whole] = calls[any(calls.size())];
+      Payload p;
+      for (std::size_t n = any(4) == 0 ? any(14) : whole; n > 0; --n)
+        p.slot(any(10) == 0 ? words[any(words.size())] | words[any(words.size())] << 32 : words[any(words.size())]);
+      if (any(4) == 0) p.text(any(2) == 0 ? "fill" : module_text);
+      const auto flags = static_cast<std::uint16_t>(any(8) == 0 ? ring::flag_per_thread : 0);
+      passed += world.send(call, p, flags).result == CUDA_SUCCESS;
+    }
+  }
+  EXPECT_GT(passed, 1000u);  // enough of them were whole for this to mean something
+}
+
+}  // namespace

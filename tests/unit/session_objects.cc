@@ -1,0 +1,169 @@
+// What a session owns in its worker: ids and device memory, as a hostile guest may use them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "host/session/objects.h"
+
+namespace {
+
+using api::Handle, api::Id;
+
+void* thing(std::uintptr_t n) { return reinterpret_cast<void*>(n); }
+constexpr std::uint64_t id(Handle kind, std::uint32_t index, std::uint32_t generation = 0) {
+  return Id{kind, index, generation}.value();
+}
+
+TEST(SessionObjects, PutFindDrop) {
+  host::Objects o;
+  ASSERT_TRUE(o.put(id(Handle::Stream, 5), Handle::Stream, thing(1), {}));
+  EXPECT_EQ(o.find(id(Handle::Stream, 5), Handle::Stream), thing(1));
+  EXPECT_TRUE(o.drop(id(Handle::Stream, 5)));
+  EXPECT_EQ(o.find(id(Handle::Stream, 5), Handle::Stream), nullptr);
+  EXPECT_FALSE(o.drop(id(Handle::Stream, 5)));
+}
+
+TEST(SessionObjects, OnlyTheVeryIdFinds) {
+  host::Objects o;
+  ASSERT_TRUE(o.put(id(Handle::Stream, 5, 3), Handle::Stream, thing(1), {}));
+  EXPECT_EQ(o.find(id(Handle::Stream, 5, 2), Handle::Stream), nullptr);  // a stale generation
+  EXPECT_EQ(o.find(id(Handle::Stream, 5, 3), Handle::Event), nullptr);
+  EXPECT_EQ(o.find(id(Handle::Event, 5, 3), Handle::Event), nullptr);
+  EXPECT_EQ(o.find(id(Handle::Stream, 6, 3), Handle::Stream), nullptr);
+  EXPECT_FALSE(o.drop(id(Handle::Stream, 5, 2)));
+  EXPECT_FALSE(o.drop(id(Handle::Event, 5, 3)));
+  EXPECT_EQ(o.find(id(Handle::Stream, 5, 3), Handle::Stream), thing(1));
+}
+
+TEST(SessionObjects, AKernelServesAsAFunction) {
+  host::Objects o;
+  ASSERT_TRUE(o.put(id(Handle::Kernel, 1), Handle::Kernel, thing(1), {}));
+  EXPECT_EQ(o.find(id(Handle::Kernel, 1), Handle::Function), thing(1));
+  EXPECT_EQ(o.find(id(Handle::Kernel, 1), Handle::Module), nullptr);
+}
+
+TEST(SessionObjects, AnIndexIsTakenOnceWhateverTheKind) {
+  host::Objects o;
+  ASSERT_TRUE(o.put(id(Handle::Stream, 5), Handle::Stream, thing(1), {}));
+  EXPECT_FALSE(o.put(id(Handle::Stream, 5), Handle::Stream, thing(2), {}));
+  EXPECT_FALSE(o.put(id(Handle::Stream, 5, 1), Handle::Stream, thing(2), {}));
+  EXPECT_FALSE(o.put(id(Handle::Event, 5), Handle::Event, thing(2), {}));
+  EXPECT_EQ(o.find(id(Handle::Stream, 5), Handle::Stream), thing(1));
+}
+
+TEST(SessionObjects, MalformedIdsAreRefused) {
+  host::Objects o;
+  for (const std::uint64_t value :
+       std::vector<std::uint64_t>{0, 1, 2, 15, 16, ~0ULL, 1ULL << 63, 1ULL << 47, id(Handle::Stream, 0),
+                                  id(Handle::None, 7), id(Handle::Stream, 7) | 8, id(Handle::Event, 7)}) {
+    EXPECT_FALSE(o.put(value, Handle::Stream, thing(1), {})) << value;
+    EXPECT_FALSE(o.put(value, Handle::None, thing(1), {})) << value;
+    EXPECT_EQ(o.find(value, Handle::Stream), nullptr) << value;
+    EXPECT_FALSE(o.drop(value)) << value;
+  }
+}
+
+TEST(SessionObjects, TheLargestIndex) {
+  host::Objects o;
+  const std::uint64_t last = id(Handle::Event, Id::max_index, Id::generations - 1);
+  ASSERT_TRUE(o.put(last, Handle::Event, thing(9), {}));
+  EXPECT_EQ(o.find(last, Handle::Event), thing(9));
+}
+
+TEST(SessionObjects, WhatIsOwnedGoesWithItsOwner) {
+  host::Objects o;
+  const std::uint64_t library = id(Handle::Library, 1), kernel = id(Handle::Kernel, 2), f = id(Handle::Function, 3),
+                      other = id(Handle::Function, 4);
+  ASSERT_TRUE(o.put(library, Handle::Library, thing(1), {}));
+  ASSERT_TRUE(o.put(kernel, Handle::Kernel, thing(2), {0, library}));
+  ASSERT_TRUE(o.put(f, Handle::Function, thing(3), {0, kernel}));
+  ASSERT_TRUE(o.put(other, Handle::Function, thing(4), {0, 0}));
+  o.drop_with_owned(library);
+  for (const std::uint64_t gone : {library, kernel, f}) EXPECT_FALSE(o.drop(gone));
+  EXPECT_EQ(o.find(other, Handle::Function), thing(4));
+}
+
+TEST(SessionObjects, AContextTakesItsOwnAlong) {
+  host::Objects o;
+  ASSERT_TRUE(o.put(id(Handle::Stream, 1), Handle::Stream, thing(1), {.device = 0, .owner = 0}));
+  ASSERT_TRUE(o.put(id(Handle::Stream, 2), Handle::Stream, thing(2), {.device = 1, .owner = 0}));
+  ASSERT_TRUE(o.put(id(Handle::Library, 3), Handle::Library, thing(3), {.device = 0, .owner = 0}));
+  ASSERT_TRUE(o.put(id(Handle::Kernel, 4), Handle::Kernel, thing(4), {.device = 0, .owner = id(Handle::Library, 3)}));
+  o.drop_context(0);
+  EXPECT_EQ(o.find(id(Handle::Stream, 1), Handle::Stream), nullptr);
+  EXPECT_EQ(o.find(id(Handle::Stream, 2), Handle::Stream), thing(2));
+  EXPECT_EQ(o.find(id(Handle::Library, 3), Handle::Library), thing(3));
+  EXPECT_EQ(o.find(id(Handle::Kernel, 4), Handle::Kernel), thing(4));
+}
+
+// Channels look up what others make: found whole, or not at all.
+TEST(SessionObjects, LookupsBesideChanges) {
+  host::Objects o;
+  std::atomic<bool> stop{false};
+  std::thread reader([&] {
+    while (!stop)
+      for (std::uint32_t i = 1; i <= 8; ++i) {
+        void* found = o.find(id(Handle::Event, i, 1), Handle::Event);
+        if (found != nullptr && found != thing(i)) ADD_FAILURE() << "index " << i << " has " << found;
+      }
+  });
+  for (int round = 0; round < 20'000; ++round)
+    for (std::uint32_t i = 1; i <= 8; ++i) {
+      ASSERT_TRUE(o.put(id(Handle::Event, i, 1), Handle::Event, thing(i), {}));
+      ASSERT_TRUE(o.drop(id(Handle::Event, i, 1)));
+    }
+  stop = true;
+  reader.join();
+}
+
+TEST(Ranges, ContainWhatLiesInside) {
+  host::Ranges r;
+  r.add(1000, 100, 0);
+  r.add(1100, 10, 7);
+  EXPECT_TRUE(r.contains(1000, 100));
+  EXPECT_TRUE(r.contains(1099, 1));
+  EXPECT_TRUE(r.contains(1100, 10));
+  EXPECT_TRUE(r.contains(1110, 0));
+  EXPECT_FALSE(r.contains(1050, 51));  // into the neighbour
+  EXPECT_FALSE(r.contains(999, 1));
+  EXPECT_FALSE(r.contains(999, 0));
+  EXPECT_FALSE(r.contains(1111, 0));
+}
+
+TEST(Ranges, LengthsThatOverflow) {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  host::Ranges r;
+  r.add(1000, 100, 0);
+  r.add(most - 99, 100, 0);
+  for (const std::uint64_t bytes : {most, most - 1000, most - 999, most - 1099, most / 2})
+    EXPECT_FALSE(r.contains(1050, bytes)) << bytes;
+  EXPECT_TRUE(r.contains(most - 99, 100));
+  EXPECT_FALSE(r.contains(most - 98, 100));
+  EXPECT_FALSE(r.contains(most, most));
+}
+
+TEST(Ranges, AnAllocationIsRemovedOnceAGlobalNever) {
+  host::Ranges r;
+  r.add(1000, 100, 0);
+  r.add(5000, 100, 7);
+  EXPECT_FALSE(r.remove(1001));
+  EXPECT_TRUE(r.remove(1000));
+  EXPECT_FALSE(r.remove(1000));
+  EXPECT_FALSE(r.remove(5000));
+  r.remove_owned(7);
+  EXPECT_FALSE(r.contains(5000, 1));
+}
+
+TEST(Ranges, AResetKeepsWhatLibrariesOwn) {
+  host::Ranges r;
+  r.add(1000, 100, 0);
+  r.add(5000, 100, 7);
+  r.remove_all_owned_by_none();
+  EXPECT_FALSE(r.contains(1000, 1));
+  EXPECT_TRUE(r.contains(5000, 1));
+}
+
+}  // namespace

@@ -1,0 +1,31 @@
+# Unit tests of the simulated GPU's engine. Some run kernels that nvcc compiled, in both spellings that it emits.
+set(simgpu_kernels ${CMAKE_CURRENT_BINARY_DIR}/kernels)
+file(MAKE_DIRECTORY ${simgpu_kernels})
+set(simgpu_ptx)
+foreach(arch 75 90 120)
+  set(output ${simgpu_kernels}/simgpu_basic_${arch}.ptx)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${IVGPU_NVCC} -std=c++17 -ptx -arch=compute_${arch} -o ${output}
+            ${CMAKE_CURRENT_LIST_DIR}/kernels/simgpu_basic.cu
+    DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernels/simgpu_basic.cu
+    COMMENT "PTX of simgpu_basic.cu for compute_${arch}"
+    VERBATIM)
+  list(APPEND simgpu_ptx ${output})
+endforeach()
+add_custom_target(simgpu_test_ptx DEPENDS ${simgpu_ptx})
+
+unit_test(simgpu_ptx_test LIBRARIES simgpu_engine SOURCES simgpu_ptx_test.cc)
+
+unit_test(simgpu_vm_test TSAN LIBRARIES simgpu_engine
+          SOURCES simgpu_float_test.cc simgpu_flow_test.cc simgpu_integer_test.cc simgpu_kernels_test.cc simgpu_memory_test.cc)
+# The references are computed in changing rounding modes.
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simgpu_float_test.cc PROPERTIES
+                            COMPILE_OPTIONS "-frounding-math;-ffp-contract=off")
+target_compile_definitions(simgpu_vm_test PRIVATE IVGPU_TEST_KERNELS="${simgpu_kernels}")
+add_dependencies(simgpu_vm_test simgpu_test_ptx)
+
+# Figures, not a test.
+find_package(benchmark REQUIRED)
+add_executable(simgpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/simgpu_bench.cc)
+target_link_libraries(simgpu_bench PRIVATE simgpu_engine ivgpu_options benchmark::benchmark)

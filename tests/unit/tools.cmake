@@ -1,0 +1,18 @@
+# Unit tests of tools/: what the commands of `ivgpu` compute, its exit codes, and the scripts.
+find_package(GTest REQUIRED)
+include(GoogleTest)
+
+add_executable(tools_test
+  ${CMAKE_CURRENT_LIST_DIR}/tools_child.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_guest.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_install.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_qemu.cc)
+target_link_libraries(tools_test PRIVATE ivgpu_tools GTest::gtest_main)
+gtest_discover_tests(tools_test TEST_PREFIX unit.)
+
+add_test(NAME unit.tools.command_line COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_command_line.sh $<TARGET_FILE:ivgpu>)
+add_test(NAME unit.tools.run_programs
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)
+add_test(NAME unit.tools.boundary_check COMMAND ${CMAKE_SOURCE_DIR}/tools/boundary-check)
+add_test(NAME unit.tools.boundary_check_catches
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_boundary_check.sh ${CMAKE_SOURCE_DIR}/tools/boundary-check)

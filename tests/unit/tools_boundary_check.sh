@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# usage: tools_boundary_check.sh BOUNDARY_CHECK
+# boundary-check finds what its table forbids, says where and why, and leaves comments and other folders alone.
+set -uo pipefail
+boundary_check=$1
+status=0
+fail() { echo "FAIL: $1"; status=1; }
+
+# try FILE CODE LINE: a tree with just this file is refused (1) or not (0).
+try() {
+  local tree file=$1 code=$2 line=$3 output got
+  tree=$(mktemp -d)
+  mkdir -p "$tree/$(dirname "$file")"
+  printf '// first line\n%s\n' "$line" >"$tree/$file"
+  output=$("$boundary_check" "$tree" 2>&1)
+  got=$?
+  [[ $got == "$code" ]] || fail "exit code $got instead of $code for '$line' in $file"
+  [[ $code == 0 || $output == *"$file:2:$line"* ]] || fail "'$line' in $file is not named: $output"
+  rm -rf "$tree"
+}
+
+try guest/shim.cc 1 '#include "host/session/session.h"'
+try guest/shim.cc 0 '// #include "host/session/session.h"'
+try guest/shim.cc 0 '#include "ring/layout.h"'
+try host/broker/main.cc 1 '#include "ring/queue/record_ring.h"'
+try host/untrusted/copy.cc 1 '  assert(offset < size);'
+try host/untrusted/copy.cc 0 '  static_assert(sizeof(int) == 4);'
+try host/session/copy.cc 0 '  assert(offset < size);'
+try ring/queue/ring.h 1 '  void* p = mmap(nullptr, 1, 0, 0, -1, 0);'
+try ring/abi/image.h 1 '#include "guest/channel.h"'
+
+empty=$(mktemp -d)
+"$boundary_check" "$empty" 2>/dev/null && fail "a tree without a file to check passed"
+rmdir "$empty"
+exit "$status"

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# usage: tools_command_line.sh IVGPU
+# Exit codes and messages of `ivgpu` that need neither broker nor guest.
+set -uo pipefail
+ivgpu=$1
+status=0
+
+# expect CODE PATTERN WORDS...: the exit code, and a pattern that the output has.
+expect() {
+  local code=$1 pattern=$2 output got
+  shift 2
+  output=$("$ivgpu" "$@" 2>&1 </dev/null)
+  got=$?
+  if [[ $got != "$code" || ! $output =~ $pattern ]]; then
+    echo "FAIL: ivgpu $*: exit code $got (wanted $code), wanted to read '$pattern' in: $output"
+    status=1
+  fi
+}
+
+expect 0 'Usage: ivgpu \[OPTIONS\] SUBCOMMAND' --help
+expect 0 'PROGRAM \[ARGUMENTS' run --help
+expect 0 'PROGRAM \[ARGUMENTS' sim --help
+expect 0 'COMMAND\.\.\.\]' vm --help
+expect 0 'Exit codes' vm --help
+expect 2 'subcommand is required'
+expect 2 'subcommand is required' frobnicate
+expect 2 'run needs a PROGRAM' run
+expect 2 'run needs a PROGRAM' run --
+expect 2 'sim has no option --fast' sim --fast ls
+expect 2 'vm has no option --fast' vm --fast
+expect 2 'cpus' vm --cpus many
+expect 2 'kernel' vm --kernel /nowhere/vmlinuz
+expect 2 'NAME=VALUE' vm --env word -- true
+expect 3 'the GPU.s libcuda is missing: /nowhere/libcuda' run --gpu /nowhere/libcuda.so.1 true
+exit "$status"

@@ -1,0 +1,73 @@
+// Where the pieces are looked for, and what the private broker is told.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tools/ivgpu/broker.h"
+#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/install.h"
+
+namespace ivgpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Install, TheBuildTree) {
+  const TempDir root;
+  const Install install = install_at(root.path() / "bin/ivgpu");
+  EXPECT_EQ(install.broker, root.path() / "bin/ivgpud");
+  EXPECT_EQ(install.guest_lib, root.path() / "guest");
+  EXPECT_EQ(install.sim_lib, root.path() / "simgpu");
+  EXPECT_EQ(install.programs, root.path() / "programs");
+  EXPECT_EQ(install.guest_image, root.path() / "share/ivgpu/guest-image");
+  EXPECT_EQ(install.cache, root.path() / "guest-image");
+}
+
+TEST(Install, AnInstalledTreeKeepsItsLibrariesTogetherAndWritesElsewhere) {
+  const TempDir root;
+  fs::create_directories(root.path() / "lib/ivgpu");
+  const Install install = install_at(root.path() / "bin/ivgpu");
+  EXPECT_EQ(install.guest_lib, root.path() / "lib/ivgpu/guest");
+  EXPECT_EQ(install.sim_lib, root.path() / "lib/ivgpu/simgpu");
+  EXPECT_NE(install.cache.string().rfind(root.path().string(), 0), 0U) << install.cache;
+}
+
+TEST(Install, RequireNamesWhatIsMissing) {
+  try {
+    require("/nowhere/ivgpud", "the broker ivgpud");
+    FAIL() << "it is not there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, exit_code::missing);
+    EXPECT_STREQ(error.what(), "the broker ivgpud is missing: /nowhere/ivgpud");
+  }
+}
+
+TEST(Gpu, AutoIsTheSimulatedOneOnlyWhereThereIsNoOther) {
+  EXPECT_EQ(resolved_gpu("auto", true), "auto");
+  EXPECT_EQ(resolved_gpu("auto", false), "sim");
+  EXPECT_EQ(resolved_gpu("sim", true), "sim");
+  EXPECT_EQ(resolved_gpu("/lib/libcuda.so.1", false), "/lib/libcuda.so.1");
+}
+
+TEST(BrokerConfig, NamesTheFolderTheGpuAndTheVm) {
+  EXPECT_EQ(broker_config({.vm = "guest", .gpu = "sim", .region_size = "64MiB"}, "/run/x"),
+            "[broker]\nruntime_dir = \"/run/x\"\n\n[gpu]\nlibrary = \"sim\"\n\n[vm.guest]\nregion_size = \"64MiB\"\n");
+}
+
+TEST(BrokerConfig, AGpuByPathBecomesAbsoluteAndIsQuoted) {
+  const std::string text = broker_config({.vm = "v", .gpu = "a \"b\"\\c"}, "/run/x");
+  EXPECT_NE(text.find("library = \"" + fs::current_path().string() + "/a \\\"b\\\"\\\\c\"\n"), std::string::npos)
+      << text;
+}
+
+TEST(BrokerConfig, ExtraSettingsBelongToTheVm) {
+  const TempDir folder;
+  std::ofstream(folder.path() / "extra") << "slots = 2\n";
+  const std::string text = broker_config({.vm = "v", .extra_config = folder.path() / "extra"}, "/run/x");
+  EXPECT_EQ(text.substr(text.find("[vm.v]")), "[vm.v]\nregion_size = \"1GiB\"\nslots = 2\n");
+}
+
+}  // namespace
+}  // namespace ivgpu

@@ -1,0 +1,60 @@
+// QEMU's command line.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/qemu.h"
+
+namespace ivgpu {
+namespace {
+
+std::string line(const QemuOptions& options) {
+  std::string text;
+  for (const std::string& word : qemu_command(options)) text += word + " ";
+  return text;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Virtualisation, IsAFlagOfTheProcessorAndAWholeWord) {
+  EXPECT_TRUE(has_virtualisation("processor: 0\nflags\t\t: fpu vmx sse\n"));
+  EXPECT_TRUE(has_virtualisation("flags : svm\n"));
+  EXPECT_FALSE(has_virtualisation("flags : fpu svm_lock sse\n"));
+  EXPECT_FALSE(has_virtualisation("model name : vmx\nvmx flags : vnmi\nflags : fpu\n"));
+  EXPECT_FALSE(has_virtualisation(""));
+}
+
+TEST(QemuCommand, TheAcceleratorTakesItsProcessorAlong) {
+  EXPECT_TRUE(has(line({.accelerator = Accelerator::Kvm}), "-accel kvm -cpu host "));
+  EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg}), "-accel tcg,thread=multi -cpu max "));
+}
+
+TEST(QemuCommand, OnlyTheEmulatorsClockIsDeclaredReliable) {
+  EXPECT_FALSE(has(line({.accelerator = Accelerator::Kvm}), "tsc=reliable"));
+  EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg}), "tsc=reliable"));
+}
+
+TEST(QemuCommand, HasTheDeviceAndNoNetwork) {
+  const std::string text = line({.ivshmem_socket = "/run/x/guest.sock"});
+  EXPECT_TRUE(has(text,
+                  "-chardev socket,id=ivgpu,path=/run/x/guest.sock "
+                  "-device ivshmem-doorbell,chardev=ivgpu,vectors=1 "));
+  EXPECT_TRUE(has(text, "-nic none "));
+}
+
+TEST(QemuCommand, TheSerialPortsKeepTheirOrder) {
+  const std::string text = line({.serial = {.console_log = "/c", .out = 5, .err = 6, .control = 7}});
+  EXPECT_TRUE(has(text,
+                  "-serial file:/c -chardev socket,id=out,fd=5 -serial chardev:out "
+                  "-chardev socket,id=err,fd=6 -serial chardev:err "
+                  "-chardev socket,id=control,fd=7 -serial chardev:control "));
+}
+
+TEST(QemuCommand, WithoutALogTheConsoleIsTheTerminal) {
+  EXPECT_TRUE(has(line({}), "-chardev stdio,id=console,mux=on,signal=off -serial chardev:console "));
+}
+
+}  // namespace
+}  // namespace ivgpu

@@ -1,0 +1,10 @@
+// IVGPU_UNDER_TSAN: this is a build with ThreadSanitizer, where some tests take fewer rounds.
+#pragma once
+
+#if defined(__SANITIZE_THREAD__)
+#define IVGPU_UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define IVGPU_UNDER_TSAN 1
+#endif
+#endif

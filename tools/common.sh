@@ -1,0 +1,38 @@
+# What the scripts in this folder share; sourced, never run. The caller has set -euo pipefail.
+# shellcheck shell=bash
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+die() {
+  echo "$(basename "$0"): $1" >&2
+  exit "${2:-1}"
+}
+
+# A heading, and at the next heading or the end what the stage took.
+stage_name='' stage_start=0
+stage() {
+  stage_done
+  stage_name=$1 stage_start=$EPOCHREALTIME
+  echo "==> $1"
+}
+stage_done() {
+  if [[ $stage_name ]]; then
+    awk -v a="$stage_start" -v b="$EPOCHREALTIME" 'BEGIN { printf "    %.1f s\n", b - a }'
+  fi
+  stage_name=''
+}
+
+# cmake --preset, but only where the build tree does not exist: ninja runs cmake again by itself when a list changed.
+configure() {
+  local preset=$1 build=$2
+  local arguments=()
+  if [[ ${IVGPU_BUNDLE:-} ]]; then
+    arguments+=("-DCMAKE_PREFIX_PATH=$IVGPU_BUNDLE/dev/usr" "-DCMAKE_CXX_FLAGS=-isystem $IVGPU_BUNDLE/dev/usr/include"
+      "-DIVGPU_QEMU=$IVGPU_BUNDLE/qemu")
+  fi
+  if [[ ! -e $build/build.ninja ]]; then
+    cmake -S "$repo" --preset "$preset" -B "$build" "${arguments[@]}" >"$build.log" 2>&1 ||
+      { cat "$build.log" >&2; rm -f "$build.log"; die "cmake could not configure $build" 3; }
+    rm -f "$build.log"
+  fi
+}

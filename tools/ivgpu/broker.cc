@@ -1,0 +1,140 @@
+// Starting and ending the private ivgpud.
+#include "tools/ivgpu/broker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "tools/ivgpu/error.h"
+
+namespace ivgpu {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+// A worker initialises the driver before it counts as ready: a fraction of a second, several on a busy machine.
+constexpr milliseconds start_patience{60'000};
+// Workers that do not end by themselves are the broker's to kill; it needs less than this.
+constexpr milliseconds end_patience{10'000};
+
+constexpr const char* default_socket = "/run/ivgpu/local.sock";
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string toml_string(const std::string& value) {
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+bool answers(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+// One byte in `ready`: up. The end of the process, or of our patience: not.
+bool became_ready(const Child& process, int ready, const SignalGate& gate) {
+  std::array<pollfd, 3> events = {pollfd{ready, POLLIN, 0}, pollfd{process.pidfd(), POLLIN, 0},
+                                  pollfd{gate.fd(), POLLIN, 0}};
+  if (poll(events.data(), events.size(), static_cast<int>(start_patience.count())) <= 0) return false;
+  if (const auto arrived = gate.take()) throw Error(exit_code::signal_base + arrived->number, "interrupted");
+  char byte = 0;
+  return (events[0].revents & POLLIN) && read(ready, &byte, 1) == 1;
+}
+
+}  // namespace
+
+std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu) {
+  return gpu == "auto" && !machine_has_gpu ? "sim" : gpu;
+}
+
+BrokerOptions for_this_machine(BrokerOptions options) {
+  // NVIDIA's kernel driver, on Linux or behind WSL.
+  const bool has_gpu = fs::exists("/dev/nvidiactl") || fs::exists("/dev/dxg");
+  const std::string wanted = std::exchange(options.gpu, resolved_gpu(options.gpu, has_gpu));
+  if (options.gpu != wanted) std::fprintf(stderr, "ivgpu: this machine has no NVIDIA GPU; taking the simulated one\n");
+  return options;
+}
+
+std::string broker_config(const BrokerOptions& options, const fs::path& runtime_dir) {
+  const bool named = options.gpu == "auto" || options.gpu == "sim";
+  const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
+  std::string text = "[broker]\nruntime_dir = " + toml_string(runtime_dir.string()) +
+                     "\n\n[gpu]\nlibrary = " + toml_string(library) + "\n\n[vm." + options.vm +
+                     "]\nregion_size = " + toml_string(options.region_size) + "\n";
+  return options.extra_config.empty() ? text : text + read_file(options.extra_config);
+}
+
+PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& options, const fs::path& folder,
+                             const SignalGate& gate)
+    : socket_(folder / (options.vm + ".sock")), log_(folder / "ivgpud.log") {
+  require(install.broker, "the broker ivgpud");
+  if (options.gpu != "auto" && options.gpu != "sim") require(options.gpu, "the GPU's libcuda");
+  const fs::path config = folder / "ivgpud.toml";
+  std::ofstream(config) << broker_config(options, folder);
+
+  FdPair ready = make_pipe_to_us();
+  FdPair alive = make_pipe_from_us();
+  const Fd log_file(open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int output = options.verbose ? STDERR_FILENO : log_file.get();
+  process_.emplace(
+      Command{.argv = {install.broker.string(), "--config", config.string(), "--ready-fd",
+                       std::to_string(ready.theirs.get()), "--stay-while-fd", std::to_string(alive.theirs.get())},
+              .keep = {ready.theirs.get(), alive.theirs.get()},
+              .in = nothing.get(),
+              .out = output,
+              .err = output,
+              .own_group = true});
+  ready.theirs.reset();
+  alive_ = std::move(alive.ours);
+  if (!became_ready(*process_, ready.ours.get(), gate))
+    throw Error(exit_code::missing, "ivgpud did not start" + (options.verbose ? "" : ":\n" + read_file(log_)));
+}
+
+PrivateBroker::~PrivateBroker() {
+  alive_.reset();
+  if (process_ && !process_->wait_for(end_patience)) process_->signal(SIGTERM);
+  if (process_) process_->wait_for(end_patience);
+}
+
+int PrivateBroker::explain(int code) const {
+  std::ifstream log(log_);
+  int left = 3;  // the first errors tell; the rest are mostly the same again
+  for (std::string line; code != 0 && left > 0 && std::getline(log, line);) {
+    const std::size_t at = line.find(" error ");
+    if (at == std::string::npos) continue;
+    std::fprintf(stderr, "ivgpud: %s\n", line.c_str() + at + 7);
+    --left;
+  }
+  return code;
+}
+
+std::optional<std::string> running_broker() {
+  if (const char* region = std::getenv("IVGPU_REGION"); region && *region) return region;
+  if (answers(default_socket)) return default_socket;
+  return std::nullopt;
+}
+
+}  // namespace ivgpu

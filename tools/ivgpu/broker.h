@@ -1,0 +1,55 @@
+// A broker of our own for as long as one command runs: a temporary configuration, ivgpud, and everything of it gone at
+// the end, whatever the end was. ivgpud watches a pipe whose other end only this process holds.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/install.h"
+
+namespace ivgpu {
+
+struct BrokerOptions {
+  std::string vm;                           // the VM's name, and with it the socket's
+  std::string gpu = "auto";                 // auto, sim, or the path of a libcuda.so.1
+  std::string region_size = "1GiB";         // as in ivgpud's configuration
+  std::filesystem::path extra_config = {};  // TOML appended to ours, for settings without an option here
+  bool verbose = false;                     // let the broker's log through to stderr
+};
+
+class PrivateBroker {
+ public:
+  // Returns when the sockets are up and a spare worker is ready; a signal meanwhile is an Error.
+  PrivateBroker(const Install& install, const BrokerOptions& options, const std::filesystem::path& folder,
+                const SignalGate& gate);
+  ~PrivateBroker();
+
+  const std::filesystem::path& socket() const { return socket_; }
+
+  // Passes on what the broker logged as an error, for a command that failed: a program in a guest cannot say why its
+  // host could not serve it. Returns `code`.
+  int explain(int code) const;
+
+ private:
+  std::filesystem::path socket_, log_;
+  Fd alive_;  // ivgpud ends when this closes
+  std::optional<Child> process_;
+};
+
+// What `auto` means on this machine: "auto", the driver of the system, where there is an NVIDIA GPU, else "sim". Any
+// other choice stays what it is.
+std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu);
+
+// The same for this machine. The simulated GPU takes the place of a real one only where it was asked for, or this said
+// so on stderr.
+BrokerOptions for_this_machine(BrokerOptions options);
+
+// The configuration as text; a GPU given as a path becomes absolute.
+std::string broker_config(const BrokerOptions& options, const std::filesystem::path& runtime_dir);
+
+// The socket of a broker that serves programs of this machine already, if there is one.
+std::optional<std::string> running_broker();
+
+}  // namespace ivgpu

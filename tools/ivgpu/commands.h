@@ -1,0 +1,38 @@
+// The commands of `ivgpu`, one file each. Each returns the exit code to pass on or throws an Error.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/broker.h"
+
+namespace ivgpu {
+
+struct RunOptions {
+  BrokerOptions broker;
+  bool own_broker = false;  // even where one is running
+  std::vector<std::string> program;
+};
+int run(const RunOptions& options);
+
+struct SimOptions {
+  std::vector<std::string> program;
+};
+int sim(const SimOptions& options);
+
+struct VmOptions {
+  BrokerOptions broker;
+  std::string memory = "1G";
+  int cpus = 2;
+  std::filesystem::path kernel;                     // empty: a stock Debian cloud kernel
+  std::vector<std::filesystem::path> program_dirs;  // each appears in the guest as /programs/NAME
+  std::vector<std::string> environment;             // NAME=VALUE for the guest's command
+  int timeout_s = 0;                                // 0: none
+  bool keep = false;                                // after the command, a shell on the terminal
+  bool steps = false;                               // say on stderr what is being done
+  std::vector<std::string> command;                 // empty: a shell
+};
+int vm(const VmOptions& options);
+
+}  // namespace ivgpu

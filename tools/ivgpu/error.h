@@ -1,0 +1,26 @@
+// How the commands of `ivgpu` fail: one sentence for the user and the exit code that a script can tell apart.
+// Thrown anywhere below main(), caught there and nowhere else.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace ivgpu {
+
+// Codes of ivgpu itself. A program's own code is passed on as it is, 128 + n where signal n ended it.
+namespace exit_code {
+inline constexpr int usage = 2;      // the command line makes no sense
+inline constexpr int missing = 3;    // a piece is missing or does not start: broker, QEMU, kernel, guest image
+inline constexpr int lost = 4;       // the guest ended without saying how its command ended
+inline constexpr int timeout = 124;  // --timeout ran out
+inline constexpr int not_executable = 126;
+inline constexpr int not_found = 127;  // no such program
+inline constexpr int signal_base = 128;
+}  // namespace exit_code
+
+struct Error : std::runtime_error {
+  Error(int exit_code, const std::string& sentence) : std::runtime_error(sentence), code(exit_code) {}
+  int code;
+};
+
+}  // namespace ivgpu

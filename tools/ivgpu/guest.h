@@ -1,0 +1,35 @@
+// What the guest boots: the kernel and initial file system that tools/guest-image keeps in a cache, and on top of them
+// the command of this one boot.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/install.h"
+
+namespace ivgpu {
+
+struct GuestImage {
+  std::filesystem::path kernel;
+  std::filesystem::path initramfs;
+};
+
+// Runs tools/guest-image, which makes again only what is out of date.
+GuestImage make_guest_image(const Install& install, const std::vector<std::filesystem::path>& program_dirs,
+                            bool need_kernel);
+
+struct GuestJob {
+  bool interactive = false;                   // a shell on the console instead of a command
+  bool keep = false;                          // a shell after the command
+  std::string command = {};                   // for the guest's shell
+  std::vector<std::string> environment = {};  // NAME=VALUE
+};
+
+// What /init finds in /ivgpu/job: shell assignments and the command, as guest/init expects them.
+std::string job_settings(const GuestJob& job);
+
+// The image's file system and the job as one initrd.
+void write_initrd(const std::filesystem::path& path, const GuestImage& image, const GuestJob& job);
+
+}  // namespace ivgpu

@@ -1,0 +1,159 @@
+// `ivgpu`: runs CUDA programs through the project on this machine. The command line and the exit codes; the commands
+// themselves have a file each.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+
+namespace {
+
+using namespace ivgpu;
+
+constexpr const char* exit_codes =
+    "Exit codes: the program's own; 128 + n if signal n ended it; 2 the command line makes no sense; 3 a piece is\n"
+    "missing or does not start; 4 the guest was lost; 124 --timeout ran out; 126 cannot be run; 127 not found.";
+
+// CLI11 knows nothing of the words that prefix_command() leaves, so its usage line lacks them.
+class Formatter : public CLI::Formatter {
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, name);
+    const std::size_t end = usage.find_last_not_of('\n') + 1;
+    const char* words = !app->get_prefix_command() ? ""
+                        : app->get_name() == "vm"  ? " [-- COMMAND...]"
+                                                   : " PROGRAM [ARGUMENTS...]";
+    return usage.substr(0, end) + words + usage.substr(end);
+  }
+};
+
+// The command line, cut at the first "--": CLI11 sees what stands before it.
+struct Words {
+  std::vector<std::string> before, after;
+  bool cut = false;
+
+  Words(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      if (!cut && std::string(argv[i]) == "--")
+        cut = true;
+      else
+        (cut ? after : before).emplace_back(argv[i]);
+    }
+  }
+};
+
+// Whatever follows the options is the program's, its own options included: where CLI11 met the program's name before
+// the "--", that belongs to the program, too.
+std::vector<std::string> program_of(const CLI::App& command, const Words& words) {
+  std::vector<std::string> program = command.remaining();
+  if (!program.empty() && program.front().starts_with("-"))
+    throw Error(exit_code::usage, command.get_name() + " has no option " + program.front());
+  if (!program.empty() && words.cut) program.emplace_back("--");
+  program.insert(program.end(), words.after.begin(), words.after.end());
+  return program;
+}
+
+std::vector<std::string> some_program_of(const CLI::App& command, const Words& words) {
+  std::vector<std::string> program = program_of(command, words);
+  if (program.empty()) throw Error(exit_code::usage, command.get_name() + " needs a PROGRAM");
+  return program;
+}
+
+void add_broker_options(CLI::App& command, BrokerOptions& broker) {
+  command
+      .add_option("--gpu", broker.gpu,
+                  "auto (a real one where there is one), sim (the simulated GPU), or the PATH of a libcuda.so.1")
+      ->capture_default_str();
+  command.add_option("--region-size", broker.region_size, "The shared memory, a power of two")->capture_default_str();
+  command.add_option("--extra-config", broker.extra_config, "TOML to append to the private broker's configuration")
+      ->check(CLI::ExistingFile);
+  command.add_flag("-v,--verbose", broker.verbose, "Show the private broker's log");
+}
+
+using Chosen = std::function<int(const Words&)>;
+
+CLI::App& add_run(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<RunOptions>();
+  options->broker.vm = "local";
+  CLI::App& command = *app.add_subcommand("run", "Run a program through guest library and worker on this machine");
+  add_broker_options(command, options->broker);
+  command.add_flag("--private", options->own_broker, "Start an own broker even where one is running");
+  command.prefix_command()->callback([&command, &chosen, options] {
+    // An option that shapes the broker cannot be kept by one that is running.
+    for (const char* name : {"--gpu", "--region-size", "--extra-config"})
+      options->own_broker = options->own_broker || command.count(name) > 0;
+    chosen = [&command, options](const Words& words) {
+      options->program = some_program_of(command, words);
+      return run(*options);
+    };
+  });
+  return command;
+}
+
+CLI::App& add_sim(CLI::App& app, Chosen& chosen) {
+  CLI::App& command = *app.add_subcommand("sim", "Run a program directly on the simulated GPU");
+  command.prefix_command()->callback([&command, &chosen] {
+    chosen = [&command](const Words& words) { return sim({.program = some_program_of(command, words)}); };
+  });
+  return command;
+}
+
+void add_guest_options(CLI::App& command, VmOptions& options) {
+  command.add_option("--memory", options.memory, "The guest's memory")->capture_default_str();
+  command.add_option("--cpus", options.cpus, "The guest's processors")->capture_default_str()->check(CLI::Range(1, 64));
+  command.add_option("--kernel", options.kernel, "A bzImage instead of Debian's cloud kernel")
+      ->check(CLI::ExistingFile);
+  command.add_option("--program-dir", options.program_dirs, "A folder that appears in the guest as /programs/NAME")
+      ->check(CLI::ExistingDirectory)
+      ->allow_extra_args(false);
+  command.add_option("--env", options.environment, "NAME=VALUE for the command")->allow_extra_args(false);
+  command.add_option("--timeout", options.timeout_s, "Seconds that the command may take, boot included")
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--keep", options.keep, "After the command, a shell on the terminal");
+  command.add_flag("--steps", options.steps, "Say what is being done");
+}
+
+CLI::App& add_vm(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<VmOptions>();
+  options->broker.vm = "guest";
+  CLI::App& command = *app.add_subcommand("vm", "Boot the demo's guest in QEMU and run a command there, or a shell");
+  command.footer(
+      "The words of COMMAND, joined by blanks, go to the guest's shell; programs lie in /programs, which is\n"
+      "in its PATH. Without COMMAND: a shell on the terminal (Ctrl-A X ends QEMU), or the commands that\n"
+      "stand on standard input. IVGPU_BUNDLE names a folder with QEMU, kernel and busybox to use.\n" +
+      std::string(exit_codes));
+  add_broker_options(command, options->broker);
+  add_guest_options(command, *options);
+  command.prefix_command()->callback([&command, &chosen, options] {
+    chosen = [&command, options](const Words& words) {
+      options->command = program_of(command, words);
+      return vm(*options);
+    };
+  });
+  return command;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"ivgpu runs CUDA programs on a GPU that several virtual machines share.", "ivgpu"};
+  app.require_subcommand(1)->footer(exit_codes);
+  app.formatter(std::make_shared<Formatter>());
+  const Words words(argc, argv);
+  Chosen chosen;
+  add_run(app, chosen).footer(exit_codes);
+  add_sim(app, chosen).footer(exit_codes);
+  add_vm(app, chosen);
+  try {
+    app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
+    return chosen(words);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_code::usage;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "ivgpu: %s\n", error.what());
+    return error.code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "ivgpu: %s\n", error.what());
+    return exit_code::missing;
+  }
+}

@@ -1,0 +1,70 @@
+// Every option has its reason beside it; what is not said here is QEMU's default.
+#include "tools/ivgpu/qemu.h"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+namespace ivgpu {
+namespace {
+
+void append(std::vector<std::string>& argv, std::initializer_list<std::string> words) {
+  argv.insert(argv.end(), words.begin(), words.end());
+}
+
+// The kernel's command line. panic=-1 with -no-reboot: a guest that cannot go on ends QEMU at once. Under TCG the TSC
+// is the host's, so it can be believed; otherwise each look at the clock would leave the guest for the HPET.
+std::string kernel_arguments(Accelerator accelerator) {
+  const std::string common = "console=ttyS0 quiet loglevel=1 panic=-1";
+  return accelerator == Accelerator::Kvm ? common : common + " tsc=reliable";
+}
+
+void add_serial(std::vector<std::string>& argv, const std::string& id, int socket) {
+  append(argv, {"-chardev", "socket,id=" + id + ",fd=" + std::to_string(socket), "-serial", "chardev:" + id});
+}
+
+}  // namespace
+
+bool has_virtualisation(const std::string& cpuinfo) {
+  std::istringstream lines(cpuinfo);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("flags", 0) != 0) continue;
+    std::istringstream words(line);
+    for (std::string word; words >> word;)
+      if (word == "vmx" || word == "svm") return true;
+  }
+  return false;
+}
+
+Accelerator usable_accelerator() {
+  std::ifstream in("/proc/cpuinfo");
+  const std::string cpuinfo{std::istreambuf_iterator<char>(in), {}};
+  const bool kvm = has_virtualisation(cpuinfo) && access("/dev/kvm", R_OK | W_OK) == 0;
+  return kvm ? Accelerator::Kvm : Accelerator::Tcg;
+}
+
+std::vector<std::string> qemu_command(const QemuOptions& options) {
+  const bool kvm = options.accelerator == Accelerator::Kvm;
+  std::vector<std::string> argv = {options.qemu, "-machine", "q35", "-nodefaults", "-no-reboot"};
+  append(argv, {"-accel", kvm ? "kvm" : "tcg,thread=multi", "-cpu", kvm ? "host" : "max"});
+  append(argv, {"-smp", std::to_string(options.cpus), "-m", options.memory});
+  append(argv, {"-nic", "none", "-display", "none", "-vga", "none"});
+  append(argv, {"-kernel", options.kernel.string(), "-initrd", options.initrd.string(), "-append",
+                kernel_arguments(options.accelerator)});
+  append(argv, {"-chardev", "socket,id=ivgpu,path=" + options.ivshmem_socket.string(), "-device",
+                "ivshmem-doorbell,chardev=ivgpu,vectors=1"});
+  if (options.serial.console_log.empty())
+    // The terminal is the guest's: Ctrl-C goes there, Ctrl-A X ends QEMU.
+    append(argv,
+           {"-chardev", "stdio,id=console,mux=on,signal=off", "-serial", "chardev:console", "-mon", "chardev=console"});
+  else
+    append(argv, {"-serial", "file:" + options.serial.console_log.string()});
+  add_serial(argv, "out", options.serial.out);
+  add_serial(argv, "err", options.serial.err);
+  add_serial(argv, "control", options.serial.control);
+  return argv;
+}
+
+}  // namespace ivgpu

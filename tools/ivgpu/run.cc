@@ -1,0 +1,29 @@
+// `ivgpu run`: loopback. The program finds the guest's libcuda.so.1, and worker and program share this machine.
+#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/commands.h"
+
+namespace ivgpu {
+namespace {
+
+int run_at(const Install& install, const RunOptions& options, const std::string& region, const SignalGate& gate) {
+  Child program({.argv = options.program,
+                 .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)},
+                                 {"IVGPU_REGION", region}}});
+  return wait_passing_signals(program, gate);
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  const Install install = find_install();
+  require(install.guest_lib / "libcuda.so.1", "the guest library");
+  const SignalGate gate;
+  if (!options.own_broker)
+    if (const auto region = running_broker()) return run_at(install, options, *region, gate);
+
+  const TempDir folder;
+  const PrivateBroker broker(install, for_this_machine(options.broker), folder.path(), gate);
+  return broker.explain(run_at(install, options, broker.socket().string(), gate));
+}
+
+}  // namespace ivgpu

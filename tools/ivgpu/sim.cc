@@ -1,0 +1,17 @@
+// `ivgpu sim`: the program's libcuda.so.1 is the simulated GPU itself; no ring, no broker.
+#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/install.h"
+
+namespace ivgpu {
+
+int sim(const SimOptions& options) {
+  const Install install = find_install();
+  require(install.sim_lib / "libcuda.so.1", "the simulated GPU");
+  const SignalGate gate;
+  Child program({.argv = options.program,
+                 .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.sim_lib)}}});
+  return wait_passing_signals(program, gate);
+}
+
+}  // namespace ivgpu

@@ -1,0 +1,264 @@
+// `ivgpu vm`: broker, guest image, QEMU, and between the guest's serial ports and our own standard output and error
+// this process. The command's output has a port of its own, so no kernel message can get into it.
+#include <fcntl.h>
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/guest.h"
+#include "tools/ivgpu/qemu.h"
+
+namespace ivgpu {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds power_off_patience{10'000};  // the guest takes a tenth of a second; then QEMU is asked, too
+constexpr milliseconds quit_patience{5'000};
+
+// Lines on stderr, each with the seconds since the command began.
+class Steps {
+ public:
+  explicit Steps(bool on) : on_(on) {}
+  void say(const std::string& what) const {
+    if (!on_) return;
+    const std::chrono::duration<double> passed = Clock::now() - start_;
+    std::fprintf(stderr, "[%5.1f s] %s\n", passed.count(), what.c_str());
+  }
+
+ private:
+  bool on_;
+  Clock::time_point start_ = Clock::now();
+};
+
+// QEMU puts the terminal into raw mode; a QEMU that is killed leaves it there.
+class TerminalGuard {
+ public:
+  TerminalGuard() : known_(tcgetattr(STDIN_FILENO, &before_) == 0) {}
+  ~TerminalGuard() {
+    if (known_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+
+ private:
+  termios before_{};
+  bool known_;
+};
+
+void write_all(int fd, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(fd, data, size);
+    if (written < 0 && errno != EINTR) throw Error(exit_code::missing, "cannot write the guest's output");
+    if (written <= 0) continue;
+    data += written;
+    size -= static_cast<std::size_t>(written);
+  }
+}
+
+// What arrives on one of the guest's serial ports.
+class Port {
+ public:
+  Port() : pair_(make_socket_pair()) {}
+  int ours() const { return pair_.ours.get(); }
+  int theirs() const { return pair_.theirs.get(); }
+  void started() { pair_.theirs.reset(); }  // QEMU has it now, and its end will be seen
+
+  // Everything there is now; false at the end.
+  template <class Take>
+  bool drain(Take take) {
+    char buffer[16384];
+    ssize_t n = 0;
+    while ((n = read(ours(), buffer, sizeof buffer)) > 0) take(buffer, static_cast<std::size_t>(n));
+    return n < 0;
+  }
+
+ private:
+  FdPair pair_;
+};
+
+// One boot, from the start of QEMU to its end.
+class Boot {
+ public:
+  Boot(const VmOptions& options, const SignalGate& gate, const Steps& steps, fs::path qemu_log)
+      : options_(options), gate_(gate), steps_(steps), qemu_log_(std::move(qemu_log)) {}
+
+  int run(QemuOptions qemu);
+
+ private:
+  void start(QemuOptions& qemu);
+  bool watch();  // until something happened; false once QEMU has ended
+  void look_at_ports();
+  void take_control(const char* data, std::size_t size);
+  void take_line(const std::string& line);
+  void quit() const;
+  std::optional<milliseconds> remaining() const;
+
+  const VmOptions& options_;
+  const SignalGate& gate_;
+  const Steps& steps_;
+  const fs::path qemu_log_;
+  Port out_, err_, control_;
+  std::optional<Child> process_;
+  std::string control_text_;
+  std::optional<int> code_;
+  bool timed_out_ = false;
+  std::optional<Clock::time_point> deadline_;
+};
+
+std::string text_of(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void Boot::start(QemuOptions& qemu) {
+  qemu.serial.out = out_.theirs();
+  qemu.serial.err = err_.theirs();
+  qemu.serial.control = control_.theirs();
+  Command command{.argv = qemu_command(qemu), .keep = {out_.theirs(), err_.theirs(), control_.theirs()}};
+  const bool terminal = qemu.serial.console_log.empty();
+  const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  const Fd log(open(qemu_log_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!terminal) {
+    command.in = command.out = nothing.get();
+    command.err = log.get();
+  }
+  process_.emplace(command);
+  for (Port* port : {&out_, &err_, &control_}) port->started();
+  if (options_.timeout_s > 0) deadline_ = Clock::now() + std::chrono::seconds(options_.timeout_s);
+}
+
+std::optional<milliseconds> Boot::remaining() const {
+  if (!deadline_) return std::nullopt;
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()));
+}
+
+// QEMU ends at SIGTERM by itself; its Child makes sure of it.
+void Boot::quit() const { process_->signal(SIGTERM); }
+
+void Boot::take_line(const std::string& line) {
+  char text[128];
+  int code = 0;
+  double seconds = 0;
+  if (std::sscanf(line.c_str(), "up %127[^\n]", text) == 1) steps_.say(std::string("guest is up: ") + text);
+  if (std::sscanf(line.c_str(), "exit %d %lf", &code, &seconds) != 2) return;
+  code_ = code;
+  std::snprintf(text, sizeof text, "command ended with %d after %.2f s in the guest", code, seconds);
+  steps_.say(text);
+  deadline_.reset();
+  if (!options_.keep) deadline_ = Clock::now() + power_off_patience;
+}
+
+void Boot::take_control(const char* data, std::size_t size) {
+  control_text_.append(data, size);
+  for (std::size_t end = 0; (end = control_text_.find('\n')) != std::string::npos; control_text_.erase(0, end + 1))
+    take_line(control_text_.substr(0, end));
+}
+
+void Boot::look_at_ports() {
+  out_.drain([](const char* data, std::size_t size) { write_all(STDOUT_FILENO, data, size); });
+  err_.drain([](const char* data, std::size_t size) { write_all(STDERR_FILENO, data, size); });
+  control_.drain([this](const char* data, std::size_t size) { take_control(data, size); });
+}
+
+bool Boot::watch() {
+  std::array<pollfd, 5> events = {pollfd{process_->pidfd(), POLLIN, 0}, pollfd{gate_.fd(), POLLIN, 0},
+                                  pollfd{out_.ours(), POLLIN, 0}, pollfd{err_.ours(), POLLIN, 0},
+                                  pollfd{control_.ours(), POLLIN, 0}};
+  const auto patience = remaining();
+  const int ready = poll(events.data(), events.size(), patience ? static_cast<int>(patience->count()) : -1);
+  look_at_ports();
+  if (ready == 0 && !code_) timed_out_ = true;
+  if (ready == 0) quit();
+  if (ready == 0) deadline_ = Clock::now() + quit_patience;
+  if (const auto arrived = gate_.take()) {
+    code_ = exit_code::signal_base + arrived->number;
+    quit();
+  }
+  return !(events[0].revents & POLLIN);
+}
+
+int Boot::run(QemuOptions qemu) {
+  const TerminalGuard terminal;
+  start(qemu);
+  while (watch()) continue;
+  const int ended = process_->wait();
+  look_at_ports();
+  if (timed_out_) {
+    std::fprintf(stderr, "ivgpu: the command did not end within %d s\n", options_.timeout_s);
+    return exit_code::timeout;
+  }
+  if (code_) return *code_;
+  throw Error(exit_code::lost, "the guest ended without a result (QEMU's exit code: " + std::to_string(ended) + ")\n" +
+                                   text_of(qemu_log_) + text_of(qemu.serial.console_log));
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+// Without a command the terminal's shell, and where there is no terminal whatever stands on standard input.
+GuestJob job_of(const VmOptions& options) {
+  GuestJob job{.keep = options.keep, .command = joined(options.command), .environment = options.environment};
+  if (!options.command.empty()) return job;
+  job.interactive = isatty(STDIN_FILENO) != 0;
+  char buffer[4096];
+  ssize_t n = 0;
+  while (!job.interactive && (n = read(STDIN_FILENO, buffer, sizeof buffer)) > 0)
+    job.command.append(buffer, static_cast<std::size_t>(n));
+  return job;
+}
+
+std::string bundled(const char* name, const std::string& otherwise) {
+  const char* bundle = std::getenv("IVGPU_BUNDLE");
+  return bundle && *bundle ? (fs::path(bundle) / name).string() : otherwise;
+}
+
+}  // namespace
+
+int vm(const VmOptions& options) {
+  const Steps steps(options.steps);
+  const Install install = find_install();
+  const GuestJob job = job_of(options);
+  const bool terminal = job.interactive || job.keep;
+  if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");
+
+  const SignalGate gate;
+  const TempDir folder;
+  const GuestImage image = make_guest_image(install, options.program_dirs, options.kernel.empty());
+  const fs::path initrd = folder.path() / "initrd";
+  write_initrd(initrd, image, job);
+  steps.say("guest image is ready: " + image.initramfs.string());
+
+  const BrokerOptions broker_options = for_this_machine(options.broker);
+  const PrivateBroker broker(install, broker_options, folder.path(), gate);
+  steps.say("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
+
+  QemuOptions qemu{.qemu = bundled("qemu", "qemu-system-x86_64"),
+                   .accelerator = usable_accelerator(),
+                   .memory = options.memory,
+                   .cpus = options.cpus,
+                   .kernel = options.kernel.empty() ? image.kernel : require(options.kernel, "the kernel"),
+                   .initrd = initrd,
+                   .ivshmem_socket = broker.socket(),
+                   .serial = {.console_log = terminal ? fs::path() : folder.path() / "console.log"}};
+  steps.say("booting " + qemu.kernel.filename().string() + " in QEMU (" +
+            (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
+            " processors, " + options.memory + ")");
+  return broker.explain(Boot(options, gate, steps, folder.path() / "qemu.log").run(qemu));
+}
+
+}  // namespace ivgpu
