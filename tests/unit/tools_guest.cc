@@ -62,7 +62,8 @@ TEST(Cpio, HeaderAndPaddingAreNewc) {
 TEST(Initrd, TheJobFollowsTheImageOnAMultipleOf4) {
   const TempDir folder;
   std::ofstream(folder.path() / "image") << "12345";
-  write_initrd(folder.path() / "initrd", {.kernel = "", .initramfs = folder.path() / "image"}, {.command = "true"});
+  write_initrd(folder.path() / "initrd", {.kernel = "", .initramfs = folder.path() / "image"},
+               job_settings({.command = "true"}));
   const std::string initrd = read_file(folder.path() / "initrd");
   EXPECT_EQ(initrd.substr(0, 8), std::string("12345\0\0\0", 8));
   EXPECT_EQ(initrd.substr(8, 6), "070701");

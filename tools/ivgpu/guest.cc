@@ -63,11 +63,11 @@ std::string job_settings(const GuestJob& job) {
   return text;
 }
 
-void write_initrd(const fs::path& path, const GuestImage& image, const GuestJob& job) {
+void write_initrd(const fs::path& path, const GuestImage& image, const std::string& settings) {
   fs::copy_file(image.initramfs, path);
   std::ofstream out(path, std::ios::binary | std::ios::app);
   for (auto size = fs::file_size(path); size % 4 != 0; ++size) out.put('\0');
-  write_cpio(out, {{.path = "ivgpu/job", .content = job_settings(job)}});
+  write_cpio(out, {{.path = "ivgpu/job", .content = settings}});
   if (!out.flush()) throw Error(exit_code::missing, "cannot write " + path.string());
 }
 

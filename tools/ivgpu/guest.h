@@ -26,10 +26,11 @@ struct GuestJob {
   std::vector<std::string> environment = {};  // NAME=VALUE
 };
 
-// What /init finds in /ivgpu/job: shell assignments and the command, as guest/init expects them.
+// What /init finds in /ivgpu/job: shell assignments and the command, as guest/init expects them. Throws Error where the
+// environment is not NAME=VALUE.
 std::string job_settings(const GuestJob& job);
 
-// The image's file system and the job as one initrd.
-void write_initrd(const std::filesystem::path& path, const GuestImage& image, const GuestJob& job);
+// The image's file system and the job's settings as one initrd.
+void write_initrd(const std::filesystem::path& path, const GuestImage& image, const std::string& settings);
 
 }  // namespace ivgpu

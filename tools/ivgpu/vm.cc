@@ -233,6 +233,7 @@ int vm(const VmOptions& options) {
   const Steps steps(options.steps);
   const Install install = find_install();
   const GuestJob job = job_of(options);
+  const std::string settings = job_settings(job);  // says what is wrong with the command line, before any work
   const bool terminal = job.interactive || job.keep;
   if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");
 
@@ -240,7 +241,7 @@ int vm(const VmOptions& options) {
   const TempDir folder;
   const GuestImage image = make_guest_image(install, options.program_dirs, options.kernel.empty());
   const fs::path initrd = folder.path() / "initrd";
-  write_initrd(initrd, image, job);
+  write_initrd(initrd, image, settings);
   steps.say("guest image is ready: " + image.initramfs.string());
 
   const BrokerOptions broker_options = for_this_machine(options.broker);
