@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -32,9 +33,11 @@ constexpr auto owner_patience = seconds(10);
 
 Fd make_eventfd() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
+// Guests and workers hold the same eventfd and can change its flags: that this read does not wait is said with it.
 void drain(int eventfd) {
   std::uint64_t count = 0;
-  [[maybe_unused]] const auto length = read(eventfd, &count, sizeof count);
+  const iovec into{&count, sizeof count};
+  [[maybe_unused]] const auto length = preadv2(eventfd, &into, 1, -1, RWF_NOWAIT);
 }
 
 }  // namespace

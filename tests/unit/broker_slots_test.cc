@@ -112,6 +112,23 @@ TEST(Slots, AWorkerThatDiesUnclaimedIsReplaced) {
   EXPECT_TRUE(guest.becomes(0, SlotState::Ready));
 }
 
+// Guests hold the very eventfds that the broker reads.
+TEST(Slots, ADoorbellMadeToBlockDoesNotStopTheBroker) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  int made = 0;
+  for (const Client::Message& message : guest.messages)
+    made += message.fd >= 0 && message.fd != guest.memfd && fcntl(message.fd, F_SETFL, 0) == 0;
+  ASSERT_EQ(made, 1 + 3 + 1);
+  const auto slot = guest.claim();
+  ASSERT_TRUE(slot);
+  const std::uint32_t epoch = guest.word(*slot).epoch;
+  ASSERT_TRUE(guest.step(*slot, SlotState::Claimed, SlotState::Released));
+  EXPECT_TRUE(eventually([&] { return guest.word(*slot).epoch == epoch + 1; }));
+  EXPECT_TRUE(guest.claim());
+}
+
 TEST(Slots, AConnectionThatClosesReleasesItsSlotsOnly) {
   Broker broker;
   Client watcher(broker.socket_path());
