@@ -14,8 +14,9 @@ struct LandlockPaths {
   std::vector<std::string> write;  // the same, for a sharing daemon's pipes; empty but under MPS
 };
 
-// Reads: the system's library folders, /etc, /proc, /sys, `read`. Writes: /dev/nvidia*, /dev/null, the threads' own
-// names below /proc/self/task, `write`. Executes nothing, makes nothing, removes nothing, connects to nothing.
+// Reads: the system's library folders, three names of /etc, /proc, /sys, `read`. Writes: /dev/nvidia*, /dev/null, the
+// threads' own names below /proc/self/task, `write`. Executes nothing, makes nothing, removes nothing, connects to
+// nothing.
 Result apply_landlock(const LandlockPaths& paths);
 
 }  // namespace host::jail

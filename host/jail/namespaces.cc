@@ -41,9 +41,21 @@ bool set_mount(const char* path, unsigned flags, std::uint64_t set, std::uint64_
   return syscall(SYS_mount_setattr, AT_FDCWD, path, flags, &attributes, sizeof attributes) == 0;
 }
 
+std::string make_mounts_private() {
+  if (syscall(SYS_mount, "none", "/", nullptr, ms_rec_private, nullptr) != 0) return failed("private mounts");
+  return {};
+}
+
+// A view of /proc that shows the worker nobody else's command lines and states. Only root may make one without a pid
+// namespace; where it cannot be had, Landlock still keeps other processes' memory, descriptors and environment closed.
+std::string hide_other_processes() {
+  constexpr unsigned long flags = 2 | 4 | 8;  // MS_NOSUID | MS_NODEV | MS_NOEXEC
+  if (syscall(SYS_mount, "proc", "/proc", "proc", flags, "hidepid=ptraceable") != 0) return failed("/proc of its own");
+  return {};
+}
+
 // Landlock refuses writing, too: either layer alone suffices where the other is missing.
 std::string make_mounts_read_only() {
-  if (syscall(SYS_mount, "none", "/", nullptr, ms_rec_private, nullptr) != 0) return failed("private mounts");
   if (!set_mount("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0)) return failed("read-only mounts");
   if (!set_mount("/proc", 0, 0, MOUNT_ATTR_RDONLY)) return failed("writable /proc");
   return {};
@@ -61,6 +73,8 @@ Result apply_namespaces() {
     return result;
   }
   if (!root) result.missing = map_own_user(uid, gid);
+  if (result.missing.empty()) result.missing = make_mounts_private();
+  if (result.missing.empty() && root) result.missing = hide_other_processes();
   if (result.missing.empty()) result.missing = make_mounts_read_only();
   return result;
 }

@@ -7,8 +7,9 @@
 namespace host::jail {
 
 // New mount, network and IPC namespaces; without root, inside a new user namespace in which the user keeps its id.
-// All mounts become read-only but /proc (the driver names its threads through /proc/self/task). There is no new pid
-// namespace: the driver composes paths below /proc from its thread ids, which must be those that /proc shows.
+// All mounts become read-only but /proc (the driver names its threads through /proc/self/task), which, made by root,
+// shows no other process. There is no new pid namespace: the driver composes paths below /proc from its thread ids,
+// which must be those that /proc shows.
 Result apply_namespaces();
 
 }  // namespace host::jail

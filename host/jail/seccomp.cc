@@ -39,7 +39,7 @@ constexpr scmp_datum_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_N
 constexpr scmp_datum_t class_mask = 0xff00, manager_class = 0x4600;
 constexpr scmp_datum_t unified_begin = 0x30000001, unified_end = 0x30000002, unified_mask = 0xffffff00;
 
-std::vector<Alternative> alternatives(Check check) {
+std::vector<Alternative> alternatives(Check check, std::size_t movable_bytes) {
   switch (check) {
     case Check::Any: return {{}};
     case Check::NotExecutable: return {masked(2, PROT_EXEC, 0)};
@@ -52,6 +52,10 @@ std::vector<Alternative> alternatives(Check check) {
     case Check::DeviceControl:
       return {masked(1, class_mask, manager_class), masked(1, unified_mask, 0), equal(1, unified_begin),
               equal(1, unified_end)};
+    case Check::MovesArena:
+      if (movable_bytes == 0) return {};
+      return {{SCMP_CMP(1, SCMP_CMP_EQ, movable_bytes, 0), SCMP_CMP(2, SCMP_CMP_EQ, movable_bytes, 0),
+               SCMP_CMP(3, SCMP_CMP_EQ, MREMAP_MAYMOVE | MREMAP_FIXED, 0)}};
     case Check::Descriptor:
       return {equal(1, F_DUPFD), equal(1, F_DUPFD_CLOEXEC), equal(1, F_GETFD),
               equal(1, F_SETFD), equal(1, F_GETFL),         equal(1, F_SETFL)};
@@ -76,10 +80,10 @@ struct Release {
 using Filter = std::unique_ptr<void, Release>;
 
 // 0 or a negative errno. A call that this machine's libseccomp does not know by name stays refused by the default.
-int add(void* filter, const Rule& rule) {
+int add(void* filter, const Rule& rule, std::size_t movable_bytes) {
   const int number = seccomp_syscall_resolve_name(rule.call);
   if (number == __NR_SCMP_ERROR || rule.verdict == Verdict::Deny) return 0;  // EPERM is the default
-  for (const Alternative& alternative : alternatives(rule.check)) {
+  for (const Alternative& alternative : alternatives(rule.check, movable_bytes)) {
     const int result = seccomp_rule_add_array(filter, action_of(rule.verdict), number,
                                               static_cast<unsigned>(alternative.size()), alternative.data());
     if (result != 0) return result;
@@ -87,28 +91,28 @@ int add(void* filter, const Rule& rule) {
   return 0;
 }
 
-int set_up(void* filter, bool device_files) {
+int set_up(void* filter, bool device_files, std::size_t movable_bytes) {
   int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
   if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a tree: the policy is long
   for (const Rule& rule : policy) {
     if (result != 0) return result;
     if (rule.verdict == Verdict::AllowIfDevices && !device_files) continue;
-    result = add(filter, rule);
+    result = add(filter, rule, movable_bytes);
   }
   return result;
 }
 
 }  // namespace
 
-Result apply_seccomp(bool device_files) {
+Result apply_seccomp(bool device_files, std::size_t movable_bytes) {
   Result result{Layer::Seccomp, {}};
   const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
   if (!filter) {
     result.missing = "seccomp_init failed";
     return result;
   }
-  int failed = set_up(filter.get(), device_files);
+  int failed = set_up(filter.get(), device_files, movable_bytes);
   if (failed == 0) failed = seccomp_load(filter.get());
   if (failed != 0) result.missing = std::string("seccomp: ") + std::strerror(-failed);
   return result;

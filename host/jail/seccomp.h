@@ -2,12 +2,15 @@
 // It binds every thread the process has (TSYNC), the driver's own included. The policy is seccomp_policy.h.
 #pragma once
 
+#include <cstddef>
+
 #include "host/jail/layer.h"
 
 namespace host::jail {
 
 // `device_files`: the driver reaches its hardware through device files, so it may open them and control them; Landlock
-// keeps all others closed.
-Result apply_seccomp(bool device_files);
+// keeps all others closed. `movable_bytes`: the one size of mapping that it may move, none where 0. A mapping that
+// could grow would reach the pages of the shared file behind it, which are other sessions'.
+Result apply_seccomp(bool device_files, std::size_t movable_bytes);
 
 }  // namespace host::jail

@@ -28,6 +28,7 @@ enum class Check {
   OwnLimits,      // prlimit64 that changes nothing
   ThreadName,     // prctl that names a thread or a mapping
   DeviceControl,  // ioctl of NVIDIA's kernel modules
+  MovesArena,     // mremap that moves as much as the arena has, and changes no size
   Descriptor,     // fcntl that copies a descriptor or asks for its flags
 };
 
@@ -65,7 +66,7 @@ inline constexpr Rule policy[] = {
     {"mmap", Verdict::Allow, Check::NotExecutable, "heap, stacks, device memory; no new code"},
     {"mprotect", Verdict::Allow, Check::NotExecutable, "heap, thread stacks; no new code"},
     {"munmap", Verdict::Allow, Check::Any, "memory"},
-    {"mremap", Verdict::Allow, Check::Any, "the arena's window, realloc"},
+    {"mremap", Verdict::Allow, Check::MovesArena, "the arena's window; what could grow would reach other sessions"},
     {"madvise", Verdict::Allow, Check::Any, "giving pages back"},
     {"mincore", Verdict::Allow, Check::Any, "asking what is mapped"},
     {"msync", Verdict::Allow, Check::Any, "the same"},

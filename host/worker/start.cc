@@ -141,10 +141,10 @@ bool driver_has_device_files() {
   return false;
 }
 
-void close_jail(Jail& jail) {
+void close_jail(Jail& jail, std::size_t arena_bytes) {
   if (!jail.wanted()) return;
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers have the same user: they may not look into this one
-  jail.note(jail::apply_seccomp(driver_has_device_files()));
+  jail.note(jail::apply_seccomp(driver_has_device_files(), arena_bytes));
 }
 
 void open_slot(ring::SlotView slot, std::uint32_t spin_us) {
@@ -186,7 +186,7 @@ int run(const Options& options, const Backend& backend) {
     if (!backend.start(library.reachable(), error)) return fail(exit_driver_failed, error);
   }
   backend.describe(slot.device_page());
-  close_jail(jail);
+  close_jail(jail, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, options.spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
