@@ -46,6 +46,9 @@ inline constexpr std::uint32_t max_record = request_bytes / 2;
 inline constexpr std::uint32_t reply_bytes = 64 << 10;
 inline constexpr std::uint32_t max_completions = 64;
 
+// Nobody polls for longer than this, whatever the other side says.
+inline constexpr std::uint32_t longest_spin_us = 10'000;
+
 // ---- the region ----------------------------------------------------------------------------------------------------
 
 struct RegionHeader {
@@ -112,7 +115,7 @@ struct SlotHeader {
   std::uint32_t channels;            // how many of max_channels this worker serves
   std::uint64_t arena_offset;        // from the slot's start
   std::uint64_t arena_bytes;
-  std::uint32_t spin_us;  // how long this worker polls before it parks; the guest may do the same
+  std::uint32_t spin_us;  // how long this worker polls at most before it parks; the guest may do the same
   std::uint32_t reserved;
   // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
   alignas(line) std::atomic<std::uint32_t> fault;

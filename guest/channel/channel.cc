@@ -89,16 +89,27 @@ bool Channel::await_executed(std::uint64_t position, Sleep sleep) {
   return executed(position) || wait_until([&] { return executed(position); }, sleep);
 }
 
-// Polls for a while, then sleeps, looking from time to time whether the host is still there.
+std::uint64_t Channel::polling_nanoseconds() const { return spin_.share(session_.spin_nanoseconds()); }
+
+// Polls for a while, then sleeps.
 template <class Done>
 bool Channel::wait_until(Done done, Sleep sleep) {
-  const std::uint64_t spin_until = monotonic_nanoseconds() + session_.spin_nanoseconds();
+  const std::uint64_t start = monotonic_nanoseconds();
+  const std::uint64_t polled = start + polling_nanoseconds();
   do {
     for (int i = 0; i < 64; ++i) {
-      if (done()) return true;
+      if (done()) return spin_.ended_polling(), true;
       __builtin_ia32_pause();
     }
-  } while (monotonic_nanoseconds() < spin_until);
+  } while (monotonic_nanoseconds() < polled);
+  const bool came = sleep_until(done, sleep);
+  spin_.ended_asleep(monotonic_nanoseconds() - start, session_.spin_nanoseconds());
+  return came;
+}
+
+// Looks from time to time whether the host is still there.
+template <class Done>
+bool Channel::sleep_until(Done done, Sleep sleep) {
   const bool can_park = sleep == Sleep::Park && session_.futexes();
   for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
     if (can_park ? park(done) : nap(nap_ns)) return true;

@@ -13,6 +13,7 @@
 #include "ring/api/cuda.h"
 #include "ring/queue/parking.h"
 #include "ring/queue/record_ring.h"
+#include "ring/queue/spin.h"
 #include "ring/view.h"
 #include "ring/wire/record.h"
 
@@ -54,6 +55,8 @@ class Channel {
     return control_.executed.load(std::memory_order_acquire) >= position;  // X (host/untrusted/channel.cc)
   }
   std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
+  // How long the next wait polls.
+  std::uint64_t polling_nanoseconds() const;
 
   // Statistics: what this channel has carried.
   std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
@@ -61,6 +64,8 @@ class Channel {
  private:
   template <class Done>
   bool wait_until(Done done, Sleep sleep = Sleep::Park);
+  template <class Done>
+  bool sleep_until(Done done, Sleep sleep);
   template <class Done>
   bool park(Done done);
 
@@ -70,6 +75,7 @@ class Channel {
   std::span<std::byte> mailbox_;
   ring::Producer producer_;
   ring::Parking worker_, self_;
+  ring::AdaptiveSpin spin_;
   std::mutex mutex_;
   std::byte* record_ = nullptr;
   std::uint32_t record_bytes_ = 0;

@@ -17,6 +17,7 @@
 #include "host/session/output.h"
 #include "host/untrusted/dispatch.h"
 #include "ring/queue/parking.h"
+#include "ring/queue/spin.h"
 
 namespace host {
 namespace {
@@ -88,15 +89,24 @@ class Channel {
     if (guest_.must_wake()) wake(guest_.word());
   }
 
-  // Polls for a while, then parks: see ring/queue/parking.h. The bell thread or the guest itself wakes us.
+  // Polls for a while, then parks.
   void wait(const std::atomic<bool>& stop) {
-    const auto until = Clock::now() + std::chrono::microseconds(session_.options.spin_us);
+    const auto start = Clock::now();
+    const std::chrono::nanoseconds bound = std::chrono::microseconds(session_.options.spin_us);
+    const auto polled = start + std::chrono::nanoseconds(spin_.share(static_cast<std::uint64_t>(bound.count())));
     do {
       for (int i = 0; i < 64; ++i) {
-        if (consumer_.anything()) return;
+        if (consumer_.anything()) return spin_.ended_polling();
         __builtin_ia32_pause();
       }
-    } while (Clock::now() < until);
+    } while (Clock::now() < polled);
+    park(stop);
+    const std::chrono::nanoseconds waited = Clock::now() - start;
+    spin_.ended_asleep(static_cast<std::uint64_t>(waited.count()), static_cast<std::uint64_t>(bound.count()));
+  }
+
+  // See ring/queue/parking.h. The bell thread or the guest itself wakes us.
+  void park(const std::atomic<bool>& stop) {
     if (!worker_.may_sleep([&] { return consumer_.anything() || stop.load(std::memory_order_relaxed); })) return;
     syscall(SYS_futex, &worker_.word(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
     worker_.woke();
@@ -117,6 +127,7 @@ class Channel {
   std::span<std::byte> mailbox_;
   ring::Consumer consumer_;
   ring::Parking worker_, guest_;
+  ring::AdaptiveSpin spin_;
   std::unique_ptr<Buffer> request_, reply_;
   std::uint64_t position_ = 0;
   std::minstd_rand random_;

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "guest/channel/channel.h"
+#include "guest/session/thread.h"
 #include "guest/switches.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
@@ -180,11 +182,31 @@ TEST(LoopbackWithout, Spinning) {
   for (int i = 0; i < 500; ++i) ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST(LoopbackWithout, ParkingAsInAVm) {
-  // Spinning for so long that nobody ever sleeps.
-  InProcess loopback(backend(), {.serve = {.spin_us = 2'000'000, .join_at_end = true}, .guest_spin_us = 2'000'000});
+TEST(LoopbackWithout, Parking) {
+  // Polling for so long that hardly anybody sleeps.
+  constexpr std::uint32_t long_us = ring::longest_spin_us;
+  InProcess loopback(backend(), {.serve = {.spin_us = long_us, .join_at_end = true}, .guest_spin_us = long_us});
   ASSERT_TRUE(loopback.ok());
   for (int i = 0; i < 200; ++i) ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_GE(guest::this_channel().polling_nanoseconds(), long_us * 1000u / 4);  // a busy machine may interrupt
+}
+
+TEST(LoopbackSpin, PollsLessWhileItDoesNotPay) {
+  // A worker that always sleeps takes longer than a microsecond to answer.
+  InProcess loopback(backend(), {.serve = {.spin_us = 0, .join_at_end = true}, .guest_spin_us = 1});
+  ASSERT_TRUE(loopback.ok());
+  std::uint64_t least = 1000;
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+    least = std::min(least, guest::this_channel().polling_nanoseconds());
+  }
+  EXPECT_EQ(least, 1000u >> ring::AdaptiveSpin::most_halvings);
+}
+
+TEST(LoopbackSpin, AWorkersWordIsBounded) {
+  InProcess loopback(backend(), {.serve = {.spin_us = 0, .join_at_end = true}, .guest_spin_us = 0xffff'ffff});
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_EQ(guest::session()->spin_nanoseconds(), ring::longest_spin_us * 1000u);
 }
 
 // ---- memory --------------------------------------------------------------------------------------------------------

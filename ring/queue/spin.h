@@ -1,0 +1,38 @@
+// How long to poll before parking: bounded by the operator's `spin_us`, and adapted to how long the waits have been.
+//
+// A wait that ends while polling costs its own length; one that outlasts the polling costs that, a sleep and a wake-up.
+// So polling pays where waits are shorter than the bound and is lost where they are longer: each wait that polling
+// could have covered doubles the share of the bound that is polled, each other one halves it. A program that computes
+// between its calls stops polling within five waits, and one that waits for small kernels polls again as soon.
+//
+// Shared by threads without a lock: a step that is lost changes nothing that matters.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace ring {
+
+class AdaptiveSpin {
+ public:
+  // The share of `bound` (any unit) to poll now.
+  std::uint64_t share(std::uint64_t bound) const { return bound >> halvings_.load(std::memory_order_relaxed); }
+
+  // A wait ended: while polling, or after `waited` altogether (the bound's unit), the sleep included. Waking up takes
+  // about as long as the bound, so up to twice the bound counts as a wait that polling would have covered.
+  void ended_polling() { step(-1); }
+  void ended_asleep(std::uint64_t waited, std::uint64_t bound) { step(waited < 2 * bound ? -1 : 1); }
+
+  static constexpr int most_halvings = 5;
+
+ private:
+  void step(int by) {
+    const int now = halvings_.load(std::memory_order_relaxed);
+    const int next = std::clamp(now + by, 0, most_halvings);
+    if (next != now) halvings_.store(next, std::memory_order_relaxed);
+  }
+  std::atomic<int> halvings_{0};
+};
+
+}  // namespace ring
