@@ -57,14 +57,6 @@ if(TARGET simgpu)
     gtest_discover_tests(${test} TEST_PREFIX simgpu.)
   endforeach()
 
-  # What the real driver answered to the same calls (the file says when and where) is what the simulated one must answer.
-  add_executable(driver_codes ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_codes.cc)
-  target_link_libraries(driver_codes PRIVATE ivgpu_options ivgpu_cuda Threads::Threads ${CMAKE_DL_LIBS})
-  add_test(NAME simgpu.driver_codes
-           COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:driver_codes>
-                   -DEXPECTED=${CMAKE_CURRENT_LIST_DIR}/../data/driver_codes.txt
-                   -DLIBRARY_FOLDER=$<TARGET_FILE_DIR:simgpu> -P ${CMAKE_CURRENT_LIST_DIR}/same_output.cmake)
-
   add_test(NAME simgpu.exports
            COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} -DLIBRARY=$<TARGET_FILE:simgpu>
                    -P ${CMAKE_CURRENT_LIST_DIR}/exports_only.cmake)

@@ -1,0 +1,104 @@
+#include "tests/contract/backends.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include "host/broker/gpu_library.h"
+
+namespace contract {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string chosen_gpu = SIMULATED_GPU;
+
+// An ivgpud with one VM, in a folder of its own.
+class Broker {
+ public:
+  Broker() {
+    char name[] = "/tmp/ivgpu-contract-XXXXXX";
+    if (mkdtemp(name) == nullptr) return;
+    folder_ = name;
+    fs::permissions(folder_, fs::perms::all);  // workers have another user
+    std::ofstream(folder_ / "c.toml") << "[broker]\nruntime_dir = \"" << folder_.string()
+                                      << "\"\nworker = \"" WORKER "\"\n[gpu]\nlibrary = \"" << chosen_gpu
+                                      << "\"\n[vm.t]\nregion_size = \"512MiB\"\nslots = 4\nspare = 2\n";
+    start();
+  }
+  ~Broker() {
+    if (process_ > 0) {
+      kill(process_, SIGTERM);
+      waitpid(process_, nullptr, 0);
+    }
+    fs::remove_all(folder_);
+  }
+  Broker(const Broker&) = delete;
+  Broker& operator=(const Broker&) = delete;
+
+  bool ready() const { return ready_; }
+  std::string socket() const { return (folder_ / "t.sock").string(); }
+  std::string log() const {
+    std::ifstream in(folder_ / "log");
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+
+ private:
+  void start() {
+    int ends[2];
+    if (pipe(ends) != 0) return;
+    const std::string config = (folder_ / "c.toml").string(), log = (folder_ / "log").string();
+    process_ = fork();
+    if (process_ == 0) {
+      close(ends[0]);
+      if (freopen(log.c_str(), "w", stderr) == nullptr) _exit(126);
+      execl(IVGPUD, "ivgpud", "--config", config.c_str(), "--ready-fd", std::to_string(ends[1]).c_str(), nullptr);
+      _exit(126);
+    }
+    close(ends[1]);
+    char byte = 0;
+    ready_ = process_ > 0 && read(ends[0], &byte, 1) == 1;
+    close(ends[0]);
+  }
+
+  fs::path folder_;
+  pid_t process_ = -1;
+  bool ready_ = false;
+};
+
+std::optional<Broker>& broker() {
+  static std::optional<Broker> the_broker;
+  return the_broker;
+}
+
+Backend::Library through_broker() {
+  if (!broker()) broker().emplace();
+  if (!broker()->ready()) return {"", {}, "ivgpud did not start:\n" + broker()->log()};
+  return {GUEST_CUDA, {{"IVGPU_REGION", broker()->socket()}}, ""};
+}
+
+}  // namespace
+
+const Backend simulated{"simulated", [] { return Backend::Library{SIMULATED_GPU, {}, ""}; }};
+const Backend loopback{"loopback", through_broker};
+const Backend real{"real", [] { return Backend::Library{real_library(), {}, ""}; }};
+
+std::string real_library() {
+  std::string error;
+  const bool has_gpu = fs::exists("/dev/nvidiactl") || fs::exists("/dev/dxg");
+  return has_gpu ? host::broker::find_gpu_library("auto", "", error) : "";
+}
+
+void set_gpu(const std::string& gpu) { chosen_gpu = gpu == "sim" ? SIMULATED_GPU : gpu; }
+void end_broker() { broker().reset(); }
+
+}  // namespace contract

@@ -1,0 +1,32 @@
+// Whom the suite asks.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace contract {
+
+struct Backend {
+  const char* name;  // as the expectations name it
+  // The library, and what its environment must hold. Starts a broker where one is needed; `error` says why it is not to
+  // be had.
+  struct Library {
+    std::string path;
+    std::vector<std::pair<std::string, std::string>> environment;
+    std::string error;
+  };
+  Library (*library)();
+};
+
+extern const Backend simulated, loopback, real;
+
+// The libcuda.so.1 of this machine's GPU driver, or empty.
+std::string real_library();
+// What the loopback's worker drives: "sim" or "auto" as ivgpud's configuration takes them, or a library's path.
+void set_gpu(const std::string& gpu);
+// Ends the broker, if one was started.
+void end_broker();
+
+}  // namespace contract

@@ -1,0 +1,21 @@
+# The contract suite: what our libraries answer, held against what the real driver answered. A ctest for each backend.
+set(contract ${CMAKE_CURRENT_LIST_DIR})
+if(TARGET simgpu)
+  add_executable(contract_test
+    ${contract}/answers.cc ${contract}/answers_test.cc ${contract}/backends.cc ${contract}/contract_test.cc
+    ${contract}/suite.cc
+    ${contract}/code.cc ${contract}/context.cc ${contract}/copy.cc ${contract}/device.cc ${contract}/event.cc
+    ${contract}/everything.cc ${contract}/fault.cc ${contract}/function.cc ${contract}/handles.cc ${contract}/init.cc
+    ${contract}/launch.cc ${contract}/library.cc ${contract}/memory.cc ${contract}/pointer.cc ${contract}/pool.cc
+    ${contract}/proc_address.cc ${contract}/stream.cc)
+  target_link_libraries(contract_test PRIVATE ivgpu_api ivgpu_broker GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
+  target_compile_definitions(contract_test PRIVATE
+    GOLDEN="${contract}/golden/580.159.04-h200.txt" EXPECTATIONS="${contract}/expectations.txt"
+    SIMULATED_GPU="$<TARGET_FILE:simgpu>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
+    WORKER="$<TARGET_FILE:ivgpu-worker>" IVGPUD="$<TARGET_FILE:ivgpud>")
+  add_dependencies(contract_test simgpu guest_cuda ivgpud ivgpu-worker)
+
+  add_test(NAME contract.simulated COMMAND contract_test --gtest_filter=Simulated/*:Table.*:Answers.*)
+  set(contract_tests contract.simulated)
+  set_tests_properties(${contract_tests} PROPERTIES LABELS contract TIMEOUT 120)
+endif()

@@ -1,0 +1,72 @@
+// Every served call of the table, called with nothing (null pointers, zeros), in each state that a process can be in:
+// the order in which a driver looks at state and arguments. A call that the table gets is in here by itself.
+#include <string_view>
+
+#include "tests/contract/suite.h"
+
+namespace contract {
+namespace {
+
+// With nothing, these change the state that the next call shall meet.
+constexpr std::string_view left_out[] = {
+    "cuInit",          "cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2",
+    "cuCtxSetCurrent", "cuCtxPopCurrent_v2"};
+
+template <class... P>
+void call_with_nothing(const char* name, CUresult (*)(P...)) {
+  for (const std::string_view out : left_out)
+    if (out == name) return;
+  const auto function = reinterpret_cast<CUresult (*)(P...)>(symbol(name));
+  show_guarded(name, [&] { return function(P{}...); });
+}
+
+void call_everything() {
+#define CALL(id, fn, ...) call_with_nothing(#fn, static_cast<decltype(&::fn)>(nullptr));
+#define CUSTOM(id, fn, ...) call_with_nothing(#fn, static_cast<decltype(&::fn)>(nullptr));
+#define LOCAL(fn, ...) call_with_nothing(#fn, static_cast<decltype(&::fn)>(nullptr));
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+}
+
+GROUP(nothing_before_init, Loaded) { call_everything(); }
+GROUP(nothing_without_context, Initialized) { call_everything(); }
+GROUP(nothing_in_a_context, InContext) { call_everything(); }
+
+GROUP(nothing_after_a_reset, InContext) {
+  CU(cuDevicePrimaryCtxReset_v2)(device);
+  call_everything();
+}
+
+GROUP(nothing_after_a_fault, InContext) {
+  CU(cuLaunchKernel)(function_of(load_module(), "stop"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+  show("cuCtxSynchronize, first", CU(cuCtxSynchronize)());
+  call_everything();
+}
+
+GROUP(nothing_after_fork, InContext) {
+  CU(cuCtxSynchronize)();
+  in_a_child([] {
+    show("cuInit", CU(cuInit)(0));
+    call_everything();
+  });
+  show("the parent goes on", CU(cuCtxSynchronize)());
+}
+
+// A process that forks before it has called CUDA: both are as new.
+GROUP(fork_before_init, Loaded) {
+  in_a_child([] {
+    int count = 0;
+    show("cuInit", CU(cuInit)(0));
+    show("cuDeviceGetCount", CU(cuDeviceGetCount)(&count));
+  });
+  show("cuInit of the parent", CU(cuInit)(0));
+}
+
+}  // namespace
+}  // namespace contract
