@@ -10,6 +10,9 @@
 // ever publishes it, and range-checks the other's by one subtraction: a nonsensical one is Peer::Broken, never an index
 // into memory. The taker copies a record out once and checks the copy; it never looks at the ring's bytes again.
 //
+// Speed. Each side keeps what it saw of the other's position last and looks again only when that does not suffice, so
+// the words' cache lines do not pass to and fro with every record.
+//
 // Positions are byte counts that run free modulo 2^32; the ring's size is a power of two. A record is contiguous: where
 // the rest of the ring is too short, a padding record fills it.
 #pragma once
@@ -42,12 +45,10 @@ class Producer {
   // Room for a record of exactly `bytes` (a multiple of 16, at most size / 2). Ok: `at` is where it is to be written,
   // then publish(). The bytes are the peer's to scribble on from the start; write them, never read them.
   Peer reserve(std::uint32_t bytes, std::byte*& at) {
-    const std::uint32_t used = tail_ - ring_.head->load(std::memory_order_acquire);  // F
-    if (used > ring_.size || used % 16 != 0) return Peer::Broken;
     const std::uint32_t offset = tail_ & (ring_.size - 1);
     const std::uint32_t to_end = ring_.size - offset;
     const std::uint32_t skip = bytes > to_end ? to_end : 0;
-    if (skip + bytes > ring_.size - used) return Peer::Wait;
+    if (const Peer room = room_for(skip + bytes); room != Peer::Ok) return room;
     if (skip != 0) {
       const RecordHeader pad{.bytes = skip, .call = padding_call};
       std::memcpy(ring_.bytes + offset, &pad, sizeof pad);
@@ -65,8 +66,18 @@ class Producer {
   }
 
  private:
+  Peer room_for(std::uint32_t bytes) {
+    if (bytes <= ring_.size - (tail_ - seen_head_)) return Peer::Ok;
+    const std::uint32_t head = ring_.head->load(std::memory_order_acquire);  // F
+    const std::uint32_t used = tail_ - head;
+    if (used > ring_.size || used % 16 != 0) return Peer::Broken;
+    seen_head_ = head;
+    return bytes <= ring_.size - used ? Peer::Ok : Peer::Wait;
+  }
+
   RingView ring_;
   std::uint32_t tail_ = 0;
+  std::uint32_t seen_head_ = 0;  // at most size behind tail_
   std::uint32_t reserved_ = 0;
 };
 
@@ -78,13 +89,14 @@ class Consumer {
   // fills, its header checked against the ring, its room given back. The payload means nothing yet.
   Peer take(std::span<std::byte> into, std::span<const std::byte>& record) {
     for (;;) {
-      const std::uint32_t ready = ring_.tail->load(std::memory_order_acquire) - head_;  // P
-      if (ready == 0) return Peer::Wait;
+      if (seen_tail_ == head_)
+        if (const Peer records = look(); records != Peer::Ok) return records;
+      const std::uint32_t ready = seen_tail_ - head_;
       const std::uint32_t offset = head_ & (ring_.size - 1);
       RecordHeader header;
       std::memcpy(&header, ring_.bytes + offset, sizeof header);  // read once; from here on the copy is what counts
       asm volatile("" ::"r"(&header) : "memory");                 // and the compiler may not read it again
-      if (ready > ring_.size || !fits(header.bytes, ready, ring_.size - offset)) return Peer::Broken;
+      if (!fits(header.bytes, ready, ring_.size - offset)) return Peer::Broken;
       if (header.call == padding_call) {
         if (header.bytes != ring_.size - offset) return Peer::Broken;
         give_back(header.bytes);
@@ -104,6 +116,13 @@ class Consumer {
   bool anything() const { return ring_.tail->load(std::memory_order_relaxed) != head_; }
 
  private:
+  Peer look() {
+    const std::uint32_t tail = ring_.tail->load(std::memory_order_acquire);  // P
+    if (tail == head_) return Peer::Wait;
+    if (tail - head_ > ring_.size) return Peer::Broken;
+    seen_tail_ = tail;
+    return Peer::Ok;
+  }
   static bool fits(std::uint32_t bytes, std::uint32_t ready, std::uint32_t to_end) {
     return bytes >= sizeof(RecordHeader) && bytes % 16 == 0 && bytes <= ready && bytes <= to_end;
   }
@@ -114,6 +133,7 @@ class Consumer {
 
   RingView ring_;
   std::uint32_t head_ = 0;
+  std::uint32_t seen_tail_ = 0;  // at most size ahead of head_
 };
 
 }  // namespace ring

@@ -274,16 +274,42 @@ TEST(RecordRing, PaddingOfTheWholeRingIsTakenOnce) {
 }
 
 TEST(RecordRing, HeadThatMakesNoSenseIsBroken) {
-  for (const std::uint32_t head : {1u, 15u, 17u, 32u, 48u, ~0u, 1u << 31, 0u - 256, 0u - 272}) {
+  for (const std::uint32_t head : {1u, 15u, 17u, 272u, 288u, ~0u, 1u << 31, 0u - 16, 0u - 256, 0u - 272}) {
     Ring r(256);
     Producer p(r.view());
     std::byte* at = nullptr;
-    ASSERT_EQ(p.reserve(16, at), Peer::Ok);
-    write_record(at, 16, 1);
-    p.publish();
+    for (std::uint16_t call = 1; call <= 16; ++call) {  // the producer looks at the head when it needs more room
+      ASSERT_EQ(p.reserve(16, at), Peer::Ok);
+      write_record(at, 16, call);
+      p.publish();
+    }
     r.head.store(head);
     EXPECT_EQ(p.reserve(16, at), Peer::Broken) << head;
+    EXPECT_EQ(p.reserve(16, at), Peer::Broken) << "and is not believed later: " << head;
+    r.head.store(16);
+    EXPECT_EQ(p.reserve(16, at), Peer::Ok) << head;
   }
+}
+
+// The words' cache lines stay with who writes them while what was seen of them suffices.
+TEST(RecordRing, ThePeersPositionIsLookedAtOnlyWhenNeeded) {
+  Ring r(256);
+  Producer p(r.view());
+  Consumer c(r.view());
+  std::byte* at = nullptr;
+  alignas(8) std::byte into[256];
+  std::span<const std::byte> record;
+  for (std::uint16_t call = 1; call <= 2; ++call) {
+    ASSERT_EQ(p.reserve(16, at), Peer::Ok);
+    write_record(at, 16, call);
+    p.publish();
+  }
+  ASSERT_EQ(c.take(into, record), Peer::Ok);
+  r.tail.store(7);  // would be Broken
+  EXPECT_EQ(c.take(into, record), Peer::Ok);
+  EXPECT_EQ(c.take(into, record), Peer::Broken);
+  r.head.store(7);
+  EXPECT_EQ(p.reserve(16, at), Peer::Ok);
 }
 
 // Any bytes and any tail: Ok, Wait or Broken, and what is handed out lies in the taker's buffer.
