@@ -24,18 +24,35 @@ std::uint64_t hash_file(const char* path) {
   return hash;
 }
 
-// Field 22 of /proc/PID/stat; the name in field 2 may hold anything, so count from the last parenthesis.
-std::uint64_t start_time(std::uint32_t pid) {
+// What /proc/PID/stat says of a process; all zero when there is none.
+struct Stat {
+  char state = 0;
+  std::uint64_t threads = 0, start_time = 0;
+};
+
+// Field 2, the name, may hold anything, so the fields are counted from the last parenthesis.
+Stat stat_of(std::uint32_t pid) {
   char path[64], text[1024] = {};
   std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return {};
   const ssize_t n = read(fd, text, sizeof text - 1);
   close(fd);
+  Stat stat;
   const char* at = n > 0 ? std::strrchr(text, ')') : nullptr;
-  for (int field = 2; at != nullptr && field < 22; ++field) at = std::strchr(at + 1, ' ');
-  return at != nullptr ? std::strtoull(at, nullptr, 10) : 0;
+  for (int field = 3; at != nullptr && field <= 22; ++field) {
+    at = std::strchr(at + 1, ' ');
+    if (at == nullptr) return {};
+    if (field == 3) stat.state = at[1];
+    if (field == 20) stat.threads = std::strtoull(at, nullptr, 10);
+    if (field == 22) stat.start_time = std::strtoull(at, nullptr, 10);
+  }
+  return stat;
 }
+
+// Ended, and not yet asked after by its parent. A process whose first thread alone has ended looks the same but for the
+// number of its threads.
+bool is_zombie(const Stat& stat) { return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1; }
 
 }  // namespace
 
@@ -45,7 +62,7 @@ ring::SlotOwner this_process(std::uint32_t peer) {
   const auto pid = static_cast<std::uint32_t>(getpid());
   return {.boot = hash_file("/proc/sys/kernel/random/boot_id"),
           .pid_space = space.st_ino,
-          .start_time = start_time(pid),
+          .start_time = stat_of(pid).start_time,
           .pid = pid,
           .peer = peer};
 }
@@ -54,8 +71,8 @@ bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self) {
   if (owner.pid == 0 || owner.boot != self.boot || owner.pid_space != self.pid_space || self.pid_space == 0)
     return false;
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return true;
-  const std::uint64_t started = start_time(owner.pid);
-  return started != 0 && started != owner.start_time;
+  const Stat now = stat_of(owner.pid);
+  return now.start_time != 0 && (now.start_time != owner.start_time || is_zombie(now));
 }
 
 }  // namespace guest

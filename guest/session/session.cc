@@ -24,6 +24,8 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000;
 // How long a program waits for a worker: starting one costs the driver's initialisation, 0.2 to 0.4 s on an idle GPU.
 constexpr std::uint64_t claim_patience_ns = 20 * second_ns;
+// How often it looks meanwhile whether a slot's owner has died: in a VM nobody else does.
+constexpr std::uint64_t between_burials_ns = second_ns / 10;
 // How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
 constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
@@ -85,9 +87,13 @@ void Session::free_dead(std::uint32_t slot) {
 
 bool Session::claim() {
   const std::uint64_t until = monotonic_nanoseconds() + claim_patience_ns;
+  std::uint64_t next_burial = 0;
   bool asked = false;
-  for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot) free_dead(slot);
   do {
+    if (const std::uint64_t now = monotonic_nanoseconds(); now >= next_burial) {
+      for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot) free_dead(slot);
+      next_burial = now + between_burials_ns;
+    }
     for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot)
       if (try_claim(slot)) return true;
     if (!asked) {

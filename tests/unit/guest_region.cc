@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -386,9 +387,17 @@ class Child {
   ~Child() { end(); }
   void end() {
     if (pid_ <= 0) return;
-    close(pipe_[1]);
+    end_unseen();
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
+  }
+  // Ends, and is not waited for.
+  void end_unseen() {
+    if (pipe_[1] < 0) return;
+    close(pipe_[1]);
+    pipe_[1] = -1;
+    siginfo_t info;
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
   }
   ring::SlotOwner owner() const {
     ring::SlotOwner owner = guest::this_process(1);
@@ -423,6 +432,44 @@ TEST(Owner, AChildLivesThenIsDead) {
   EXPECT_FALSE(guest::certainly_dead(owner, self));
   child.end();
   EXPECT_TRUE(guest::certainly_dead(owner, self));
+}
+
+TEST(Owner, AChildThatNobodyWaitedForIsDead) {
+  Child child;
+  const ring::SlotOwner owner = child.owner(), self = guest::this_process(1);
+  child.end_unseen();
+  EXPECT_EQ(kill(static_cast<pid_t>(owner.pid), 0), 0);  // its number is still taken
+  EXPECT_TRUE(guest::certainly_dead(owner, self));
+}
+
+TEST(Owner, AProcessWhoseFirstThreadHasEndedLives) {
+  int tells[2], stays[2];
+  ASSERT_TRUE(pipe(tells) == 0 && pipe(stays) == 0);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    close(stays[1]);
+    const ring::SlotOwner itself = guest::this_process(1);
+    if (write(tells[1], &itself, sizeof itself) != sizeof itself) _exit(1);
+    std::thread([&] {
+      char byte;
+      _exit(read(stays[0], &byte, 1) == 0 ? 0 : 1);
+    }).detach();
+    syscall(SYS_exit, 0);
+  }
+  ring::SlotOwner owner{};
+  EXPECT_EQ(read(tells[0], &owner, sizeof owner), static_cast<ssize_t>(sizeof owner));
+  const auto first_has_ended = [&] {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    return text.find(") Z ") != std::string::npos;
+  };
+  for (int i = 0; i < 1000 && !first_has_ended(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(first_has_ended());
+  const ring::SlotOwner self = guest::this_process(1);
+  EXPECT_EQ(owner.pid_space, self.pid_space);
+  EXPECT_FALSE(guest::certainly_dead(owner, self));
+  for (const int fd : {tells[0], tells[1], stays[0], stays[1]}) close(fd);
+  waitpid(pid, nullptr, 0);
 }
 
 TEST(Owner, AnotherProcessOfTheSameNumberIsNotTheOwner) {
