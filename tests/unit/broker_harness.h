@@ -3,9 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,6 +68,16 @@ class Folder {
   std::string path_;
 };
 
+// A machine whose kernel lacks a system call, for this process and its children.
+inline void take_away(unsigned call) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) _exit(125);
+}
+
 struct Outcome {
   int code;
   std::string text;  // both outputs
@@ -98,16 +112,18 @@ inline Outcome run_program(const char* program, const std::vector<std::string>& 
 
 inline Outcome run_ivgpud(const std::vector<std::string>& arguments) { return run_program(IVGPUD, arguments); }
 
-// A running ivgpud with one VM, "t", and fake workers.
+// A running ivgpud with one VM, "t", and the workers of FAKE_WORKER.
 class Broker {
  public:
-  // `before`: what the process does to itself before it becomes ivgpud.
+  // `before`: what the process does to itself before it becomes ivgpud. `library`: the driver, an empty file where none
+  // is named, since fake workers load none.
   explicit Broker(
-      const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {}) {
+      const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {},
+      const std::string& library = "") {
     folder.write("libcuda.so.1", "");
     folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
                                "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
-                               (folder / "libcuda.so.1") +
+                               (library.empty() ? folder / "libcuda.so.1" : library) +
                                "\"\n[defaults]\nregion_size = \"64MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
     start(fake, before);
   }

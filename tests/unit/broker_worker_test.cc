@@ -1,7 +1,5 @@
 // Workers as the broker starts, hears and ends them, and what their jail leaves: a real ivgpud, the real start and
 // jail, and a driver of a few lines. Assumes processes and time; no GPU.
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -13,16 +11,6 @@ namespace {
 
 using namespace broker_test;
 using ring::SlotState;
-
-// A machine whose kernel lacks a system call, for this process and its children.
-void take_away(unsigned call) {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) _exit(125);
-}
 
 TEST(Workers, StartsAreLimitedPerSecond) {
   Broker broker("starts_per_second = 2\nstart_burst = 2\nslots = 1");

@@ -1,0 +1,26 @@
+# The jail from inside: a worker whose driver misbehaves. A sanitizer's run-time does not bear the jail.
+if(TARGET simgpu AND NOT IVGPU_SANITIZE)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+
+  # Beside the simulated GPU: a worker's jail opens its driver's folder, and this driver needs that one.
+  add_library(misbehaving_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/misbehaving_driver.cc
+                                        ${CMAKE_CURRENT_LIST_DIR}/attempts.cc)
+  target_link_libraries(misbehaving_driver PRIVATE simgpu ivgpu_api)
+  set_target_properties(misbehaving_driver PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/simgpu
+    BUILD_RPATH "$ORIGIN"
+    BUILD_RPATH_USE_ORIGIN ON)
+
+  add_executable(jail_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
+  target_link_libraries(jail_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
+
+  add_executable(jail_holds_test ${CMAKE_CURRENT_LIST_DIR}/jail_holds_test.cc)
+  target_link_libraries(jail_holds_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
+  target_compile_definitions(jail_holds_test PRIVATE
+    IVGPUD="$<TARGET_FILE:ivgpud>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" PROGRAM="$<TARGET_FILE:jail_program>"
+    DRIVER="$<TARGET_FILE:misbehaving_driver>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
+  add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpud ivgpu-worker)
+  gtest_discover_tests(jail_holds_test PROPERTIES TIMEOUT 120)
+  label_tests(jail_holds_test jail)
+endif()

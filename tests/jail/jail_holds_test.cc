@@ -1,0 +1,305 @@
+// The jail from inside: a real ivgpud and real workers, whose driver library does what a subverted worker would. Every
+// attempt must be refused with all layers, and with any one of them missing, except where the table names that layer:
+// then it stood alone. Without a jail the attempts work, or the test would show nothing.
+#include <sched.h>
+#include <sys/mount.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "tests/unit/broker_harness.h"
+
+namespace {
+
+using namespace broker_test;
+
+struct Wish {
+  const char* command;  // %s: a file anybody may read; %p: one for its owner; %d: a folder; %b, %o: the broker's and
+                        // another worker's process
+  const char* alone;    // the layer that refuses it alone: S seccomp, L landlock, N namespaces; "R": the broker is root
+  bool works_without;   // whether it works where there is no jail: where not, the machine may refuse it
+};
+
+constexpr Wish wishes[] = {
+    {"read %s", "L", true},
+    {"read %p", "", true},
+    {"write %s", "", true},
+    {"change %s", "", true},
+    {"make %d/new", "", true},
+    {"rename %s", "", true},
+    {"fifo %d/fifo", "", true},
+    {"open-by-handle %s", "", true},
+    {"read /etc/passwd", "L", true},
+    {"read /etc/shadow", "", true},
+    {"read /root", "", true},
+    {"write-own-memory /proc/self/mem", "", true},
+    {"write-own-thread", "", true},
+    {"write /proc/self/oom_score_adj", "", true},
+    {"write /proc/sys/kernel/core_pattern", "", false},
+    {"grow-the-slot", "S", true},
+    {"grow-in-place", "S", false},
+    {"open-the-region", "", true},
+    {"read /proc/%b/environ", "", true},
+    {"read /proc/%b/maps", "", true},
+    {"read /proc/%b/mem", "", false},
+    {"read /proc/%b/fd/2", "", true},
+    {"read /proc/%b/cmdline", "NR", true},
+    {"read /proc/%o/environ", "", true},
+    {"read /proc/%o/maps", "", true},
+    {"read /proc/%o/fd/0", "", true},
+    {"read /proc/%o/cmdline", "NR", true},
+    {"map-any-descriptor", "", false},
+    {"ptrace %o", "", true},
+    {"ptrace %b", "", true},
+    {"read-memory %o", "", true},
+    {"take-descriptor %b", "", true},
+    {"watch-process %o", "S", true},
+    {"kill %b", "", true},
+    {"kill %o", "", true},
+    {"tgkill %b", "", true},
+    {"sigqueue %b", "", true},
+    {"fork", "S", true},
+    {"clone", "S", true},
+    {"clone3", "S", true},
+    {"execute /bin/true", "", true},
+    {"socket inet", "S", true},
+    {"socket inet6", "S", true},
+    {"socket netlink", "S", true},
+    {"socket unix", "S", true},
+    {"socketpair", "S", true},
+    {"connect %a", "", true},
+    {"connect %d/t.sock", "", true},
+    {"io_uring", "S", true},
+    {"shm-name ivgpu-jail-test", "", true},
+    {"shm-key", "S", true},
+    {"map-code", "S", true},
+    {"turn-into-code", "S", true},
+    {"map-file-as-code /usr/lib/x86_64-linux-gnu/libc.so.6", "S", true},
+    {"memfd", "S", true},
+    {"personality", "S", true},
+    {"setuid", "", true},
+    {"dumpable", "S", true},
+    {"pdeathsig", "S", true},
+    {"raise-limit", "", true},
+    {"unshare", "", true},
+    {"setns /proc/self/ns/uts", "", true},
+    {"mount %d", "", true},
+    {"chroot %d", "", true},
+    {"bpf", "", false},
+    {"perf", "", false},
+    {"userfaultfd", "", false},
+    {"keyctl", "S", false},
+    {"syslog", "", false},
+    {"inotify", "S", true},
+    {"nice", "", true},
+    {"tiocsti", "", false},
+};
+
+// A guest program on the misbehaving driver: passes commands on, and tells what came of them.
+class Inside {
+ public:
+  Inside(const Broker& broker, const std::string& region) : broker_(broker), region_(region) {}
+  ~Inside() { leave(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+  // "done", "refused ERRNO", or "killed": how the worker ended where it did.
+  std::string attempt(const std::string& command) {
+    if (pid_ <= 0) enter();
+    const std::size_t ends_before = broker_.times_logged(end_of_worker);
+    const std::string line = command + "\n";
+    EXPECT_EQ(write(to_, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    const std::string answer = read_line();
+    if (answer.rfind("lost", 0) != 0) return answer;
+    leave();
+    if (!eventually([&] { return broker_.times_logged(end_of_worker) > ends_before; }))
+      return "lost, and it still runs";
+    const std::string log = broker_.log();
+    const std::size_t at = log.rfind(end_of_worker);
+    const std::string how = log.substr(log.rfind('\n', at) + 1, at - log.rfind('\n', at) - 1);
+    return how.find("killed by signal 31 (SYS)") != std::string::npos ? "killed" : "done: " + how;
+  }
+
+ private:
+  static constexpr const char* end_of_worker = " while its guest used it";
+
+  void enter() {
+    int in[2], out[2];
+    ASSERT_TRUE(pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(in[0], 0);
+      dup2(out[1], 1);
+      setenv("IVGPU_REGION", region_.c_str(), 1);
+      execl(PROGRAM, PROGRAM, GUEST_CUDA, nullptr);
+      _exit(126);
+    }
+    close(in[0]);
+    close(out[1]);
+    to_ = in[1];
+    from_ = out[0];
+  }
+  void leave() {
+    if (pid_ <= 0) return;
+    close(to_);
+    close(from_);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  std::string read_line() {
+    std::string line;
+    pollfd wait{from_, POLLIN, 0};
+    for (char c; poll(&wait, 1, 20'000) == 1 && read(from_, &c, 1) == 1;) {
+      if (c == '\n') return line;
+      line += c;
+    }
+    return "nothing but '" + line + "'";
+  }
+
+  const Broker& broker_;
+  const std::string region_;
+  pid_t pid_ = -1;
+  int to_ = -1, from_ = -1;
+};
+
+// A listening socket with an abstract name: the whole machine's.
+class AbstractSocket {
+ public:
+  AbstractSocket() : name_("@ivgpu-jail-" + std::to_string(getpid())), fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name_.copy(address.sun_path, sizeof address.sun_path);
+    address.sun_path[0] = '\0';
+    const auto length = static_cast<socklen_t>(sizeof(sa_family_t) + name_.size());
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(listen(fd_, 8), 0);
+  }
+  ~AbstractSocket() { close(fd_); }
+  AbstractSocket(const AbstractSocket&) = delete;
+  AbstractSocket& operator=(const AbstractSocket&) = delete;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  int fd_;
+};
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+// One whose jail is finished: until then a worker of the same user may be looked into, where Landlock is missing.
+pid_t spare_worker(const Broker& broker, const Client& watcher, pid_t own) {
+  pid_t spare = 0;
+  eventually([&] {
+    if (watcher.count(ring::SlotState::Ready) != 1 || watcher.count(ring::SlotState::Starting) != 0) return false;
+    for (const pid_t worker : broker.workers())
+      if (worker != own) spare = worker;
+    return spare != 0;
+  });
+  return spare;
+}
+
+// All attempts below one broker; what came of each.
+std::vector<std::string> outcomes(const std::string& jail, const std::function<void()>& before) {
+  Broker broker("starts_per_second = 1000\nstart_burst = 1000\njail = \"" + jail + "\"", "", before, DRIVER);
+  const AbstractSocket listener;
+  const std::string secret = broker.folder.write("secret", "a guest's"),
+                    hidden = broker.folder.write("hidden", "root's");
+  chmod(secret.c_str(), 0644);
+  chmod(hidden.c_str(), 0600);
+  Client watcher(broker.socket_path());
+  EXPECT_TRUE(watcher.greet(3));
+  Inside inside(broker, broker.socket_path());
+  std::vector<std::string> all;
+  for (const Wish& wish : wishes) {
+    const auto own = static_cast<pid_t>(std::atol(inside.attempt("pid").c_str()));
+    std::string command = replaced(wish.command, "%s", secret);
+    command = replaced(command, "%p", hidden);
+    command = replaced(command, "%d", broker.folder.path());
+    command = replaced(command, "%a", listener.name());
+    command = replaced(command, "%b", std::to_string(broker.pid));
+    command = replaced(command, "%o", std::to_string(spare_worker(broker, watcher, own)));
+    all.push_back(inside.attempt(command));
+  }
+  return all;
+}
+
+bool refused(const std::string& outcome) { return outcome.rfind("refused", 0) == 0 || outcome == "killed"; }
+
+// `missing`: the letter of the layer that is not there; '-' where all are.
+void expect_refusals(char missing, const std::function<void()>& before) {
+  const std::vector<std::string> all = outcomes("best-effort", before);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool falls = std::strchr(wishes[i].alone, missing) != nullptr;
+    EXPECT_EQ(refused(all[i]), !falls) << wishes[i].command << ": " << all[i];
+  }
+}
+
+void nothing_missing() {}
+
+TEST(JailHolds, WithAllLayersEverythingIsRefused) { expect_refusals('-', nothing_missing); }
+
+TEST(JailHolds, WithoutSeccomp) {
+  expect_refusals('S', [] { take_away(SYS_seccomp); });
+}
+
+TEST(JailHolds, WithoutLandlock) {
+  expect_refusals('L', [] { take_away(SYS_landlock_create_ruleset); });
+}
+
+TEST(JailHolds, WithoutNamespaces) {
+  expect_refusals('N', [] { take_away(SYS_unshare); });
+}
+
+TEST(JailHolds, WithoutTheChangeOfUser) {
+  expect_refusals('U', [] { take_away(SYS_setresuid); });
+}
+
+TEST(JailHolds, WhereTheBrokerIsNotRoot) {
+  expect_refusals('R', [] {
+    if (geteuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) _exit(124);
+  });
+}
+
+// A /dev in which NVIDIA's control device seems to be: then a worker may open files for writing and control them, as
+// far as seccomp goes.
+void make_device_files() {
+  bool made = unshare(CLONE_NEWNS) == 0 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  const int null = open("/dev/null", O_PATH | O_CLOEXEC), urandom = open("/dev/urandom", O_PATH | O_CLOEXEC);
+  made = made && mount("none", "/dev", "tmpfs", 0, "mode=755") == 0;
+  for (const auto& [name, from] : {std::pair("/dev/null", null), {"/dev/urandom", urandom}, {"/dev/nvidiactl", null}}) {
+    close(open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+    made = made && mount(("/proc/self/fd/" + std::to_string(from)).c_str(), name, nullptr, MS_BIND, nullptr) == 0;
+  }
+  if (!made) _exit(124);
+}
+
+TEST(JailHolds, ForADriverWithDeviceFilesToo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  {
+    Broker broker("", "", make_device_files, DRIVER);
+    Inside inside(broker, broker.socket_path());
+    EXPECT_EQ(inside.attempt("change /dev/nvidiactl"), "done");
+  }
+  expect_refusals('-', make_device_files);
+}
+
+// The attempts themselves are sound.
+TEST(JailHolds, WithoutAJailTheAttemptsWork) {
+  const std::vector<std::string> all = outcomes("off", nothing_missing);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_TRUE(!wishes[i].works_without || all[i].rfind("done", 0) == 0) << wishes[i].command << ": " << all[i];
+  }
+}
+
+TEST(JailHolds, AWorkerHoldsItsDescriptorsAndNoMore) {
+  Broker broker("", "", nothing_missing, DRIVER);
+  Inside inside(broker, broker.socket_path());
+  // Nothing to read; what it prints, twice; the broker; its doorbell.
+  EXPECT_EQ(inside.attempt("descriptors"), "0=/dev/null 1=pipe 2=pipe 3=socket 5=anon_inode:[eventfd] ");
+}
+
+}  // namespace
