@@ -42,9 +42,11 @@ struct FreeRecord {
 };
 
 // All copies between host and device. `arena` is an offset in the arena, or ring::absent: then the bytes follow the
-// record (to the device) or stand in the reply (from the device).
+// record (to the device) or stand in the reply (from the device). `then_wait` is 1 where an asynchronous copy counts as
+// executed only when the stream has got there, for staging chunks; else 0.
 struct CopyRecord {
   std::uint64_t device, arena, bytes, stream;
+  std::uint64_t then_wait = 0;
 };
 
 // cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel. After it: `attributes` CUlaunchAttribute, then

@@ -34,10 +34,12 @@ void print(const char* name, std::vector<double> samples, const char* unit) {
   std::fflush(stdout);
 }
 
-// Each sample is one call of `f`, in microseconds, divided by `per`.
-void time_each(const char* name, int samples, double per, const std::function<void()>& f) {
+// Each sample is one call of `f`, in microseconds, divided by `per`. With a `burst`, the device is waited for, untimed,
+// before every so many calls: what is timed is then the call alone, and not a queue that is full.
+void time_each(const char* name, int samples, double per, const std::function<void()>& f, int burst = 0) {
   std::vector<double> times;
   for (int i = 0; i < samples + samples / 10; ++i) {
+    if (burst != 0 && i % burst == 0) CHECK(cudaDeviceSynchronize());
     const auto start = Clock::now();
     f();
     if (i >= samples / 10) times.push_back(microseconds(start) / per);
@@ -89,7 +91,7 @@ int main(int argc, char** argv) {
   const int n = quick ? 20 : 2000;
   first_result(Clock::now());
 
-  time_each("launch_issue", n, 1, launch);
+  time_each("launch_issue", n, 1, launch, 64);
   CHECK(cudaDeviceSynchronize());
   time_each("kernels_back_to_back", quick ? 3 : 20, 1000, [] {
     for (int i = 0; i < 1000; ++i) launch();
@@ -106,7 +108,9 @@ int main(int argc, char** argv) {
   time_each("idle_synchronize", n, 1, [] { CHECK(cudaStreamSynchronize(nullptr)); });
   cudaEvent_t event;
   CHECK(cudaEventCreate(&event));
-  time_each("event_record", n, 1, [&] { CHECK(cudaEventRecord(event)); });
+  time_each(
+      "event_record", n, 1, [&] { CHECK(cudaEventRecord(event)); }, 64);
+  CHECK(cudaDeviceSynchronize());
   time_each("event_query", n, 1, [&] { cudaEventQuery(event); });
   time_each("stream_query", n, 1, [] { cudaStreamQuery(nullptr); });
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "guest/channel/channel.h"
+#include "guest/objects/copiers.h"
 #include "guest/session/thread.h"
 #include "guest/switches.h"
 #include "tests/loopback/in_process.h"
@@ -166,6 +167,26 @@ TEST(LoopbackWithout, TheCopyPipeline) {
   InProcess loopback(backend());
   ASSERT_TRUE(loopback.ok());
   EXPECT_FALSE(guest::switches().copy_pipeline);
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, (33u << 20) + 1), CUDA_SUCCESS);
+  round_trips(device);
+}
+
+TEST(LoopbackWithout, CopyThreads) {
+  setenv("IVGPU_OFF", "copy_threads", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_EQ(guest::copiers().threads(), 0u);
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, (33u << 20) + 1), CUDA_SUCCESS);
+  round_trips(device);
+}
+
+TEST(LoopbackWith, ThreeCopyThreads) {
+  setenv("IVGPU_COPY_THREADS", "3", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_EQ(guest::copiers().threads(), 3u);
   CUdeviceptr device = 0;
   ASSERT_EQ(cu::cuMemAlloc_v2(&device, (33u << 20) + 1), CUDA_SUCCESS);
   round_trips(device);

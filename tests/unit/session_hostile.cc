@@ -287,6 +287,10 @@ TEST_F(Records, InlineCopiesHoldTheirBytes) {
                 Payload::record(api::CopyRecord{device, ring::absent, 8, 0}).slot(1).slot(2).slot(3));
   expect_broken(ids::cuMemcpyDtoH_v2, Payload::record(api::CopyRecord{device, ring::absent, ring::reply_bytes + 1, 0}));
   expect_broken(ids::cuMemcpyDtoH_v2, Payload::record(api::CopyRecord{device, ring::absent, most - 8, 0}));
+  for (const int call :
+       {ids::cuMemcpyHtoD_v2, ids::cuMemcpyDtoH_v2, ids::cuMemcpyHtoDAsync_v2, ids::cuMemcpyDtoHAsync_v2})
+    for (const std::uint64_t then_wait : {std::uint64_t{2}, most})
+      expect_broken(call, Payload::record(api::CopyRecord{device, 0, 64, 0, then_wait}));
   expect_broken(ids::cuMemcpyDtoHAsync_v2, Payload::record(api::CopyRecord{device, ring::absent, 8, 0}),
                 "the bytes would come after the reply");
   const Answer a =
@@ -487,7 +491,7 @@ TEST_F(Records, EveryCustomRecordTruncatedAnywhereBreaksOrFails) {
       {ids::cuLibraryGetKernel, world.lookup(library, world.next(Handle::Kernel), "fill")},
       {ids::cuModuleGetGlobal_v2, Payload::record(api::GlobalRecord{module, 8}).text("counter")},
       {ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 0})},
-      {ids::cuMemcpyHtoD_v2, Payload::record(api::CopyRecord{world.memory(64), ring::absent, 64, 0}).cut(32 + 64)},
+      {ids::cuMemcpyHtoD_v2, Payload::record(api::CopyRecord{world.memory(64), ring::absent, 64, 0}).cut(40 + 64)},
       {ids::cuModuleUnload, Payload::record(api::CloseRecord{module})},
       {ids::hello, Payload::record(api::HelloRecord{ring::window_count, 0})},
   };

@@ -17,12 +17,13 @@ struct Copy {
   std::byte* host = nullptr;
   std::size_t bytes = 0;
   CUstream stream = nullptr;
+  bool then_wait = false;
 };
 
 // Reads and checks a copy. `where` is the place of bytes that are not in the arena.
 Copy read_copy(Request& r, Inline where) {
   const auto record = r.in.read<api::CopyRecord>();
-  Copy copy{.device = record.device, .bytes = record.bytes};
+  Copy copy{.device = record.device, .bytes = record.bytes, .then_wait = record.then_wait != 0};
   if (record.arena != ring::absent) {
     copy.host = r.session.arena(record.arena, record.bytes);
   } else if (where == Inline::InRecord) {
@@ -31,7 +32,7 @@ Copy read_copy(Request& r, Inline where) {
     copy.host = r.out.reserve(record.bytes);
     if (copy.host != nullptr) std::memset(copy.host, 0, record.bytes);
   }
-  if (!r.complete() || copy.host == nullptr) {
+  if (!r.complete() || copy.host == nullptr || record.then_wait > 1) {
     copy.refused = r.broken();
   } else if (!r.session.ranges.contains(record.device, record.bytes)) {
     copy.refused = CUDA_ERROR_INVALID_VALUE;
@@ -42,6 +43,12 @@ Copy read_copy(Request& r, Inline where) {
     if (copy.stream == nullptr) copy.refused = CUDA_ERROR_INVALID_HANDLE;
   }
   return copy;
+}
+
+// Of an asynchronous copy: a staging chunk's record is executed when the GPU is through with the chunk.
+CUresult then_wait(Request& r, const Copy& c, CUresult result) {
+  if (result != CUDA_SUCCESS || !c.then_wait) return result;
+  return per_thread_or<api::id_of::cuStreamSynchronize>(r, r.session.driver.cuStreamSynchronize)(c.stream);
 }
 
 }  // namespace
@@ -63,7 +70,7 @@ CUresult cuMemcpyHtoDAsync_v2(Request& r) {
   const Copy c = read_copy(r, Inline::InRecord);
   if (c.refused != CUDA_SUCCESS) return c.refused;
   const auto form = per_thread_or<api::id_of::cuMemcpyHtoDAsync_v2>(r, r.session.driver.cuMemcpyHtoDAsync_v2);
-  return form(c.device, c.host, c.bytes, c.stream);
+  return then_wait(r, c, form(c.device, c.host, c.bytes, c.stream));
 }
 
 // To the arena only: a reply would be sent before the bytes are there.
@@ -71,7 +78,7 @@ CUresult cuMemcpyDtoHAsync_v2(Request& r) {
   const Copy c = read_copy(r, Inline::No);
   if (c.refused != CUDA_SUCCESS) return c.refused;
   const auto form = per_thread_or<api::id_of::cuMemcpyDtoHAsync_v2>(r, r.session.driver.cuMemcpyDtoHAsync_v2);
-  return form(c.host, c.device, c.bytes, c.stream);
+  return then_wait(r, c, form(c.host, c.device, c.bytes, c.stream));
 }
 
 }  // namespace host::custom

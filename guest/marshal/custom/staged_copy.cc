@@ -1,0 +1,161 @@
+// Pieces go round the chunks in turn. A piece's stations: to the device it is copied into its chunk, then its record is
+// posted; from the device it is the other way round. The threads' part runs `lag_` pieces ahead of ours, so that all of
+// them have something to do while we wait for one.
+#include "guest/marshal/custom/staged_copy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "guest/marshal/exchange.h"
+#include "guest/objects/copiers.h"
+#include "guest/switches.h"
+
+namespace guest {
+namespace {
+
+class Pipeline {
+ public:
+  explicit Pipeline(const Copy& copy);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  CUresult run() { return copy_.direction == Direction::ToDevice ? to_device() : from_device(); }
+
+ private:
+  struct Turn {
+    Arena::Chunk chunk;
+    Copiers::Job job;
+  };
+
+  CUresult to_device();
+  CUresult from_device();
+  CUresult post_filled();
+  CUresult post(std::size_t piece);
+  CUresult start_emptying();
+  CUresult await_posted(Turn& turn);
+  CUresult error();
+
+  Turn& turn_of(std::size_t piece) { return turns_[piece % held_]; }
+  std::size_t length_of(std::size_t piece) const {
+    return std::min(Arena::chunk_bytes, copy_.bytes - piece * Arena::chunk_bytes);
+  }
+  std::byte* host_of(std::size_t piece) const { return copy_.host + piece * Arena::chunk_bytes; }
+
+  const Copy& copy_;
+  const std::size_t pieces_;
+  std::array<Turn, Arena::chunk_count> turns_;
+  std::size_t held_ = 0, lag_ = 0;
+  std::size_t posted_ = 0;    // pieces whose record has been sent
+  std::size_t emptying_ = 0;  // pieces that the threads were told to take out
+  CUresult error_ = CUDA_SUCCESS;
+};
+
+Pipeline::Pipeline(const Copy& copy)
+    : copy_(copy), pieces_((copy.bytes + Arena::chunk_bytes - 1) / Arena::chunk_bytes) {
+  const std::size_t depth = switches().copy_pipeline ? std::min<std::size_t>(pieces_, Arena::chunk_count) : 1;
+  while (held_ < depth) {
+    const auto chunk = session()->arena->borrow(held_ == 0);
+    if (!chunk) break;
+    turns_[held_++].chunk = *chunk;
+  }
+  lag_ = std::min<std::size_t>(copiers().threads(), held_ - 1);
+}
+
+Pipeline::~Pipeline() {
+  for (std::size_t i = 0; i < held_; ++i) {
+    copiers().finish(turns_[i].job);
+    session()->arena->give_back(turns_[i].chunk);
+  }
+}
+
+CUresult Pipeline::to_device() {
+  for (std::size_t piece = 0; piece < pieces_; ++piece) {
+    Turn& turn = turn_of(piece);
+    if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
+    copiers().start(turn.job, turn.chunk.at, host_of(piece), length_of(piece));
+    if (piece >= lag_)
+      if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
+  }
+  while (posted_ < pieces_)
+    if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
+  for (std::size_t i = 0; i < held_; ++i)
+    if (const CUresult r = await_posted(turn_of(posted_ + i)); r != CUDA_SUCCESS) return r;
+  return error();
+}
+
+CUresult Pipeline::post_filled() {
+  copiers().finish(turn_of(posted_).job);
+  return post(posted_);
+}
+
+CUresult Pipeline::from_device() {
+  for (std::size_t piece = 0; piece < pieces_; ++piece) {
+    Turn& turn = turn_of(piece);
+    if (piece >= held_) {  // the chunk still has the bytes of the piece before
+      while (emptying_ < std::min(piece - held_ + 1 + lag_, piece))
+        if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
+      copiers().finish(turn.job);
+    } else if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) {  // somebody else's
+      return r;
+    }
+    if (const CUresult r = post(piece); r != CUDA_SUCCESS) return r;
+  }
+  while (emptying_ < pieces_)
+    if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
+  return error();  // the destructor waits for the threads
+}
+
+CUresult Pipeline::start_emptying() {
+  Turn& turn = turn_of(emptying_);
+  if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // nothing was copied into the chunk
+  copiers().start(turn.job, host_of(emptying_), turn.chunk.at, length_of(emptying_));
+  ++emptying_;
+  return CUDA_SUCCESS;
+}
+
+CUresult Pipeline::post(std::size_t piece) {
+  Arena::Chunk& chunk = turn_of(piece).chunk;
+  api::CopyRecord record =
+      copy_.record(session()->arena->offset(chunk.at), piece * Arena::chunk_bytes, length_of(piece));
+  record.then_wait = copy_.async ? 1 : 0;
+  const Sent sent = send_record(copy_.call(), api::Way::Posted, copy_.device, record);
+  if (sent.use.position == 0) return sent.result;
+  chunk.last = sent.use.packed();
+  if (copy_.async) remember(*copy_.ref.object, sent.use);
+  session()->staged_bytes.fetch_add(length_of(piece), std::memory_order_relaxed);
+  ++posted_;
+  return CUDA_SUCCESS;
+}
+
+// Until the GPU is through with a chunk: its record is executed when the copy is complete.
+CUresult Pipeline::await_posted(Turn& turn) {
+  if (turn.chunk.last == 0) return CUDA_SUCCESS;
+  const Use use = Use::of(turn.chunk.last);
+  if (!session()->channel(use.channel).await_executed(use.position)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  turn.chunk.last = 0;
+  return CUDA_SUCCESS;
+}
+
+// A piece's copy was posted, so its failure is a deferred one: sticky here, so that no later piece hides it.
+CUresult Pipeline::error() {
+  if (error_ == CUDA_SUCCESS) error_ = session()->fault();
+  if (error_ == CUDA_SUCCESS) {
+    Channel& channel = this_channel();
+    std::lock_guard lock(channel.mutex());
+    error_ = channel.take_deferred();
+  }
+  return error_;
+}
+
+}  // namespace
+
+int Copy::call() const {
+  if (direction == Direction::ToDevice) return async ? api::id_of::cuMemcpyHtoDAsync_v2 : api::id_of::cuMemcpyHtoD_v2;
+  return async ? api::id_of::cuMemcpyDtoHAsync_v2 : api::id_of::cuMemcpyDtoH_v2;
+}
+
+CUresult copy_staged(const Copy& copy) { return Pipeline(copy).run(); }
+
+}  // namespace guest

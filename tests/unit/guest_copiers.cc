@@ -1,0 +1,94 @@
+// The threads that copy memory beside the caller.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "guest/objects/copiers.h"
+
+namespace guest {
+namespace {
+
+std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
+  std::vector<unsigned char> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<unsigned char>(i * 31 + seed);
+  return data;
+}
+
+class CopiersOf : public testing::TestWithParam<unsigned> {};
+
+TEST_P(CopiersOf, EveryJobIsDoneWhenItIsFinished) {
+  Copiers copiers(GetParam());
+  const auto from = pattern(1 << 20, 1);
+  std::vector<unsigned char> to(from.size());
+  std::deque<Copiers::Job> jobs(64);
+  const std::size_t piece = from.size() / jobs.size();
+  for (std::size_t i = 0; i < jobs.size(); ++i) copiers.start(jobs[i], &to[i * piece], &from[i * piece], piece);
+  copiers.finish(jobs[40]);
+  EXPECT_EQ(std::memcmp(&to[40 * piece], &from[40 * piece], piece), 0);
+  for (Copiers::Job& job : jobs) copiers.finish(job);
+  EXPECT_EQ(to, from);
+}
+
+TEST_P(CopiersOf, AJobIsUsedAgain) {
+  Copiers copiers(GetParam());
+  Copiers::Job job;
+  copiers.finish(job);  // nothing was started
+  for (unsigned round = 0; round < 200; ++round) {
+    const auto from = pattern(4096, round);
+    std::vector<unsigned char> to(from.size());
+    copiers.start(job, to.data(), from.data(), from.size());
+    copiers.finish(job);
+    ASSERT_EQ(to, from) << round;
+    copiers.finish(job);
+  }
+}
+
+TEST_P(CopiersOf, SeveralCallersAtOnce) {
+  Copiers copiers(GetParam());
+  std::atomic<int> right{0};
+  std::vector<std::thread> callers;
+  for (unsigned seed = 0; seed < 4; ++seed)
+    callers.emplace_back([&, seed] {
+      const auto from = pattern(64 << 10, seed);
+      std::vector<unsigned char> to(from.size());
+      Copiers::Job halves[2];
+      const std::size_t half = from.size() / 2;
+      for (int round = 0; round < 50; ++round) {
+        std::memset(to.data(), 0, to.size());
+        copiers.start(halves[0], to.data(), from.data(), half);
+        copiers.start(halves[1], &to[half], &from[half], half);
+        copiers.finish(halves[1]);
+        copiers.finish(halves[0]);
+        if (to == from) ++right;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(right, 4 * 50);
+}
+
+TEST_P(CopiersOf, EndsWithoutEverHavingWorked) { EXPECT_EQ(Copiers(GetParam()).threads(), GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Threads, CopiersOf, testing::Values(0u, 1u, 3u));
+
+TEST(Copiers, ABadNumberOfThreadsIsNotTaken) {
+  setenv("IVGPU_COPY_THREADS", "17", 1);
+  EXPECT_LE(copiers().threads(), 3u);
+}
+
+TEST(Copiers, TheNumberOfThreadsCanBeSaid) {
+  setenv("IVGPU_COPY_THREADS", "5", 1);
+  EXPECT_EQ(copiers().threads(), 5u);
+}
+
+TEST(Copiers, CanBeSwitchedOff) {
+  setenv("IVGPU_COPY_THREADS", "5", 1);
+  setenv("IVGPU_OFF", "copy_threads", 1);
+  EXPECT_EQ(copiers().threads(), 0u);
+}
+
+}  // namespace
+}  // namespace guest
