@@ -1,16 +1,11 @@
 #include "host/broker/ivshmem_server.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
@@ -23,7 +18,6 @@ namespace {
 constexpr std::int64_t protocol_version = 0;
 constexpr std::int64_t region_follows = -1;
 constexpr std::uint32_t last_peer = 65535;  // ids have 16 bits in the doorbell register
-constexpr int accepts_per_wakeup = 16;      // then the others have their turn
 
 // QEMU reads these messages while it starts and does nothing else: who has not read them in this time never will.
 constexpr auto setup_patience = std::chrono::seconds(5);
@@ -68,114 +62,14 @@ IvshmemServer::IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone go
 std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOptions options, PeerGone gone,
                                                      std::string& error) {
   std::unique_ptr<IvshmemServer> server(new IvshmemServer(loop, std::move(options), std::move(gone)));
-  if (!server->lock(error) || !server->bind_socket(error) || !server->set_permissions(error)) return nullptr;
-  if (::listen(server->socket_.get(), 64) != 0) {
-    error = fmt::format("{}: listen: {}", server->options_.path, std::strerror(errno));
-    return nullptr;
-  }
-  server->watch_socket();
-  return server;
+  IvshmemServer& self = *server;
+  self.listener_ = Listener::open(
+      loop, self.options_.socket, [&self](Fd client) { self.admit(std::move(client)); }, error);
+  return self.listener_ ? std::move(server) : nullptr;
 }
 
 IvshmemServer::~IvshmemServer() {
-  loop_.forget(accept_watch_);
-  loop_.forget(accept_timer_);
   while (!clients_.empty()) drop(clients_.begin()->first, nullptr);
-  if (bound_) unlink(options_.path.c_str());
-  // While the lock is held: who locked the old file meanwhile finds that it is not the one at the path.
-  if (lock_) unlink((options_.path + ".lock").c_str());
-}
-
-// One broker per socket: the lock lies beside it and goes with the process, however that ends.
-bool IvshmemServer::lock(std::string& error) {
-  const std::string path = options_.path + ".lock";
-  for (int attempt = 0; attempt < 10; ++attempt) {
-    Fd file(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file) {
-      error = fmt::format("{}: {}", path, std::strerror(errno));
-      return false;
-    }
-    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      error = fmt::format("{}: another ivgpud serves this socket ({} is locked)", options_.path, path);
-      return false;
-    }
-    struct stat held {
-    }, named{};
-    if (fstat(file.get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
-        held.st_dev == named.st_dev) {
-      lock_ = std::move(file);
-      return true;
-    }
-  }
-  error = fmt::format("{}: the lock file changes all the time", path);
-  return false;
-}
-
-bool IvshmemServer::bind_socket(std::string& error) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (options_.path.size() >= sizeof address.sun_path) {
-    error = fmt::format("{}: a socket's path has {} characters at most, this has {}", options_.path,
-                        sizeof address.sun_path - 1, options_.path.size());
-    return false;
-  }
-  options_.path.copy(address.sun_path, sizeof address.sun_path - 1);
-  struct stat there {};
-  if (lstat(options_.path.c_str(), &there) == 0) {
-    if (!S_ISSOCK(there.st_mode)) {
-      error = fmt::format("{}: is in the way and no socket", options_.path);
-      return false;
-    }
-    unlink(options_.path.c_str());  // a dead broker's: a living one would hold the lock
-  }
-  socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Nobody may connect before the permissions are those of the configuration.
-  const mode_t before = umask(0177);
-  bound_ = socket_ && bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  const int why = errno;
-  umask(before);
-  if (!bound_) error = fmt::format("{}: {}", options_.path, std::strerror(why));
-  return bound_;
-}
-
-bool IvshmemServer::set_permissions(std::string& error) {
-  if (!options_.group.empty()) {
-    const group* found = getgrnam(options_.group.c_str());
-    if (found == nullptr) {
-      error = fmt::format("{}: socket_group = \"{}\": there is no such group", options_.path, options_.group);
-      return false;
-    }
-    if (chown(options_.path.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) {
-      error = fmt::format("{}: socket_group = \"{}\": {}", options_.path, options_.group, std::strerror(errno));
-      return false;
-    }
-  }
-  if (chmod(options_.path.c_str(), options_.mode) == 0) return true;
-  error = fmt::format("{}: chmod: {}", options_.path, std::strerror(errno));
-  return false;
-}
-
-void IvshmemServer::watch_socket() {
-  accept_watch_ = loop_.watch(socket_.get(), POLLIN, [this](short) { on_connection(); });
-}
-
-void IvshmemServer::on_connection() {
-  for (int i = 0; i < accepts_per_wakeup; ++i) {
-    Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (client) {
-      admit(std::move(client));
-      continue;
-    }
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-    // No descriptors or memory left: the connection stays in the queue and would wake us again at once.
-    spdlog::warn("{}: accept: {}", options_.path, std::strerror(errno));
-    loop_.forget(accept_watch_);
-    accept_timer_ = loop_.after(std::chrono::seconds(1), [this] {
-      accept_timer_ = 0;
-      watch_socket();
-    });
-    return;
-  }
 }
 
 // Numbers are not used again soon: a slot may still name the last holder.
@@ -189,7 +83,7 @@ std::uint32_t IvshmemServer::free_peer() {
 
 void IvshmemServer::admit(Fd socket) {
   if (clients_.size() >= options_.connections) {
-    spdlog::warn("{}: a connection was refused: there are {} already", options_.path, clients_.size());
+    spdlog::warn("{}: a connection was refused: there are {} already", options_.socket.path, clients_.size());
     return;
   }
   auto client = std::make_unique<Client>();
@@ -208,7 +102,7 @@ void IvshmemServer::admit(Fd socket) {
   Client& admitted = *client;
   const std::uint32_t peer = client->peer;
   clients_[peer] = std::move(client);
-  spdlog::debug("{}: process {} is peer {}", options_.path, admitted.pid, peer);
+  spdlog::debug("{}: process {} is peer {}", options_.socket.path, admitted.pid, peer);
   // The process may be of another pid namespace (number 0) or gone: then its connection alone says when it ends.
   admitted.process.reset(admitted.pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, admitted.pid, 0)) : -1);
   if (admitted.process) {
@@ -246,7 +140,8 @@ void IvshmemServer::drop(std::uint32_t peer, const char* why) {
   Client& client = *found->second;
   for (EventLoop::Id* id : {&client.socket_watch, &client.process_watch, &client.timer}) loop_.forget(*id);
   shutdown(client.socket.get(), SHUT_RDWR);
-  if (why != nullptr) spdlog::debug("{}: peer {} (process {}) is gone: {}", options_.path, peer, client.pid, why);
+  if (why != nullptr)
+    spdlog::debug("{}: peer {} (process {}) is gone: {}", options_.socket.path, peer, client.pid, why);
   clients_.erase(found);
   if (why != nullptr) gone_(peer);
 }

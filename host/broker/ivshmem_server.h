@@ -19,6 +19,7 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/listener.h"
 
 namespace host::broker {
 
@@ -28,9 +29,7 @@ struct Announcement {
 };
 
 struct ServerOptions {
-  std::string path;  // of the socket; a lock file lies beside it
-  unsigned mode = 0660;
-  std::string group;  // empty: the broker's own
+  ListenerOptions socket;
   std::size_t connections = 128;
   int memfd = -1;
   std::vector<Announcement> host_peers;
@@ -52,11 +51,6 @@ class IvshmemServer {
  private:
   struct Client;
   IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone gone);
-  bool lock(std::string& error);
-  bool bind_socket(std::string& error);
-  bool set_permissions(std::string& error);
-  void watch_socket();
-  void on_connection();
   void admit(Fd socket);
   std::uint32_t free_peer();
   void send_some(Client& client);
@@ -65,11 +59,9 @@ class IvshmemServer {
   EventLoop& loop_;
   const ServerOptions options_;
   PeerGone gone_;
-  Fd lock_, socket_;
-  EventLoop::Id accept_watch_ = 0, accept_timer_ = 0;
+  std::unique_ptr<Listener> listener_;
   std::map<std::uint32_t, std::unique_ptr<Client>> clients_;
   std::uint32_t next_peer_;
-  bool bound_ = false;
 };
 
 }  // namespace host::broker

@@ -25,6 +25,8 @@
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpu_library.h"
+#include "host/broker/status.h"
+#include "host/broker/status_server.h"
 #include "host/broker/vm.h"
 
 namespace {
@@ -125,7 +127,7 @@ class Daemon {
       if (!vm) return false;
       vms_.push_back(std::move(vm));
     }
-    return watch_signals(error);
+    return open_status(config.broker, program, error) && watch_signals(error);
   }
 
   // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
@@ -147,6 +149,20 @@ class Daemon {
   }
 
  private:
+  bool open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error) {
+    const ListenerOptions socket{status_path(broker.runtime_dir), static_cast<unsigned>(broker.socket_mode),
+                                 broker.socket_group};
+    status_ = StatusServer::listen(
+        loop_, socket, [this, library = program.library] { return status_as_json(status(library)); }, error);
+    return status_ != nullptr;
+  }
+
+  BrokerStatus status(const std::string& library) const {
+    BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, {}};
+    for (const auto& vm : vms_) status.vms.push_back(vm->status());
+    return status;
+  }
+
   bool watch_signals(std::string& error) {
     sigset_t ends;
     sigemptyset(&ends);
@@ -177,6 +193,7 @@ class Daemon {
     if (stopping_) return;
     stopping_ = true;
     spdlog::info("ending: {}", why);
+    status_.reset();
     running_ = vms_.size();
     for (const auto& vm : vms_) {
       vm->stop(stop_patience, [this] {
@@ -187,6 +204,8 @@ class Daemon {
 
   EventLoop loop_;
   std::vector<std::unique_ptr<Vm>> vms_;
+  std::unique_ptr<StatusServer> status_;  // after the VMs: it asks them
+  const Clock::time_point started_ = Clock::now();
   Fd signals_;
   EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;
   std::size_t running_ = 0, cold_ = 0;

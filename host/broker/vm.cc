@@ -1,6 +1,7 @@
 #include "host/broker/vm.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -12,7 +13,6 @@
 #include <utility>
 
 #include "host/broker/slot_step.h"
-#include "host/jail/layer.h"
 
 namespace host::broker {
 namespace {
@@ -62,11 +62,10 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
   region_ = Region::create(options_, error);
   if (!region_) return false;
+  socket_path_ = broker.runtime_dir + "/" + options_.name + ".sock";
   doorbell_ = make_eventfd();
   bool made = static_cast<bool>(doorbell_);
-  ServerOptions server{broker.runtime_dir + "/" + options_.name + ".sock",
-                       static_cast<unsigned>(broker.socket_mode),
-                       broker.socket_group,
+  ServerOptions server{{socket_path_, static_cast<unsigned>(broker.socket_mode), broker.socket_group},
                        static_cast<std::size_t>(options_.connections),
                        region_->memfd(),
                        {{ring::peer_broker, doorbell_.get()}}};
@@ -301,6 +300,7 @@ bool Vm::start_worker(std::uint32_t k) {
     refill_after(milliseconds(10));
     return false;
   }
+  slot.jail = {};
   std::string error;
   const WorkerCommand command{program_.path, arguments_for(k), program_.environment, region_->memfd(),
                               slot.doorbell.get()};
@@ -323,15 +323,45 @@ bool Vm::start_worker(std::uint32_t k) {
 void Vm::on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text) {
   loop_.forget(slots_[k].start_timer);
   backoff_.succeeded();
-  if (!text.empty() && !jail_told_) {
-    jail_told_ = true;
-    spdlog::warn("{}: the workers' jail is incomplete: {}", options_.name, text);
-  }
-  spdlog::debug("{}: slot {}: worker {} is ready, jail {:#x} of {:#x}", options_.name, k, slots_[k].worker->pid(),
-                layers, jail::all_layers);
+  slots_[k].jail = {true, layers, text};
+  tell_jail(slots_[k].jail);
+  spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
   if (stopping_ || move(k, SlotState::Ready)) return tell_warm();
   look_at(k);  // a guest wrote over Starting: put back, and the step is tried once more
   if (!move(k, SlotState::Ready)) slots_[k].worker->end(end_patience);
+}
+
+// Once, and again when a worker's differs.
+void Vm::tell_jail(const WorkerJail& jail) {
+  if (jail == jail_told_) return;
+  jail_told_ = jail;
+  const std::string active = fmt::format("{}", fmt::join(names_of_layers(jail.layers), ", "));
+  if (jail.missing.empty()) {
+    spdlog::info("{}: the workers' jail is complete: {}", options_.name, active);
+  } else {
+    spdlog::warn("{}: the workers' jail is incomplete: {}; what holds: {}", options_.name, jail.missing,
+                 active.empty() ? "nothing" : active);
+  }
+}
+
+VmStatus Vm::status() const {
+  VmStatus status{options_.name,
+                  socket_path_,
+                  static_cast<std::uint64_t>(options_.region_size),
+                  region_->slot_bytes(),
+                  options_.jail,
+                  server_ ? server_->connected() : 0,
+                  {}};
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    const Slot& slot = slots_[k];
+    SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}};
+    if (slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead) {
+      s.owner = region_->owner(k);
+      s.claimed_for = Clock::now() - slot.claimed;
+    }
+    status.slots.push_back(s);
+  }
+  return status;
 }
 
 void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {

@@ -23,6 +23,7 @@
 #include "host/broker/ivshmem_server.h"
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
+#include "host/broker/status.h"
 #include "host/broker/worker_process.h"
 
 namespace host::broker {
@@ -47,11 +48,14 @@ class Vm {
   // Ends all workers, starts no more; `done` is called when the last is gone, at the latest after `patience`.
   void stop(Clock::duration patience, std::function<void()> done);
 
+  VmStatus status() const;
+
  private:
   struct Slot {
     ring::SlotWord known;
     Fd doorbell;  // rings the slot's worker
     std::unique_ptr<WorkerProcess> worker;
+    WorkerJail jail;  // of the worker, once it is ready
     EventLoop::Id start_timer = 0;
     Clock::time_point claimed;
   };
@@ -80,6 +84,7 @@ class Vm {
   void on_start_failed(std::uint32_t k, const std::string& why);
   void refill_after(Clock::duration delay);
   void tell_warm();
+  void tell_jail(const WorkerJail& jail);
 
   void beat();
   void beat_while_claimed();
@@ -88,6 +93,7 @@ class Vm {
   EventLoop& loop_;
   const VmOptions options_;
   const WorkerProgram program_;
+  std::string socket_path_;
   std::unique_ptr<Region> region_;
   Fd doorbell_;  // rings the broker
   std::vector<Slot> slots_;
@@ -101,7 +107,7 @@ class Vm {
   EventLoop::Id doorbell_watch_ = 0, look_timer_ = 0, beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
-  bool jail_told_ = false;
+  WorkerJail jail_told_;
 };
 
 }  // namespace host::broker

@@ -35,4 +35,13 @@ struct VmOptions {
 };
 int vm(const VmOptions& options);
 
+struct StatusOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
+  bool json = false;
+};
+int status(const StatusOptions& options);
+
+// The broker's document for people. An Error when it is none of this version's.
+std::string status_as_text(const std::string& document);
+
 }  // namespace ivgpu

@@ -133,6 +133,16 @@ CLI::App& add_vm(CLI::App& app, Chosen& chosen) {
   return command;
 }
 
+CLI::App& add_status(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App& command = *app.add_subcommand("status", "Show a broker's VMs, slots, workers and their jail");
+  command.add_option("--runtime-dir", options->runtime_dir, "The runtime_dir of the broker's configuration")
+      ->capture_default_str();
+  command.add_flag("--json", options->json, "The same as one JSON document");
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return status(*options); }; });
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -144,6 +154,7 @@ int main(int argc, char** argv) {
   add_run(app, chosen).footer(exit_codes);
   add_sim(app, chosen).footer(exit_codes);
   add_vm(app, chosen);
+  add_status(app, chosen).footer(exit_codes);
   try {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
     return chosen(words);

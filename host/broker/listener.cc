@@ -1,0 +1,137 @@
+#include "host/broker/listener.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace host::broker {
+
+namespace {
+
+constexpr int accepts_per_wakeup = 16;  // then the others have their turn
+
+}  // namespace
+
+std::unique_ptr<Listener> Listener::open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
+                                         std::string& error) {
+  std::unique_ptr<Listener> listener(new Listener(loop, options, std::move(accepted)));
+  if (!listener->lock(error) || !listener->bind_socket(error) || !listener->set_permissions(error)) return nullptr;
+  if (listen(listener->socket_.get(), 64) != 0) {
+    error = fmt::format("{}: listen: {}", options.path, std::strerror(errno));
+    return nullptr;
+  }
+  listener->watch();
+  return listener;
+}
+
+Listener::~Listener() {
+  loop_.forget(watch_);
+  loop_.forget(timer_);
+  if (bound_) unlink(options_.path.c_str());
+  // While the lock is held: who locked the old file meanwhile finds that it is not the one at the path.
+  if (lock_) unlink((options_.path + ".lock").c_str());
+}
+
+// One broker per socket: the lock lies beside it and goes with the process, however that ends.
+bool Listener::lock(std::string& error) {
+  const std::string path = options_.path + ".lock";
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    Fd file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!file) {
+      error = fmt::format("{}: {}", path, std::strerror(errno));
+      return false;
+    }
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+      error = fmt::format("{}: another ivgpud serves this socket ({} is locked)", options_.path, path);
+      return false;
+    }
+    struct stat held {
+    }, named{};
+    if (fstat(file.get(), &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
+        held.st_dev == named.st_dev) {
+      lock_ = std::move(file);
+      return true;
+    }
+  }
+  error = fmt::format("{}: the lock file changes all the time", path);
+  return false;
+}
+
+bool Listener::bind_socket(std::string& error) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (options_.path.size() >= sizeof address.sun_path) {
+    error = fmt::format("{}: a socket's path has {} characters at most, this has {}", options_.path,
+                        sizeof address.sun_path - 1, options_.path.size());
+    return false;
+  }
+  options_.path.copy(address.sun_path, sizeof address.sun_path - 1);
+  struct stat there {};
+  if (lstat(options_.path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode)) {
+      error = fmt::format("{}: is in the way and no socket", options_.path);
+      return false;
+    }
+    unlink(options_.path.c_str());  // a dead broker's: a living one would hold the lock
+  }
+  socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // Nobody may connect before the permissions are those of the configuration.
+  const mode_t before = umask(0177);
+  bound_ = socket_ && bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const int why = errno;
+  umask(before);
+  if (!bound_) error = fmt::format("{}: {}", options_.path, std::strerror(why));
+  return bound_;
+}
+
+bool Listener::set_permissions(std::string& error) {
+  if (!options_.group.empty()) {
+    const group* found = getgrnam(options_.group.c_str());
+    if (found == nullptr) {
+      error = fmt::format("{}: socket_group = \"{}\": there is no such group", options_.path, options_.group);
+      return false;
+    }
+    if (chown(options_.path.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) {
+      error = fmt::format("{}: socket_group = \"{}\": {}", options_.path, options_.group, std::strerror(errno));
+      return false;
+    }
+  }
+  if (chmod(options_.path.c_str(), options_.mode) == 0) return true;
+  error = fmt::format("{}: chmod: {}", options_.path, std::strerror(errno));
+  return false;
+}
+
+void Listener::watch() {
+  watch_ = loop_.watch(socket_.get(), POLLIN, [this](short) { on_connection(); });
+}
+
+void Listener::on_connection() {
+  for (int i = 0; i < accepts_per_wakeup; ++i) {
+    Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client) {
+      accepted_(std::move(client));
+      continue;
+    }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+    // No descriptors or memory left: the connection stays in the queue and would wake us again at once.
+    spdlog::warn("{}: accept: {}", options_.path, std::strerror(errno));
+    loop_.forget(watch_);
+    timer_ = loop_.after(std::chrono::seconds(1), [this] {
+      timer_ = 0;
+      watch();
+    });
+    return;
+  }
+}
+
+}  // namespace host::broker

@@ -1,0 +1,48 @@
+// A listening socket at a path that nobody else serves: bound under a lock, with the permissions of the configuration,
+// and gone with its lock when this object goes. Its clients are handed out as they come.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "host/broker/event_loop.h"
+#include "host/broker/fd.h"
+
+namespace host::broker {
+
+struct ListenerOptions {
+  std::string path;  // a lock file lies beside it
+  unsigned mode = 0660;
+  std::string group;  // empty: the broker's own
+};
+
+class Listener {
+ public:
+  using Accepted = std::function<void(Fd client)>;  // close-on-exec, non-blocking
+
+  // Null on failure, and `error` is one sentence: another broker serves this socket, the path is no socket's, ...
+  static std::unique_ptr<Listener> open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
+                                        std::string& error);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+ private:
+  Listener(EventLoop& loop, const ListenerOptions& options, Accepted accepted)
+      : loop_(loop), options_(options), accepted_(std::move(accepted)) {}
+  bool lock(std::string& error);
+  bool bind_socket(std::string& error);
+  bool set_permissions(std::string& error);
+  void watch();
+  void on_connection();
+
+  EventLoop& loop_;
+  const ListenerOptions options_;
+  const Accepted accepted_;
+  Fd lock_, socket_;
+  EventLoop::Id watch_ = 0, timer_ = 0;
+  bool bound_ = false;
+};
+
+}  // namespace host::broker

@@ -1,0 +1,74 @@
+#include "host/broker/status.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "host/jail/layer.h"
+
+namespace host::broker {
+namespace {
+
+using nlohmann::json;
+
+constexpr int format = 1;
+
+const char* name_of(ring::SlotState state) {
+  switch (state) {
+    case ring::SlotState::Empty: return "empty";
+    case ring::SlotState::Starting: return "starting";
+    case ring::SlotState::Ready: return "ready";
+    case ring::SlotState::Claimed: return "claimed";
+    case ring::SlotState::Released: return "released";
+    case ring::SlotState::Dead: return "dead";
+  }
+  return "?";
+}
+
+double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+json slot_as_json(std::size_t index, const SlotStatus& slot) {
+  json out = {{"slot", index}, {"state", name_of(slot.word.state)}, {"epoch", slot.word.epoch}};
+  if (slot.worker != 0) out["worker"] = slot.worker;
+  if (slot.jail.told) {
+    out["jail"] = {{"layers", names_of_layers(slot.jail.layers)}, {"missing", slot.jail.missing}};
+  }
+  if (slot.word.state == ring::SlotState::Claimed || slot.word.state == ring::SlotState::Dead) {
+    out["owner"] = {{"process", slot.owner.pid}, {"peer", slot.owner.peer}};
+    out["claimed_s"] = seconds(slot.claimed_for);
+  }
+  return out;
+}
+
+json vm_as_json(const VmStatus& vm) {
+  json out = {{"name", vm.name},
+              {"socket", vm.socket},
+              {"region_bytes", vm.region_bytes},
+              {"slot_bytes", vm.slot_bytes},
+              {"jail", vm.jail},
+              {"connections", vm.connections},
+              {"slots", json::array()}};
+  for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> names_of_layers(std::uint32_t layers) {
+  std::vector<std::string> names;
+  for (std::uint32_t bit = 1; bit <= jail::all_layers; bit <<= 1)
+    if ((layers & bit) != 0) names.emplace_back(jail::name_of(static_cast<jail::Layer>(bit)));
+  return names;
+}
+
+std::string status_as_json(const BrokerStatus& status) {
+  json out = {{"format", format},          {"version", status.version},  {"process", getpid()},
+              {"library", status.library}, {"up_s", seconds(status.up)}, {"vms", json::array()}};
+  for (const VmStatus& vm : status.vms) out["vms"].push_back(vm_as_json(vm));
+  return out.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+}
+
+std::string status_path(const std::string& runtime_dir) { return runtime_dir + "/ivgpud.status"; }
+
+}  // namespace host::broker

@@ -1,0 +1,59 @@
+// What `ivgpu status` shows: the broker's own idea of its VMs, slots and workers, as one JSON document.
+//
+// Trust: an owner is what a guest said of itself; it is numbers here and shown as such. A worker's text was escaped
+// when it came.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "host/broker/event_loop.h"
+#include "ring/layout.h"
+
+namespace host::broker {
+
+// What a worker said of its jail when it was ready.
+struct WorkerJail {
+  bool told = false;
+  std::uint32_t layers = 0;  // bits of jail::Layer
+  std::string missing;       // which layers are not there, and why
+  bool operator==(const WorkerJail&) const = default;
+};
+
+struct SlotStatus {
+  ring::SlotWord word;
+  pid_t worker = 0;  // 0: none
+  WorkerJail jail;
+  ring::SlotOwner owner{};  // of a claimed or dead slot
+  Clock::duration claimed_for{};
+};
+
+struct VmStatus {
+  std::string name;
+  std::string socket;
+  std::uint64_t region_bytes = 0, slot_bytes = 0;
+  std::string jail;  // as configured
+  std::size_t connections = 0;
+  std::vector<SlotStatus> slots;
+};
+
+struct BrokerStatus {
+  std::string version;
+  std::string library;
+  Clock::duration up{};
+  std::vector<VmStatus> vms;
+};
+
+// Names of the layers whose bits are set.
+std::vector<std::string> names_of_layers(std::uint32_t layers);
+
+// One line. `format` counts up when a field changes its meaning; new ones may come.
+std::string status_as_json(const BrokerStatus& status);
+
+// Where a broker tells its status: no VM's socket has this name.
+std::string status_path(const std::string& runtime_dir);
+
+}  // namespace host::broker

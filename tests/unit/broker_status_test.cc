@@ -1,0 +1,120 @@
+// What a broker tells of itself: the socket, and `ivgpu status` on top of it. A real ivgpud and fake workers.
+#include <array>
+
+#include "broker_harness.h"
+
+namespace {
+
+using namespace broker_test;
+using ring::SlotState;
+
+Outcome status(const Broker& broker, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {"status", "--runtime-dir", broker.folder.path()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_program(IVGPU, arguments);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+int connect_to(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  return connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? fd : -1;
+}
+
+TEST(Status, ShowsSlotsWorkersAndTheirJail) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+  const Outcome shown = status(broker);
+  EXPECT_EQ(shown.code, 0) << shown.text;
+  EXPECT_TRUE(has(shown.text, "process " + std::to_string(broker.pid) + ", up ")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "VM t: " + broker.socket_path() + ", region 64 MiB, slots of 20 MiB, connections 1"));
+  EXPECT_TRUE(has(shown.text, "process " + std::to_string(getpid()) + " of peer " + std::to_string(guest.peer)));
+  for (const pid_t worker : broker.workers()) EXPECT_TRUE(has(shown.text, "worker " + std::to_string(worker)));
+  EXPECT_TRUE(has(shown.text, "slot 2   empty     worker -\n")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "no_new_privs")) << shown.text;
+}
+
+TEST(Status, AsJson) {
+  Broker broker;
+  const Outcome shown = status(broker, {"--json"});
+  EXPECT_EQ(shown.code, 0);
+  EXPECT_EQ(shown.text.rfind("{\"format\":1,", 0), 0U) << shown.text;
+  EXPECT_EQ(shown.text.find('\n'), shown.text.size() - 1);
+  EXPECT_TRUE(has(shown.text, "\"state\":\"ready\"")) << shown.text;
+}
+
+TEST(Status, TellsALayerThatIsMissing) {
+  Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
+  const std::string text = status(broker).text;
+  EXPECT_TRUE(has(text, "; missing: landlock (the kernel has no Landlock: Function not implemented)")) << text;
+  EXPECT_TRUE(broker.logged("what holds: no_new_privs, "));
+}
+
+TEST(Status, OfNoBroker) {
+  Broker broker;
+  broker.terminate();
+  const Outcome shown = status(broker);
+  EXPECT_EQ(shown.code, 3);
+  EXPECT_EQ(shown.text,
+            "ivgpu: no ivgpud answers at " + broker.folder.path() + "/ivgpud.status: No such file or directory\n");
+}
+
+TEST(Status, OfWhatIsNoBroker) {
+  const Folder folder;
+  const std::string path = folder / "ivgpud.status";
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  for (const std::string said : {"", "no json", "[]", "{\"format\":2}", "{\"format\":1,\"version\":7}"}) {
+    std::thread server([&] {
+      const int client = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+      EXPECT_EQ(write(client, said.data(), said.size()), static_cast<ssize_t>(said.size()));
+      close(client);
+    });
+    const Outcome shown = run_program(IVGPU, {"status", "--runtime-dir", folder.path()});
+    server.join();
+    EXPECT_EQ(shown.code, 3) << said;
+    EXPECT_EQ(shown.text.rfind("ivgpu: the broker", 0), 0U) << shown.text;
+  }
+  close(listener);
+}
+
+// Many that do not read, and what they write, cost the broker nothing and keep nobody else out for long.
+TEST(Status, ClientsThatDoNotReadAreLetGo) {
+  Broker broker;
+  std::vector<int> idle;
+  for (int i = 0; i < 40; ++i) {
+    idle.push_back(connect_to(broker.folder / "ivgpud.status"));
+    ASSERT_GE(idle.back(), 0);
+    [[maybe_unused]] const auto n = send(idle.back(), "\0\xff{[", 4, MSG_NOSIGNAL);
+  }
+  EXPECT_TRUE(eventually([&] { return status(broker).code == 0; }));
+  Client guest(broker.socket_path());
+  EXPECT_TRUE(guest.greet(3));
+  EXPECT_TRUE(guest.claim());
+  for (const int fd : idle) close(fd);
+}
+
+TEST(Status, TwoBrokersInOneFolder) {
+  Broker broker;
+  const std::string config =
+      broker.folder.write("other.toml", "[broker]\nruntime_dir = \"" + broker.folder.path() +
+                                            "\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
+                                            (broker.folder / "libcuda.so.1") + "\"\n[vm.other]\n");
+  const Outcome second = run_ivgpud({"--config", config});
+  EXPECT_EQ(second.code, 1);
+  EXPECT_TRUE(has(second.text, "ivgpud.status: another ivgpud serves this socket")) << second.text;
+  EXPECT_FALSE(std::filesystem::exists(broker.folder / "other.sock"));
+  EXPECT_EQ(status(broker).code, 0);
+}
+
+}  // namespace
