@@ -211,7 +211,7 @@ std::vector<std::string> outcomes(const std::string& jail, const std::function<v
   chmod(secret.c_str(), 0644);
   chmod(hidden.c_str(), 0600);
   Client watcher(broker.socket_path());
-  EXPECT_TRUE(watcher.greet(3));
+  if (!watcher.greet(3)) return {};
   Inside inside(broker, broker.socket_path());
   std::vector<std::string> all;
   for (const Wish& wish : wishes) {
@@ -232,6 +232,7 @@ bool refused(const std::string& outcome) { return outcome.rfind("refused", 0) ==
 // `missing`: the letter of the layer that is not there; '-' where all are.
 void expect_refusals(char missing, const std::function<void()>& before) {
   const std::vector<std::string> all = outcomes("best-effort", before);
+  ASSERT_EQ(all.size(), std::size(wishes));
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool falls = std::strchr(wishes[i].alone, missing) != nullptr;
     EXPECT_EQ(refused(all[i]), !falls) << wishes[i].command << ": " << all[i];
@@ -290,6 +291,7 @@ TEST(JailHolds, ForADriverWithDeviceFilesToo) {
 // The attempts themselves are sound.
 TEST(JailHolds, WithoutAJailTheAttemptsWork) {
   const std::vector<std::string> all = outcomes("off", nothing_missing);
+  ASSERT_EQ(all.size(), std::size(wishes));
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_TRUE(!wishes[i].works_without || all[i].rfind("done", 0) == 0) << wishes[i].command << ": " << all[i];
   }
