@@ -29,6 +29,10 @@ constexpr std::uint64_t between_burials_ns = second_ns / 10;
 // How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
 constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
+// A broker that has not counted up its heartbeat for so long is gone. Eight beats: one is late on a busy machine, and
+// no call shall hang for more than a second.
+constexpr std::uint64_t broker_patience_ns = 8ULL * ring::heartbeat_ms * 1'000'000;
+
 std::atomic<Session*> the_session{nullptr};
 
 void sleep_ns(long ns) {
@@ -225,12 +229,13 @@ bool Session::attached() {
   return host_alive();
 }
 
-// The slot's word tells that the worker has gone; the heartbeat, that the broker has. A paused VM's clock jumps, so the
-// beat must have been missed for a second and for several looks.
+// The slot's word tells that the worker has gone; the connection or, in a VM, the heartbeat, that the broker has. A
+// paused VM's clock jumps, so the beat must have been missed for a while and for several looks.
 bool Session::host_alive() {
   if (lost()) return false;
   if (entry(slot_index_).state.load(std::memory_order_acquire) != claimed_.word())
     return lose("its worker has ended"), false;
+  if (!region_->connected()) return lose("the broker has ended"), false;
   std::lock_guard lock(alive_mutex_);
   const std::uint64_t now = monotonic_nanoseconds();
   const std::uint64_t beat = header_->heartbeat.load(std::memory_order_relaxed);
@@ -239,7 +244,7 @@ bool Session::host_alive() {
     return true;
   }
   if (polls_without_change_++ == 0) last_change_ns_ = now;
-  if (now - last_change_ns_ < second_ns || polls_without_change_ < 5) return true;
+  if (now - last_change_ns_ < broker_patience_ns || polls_without_change_ < 5) return true;
   lose("the broker's heartbeat has stopped");
   return false;
 }
