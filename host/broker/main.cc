@@ -221,6 +221,7 @@ void tell_ready(int fd) {
 int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program) {
   set_up_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a region beyond RLIMIT_FSIZE: an error to be told
   raise_descriptor_limit();
   for (const int fd : {arguments.ready_fd, arguments.stay_while_fd})
     if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {

@@ -29,6 +29,10 @@ bool size_and_seal(int fd, std::size_t bytes) {
          fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
+std::size_t memory_of_machine() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) != sizeof number) return static_cast<std::uint64_t>(getpid());
@@ -57,6 +61,12 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, std::string& error) 
                         vm.huge_pages ? "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)" : "");
     return nullptr;
   };
+  // A memfd may be larger than the machine's memory; whoever fills it then is killed, and others with it.
+  if (const std::size_t memory = memory_of_machine(); bytes > memory) {
+    error = fmt::format("VM {}: a region of {} MiB cannot be made: this machine has {} MiB of memory", vm.name,
+                        bytes >> 20, memory >> 20);
+    return nullptr;
+  }
   Fd memfd = make_memfd(vm);
   if (!memfd) return fail("memfd_create");
   if (!size_and_seal(memfd.get(), bytes)) return fail("sizing and sealing");
@@ -79,8 +89,8 @@ ring::SlotOwner Region::owner(std::uint32_t slot) const {
 
 void Region::clear_owner(std::uint32_t slot) const { entry(slot).owner = {}; }
 
-bool Region::wipe(std::uint32_t slot, std::string& error) {
-  const auto start = static_cast<off_t>(slot_offset(slot)), size = static_cast<off_t>(slot_bytes_);
+bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) {
+  const auto start = static_cast<off_t>(slot_offset(slot) + from), size = static_cast<off_t>(bytes);
   const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&
                      (!huge_ || fallocate(memfd_.get(), 0, start, size) == 0);
   if (!wiped) error = fmt::format("slot {} cannot be wiped: {}", slot, std::strerror(errno));

@@ -28,6 +28,8 @@ constexpr auto start_patience = seconds(60);
 constexpr auto end_patience = seconds(2);
 // A guest that rings without end gets one look per this time, so that it cannot busy the broker.
 constexpr auto between_looks = milliseconds(1);
+// Giving back a slot's memory takes about a second for each 8 GiB; all others wait meanwhile, and the heartbeat.
+constexpr std::size_t wiped_at_once = 64 << 20;
 // A claimer writes its owner at once. One that has not after this long died between the two.
 constexpr auto owner_patience = seconds(10);
 
@@ -208,18 +210,28 @@ void Vm::release(std::uint32_t k) {
   if (slot.worker) {
     slot.worker->end(end_patience);
   } else {
-    make_empty(k);
+    start_emptying(k);
   }
+}
+
+void Vm::start_emptying(std::uint32_t k) {
+  slots_[k].wiped = 0;
+  make_empty(k);
 }
 
 // Preconditions: no worker; the slot is Released, Starting or Ready. A Ready slot that a guest claims at the last
 // moment, though its worker is gone, becomes Dead instead.
 void Vm::make_empty(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  const std::size_t step = std::min(wiped_at_once, region_->slot_bytes() - slot.wiped);
   std::string error;
-  if (!region_->wipe(k, error)) {
+  if (!region_->wipe(k, slot.wiped, step, error)) {
     spdlog::error("{}: {}; the next try is in a second", options_.name, error);
     return make_empty_after(k, seconds(1));
   }
+  slot.wiped += step;
+  if (slot.wiped < region_->slot_bytes()) return make_empty_after(k, Clock::duration::zero());
+  slot.wiped = 0;
   drain(slots_[k].doorbell.get());
   if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
   if (!move(k, SlotState::Empty)) {
@@ -381,7 +393,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
       break;
     case SlotState::Released:
       if (!exit.orderly) spdlog::info("{}: slot {}: the worker {}", options_.name, k, exit.how);
-      make_empty(k);
+      start_emptying(k);
       break;
     case SlotState::Empty: break;
   }
@@ -395,7 +407,7 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
   backoff_.failed(Clock::now());
   const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
   spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
-  make_empty(k);
+  start_emptying(k);
 }
 
 // ---- the heartbeat -------------------------------------------------------------------------------------------------

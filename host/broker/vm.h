@@ -58,6 +58,7 @@ class Vm {
     WorkerJail jail;  // of the worker, once it is ready
     EventLoop::Id start_timer = 0;
     Clock::time_point claimed;
+    std::size_t wiped = 0;  // bytes, while it becomes Empty
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
@@ -73,6 +74,7 @@ class Vm {
   bool move(std::uint32_t k, ring::SlotState to);
   void put_back(std::uint32_t k, std::uint32_t seen);
   void release(std::uint32_t k);
+  void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
   void make_empty_after(std::uint32_t k, Clock::duration delay);
 

@@ -96,7 +96,11 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   ASSERT_NE(at, MAP_FAILED);
   auto* bytes = static_cast<unsigned char*>(at);
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
-  ASSERT_TRUE(region->wipe(0, error)) << error;
+  const std::size_t half = region->slot_bytes() / 2 / ring::page * ring::page;
+  ASSERT_TRUE(region->wipe(0, 0, half, error)) << error;
+  EXPECT_EQ(bytes[region->slot_offset(0) + half - 1], 0);
+  EXPECT_EQ(bytes[region->slot_offset(0) + half], 0xab);
+  ASSERT_TRUE(region->wipe(0, half, region->slot_bytes() - half, error)) << error;
   const auto is = [](unsigned char value) { return [value](unsigned char b) { return b == value; }; };
   EXPECT_TRUE(std::all_of(bytes + region->slot_offset(0), bytes + region->slot_offset(1), is(0)));
   EXPECT_TRUE(
@@ -116,6 +120,17 @@ TEST(Regions, AnEmptyPoolOfHugePagesIsTold) {
   std::string error;
   EXPECT_FALSE(Region::create(vm, error));
   EXPECT_NE(error.find("huge_pages needs that much in /proc/sys/vm/nr_hugepages"), std::string::npos) << error;
+}
+
+TEST(Regions, OneThatTheMachineCannotHoldIsTold) {
+  VmOptions vm;
+  vm.name = "big";
+  vm.region_size = 1LL << 50;
+  vm.slots = 2;
+  std::string error;
+  EXPECT_FALSE(Region::create(vm, error));
+  EXPECT_EQ(error.rfind("VM big: a region of 1073741824 MiB cannot be made: this machine has ", 0), 0U) << error;
+  EXPECT_EQ(error.find('\n'), std::string::npos);
 }
 
 TEST(GpuLibrary, TheSimulatedOneIsFoundBesideTheProgram) {

@@ -1,4 +1,6 @@
 // The ivshmem server as its clients see it: bytes, descriptors, permissions, limits.
+#include <sys/resource.h>
+
 #include "broker_harness.h"
 
 namespace {
@@ -90,6 +92,16 @@ TEST(Ivshmem, ASecondBrokerRefusesAndTheFirstGoesOn) {
   EXPECT_NE(second.text.find("t.sock: another ivgpud serves this socket"), std::string::npos) << second.text;
   Client guest(broker.socket_path());
   EXPECT_TRUE(guest.greet(3));
+}
+
+TEST(Ivshmem, ARegionThatCannotBeMadeIsOneSentence) {
+  Broker broker("", "", [] {
+    const rlimit limit{16 << 20, 16 << 20};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  });
+  EXPECT_EQ(broker.wait(), 1);
+  EXPECT_EQ(broker.log(), "ivgpud: VM t: a region of 64 MiB cannot be made: sizing and sealing: File too large\n");
+  EXPECT_FALSE(std::filesystem::exists(broker.socket_path()));
 }
 
 TEST(Ivshmem, AStaleSocketIsReplaced) {

@@ -55,6 +55,22 @@ TEST(Slots, AReleasedSlotIsWipedAndComesBackUnderTheNextEpoch) {
   EXPECT_EQ(guest.entry(*slot).owner.pid, 0U);
 }
 
+TEST(Slots, ALargeSlotIsWipedToItsEnd) {
+  Broker broker("region_size = \"1GiB\"");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  const auto slot = guest.claim();
+  ASSERT_TRUE(slot);
+  const std::size_t bytes = guest.header().slot_bytes, step = 1 << 20;
+  for (std::size_t at = ring::arena_offset; at < bytes; at += step) guest.slot(*slot)[at] = std::byte{0x77};
+  guest.slot(*slot)[bytes - 1] = std::byte{0x77};
+  const std::uint32_t epoch = guest.word(*slot).epoch;
+  ASSERT_TRUE(guest.step(*slot, SlotState::Claimed, SlotState::Released));
+  ASSERT_TRUE(eventually([&] { return guest.word(*slot).epoch == epoch + 1; }));
+  for (std::size_t at = ring::arena_offset; at < bytes; at += step) ASSERT_EQ(guest.slot(*slot)[at], std::byte{0});
+  EXPECT_EQ(guest.slot(*slot)[bytes - 1], std::byte{0});
+}
+
 TEST(Slots, AllSlotsCanBeTakenAndNoMore) {
   Broker broker;
   Client guest(broker.socket_path());
