@@ -2,6 +2,8 @@
 //
 // One thread uses a channel at a time, under its lock: threads beyond the number of channels share one. What is waited
 // for is waited for under the lock, since the mailbox holds one reply.
+//
+// Ordering: the takers' side of edges X and R, which host/untrusted/channel.cc explains and says what covers them.
 #pragma once
 
 #include <atomic>

@@ -15,19 +15,10 @@
 #include <string>
 #include <vector>
 
+#include "guest/objects/last_use.h"
 #include "ring/api/id.h"
 
 namespace guest {
-
-// Where a posted call stands: which channel, which record. 0 is none.
-struct Use {
-  std::uint32_t channel = 0;
-  std::uint64_t position = 0;
-  constexpr std::uint64_t packed() const { return ((std::uint64_t{channel} + 1) << 56) | position; }
-  static constexpr Use of(std::uint64_t packed) {
-    return {static_cast<std::uint32_t>((packed >> 56) - 1), packed & ((1ULL << 56) - 1)};
-  }
-};
 
 // What launches are checked and packed with. Lives as long as the process: a program may race an unload with a launch.
 struct FunctionInfo {
@@ -43,7 +34,7 @@ struct FunctionInfo {
 
 struct alignas(64) Object {
   std::atomic<std::uint64_t> id{0};  // 0: free
-  std::atomic<std::uint64_t> last_use{0};
+  LastUse last_use;
   std::uint64_t owner = 0;  // module or library of a function, library of a module
   FunctionInfo* function = nullptr;
   std::uint32_t flags = 0;    // of a stream

@@ -35,6 +35,8 @@ constexpr std::uint64_t broker_patience_ns = 8ULL * ring::heartbeat_ms * 1'000'0
 
 std::atomic<Session*> the_session{nullptr};
 
+bool await_executed(Use use) { return session()->channel(use.channel).await_executed(use.position); }
+
 void sleep_ns(long ns) {
   const timespec pause{.tv_sec = 0, .tv_nsec = ns};
   nanosleep(&pause, nullptr);
@@ -270,23 +272,11 @@ bool executed(Use use) {
 }
 
 bool wait_for_object(const Object& object, const Channel& mine) {
-  const std::uint64_t last = object.last_use.load(std::memory_order_acquire);
-  if (last == 0 || !switches().order) return true;
-  const Use use = Use::of(last);
-  return use.channel == mine.index() || session()->channel(use.channel).await_executed(use.position);
+  return !switches().order || object.last_use.await_others(mine.index(), await_executed);
 }
 
 void remember(Object& object, Use use) {
-  std::uint64_t last = object.last_use.load(std::memory_order_acquire);
-  do {
-    const Use before = Use::of(last);
-    const bool same_channel = last != 0 && before.channel == use.channel;
-    if (same_channel && before.position > use.position) return;  // threads that share a channel
-    if (last != 0 && !same_channel && switches().order &&
-        !session()->channel(before.channel).await_executed(before.position))
-      return;
-  } while (
-      !object.last_use.compare_exchange_weak(last, use.packed(), std::memory_order_release, std::memory_order_acquire));
+  object.last_use.remember(use, [](Use last) { return !switches().order || await_executed(last); });
 }
 
 bool wait_for_all(const Channel& mine) {

@@ -1,6 +1,8 @@
 // Ordering, beside the ring's own edges (ring/queue/record_ring.h):
 //   X  execute -> touch   a record's driver call has returned before `executed` says so
 //   R  reply -> read      a reply's bytes are written before `reply_position` says so
+// Covered by: the model order and the tests of tests/loopback/order.cc with a mutant (X), the explorer's scenario
+// parking (R; docs/models.md), and ThreadSanitizer under tests/loopback (both).
 #include "host/untrusted/channel.h"
 
 #include <linux/futex.h>
@@ -60,6 +62,7 @@ class Channel {
     const Handler handler = handler_of(header.call);
     const bool well_formed =
         handler != nullptr && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
+    if (ring::wrong(ring::Mutant::executed_early)) control_.executed.store(position_, std::memory_order_release);
     delay();
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     if (session_.broken.load(std::memory_order_relaxed)) return;

@@ -14,17 +14,24 @@
 #include <thread>
 
 #include "host/untrusted/channel.h"
+#include "ring/queue/parking.h"
 
 namespace host {
 namespace {
 
-// Clearing the word first makes a channel that has announced its sleep, but does not sleep yet, return at once.
 void wake_all(ring::SlotView slot, std::uint32_t started) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c)
     if (started & 1u << c) {
-      slot.control(c).worker_asleep.store(0, std::memory_order_seq_cst);
-      syscall(SYS_futex, &slot.control(c).worker_asleep, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+      ring::Parking channel(slot.control(c).worker_asleep);
+      channel.call_off();
+      syscall(SYS_futex, &channel.word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     }
+}
+
+// Before `opened` is looked at: a ring that comes after that look is still there for the next poll.
+void drain(int doorbell_fd) {
+  std::uint64_t count;
+  [[maybe_unused]] const auto n = read(doorbell_fd, &count, sizeof count);
 }
 
 }  // namespace
@@ -49,11 +56,10 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
     started |= opened;
     wake_all(slot, started);
 
+    if (ring::wrong(ring::Mutant::bell_order)) drain(doorbell_fd);
     pollfd fds[2] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}};
     if (poll(fds, 2, -1) < 0) continue;
-    std::uint64_t count;
-    if (fds[0].revents & POLLIN) [[maybe_unused]]
-      const auto n = read(doorbell_fd, &count, sizeof count);
+    if (fds[0].revents & POLLIN) drain(doorbell_fd);
     char byte;
     if (fds[1].revents != 0 && read(control_fd, &byte, 1) <= 0) break;
   }

@@ -9,12 +9,16 @@
 // S is a pair of sequentially consistent fences: at least one side sees the other's store. Leave either out and both
 // may look before the other's store is visible: the sleeper sleeps, the waker does not wake, and the call hangs.
 //
-// Both words can be scribbled on by the peer; the worst that follows is a needless wake-up or a sleep until the timeout
-// that every sleep has.
+// Covered by: the models parking and bell, and the explorer's scenario parking (docs/models.md).
+//
+// Both words can be scribbled on by the peer; the worst that follows is a needless wake-up, or a sleep of the
+// scribbler's own session: the guest's ends with a time-out, the worker's with the session.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+
+#include "ring/mutants.h"
 
 namespace ring {
 
@@ -27,8 +31,8 @@ class Parking {
   template <class Anything>
   bool may_sleep(Anything anything) {
     asleep_.store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // S
-    if (!anything()) return true;
+    if (!wrong(Mutant::sleeper_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // S
+    if (wrong(Mutant::sleeper_look) || !anything()) return true;
     woke();
     return false;
   }
@@ -36,8 +40,15 @@ class Parking {
 
   // Waker. Whether the peer must be woken. Ask after publishing; true at most once for each sleep.
   bool must_wake() {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // S
+    if (!wrong(Mutant::waker_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // S
     return asleep_.load(std::memory_order_relaxed) != 0 && asleep_.exchange(0, std::memory_order_relaxed) != 0;
+  }
+
+  // Who wakes for another (the worker's bell thread), before it wakes: one that has announced its sleep, but does not
+  // sleep yet, will not.
+  void call_off() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // S
+    if (!wrong(Mutant::bell_clear)) woke();
   }
 
   std::atomic<std::uint32_t>& word() { return asleep_; }

@@ -4,7 +4,8 @@
 // Ordering. Two edges carry everything, and each line below that makes or takes one names it:
 //   P  publish -> take   a record's bytes are written before `tail` says so
 //   F  take -> reserve   a record's bytes are read before `head` gives them back
-// Sleeping and waking is ring/queue/parking.h.
+// Sleeping and waking is ring/queue/parking.h. Covered by: the model ring, the explorer's scenario ring
+// (docs/models.md), and ThreadSanitizer under tests/unit/ring_queue.cc.
 //
 // Trust. `tail` and `head` lie where the other side can write them. So each side keeps its own position privately, only
 // ever publishes it, and range-checks the other's by one subtraction: a nonsensical one is Peer::Broken, never an index
@@ -24,6 +25,7 @@
 #include <span>
 
 #include "ring/layout.h"
+#include "ring/mutants.h"
 #include "ring/wire/record.h"
 
 namespace ring {
@@ -48,7 +50,7 @@ class Producer {
     const std::uint32_t offset = tail_ & (ring_.size - 1);
     const std::uint32_t to_end = ring_.size - offset;
     const std::uint32_t skip = bytes > to_end ? to_end : 0;
-    if (const Peer room = room_for(skip + bytes); room != Peer::Ok) return room;
+    if (const Peer room = room_for(wrong(Mutant::padding_free) ? bytes : skip + bytes); room != Peer::Ok) return room;
     if (skip != 0) {
       const RecordHeader pad{.bytes = skip, .call = padding_call};
       std::memcpy(ring_.bytes + offset, &pad, sizeof pad);
@@ -67,12 +69,15 @@ class Producer {
 
  private:
   Peer room_for(std::uint32_t bytes) {
-    if (bytes <= ring_.size - (tail_ - seen_head_)) return Peer::Ok;
+    if (fits(bytes, tail_ - seen_head_)) return Peer::Ok;
     const std::uint32_t head = ring_.head->load(std::memory_order_acquire);  // F
     const std::uint32_t used = tail_ - head;
     if (used > ring_.size || used % 16 != 0) return Peer::Broken;
     seen_head_ = head;
-    return bytes <= ring_.size - used ? Peer::Ok : Peer::Wait;
+    return fits(bytes, used) ? Peer::Ok : Peer::Wait;
+  }
+  bool fits(std::uint32_t bytes, std::uint32_t used) const {
+    return bytes <= ring_.size - used + (wrong(Mutant::full_by_one) ? 16 : 0);
   }
 
   RingView ring_;
@@ -103,10 +108,11 @@ class Consumer {
         continue;
       }
       if (header.bytes > max_record || header.bytes > into.size()) return Peer::Broken;
+      if (wrong(Mutant::early_room)) give_back(header.bytes);
       std::memcpy(into.data(), &header, sizeof header);
       std::memcpy(into.data() + sizeof header, ring_.bytes + offset + sizeof header, header.bytes - sizeof header);
       asm volatile("" ::"r"(into.data()) : "memory");
-      give_back(header.bytes);
+      if (!wrong(Mutant::early_room)) give_back(header.bytes);
       record = into.first(header.bytes);
       return Peer::Ok;
     }

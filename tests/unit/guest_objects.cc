@@ -82,7 +82,7 @@ TEST(GuestObjects, NewObjectsRememberNothingOfOldOnes) {
   EXPECT_EQ(fresh->priority, 0);
   EXPECT_EQ(fresh->owner, 0u);
   EXPECT_EQ(fresh->device, 0u);
-  EXPECT_EQ(fresh->last_use.load(), 0u);
+  EXPECT_TRUE(fresh->last_use.await_others(7, [](guest::Use) { return false; }));
 }
 
 TEST(GuestObjects, EachVisitsTheLivingOfAKind) {
