@@ -100,6 +100,34 @@ TEST(Order, IsLostWithTheSwitchOffSoTheTestCanFail) {
 }
 #endif
 
+// Thread A fills on a stream and hands the stream itself over; thread B reads on it. The very last record before the
+// handing over is the one that matters.
+TEST(Order, OfAStreamThatIsHandedOver) {
+  InProcess loopback(backend(), late);
+  ASSERT_TRUE(loopback.ok());
+  const CUdeviceptr buffer = allocate(4);
+  const CUstream stream = new_stream();
+  Turn turn;
+  std::thread filler([&] {
+    loopback::use_device();
+    for (unsigned round = 1; round <= 500; ++round) {
+      turn.await(0);
+      EXPECT_EQ(cu::cuMemsetD32Async(buffer, round, 1, stream), CUDA_SUCCESS);
+      turn.pass_to(1);
+    }
+  });
+  int wrong = 0;
+  for (unsigned round = 1; round <= 500; ++round) {
+    turn.await(1);
+    unsigned seen = 0;
+    EXPECT_EQ(cu::cuMemcpyDtoHAsync_v2(&seen, buffer, 4, stream), CUDA_SUCCESS);
+    wrong += seen != round;
+    turn.pass_to(0);
+  }
+  filler.join();
+  EXPECT_EQ(wrong, 0);
+}
+
 // Two threads issue to one stream at a time, in whatever order; a third that has waited for both of them, as threads
 // are waited for, finds the work of both before its own.
 TEST(Order, OfTwoThreadsOnOneStreamNeitherIsForgotten) {
