@@ -1,8 +1,8 @@
-# Tests of the pages: links and paths, and the bytes that docs/one-call.md shows.
+# Tests of the pages: links and paths, the mutants of docs/models.md, and the bytes that docs/one-call.md shows.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc)
+add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT_LIST_DIR}/models_test.cc)
 target_link_libraries(docs_test PRIVATE ivgpu_options GTest::gtest_main)
 add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)
 target_link_libraries(one_call_test PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main)

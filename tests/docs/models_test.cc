@@ -1,0 +1,27 @@
+// docs/models.md's table is ring/mutants.def, line by line; and what is shipped contains no mutant.
+#include <gtest/gtest.h>
+
+#include "ring/mutants.h"
+#include "tests/docs/markdown.h"
+
+namespace {
+
+#define MUTANT(name, ...) static_assert(!ring::wrong(ring::Mutant::name), "a mutant is in a build that may be shipped");
+#include "ring/mutants.def"
+#undef MUTANT
+
+TEST(ModelsPage, HasTheMutantsAndNoOthers) {
+  const std::vector<std::string> wanted = {
+#define MUTANT(name, what, model, explorer, stress) \
+  "| `" #name "` | " what " | " #model " | " #explorer " | " #stress " |",
+#include "ring/mutants.def"
+#undef MUTANT
+  };
+  std::vector<std::string> rows;
+  for (const std::string& line : docs_test::lines_of(docs_test::read(IVGPU_SOURCE_DIR "/docs/models.md")))
+    if (line.starts_with("| `") && line.find('_') != std::string::npos && line.find('/') == std::string::npos)
+      rows.push_back(line);
+  EXPECT_EQ(rows, wanted);
+}
+
+}  // namespace

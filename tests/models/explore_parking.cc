@@ -1,0 +1,148 @@
+// Sleeping and waking (ring/queue/parking.h) on the ring's own words, with a futex that has no time-out.
+#include "tests/models/explored.h"
+// after it:
+#include "ring/queue/parking.h"
+#include "ring/queue/record_ring.h"
+#include "tests/models/scenarios.h"
+
+namespace explore {
+namespace {
+
+constexpr std::uint32_t ring_bytes = 64;
+
+// One channel: its ring, the words to sleep on, and what host/untrusted/channel.cc and guest/channel/channel.cc do
+// around them.
+struct Channel {
+  Channel() { share(bytes, sizeof bytes); }
+  ring::RingView view() { return {&tail, &head, bytes, ring_bytes}; }
+
+  void publish_one() {
+    std::byte* at = nullptr;
+    while (producer.reserve(16, at) == ring::Peer::Wait) pause();
+    const ring::RecordHeader header{.bytes = 16, .call = 1, .flags = 0, .position = 1};
+    std::memcpy(at, &header, sizeof header);
+    producer.publish();
+  }
+  bool take_one() {
+    std::span<const std::byte> record;
+    const ring::Peer peer = consumer.take({into, sizeof into}, record);
+    require(peer != ring::Peer::Broken, "the ring is broken");
+    return peer == ring::Peer::Ok;
+  }
+  template <class Anything>
+  void sleep(Anything anything) {
+    if (!worker.may_sleep(anything)) return;
+    futex_wait(&asleep, 1);
+    worker.woke();
+  }
+
+  alignas(16) std::byte bytes[ring_bytes] = {};
+  alignas(16) std::byte into[ring_bytes] = {};
+  std::atomic<std::uint32_t> tail{0}, head{0}, asleep{0};
+  ring::Parking worker{asleep};
+  ring::Producer producer{view()};
+  ring::Consumer consumer{view()};
+};
+
+// Loopback: the guest itself wakes the worker.
+struct Futex {
+  void guest() {
+    for (int i = 0; i < 2; ++i) {
+      channel.publish_one();
+      if (channel.worker.must_wake()) futex_wake(&channel.asleep);
+    }
+  }
+  void worker() {
+    for (int taken = 0; taken < 2;)
+      if (channel.take_one())
+        ++taken;
+      else
+        channel.sleep([&] { return channel.consumer.anything(); });
+  }
+  void finish() {}
+  Channel channel;
+};
+
+// A VM: the guest rings, the bell thread wakes; another ring, for another channel, may come at any time.
+struct Bell {
+  void guest() {
+    channel.publish_one();
+    if (channel.worker.must_wake()) doorbell.fetch_add(1, std::memory_order_acq_rel);
+  }
+  void other_guest() { doorbell.fetch_add(1, std::memory_order_acq_rel); }
+  void worker() {
+    while (!channel.take_one()) channel.sleep([&] { return channel.consumer.anything(); });
+  }
+  void bell() {  // a daemon
+    for (;;) {
+      while (doorbell.exchange(0, std::memory_order_acq_rel) == 0) pause();
+      channel.worker.call_off();
+      futex_wake(&channel.asleep);
+    }
+  }
+  void finish() {}
+  Channel channel;
+  std::atomic<std::uint32_t> doorbell{0};  // an eventfd
+};
+
+// The end of a session: the bell thread tells a channel's thread to stop.
+struct Stop {
+  void bell() {
+    stop.store(1, std::memory_order_relaxed);
+    channel.worker.call_off();
+    futex_wake(&channel.asleep);
+  }
+  void worker() {
+    while (stop.load(std::memory_order_relaxed) == 0)
+      channel.sleep([&] { return stop.load(std::memory_order_relaxed) != 0; });
+  }
+  void finish() {}
+  Channel channel;
+  std::atomic<std::uint32_t> stop{0};
+};
+
+// The other direction: the guest sleeps for a reply, the worker answers. The reply is two plain words.
+struct Reply {
+  Reply() { share(reply, sizeof reply); }
+  void worker() {
+    for (std::uint64_t i = 1; i <= 2; ++i) {
+      wait_for(&asked, i);
+      const std::uint64_t text[2] = {i, i};
+      std::memcpy(reply, text, sizeof reply);
+      position.store(i, std::memory_order_release);  // R
+      if (sleeper.must_wake()) futex_wake(&asleep);
+    }
+  }
+  void guest() {
+    for (std::uint64_t i = 1; i <= 2; ++i) {
+      asked.store(i, std::memory_order_release);
+      const auto answered = [&] { return position.load(std::memory_order_acquire) == i; };
+      while (!answered() && sleeper.may_sleep(answered)) {
+        futex_wait(&asleep, 1);
+        sleeper.woke();
+      }
+      std::uint64_t text[2];
+      std::memcpy(text, reply, sizeof text);
+      require(text[0] == i && text[1] == i, "a reply is another record's");
+    }
+  }
+  void finish() {}
+  alignas(16) std::uint64_t reply[2] = {};
+  std::atomic<std::uint64_t> asked{0}, position{0};
+  std::atomic<std::uint32_t> asleep{0};
+  ring::Parking sleeper{asleep};
+};
+
+}  // namespace
+
+std::vector<Scenario> parking_scenarios() {
+  return {
+      {"parking", "futex", [](Options o) { return bounded<Futex, &Futex::guest, &Futex::worker>(o, 4); }},
+      {"parking", "bell",
+       [](Options o) { return bounded<Bell, &Bell::guest, &Bell::other_guest, &Bell::worker, &Bell::bell>(o, 2, 1); }},
+      {"parking", "stop", [](Options o) { return bounded<Stop, &Stop::bell, &Stop::worker>(o, 99); }},
+      {"parking", "reply", [](Options o) { return bounded<Reply, &Reply::worker, &Reply::guest>(o, 4); }},
+  };
+}
+
+}  // namespace explore

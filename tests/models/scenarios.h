@@ -1,0 +1,33 @@
+// The scenarios of the schedule explorer: small numbers of threads around the shipping headers. Each is a handful of
+// worlds (tests/models/explore.h); a mistake must show in one of them.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tests/models/explore.h"
+
+namespace explore {
+
+struct Scenario {
+  const char* name;  // as in ring/mutants.def
+  const char* world;
+  Verdict (*run)(Options);
+};
+
+std::vector<Scenario> scenarios();
+
+// The parts, one file each.
+std::vector<Scenario> parking_scenarios();
+std::vector<Scenario> ring_scenarios();
+std::vector<Scenario> order_scenarios();
+
+// The commonest form of a Scenario's `run`: the bounds given here, the rest from outside.
+template <class World, auto... threads>
+Verdict bounded(Options options, unsigned preemptions, unsigned daemons = 0) {
+  options.preemptions = preemptions;
+  options.daemons = daemons;
+  return every_schedule<World>({threads...}, options);
+}
+
+}  // namespace explore

@@ -1,0 +1,30 @@
+// The mistake that the environment names is tried from the start: IVGPU_MUTANT, a name of ring/mutants.def.
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "ring/mutants.h"
+
+namespace {
+
+struct Names {
+  std::string_view name;
+  ring::Mutant mutant;
+};
+
+constexpr Names names[] = {
+#define MUTANT(name, ...) {#name, ring::Mutant::name},
+#include "ring/mutants.def"
+#undef MUTANT
+};
+
+[[maybe_unused]] const bool chosen = [] {
+  const char* wanted = std::getenv("IVGPU_MUTANT");
+  if (wanted == nullptr) return false;
+  for (const Names& n : names)
+    if (n.name == wanted) return ring::tried_mutant = n.mutant, true;
+  std::fprintf(stderr, "IVGPU_MUTANT=%s is no mutant of ring/mutants.def\n", wanted);
+  std::_Exit(0);  // no mistake is tried, so none must seem to be caught
+}();
+
+}  // namespace
