@@ -219,7 +219,13 @@ void Vm::start_emptying(std::uint32_t k) {
   make_empty(k);
 }
 
-// Preconditions: no worker; the slot is Released, Starting or Ready. A Ready slot that a guest claims at the last
+bool Vm::may_be_emptied(std::uint32_t k) const {
+  const SlotState state = slots_[k].known.state;
+  return !slots_[k].worker &&
+         (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released);
+}
+
+// Precondition: may_be_emptied. A Ready slot that a guest claims at the last
 // moment, though its worker is gone, becomes Dead instead.
 void Vm::make_empty(std::uint32_t k) {
   Slot& slot = slots_[k];
@@ -236,8 +242,7 @@ void Vm::make_empty(std::uint32_t k) {
   if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
   if (!move(k, SlotState::Empty)) {
     look_at(k);
-    const SlotState state = slots_[k].known.state;
-    if (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released) {
+    if (may_be_emptied(k)) {
       return make_empty_after(k, milliseconds(10));  // the word was put back; a guest that does this often waits longer
     }
   }
@@ -248,8 +253,7 @@ void Vm::make_empty_after(std::uint32_t k, Clock::duration delay) {
   loop_.forget(slots_[k].start_timer);
   slots_[k].start_timer = loop_.after(delay, [this, k] {
     slots_[k].start_timer = 0;
-    const SlotState state = slots_[k].known.state;
-    if (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released) make_empty(k);
+    if (may_be_emptied(k)) make_empty(k);
   });
 }
 
@@ -380,10 +384,21 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   Slot& slot = slots_[k];
   loop_.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
+  const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
-  switch (slot.known.state) {
+  const bool released_now = before.state != SlotState::Released &&
+                            (slot.known.state == SlotState::Released || slot.known.epoch != before.epoch);
+  if (!released_now) conclude(k, exit);  // else it is being emptied already, or its next worker has been started
+  beat_while_claimed();
+  const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
+  if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
+}
+
+// A slot without its worker, as the broker's last look found it.
+void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  switch (slots_[k].known.state) {
+    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // nobody shall claim what is being wiped
     case SlotState::Starting:
-    case SlotState::Ready:
       if (stopping_) break;
       on_start_failed(k, exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words));
       break;
@@ -397,9 +412,6 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
       break;
     case SlotState::Empty: break;
   }
-  beat_while_claimed();
-  const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
-  if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
 }
 
 void Vm::on_start_failed(std::uint32_t k, const std::string& why) {

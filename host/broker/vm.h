@@ -74,6 +74,7 @@ class Vm {
   bool move(std::uint32_t k, ring::SlotState to);
   void put_back(std::uint32_t k, std::uint32_t seen);
   void release(std::uint32_t k);
+  bool may_be_emptied(std::uint32_t k) const;
   void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
   void make_empty_after(std::uint32_t k, Clock::duration delay);
@@ -83,6 +84,7 @@ class Vm {
   std::vector<std::string> arguments_for(std::uint32_t k) const;
   void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
   void refill_after(Clock::duration delay);
   void tell_warm();

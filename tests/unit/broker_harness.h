@@ -141,6 +141,9 @@ class Broker {
   std::string socket_path() const { return folder / "t.sock"; }
   std::string log() const { return folder.read("log"); }
   bool logged(const std::string& text) const { return log().find(text) != std::string::npos; }
+  bool eventually_logged(const std::string& text) const {
+    return eventually([&] { return logged(text); });
+  }
   std::size_t times_logged(const std::string& text) const {
     const std::string all = log();
     std::size_t times = 0;

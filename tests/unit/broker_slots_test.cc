@@ -145,6 +145,29 @@ TEST(Slots, ADoorbellMadeToBlockDoesNotStopTheBroker) {
   EXPECT_TRUE(guest.claim());
 }
 
+// Its worker and its guest end at once, and the broker hears of the worker first. With one slot the next worker is
+// started there in the same breath: it must not be taken for the one that has gone.
+TEST(Slots, AWorkerThatDiesWithItsGuestIsFollowedByOneOther) {
+  Broker broker("slots = 1");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(1));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(broker.eventually_logged("slot 0 is claimed"));
+  const auto workers = broker.workers();
+  ASSERT_EQ(workers.size(), 1U);
+  kill(broker.pid, SIGSTOP);
+  kill(workers[0], SIGKILL);
+  const ring::SlotWord now = guest.word(0);
+  guest.entry(0).state.store(now.with(SlotState::Released).word());  // and no ring
+  kill(broker.pid, SIGCONT);
+  ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1 && guest.word(0).state == SlotState::Ready; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_FALSE(broker.logged("the next is started in"));
+  EXPECT_EQ(guest.word(0).epoch, 1U);
+  EXPECT_EQ(guest.word(0).state, SlotState::Ready);
+  EXPECT_EQ(broker.workers().size(), 1U);
+}
+
 TEST(Slots, AConnectionThatClosesReleasesItsSlotsOnly) {
   Broker broker;
   Client watcher(broker.socket_path());
