@@ -48,6 +48,8 @@ inline constexpr std::uint32_t max_completions = 64;
 
 // Nobody polls for longer than this, whatever the other side says.
 inline constexpr std::uint32_t longest_spin_us = 10'000;
+// The guest polls for so much longer than its worker: a thread that waits for a GPU polls natively, too, all the time.
+inline constexpr std::uint32_t guest_spin_factor = 8;
 
 // ---- the region ----------------------------------------------------------------------------------------------------
 
@@ -115,7 +117,7 @@ struct SlotHeader {
   std::uint32_t channels;            // how many of max_channels this worker serves
   std::uint64_t arena_offset;        // from the slot's start
   std::uint64_t arena_bytes;
-  std::uint32_t spin_us;  // how long this worker polls at most before it parks; the guest may do the same
+  std::uint32_t spin_us;  // how long this worker polls at most before it parks
   std::uint32_t reserved;
   // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
   alignas(line) std::atomic<std::uint32_t> fault;
@@ -168,8 +170,10 @@ struct ChannelControl {
   alignas(line) std::atomic<std::uint64_t> reply_position;  // stored last: which record this answers
   std::uint32_t reply_length;                               // bytes of the reply's payload
   std::int32_t reply_result;                                // CUresult
-  // guest: 1 while it sleeps for want of a reply or of an executed record; the worker wakes it by futex where it can.
+  // guest: 1 while it sleeps for want of a reply or of an executed record; the worker wakes it by futex where it can,
+  // and only when `executed` has come to `guest_awaits`, which the guest writes before.
   alignas(line) std::atomic<std::uint32_t> guest_asleep;
+  std::atomic<std::uint64_t> guest_awaits;
   // worker: errors of posted calls that the context did not keep (a fault is sticky, see SlotHeader::fault).
   alignas(line) std::atomic<std::uint32_t> deferred_count;
   std::atomic<std::uint32_t> deferred_result;  // CUresult of the latest
@@ -229,6 +233,7 @@ static_assert(sizeof(ChannelControl) <= control_bytes && offsetof(ChannelControl
 static_assert(offsetof(ChannelControl, worker_asleep) == 128 && offsetof(ChannelControl, executed) == 192);
 static_assert(offsetof(ChannelControl, reply_position) == 256 && offsetof(ChannelControl, reply_length) == 264);
 static_assert(offsetof(ChannelControl, reply_result) == 268 && offsetof(ChannelControl, guest_asleep) == 320);
+static_assert(offsetof(ChannelControl, guest_awaits) == 328);
 static_assert(offsetof(ChannelControl, deferred_count) == 384 && offsetof(ChannelControl, deferred_result) == 388);
 static_assert(offsetof(ChannelControl, completion) == 448);
 static_assert(channel_offset(max_channels) <= arena_offset && channel_bytes % page == 0);

@@ -46,7 +46,7 @@ bool Channel::begin(std::size_t payload, ring::Writer& writer) {
   record_bytes_ = ring::record_size(payload);
   ring::Peer peer = ring::Peer::Wait;
   const auto has_room = [&] { return (peer = producer_.reserve(record_bytes_, record_)) != ring::Peer::Wait; };
-  if (!has_room() && !wait_until(has_room)) return false;
+  if (!has_room() && !wait_until(has_room, half_of_what_is_queued())) return false;
   if (peer == ring::Peer::Broken) return session_.lose("the worker's ring index makes no sense"), false;
   writer = ring::Writer({record_ + sizeof(ring::RecordHeader), ring::padded(payload)});
   return true;
@@ -68,7 +68,7 @@ std::uint64_t Channel::publish(std::uint16_t call, std::uint16_t flags) {
 Reply Channel::await_reply(std::uint64_t position) {
   // R: the reply's bytes were written before its position (host/untrusted/channel.cc)
   const auto answered = [&] { return control_.reply_position.load(std::memory_order_acquire) == position; };
-  if (!answered() && !wait_until(answered)) return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  if (!answered() && !wait_until(answered, position)) return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   const std::uint32_t length = control_.reply_length;
   if (length > mailbox_.size()) {
     session_.lose("a reply is longer than its mailbox");
@@ -76,6 +76,12 @@ Reply Channel::await_reply(std::uint64_t position) {
   }
   bytes.store(bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
   return {static_cast<CUresult>(control_.reply_result), mailbox_.first(length)};
+}
+
+// Who finds the ring full is woken when half of the records have been executed: not for each.
+std::uint64_t Channel::half_of_what_is_queued() const {
+  const std::uint64_t executed = control_.executed.load(std::memory_order_relaxed);
+  return executed + (posted() - executed) / 2;
 }
 
 CUresult Channel::take_deferred() {
@@ -86,14 +92,14 @@ CUresult Channel::take_deferred() {
 }
 
 bool Channel::await_executed(std::uint64_t position, Sleep sleep) {
-  return executed(position) || wait_until([&] { return executed(position); }, sleep);
+  return executed(position) || wait_until([&] { return executed(position); }, position, sleep);
 }
 
 std::uint64_t Channel::polling_nanoseconds() const { return spin_.share(session_.spin_nanoseconds()); }
 
 // Polls for a while, then sleeps.
 template <class Done>
-bool Channel::wait_until(Done done, Sleep sleep) {
+bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const std::uint64_t start = monotonic_nanoseconds();
   const std::uint64_t polled = start + polling_nanoseconds();
   do {
@@ -102,17 +108,17 @@ bool Channel::wait_until(Done done, Sleep sleep) {
       __builtin_ia32_pause();
     }
   } while (monotonic_nanoseconds() < polled);
-  const bool came = sleep_until(done, sleep);
+  const bool came = sleep_until(done, awaited, sleep);
   spin_.ended_asleep(monotonic_nanoseconds() - start, session_.spin_nanoseconds());
   return came;
 }
 
 // Looks from time to time whether the host is still there.
 template <class Done>
-bool Channel::sleep_until(Done done, Sleep sleep) {
+bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const bool can_park = sleep == Sleep::Park && session_.futexes();
   for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
-    if (can_park ? park(done) : nap(nap_ns)) return true;
+    if (can_park ? park(done, awaited) : nap(nap_ns)) return true;
     if (done()) return true;
     if (!session_.host_alive()) return false;
   }
@@ -120,7 +126,8 @@ bool Channel::sleep_until(Done done, Sleep sleep) {
 
 // Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). True: what is waited for came first.
 template <class Done>
-bool Channel::park(Done done) {
+bool Channel::park(Done done, std::uint64_t awaited) {
+  control_.guest_awaits.store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
   if (!self_.may_sleep(done)) return true;
   const timespec patience = after(futex_sleep_ns);
   syscall(SYS_futex, &self_.word(), FUTEX_WAIT, 1, &patience, nullptr, 0);

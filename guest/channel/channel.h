@@ -64,12 +64,14 @@ class Channel {
   std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
 
  private:
+  // `awaited`: with which record, executed, `done` is expected to hold.
   template <class Done>
-  bool wait_until(Done done, Sleep sleep = Sleep::Park);
+  bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);
   template <class Done>
-  bool sleep_until(Done done, Sleep sleep);
+  bool sleep_until(Done done, std::uint64_t awaited, Sleep sleep);
   template <class Done>
-  bool park(Done done);
+  bool park(Done done, std::uint64_t awaited);
+  std::uint64_t half_of_what_is_queued() const;
 
   Session& session_;
   const std::uint32_t index_;

@@ -141,7 +141,8 @@ bool Session::map_slot() {
   std::uint64_t window = 0;
   arena_base_ = map_arena(start + ring::arena_offset, arena_bytes, window);
   if (arena_base_ == nullptr) return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), false;
-  spin_ns_ = switches().spin ? std::min(header.spin_us, ring::longest_spin_us) * std::uint64_t{1000} : 0;
+  const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
+  spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
   const std::uint64_t pin = std::min<std::uint64_t>(first_pin_bytes, arena_bytes / ring::huge_page * ring::huge_page);
   if (arena_bytes < Arena::staging_bytes + ring::huge_page)
     return log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",

@@ -89,7 +89,9 @@ class Channel {
       control_.deferred_count.fetch_add(1, std::memory_order_release);  // X, as the record's effect
     }
     control_.executed.store(position_, std::memory_order_release);  // X
-    if (guest_.must_wake()) wake(guest_.word());
+    // Who waits for the last of many records sleeps through the others.
+    const auto awaited = [&] { return position_ >= control_.guest_awaits.load(std::memory_order_relaxed); };
+    if (guest_.must_wake(awaited)) wake(guest_.word());
   }
 
   // Polls for a while, then parks.

@@ -9,7 +9,10 @@
 // S is a pair of sequentially consistent fences: at least one side sees the other's store. Leave either out and both
 // may look before the other's store is visible: the sleeper sleeps, the waker does not wake, and the call hangs.
 //
-// Covered by: the models parking and bell, and the explorer's scenario parking (docs/models.md).
+// A sleeper that waits for one thing of many says which before it announces its sleep, and is woken for that alone. S
+// covers this, too: a waker that does not see what is awaited now has published before the sleeper's second look.
+//
+// Covered by: the models parking, awaited and bell, and the explorer's scenario parking (docs/models.md).
 //
 // Both words can be scribbled on by the peer; the worst that follows is a needless wake-up, or a sleep of the
 // scribbler's own session: the guest's ends with a time-out, the worker's with the session.
@@ -38,10 +41,17 @@ class Parking {
   }
   void woke() { asleep_.store(0, std::memory_order_relaxed); }
 
-  // Waker. Whether the peer must be woken. Ask after publishing; true at most once for each sleep.
-  bool must_wake() {
+  // Waker. Whether the peer must be woken. Ask after publishing; true at most once for each sleep. `awaited` says
+  // whether what was published is what the peer sleeps for: asked only if it sleeps.
+  template <class Awaited>
+  bool must_wake(Awaited awaited) {
+    const bool early = !wrong(Mutant::awaited_early) || awaited();
     if (!wrong(Mutant::waker_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // S
-    return asleep_.load(std::memory_order_relaxed) != 0 && asleep_.exchange(0, std::memory_order_relaxed) != 0;
+    return asleep_.load(std::memory_order_relaxed) != 0 && early && (wrong(Mutant::awaited_early) || awaited()) &&
+           asleep_.exchange(0, std::memory_order_relaxed) != 0;
+  }
+  bool must_wake() {
+    return must_wake([] { return true; });
   }
 
   // Who wakes for another (the worker's bell thread), before it wakes: one that has announced its sleep, but does not

@@ -212,18 +212,6 @@ TEST(LoopbackWithout, Parking) {
   EXPECT_GE(guest::this_channel().polling_nanoseconds(), long_us * 1000u / 4);  // a busy machine may interrupt
 }
 
-TEST(LoopbackSpin, PollsLessWhileItDoesNotPay) {
-  // A worker that always sleeps takes longer than a microsecond to answer.
-  InProcess loopback(backend(), {.serve = {.spin_us = 0, .join_at_end = true}, .guest_spin_us = 1});
-  ASSERT_TRUE(loopback.ok());
-  std::uint64_t least = 1000;
-  for (int i = 0; i < 500; ++i) {
-    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
-    least = std::min(least, guest::this_channel().polling_nanoseconds());
-  }
-  EXPECT_EQ(least, 1000u >> ring::AdaptiveSpin::most_halvings);
-}
-
 TEST(LoopbackSpin, AWorkersWordIsBounded) {
   InProcess loopback(backend(), {.serve = {.spin_us = 0, .join_at_end = true}, .guest_spin_us = 0xffff'ffff});
   ASSERT_TRUE(loopback.ok());

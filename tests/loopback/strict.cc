@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "guest/channel/channel.h"
+#include "guest/session/thread.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
@@ -335,6 +337,40 @@ TEST_F(Strict, AReplyThatIsTooShortIsAnError) {
   char bytes[16] = {};
   EXPECT_EQ(cu::cuMemcpyDtoH_v2(bytes, device_, sizeof bytes), CUDA_ERROR_UNKNOWN);
   liar.join();
+}
+
+// ---- polling and parking -------------------------------------------------------------------------------------------
+
+TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
+  guest::Channel& channel = guest::this_channel();
+  const std::uint64_t bound = guest::session()->spin_nanoseconds();
+  ASSERT_GT(bound, 0u);
+  for (int i = 0; i < 5; ++i) {
+    block_worker();
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::nanoseconds(bound * 4));
+      fake_driver().open_gate();
+    });
+    EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    opener.join();
+  }
+  EXPECT_EQ(channel.polling_nanoseconds(), bound >> ring::AdaptiveSpin::most_halvings);
+}
+
+// Who waits for the last of many records sleeps through the others: it is not woken for each.
+TEST_F(Strict, AParkedGuestIsWokenForWhatItAwaits) {
+  ring::ChannelControl& control = loopback_.slot().control(0);
+  block_worker();
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(post(), CUDA_SUCCESS);
+  // As a guest that has parked for a record far ahead.
+  control.guest_awaits = guest::this_channel().posted() + 1;
+  control.guest_asleep = 1;
+  const std::uint64_t last = guest::this_channel().posted();
+  fake_driver().open_gate();
+  while (control.executed < last) std::this_thread::yield();
+  EXPECT_EQ(control.guest_asleep, 1u);
+  ASSERT_EQ(post(), CUDA_SUCCESS);
+  while (control.guest_asleep != 0) std::this_thread::yield();
 }
 
 TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {

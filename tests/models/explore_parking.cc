@@ -133,6 +133,32 @@ struct Reply {
   ring::Parking sleeper{asleep};
 };
 
+// The guest sleeps for one record of many, and is woken for that alone.
+struct Awaited {
+  void worker() {
+    for (std::uint64_t i = 1; i <= 3; ++i) {
+      executed.store(i, std::memory_order_release);  // X
+      if (sleeper.must_wake([&] { return i >= awaits.load(std::memory_order_relaxed); })) futex_wake(&asleep);
+    }
+  }
+  void guest() {
+    awaits.store(9, std::memory_order_relaxed);  // a wait for room may end before what it awaited is executed
+    for (const std::uint64_t position : {2u, 3u}) {
+      const auto done = [&] { return executed.load(std::memory_order_acquire) >= position; };
+      while (!done()) {
+        awaits.store(position, std::memory_order_relaxed);
+        if (!sleeper.may_sleep(done)) continue;
+        futex_wait(&asleep, 1);
+        sleeper.woke();
+      }
+    }
+  }
+  void finish() {}
+  std::atomic<std::uint64_t> executed{0}, awaits{0};
+  std::atomic<std::uint32_t> asleep{0};
+  ring::Parking sleeper{asleep};
+};
+
 }  // namespace
 
 std::vector<Scenario> parking_scenarios() {
@@ -142,6 +168,7 @@ std::vector<Scenario> parking_scenarios() {
        [](Options o) { return bounded<Bell, &Bell::guest, &Bell::other_guest, &Bell::worker, &Bell::bell>(o, 2, 1); }},
       {"parking", "stop", [](Options o) { return bounded<Stop, &Stop::bell, &Stop::worker>(o, 99); }},
       {"parking", "reply", [](Options o) { return bounded<Reply, &Reply::worker, &Reply::guest>(o, 4); }},
+      {"parking", "awaited", [](Options o) { return bounded<Awaited, &Awaited::worker, &Awaited::guest>(o, 4); }},
   };
 }
 

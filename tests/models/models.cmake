@@ -9,7 +9,7 @@ function(model_test name)
   set_tests_properties(models.${name} PROPERTIES LABELS models TIMEOUT 120)
 endfunction()
 
-foreach(model parking bell ring order)
+foreach(model parking awaited bell ring order)
   model_test(${model} ${models}/check ${models}/${model}.pml)
 endforeach()
 model_test(parking_loopback ${models}/check ${models}/parking.pml -- LOOPBACK)

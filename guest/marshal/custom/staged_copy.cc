@@ -37,13 +37,12 @@ class Pipeline {
   CUresult error();
 
   Turn& turn_of(std::size_t piece) { return turns_[piece % held_]; }
-  std::size_t length_of(std::size_t piece) const {
-    return std::min(Arena::chunk_bytes, copy_.bytes - piece * Arena::chunk_bytes);
-  }
-  std::byte* host_of(std::size_t piece) const { return copy_.host + piece * Arena::chunk_bytes; }
+  std::size_t offset_of(std::size_t piece) const { return piece * piece_bytes_; }
+  std::size_t length_of(std::size_t piece) const { return std::min(piece_bytes_, copy_.bytes - offset_of(piece)); }
+  std::byte* host_of(std::size_t piece) const { return copy_.host + offset_of(piece); }
 
   const Copy& copy_;
-  const std::size_t pieces_;
+  const std::size_t piece_bytes_, pieces_;
   std::array<Turn, Arena::chunk_count> turns_;
   std::size_t held_ = 0, lag_ = 0;
   std::size_t posted_ = 0;    // pieces whose record has been sent
@@ -51,8 +50,16 @@ class Pipeline {
   CUresult error_ = CUDA_SUCCESS;
 };
 
+// A copy of a few chunks goes in smaller pieces, so that it is a pipeline, too. Below 128 KiB a piece costs more than
+// it overlaps.
+std::size_t piece_size(std::size_t bytes) {
+  constexpr std::size_t least = 128 << 10;
+  if (!switches().copy_pipeline) return Arena::chunk_bytes;
+  return std::clamp((bytes / Arena::chunk_count + least - 1) / least * least, least, Arena::chunk_bytes);
+}
+
 Pipeline::Pipeline(const Copy& copy)
-    : copy_(copy), pieces_((copy.bytes + Arena::chunk_bytes - 1) / Arena::chunk_bytes) {
+    : copy_(copy), piece_bytes_(piece_size(copy.bytes)), pieces_((copy.bytes + piece_bytes_ - 1) / piece_bytes_) {
   const std::size_t depth = switches().copy_pipeline ? std::min<std::size_t>(pieces_, Arena::chunk_count) : 1;
   while (held_ < depth) {
     const auto chunk = session()->arena->borrow(held_ == 0);
@@ -117,8 +124,7 @@ CUresult Pipeline::start_emptying() {
 
 CUresult Pipeline::post(std::size_t piece) {
   Arena::Chunk& chunk = turn_of(piece).chunk;
-  api::CopyRecord record =
-      copy_.record(session()->arena->offset(chunk.at), piece * Arena::chunk_bytes, length_of(piece));
+  api::CopyRecord record = copy_.record(session()->arena->offset(chunk.at), offset_of(piece), length_of(piece));
   record.then_wait = copy_.async ? 1 : 0;
   const Sent sent = send_record(copy_.call(), api::Way::Posted, copy_.device, record);
   if (sent.use.position == 0) return sent.result;
