@@ -24,12 +24,17 @@ enum class Type : std::uint8_t {
   S16,
   S32,
   S64,
+  U16x2,
+  S16x2,
   F16,
   F16x2,
   Bf16,
   Bf16x2,
   F32,
   F64,
+  Tf32,    // a single with fewer bits, in 32
+  E4m3x2,  // two floats of eight bits
+  E5m2x2,
 };
 
 enum class Space : std::uint8_t { Generic, Global, Shared, Local, Const, Param, Register };

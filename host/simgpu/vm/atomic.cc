@@ -6,6 +6,7 @@
 
 #include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/control.h"
+#include "host/simgpu/vm/ops/half.h"
 #include "host/simgpu/vm/ops/mode.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/windows.h"
@@ -38,6 +39,20 @@ struct Add {
     } else {
       return static_cast<T>(static_cast<BitsOf<T>>(old) + static_cast<BitsOf<T>>(b));
     }
+  }
+};
+// Pairs are added in halves, each by itself and rounded once.
+template <class F, unsigned halves>
+struct AddHalves {
+  template <class T>
+  static T run(T old, T b, T, bool) {
+    std::uint32_t sum = 0;
+    for (unsigned k = 0; k < 16 * halves; k += 16) {
+      const double total = isa_base::widen<F>(static_cast<std::uint16_t>(old >> k)) +
+                           isa_base::widen<F>(static_cast<std::uint16_t>(b >> k));
+      sum |= std::uint32_t{isa_base::narrow<F>(total, 0)} << k;
+    }
+    return static_cast<T>(sum);
   }
 };
 struct Min {
@@ -158,6 +173,10 @@ constexpr AtomicRow rows[] = {
     {Word::add, ptx::Type::S64, &one<Add, std::uint64_t>},
     {Word::add, ptx::Type::F32, &one<Add, float>},
     {Word::add, ptx::Type::F64, &one<Add, double>},
+    {Word::add, ptx::Type::F16, &one<AddHalves<isa_base::Half, 1>, std::uint16_t>},
+    {Word::add, ptx::Type::F16x2, &one<AddHalves<isa_base::Half, 2>, std::uint32_t>},
+    {Word::add, ptx::Type::Bf16, &one<AddHalves<isa_base::Brain, 1>, std::uint16_t>},
+    {Word::add, ptx::Type::Bf16x2, &one<AddHalves<isa_base::Brain, 2>, std::uint32_t>},
     {Word::min, ptx::Type::U32, &one<Min, std::uint32_t>},
     {Word::min, ptx::Type::S32, &one<Min, std::int32_t>},
     {Word::min, ptx::Type::U64, &one<Min, std::uint64_t>},

@@ -53,6 +53,7 @@ enum Flag : std::uint32_t {
   flag_signed = 1U << 10,
   flag_arrive = 1U << 11,
   flag_counted = 1U << 12,
+  flag_relu = 1U << 13,  // a negative result becomes zero
 };
 
 struct Ins {

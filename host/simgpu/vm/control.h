@@ -19,6 +19,8 @@ Handlers exit_handler();
 Handlers trap_handler();
 Handlers break_handler();
 Handlers barrier_handler();  // Ins::a id, b threads, guard predicate, d result, count kind
+Handlers cluster_arrive_handler();
+Handlers cluster_wait_handler();
 Handlers fence_handler();
 Handlers sleep_handler();
 Handlers nothing_handler();

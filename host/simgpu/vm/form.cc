@@ -23,8 +23,7 @@ std::string_view plain(std::string_view suffix) {
   if (colon == std::string_view::npos) return suffix;
   const std::string_view head = suffix.substr(0, colon);
   if (head == "L1" || head == "L2") return "cache hint";
-  if (head == "shared" && suffix.substr(colon + 2) != "cta") return suffix;  // another block's memory is not the same
-  return head;
+  return head;  // shared::cluster, too: a cluster is one block
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace simgpu {
 // clang-format off
 #define SIMGPU_WORDS(X)                                                                                                \
   X(rn, "rn") X(rz, "rz") X(rm, "rm") X(rp, "rp") X(rni, "rni") X(rzi, "rzi") X(rmi, "rmi") X(rpi, "rpi")              \
-  X(rna, "rna") X(ftz, "ftz") X(sat, "sat") X(approx, "approx") X(full, "full") X(nan, "NaN")                          \
+  X(rna, "rna") X(ftz, "ftz") X(sat, "sat") X(satfinite, "satfinite") X(approx, "approx") X(full, "full") X(nan, "NaN")                          \
   X(xorsign, "xorsign") X(abs, "abs") X(relu, "relu")                                                                  \
   X(lo, "lo") X(hi, "hi") X(wide, "wide") X(cc, "cc")                                                                  \
   X(eq, "eq") X(ne, "ne") X(lt, "lt") X(le, "le") X(gt, "gt") X(ge, "ge") X(ls, "ls") X(hs, "hs")                      \
@@ -27,14 +27,15 @@ namespace simgpu {
   X(sys, "sys") X(gl, "gl")                                                                                            \
   X(ca, "ca") X(cg, "cg") X(cs, "cs") X(lu, "lu") X(cv, "cv") X(wb, "wb") X(wt, "wt") X(nc, "nc")                      \
   X(cache_hint, "cache hint") X(v2, "v2") X(v4, "v4") X(v8, "v8") X(to, "to") X(uni, "uni")                            \
-  X(sync, "sync") X(aligned, "aligned") X(arrive, "arrive") X(red, "red") X(popc, "popc") X(warp, "warp")              \
+  X(sync, "sync") X(aligned, "aligned") X(arrive, "arrive") X(wait, "wait") X(red, "red") X(popc, "popc") X(warp, "warp")              \
   X(up, "up") X(down, "down") X(bfly, "bfly") X(idx, "idx")                                                            \
   X(all, "all") X(any, "any") X(ballot, "ballot")                                                                      \
   X(l, "l") X(r, "r") X(wrap, "wrap") X(clamp, "clamp") X(shiftamt, "shiftamt")                                        \
   X(f4e, "f4e") X(b4e, "b4e") X(rc8, "rc8") X(ecl, "ecl") X(ecr, "ecr") X(rc16, "rc16")                                \
   X(add, "add") X(min, "min") X(max, "max") X(inc, "inc") X(dec, "dec") X(exch, "exch") X(cas, "cas")                  \
   X(noftz, "noftz") X(finite, "finite") X(infinite, "infinite") X(number, "number") X(notanumber, "notanumber")        \
-  X(normal, "normal") X(subnormal, "subnormal") X(proxy, "proxy") X(async, "async") X(alias, "alias")
+  X(normal, "normal") X(subnormal, "subnormal") X(proxy, "proxy") X(async, "async") X(alias, "alias")                \
+  X(mbarrier_init, "mbarrier_init")
 // clang-format on
 
 enum class Word : std::uint8_t {

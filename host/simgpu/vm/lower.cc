@@ -440,6 +440,7 @@ std::uint32_t Lowering::mode_flags() const {
   std::uint32_t flags = form_.has(Word::rm) ? 1 : form_.has(Word::rp) ? 2 : form_.has(Word::rz) ? 3 : 0;
   if (form_.has(Word::ftz)) flags |= flag_ftz;
   if (form_.has(Word::sat)) flags |= flag_sat;
+  if (form_.has(Word::relu)) flags |= flag_relu;
   return flags;
 }
 

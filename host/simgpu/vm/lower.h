@@ -92,6 +92,8 @@ class Lowering {
   void unpack();
   void cvt();
   void cvt_pair();
+  void cvt_bytes();
+  void cvt_tf32();
   Value through_double(const Value& value, ptx::Type from);
   Value natural(const Value& value, ptx::Type type);
   void put_converted(const Value& value, ptx::Type type);
@@ -100,6 +102,10 @@ class Lowering {
   void setp();
   void set();
   Value compared(Word comparison, ptx::Type type, std::size_t first);
+  Value compared_values(Word comparison, ptx::Type type, Value a, Value b);
+  std::array<Value, 2> compared_pairs(Word comparison, ptx::Type type, std::size_t first);
+  Value half_of(const Value& pair, bool upper);
+  void set_pair();
   Value combined(const Value& bits, std::size_t third);
   Word comparison() const;
   void selp();

@@ -113,6 +113,12 @@ void Lowering::warp_barrier() {
 void Lowering::barrier() {
   if (form_.has(Word::warp)) return warp_barrier();
   control_ = true;
+  if (form_.has(Word::cluster)) {
+    expect_operands(0, 0);
+    if (form_.has(Word::arrive) == form_.has(Word::wait)) not_served();
+    emit(form_.has(Word::arrive) ? cluster_arrive_handler() : cluster_wait_handler());
+    return;
+  }
   const bool reduces = form_.has(Word::red);
   if (!reduces && !form_.has(Word::sync) && !form_.has(Word::arrive)) not_served();
   const std::uint16_t kind = reduces ? (form_.has(Word::popc)   ? 2

@@ -16,7 +16,7 @@ using Kind = ptx::Operand::Kind;
 
 const Lowering::Opcode Lowering::opcodes[] = {
     {"mov", "", &Lowering::mov},
-    {"cvt", "rn rz rm rp rni rzi rmi rpi ftz sat", &Lowering::cvt},
+    {"cvt", "rn rz rm rp rni rzi rmi rpi rna ftz sat satfinite relu", &Lowering::cvt},
     {"cvta", SIMGPU_SPACES "to", &Lowering::cvta},
     {"isspacep", SIMGPU_SPACES, &Lowering::isspacep},
     {"setp", SIMGPU_COMPARE, &Lowering::setp},
@@ -43,9 +43,10 @@ const Lowering::Opcode Lowering::opcodes[] = {
     {"trap", "", &Lowering::trap},
     {"brkpt", "", &Lowering::break_point},
     {"bar", "warp sync arrive red cta popc and or", &Lowering::barrier},
-    {"barrier", "sync arrive red cta popc and or aligned", &Lowering::barrier},
+    {"barrier", "sync arrive wait red cta cluster popc and or aligned acquire release relaxed", &Lowering::barrier},
     {"membar", "cta gl sys", &Lowering::fence},
-    {"fence", "sc acq_rel acquire release cta cluster gpu sys proxy async alias global shared", &Lowering::fence},
+    {"fence", "sc acq_rel acquire release cta cluster gpu sys proxy async alias global shared mbarrier_init",
+     &Lowering::fence},
     {"nanosleep", "", &Lowering::nanosleep},
     {"shfl", "sync up down bfly idx", &Lowering::shfl},
     {"vote", "sync all any uni ballot", &Lowering::vote},
@@ -143,6 +144,7 @@ void Lowering::put_converted(const Value& value, Type type) {
 namespace {
 
 bool is_half(Type type) { return type == Type::F16 || type == Type::Bf16; }
+bool is_pair(Type type) { return type == Type::F16x2 || type == Type::Bf16x2; }
 
 }  // namespace
 
@@ -156,9 +158,9 @@ Value Lowering::through_double(const Value& value, Type from) {
 
 // cvt.rn.f16x2.f32 d, a, b: a becomes the upper half.
 void Lowering::cvt_pair() {
+  if (form_.type(1) != Type::F32) return cvt_bytes();
   expect_operands(3, 3);
   const Type part = form_.type(0) == Type::F16x2 ? Type::F16 : Type::Bf16;
-  if (form_.type(1) != Type::F32) not_served();
   std::array<Value, 2> wide;
   for (std::size_t k = 0; k < 2; ++k) {
     const Value single = source(operand(k + 1), Type::F32);
@@ -170,8 +172,35 @@ void Lowering::cvt_pair() {
   emit_to(destination(operand(0), 4), row("or", Type::B32), {high, wide[1]});
 }
 
+// Pairs of floats of eight bits: from and to pairs of halves, and from two singles as above.
+void Lowering::cvt_bytes() {
+  const Type to = form_.type(0);
+  const Type from = form_.type(1);
+  if (from == Type::F32) {
+    expect_operands(3, 3);
+    const Value a = source(operand(1), from);
+    const Value b = source(operand(2), from);
+    emit_to(destination(operand(0), 2), table_.byte_pair(to), {a, b});
+  } else {
+    expect_operands(2, 2);
+    const Value a = source(operand(1), from);
+    emit_to(destination(operand(0), ptx::size_of(to)), table_.convert(to, from, form_), {a});
+  }
+  code_.body.back().flags |= mode_flags();
+}
+
+void Lowering::cvt_tf32() {
+  expect_operands(2, 2);
+  if (form_.type(1) != Type::F32) not_served();
+  const Value a = source(operand(1), Type::F32);
+  emit_to(destination(operand(0), 4), table_.cut(form_), {a});
+  code_.body.back().flags |= mode_flags();
+}
+
 void Lowering::cvt() {
   if (form_.type_count != 2) not_served();
+  if (form_.type(0) == Type::E4m3x2 || form_.type(0) == Type::E5m2x2) return cvt_bytes();
+  if (form_.type(0) == Type::Tf32) return cvt_tf32();
   if (form_.type(0) == Type::F16x2 || form_.type(0) == Type::Bf16x2) return cvt_pair();
   expect_operands(2, 2);
   const Type to = form_.type(0);
@@ -192,10 +221,14 @@ void Lowering::cvt() {
     return put_converted(value, to);
   }
   const Value target = any_register(operand(0));
-  if (is_half(from) && to != Type::F32 && to != Type::F64) {
+  if (is_half(from) && !ptx::is_float(to)) {
+    // What a NaN becomes is a single's rule.
+    value = emit_temp(4, table_.convert(Type::F32, from, Form{}), {value});
+    from = Type::F32;
+  } else if (is_half(from) && is_half(to)) {
     value = through_double(value, from);
     from = Type::F64;
-    if (is_half(to) && (form_.has(Word::rni) || form_.has(Word::rzi) || form_.has(Word::rmi) || form_.has(Word::rpi))) {
+    if (form_.has(Word::rni) || form_.has(Word::rzi) || form_.has(Word::rmi) || form_.has(Word::rpi)) {
       value = emit_temp(8, table_.convert(Type::F64, Type::F64, form_), {value});
     }
   } else if (is_half(to) && !ptx::is_float(from)) {
@@ -267,8 +300,12 @@ Word Lowering::comparison() const {
 }
 
 Value Lowering::compared(Word word, Type type, std::size_t first) {
-  Value a = source(operand(first), type);
-  Value b = source(operand(first + 1), type);
+  const Value a = source(operand(first), type);
+  const Value b = source(operand(first + 1), type);
+  return compared_values(word, type, a, b);
+}
+
+Value Lowering::compared_values(Word word, Type type, Value a, Value b) {
   if (is_half(type)) {
     a = emit_temp(4, table_.convert(Type::F32, type, form_), {a});
     b = emit_temp(4, table_.convert(Type::F32, type, form_), {b});
@@ -277,6 +314,21 @@ Value Lowering::compared(Word word, Type type, std::size_t first) {
   const Value result = emit_temp(0, table_.compare(word, type), {a, b});
   code_.body.back().flags |= mode_flags();
   return result;
+}
+
+Value Lowering::half_of(const Value& pair, bool upper) {
+  if (!upper) return resized(pair, 2, false);
+  const Value shifted = emit_temp(4, row("shr", Type::U32), {pair, constant_value(16, 4)});
+  return resized(shifted, 2, false);
+}
+
+// The lower halves' predicate and the upper's.
+std::array<Value, 2> Lowering::compared_pairs(Word word, Type type, std::size_t first) {
+  const Type part = type == Type::F16x2 ? Type::F16 : Type::Bf16;
+  const Value a = source(operand(first), type);
+  const Value b = source(operand(first + 1), type);
+  const Value low = compared_values(word, part, half_of(a, false), half_of(b, false));
+  return {low, compared_values(word, part, half_of(a, true), half_of(b, true))};
 }
 
 // .and/.or/.xor with a third operand.
@@ -292,6 +344,14 @@ void Lowering::setp() {
   expect_operands(joined ? 4 : 3, joined ? 4 : 3);
   if (form_.type_count != 1) not_served();
   const ptx::Operand& target = operand(0);
+  if (is_pair(form_.type())) {
+    if (target.kind != Kind::Pair) fail("opcode " + shown(in()) + " needs two predicates");
+    const std::array<Value, 2> bits = compared_pairs(comparison(), form_.type(), 1);
+    const Value first = combined(bits[0], 3);
+    const Value second = combined(bits[1], 3);
+    emit_to(destination(target.parts[0], 0), table_.move(0), {first});
+    return emit_to(destination(target.parts[1], 0), table_.move(0), {second});
+  }
   if (target.kind == Kind::Pair) {
     const Value bits = compared(comparison(), form_.type(), 1);
     const Value opposite = emit_temp(0, table_.predicate(Word::none), {bits});
@@ -313,14 +373,45 @@ void Lowering::setp() {
   code_.body.back().flags |= mode_flags();
 }
 
+namespace {
+
+// What `set` writes for true: one in a float's format, all ones in an integer's.
+std::uint64_t truth(Type type) {
+  switch (type) {
+    case Type::F32: return std::bit_cast<std::uint32_t>(1.0F);
+    case Type::F16:
+    case Type::F16x2: return 0x3c00;
+    case Type::Bf16:
+    case Type::Bf16x2: return 0x3f80;
+    default: return 0xffff'ffff;
+  }
+}
+
+}  // namespace
+
 void Lowering::set() {
   if (form_.type_count != 2) not_served();
   const bool joined = form_.has(Word::and_) || form_.has(Word::or_) || form_.has(Word::xor_);
   expect_operands(joined ? 4 : 3, joined ? 4 : 3);
+  if (is_pair(form_.type(1))) return set_pair();
   const Value bits = combined(compared(comparison(), form_.type(1), 1), 3);
-  if (ptx::size_of(form_.type(0)) != 4) not_served();
-  const std::uint64_t yes = form_.type(0) == Type::F32 ? std::bit_cast<std::uint32_t>(1.0F) : 0xffff'ffff;
-  emit_to(destination(operand(0), 4), table_.select(4), {constant_value(yes, 4), constant_value(0, 4), bits});
+  const Type to = form_.type(0);
+  const unsigned size = ptx::size_of(to);
+  if (size != 4 && size != 2) not_served();
+  emit_to(destination(operand(0), size), table_.select(size),
+          {constant_value(truth(to), size), constant_value(0, size), bits});
+}
+
+// Each half's answer stands in its half, whatever type the result is said to have.
+void Lowering::set_pair() {
+  const std::array<Value, 2> bits = compared_pairs(comparison(), form_.type(1), 1);
+  const Type to = form_.type(0);
+  if (ptx::size_of(to) != 4 || to == Type::F32) not_served();
+  const std::uint64_t yes = truth(to) & 0xffff;
+  const Value zero = constant_value(0, 4);
+  const Value low = emit_temp(4, table_.select(4), {constant_value(yes, 4), zero, combined(bits[0], 3)});
+  const Value high = emit_temp(4, table_.select(4), {constant_value(yes << 16, 4), zero, combined(bits[1], 3)});
+  emit_to(destination(operand(0), 4), row("or", Type::B32), {high, low});
 }
 
 void Lowering::selp() {

@@ -40,6 +40,8 @@ struct Frame {
   std::vector<Lanes64> storage;  // of a callee's registers; a root frame's lie in the block
 };
 
+inline constexpr std::uint32_t named_barriers = 16;
+
 enum class PathState : std::uint8_t {
   Ready,
   Barrier,     // waits for the block
@@ -83,7 +85,7 @@ struct Block {
   std::uint64_t number = 0;
   std::uint32_t alive = 0;  // threads
   std::vector<Warp> warps;
-  std::array<Barrier, 16> barriers;
+  std::array<Barrier, named_barriers + 1> barriers;  // the last is the cluster's, which is this block alone
   std::vector<Lanes64> registers;
   std::vector<Lanes64> shared;
   std::unique_ptr<std::byte[]> local;

@@ -33,6 +33,8 @@ struct Rows {
 struct Table {
   Rows integer, floating, bits, half;
   Handlers (*convert)(ptx::Type to, ptx::Type from, const Form& form);
+  Handlers (*byte_pair)(ptx::Type to);                        // two singles to floats of eight bits
+  Handlers (*cut)(const Form& form);                          // a single to the nineteen bits of tf32
   Handlers (*move)(unsigned size);                            // lanes of `size` bytes
   Handlers (*resize)(unsigned to, unsigned from, bool sign);  // between register sizes
   Handlers (*compare)(Word comparison, ptx::Type type);

@@ -205,18 +205,51 @@ struct Lop3 {
   }
 };
 
-template <bool sign_a, bool sign_b, unsigned bytes>
-struct DotProduct {
-  static s32 part(u32 value, unsigned k, bool sign, unsigned size) {
-    const u32 raw = value >> (8 * size * k);
-    if (size == 1) return sign ? s32{static_cast<s8>(raw)} : s32{static_cast<u8>(raw)};
-    return sign ? s32{static_cast<s16>(raw)} : s32{static_cast<u16>(raw)};
-  }
+SIMGPU_INLINE s32 byte_at(u32 value, unsigned k, bool sign) {
+  const u32 raw = value >> (8 * k);
+  return sign ? s32{static_cast<s8>(raw)} : s32{static_cast<u8>(raw)};
+}
+SIMGPU_INLINE s32 half_at(u32 value, unsigned k, bool sign) {
+  const u32 raw = value >> (16 * k);
+  return sign ? s32{static_cast<s16>(raw)} : s32{static_cast<u16>(raw)};
+}
+template <bool sign_a, bool sign_b>
+struct Dot4 {
   template <class D>
   static D run(u32 a, u32 b, u32 c) {
-    u32 sum = c;
-    for (unsigned k = 0; k < 4; ++k) sum += static_cast<u32>(part(a, k, sign_a, 1) * part(b, k, sign_b, 1));
-    return static_cast<D>(sum);
+    for (unsigned k = 0; k < 4; ++k) c += static_cast<u32>(byte_at(a, k, sign_a) * byte_at(b, k, sign_b));
+    return static_cast<D>(c);
+  }
+};
+template <bool sign_a, bool sign_b, unsigned first>  // of the two bytes of b
+struct Dot2 {
+  template <class D>
+  static D run(u32 a, u32 b, u32 c) {
+    for (unsigned k = 0; k < 2; ++k) c += static_cast<u32>(half_at(a, k, sign_a) * byte_at(b, first + k, sign_b));
+    return static_cast<D>(c);
+  }
+};
+template <bool sign_a, bool sign_b>
+using Dot2Low = Dot2<sign_a, sign_b, 0>;
+template <bool sign_a, bool sign_b>
+using Dot2High = Dot2<sign_a, sign_b, 2>;
+
+// The distance of bytes from bytes, each by itself or summed up and added.
+template <bool sign, bool sum>
+struct ByteDistance {
+  template <class D>
+  static D run(u32 a, u32 b, u32 c) {
+    u32 bytes = 0;
+    for (unsigned k = 0; k < 4; ++k) {
+      const s32 difference = byte_at(a, k, sign) - byte_at(b, k, sign);
+      const u32 distance = static_cast<u32>(difference < 0 ? -difference : difference);
+      if (sum) {
+        c += distance;
+      } else {
+        bytes |= distance << (8 * k);
+      }
+    }
+    return static_cast<D>(sum ? c : bytes);
   }
 };
 
@@ -307,13 +340,28 @@ Handlers pick_prmt(const Form& form) {
   if (form.has(Word::rc16)) return both<Map3<PrmtMode<5>, u32, u32, u32, u32>>();
   return both<Map3<Prmt, u32, u32, u32, u32>>();
 }
-Handlers pick_dp4a(const Form& form) {
+template <template <bool, bool> class Op>
+Handlers pick_dot(const Form& form) {
   const bool a = form.type(0) == ptx::Type::S32;
   const bool b = form.type(1) == ptx::Type::S32;
-  if (a && b) return both<Map3<DotProduct<true, true, 1>, u32, u32, u32, u32>>();
-  if (a) return both<Map3<DotProduct<true, false, 1>, u32, u32, u32, u32>>();
-  if (b) return both<Map3<DotProduct<false, true, 1>, u32, u32, u32, u32>>();
-  return both<Map3<DotProduct<false, false, 1>, u32, u32, u32, u32>>();
+  if (a && b) return both<Map3<Op<true, true>, u32, u32, u32, u32>>();
+  if (a) return both<Map3<Op<true, false>, u32, u32, u32, u32>>();
+  if (b) return both<Map3<Op<false, true>, u32, u32, u32, u32>>();
+  return both<Map3<Op<false, false>, u32, u32, u32, u32>>();
+}
+Handlers pick_dp2a(const Form& form) {
+  if (form.has(Word::lo) == form.has(Word::hi)) return {};
+  return form.has(Word::hi) ? pick_dot<Dot2High>(form) : pick_dot<Dot2Low>(form);
+}
+Handlers pick_byte_distance(const Form& form) {
+  if (form.type(1) != form.type(2)) return {};
+  const bool sign = form.type(1) == ptx::Type::S32;
+  if (form.has(Word::add)) {
+    return sign ? both<Map3<ByteDistance<true, true>, u32, u32, u32, u32>>()
+                : both<Map3<ByteDistance<false, true>, u32, u32, u32, u32>>();
+  }
+  return sign ? both<Map3<ByteDistance<true, false>, u32, u32, u32, u32>>()
+              : both<Map3<ByteDistance<false, false>, u32, u32, u32, u32>>();
 }
 
 constexpr const char* bit_types = "b16 b32 b64";
@@ -337,7 +385,9 @@ constexpr Row rows[] = {
     {"szext", "dtu", "u32 s32", "wrap clamp", &pick_szext},
     {"prmt", "dttt", "b32", "f4e b4e rc8 ecl ecr rc16", &pick_prmt},
     {"lop3", "dttti", "b32", "", [](const Form&) { return both<Lop3>(); }},
-    {"dp4a", "dttt", "u32 s32", "", &pick_dp4a},
+    {"dp4a", "dttt", "u32 s32", "", &pick_dot<Dot4>},
+    {"dp2a", "dttt", "u32 s32", "lo hi", &pick_dp2a},
+    {"vabsdiff4", "dttt", "u32 s32", "add", &pick_byte_distance},
     {"fns", "dttt", "b32", "", [](const Form&) { return both<Map3<Fns, u32, u32, u32, s32>>(); }},
 };
 

@@ -136,6 +136,17 @@ struct MinMax {
     return a != a ? b : b != b ? a : picked;
   }
 };
+// The extreme of the sizes, with the product's sign.
+template <bool minimum, bool nan, bool ftz>
+struct ExtremeSize {
+  template <class T>
+  static T run(T a, T b) {
+    constexpr BitsOf<T> sign = BitsOf<T>{1} << (8 * sizeof(T) - 1);
+    const T size = MinMax<minimum, nan, ftz>::template run<T>(as<T>(static_cast<BitsOf<T>>(as<BitsOf<T>>(a) & ~sign)),
+                                                              as<T>(static_cast<BitsOf<T>>(as<BitsOf<T>>(b) & ~sign)));
+    return as<T>(static_cast<BitsOf<T>>(as<BitsOf<T>>(size) | ((as<BitsOf<T>>(a) ^ as<BitsOf<T>>(b)) & sign)));
+  }
+};
 template <bool ftz>
 struct Abs {
   template <class T>
@@ -152,7 +163,7 @@ struct Neg {
     return as<T>(static_cast<BitsOf<T>>(as<BitsOf<T>>(a) ^ (BitsOf<T>{1} << (8 * sizeof(T) - 1))));
   }
 };
-struct CopySign {  // the sign of a, the rest of b
+struct CopySign {  // the sign of a, the rest of b, whatever that is
   template <class T>
   static T run(T a, T b) {
     constexpr BitsOf<T> sign = BitsOf<T>{1} << (8 * sizeof(T) - 1);
@@ -197,7 +208,19 @@ Handlers pick_any(const Form& form) {
 }
 
 template <bool minimum>
+Handlers pick_extreme_size(const Form& form) {
+  if (!form.has(Word::abs) || form.type() != ptx::Type::F32) return {};
+  if (form.has(Word::nan)) {
+    return form.has(Word::ftz) ? both<FloatMap<ExtremeSize<minimum, true, true>, f32, 2>>()
+                               : both<FloatMap<ExtremeSize<minimum, true, false>, f32, 2>>();
+  }
+  return form.has(Word::ftz) ? both<FloatMap<ExtremeSize<minimum, false, true>, f32, 2>>()
+                             : both<FloatMap<ExtremeSize<minimum, false, false>, f32, 2>>();
+}
+
+template <bool minimum>
 Handlers pick_min_max(const Form& form) {
+  if (form.has(Word::xorsign)) return pick_extreme_size<minimum>(form);
   if (form.has(Word::nan)) {
     return form.has(Word::ftz) ? pick_any<MinMax<minimum, true, true>, 2>(form)
                                : pick_any<MinMax<minimum, true, false>, 2>(form);
@@ -219,6 +242,12 @@ Handlers pick_rcp(const Form& form) {
 Handlers pick_rsqrt(const Form& form) {
   if (!is_single(form) && form.has(Word::ftz)) return both<FloatMap<RsqrtUpper, f64, 1>>();
   return pick_any<Rsqrt, 1>(form);
+}
+Handlers pick_copy_sign(const Form& form) {
+  return by_float(form.type(), [](auto tag) {
+    using T = typename decltype(tag)::type;
+    return both<Map2<CopySign, T, T, T>>();
+  });
 }
 template <class Op>
 Handlers pick_single(const Form&) {
@@ -255,11 +284,11 @@ constexpr Row rows[] = {
     {"rcp", "dt", both_types, "rn rz rm rp ftz approx", &pick_rcp},
     {"sqrt", "dt", both_types, "rn rz rm rp ftz approx", &pick_any<Sqrt, 1>},
     {"rsqrt", "dt", both_types, "ftz approx", &pick_rsqrt},
-    {"min", "dtt", both_types, "ftz NaN", &pick_min_max<true>},
-    {"max", "dtt", both_types, "ftz NaN", &pick_min_max<false>},
+    {"min", "dtt", both_types, "ftz NaN xorsign abs", &pick_min_max<true>},
+    {"max", "dtt", both_types, "ftz NaN xorsign abs", &pick_min_max<false>},
     {"abs", "dt", both_types, "ftz", &pick_sign<Abs>},
     {"neg", "dt", both_types, "ftz", &pick_sign<Neg>},
-    {"copysign", "dtt", both_types, "", &pick_any<CopySign, 2>},
+    {"copysign", "dtt", both_types, "", &pick_copy_sign},
     {"testp", "Pt", both_types, "finite infinite number notanumber normal subnormal", &pick_test},
     {"ex2", "dt", "f32", "approx ftz", &pick_single<Approx<Exp2>>},
     {"lg2", "dt", "f32", "approx ftz", &pick_single<Approx<Log2>>},

@@ -164,6 +164,23 @@ struct Max {
     return a > b ? a : b;
   }
 };
+template <class Op>
+struct Relu {
+  template <class D>
+  static D run(D a, D b) {
+    return Max::run<D>(Op::template run<D>(a, b), 0);
+  }
+};
+// Two lanes of 16 bits in one of 32.
+template <class Op, class T>
+struct Pair {
+  template <class D>
+  static D run(u32 a, u32 b) {
+    const u32 low = static_cast<u16>(Op::template run<T>(static_cast<T>(a), static_cast<T>(b)));
+    const u32 high = static_cast<u16>(Op::template run<T>(static_cast<T>(a >> 16), static_cast<T>(b >> 16)));
+    return static_cast<D>(high << 16 | low);
+  }
+};
 struct Abs {
   template <class D>
   static D run(D a) {
@@ -396,6 +413,24 @@ Handlers pick_neg(const Form& form) {
   });
 }
 
+template <class Op>
+Handlers pick_pair(const Form& form) {
+  return form.type() == ptx::Type::S16x2 ? both<Map2<Pair<Op, s16>, u32, u32, u32>>()
+                                         : both<Map2<Pair<Op, u16>, u32, u32, u32>>();
+}
+// The larger or smaller of two, or zero.
+template <class Op>
+Handlers pick_extreme(const Form& form) {
+  const bool relu = form.has(Word::relu);
+  switch (form.type()) {
+    case ptx::Type::U16x2: return relu ? Handlers{} : pick_pair<Op>(form);
+    case ptx::Type::S16x2: return relu ? pick_pair<Relu<Op>>(form) : pick_pair<Op>(form);
+    case ptx::Type::S32: return relu ? both<Map2<Relu<Op>, s32, s32, s32>>() : pick2<Op>(form);
+    default: return relu ? Handlers{} : pick2<Op>(form);
+  }
+}
+
+constexpr const char* extreme_types = "u16 s16 u32 s32 u64 s64 u16x2 s16x2";
 constexpr const char* all_types = "u16 s16 u32 s32 u64 s64 b32 b64";
 constexpr const char* narrow_types = "u16 s16 u32 s32";
 constexpr const char* carry_types = "u32 s32 b32 u64 s64 b64";
@@ -416,8 +451,9 @@ constexpr Row rows[] = {
     {"rem", "dtt", all_types, "", &pick2<Rem>},
     {"abs", "dt", "s16 s32 s64", "", &pick1<Abs>},
     {"neg", "dt", "s16 s32 s64", "", &pick_neg},
-    {"min", "dtt", all_types, "", &pick2<Min>},
-    {"max", "dtt", all_types, "", &pick2<Max>},
+    {"min", "dtt", extreme_types, "relu", &pick_extreme<Min>},
+    {"max", "dtt", extreme_types, "relu", &pick_extreme<Max>},
+    {"add", "dtt", "u16x2 s16x2", "", &pick_pair<Add>},
     {"add", "dttk", carry_types, "cc", &pick_carry<false, false>},
     {"addc", "dttk", carry_types, "cc", &pick_carry<false, true>},
     {"sub", "dttk", carry_types, "cc", &pick_carry<true, false>},

@@ -12,6 +12,8 @@ Rows half_rows();
 
 Handlers pick_convert(ptx::Type to, ptx::Type from, const Form& form);
 Handlers pick_half_convert(ptx::Type to, ptx::Type from);
+Handlers pick_byte_pair(ptx::Type to);
+Handlers pick_cut(const Form& form);
 Handlers pick_move(unsigned size);
 Handlers pick_resize(unsigned to, unsigned from, bool sign);
 Handlers pick_compare(Word comparison, ptx::Type type);

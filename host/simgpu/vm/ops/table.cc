@@ -4,8 +4,9 @@
 namespace simgpu::SIMGPU_ISA {
 
 Table make_table() {
-  return {integer_rows(), float_rows(), bit_rows(),      half_rows(), &pick_convert, &pick_move,      &pick_resize,
-          &pick_compare,  &pick_select, &pick_predicate, &pick_load,  &pick_store,   &pick_load_param};
+  return {integer_rows(),  float_rows(),    bit_rows(), half_rows(),  &pick_convert,
+          &pick_byte_pair, &pick_cut,       &pick_move, &pick_resize, &pick_compare,
+          &pick_select,    &pick_predicate, &pick_load, &pick_store,  &pick_load_param};
 }
 
 }  // namespace simgpu::SIMGPU_ISA
