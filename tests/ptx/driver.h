@@ -1,0 +1,70 @@
+// A libcuda loaded by path, as far as the forms need one: kernels from PTX text, run on rows of values.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/ptx/form.h"
+
+namespace ptx_forms {
+
+struct Entry {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+};
+
+struct Loaded {
+  CUresult code = CUDA_SUCCESS;
+  std::string log;
+  CUmodule module = nullptr;
+};
+
+// The bytes of every kernel's fourth parameter.
+const std::array<unsigned char, 32>& extra_parameter();
+
+class Driver {
+ public:
+  // Ends the process with a sentence when there is no such driver or no device.
+  explicit Driver(const std::string& path);
+
+  const std::string& name() const { return name_; }  // of the device
+  unsigned capability() const { return capability_; }
+  bool simulated() const { return name_.find("simulated") != std::string::npos; }
+
+  Loaded load(const std::string& text);
+  void unload(CUmodule module);
+  // Empty and `why` set when the kernel did not run.
+  std::vector<Result> run(CUmodule module, const std::string& kernel, const std::vector<Row>& rows, std::string& why);
+
+ private:
+  template <class F>
+  void find(F& function, const char* symbol);
+  void room_for(std::size_t rows);
+
+  void* library_ = nullptr;
+  std::string name_;
+  unsigned capability_ = 0;
+  std::size_t capacity_ = 0;
+  CUdeviceptr in_ = 0, out_ = 0, memory_ = 0;
+
+  decltype(&::cuInit) init_ = nullptr;
+  decltype(&::cuDeviceGet) device_ = nullptr;
+  decltype(&::cuDeviceGetName) device_name_ = nullptr;
+  decltype(&::cuDeviceGetAttribute) attribute_ = nullptr;
+  decltype(&::cuDevicePrimaryCtxRetain) retain_ = nullptr;
+  decltype(&::cuCtxSetCurrent) set_current_ = nullptr;
+  decltype(&::cuCtxSynchronize) synchronize_ = nullptr;
+  decltype(&::cuModuleLoadDataEx) load_ = nullptr;
+  decltype(&::cuModuleUnload) unload_ = nullptr;
+  decltype(&::cuModuleGetFunction) function_ = nullptr;
+  decltype(&::cuMemAlloc) allocate_ = nullptr;
+  decltype(&::cuMemFree) free_ = nullptr;
+  decltype(&::cuMemcpyHtoD) to_device_ = nullptr;
+  decltype(&::cuMemcpyDtoH) to_host_ = nullptr;
+  decltype(&::cuMemsetD8) fill_ = nullptr;
+  decltype(&::cuLaunchKernel) launch_ = nullptr;
+};
+
+}  // namespace ptx_forms

@@ -1,0 +1,30 @@
+# Every form of PTX's scalar part against a calculation of the test's own. The program asks any libcuda; tools/gpu-check lets
+# it ask the simulated GPU and a real one and compares.
+add_executable(ptx_forms
+  ${CMAKE_CURRENT_LIST_DIR}/driver.cc
+  ${CMAKE_CURRENT_LIST_DIR}/form.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_atomic.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_bits.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_compare.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_control.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_convert.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_float.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_half.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_integer.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_memory.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_warp.cc
+  ${CMAKE_CURRENT_LIST_DIR}/number.cc
+  ${CMAKE_CURRENT_LIST_DIR}/run.cc)
+target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
+# The references compute exactly, millions of times.
+target_compile_options(ptx_forms PRIVATE -O2)
+
+# For each instruction set that the interpreter is built for. A processor that lacks one takes the next lower; a sanitizer sees
+# one only, and cannot be put under a library that a program loads by itself.
+if(NOT IVGPU_SANITIZE)
+  foreach(isa base v3 v4)
+    add_test(NAME unit.ptx_forms_${isa}
+             COMMAND ptx_forms --cuda $<TARGET_FILE:simgpu> --table ${CMAKE_CURRENT_LIST_DIR}/../data/ptx_forms.csv)
+    set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
+  endforeach()
+endif()
