@@ -1,0 +1,21 @@
+# kill -9 at random, round after round. Most rounds are on this machine; those with a VM boot it twice.
+if(TARGET simgpu AND NOT IVGPU_SANITIZE)
+  find_package(nlohmann_json REQUIRED)
+
+  # In a folder of its own, which appears in the guest.
+  add_executable(faults_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
+  target_link_libraries(faults_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
+  set_target_properties(faults_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/faults)
+
+  add_executable(faults ${CMAKE_CURRENT_LIST_DIR}/main.cc ${CMAKE_CURRENT_LIST_DIR}/host.cc
+                        ${CMAKE_CURRENT_LIST_DIR}/program_run.cc ${CMAKE_CURRENT_LIST_DIR}/vm.cc)
+  target_link_libraries(faults PRIVATE ivgpu_tools nlohmann_json::nlohmann_json)
+  target_compile_definitions(faults PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
+    PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
+  add_dependencies(faults faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
+
+  add_test(NAME faults.loopback COMMAND faults --vm-rounds 0)
+  add_test(NAME faults.vm COMMAND faults --rounds 0)
+  set_tests_properties(faults.loopback PROPERTIES LABELS faults TIMEOUT 300 RUN_SERIAL ON)
+  set_tests_properties(faults.vm PROPERTIES LABELS vm TIMEOUT 300 RUN_SERIAL ON)
+endif()

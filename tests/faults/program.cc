@@ -1,0 +1,188 @@
+// The program of the faults: works on the GPU for a while and checks every result, or waits for ever, or takes all the
+// memory; says when it has begun, and how it ended.
+//
+// usage: faults_program LIBCUDA MODE MILLISECONDS [LABEL]; MODE is busy, wait or exhaust. Lines, each behind the label:
+//   begun                       the first result was right
+//   right NUMBER at TIME        so many results, all right; exit code 0
+//   ended ERROR at TIME took T  a call returned this CUresult after T; exit code 3
+//   wrong ...                   a result was wrong; exit code 4
+// Times are nanoseconds of CLOCK_MONOTONIC.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "ring/api/cuda.h"
+
+namespace {
+
+constexpr const char* kernels = R"(.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry add_one(.param .u64 where)
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [where];
+  cvta.to.global.u64 %rd2, %rd1;
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mad.lo.s32 %r4, %r1, %r2, %r3;
+  mul.wide.u32 %rd3, %r4, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  ld.global.u32 %r5, [%rd4];
+  add.s32 %r5, %r5, 1;
+  st.global.u32 [%rd4], %r5;
+  ret;
+}
+.visible .global .align 4 .u32 stop;
+.visible .entry spin()
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<2>;
+AGAIN:
+  ld.volatile.global.u32 %r1, [stop];
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 bra AGAIN;
+  ret;
+}
+)";
+constexpr unsigned block = 64, grid = 64, words = block * grid;
+constexpr unsigned launches = 8;  // per result
+constexpr std::size_t chunk = 32 << 20;
+
+void* library = nullptr;
+std::string label;
+
+template <class F>
+F find(const char* name) {
+  void* at = dlsym(library, name);
+  if (at == nullptr) {
+    std::printf("%swrong library: no %s\n", label.c_str(), name);
+    std::exit(4);
+  }
+  return reinterpret_cast<F>(at);
+}
+
+long long now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+void say(const std::string& what) {
+  const std::string line = label + what + "\n";
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fflush(stdout);
+}
+
+// Every call goes through here. _Exit: what is gone needs no cleaning up.
+template <class F, class... A>
+CUresult attempt(const char* name, A... arguments) {
+  return find<F>(name)(arguments...);
+}
+template <class F, class... A>
+void call(const char* name, A... arguments) {
+  const long long start = now();
+  const CUresult result = attempt<F>(name, arguments...);
+  if (result == CUDA_SUCCESS) return;
+  const long long end = now();
+  say("ended " + std::to_string(static_cast<int>(result)) + " at " + std::to_string(end) + " took " +
+      std::to_string(end - start) + " in " + name);
+  std::_Exit(3);
+}
+#define CU(fn, ...) call<decltype(&::fn)>(#fn __VA_OPT__(, ) __VA_ARGS__)
+#define TRY(fn, ...) attempt<decltype(&::fn)>(#fn __VA_OPT__(, ) __VA_ARGS__)
+
+CUfunction function(const char* name) {
+  CUmodule module = nullptr;
+  CUfunction found = nullptr;
+  CU(cuModuleLoadData, &module, static_cast<const void*>(kernels));
+  CU(cuModuleGetFunction, &found, module, name);
+  return found;
+}
+
+void start() {
+  CUcontext context = nullptr;
+  CU(cuInit, 0U);
+  CU(cuDevicePrimaryCtxRetain, &context, 0);
+  CU(cuCtxSetCurrent, context);
+}
+
+// One result: numbers there, some kernels over them, numbers back.
+void one_result(CUfunction add_one, CUdeviceptr at, unsigned first) {
+  std::vector<unsigned> numbers(words);
+  for (unsigned i = 0; i < words; ++i) numbers[i] = first + i;
+  CU(cuMemcpyHtoD_v2, at, static_cast<const void*>(numbers.data()), sizeof(unsigned) * words);
+  void* parameters[] = {&at};
+  for (unsigned i = 0; i < launches; ++i)
+    CU(cuLaunchKernel, add_one, grid, 1U, 1U, block, 1U, 1U, 0U, nullptr, parameters, nullptr);
+  CU(cuMemcpyDtoH_v2, static_cast<void*>(numbers.data()), at, sizeof(unsigned) * words);
+  for (unsigned i = 0; i < words; ++i) {
+    if (numbers[i] == first + i + launches) continue;
+    say("wrong result: word " + std::to_string(i) + " is " + std::to_string(numbers[i]));
+    std::_Exit(4);
+  }
+}
+
+int busy(long milliseconds) {
+  start();
+  const CUfunction add_one = function("add_one");
+  CUdeviceptr at = 0;
+  CU(cuMemAlloc_v2, &at, sizeof(unsigned) * words);
+  const long long until = now() + milliseconds * 1'000'000;
+  unsigned results = 0;
+  do {
+    one_result(add_one, at, results * 7);
+    if (results++ == 0) say("begun");
+  } while (now() < until);
+  CU(cuMemFree_v2, at);
+  say("right " + std::to_string(results) + " at " + std::to_string(now()));
+  return 0;
+}
+
+// A call that does not return while the host lives.
+int wait_for_ever() {
+  start();
+  const CUfunction spin = function("spin");
+  CU(cuLaunchKernel, spin, 1U, 1U, 1U, 1U, 1U, 1U, 0U, nullptr, nullptr, nullptr);
+  say("begun");
+  CU(cuCtxSynchronize);
+  say("wrong: an endless kernel has ended");
+  return 4;
+}
+
+// All the memory there is, then one byte more; an error, and everything goes on.
+int exhaust(long milliseconds) {
+  start();
+  std::vector<CUdeviceptr> taken;
+  CUresult result = CUDA_SUCCESS;
+  for (CUdeviceptr at = 0; taken.size() < 1 << 16 && (result = TRY(cuMemAlloc_v2, &at, chunk)) == CUDA_SUCCESS;)
+    taken.push_back(at);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY || taken.empty()) {
+    say("wrong: the end of the memory is error " + std::to_string(static_cast<int>(result)));
+    return 4;
+  }
+  for (const CUdeviceptr at : taken) CU(cuMemFree_v2, at);
+  return busy(milliseconds);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) return 2;
+  if (argc > 4) label = std::string(argv[4]) + " ";
+  library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return say(std::string("wrong library: ") + dlerror()), 4;
+  const std::string mode = argv[2];
+  const long milliseconds = std::atol(argv[3]);
+  if (mode == "busy") return busy(milliseconds);
+  if (mode == "wait") return wait_for_ever();
+  if (mode == "exhaust") return exhaust(milliseconds);
+  return 2;
+}

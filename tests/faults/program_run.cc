@@ -1,0 +1,98 @@
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "tests/faults/program.h"
+
+namespace faults {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds program_patience{30'000};
+constexpr long long second_ns = 1'000'000'000;
+constexpr int device_unavailable = 46;
+
+}  // namespace
+
+std::optional<std::string> Lines::next(milliseconds patience) {
+  const auto until = Clock::now() + patience;
+  for (;;) {
+    if (const std::size_t end = text_.find('\n'); end != std::string::npos) {
+      std::string line = text_.substr(0, end);
+      text_.erase(0, end + 1);
+      return line;
+    }
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    pollfd wait{fd_, POLLIN, 0};
+    char bytes[4096];
+    ssize_t n = 0;
+    if (left.count() <= 0 || poll(&wait, 1, static_cast<int>(left.count())) != 1 ||
+        (n = read(fd_, bytes, sizeof bytes)) <= 0)
+      return std::nullopt;
+    text_.append(bytes, static_cast<std::size_t>(n));
+  }
+}
+
+std::string Lines::rest() {
+  std::string all;
+  for (auto line = next(milliseconds(100)); line; line = next(milliseconds(100))) all += "\n  " + *line;
+  return all;
+}
+
+Ending parse_ending(const std::string& line) {
+  Ending ending;
+  ending.line = line;
+  unsigned results = 0;
+  ending.right = std::sscanf(line.c_str(), "right %u at %lld", &results, &ending.at) == 2 && results > 0;
+  ending.ended = std::sscanf(line.c_str(), "ended %d at %lld took %lld", &ending.error, &ending.at, &ending.took) == 3;
+  return ending;
+}
+
+Program::Program(const Paths& paths, const std::string& region, const std::string& mode, int ms)
+    : mode_(mode),
+      pipe_(ivgpu::make_pipe_to_us()),
+      child_({.argv = {paths.program.string(), paths.guest_library.string(), mode, std::to_string(ms)},
+              .environment = {{"IVGPU_REGION", region}, {"IVGPU_LOG", "off"}},
+              .out = pipe_.theirs.get()}),
+      lines_(pipe_.ours.get()) {
+  pipe_.theirs.reset();
+}
+
+void Program::expect_begun() {
+  const auto line = lines_.next(program_patience);
+  if (line != "begun") throw Failure(mode_ + ": does not begin: " + line.value_or("no word"));
+}
+
+Ending Program::ending() {
+  const auto line = lines_.next(program_patience);
+  if (!line) throw Failure(mode_ + ": hangs, or ended without a word");
+  child_.wait();
+  return parse_ending(*line);
+}
+
+void Program::expect_right() {
+  const Ending how = ending();
+  if (!how.right) throw Failure(mode_ + ": a program that nothing happened to says: " + how.line);
+}
+
+long long Program::expect_lost(long long when) {
+  const Ending how = ending();
+  if (how.right && how.at < when) return 0;
+  if (!how.ended || how.error != device_unavailable)
+    throw Failure(mode_ + ": a program whose host side has gone says: " + how.line);
+  if (how.at - when > second_ns)
+    throw Failure(mode_ + ": its call returned " + std::to_string((how.at - when) / 1'000'000) +
+                  " ms after its host side had gone");
+  return how.at - when;
+}
+
+void Program::kill() {
+  child_.signal(SIGKILL);
+  child_.wait();
+}
+
+}  // namespace faults

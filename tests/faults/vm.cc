@@ -1,0 +1,108 @@
+#include "tests/faults/vm.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+#include "tools/ivgpu/install.h"
+
+namespace faults {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+
+constexpr milliseconds guest_patience{90'000};  // a boot under TCG on a busy machine
+
+// Each round: two programs that work for a while, and one that is killed at some moment of it.
+constexpr const char* rounds = R"sh(
+program() { faults_program libcuda.so.1 busy "$1" "$2"; }
+while :; do
+  echo round
+  program 2000 a & a=$!
+  program 2000 b & b=$!
+  program 60000 c >/dev/null & c=$!
+  sleep "0.$((300 + RANDOM % 700))"
+  kill -9 $c
+  wait $a $b
+done
+)sh";
+
+std::string bundled(const char* name, const std::string& otherwise) {
+  const char* bundle = std::getenv("IVGPU_BUNDLE");
+  return bundle != nullptr && *bundle != '\0' ? (fs::path(bundle) / name).string() : otherwise;
+}
+
+// The guest's image with the faults' program alone in it, and this job.
+ivgpu::QemuOptions prepare(const Paths& paths, const Host& host, const fs::path& folder) {
+  ivgpu::Install install = ivgpu::install_at(paths.build / "bin/ivgpu");
+  install.programs.clear();
+  const ivgpu::GuestImage image = ivgpu::make_guest_image(install, {paths.program.parent_path()}, true);
+  const fs::path initrd = folder / "initrd";
+  ivgpu::write_initrd(initrd, image, ivgpu::job_settings({.command = rounds}));
+  return {.qemu = bundled("qemu", "qemu-system-x86_64"),
+          .accelerator = ivgpu::usable_accelerator(),
+          .memory = "512M",
+          .cpus = 2,
+          .kernel = image.kernel,
+          .initrd = initrd,
+          .ivshmem_socket = host.socket(guest_vm),
+          .serial = {.console_log = folder / "console.log"}};
+}
+
+}  // namespace
+
+Machine::Machine(const Paths& paths, const Host& host)
+    : out_(ivgpu::make_socket_pair()), err_(ivgpu::make_socket_pair()), control_(ivgpu::make_socket_pair()) {
+  ivgpu::QemuOptions options = prepare(paths, host, folder_.path());
+  options.serial.out = out_.theirs.get();
+  options.serial.err = err_.theirs.get();
+  options.serial.control = control_.theirs.get();
+  const ivgpu::Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  qemu_.emplace(ivgpu::Command{.argv = ivgpu::qemu_command(options),
+                               .keep = {out_.theirs.get(), err_.theirs.get(), control_.theirs.get()},
+                               .in = nothing.get(),
+                               .out = nothing.get()});
+  for (ivgpu::FdPair* port : {&out_, &err_, &control_}) port->theirs.reset();
+  lines_.emplace(out_.ours.get());
+}
+
+std::string Machine::line() {
+  const auto line = lines_->next(guest_patience);
+  if (!line) throw Failure("the guest says nothing any more" + Lines(err_.ours.get()).rest());
+  return *line;
+}
+
+void Machine::expect_begun() {
+  while (line() != "round") continue;
+  ended_ = {};
+  for (int begun = 0; begun < 2;) {
+    const std::string said = line();
+    if (said == "a begun" || said == "b begun")
+      ++begun;
+    else if (take_ending(said); said.find(" right ") == std::string::npos)
+      throw Failure("in the guest, before anything had happened: " + said + Lines(err_.ours.get()).rest());
+  }
+}
+
+// On a busy machine one may be done before the other has begun.
+void Machine::take_ending(const std::string& said) {
+  if (said.size() < 2 || (said[0] != 'a' && said[0] != 'b')) throw Failure("in the guest: " + said);
+  std::optional<Ending>& ending = said[0] == 'a' ? ended_.first : ended_.second;
+  ending = parse_ending(said.substr(2));
+  if (!ending->right && !ending->ended) throw Failure("in the guest: " + said);
+}
+
+Machine::Endings Machine::endings() {
+  while (!ended_.first || !ended_.second) take_ending(line());
+  return {*ended_.first, *ended_.second};
+}
+
+void Machine::kill() {
+  qemu_->signal(SIGKILL);
+  qemu_->wait();
+}
+
+}  // namespace faults
