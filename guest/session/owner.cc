@@ -13,6 +13,8 @@
 namespace guest {
 namespace {
 
+constexpr std::uint64_t first_pid_space = 0xeffffffc;  // the kernel's number of the namespace that it starts with
+
 std::uint64_t hash_file(const char* path) {
   char text[64] = {};
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -68,8 +70,11 @@ ring::SlotOwner this_process(std::uint32_t peer) {
 }
 
 bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self) {
-  if (owner.pid == 0 || owner.boot != self.boot || owner.pid_space != self.pid_space || self.pid_space == 0)
-    return false;
+  if (owner.pid == 0 || owner.pid_space != self.pid_space || self.pid_space == 0) return false;
+  // The same connection, another start of the machine: the VM was started again behind one QEMU. Containers may show a
+  // start of their own, so this is said of the machine's first pid namespace only.
+  if (owner.boot != self.boot)
+    return owner.peer == self.peer && owner.boot != 0 && self.boot != 0 && self.pid_space == first_pid_space;
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return true;
   const Stat now = stat_of(owner.pid);
   return now.start_time != 0 && (now.start_time != owner.start_time || is_zombie(now));

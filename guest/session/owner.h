@@ -9,8 +9,8 @@ namespace guest {
 ring::SlotOwner this_process(std::uint32_t peer);
 
 // Whether the owner is certainly dead: the same machine start and pid namespace, and no such process, or another one by
-// its start time, or one that has ended and whose parent has not asked after it. An owner of another namespace is never
-// judged.
+// its start time, or one that has ended and whose parent has not asked after it; or an earlier start of the same VM. An
+// owner of another namespace is never judged.
 bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self);
 
 }  // namespace guest

@@ -68,24 +68,26 @@ ring::SlotEntry& Session::entry(std::uint32_t slot) const {
   return *reinterpret_cast<ring::SlotEntry*>(reinterpret_cast<std::byte*>(header_) + ring::slot_entry_offset(slot));
 }
 
-bool Session::try_claim(std::uint32_t slot) {
+// `self` is ready before the slot is taken: a process that dies between the two leaves a slot that nobody can judge.
+bool Session::try_claim(std::uint32_t slot, const ring::SlotOwner& self) {
   std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
   const ring::SlotWord now = ring::SlotWord::of(word);
   if (now.state != ring::SlotState::Ready) return false;
-  claimed_ = now.with(ring::SlotState::Claimed);
-  if (!entry(slot).state.compare_exchange_strong(word, claimed_.word(), std::memory_order_acq_rel)) return false;
-  entry(slot).owner = this_process(region_->peer());
+  const ring::SlotWord claimed = now.with(ring::SlotState::Claimed);
+  if (!entry(slot).state.compare_exchange_strong(word, claimed.word(), std::memory_order_acq_rel)) return false;
+  entry(slot).owner = self;
+  claimed_ = claimed;
   slot_index_ = slot;
   region_->ring(ring::peer_broker);
   return true;
 }
 
 // A slot whose process has died without a word goes back to the broker.
-void Session::free_dead(std::uint32_t slot) {
+void Session::free_dead(std::uint32_t slot, const ring::SlotOwner& self) {
   std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
   const ring::SlotWord now = ring::SlotWord::of(word);
   if (now.state != ring::SlotState::Claimed && now.state != ring::SlotState::Dead) return;
-  if (!certainly_dead(entry(slot).owner, this_process(region_->peer()))) return;
+  if (!certainly_dead(entry(slot).owner, self)) return;
   if (entry(slot).state.compare_exchange_strong(word, now.with(ring::SlotState::Released).word(),
                                                 std::memory_order_acq_rel))
     region_->ring(ring::peer_broker);
@@ -93,20 +95,22 @@ void Session::free_dead(std::uint32_t slot) {
 
 bool Session::claim() {
   const std::uint64_t until = monotonic_nanoseconds() + claim_patience_ns;
+  const ring::SlotOwner self = this_process(region_->peer());
   std::uint64_t next_burial = 0;
   bool asked = false;
   do {
     if (const std::uint64_t now = monotonic_nanoseconds(); now >= next_burial) {
-      for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot) free_dead(slot);
+      for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot) free_dead(slot, self);
       next_burial = now + between_burials_ns;
     }
     for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot)
-      if (try_claim(slot)) return true;
+      if (try_claim(slot, self)) return true;
     if (!asked) {
       header_->wanted.fetch_add(1, std::memory_order_relaxed);
       region_->ring(ring::peer_broker);
       asked = true;
     }
+    if (!region_->connected()) return log(Level::Error, "the broker has ended"), false;
     sleep_ns(1'000'000);
   } while (monotonic_nanoseconds() < until);
   log(Level::Error, "none of the %u session slots of this VM became free within %llu s", header_->slot_count,

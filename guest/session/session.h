@@ -70,8 +70,8 @@ class Session {
  private:
   Session() = default;
   bool claim();
-  bool try_claim(std::uint32_t slot);
-  void free_dead(std::uint32_t slot);
+  bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
+  void free_dead(std::uint32_t slot, const ring::SlotOwner& self);
   bool map_slot();
   std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
   bool greet(std::uint64_t window, std::uint64_t pin_bytes);

@@ -31,7 +31,7 @@ constexpr auto between_looks = milliseconds(1);
 // Giving back a slot's memory takes about a second for each 8 GiB; all others wait meanwhile, and the heartbeat.
 constexpr std::size_t wiped_at_once = 64 << 20;
 // A claimer writes its owner at once. One that has not after this long died between the two.
-constexpr auto owner_patience = seconds(10);
+constexpr auto owner_patience = seconds(2);
 
 Fd make_eventfd() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
@@ -152,7 +152,8 @@ void Vm::look_at(std::uint32_t k) {
 
 void Vm::release_unowned(std::uint32_t k) {
   Slot& slot = slots_[k];
-  if (slot.known.state != SlotState::Claimed || Clock::now() - slot.claimed < owner_patience) return;
+  const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
+  if (!held || Clock::now() - slot.claimed < owner_patience) return;
   const ring::SlotOwner owner = region_->owner(k);
   if (owner.peer != 0 || owner.pid != 0) return;
   std::uint32_t expected = slot.known.word();
@@ -424,8 +425,9 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
 
 // ---- the heartbeat -------------------------------------------------------------------------------------------------
 
+// A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.
 void Vm::beat_while_claimed() {
-  if (beat_timer_ != 0 || count(SlotState::Claimed) == 0) return;
+  if (beat_timer_ != 0 || count(SlotState::Claimed) + count(SlotState::Dead) == 0) return;
   beat_timer_ = loop_.after(milliseconds(ring::heartbeat_ms), [this] {
     beat_timer_ = 0;
     beat();

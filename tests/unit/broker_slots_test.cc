@@ -116,6 +116,21 @@ TEST(Slots, AWorkerThatDiesMakesItsSlotDeadWithinASecond) {
   }
 }
 
+// A guest process that dies between taking a slot and saying who it is.
+TEST(Slots, OneThatNobodyOwnsComesBackThoughItsWorkerDies) {
+  Broker broker("slots = 2\nspare = 2");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(2));
+  for (std::uint32_t k = 0; k < 2; ++k) {
+    ASSERT_TRUE(guest.becomes(k, SlotState::Ready));
+    ASSERT_TRUE(guest.step(k, SlotState::Ready, SlotState::Claimed));
+  }
+  guest.command(1)[0] = 'x';
+  guest.ring_peer(ring::peer_of_slot(1));
+  ASSERT_TRUE(guest.becomes(1, SlotState::Dead));
+  for (std::uint32_t k = 0; k < 2; ++k) EXPECT_TRUE(guest.becomes(k, SlotState::Ready, 6000)) << k;
+}
+
 TEST(Slots, AWorkerThatDiesUnclaimedIsReplaced) {
   Broker broker;
   Client guest(broker.socket_path());

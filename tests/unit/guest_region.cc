@@ -484,7 +484,7 @@ TEST(Owner, OfAnotherStartOrNamespaceIsNotJudged) {
   const ring::SlotOwner owner = child.owner(), self = guest::this_process(1);
   child.end();
   ring::SlotOwner other = owner;
-  ++other.boot;
+  ++other.boot, ++other.peer;
   EXPECT_FALSE(guest::certainly_dead(other, self));
   other = owner;
   ++other.pid_space;
@@ -492,6 +492,25 @@ TEST(Owner, OfAnotherStartOrNamespaceIsNotJudged) {
   EXPECT_FALSE(guest::certainly_dead({}, self));
   other = owner;
   other.pid = 0;
+  EXPECT_FALSE(guest::certainly_dead(other, self));
+}
+
+TEST(Owner, OfAnEarlierStartOfTheSameMachineIsDead) {
+  ring::SlotOwner self = guest::this_process(66);
+  self.pid_space = 0xeffffffc;
+  ring::SlotOwner owner = self;
+  EXPECT_FALSE(guest::certainly_dead(owner, self));
+  ++owner.boot;
+  EXPECT_TRUE(guest::certainly_dead(owner, self));
+  ring::SlotOwner other = owner;
+  ++other.peer;  // another connection: its own machine, or another process of this one
+  EXPECT_FALSE(guest::certainly_dead(other, self));
+  other = owner;
+  other.boot = 0;  // it could not be read
+  EXPECT_FALSE(guest::certainly_dead(other, self));
+  --self.pid_space;  // in a container, whose start may be its own
+  other = owner;
+  --other.pid_space;
   EXPECT_FALSE(guest::certainly_dead(other, self));
 }
 
