@@ -42,16 +42,18 @@ class Program {
   void expect_begun();
   // A Failure where it ends otherwise, or not in time.
   void expect_right();
-  // CUDA_ERROR_DEVICE_UNAVAILABLE within a second of `when`, the end of its host side; or right before that. Returns
-  // how long it took, in nanoseconds.
+  // CUDA_ERROR_DEVICE_UNAVAILABLE within a second of `when`, the end of its host side; or right at about that time.
+  // Returns how long it took, in nanoseconds.
   long long expect_lost(long long when);
   void kill();
 
  private:
   Ending ending();
+  std::string errors() const;  // what it said on its standard error output
 
   const std::string mode_;
   ivgpu::FdPair pipe_;
+  ivgpu::Fd errors_;
   ivgpu::Child child_;
   Lines lines_;
 };

@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -14,7 +15,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds program_patience{30'000};
 constexpr long long second_ns = 1'000'000'000;
+// A program that was about to end may do so before its worker has gone.
+constexpr long long overlap_ns = second_ns / 10;
 constexpr int device_unavailable = 46;
+
+// Nobody need read it while the program runs.
+ivgpu::Fd memory_file() { return ivgpu::Fd(memfd_create("errors", MFD_CLOEXEC)); }
 
 }  // namespace
 
@@ -55,16 +61,18 @@ Ending parse_ending(const std::string& line) {
 Program::Program(const Paths& paths, const std::string& region, const std::string& mode, int ms)
     : mode_(mode),
       pipe_(ivgpu::make_pipe_to_us()),
+      errors_(memory_file()),
       child_({.argv = {paths.program.string(), paths.guest_library.string(), mode, std::to_string(ms)},
-              .environment = {{"IVGPU_REGION", region}, {"IVGPU_LOG", "off"}},
-              .out = pipe_.theirs.get()}),
+              .environment = {{"IVGPU_REGION", region}},
+              .out = pipe_.theirs.get(),
+              .err = errors_.get()}),
       lines_(pipe_.ours.get()) {
   pipe_.theirs.reset();
 }
 
 void Program::expect_begun() {
   const auto line = lines_.next(program_patience);
-  if (line != "begun") throw Failure(mode_ + ": does not begin: " + line.value_or("no word"));
+  if (line != "begun") throw Failure(mode_ + ": does not begin: " + line.value_or("no word") + errors());
 }
 
 Ending Program::ending() {
@@ -76,18 +84,26 @@ Ending Program::ending() {
 
 void Program::expect_right() {
   const Ending how = ending();
-  if (!how.right) throw Failure(mode_ + ": a program that nothing happened to says: " + how.line);
+  if (!how.right) throw Failure(mode_ + ": a program that nothing happened to says: " + how.line + errors());
 }
 
 long long Program::expect_lost(long long when) {
   const Ending how = ending();
-  if (how.right && how.at < when) return 0;
+  if (how.right && how.at - when < overlap_ns) return 0;
   if (!how.ended || how.error != device_unavailable)
     throw Failure(mode_ + ": a program whose host side has gone says: " + how.line);
   if (how.at - when > second_ns)
     throw Failure(mode_ + ": its call returned " + std::to_string((how.at - when) / 1'000'000) +
                   " ms after its host side had gone");
   return how.at - when;
+}
+
+std::string Program::errors() const {
+  std::string text = "\n";
+  char bytes[1024];
+  for (ssize_t n; (n = pread(errors_.get(), bytes, sizeof bytes, static_cast<off_t>(text.size() - 1))) > 0;)
+    text.append(bytes, static_cast<std::size_t>(n));
+  return text;
 }
 
 void Program::kill() {
