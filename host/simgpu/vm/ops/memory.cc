@@ -3,36 +3,12 @@
 #include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define SIMGPU_LANEWISE 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SIMGPU_LANEWISE 1
-#endif
-#endif
+#include "host/simgpu/vm/ops/words.h"
 
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
 constexpr u32 all_lanes = 0xffff'ffff;
-
-// Races between blocks are the program's own and must not be this process's undefined behaviour, so a lane's access is
-// a relaxed atomic (the same instruction). Rows of lanes are copied in one piece unless a race detector watches.
-#ifdef SIMGPU_LANEWISE
-constexpr bool in_pieces = true;
-#else
-constexpr bool in_pieces = false;
-#endif
-
-template <class M>
-SIMGPU_INLINE M get(u64 host) {
-  return __atomic_load_n(reinterpret_cast<const M*>(host), __ATOMIC_RELAXED);
-}
-template <class M>
-SIMGPU_INLINE void put(u64 host, M value) {
-  __atomic_store_n(reinterpret_cast<M*>(host), value, __ATOMIC_RELAXED);
-}
 
 SIMGPU_INLINE void note_sync(Ctx& c, const Ins* i) {
   if ((i->flags & flag_sync) != 0) {
@@ -82,32 +58,89 @@ SIMGPU_INLINE Pattern look_offsets(const A* a, A offset, u64 size, u32 element, 
   return {static_cast<SignedOf<A>>(outside) >= 0 && (low & (bytes - 1)) == 0, row == 0, same == 0, first};
 }
 
-// Sixteen bytes of a lane and more are moved element by element.
+// The elements [k, k + bytes / sizeof(M)) of each lane's vector.
+template <class M, class S, unsigned bytes>
+SIMGPU_INLINE void gather_word(Ctx& c, const Ins* i, const u64* host, u32 k) {
+  constexpr unsigned count = bytes / sizeof(M);
+  S* to[count];
+  for (unsigned n = 0; n < count; ++n) to[n] = at<S>(c, c.code->extra[i->index + k + n]);
+  for (u32 left = c.mask; left != 0; left &= left - 1) {
+    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    const auto word = get_word<bytes>(host[l] + k * sizeof(M));
+    M part[count];
+    std::memcpy(part, &word, bytes);
+    for (unsigned n = 0; n < count; ++n) to[n][l] = static_cast<S>(part[n]);
+  }
+}
+
+template <class M, class S, unsigned bytes>
+SIMGPU_INLINE void scatter_word(Ctx& c, const Ins* i, const u64* host, u32 k) {
+  constexpr unsigned count = bytes / sizeof(M);
+  const S* from[count];
+  for (unsigned n = 0; n < count; ++n) from[n] = at<S>(c, c.code->extra[i->index + k + n]);
+  for (u32 left = c.mask; left != 0; left &= left - 1) {
+    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    M part[count];
+    for (unsigned n = 0; n < count; ++n) part[n] = static_cast<M>(from[n][l]);
+    typename WordOf<bytes>::Type word;
+    std::memcpy(&word, part, bytes);
+    put_word<bytes>(host[l] + k * sizeof(M), word);
+  }
+}
+
+// `f` for each word of the vector: f(its size in bytes, its first element).
+template <class M, class F>
+SIMGPU_INLINE void each_word(u32 count, F f) {
+  constexpr u32 element = sizeof(M);
+  const u32 bytes = std::min(count * element, in_pieces ? 8u : 16u);
+  for (u32 k = 0; k < count; k += bytes / element) f(bytes, k);
+}
+
+template <class M, class S>
+SIMGPU_INLINE void gather_vector(Ctx& c, const Ins* i, const u64* host) {
+  each_word<M>(i->count, [&](u32 bytes, u32 k) {
+    if constexpr (sizeof(M) <= 1)
+      if (bytes == 2) return gather_word<M, S, 2>(c, i, host, k);
+    if constexpr (sizeof(M) <= 2)
+      if (bytes == 4) return gather_word<M, S, 4>(c, i, host, k);
+    if (bytes == 8) return gather_word<M, S, 8>(c, i, host, k);
+    gather_word<M, S, 16>(c, i, host, k);
+  });
+}
+
+template <class M, class S>
+SIMGPU_INLINE void scatter_vector(Ctx& c, const Ins* i, const u64* host) {
+  each_word<M>(i->count, [&](u32 bytes, u32 k) {
+    if constexpr (sizeof(M) <= 1)
+      if (bytes == 2) return scatter_word<M, S, 2>(c, i, host, k);
+    if constexpr (sizeof(M) <= 2)
+      if (bytes == 4) return scatter_word<M, S, 4>(c, i, host, k);
+    if (bytes == 8) return scatter_word<M, S, 8>(c, i, host, k);
+    scatter_word<M, S, 16>(c, i, host, k);
+  });
+}
+
 template <class M, class S>
 SIMGPU_INLINE void gather(Ctx& c, const Ins* i, const u64* host) {
-  const u32 count = i->count;
-  for (u32 k = 0; k < count; ++k) {
-    S* d = at<S>(c, count == 1 ? i->d : c.code->extra[i->index + k]);
-    if (c.mask == all_lanes) {
-      for (unsigned l = 0; l < warp_size; ++l) d[l] = static_cast<S>(get<M>(host[l] + k * sizeof(M)));
-    } else {
-      for (u32 left = c.mask; left != 0; left &= left - 1) {
-        const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
-        d[l] = static_cast<S>(get<M>(host[l] + k * sizeof(M)));
-      }
-    }
+  if (i->count > 1) return gather_vector<M, S>(c, i, host);
+  S* d = at<S>(c, i->d);
+  if (c.mask == all_lanes) {
+    for (unsigned l = 0; l < warp_size; ++l) d[l] = static_cast<S>(get<M>(host[l]));
+    return;
+  }
+  for (u32 left = c.mask; left != 0; left &= left - 1) {
+    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    d[l] = static_cast<S>(get<M>(host[l]));
   }
 }
 
 template <class M, class S>
 SIMGPU_INLINE void scatter(Ctx& c, const Ins* i, const u64* host) {
-  const u32 count = i->count;
-  for (u32 k = 0; k < count; ++k) {
-    const S* s = at<S>(c, count == 1 ? i->b : c.code->extra[i->index + k]);
-    for (u32 left = c.mask; left != 0; left &= left - 1) {
-      const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
-      put<M>(host[l] + k * sizeof(M), static_cast<M>(s[l]));
-    }
+  if (i->count > 1) return scatter_vector<M, S>(c, i, host);
+  const S* s = at<S>(c, i->b);
+  for (u32 left = c.mask; left != 0; left &= left - 1) {
+    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
+    put<M>(host[l], static_cast<M>(s[l]));
   }
 }
 
