@@ -61,6 +61,7 @@ void memory_forms(Forms& forms);
 void atomic_forms(Forms& forms);
 void warp_forms(Forms& forms);
 void control_forms(Forms& forms);
+void async_forms(Forms& forms);
 
 // ---- types
 

@@ -3,6 +3,7 @@
 add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/driver.cc
   ${CMAKE_CURRENT_LIST_DIR}/form.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_async.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_atomic.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_bits.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_compare.cc

@@ -43,4 +43,12 @@ Handlers elect_handler();
 // atomic.cc: Ins::a address, b and c values, d old value unless flag_no_result
 Handlers atomic_handler(Word operation, ptx::Type type);
 
+// async.cc: Ins::a is an address
+enum class MbarrierStep : std::uint16_t { Init, Arrive, Drop, ExpectAndArrive, Expect, Complete };
+Handlers mbarrier_handler();  // Ins::count: MbarrierStep; Ins::b how many, d token unless flag_no_result
+Handlers mbarrier_test_handler(bool parity);
+Handlers pending_count_handler();
+Handlers copy_handler();       // Ins::a into, b from, c how much counts, imm size
+Handlers bulk_copy_handler();  // Ins::a into, b from, c size, e mbarrier unless flag_no_result
+
 }  // namespace simgpu

@@ -15,8 +15,8 @@ namespace simgpu {
 // clang-format off
 #define SIMGPU_WORDS(X)                                                                                                \
   X(rn, "rn") X(rz, "rz") X(rm, "rm") X(rp, "rp") X(rni, "rni") X(rzi, "rzi") X(rmi, "rmi") X(rpi, "rpi")              \
-  X(rna, "rna") X(ftz, "ftz") X(sat, "sat") X(satfinite, "satfinite") X(approx, "approx") X(full, "full") X(nan, "NaN")                          \
-  X(xorsign, "xorsign") X(abs, "abs") X(relu, "relu")                                                                  \
+  X(rna, "rna") X(ftz, "ftz") X(sat, "sat") X(satfinite, "satfinite") X(approx, "approx") X(full, "full")              \
+  X(nan, "NaN") X(xorsign, "xorsign") X(abs, "abs") X(relu, "relu")                                                    \
   X(lo, "lo") X(hi, "hi") X(wide, "wide") X(cc, "cc")                                                                  \
   X(eq, "eq") X(ne, "ne") X(lt, "lt") X(le, "le") X(gt, "gt") X(ge, "ge") X(ls, "ls") X(hs, "hs")                      \
   X(equ, "equ") X(neu, "neu") X(ltu, "ltu") X(leu, "leu") X(gtu, "gtu") X(geu, "geu") X(num, "num") X(isnan, "nan")    \
@@ -27,15 +27,20 @@ namespace simgpu {
   X(sys, "sys") X(gl, "gl")                                                                                            \
   X(ca, "ca") X(cg, "cg") X(cs, "cs") X(lu, "lu") X(cv, "cv") X(wb, "wb") X(wt, "wt") X(nc, "nc")                      \
   X(cache_hint, "cache hint") X(v2, "v2") X(v4, "v4") X(v8, "v8") X(to, "to") X(uni, "uni")                            \
-  X(sync, "sync") X(aligned, "aligned") X(arrive, "arrive") X(wait, "wait") X(red, "red") X(popc, "popc") X(warp, "warp")              \
-  X(up, "up") X(down, "down") X(bfly, "bfly") X(idx, "idx")                                                            \
+  X(sync, "sync") X(aligned, "aligned") X(arrive, "arrive") X(wait, "wait") X(red, "red") X(popc, "popc")              \
+  X(warp, "warp") X(up, "up") X(down, "down") X(bfly, "bfly") X(idx, "idx")                                            \
   X(all, "all") X(any, "any") X(ballot, "ballot")                                                                      \
   X(l, "l") X(r, "r") X(wrap, "wrap") X(clamp, "clamp") X(shiftamt, "shiftamt")                                        \
   X(f4e, "f4e") X(b4e, "b4e") X(rc8, "rc8") X(ecl, "ecl") X(ecr, "ecr") X(rc16, "rc16")                                \
   X(add, "add") X(min, "min") X(max, "max") X(inc, "inc") X(dec, "dec") X(exch, "exch") X(cas, "cas")                  \
   X(noftz, "noftz") X(finite, "finite") X(infinite, "infinite") X(number, "number") X(notanumber, "notanumber")        \
-  X(normal, "normal") X(subnormal, "subnormal") X(proxy, "proxy") X(async, "async") X(alias, "alias")                \
-  X(mbarrier_init, "mbarrier_init")
+  X(normal, "normal") X(subnormal, "subnormal") X(proxy, "proxy") X(async, "async") X(alias, "alias")                  \
+  X(mbarrier_init, "mbarrier_init") X(mbarrier, "mbarrier") X(init, "init") X(inval, "inval")                          \
+  X(arrive_drop, "arrive_drop") X(expect_tx, "expect_tx") X(complete_tx, "complete_tx")                                \
+  X(test_wait, "test_wait") X(try_wait, "try_wait") X(parity, "parity") X(pending_count, "pending_count")              \
+  X(noComplete, "noComplete") X(commit_group, "commit_group") X(wait_group, "wait_group")                              \
+  X(wait_all, "wait_all") X(noinc, "noinc") X(bulk, "bulk") X(bulk_group, "bulk_group") X(read, "read")                \
+  X(launch_dependents, "launch_dependents")
 // clang-format on
 
 enum class Word : std::uint8_t {

@@ -132,7 +132,19 @@ class Lowering {
   void atom();
   void red();
   void atomic(bool result);
+  void one_atomic(Word operation, const Value& address, const ptx::Operand* into, const Value& b, const Value& c,
+                  std::uint64_t offset);
   void nothing();
+
+  Value generic_address(const ptx::Operand& operand, ptx::Space space);
+  void mbarrier();
+  void mbarrier_step(MbarrierStep step, ptx::Space space, std::size_t first);
+  void mbarrier_test(ptx::Space space);
+  void cp();
+  Value copied_bytes(std::uint64_t size);
+  void bulk_copy();
+  void mapa();
+  void getctarank();
 
   void bra();
   void brx();

@@ -1,7 +1,6 @@
 // Loads, stores and atomics: what an address is made of and which space it is in. See lower.h.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower.h"
-#include "host/simgpu/vm/windows.h"
 
 namespace simgpu {
 
@@ -149,7 +148,7 @@ void Lowering::st() {
 void Lowering::atom() { atomic(true); }
 void Lowering::red() { atomic(false); }
 
-// Atomics take generic addresses only: those of shared memory are moved into its window.
+// Atomics take generic addresses only: those of shared memory are moved into its window. A vector is as many atomics.
 void Lowering::atomic(bool result) {
   static constexpr Word operations[] = {Word::add,  Word::min, Word::max,  Word::inc, Word::dec,
                                         Word::exch, Word::cas, Word::and_, Word::or_, Word::xor_};
@@ -160,22 +159,31 @@ void Lowering::atomic(bool result) {
   const std::size_t first = result ? 1 : 0;
   const bool swap = operation == Word::cas;
   expect_operands(first + (swap ? 3 : 2), first + (swap ? 4 : 3));
-  const Type type = form_.type();
-  Target at_memory = target(operand(first), form_space());
-  Value base = resized(at_memory.base, 8, false);
-  if (at_memory.windowed) {
-    if (at_memory.space != space_shared) not_served();
-    base = base.constant ? constant_value(base.bits + shared_window, 8)
-                         : emit_temp(8, row("add", Type::U64), {base, constant_value(shared_window, 8)});
+  const Value address = generic_address(operand(first), form_space());
+  const unsigned count = vector_count();
+  if (count == 1) {
+    const Value b = source(operand(first + 1), form_.type());
+    const Value c = swap ? source(operand(first + 2), form_.type()) : b;
+    return one_atomic(operation, address, result ? &operand(0) : nullptr, b, c, 0);
   }
-  at_memory.windowed = false;
-  const Value b = source(operand(first + 1), type);
-  const Value c = swap ? source(operand(first + 2), type) : b;
-  const bool wanted = result && operand(0).kind != Kind::Sink;
-  const std::uint32_t d = wanted ? destination(operand(0), ptx::size_of(type)) : 0;
-  const std::uint32_t at = emit(atomic_handler(operation, type));
-  access_flags(at, at_memory, 1);
-  read(at, Field::A, base);
+  const ptx::Operand& from = operand(first + 1);
+  if (swap || from.parts.size() != count || (result && operand(0).parts.size() != count)) not_served();
+  std::vector<Value> values;
+  for (const ptx::Operand& part : from.parts) values.push_back(source(part, form_.type()));
+  for (unsigned k = 0; k < count; ++k) {
+    one_atomic(operation, address, result ? &operand(0).parts[k] : nullptr, values[k], values[k],
+               std::uint64_t{k} * ptx::size_of(form_.type()));
+  }
+}
+
+void Lowering::one_atomic(Word operation, const Value& address, const ptx::Operand* into, const Value& b,
+                          const Value& c, std::uint64_t offset) {
+  const bool wanted = into != nullptr && into->kind != Kind::Sink;
+  const std::uint32_t d = wanted ? destination(*into, ptx::size_of(form_.type())) : 0;
+  const std::uint32_t at = emit(atomic_handler(operation, form_.type()));
+  ins(at).imm = static_cast<std::int64_t>(offset);
+  ins(at).window = code_.windows++;
+  read(at, Field::A, address);
   read(at, Field::B, b);
   read(at, Field::C, c);
   if (wanted) {
