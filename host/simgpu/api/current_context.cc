@@ -119,8 +119,8 @@ CUresult cuCtxGetCurrent(CUcontext* pctx) {
 }
 
 CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     *device = ordinal_of(driver, context->device);
@@ -131,8 +131,8 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
 CUresult cuCtxGetDevice(CUdevice* device) { return cuCtxGetDevice_v2(device, nullptr); }
 
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
+  if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     *ctxId = context->id;
@@ -141,18 +141,17 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 }
 
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned* version) {
-  return with_driver([&](Driver& driver) {
+  return with_named(ctx, [&](Driver& driver, Context&) {
+    if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     *version = 3020;
-    return driver.fault();
+    return CUDA_SUCCESS;
   });
 }
 
 CUresult cuCtxGetFlags(unsigned* flags) {
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_named(nullptr, [&](Driver&, Context& context) {
-    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(context.mutex);
     *flags = context.flags;
     return CUDA_SUCCESS;
@@ -199,6 +198,9 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
       case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
         if (value > 128) return CUDA_ERROR_INVALID_VALUE;
         break;
+      case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: break;
+      case CU_LIMIT_SHMEM_SIZE:
+      case CU_LIMIT_CIG_ENABLED: return CUDA_ERROR_NOT_PERMITTED;  // made with the context or never
       default: return CUDA_ERROR_UNSUPPORTED_LIMIT;
     }
     const std::lock_guard lock(context.mutex);

@@ -71,8 +71,8 @@ CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice dev) {
 }
 
 CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {
+  if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Device* device = driver.device(dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const std::optional<int> value = device_attribute(*device, attrib);
@@ -114,6 +114,7 @@ CUresult cuDeviceGetProperties(CUdevprop* prop, CUdevice dev) {
 CUresult cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
   return with_device(dev, [&](Device& device) {
     char text[16];
+    if (len < static_cast<int>(sizeof "0000:00:00.0")) return CUDA_ERROR_INVALID_VALUE;
     std::snprintf(text, sizeof text, "0000:%02X:00.0", pci_bus(device));
     return copy_text(text, pciBusId, len);
   });

@@ -98,4 +98,10 @@ CUresult with_context(F&& call) noexcept {
   });
 }
 
+// For calls that free: nothing current is no mistake, a context that has ended or failed is one.
+inline CUresult living_or_no_context() noexcept {
+  const CUresult state = with_context([](Driver&, Context&) { return CUDA_SUCCESS; });
+  return state == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : state;
+}
+
 }  // namespace simgpu

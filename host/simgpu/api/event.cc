@@ -40,6 +40,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned Flags) {
 }
 
 CUresult cuEventDestroy_v2(CUevent hEvent) {
+  if (hEvent == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_context([&](Driver& driver, Context&) {
     return driver.events.remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   });
@@ -53,6 +54,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned flags
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
     if (event == nullptr || stream == nullptr || event->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // no stream is being captured
     const std::lock_guard lock(event->mutex);
     event->record = post(driver, *stream, {});
     return CUDA_SUCCESS;
@@ -62,6 +64,7 @@ CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned flags
 CUresult cuEventRecord(CUevent hEvent, CUstream hStream) { return cuEventRecordWithFlags(hEvent, hStream, 0); }
 
 CUresult cuEventQuery(CUevent hEvent) {
+  if (hEvent == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_event(hEvent, [](Driver& driver, Event& event) {
     const Ticket record = record_of(event);
     if (record != nullptr && !record->done()) return CUDA_ERROR_NOT_READY;
@@ -70,13 +73,15 @@ CUresult cuEventQuery(CUevent hEvent) {
 }
 
 CUresult cuEventSynchronize(CUevent hEvent) {
+  if (hEvent == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_event(hEvent, [](Driver& driver, Event& event) { return wait_for(driver, {record_of(event)}); });
 }
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_context([&](Driver& driver, Context&) {
     const std::shared_ptr<Event> start = driver.events.find(hStart), end = driver.events.find(hEnd);
-    if (start == nullptr || end == nullptr || pMilliseconds == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const Ticket from = record_of(*start), to = record_of(*end);
     if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || from == nullptr || to == nullptr)
       return CUDA_ERROR_INVALID_HANDLE;

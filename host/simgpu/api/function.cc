@@ -94,12 +94,14 @@ CUresult parameter(const Function& code, std::size_t index, std::size_t* offset,
 }  // namespace
 
 CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
+  if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_function(hfunc, [&](Driver&, const FunctionReference& reference) {
     return pi == nullptr ? CUDA_ERROR_INVALID_VALUE : get_attribute(*reference.function, attrib, pi);
   });
 }
 
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
+  if (hfunc == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_function(hfunc, [&](Driver&, const FunctionReference& reference) {
     const CUresult verdict = check_attribute(*reference.function->code, attrib, value);
     if (verdict == CUDA_SUCCESS) set_attribute(*reference.function, attrib, value);
@@ -108,6 +110,7 @@ CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int v
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
+  if (hfunc == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_function(hfunc, [&](Driver&, const FunctionReference&) {
     const bool known = config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL;
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -123,8 +126,8 @@ CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
 }
 
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
+  if (hmod == nullptr || hfunc == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
   return with_function(hfunc, [&](Driver& driver, const FunctionReference& reference) {
-    if (hmod == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(reference.module->mutex);
     if (reference.module->handle == nullptr) reference.module->handle = driver.modules.insert(reference.module);
     *hmod = reference.module->handle;
@@ -133,50 +136,52 @@ CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
+  if (name == nullptr || hfunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_function(hfunc, [&](Driver&, const FunctionReference& reference) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *name = reference.function->code->name.c_str();
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuFuncGetParamInfo(CUfunction func, std::size_t paramIndex, std::size_t* paramOffset, std::size_t* paramSize) {
+  if (func == nullptr || paramOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_function(func, [&](Driver&, const FunctionReference& reference) {
     return parameter(*reference.function->code, paramIndex, paramOffset, paramSize);
   });
 }
 
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
+  if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_function(function, [&](Driver&, const FunctionReference&) {
-    if (state == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *state = CU_FUNCTION_LOADING_STATE_LOADED;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuFuncLoad(CUfunction function) {
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_function(function, [](Driver&, const FunctionReference&) { return CUDA_SUCCESS; });
 }
 
 CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
+  if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_function(reinterpret_cast<CUfunction>(kernel), [&](Driver& driver, const FunctionReference& reference) {
-    if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pFunc = handle_of(driver, reference.module, *reference.function);
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuKernelGetLibrary(CUlibrary* pLib, CUkernel kernel) {
+  if (pLib == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_kernel(kernel, [&](Driver&, Kernel&, const std::shared_ptr<LoadedLibrary>& library) {
-    if (pLib == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pLib = library->handle;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
+  if (name == nullptr || hfunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_kernel(hfunc, [&](Driver&, Kernel& kernel, const std::shared_ptr<LoadedLibrary>&) {
-    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *name = kernel.name.c_str();
     return CUDA_SUCCESS;
   });
@@ -184,8 +189,8 @@ CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
 
 CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t paramIndex, std::size_t* paramOffset,
                               std::size_t* paramSize) {
+  if (handle == nullptr || paramOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_kernel(handle, [&](Driver& driver, Kernel& kernel, const std::shared_ptr<LoadedLibrary>& library) {
-    if (paramOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (driver.current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     const Function* code = code_of(driver, library, kernel.name);
     return code == nullptr ? CUDA_ERROR_CONTEXT_IS_DESTROYED : parameter(*code, paramIndex, paramOffset, paramSize);
@@ -193,6 +198,7 @@ CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t paramIndex, std::size
 }
 
 CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel handle, CUdevice dev) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_kernel(handle, [&](Driver& driver, Kernel& kernel, const std::shared_ptr<LoadedLibrary>& library) {
     if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -210,6 +216,7 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel han
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel handle, CUdevice dev) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_kernel(handle, [&](Driver& driver, Kernel& kernel, const std::shared_ptr<LoadedLibrary>& library) {
     if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const Function* code = code_of(driver, library, kernel.name);
@@ -224,6 +231,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel han
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice dev) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_kernel(handle, [&](Driver& driver, Kernel&, const std::shared_ptr<LoadedLibrary>&) {
     if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     const bool known = config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL;

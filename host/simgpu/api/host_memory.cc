@@ -62,7 +62,9 @@ CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
       munmap(start, bytesize);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    enter(driver, context, MemoryKind::Host, start, bytesize, flags | CU_MEMHOSTALLOC_DEVICEMAP);
+    // Every block is portable and mapped, but the driver tells the latter only.
+    enter(driver, context, MemoryKind::Host, start, bytesize,
+          (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP);
     *pp = start;
     return CUDA_SUCCESS;
   });
@@ -71,8 +73,8 @@ CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
 CUresult cuMemAllocHost_v2(void** pp, std::size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
 
 CUresult cuMemFreeHost(void* p) {
+  if (p == nullptr) return living_or_no_context();
   return with_context([&](Driver& driver, Context&) {
-    if (p == nullptr) return CUDA_SUCCESS;
     const auto wanted = [](const Allocation& a) { return a.kind == MemoryKind::Host; };
     return release(driver, p, wanted, CUDA_ERROR_INVALID_VALUE);
   });
@@ -114,9 +116,10 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned Flag
 }
 
 CUresult cuMemHostGetFlags(unsigned* pFlags, void* p) {
+  if (pFlags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context&) {
     const auto allocation = driver.memory.find(address_of(p));
-    if (pFlags == nullptr || !allocation || !allocation->on_host()) return CUDA_ERROR_INVALID_VALUE;
+    if (!allocation || !allocation->on_host()) return CUDA_ERROR_INVALID_VALUE;
     *pFlags = allocation->flags;
     return CUDA_SUCCESS;
   });

@@ -208,6 +208,7 @@ bool readable(const CUlaunchConfig* config) {
 }  // namespace
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+  if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return readable(config) ? launch_ex(config, config->hStream, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
 }
 

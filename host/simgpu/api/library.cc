@@ -81,6 +81,7 @@ std::shared_ptr<Module> any_module(Driver& driver, const LibraryPointer& library
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
                            unsigned numJitOptions, CUlibraryOption* libraryOptions, void** libraryOptionValues,
                            unsigned numLibraryOptions) {
+  if (library == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
     bool stays = false;
     if (library == nullptr || code == nullptr ||
@@ -108,6 +109,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
 }
 
 CUresult cuLibraryUnload(CUlibrary handle) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_driver([&](Driver& driver) {
     const LibraryPointer library = driver.libraries.remove(handle);
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -120,8 +122,9 @@ CUresult cuLibraryUnload(CUlibrary handle) {
 }
 
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary handle, const char* name) {
+  if (pKernel == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_library(handle, [&](Driver& driver, const LibraryPointer& library) {
-    if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (std::find(library->names.begin(), library->names.end(), name) == library->names.end())
       return CUDA_ERROR_NOT_FOUND;
     *pKernel = kernel_named(driver, library, name);
@@ -130,8 +133,8 @@ CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary handle, const char* nam
 }
 
 CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary lib) {
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_library(lib, [&](Driver&, const LibraryPointer& library) {
-    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *count = static_cast<unsigned>(library->names.size());
     return CUDA_SUCCESS;
   });
@@ -147,8 +150,8 @@ CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned numKernels, CUlib
 }
 
 CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary handle) {
+  if (pMod == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_library(handle, [&](Driver& driver, const LibraryPointer& library) {
-    if (pMod == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUresult error;
     const std::shared_ptr<LoadedModule> part = part_of(driver, library, &error);
     if (part == nullptr) return error;
@@ -160,6 +163,7 @@ CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary handle) {
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, std::size_t* bytes, CUlibrary handle, const char* name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_library(handle, [&](Driver& driver, const LibraryPointer& library) {
     if (name == nullptr || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     CUresult error;

@@ -95,8 +95,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, std::size_t* pPitch, std::size_t 
 
 // Waits for everything that may still use it, as the real one does.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
-  if (dptr == 0) return with_driver([](Driver& driver) { return driver.fault(); });
-  return with_context([&](Driver& driver, Context&) {
+  if (const CUresult r = living_or_no_context(); r != CUDA_SUCCESS) return r;
+  if (dptr == 0) return CUDA_SUCCESS;
+  return with_driver([&](Driver& driver) {
     const auto allocation = driver.memory.take(dptr, [](const Allocation& a) { return !a.on_host(); });
     if (!allocation) return CUDA_ERROR_INVALID_VALUE;
     const CUresult fault = wait_for(driver, pending(driver, *allocation->context));
@@ -115,6 +116,7 @@ CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, std::size_t* psize, CUdeviceptr dptr) {
+  if (pbase == nullptr && psize == nullptr) return CUDA_SUCCESS;  // nothing is asked
   return with_context([&](Driver& driver, Context&) {
     const auto allocation = driver.memory.find(dptr);
     const auto range = allocation ? std::nullopt : range_of(driver, dptr);  // a module's variable

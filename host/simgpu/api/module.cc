@@ -55,6 +55,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
 
 // Kernels of it that still run keep it in memory.
 CUresult cuModuleUnload(CUmodule hmod) {
+  if (hmod == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_module(hmod, [](Driver& driver, const std::shared_ptr<LoadedModule>& module) {
     if (!module->library.expired()) return CUDA_ERROR_NOT_PERMITTED;
     drop_module(driver, *module);
@@ -73,8 +74,9 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 }
 
 CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
+  if (hmod == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_module(hmod, [&](Driver& driver, const std::shared_ptr<LoadedModule>& module) {
-    if (hfunc == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (hfunc == nullptr || name == nullptr || *name == '\0') return CUDA_ERROR_INVALID_VALUE;
     const auto found = module->functions.find(name);
     if (found == module->functions.end()) return CUDA_ERROR_NOT_FOUND;
     *hfunc = handle_of(driver, module, *found->second);
@@ -83,8 +85,8 @@ CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name)
 }
 
 CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule mod) {
+  if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_module(mod, [&](Driver&, const std::shared_ptr<LoadedModule>& module) {
-    if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *count = static_cast<unsigned>(module->functions.size());
     return CUDA_SUCCESS;
   });
@@ -103,6 +105,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned numFunctions
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, std::size_t* bytes, CUmodule hmod, const char* name) {
+  if (hmod == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_module(hmod, [&](Driver&, const std::shared_ptr<LoadedModule>& module) {
     if (name == nullptr || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     return answer_global(module->module->global(name), dptr, bytes);

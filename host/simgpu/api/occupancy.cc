@@ -33,8 +33,9 @@ int resident_blocks(const LoadedFunction& function, std::uint64_t threads, std::
 namespace {
 
 template <class F>
-CUresult with_function(CUfunction handle, F&& call) {
+CUresult with_function(CUfunction handle, bool has_room, F&& call) {
   return with_context([&](Driver& driver, Context&) {
+    if (!has_room) return CUDA_ERROR_INVALID_VALUE;  // looked at before the function
     CUresult error;
     const FunctionReference reference = resolve(driver, handle, &error);
     return reference.function == nullptr ? error : call(*reference.function);
@@ -65,8 +66,8 @@ using namespace simgpu;
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize,
                                                               std::size_t dynamicSMemSize, unsigned flags) {
-  return with_function(func, [&](const LoadedFunction& function) {
-    if (numBlocks == nullptr || blockSize <= 0 || (flags & ~unsigned{CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE}) != 0)
+  return with_function(func, numBlocks != nullptr, [&](const LoadedFunction& function) {
+    if (blockSize <= 0 || (flags & ~unsigned{CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE}) != 0)
       return CUDA_ERROR_INVALID_VALUE;
     *numBlocks = resident_blocks(function, static_cast<std::uint64_t>(blockSize), dynamicSMemSize);
     return CUDA_SUCCESS;
@@ -81,9 +82,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction 
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
                                                    CUoccupancyB2DSize blockSizeToDynamicSMemSize,
                                                    std::size_t dynamicSMemSize, int blockSizeLimit, unsigned flags) {
-  return with_function(func, [&](const LoadedFunction& function) {
-    if (minGridSize == nullptr || blockSize == nullptr ||
-        (flags & ~unsigned{CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE}) != 0)
+  return with_function(func, minGridSize != nullptr && blockSize != nullptr, [&](const LoadedFunction& function) {
+    if (blockSizeLimit < 0 || (flags & ~unsigned{CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE}) != 0)
       return CUDA_ERROR_INVALID_VALUE;
     const BlockSize best = best_block_size(function, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
     *minGridSize = best.blocks * device_multiprocessors;
@@ -101,8 +101,8 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfu
 
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* dynamicSmemSize, CUfunction func, int numBlocks,
                                                  int blockSize) {
-  return with_function(func, [&](const LoadedFunction& function) {
-    if (dynamicSmemSize == nullptr || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
+  return with_function(func, dynamicSmemSize != nullptr, [&](const LoadedFunction& function) {
+    if (numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
     if (resident_blocks(function, static_cast<std::uint64_t>(blockSize), 0) < numBlocks)
       return CUDA_ERROR_INVALID_VALUE;
     const int each = device_multiprocessor_shared / numBlocks - device_shared_reserved;

@@ -68,11 +68,16 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned flags) {
   });
 }
 
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) { return cuDevicePrimaryCtxSetFlags_v2(dev, flags); }
+CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned flags) {
+  const CUresult active = with_locked_device(dev, [](Driver&, Device& device) {
+    return device.primary->active.load() ? CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE : CUDA_SUCCESS;
+  });
+  return active != CUDA_SUCCESS ? active : cuDevicePrimaryCtxSetFlags_v2(dev, flags);
+}
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned* flags, int* active) {
+  if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_locked_device(dev, [&](Driver&, Device& device) {
-    if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *active = device.primary->active.load() ? 1 : 0;
     *flags = device.primary_flags;
     return CUDA_SUCCESS;

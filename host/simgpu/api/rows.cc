@@ -118,9 +118,9 @@ CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const
                         std::uint32_t pattern, std::size_t pattern_size, Wait wait) {
   const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (shape.width == 0 || shape.height == 0) return CUDA_SUCCESS;
   if (to.start % pattern_size != 0 || (shape.height > 1 && to.pitch % pattern_size != 0))
     return CUDA_ERROR_INVALID_VALUE;
-  if (shape.width == 0 || shape.height == 0) return CUDA_SUCCESS;
   const Found target = look_at(driver, to, shape, Side::Device);
   if (!target.valid) return CUDA_ERROR_INVALID_VALUE;
   const auto fill = [&driver, to, shape, pattern, pattern_size, target] {

@@ -33,8 +33,9 @@ class InCallback {
 }  // namespace
 
 CUresult cuStreamCreateWithPriority(CUstream* phStream, unsigned flags, int priority) {
+  if (phStream == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context&) {
-    if (phStream == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
     auto stream =
         make_stream(driver, driver.current_shared(), flags, std::clamp(priority, greatest_stream_priority, 0));
     stream->handle = driver.streams.insert(stream);
@@ -47,6 +48,7 @@ CUresult cuStreamCreate(CUstream* phStream, unsigned Flags) { return cuStreamCre
 
 // Work in it goes on.
 CUresult cuStreamDestroy_v2(CUstream hStream) {
+  if (hStream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (hStream == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_context([&](Driver& driver, Context&) {
     const bool special = hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD;
@@ -78,6 +80,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((Flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (Flags == CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // no stream is being captured
     Ticket recorded;
     {
       const std::lock_guard lock(event->mutex);
@@ -89,44 +92,46 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
 }
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned* flags) {
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver&, Stream& stream) {
-    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *flags = stream.flags;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuStreamGetPriority(CUstream hStream, int* priority) {
+  if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver&, Stream& stream) {
-    if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *priority = stream.priority;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
+  if (streamId == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver&, Stream& stream) {
-    if (streamId == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *streamId = stream.id;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver&, Stream& stream) {
-    if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pctx = stream.context->handle;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  if (pCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = cuStreamGetCtx(hStream, pCtx);
   if (result == CUDA_SUCCESS && pGreenCtx != nullptr) *pGreenCtx = nullptr;
   return result;
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver&, Stream& stream) {
     return device == nullptr ? CUDA_ERROR_INVALID_VALUE : cuCtxGetDevice_v2(device, stream.context->handle);
   });
@@ -134,8 +139,8 @@ CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
 
 // Nothing is ever captured here.
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
+  if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [&](Driver&, Stream&) {
-    if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   });
