@@ -1,6 +1,7 @@
 // Contexts: each device's primary context and each thread's stack of current ones are the guest's own. The worker holds
 // the real primary contexts from its start.
 #include "guest/local/local.h"
+#include "guest/log.h"
 #include "guest/marshal/marshal.h"
 #include "guest/marshal/reset.h"
 #include "guest/session/process.h"
@@ -30,6 +31,18 @@ CUresult device_for(CUcontext context, int& device) {
   return device < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
+// The same for what the driver tells of a living context only.
+CUresult device_of_living(CUcontext context, int& device) {
+  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
+  return state_of(static_cast<std::uint32_t>(device));
+}
+
+// At most one way of waiting, and no flag that is none.
+bool valid_flags(unsigned flags) {
+  const unsigned way = flags & CU_CTX_SCHED_MASK;
+  return (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0 && (way & (way - 1)) == 0;
+}
+
 }  // namespace
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
@@ -38,6 +51,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (session()->lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   PrimaryContext& p = primary_of(device);
   std::lock_guard lock(p.mutex);
+  // After a fault no context begins; one that lives can still be had.
+  if (const CUresult fault = session()->fault();
+      fault != CUDA_SUCCESS && p.retained.load(std::memory_order_relaxed) == 0)
+    return fault;
   p.retained.fetch_add(1, std::memory_order_relaxed);
   *context = reinterpret_cast<CUcontext>(p.handle);
   return CUDA_SUCCESS;
@@ -58,11 +75,13 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return local::cuDevicePrim
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
-  if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   primary_of(device).flags = flags;
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (primary_of(device).retained.load(std::memory_order_relaxed) != 0) return CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
   return local::cuDevicePrimaryCtxSetFlags_v2(device, flags);
 }
 
@@ -92,7 +111,8 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (context == nullptr || device_of_context(context) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (device_of_context(context) < 0) return CUDA_ERROR_INVALID_CONTEXT;
   this_thread().contexts.push_back(context);
   return CUDA_SUCCESS;
 }
@@ -119,13 +139,13 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   int device = -1;
   if (const CUresult r = device_for(nullptr, device); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = primary_of(device).flags;
+  *flags = primary_of(device).flags | CU_CTX_MAP_HOST;  // which every context can
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
   int device = -1;
-  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = device_of_living(context, device); r != CUDA_SUCCESS) return r;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *id = static_cast<unsigned long long>(device) + 1;
   return CUDA_SUCCESS;
@@ -133,7 +153,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
   int device = -1;
-  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = device_of_living(context, device); r != CUDA_SUCCESS) return r;
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *version = 3020;  // the version of cuCtxCreate_v2, which primary contexts are made as
   return CUDA_SUCCESS;
@@ -141,11 +161,47 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
 
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   int device = -1;
-  if (const CUresult r = device_for(nullptr, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = device_of_living(nullptr, device); r != CUDA_SUCCESS) return r;
   const ring::DeviceInfo& info = device_info(static_cast<std::uint32_t>(device));
   if (least != nullptr) *least = info.least_priority;
   if (greatest != nullptr) *greatest = info.greatest_priority;
   return CUDA_SUCCESS;
+}
+
+// A session has each device's primary context and no other. What is wrong with the arguments is told as everywhere.
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (context == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (const CUresult fault = session()->fault(); fault != CUDA_SUCCESS) return fault;
+  log(Level::Warn, "cuCtxCreate is refused: a session has no other contexts than the primary ones");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int, unsigned flags, CUdevice device) {
+  return local::cuCtxCreate_v2(context, flags, device);
+}
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams*, unsigned flags, CUdevice device) {
+  return local::cuCtxCreate_v2(context, flags, device);
+}
+
+// Primary contexts are released or reset, never destroyed.
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  return context == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+// Devices of a session are no peers of each other.
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (device_of_context(peer) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  return flags != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peer) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  return device_of_context(peer) < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {

@@ -1,6 +1,9 @@
 // Devices, versions, errors: answered from the device page and from what this library is.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "guest/local/attributes.h"
 #include "guest/local/local.h"
@@ -29,6 +32,16 @@ CUresult copy_text(char* to, int room, const char* from) {
   return CUDA_SUCCESS;
 }
 
+// domain:bus:device.function; domain and function may be missing.
+using BusPlace = std::array<unsigned, 4>;
+std::optional<BusPlace> parse_bus_id(const char* text) {
+  BusPlace p{};
+  if (std::sscanf(text, "%x:%x:%x.%x", &p[0], &p[1], &p[2], &p[3]) >= 3) return p;
+  p = {};
+  if (std::sscanf(text, "%x:%x.%x", &p[1], &p[2], &p[3]) >= 2) return p;
+  return std::nullopt;
+}
+
 }  // namespace
 
 CUresult cuInit(unsigned flags) { return initialize(flags); }
@@ -54,8 +67,9 @@ CUresult cuGetErrorName(CUresult error, const char** text) {
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-  if (const CUresult r = check_device(ordinal); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = check_device(ordinal); r != CUDA_SUCCESS) return r;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
@@ -120,16 +134,31 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return CUDA_SUCCESS;
 }
 
+// No device of a session reaches another's memory, and none is its own peer.
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (value == nullptr || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+      attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (check_device(from) != CUDA_SUCCESS || check_device(to) != CUDA_SUCCESS || from == to)
+    return CUDA_ERROR_INVALID_DEVICE;
+  *value = 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
-  return copy_text(id, length, info(device).bus_id);
+  constexpr int least = sizeof "0000:00:00.0";  // with less the driver gives nothing
+  return length < least ? CUDA_ERROR_INVALID_VALUE : copy_text(id, length, info(device).bus_id);
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (device == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::optional<BusPlace> wanted = parse_bus_id(id);
+  if (!wanted) return CUDA_ERROR_INVALID_VALUE;
   for (std::uint32_t i = 0; i < device_count(); ++i)
-    if (strcasecmp(device_info(i).bus_id, id) == 0) return *device = static_cast<CUdevice>(i), CUDA_SUCCESS;
+    if (parse_bus_id(device_info(i).bus_id) == wanted) return *device = static_cast<CUdevice>(i), CUDA_SUCCESS;
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
@@ -152,7 +181,14 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, c
   return find_entry_point(symbol, function, version, flags, status);
 }
 
-CUresult cuProfilerStart() { return ready(); }
-CUresult cuProfilerStop() { return ready(); }
+// There is no profiler to be told; a context is asked for all the same.
+CUresult cuProfilerStart() {
+  std::uint32_t device = 0;
+  return enter(device);
+}
+CUresult cuProfilerStop() {
+  std::uint32_t device = 0;
+  return enter(device);
+}
 
 }  // namespace guest::local

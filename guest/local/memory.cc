@@ -62,25 +62,39 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return give(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return give(data, static_cast<void*>(nullptr));
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give(data, CUdeviceptr{place.start});
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give(data, std::size_t{place.bytes});
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(data, static_cast<unsigned long long>(place.id));
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return pinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
-// cuPointerGetAttributes on memory that CUDA does not know: zeros, and -2 for the device.
-CUresult unknown_attribute(void* data, CUpointer_attribute attribute) {
+// cuPointerGetAttributes on memory that CUDA does not know: it has its own address, and nothing else.
+CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, int{CU_DEVICE_INVALID});
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: return give(data, at);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_MAPPED: return give(data, 0u);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, -2);
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_CONTEXT:
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give(data, std::uint64_t{0});
-    default: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(data, std::uint64_t{0});
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -101,7 +115,9 @@ CUresult cuMemAllocHost_v2(void** at, std::size_t bytes) { return local::cuMemHo
 
 CUresult cuMemFreeHost(void* at) {
   std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const CUresult entered = enter(device);
+  if (at == nullptr && entered == CUDA_ERROR_INVALID_CONTEXT) return CUDA_SUCCESS;  // nothing needs no context
+  if (entered != CUDA_SUCCESS) return entered;
   if (at == nullptr) return CUDA_SUCCESS;
   if (!session()->arena->find(at)) return CUDA_ERROR_INVALID_VALUE;
   // Copies that are under way may still use it, as CUDA's own free waits for them.
@@ -125,11 +141,33 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto block = session()->arena->find(at);
   if (!block) return CUDA_ERROR_INVALID_VALUE;
-  *flags = block->flags | CU_MEMHOSTALLOC_DEVICEMAP;  // the driver says so of every block
+  // Every block is portable and mapped, but the driver tells the latter only.
+  *flags = (block->flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;
 }
 
+// The GPU maps the arena and nothing else of this process, so memory of the program's own cannot be registered. What is
+// wrong with the arguments is told as everywhere.
+CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
+  constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
+                             CU_MEMHOSTREGISTER_READ_ONLY;
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (at == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
+  log(Level::Warn, "cuMemHostRegister is refused: the GPU cannot map this process's own memory");
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuMemHostUnregister(void* at) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const bool ours = place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown;
+  return at == nullptr || ours ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdeviceptr at) {
+  if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // nothing is asked
   std::uint32_t device = 0;
   if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
   const Place place = place_of(at);
@@ -148,13 +186,13 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
 
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr at) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Place place = place_of(at);
   for (unsigned i = 0; i < count; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUresult result;
     if (place.kind == Place::Kind::Unknown)
-      result = unknown_attribute(data[i], attributes[i]);
+      result = unknown_attribute(data[i], attributes[i], at);
     else if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && place.kind == Place::Kind::Device)
       result = give(data[i], std::uint64_t{0});
     else

@@ -97,8 +97,8 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  if (mode == nullptr || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-    return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver takes any number
   std::swap(*mode, current);
   return CUDA_SUCCESS;
 }
@@ -111,6 +111,14 @@ CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
+// Managed memory is not served: what a library has of it is not to be had.
+CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (session()->objects.find(library, api::Handle::Library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuKernelGetName(const char** name, CUkernel kernel) {
   Object* object = nullptr;
   if (const CUresult r = find_function(kernel, api::Handle::Kernel, object); r != CUDA_SUCCESS) return r;
@@ -120,7 +128,11 @@ CUresult cuKernelGetName(const char** name, CUkernel kernel) {
 }
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  std::uint32_t device = 0;
   Object* object = nullptr;
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (offset == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
   if (const CUresult r = find_function(kernel, api::Handle::Kernel, object); r != CUDA_SUCCESS) return r;
   return param_info(*object->function, index, offset, bytes);
 }
@@ -129,9 +141,12 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   Object* object = nullptr;
   if (const CUresult r = find_function(function, api::Handle::Function, object); r != CUDA_SUCCESS) return r;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (api::Id::of(object->owner).kind != api::Handle::Module) return CUDA_ERROR_NOT_SUPPORTED;  // a kernel's function
-  *module = reinterpret_cast<CUmodule>(object->owner);
-  return CUDA_SUCCESS;
+  if (api::Id::of(object->owner).kind == api::Handle::Module)
+    return *module = reinterpret_cast<CUmodule>(object->owner), CUDA_SUCCESS;
+  // A kernel's function is in its library's module.
+  const Object* kernel = session()->objects.find(reinterpret_cast<const void*>(object->owner), api::Handle::Kernel);
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return custom::cuLibraryGetModule(module, reinterpret_cast<CUlibrary>(kernel->owner));
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction function) {

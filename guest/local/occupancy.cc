@@ -12,7 +12,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CU
                                                    unsigned flags) {
   std::uint32_t device = 0;
   if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
-  if (min_grid == nullptr || block == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (min_grid == nullptr || block == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
   const Object* object = session()->objects.find(function, api::Handle::Function);
   if (object == nullptr || object->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const ring::DeviceInfo& info = device_info(device);

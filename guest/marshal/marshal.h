@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -46,11 +47,12 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   explicit Marshal(const Params& params) : params_(params) {}
 
   // `refused`: what the call's rules say; CUDA_SUCCESS where they allow it.
-  CUresult run(std::uint16_t call, api::Way way, api::Order order, CUresult refused) {
-    if (const CUresult r = enter(device_); r != CUDA_SUCCESS) return r;
+  CUresult run(std::uint16_t call, api::Way way, api::Order order, Needs needs, CUresult refused) {
+    const CUresult entered = needs == Needs::Context ? enter(device_) : enter_without_context(device_);
+    if (entered != CUDA_SUCCESS) return entered;
     refused_ = refused;
     each([&]<std::size_t I>() { check<I>(); });
-    if (refused_ != CUDA_SUCCESS) return refused_;
+    if (refused_ != CUDA_SUCCESS || nothing_) return refused_;
     Channel& channel = this_channel();
     if (!wait_for_order(order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     each([&]<std::size_t I>() { create<I>(); });
@@ -94,8 +96,15 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (object == nullptr) refuse(CUDA_ERROR_INVALID_HANDLE);
     } else if constexpr (a.dir == Dir::Device) {
       const std::uint64_t count = to_slot(std::get<static_cast<std::size_t>(a.count)>(params_));
-      if (count > std::numeric_limits<std::uint64_t>::max() / a.bytes || !addressable(p, count * a.bytes))
-        refuse(CUDA_ERROR_INVALID_VALUE);
+      if (count == 0) return void(nothing_ = true);  // no address is looked at then
+      std::optional<std::uint64_t> at;
+      if (p % a.bytes == 0 && count <= std::numeric_limits<std::uint64_t>::max() / a.bytes)
+        at = session()->device_view(p, count * a.bytes);
+      if (!at) return refuse(CUDA_ERROR_INVALID_VALUE);
+      length_[I] = *at;
+    } else if constexpr (a.ordinal) {
+      if (p < 0 || static_cast<std::uint32_t>(p) >= device_count()) return refuse(CUDA_ERROR_INVALID_DEVICE);
+      length_[I] = primary(static_cast<std::uint32_t>(p)).host_device;
     } else if constexpr (a.dir != Dir::Value) {
       if (p == nullptr && !a.may_be_null) return refuse(CUDA_ERROR_INVALID_VALUE);
       if constexpr (a.dir != Dir::Creates) length_[I] = byte_length<I>();
@@ -104,13 +113,6 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   void refuse(CUresult why) {
     if (refused_ == CUDA_SUCCESS) refused_ = why;
-  }
-
-  // Device memory, or pinned memory by its device address.
-  static bool addressable(std::uint64_t at, std::uint64_t bytes) {
-    Session& s = *session();
-    return s.allocations.contains(at, bytes) ||
-           s.arena->offset_of(reinterpret_cast<const void*>(at), bytes).has_value();
   }
 
   template <std::size_t I>
@@ -182,7 +184,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void put_slot(ring::Writer& w) const {
     constexpr Arg a = args[I];
-    if constexpr (a.dir == Dir::Value || a.dir == Dir::Device)
+    if constexpr (a.dir == Dir::Value && !a.ordinal)
       w.slot(to_slot(std::get<I>(params_)));
     else if constexpr (a.dir == Dir::Creates)
       w.slot(created_->id.load(std::memory_order_relaxed));
@@ -225,12 +227,13 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   const Params& params_;
-  std::uint64_t length_[sizeof...(P) + 1] = {};
+  std::uint64_t length_[sizeof...(P) + 1] = {};  // of memory; of addresses and ordinals, what they are on the host
   Object* objects_[sizeof...(P) + 1] = {};
   Object* created_ = nullptr;
   StreamRef stream_;
   std::uint32_t device_ = 0;
   Use use_;
+  bool nothing_ = false;  // a length of 0: there is nothing to do
   CUresult refused_ = CUDA_SUCCESS;
 };
 
@@ -242,9 +245,11 @@ template <int Id, class... P>
 struct Stub<Id, CUresult(P...)> {
   static CUresult call(P... p) {
     using C = api::Call<Id>;
+    if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = Rules<Id>::refuses_always(p...); r != CUDA_SUCCESS) return r;
     const std::tuple<P...> params(p...);
     Marshal<typename C::Shape> marshal(params);
-    const CUresult result = marshal.run(Id, C::way, C::order, Rules<Id>::refuses(p...));
+    const CUresult result = marshal.run(Id, C::way, C::order, needs_of(Id), Rules<Id>::refuses(p...));
     if (result == CUDA_SUCCESS) Rules<Id>::learn(marshal.created(), p...);
     return result;
   }

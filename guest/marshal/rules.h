@@ -5,11 +5,17 @@
 
 #include "guest/session/session.h"
 #include "ring/api/call.h"
+#include "ring/api/id.h"
 
 namespace guest {
 
 template <int Id>
 struct Rules {
+  // What is wrong in whatever state the context is.
+  template <class... P>
+  static CUresult refuses_always(P...) {
+    return CUDA_SUCCESS;
+  }
   template <class... P>
   static CUresult refuses(P...) {
     return CUDA_SUCCESS;
@@ -18,18 +24,36 @@ struct Rules {
   static void learn(Object*, P...) {}
 };
 
+// Libraries and kernels belong to no context: they can be asked without one, and after a fault.
+enum class Needs : std::uint8_t { Context, Nothing };
+constexpr Needs needs_of(int id) {
+  switch (id) {
+    case api::id_of::cuLibraryGetKernelCount:
+    case api::id_of::cuKernelGetAttribute:
+    case api::id_of::cuKernelSetAttribute:
+    case api::id_of::cuKernelSetCacheConfig: return Needs::Nothing;
+    default: return Needs::Context;
+  }
+}
+
 inline CUresult refuse_unknown(unsigned flags, unsigned known) {
   return (flags & ~known) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+// An external event is one of a graph, and no stream is being captured.
+inline CUresult refuse_external(unsigned flags, unsigned external) {
+  if ((flags & ~external) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return flags == external ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+}
+
 template <>
-struct Rules<api::id_of::cuStreamCreate> {
+struct Rules<api::id_of::cuStreamCreate> : Rules<0> {
   static CUresult refuses(CUstream*, unsigned flags) { return refuse_unknown(flags, CU_STREAM_NON_BLOCKING); }
   static void learn(Object* stream, CUstream*, unsigned flags) { stream->flags = flags; }
 };
 
 template <>
-struct Rules<api::id_of::cuStreamCreateWithPriority> {
+struct Rules<api::id_of::cuStreamCreateWithPriority> : Rules<0> {
   static CUresult refuses(CUstream*, unsigned flags, int) { return refuse_unknown(flags, CU_STREAM_NON_BLOCKING); }
   static void learn(Object* stream, CUstream*, unsigned flags, int priority) {
     stream->flags = flags;
@@ -38,7 +62,14 @@ struct Rules<api::id_of::cuStreamCreateWithPriority> {
 };
 
 template <>
-struct Rules<api::id_of::cuEventCreate> {
+struct Rules<api::id_of::cuStreamDestroy_v2> : Rules<0> {
+  static CUresult refuses_always(CUstream stream) {
+    return api::special_stream(reinterpret_cast<std::uint64_t>(stream)) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  }
+};
+
+template <>
+struct Rules<api::id_of::cuEventCreate> : Rules<0> {
   static CUresult refuses(CUevent*, unsigned flags) {
     const bool shared_but_timed = (flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0;
     if (shared_but_timed) return CUDA_ERROR_INVALID_VALUE;
@@ -48,14 +79,16 @@ struct Rules<api::id_of::cuEventCreate> {
 };
 
 template <>
-struct Rules<api::id_of::cuEventRecordWithFlags> {
-  static CUresult refuses(CUevent, CUstream, unsigned flags) { return refuse_unknown(flags, CU_EVENT_RECORD_EXTERNAL); }
+struct Rules<api::id_of::cuEventRecordWithFlags> : Rules<0> {
+  static CUresult refuses(CUevent, CUstream, unsigned flags) {
+    return refuse_external(flags, CU_EVENT_RECORD_EXTERNAL);
+  }
   static void learn(Object*, CUevent, CUstream, unsigned) {}
 };
 
 template <>
-struct Rules<api::id_of::cuStreamWaitEvent> {
-  static CUresult refuses(CUstream, CUevent, unsigned flags) { return refuse_unknown(flags, CU_EVENT_WAIT_EXTERNAL); }
+struct Rules<api::id_of::cuStreamWaitEvent> : Rules<0> {
+  static CUresult refuses(CUstream, CUevent, unsigned flags) { return refuse_external(flags, CU_EVENT_WAIT_EXTERNAL); }
   static void learn(Object*, CUstream, CUevent, unsigned) {}
 };
 
@@ -67,7 +100,7 @@ inline void learn_attribute(Object* function, CUfunction_attribute attribute, in
 }
 
 template <>
-struct Rules<api::id_of::cuFuncSetAttribute> {
+struct Rules<api::id_of::cuFuncSetAttribute> : Rules<0> {
   static CUresult refuses(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
   static void learn(Object*, CUfunction function, CUfunction_attribute attribute, int value) {
     learn_attribute(session()->objects.find(function, api::Handle::Function), attribute, value);
@@ -75,7 +108,7 @@ struct Rules<api::id_of::cuFuncSetAttribute> {
 };
 
 template <>
-struct Rules<api::id_of::cuKernelSetAttribute> {
+struct Rules<api::id_of::cuKernelSetAttribute> : Rules<0> {
   static CUresult refuses(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
   static void learn(Object*, CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
     learn_attribute(session()->objects.find(kernel, api::Handle::Kernel), attribute, value);

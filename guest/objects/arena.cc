@@ -77,6 +77,10 @@ std::optional<std::uint64_t> Arena::offset_of(const void* at, std::uint64_t byte
   return where;
 }
 
+bool Arena::holds(std::uint64_t offset, std::uint64_t bytes) const {
+  return offset < bytes_ && offset_of(base_ + offset, bytes).has_value();
+}
+
 std::optional<Arena::Chunk> Arena::borrow(bool wait) {
   std::unique_lock lock(staging_mutex_);
   const auto any = [&] { return borrowed_ != (1u << chunk_count) - 1; };

@@ -42,6 +42,8 @@ class Arena {
   std::optional<PinnedBlock> find(const void* inside) const;
   // The offset of [at, at + bytes) when all of it is one live block.
   std::optional<std::uint64_t> offset_of(const void* at, std::uint64_t bytes) const;
+  // The same by offset.
+  bool holds(std::uint64_t offset, std::uint64_t bytes) const;
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
   std::uint64_t offset(const std::byte* at) const { return static_cast<std::uint64_t>(at - base_); }
 

@@ -30,6 +30,30 @@ struct FunctionInfo {
   std::uint32_t param_bytes = 0;
   std::uint32_t max_threads = 0, static_shared = 0;
   std::atomic<std::uint32_t> max_dynamic_shared{0};
+
+  // Whether a block of this shape is known to be accepted. A kernel may demand one shape (.reqntid), which nothing but
+  // a launch tells: one that has run with two, or with fewer threads than it could, demands none.
+  bool accepts(unsigned x, unsigned y, unsigned z) const {
+    const std::uint64_t known = shape.load(std::memory_order_relaxed);
+    return known == any_shape || known == packed(x, y, z);
+  }
+  // A launch with this block and so much dynamic shared memory was accepted.
+  void learn(unsigned x, unsigned y, unsigned z, unsigned shared) {
+    const bool fewer = std::uint64_t{x} * y * z < max_threads;
+    std::uint64_t none = 0;
+    if (fewer ||
+        (!shape.compare_exchange_strong(none, packed(x, y, z), std::memory_order_relaxed) && none != packed(x, y, z)))
+      shape.store(any_shape, std::memory_order_relaxed);
+    if (shared > max_dynamic_shared.load(std::memory_order_relaxed))
+      max_dynamic_shared.store(shared, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint64_t any_shape = ~std::uint64_t{0};
+  static constexpr std::uint64_t packed(std::uint64_t x, std::uint64_t y, std::uint64_t z) {
+    return x | y << 21 | z << 42;  // a block's sides are far below 2^21
+  }
+  std::atomic<std::uint64_t> shape{0};  // 0: no launch was accepted yet
 };
 
 struct alignas(64) Object {

@@ -138,6 +138,11 @@ int device_of_context(CUcontext context) {
   return -1;
 }
 
+CUresult state_of(std::uint32_t device) {
+  if (primary(device).retained.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return session()->fault();
+}
+
 CUresult enter(std::uint32_t& device) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   Session& s = *session();
@@ -147,8 +152,16 @@ CUresult enter(std::uint32_t& device) {
   const int ordinal = device_of_context(thread.contexts.back());
   if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
   device = static_cast<std::uint32_t>(ordinal);
-  if (primary(device).retained.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  return s.fault();
+  return state_of(device);
+}
+
+CUresult enter_without_context(std::uint32_t& device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const Thread& thread = this_thread();
+  const int ordinal = thread.contexts.empty() ? 0 : device_of_context(thread.contexts.back());
+  device = ordinal < 0 ? 0 : static_cast<std::uint32_t>(ordinal);
+  return CUDA_SUCCESS;
 }
 
 void finish() {

@@ -40,6 +40,12 @@ int device_of_context(CUcontext context);
 // return.
 CUresult enter(std::uint32_t& device);
 
+// The same for a call that needs no context: the current one's device, or the first. Faults of a context are not its.
+CUresult enter_without_context(std::uint32_t& device);
+
+// Whether a device's primary context lives: CUDA_SUCCESS, CONTEXT_IS_DESTROYED, or the fault that has ended it.
+CUresult state_of(std::uint32_t device);
+
 // Ends the session: the program exits.
 void finish();
 

@@ -256,6 +256,13 @@ bool Session::host_alive() {
   return false;
 }
 
+std::optional<std::uint64_t> Session::device_view(std::uint64_t at, std::uint64_t bytes) const {
+  if (allocations.contains(at, bytes)) return at;
+  const auto* here = reinterpret_cast<const std::byte*>(at);
+  if (const auto offset = arena->offset_of(here, bytes)) return device_address(*offset);
+  return arena->holds(at - arena_address_, bytes) ? std::optional(at) : std::nullopt;
+}
+
 void Session::leave() {
   if (header_ == nullptr) return;
   for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ class Session {
   void forget() { region_->forget(); }
 
   bool reserve_device() const { return reserve_device_; }
+  // Where the host sees [at, at + bytes) when all of it is memory that the GPU may touch: device memory, or pinned
+  // memory by its address here or on the device.
+  std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const;
   // Where the worker and the GPU see an arena offset.
   std::uint64_t device_address(std::uint64_t arena_offset) const { return arena_address_ + arena_offset; }
 
@@ -63,6 +67,7 @@ class Session {
   Allocations allocations;
   Reservations reservations;
   std::unique_ptr<Arena> arena;
+  std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
   std::atomic<std::uint64_t> staged_bytes{0};  // bulk data through the arena, for the statistics
   Object null_stream[ring::max_devices];       // what is remembered of each device's NULL stream

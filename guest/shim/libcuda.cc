@@ -9,6 +9,7 @@
 #include "guest/marshal/output.h"
 #include "guest/session/thread.h"
 #include "guest/shim/shim.h"
+#include "ring/abi/missing.h"
 
 namespace guest {
 namespace {
@@ -24,7 +25,8 @@ struct Entry<function, form, Symbol> {
     Thread& thread = this_thread();
     ++thread.calls;
     if constexpr (form == Form::PerThread) thread.per_thread = true;
-    const CUresult result = function(p...);
+    const CUresult missing = cuabi::missing_argument<Symbol>([] { return ready() == CUDA_SUCCESS; }, p...);
+    const CUresult result = missing != CUDA_SUCCESS ? missing : function(p...);
     if constexpr (form == Form::PerThread) this_thread().per_thread = false;
     if (output_waiting()) [[unlikely]]
       print_output();

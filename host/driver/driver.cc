@@ -30,8 +30,6 @@ std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& error
 #undef LOCAL
 #undef VARIANT
 #undef ABSENT
-  find(library, "cuMemHostRegister_v2", driver->cuMemHostRegister_v2);
-  find(library, "cuMemHostUnregister", driver->cuMemHostUnregister);
   if (driver->cuInit == nullptr || driver->cuLibraryLoadData == nullptr || driver->cuKernelGetParamInfo == nullptr) {
     error = path +
             " is no CUDA driver of version 12.4 or newer: it lacks cuInit, cuLibraryLoadData or cuKernelGetParamInfo";

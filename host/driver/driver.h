@@ -24,9 +24,6 @@ struct Driver {
 #undef LOCAL
 #undef VARIANT
 #undef ABSENT
-  // What the host calls for itself and no guest can ask for.
-  decltype(&::cuMemHostRegister_v2) cuMemHostRegister_v2 = nullptr;
-  decltype(&::cuMemHostUnregister) cuMemHostUnregister = nullptr;
 
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Driver> load(const std::string& path, std::string& error);

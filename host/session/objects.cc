@@ -33,6 +33,14 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   return true;
 }
 
+std::uint64_t Objects::put_once(std::uint64_t id, api::Handle kind, void* handle, Place place) {
+  std::lock_guard lock(once_mutex_);
+  std::uint64_t& known = once_[handle];
+  if (Id::of(known).kind == kind && find(known, kind) == handle) return known;
+  known = put(id, kind, handle, place) ? id : 0;
+  return known;
+}
+
 void* Objects::find(std::uint64_t id, api::Handle wanted) const {
   const Id parts = Id::of(id);
   if (parts.index == 0 || !api::accepts(wanted, parts.kind)) return nullptr;

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "ring/api/id.h"
@@ -32,6 +34,9 @@ class Objects {
   };
   // False when the id is malformed, of another kind or its index is taken: nobody but a broken guest does that.
   bool put(std::uint64_t id, api::Handle kind, void* handle, Place place);
+  // The same for a handle that the driver may have given before (a function's): gives the id by which the session knows
+  // it, the one given here or an earlier one; 0 as put() says false.
+  std::uint64_t put_once(std::uint64_t id, api::Handle kind, void* handle, Place place);
   // The driver's handle, or null. `wanted` may be Function for a kernel's id.
   void* find(std::uint64_t id, api::Handle wanted) const;
   bool drop(std::uint64_t id);
@@ -53,6 +58,8 @@ class Objects {
   // One mapping for the largest index; pages are touched as indices are used.
   Entry* entries_ = nullptr;
   std::atomic<std::uint32_t> highest_{0};
+  std::mutex once_mutex_;
+  std::unordered_map<void*, std::uint64_t> once_;  // ids by handle; what they say is believed only while it holds
 };
 
 // The memory that calls outside a kernel may name as the device's.

@@ -66,8 +66,11 @@ CUresult Session::reset(unsigned device) {
   if (result != CUDA_SUCCESS) return result;
   objects.drop_context(device);
   ranges.remove_all_owned_by_none();
+  contexts_[device].store(nullptr, std::memory_order_relaxed);
+  resets_.fetch_add(1, std::memory_order_relaxed);  // no thread takes its current context for granted
+  // After a fault there is no new context. The reset has succeeded all the same; who wants the context is told.
   CUcontext context = nullptr;
-  if (const CUresult r = driver.cuDevicePrimaryCtxRetain(&context, handle); r != CUDA_SUCCESS) return r;
+  if (driver.cuDevicePrimaryCtxRetain(&context, handle) != CUDA_SUCCESS) return CUDA_SUCCESS;
   contexts_[device].store(context, std::memory_order_relaxed);
   driver.cuCtxSetCurrent(context);
   const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
@@ -80,7 +83,9 @@ CUresult Session::reset(unsigned device) {
 
 CUresult Session::make_current(unsigned device) {
   thread_local unsigned current = ring::max_devices;
-  if (current == device) return CUDA_SUCCESS;
+  thread_local std::uint64_t seen_resets = 0;
+  const std::uint64_t resets = resets_.load(std::memory_order_relaxed);
+  if (current == device && seen_resets == resets) return CUDA_SUCCESS;
   if (device >= ring::max_devices) return CUDA_ERROR_INVALID_DEVICE;
   CUcontext context = contexts_[device].load(std::memory_order_relaxed);
   if (context == nullptr) {
@@ -90,7 +95,7 @@ CUresult Session::make_current(unsigned device) {
     contexts_[device].store(context, std::memory_order_relaxed);
   }
   const CUresult result = driver.cuCtxSetCurrent(context);
-  if (result == CUDA_SUCCESS) current = device;
+  if (result == CUDA_SUCCESS) current = device, seen_resets = resets;
   return result;
 }
 

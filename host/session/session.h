@@ -64,6 +64,7 @@ class Session {
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // offset -> bytes
   std::atomic<CUcontext> contexts_[ring::max_devices] = {};
+  std::atomic<std::uint64_t> resets_{0};
 };
 
 // Whether a result is one that the context never recovers from.

@@ -29,6 +29,7 @@ struct Arg {
   std::uint8_t bytes = 1;    // Device: of each of the `count` elements
   bool closes = false;       // the handle passed here is dead once the call succeeds
   bool may_be_null = false;  // Out: the call allows NULL
+  bool ordinal = false;      // a device: the program's ordinal here, the host's on the wire
 
   consteval Arg operator()(int count_arg, int element_bytes = 1) const {
     Arg a = *this;
@@ -52,6 +53,7 @@ inline constexpr Arg maybe_out{.dir = Dir::Out, .may_be_null = true};
 inline constexpr Arg creates{.dir = Dir::Creates};
 inline constexpr Arg closes{.closes = true};
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
+inline constexpr Arg ordinal{.ordinal = true};
 inline constexpr Extent string = Extent::String;
 
 enum class Way : std::uint8_t { Local, Posted, Waited };

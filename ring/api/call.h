@@ -22,6 +22,7 @@ consteval void check_arg() {
   if constexpr (A.dir == Dir::Value) {
     static_assert(crosses<P>, "a pointer parameter needs a word: in, out, in(n), out(n), creates");
     static_assert(!A.closes || handle_of<P> != Handle::None, "only a handle can be closed");
+    static_assert(!A.ordinal || std::is_same_v<P, CUdevice>, "ordinal is for devices");
   } else if constexpr (A.dir == Dir::Device) {
     static_assert(std::is_same_v<P, CUdeviceptr>, "device is for device addresses");
     static_assert(A.extent == Extent::Counted, "device needs its length: device(n)");

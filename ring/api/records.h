@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace api {
 
@@ -49,6 +50,37 @@ struct CopyRecord {
   std::uint64_t then_wait = 0;
 };
 
+// cuMemsetD2D*: `height` rows of `width` elements.
+struct FillRowsRecord {
+  std::uint64_t at, pitch, width, height, value, stream;
+};
+
+// cuMemcpy2D, cuMemcpy3D and their asynchronous forms: `depth` slices of `height` rows of `width` bytes. Both sides by
+// their device address, which pinned memory and staging chunks have, too.
+struct RowsSide {
+  std::uint64_t address, pitch, rows;  // a slice is `rows` times `pitch`
+};
+struct CopyRowsRecord {
+  RowsSide to, from;
+  std::uint64_t width, height, depth, stream;
+};
+
+// For both sides of the boundary: nothing when the number is too large for 64 bits.
+constexpr std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t all = 0;
+  return __builtin_mul_overflow(a, b, &all) ? std::nullopt : std::optional(all);
+}
+// From the first byte of such rows to behind their last.
+constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::uint64_t height, std::uint64_t pitch,
+                                                    std::uint64_t depth = 1, std::uint64_t slice = 0) {
+  if (width == 0 || height == 0 || depth == 0) return 0;
+  const auto rows = product(height - 1, pitch), slices = product(depth - 1, slice);
+  std::uint64_t all = 0;
+  if (!rows || !slices || __builtin_add_overflow(*rows, *slices, &all) || __builtin_add_overflow(all, width, &all))
+    return std::nullopt;
+  return all;
+}
+
 // cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel. After it: `attributes` CUlaunchAttribute, then
 // `param_bytes` of packed parameters, as CU_LAUNCH_PARAM_BUFFER_POINTER takes them.
 struct LaunchRecord {
@@ -84,6 +116,7 @@ struct LookupRecord {
 // What the guest needs so that launches are checked and packed there. Then `params` pairs of u32 offset and size, then
 // the name, `name_bytes` long.
 struct FunctionReply {
+  std::uint64_t id;  // the one proposed, or that of an earlier lookup: one function has one handle
   std::uint32_t params, param_bytes;
   std::uint32_t max_threads, static_shared, max_dynamic_shared, name_bytes;
 };
@@ -100,7 +133,7 @@ struct CloseRecord {
   std::uint64_t id;
 };
 
-// cuLibraryGetModule.
+// cuLibraryGetModule. Reply: the module's id (u64), the one proposed or an earlier one.
 struct DeriveRecord {
   std::uint64_t from, id;
 };

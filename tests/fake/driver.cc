@@ -262,10 +262,33 @@ CUresult fill(const char* name, CUdeviceptr at, T value, std::size_t count, CUst
   return CUDA_SUCCESS;
 }
 
+template <class T>
+CUresult fill_rows(const char* name, CUdeviceptr at, std::size_t pitch, T value, std::size_t width, std::size_t height,
+                   CUstream stream) {
+  for (std::size_t y = 0; y < height; ++y)
+    if (const CUresult r = fill<false>(name, at + y * pitch, value, width, stream); r != CUDA_SUCCESS) return r;
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_rows(const char* name, const CUDA_MEMCPY3D* c, CUstream stream) {
+  touch(c, sizeof *c);
+  if (c->srcMemoryType != CU_MEMORYTYPE_UNIFIED || c->dstMemoryType != CU_MEMORYTYPE_UNIFIED || c->srcXInBytes != 0)
+    die("%s: sides that the host never describes", name);
+  for (std::size_t z = 0; z < c->Depth; ++z)
+    for (std::size_t y = 0; y < c->Height; ++y) {
+      const CUdeviceptr to = c->dstDevice + (z * c->dstHeight + y) * c->dstPitch;
+      const CUdeviceptr from = c->srcDevice + (z * c->srcHeight + y) * c->srcPitch;
+      if (const CUresult r = on_device<false>(name, to, from, c->WidthInBytes, stream); r != CUDA_SUCCESS) return r;
+    }
+  return CUDA_SUCCESS;
+}
+
 void fill_memory(host::Driver& t) {
   t.cuMemGetInfo_v2 = [](std::size_t* free, std::size_t* total) {
     Entry entry("cuMemGetInfo_v2");
-    return *free = device_memory - state->allocated, *total = device_memory, entry.result;
+    if (free != nullptr) *free = device_memory - state->allocated;
+    if (total != nullptr) *total = device_memory;
+    return entry.result;
   };
   t.cuMemAlloc_v2 = [](CUdeviceptr* address, std::size_t bytes) {
     Entry entry("cuMemAlloc_v2");
@@ -342,6 +365,11 @@ void fill_copies(host::Driver& t) {
   };
 }
 
+void fill_copies_of_rows(host::Driver& t) {
+  t.cuMemcpy3D_v2 = [](const CUDA_MEMCPY3D* c) { return copy_rows("cuMemcpy3D_v2", c, nullptr); };
+  t.cuMemcpy3DAsync_v2 = [](const CUDA_MEMCPY3D* c, CUstream s) { return copy_rows("cuMemcpy3DAsync_v2", c, s); };
+}
+
 void fill_fills(host::Driver& t) {
   t.cuMemsetD8_v2 = [](CUdeviceptr at, unsigned char v, std::size_t n) {
     return fill<false>("cuMemsetD8_v2", at, v, n, nullptr);
@@ -351,6 +379,12 @@ void fill_fills(host::Driver& t) {
   };
   t.cuMemsetD32_v2 = [](CUdeviceptr at, unsigned v, std::size_t n) {
     return fill<false>("cuMemsetD32_v2", at, v, n, nullptr);
+  };
+  t.cuMemsetD2D8_v2 = [](CUdeviceptr at, std::size_t pitch, unsigned char v, std::size_t w, std::size_t h) {
+    return fill_rows("cuMemsetD2D8_v2", at, pitch, v, w, h, nullptr);
+  };
+  t.cuMemsetD2D32Async = [](CUdeviceptr at, std::size_t pitch, unsigned v, std::size_t w, std::size_t h, CUstream s) {
+    return fill_rows("cuMemsetD2D32Async", at, pitch, v, w, h, s);
   };
   t.cuMemsetD8Async = [](CUdeviceptr at, unsigned char v, std::size_t n, CUstream s) {
     Entry::wait_at_gate();
@@ -543,7 +577,7 @@ CUresult function_attribute(const char* call, int* value, CUfunction_attribute a
   check(call, kind, f);
   switch (static_cast<int>(attribute)) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = max_threads_per_block; break;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = 48 << 10; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = max_dynamic_shared; break;
     default: *value = 0; break;
   }
   return CUDA_SUCCESS;
@@ -566,7 +600,7 @@ void run_fill(const std::byte* params) {
   for (std::uint32_t i = 0; i < count; ++i) reinterpret_cast<std::uint32_t*>(address)[i] = value;
 }
 
-CUresult launch(const char* call, CUfunction f, CUstream stream, void** params, void** extra) {
+CUresult launch(const char* call, CUfunction f, unsigned shared, CUstream stream, void** params, void** extra) {
   check(call, Handle::Function, f);
   check_stream(call, stream);
   if (params != nullptr || extra == nullptr || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER ||
@@ -575,6 +609,7 @@ CUresult launch(const char* call, CUfunction f, CUstream stream, void** params, 
   const auto* block = static_cast<const std::byte*>(extra[1]);
   const std::size_t bytes = *static_cast<const std::size_t*>(extra[3]);
   touch(block, bytes);
+  if (shared > max_dynamic_shared) return CUDA_ERROR_INVALID_VALUE;
   const std::string& kernel = state->kernels[f];
   if (bytes < (kernel == "fill" ? 16u : 0u)) return CUDA_ERROR_INVALID_VALUE;
   if (kernel == "fill") run_fill(block);
@@ -584,10 +619,10 @@ CUresult launch(const char* call, CUfunction f, CUstream stream, void** params, 
 
 template <bool per_thread>
 CUresult launch_plain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                      unsigned, CUstream stream, void** params, void** extra) {
+                      unsigned shared, CUstream stream, void** params, void** extra) {
   ENTER("cuLaunchKernel");
   if (gx == 0 || gy == 0 || gz == 0 || bx == 0 || by == 0 || bz == 0) return CUDA_ERROR_INVALID_VALUE;
-  return launch("cuLaunchKernel", f, stream, params, extra);
+  return launch("cuLaunchKernel", f, shared, stream, params, extra);
 }
 
 template <bool per_thread>
@@ -598,7 +633,7 @@ CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** params, vo
     if (!api::crosses_boundary(config->attrs[i].id))
       die("cuLaunchKernelEx: attribute %d", static_cast<int>(config->attrs[i].id));
   }
-  return launch("cuLaunchKernelEx", f, config->hStream, params, extra);
+  return launch("cuLaunchKernelEx", f, config->sharedMemBytes, config->hStream, params, extra);
 }
 
 void fill_modules(host::Driver& t) {
@@ -699,6 +734,7 @@ Driver::Driver() {
   fill_memory(table_);
   fill_copies(table_);
   fill_fills(table_);
+  fill_copies_of_rows(table_);
   fill_streams(table_);
   fill_modules(table_);
   fill_functions(table_);

@@ -21,6 +21,7 @@ namespace fake {
 
 inline constexpr std::size_t device_memory = std::size_t{1} << 30;  // more cannot be allocated
 inline constexpr int max_threads_per_block = 1024;
+inline constexpr unsigned max_dynamic_shared = 48 << 10;  // of a launch
 
 class Driver {
  public:

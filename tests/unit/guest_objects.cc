@@ -14,7 +14,7 @@
 namespace {
 
 using api::Handle, api::Id;
-using guest::Object, guest::Use;
+using guest::FunctionInfo, guest::Object, guest::Use;
 
 const void* handle_of(const Object* object) { return reinterpret_cast<const void*>(object->id.load()); }
 
@@ -118,6 +118,30 @@ TEST(GuestObjects, ThreadsGetDifferentObjects) {
     distinct.insert(handles.begin(), handles.end());
   }
   EXPECT_EQ(distinct.size(), static_cast<std::size_t>(threads * each));
+}
+
+TEST(FunctionInfo, AShapeIsCertainOnceItWasAccepted) {
+  FunctionInfo demanding;
+  demanding.max_threads = 64;
+  EXPECT_FALSE(demanding.accepts(32, 2, 1));
+  demanding.learn(32, 2, 1, 0);
+  EXPECT_TRUE(demanding.accepts(32, 2, 1));
+  EXPECT_FALSE(demanding.accepts(64, 1, 1));
+  demanding.learn(32, 2, 1, 0);
+  EXPECT_FALSE(demanding.accepts(2, 32, 1));
+  demanding.learn(64, 1, 1, 0);  // two shapes: it demands none
+  EXPECT_TRUE(demanding.accepts(2, 32, 1));
+}
+
+TEST(FunctionInfo, FewerThreadsThanItCouldSayThatItDemandsNone) {
+  FunctionInfo info;
+  info.max_threads = 1024;
+  info.max_dynamic_shared = 100;
+  info.learn(256, 1, 1, 50);
+  EXPECT_TRUE(info.accepts(1024, 1, 1));
+  EXPECT_EQ(info.max_dynamic_shared, 100u);
+  info.learn(256, 1, 1, 200);
+  EXPECT_EQ(info.max_dynamic_shared, 200u);
 }
 
 TEST(Allocations, AreFoundByAnyByteInside) {

@@ -136,8 +136,8 @@ TEST_F(Records, OutputsOfAnotherLengthBreak) {
   for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{7}, std::uint64_t{9},
                                      std::uint64_t{16}, most - 1, most - 7, std::uint64_t{1} << 32})
     expect_broken(ids::cuMemGetInfo_v2, Payload::of(length, 8));
-  expect_broken(ids::cuMemGetInfo_v2, Payload::of(8, ring::absent), "required");
-  expect_broken(ids::cuMemGetInfo_v2, Payload::of(ring::absent, 8), "required");
+  expect_broken(ids::cuModuleGetFunctionCount, Payload::of(ring::absent, world.module()), "required");
+  expect_broken(ids::cuEventElapsedTime, Payload::of(ring::absent, world.event(), world.event()), "required");
   const Answer a = world.send(ids::cuMemGetInfo_v2, Payload::of(8, 8));
   EXPECT_EQ(a.result, CUDA_SUCCESS);
   EXPECT_EQ(a.reply.size(), 16u);
@@ -297,6 +297,60 @@ TEST_F(Records, InlineCopiesHoldTheirBytes) {
       world.send(ids::cuMemcpyDtoH_v2, Payload::record(api::CopyRecord{device, ring::absent, ring::reply_bytes, 0}));
   EXPECT_EQ(a.result, CUDA_SUCCESS);
   EXPECT_EQ(a.reply.size(), ring::reply_bytes);
+}
+
+constexpr int fills_of_rows[] = {ids::cuMemsetD2D8_v2, ids::cuMemsetD2D32Async};
+constexpr int copies_of_rows[] = {ids::cuMemcpy3D_v2, ids::cuMemcpy3DAsync_v2};
+
+TEST_F(Records, FillsOfRowsStayInTheSessionsMemory) {
+  const std::uint64_t at = world.memory(4096);
+  for (const int call : fills_of_rows) {
+    EXPECT_EQ(world.send(call, Payload::record(api::FillRowsRecord{at, 64, 4, 8, 1, 0})).result, CUDA_SUCCESS);
+    for (const api::FillRowsRecord& f : {api::FillRowsRecord{at, 64, 4, 1 << 20, 1, 0},
+                                         {at, 1024, 4, 6, 1, 0},
+                                         {at, most, 4, 2, 1, 0},
+                                         {at, 64, most, 1, 1, 0},
+                                         {at + 4090, 64, 8, 1, 1, 0},
+                                         {at, 1ULL << 32, 4, 1ULL << 33, 1, 0},
+                                         {0, 64, 4, 1, 1, 0},
+                                         {at, 64, 0, 1, 1, 0},
+                                         {reinterpret_cast<std::uint64_t>(&world), 64, 4, 1, 1, 0}})
+      expect_error(CUDA_ERROR_INVALID_VALUE, call, Payload::record(f));
+    expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(api::FillRowsRecord{at, 64, 4, 1, 1, most}));
+    expect_broken(call, Payload::record(api::FillRowsRecord{at, 0, 4, 1ULL << 40, 1, 0}),
+                  "to the driver 0 is no pitch");
+    expect_broken(call, Payload::record(api::FillRowsRecord{at, 64, 4, 1, most, 0}), "a value that no element holds");
+  }
+}
+
+TEST_F(Records, CopiesOfRowsStayInTheSessionsMemory) {
+  const std::uint64_t at = world.memory(8192), here = reinterpret_cast<std::uint64_t>(&world);
+  const api::RowsSide good{at, 64, 8}, half{at + 4096, 64, 8};
+  for (const int call : copies_of_rows) {
+    const auto record = [&](const api::RowsSide& to, const api::RowsSide& from, std::uint64_t width,
+                            std::uint64_t height, std::uint64_t depth, std::uint64_t stream = 0) {
+      return Payload::record(api::CopyRowsRecord{to, from, width, height, depth, stream});
+    };
+    EXPECT_EQ(world.send(call, record(half, good, 16, 8, 2)).result, CUDA_SUCCESS);
+    for (const api::RowsSide& bad : {api::RowsSide{here, 64, 8},
+                                     {0, 64, 8},
+                                     {at + 8192, 64, 8},
+                                     {at, most, 8},
+                                     {at, 64, most},
+                                     {at, 1ULL << 33, 1ULL << 33},
+                                     {at - 1, 64, 8}}) {
+      expect_error(CUDA_ERROR_INVALID_VALUE, call, record(bad, good, 16, 8, 2));
+      expect_error(CUDA_ERROR_INVALID_VALUE, call, record(half, bad, 16, 8, 2));
+    }
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, record(half, good, 16, 8, 1 << 20));
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, record(half, good, 16, 1 << 20, 1));
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, record(half, good, 0, 8, 2));
+    expect_error(CUDA_ERROR_INVALID_HANDLE, call, record(half, good, 16, 8, 2, world.event()));
+    expect_broken(call, record({at, 0, 8}, good, 16, 1ULL << 40, 1), "to the driver 0 is no pitch");
+    expect_broken(call, record(half, {at, 8, 8}, 16, 8, 1), "rows that overlap");
+    expect_broken(call, record(half, {at, 64, 0}, 16, 8, 2), "slices that overlap");
+    expect_broken(call, record(half, good, most, 8, 2));
+  }
 }
 
 // ---- modules -------------------------------------------------------------------------------------------------------

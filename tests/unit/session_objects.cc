@@ -26,6 +26,20 @@ TEST(SessionObjects, PutFindDrop) {
   EXPECT_FALSE(o.drop(id(Handle::Stream, 5)));
 }
 
+TEST(SessionObjects, AHandleThatComesAgainKeepsItsId) {
+  host::Objects o;
+  const std::uint64_t first = id(Handle::Function, 5), second = id(Handle::Function, 6);
+  EXPECT_EQ(o.put_once(first, Handle::Function, thing(1), {}), first);
+  EXPECT_EQ(o.put_once(second, Handle::Function, thing(1), {}), first);
+  EXPECT_EQ(o.put_once(second, Handle::Function, thing(2), {}), second);
+  // Another kind's handle may be the same number; a dropped object is none any more.
+  EXPECT_EQ(o.put_once(id(Handle::Module, 7), Handle::Module, thing(1), {}), id(Handle::Module, 7));
+  EXPECT_TRUE(o.drop(second));
+  EXPECT_EQ(o.put_once(id(Handle::Function, 8), Handle::Function, thing(2), {}), id(Handle::Function, 8));
+  EXPECT_EQ(o.put_once(first, Handle::Function, thing(3), {}), 0u);  // taken
+  EXPECT_EQ(o.put_once(id(Handle::Stream, 9), Handle::Function, thing(4), {}), 0u);
+}
+
 TEST(SessionObjects, OnlyTheVeryIdFinds) {
   host::Objects o;
   ASSERT_TRUE(o.put(id(Handle::Stream, 5, 3), Handle::Stream, thing(1), {}));

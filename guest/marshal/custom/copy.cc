@@ -44,6 +44,15 @@ CUresult copy_inline(const Copy& c) {
       .result;
 }
 
+// The host's side is device memory: addresses tell what they are, whatever the call is named.
+CUresult copy_on_device(const Copy& c) {
+  const auto host = reinterpret_cast<CUdeviceptr>(c.host);
+  const CUdeviceptr to = c.direction == Direction::ToDevice ? c.device_at : host;
+  const CUdeviceptr from = c.direction == Direction::ToDevice ? host : c.device_at;
+  return c.async ? Stub<api::id_of::cuMemcpyDtoDAsync_v2>::call(to, from, c.bytes, c.stream)
+                 : Stub<api::id_of::cuMemcpyDtoD_v2>::call(to, from, c.bytes);
+}
+
 CUresult copy(Copy c) {
   if (const CUresult r = enter(c.device); r != CUDA_SUCCESS) return r;
   c.ref = resolve_stream(c.stream, c.device);
@@ -51,7 +60,10 @@ CUresult copy(Copy c) {
   if (c.bytes == 0) return CUDA_SUCCESS;
   if (c.host == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Session& s = *session();
-  if (!s.allocations.contains(c.device_at, c.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  const auto device_at = s.device_view(c.device_at, c.bytes);
+  if (!device_at) return CUDA_ERROR_INVALID_VALUE;
+  c.device_at = *device_at;
+  if (s.allocations.contains(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return copy_on_device(c);
   if (!wait_for_stream(c.ref, c.device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (const auto arena = s.arena->offset_of(c.host, c.bytes)) return copy_pinned(c, *arena);
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes

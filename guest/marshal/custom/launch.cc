@@ -30,11 +30,12 @@ bool fits_device(const ring::DeviceInfo& info, Dims grid, Dims block) {
   return threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
-CUresult check_launch(const FunctionInfo& f, std::uint32_t device, Dims grid, Dims block, unsigned shared) {
-  if (!fits_device(device_info(device), grid, block)) return CUDA_ERROR_INVALID_VALUE;
-  if (block[0] * block[1] * block[2] > f.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  if (shared > f.max_dynamic_shared.load(std::memory_order_relaxed)) return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_SUCCESS;
+// Only the driver knows a kernel's own demands on its block (.reqntid), and what another handle has set. CUDA reports
+// these errors at once, so a launch that may break them waits for the answer: the first with a new shape, in effect.
+bool is_certain(const FunctionInfo& f, Dims block, unsigned shared) {
+  const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
+  return threads <= f.max_threads && shared <= f.max_dynamic_shared.load(std::memory_order_relaxed) &&
+         f.accepts(block[0], block[1], block[2]);
 }
 
 // The caller's packed block (`extra`): CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE in any order, then END.
@@ -80,22 +81,26 @@ CUresult write_launch(Channel& channel, const api::LaunchRecord& record, const L
   return CUDA_SUCCESS;
 }
 
-// Whether all blocks of a cooperative launch or a cluster fit at once only the driver knows, and CUDA says so at once.
-bool must_wait(const Launch& l) {
+bool must_wait(const Launch& l, const FunctionInfo& f) {
+  if (!is_certain(f, l.block, l.shared)) return true;
+  // Whether all blocks of a cooperative launch or a cluster fit at once only the driver knows.
   for (const CUlaunchAttribute& a : l.attributes)
     if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return true;
   return false;
 }
 
-CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l,
-                     const FunctionInfo& f, const Part& packed, const StreamRef& stream, std::uint32_t device) {
-  const bool waits = must_wait(l);
+CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
+                     const Part& packed, const StreamRef& stream, std::uint32_t device) {
+  const bool waits = must_wait(l, f);
   std::lock_guard lock(channel.mutex());
   if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
   if (const CUresult r = write_launch(channel, record, l, f, packed); r != CUDA_SUCCESS) return r;
   const Use use{channel.index(), channel.publish(static_cast<std::uint16_t>(call), record_flags(device, waits))};
   remember(*stream.object, use);
-  return waits ? channel.await_reply(use.position).result : CUDA_SUCCESS;
+  if (!waits) return CUDA_SUCCESS;
+  const CUresult result = channel.await_reply(use.position).result;
+  if (result == CUDA_SUCCESS) f.learn(l.block[0], l.block[1], l.block[2], l.shared);
+  return result;
 }
 
 CUresult launch(int call, const Launch& l) {
@@ -103,13 +108,13 @@ CUresult launch(int call, const Launch& l) {
   if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
   const Object* function = session()->objects.find(l.function, api::Handle::Function);
   if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const FunctionInfo& f = *function->function;
-  if (const CUresult r = check_launch(f, device, l.grid, l.block, l.shared); r != CUDA_SUCCESS) return r;
+  FunctionInfo& f = *function->function;
+  if (!fits_device(device_info(device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
   const StreamRef stream = resolve_stream(l.stream, device);
   if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Part packed{};
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (l.extra != nullptr) {
+  if (l.extra != nullptr && l.extra[0] != CU_LAUNCH_PARAM_END) {
     if (const CUresult r = parse_extra(l.extra, packed); r != CUDA_SUCCESS) return r;
     if (packed.bytes > f.param_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // shorter is accepted
   } else if (l.params == nullptr && !f.params.empty()) {
@@ -142,7 +147,9 @@ CUresult custom::cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** 
   if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < c->numAttrs; ++i)
-    if (!api::crosses_boundary(c->attrs[i].id)) {
+    if (c->attrs[i].id < 0 || c->attrs[i].id >= CU_LAUNCH_ATTRIBUTE_MAX) {
+      return CUDA_ERROR_INVALID_VALUE;
+    } else if (!api::crosses_boundary(c->attrs[i].id)) {
       log(Level::Warn, "cuLaunchKernelEx: launch attribute %d is not served yet", c->attrs[i].id);
       return CUDA_ERROR_NOT_SUPPORTED;
     }

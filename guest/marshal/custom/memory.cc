@@ -26,9 +26,7 @@ CUresult allocate_once(int call, std::uint32_t device, const api::AllocateRecord
       .result;
 }
 
-CUresult allocate(int call, const api::AllocateRecord& record, api::AllocateReply& reply) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+CUresult allocate(int call, std::uint32_t device, const api::AllocateRecord& record, api::AllocateReply& reply) {
   Session& s = *session();
   // What collides is kept until a place fits, so that the driver does not offer it again.
   std::array<std::uint64_t, max_collisions> collided;
@@ -58,23 +56,23 @@ CUresult allocate(int call, const api::AllocateRecord& record, api::AllocateRepl
 }  // namespace
 
 CUresult custom::cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
-  if (address == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
   const CUresult result =
-      allocate(api::id_of::cuMemAlloc_v2, {.bytes = bytes, .height = 0, .element_bytes = 0, .pad = 0}, reply);
+      allocate(api::id_of::cuMemAlloc_v2, device, {.bytes = bytes, .height = 0, .element_bytes = 0, .pad = 0}, reply);
   if (result == CUDA_SUCCESS) *address = reply.address;
   return result;
 }
 
 CUresult custom::cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
                                     unsigned element_bytes) {
-  if (address == nullptr || pitch == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (address == nullptr || pitch == nullptr || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
-  const CUresult result = allocate(api::id_of::cuMemAllocPitch_v2,
+  const CUresult result = allocate(api::id_of::cuMemAllocPitch_v2, device,
                                    {.bytes = width, .height = height, .element_bytes = element_bytes, .pad = 0}, reply);
   if (result == CUDA_SUCCESS) *address = reply.address, *pitch = reply.pitch;
   return result;
@@ -82,7 +80,8 @@ CUresult custom::cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, st
 
 CUresult custom::cuMemFree_v2(CUdeviceptr address) {
   std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const CUresult entered = enter(device);  // an address tells its device: no context is needed
+  if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (address == 0) return CUDA_SUCCESS;
   Session& s = *session();
   const auto allocation = s.allocations.take(address);

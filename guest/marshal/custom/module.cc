@@ -26,7 +26,9 @@ struct Image {
 };
 
 bool add_part(Image& image, const void* at) {
-  const std::size_t size = at != nullptr ? cuabi::image_size(at) : 0;
+  std::size_t size = at != nullptr ? cuabi::image_size(at) : 0;
+  if (size == 0 && at != nullptr && *static_cast<const char*>(at) == '\0')
+    size = 1;  // no text is for the driver to judge
   if (size == 0) return false;
   image.parts.push_back({at, size});
   image.bytes += ring::padded(size);
@@ -168,20 +170,11 @@ Handle handle_of_object(const Object& object) {
   return reinterpret_cast<Handle>(object.id.load(std::memory_order_relaxed));
 }
 
-// A library needs no context: without one it is loaded for the first device.
-CUresult enter_without_context(std::uint32_t& device) {
-  if (const CUresult r = enter(device); r == CUDA_SUCCESS) return r;
-  device = 0;
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (session()->lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  return session()->fault();
-}
-
 // ---- lookups
 // ---------------------------------------------------------------------------------------------------------
 
-FunctionInfo* read_function(ring::Reader& r) {
-  const auto reply = r.read<api::FunctionReply>();
+// Reads what a lookup's reply tells of a function; null when the reply is malformed.
+FunctionInfo* read_function(const api::FunctionReply& reply, ring::Reader& r) {
   FunctionInfo* info = session()->objects.new_function();
   info->param_bytes = reply.param_bytes;
   info->max_threads = reply.max_threads;
@@ -200,19 +193,37 @@ FunctionInfo* read_function(ring::Reader& r) {
   return info;
 }
 
+// What was found: the proposed object, or one that an earlier lookup of the same thing has made.
+Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::Reader& r) {
+  const bool function = kind != api::Handle::Module;
+  api::FunctionReply reply{};
+  if (function)
+    reply = r.read<api::FunctionReply>();
+  else
+    reply.id = r.slot();
+  Object* found = session()->objects.find(reinterpret_cast<const void*>(reply.id), kind);
+  if (found == nullptr) return r.fail(), nullptr;
+  if (!function || found != &proposed) return found;
+  found->function = read_function(reply, r);
+  if (found->function->name.empty() && owner.function != nullptr) found->function->name = owner.function->name;
+  return found;
+}
+
 template <class Record>
 CUresult look_up(int call, api::Handle kind, std::uint32_t device, const Object& owner, Record record,
                  std::span<const Part> parts, Object*& found) {
-  found = session()->objects.create(kind, device);
-  if (found == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  Session& s = *session();
+  std::lock_guard one_at_a_time(s.lookups);  // who finds another's object shall find it complete
+  Object* proposed = s.objects.create(kind, device);
+  if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.from = owner.id.load(std::memory_order_relaxed);
-  record.id = found->id.load(std::memory_order_relaxed);
-  found->owner = record.from;
-  const bool function = kind != api::Handle::Module;
+  record.id = proposed->id.load(std::memory_order_relaxed);
+  proposed->owner = record.from;
+  found = nullptr;
   const Sent sent = send_record(call, api::Way::Waited, device, record, parts, [&](CUresult result, ring::Reader& r) {
-    if (result == CUDA_SUCCESS && function) found->function = read_function(r);
+    if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
   });
-  if (sent.result != CUDA_SUCCESS) session()->objects.retire(*found, {});
+  if (sent.result != CUDA_SUCCESS || found != proposed) s.objects.retire(*proposed, {});
   return sent.result;
 }
 
@@ -293,8 +304,11 @@ CUresult custom::cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_o
   std::uint32_t device = 0;
   if (const CUresult r = enter_without_context(device); r != CUDA_SUCCESS) return r;
   if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (option_count != 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < option_count; ++i)
-    if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED) {  // the worker has its own copy in any case
+    if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) {
+      return CUDA_ERROR_INVALID_VALUE;
+    } else if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED) {  // the worker has its own copy in any case
       log(Level::Warn, "library option %d is not served yet", static_cast<int>(options[i]));
       return CUDA_ERROR_NOT_SUPPORTED;
     }
@@ -325,6 +339,7 @@ CUresult custom::cuModuleGetFunction(CUfunction* function, CUmodule module, cons
   if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(module, api::Handle::Module);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (*name == '\0') return CUDA_ERROR_INVALID_VALUE;
   const Part part{name, std::strlen(name) + 1};
   Object* found = nullptr;
   const CUresult result = look_up(api::id_of::cuModuleGetFunction, api::Handle::Function, device, *owner,
@@ -357,7 +372,6 @@ CUresult custom::cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   const CUresult result = look_up(api::id_of::cuKernelGetFunction, api::Handle::Function, device, *owner,
                                   api::DeriveRecord{.from = 0, .id = 0}, {}, found);
   if (result != CUDA_SUCCESS) return result;
-  found->function->name = owner->function->name;
   *function = handle_of_object<CUfunction>(*found);
   return CUDA_SUCCESS;
 }

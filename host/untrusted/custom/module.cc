@@ -44,8 +44,9 @@ Params layout_of(Ask ask) {
 
 // Appends what a guest needs to know of a function or kernel.
 template <class Attribute>
-void describe(Request& r, const Params& params, Attribute attribute, std::string_view name) {
-  const api::FunctionReply reply{.params = static_cast<std::uint32_t>(params.layout.size() / 2),
+void describe(Request& r, std::uint64_t id, const Params& params, Attribute attribute, std::string_view name) {
+  const api::FunctionReply reply{.id = id,
+                                 .params = static_cast<std::uint32_t>(params.layout.size() / 2),
                                  .param_bytes = params.bytes,
                                  .max_threads = attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
                                  .static_shared = attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
@@ -58,12 +59,13 @@ void describe(Request& r, const Params& params, Attribute attribute, std::string
 
 CUresult describe_function(Request& r, CUfunction function, std::uint64_t id, std::uint64_t owner,
                            std::string_view name) {
-  if (!r.session.objects.put(id, Handle::Function, function, r.place(owner))) return r.broken();
+  id = r.session.objects.put_once(id, Handle::Function, function, r.place(owner));
+  if (id == 0) return r.broken();
   const Driver& d = r.session.driver;
   const Params params =
       layout_of([&](std::size_t i, std::size_t* o, std::size_t* s) { return d.cuFuncGetParamInfo(function, i, o, s); });
   describe(
-      r, params,
+      r, id, params,
       [&](CUfunction_attribute a) {
         int value = 0;
         d.cuFuncGetAttribute(&value, a, function);
@@ -74,13 +76,14 @@ CUresult describe_function(Request& r, CUfunction function, std::uint64_t id, st
 }
 
 CUresult describe_kernel(Request& r, CUkernel kernel, std::uint64_t id, std::uint64_t owner, std::string_view name) {
-  if (!r.session.objects.put(id, Handle::Kernel, kernel, r.place(owner))) return r.broken();
+  id = r.session.objects.put_once(id, Handle::Kernel, kernel, r.place(owner));
+  if (id == 0) return r.broken();
   const Driver& d = r.session.driver;
   const CUdevice device = static_cast<CUdevice>(ring::device_of(r.header.flags));
   const Params params =
       layout_of([&](std::size_t i, std::size_t* o, std::size_t* s) { return d.cuKernelGetParamInfo(kernel, i, o, s); });
   describe(
-      r, params,
+      r, id, params,
       [&](CUfunction_attribute a) {
         int value = 0;
         d.cuKernelGetAttribute(&value, a, kernel, device);
@@ -195,9 +198,11 @@ CUresult cuLibraryGetModule(Request& r) {
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   CUmodule module = nullptr;
   const CUresult result = r.session.driver.cuLibraryGetModule(&module, library);
-  if (result == CUDA_SUCCESS && !r.session.objects.put(record.id, Handle::Module, module, r.place(record.from)))
-    return r.broken();
-  return result;
+  if (result != CUDA_SUCCESS) return result;
+  const std::uint64_t id = r.session.objects.put_once(record.id, Handle::Module, module, r.place(record.from));
+  if (id == 0) return r.broken();
+  r.out.slot(id);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuModuleGetGlobal_v2(Request& r) {

@@ -1,0 +1,108 @@
+// Arguments that the driver misses before it looks at anything else. Most calls ask first whether CUDA is initialised
+// and whether a context is current and well; these look at some of their arguments before that, and so answer a null
+// pointer alike in every state. Learned from the real driver: tests/contract/golden/, groups nothing_*.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "ring/api/cuda.h"
+
+namespace cuabi {
+
+struct Missing {
+  std::string_view call;
+  std::size_t parameter;
+  CUresult code;
+  bool once_initialised = false;  // cuInit is asked for first
+};
+
+// A call's lines stand together, in the order of the checks.
+inline constexpr Missing missing_arguments[] = {
+    {"cuDeviceGetAttribute", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuDevicePrimaryCtxGetState", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuDevicePrimaryCtxGetState", 2, CUDA_ERROR_INVALID_VALUE},
+    {"cuCtxGetDevice", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuCtxGetDevice_v2", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuCtxGetFlags", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuCtxGetId", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuModuleUnload", 0, CUDA_ERROR_INVALID_HANDLE, true},
+    {"cuModuleGetFunction", 1, CUDA_ERROR_INVALID_HANDLE, true},
+    {"cuModuleGetFunctionCount", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuModuleGetGlobal_v2", 2, CUDA_ERROR_INVALID_HANDLE, true},
+    {"cuLibraryLoadData", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuLibraryLoadData", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuLibraryUnload", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuLibraryGetKernel", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuLibraryGetKernelCount", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuLibraryGetModule", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuLibraryGetGlobal", 3, CUDA_ERROR_INVALID_VALUE},
+    {"cuKernelGetFunction", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuKernelGetLibrary", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuKernelGetAttribute", 2, CUDA_ERROR_INVALID_HANDLE},
+    {"cuKernelSetAttribute", 2, CUDA_ERROR_INVALID_HANDLE},
+    {"cuKernelSetCacheConfig", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuKernelGetName", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuKernelGetName", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuKernelGetParamInfo", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuKernelGetParamInfo", 2, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemHostGetFlags", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamCreate", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamCreateWithPriority", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetPriority", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetDevice", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetFlags", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetId", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetCtx", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetCtx_v2", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamIsCapturing", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamDestroy_v2", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuEventQuery", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuEventSynchronize", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuEventDestroy_v2", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuEventElapsedTime", 0, CUDA_ERROR_INVALID_HANDLE},  // not _VALUE
+    {"cuEventElapsedTime_v2", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuFuncGetAttribute", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuFuncSetAttribute", 0, CUDA_ERROR_INVALID_HANDLE, true},
+    {"cuFuncSetCacheConfig", 0, CUDA_ERROR_INVALID_HANDLE, true},
+    {"cuFuncGetModule", 0, CUDA_ERROR_INVALID_VALUE, true},
+    {"cuFuncGetModule", 1, CUDA_ERROR_INVALID_VALUE, true},
+    {"cuFuncGetName", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuFuncGetName", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuFuncGetParamInfo", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuFuncGetParamInfo", 2, CUDA_ERROR_INVALID_VALUE},
+    {"cuFuncIsLoaded", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuFuncLoad", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuLaunchKernelEx", 0, CUDA_ERROR_INVALID_VALUE},
+};
+
+// The table's lines for a symbol, its _ptsz form included: first and count.
+constexpr std::pair<std::size_t, std::size_t> missing_lines(std::string_view symbol) {
+  if (symbol.ends_with("_ptsz")) symbol.remove_suffix(5);
+  std::size_t first = 0, count = 0;
+  for (std::size_t i = 0; i < std::size(missing_arguments); ++i)
+    if (missing_arguments[i].call == symbol) first = count++ == 0 ? i : first;
+  return {first, count};
+}
+
+// What a call answers because of a missing argument; CUDA_SUCCESS: none is missing. Symbol::name is the call's symbol;
+// `ready` says whether cuInit has been called.
+template <class Symbol, class Ready, class... P>
+CUresult missing_argument(Ready ready, P... p) {
+  constexpr auto lines = missing_lines(Symbol::name);
+  const std::tuple<P...> parameters(p...);
+  CUresult result = CUDA_SUCCESS;
+  const auto look = [&]<std::size_t i>() {
+    constexpr Missing line = missing_arguments[lines.first + i];
+    if (result != CUDA_SUCCESS || std::get<line.parameter>(parameters) != nullptr) return;
+    if (!line.once_initialised || ready()) result = line.code;
+  };
+  [&]<std::size_t... i>(std::index_sequence<i...>) { (look.template operator()<i>(), ...); }
+  (std::make_index_sequence<lines.second>{});
+  return result;
+}
+
+}  // namespace cuabi
