@@ -125,7 +125,7 @@ GROUP(module_options, InContext) {
   show("it is", mode);
   show_guarded("options null", [&] { return load(&module, ptx, 1, nullptr, nullptr); });
   show_guarded("values null", [&] { return load(&module, ptx, 1, level, nullptr); });
-  show("cuModuleGetLoadingMode null", CU(cuModuleGetLoadingMode)(nullptr));
+  show_guarded("cuModuleGetLoadingMode null", [&] { return CU(cuModuleGetLoadingMode)(nullptr); });
 }
 
 }  // namespace

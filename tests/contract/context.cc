@@ -174,8 +174,23 @@ GROUP(released_context, InContext) {
   show("cuDevicePrimaryCtxRetain", CU(cuDevicePrimaryCtxRetain)(&again, device));
   show_flag("the same handle", again == context);
   show("cuMemFree of memory from before", CU(cuMemFree_v2)(a));
+  show("cuDevicePrimaryCtxRelease", CU(cuDevicePrimaryCtxRelease_v2)(device));
+  show("cuDevicePrimaryCtxRelease of none", CU(cuDevicePrimaryCtxRelease_v2)(device));
+  CU(cuDevicePrimaryCtxRetain)(&again, device);
   show("cuMemAlloc", CU(cuMemAlloc_v2)(&b, 16));
   show("cuMemFree", CU(cuMemFree_v2)(b));
+}
+
+// What is refused before a context is made, in each form of the call.
+GROUP(create_context_forms, Initialized) {
+  CUcontext made = nullptr;
+  show("cuCtxCreate_v2 null", CU(cuCtxCreate_v2)(nullptr, 0, device));
+  show("cuCtxCreate_v2 flags nonsense", CU(cuCtxCreate_v2)(&made, 0x7000, device));
+  show("cuCtxCreate_v2 two schedules", CU(cuCtxCreate_v2)(&made, 3, device));
+  show("cuCtxCreate_v2 device 99", CU(cuCtxCreate_v2)(&made, 0, 99));
+  show("cuCtxCreate_v3 null", CU(cuCtxCreate_v3)(nullptr, nullptr, 0, 0, device));
+  show("cuCtxCreate_v3 device 99", CU(cuCtxCreate_v3)(&made, nullptr, 0, 0, 99));
+  show("cuCtxCreate_v4 two schedules", CU(cuCtxCreate_v4)(&made, nullptr, 3, device));
 }
 
 GROUP(context_stack, InContext) {

@@ -17,5 +17,10 @@ if(TARGET simgpu)
 
   add_test(NAME contract.simulated COMMAND contract_test --gtest_filter=Simulated/*:Table.*:Answers.*)
   set(contract_tests contract.simulated)
+  # A sanitizer's run-time does not bear the jail, nor a library that brings it into a program that has none.
+  if(NOT IVGPU_SANITIZE)
+    add_test(NAME contract.loopback COMMAND contract_test --gtest_filter=Loopback*)
+    list(APPEND contract_tests contract.loopback)
+  endif()
   set_tests_properties(${contract_tests} PROPERTIES LABELS contract TIMEOUT 120)
 endif()

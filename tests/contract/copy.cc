@@ -147,6 +147,116 @@ GROUP(copies_beyond, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
+GROUP(fills_of_rows, InContext) {
+  CUdeviceptr a = 0;
+  unsigned char host[4096];
+  CU(cuMemAlloc_v2)(&a, 4096);
+  CU(cuMemsetD8_v2)(a, 0, 4096);
+  show("D8", CU(cuMemsetD2D8_v2)(a + 1, 64, 1, 3, 4));
+  show("D16", CU(cuMemsetD2D16_v2)(a + 1024, 64, 2, 3, 4));
+  show("D32", CU(cuMemsetD2D32_v2)(a + 2048, 64, 3, 3, 4));
+  CU(cuMemcpyDtoH_v2)(host, a, sizeof host);
+  int sum = 0;
+  for (const unsigned char byte : host) sum += byte;
+  show("their sum", sum);
+  show("D8Async", CU(cuMemsetD2D8Async)(a, 64, 1, 3, 4, nullptr));
+  show("D16Async", CU(cuMemsetD2D16Async)(a, 64, 1, 3, 4, nullptr));
+  show("D32Async", CU(cuMemsetD2D32Async)(a, 64, 1, 3, 4, nullptr));
+  show("D16 misaligned", CU(cuMemsetD2D16_v2)(a + 1, 64, 1, 3, 4));
+  show("D32 misaligned pitch", CU(cuMemsetD2D32_v2)(a, 66, 1, 3, 4));
+  show("D32 pitch below the width", CU(cuMemsetD2D32_v2)(a, 8, 1, 3, 4));
+  show("D8 of null", CU(cuMemsetD2D8_v2)(0, 64, 1, 3, 4));
+  show("D8 of the stack", CU(cuMemsetD2D8_v2)(address_of(host), 64, 1, 3, 4));
+  show("D8Async of the stack", CU(cuMemsetD2D8Async)(address_of(host), 64, 1, 3, 4, nullptr));
+  show("D8 height 0", CU(cuMemsetD2D8_v2)(a, 64, 1, 3, 0));
+  show("D32 nothing of null", CU(cuMemsetD2D32_v2)(0, 64, 1, 0, 0));
+  show("after those", CU(cuCtxSynchronize)());
+}
+
+CUDA_MEMCPY3D slices(CUdeviceptr to, const void* from) {
+  CUDA_MEMCPY3D c;
+  std::memset(&c, 0, sizeof c);
+  c.srcMemoryType = CU_MEMORYTYPE_HOST;
+  c.srcHost = from;
+  c.srcPitch = 32, c.srcHeight = 4;
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  c.dstDevice = to;
+  c.dstPitch = 64, c.dstHeight = 8;
+  c.WidthInBytes = 16, c.Height = 3, c.Depth = 2;
+  return c;
+}
+
+GROUP(copies_3d, InContext) {
+  CUdeviceptr a = 0;
+  static unsigned char host[8192], back[8192];
+  for (unsigned i = 0; i < sizeof host; ++i) host[i] = static_cast<unsigned char>(i * 7);
+  CU(cuMemAlloc_v2)(&a, 8192);
+  CUDA_MEMCPY3D c = slices(a, host);
+  c.srcXInBytes = 2, c.srcY = 1, c.dstXInBytes = 4, c.dstZ = 1;
+  show("host to device", CU(cuMemcpy3D_v2)(&c));
+  CU(cuMemcpyDtoH_v2)(back, a, sizeof back);
+  show("its first byte", back[4 + 64 * 8] == host[2 + 32] ? 1LL : 0LL);
+  show("the second slice's last byte", back[19 + 64 * 2 + 64 * 8 * 2] == host[17 + 32 * 3 + 32 * 4] ? 1LL : 0LL);
+  show("null", CU(cuMemcpy3D_v2)(nullptr));
+  show("async null", CU(cuMemcpy3DAsync_v2)(nullptr, nullptr));
+  show("2D async null", CU(cuMemcpy2DAsync_v2)(nullptr, nullptr));
+  show("2D unaligned null", CU(cuMemcpy2DUnaligned_v2)(nullptr));
+  c = slices(a, host);
+  show("async", CU(cuMemcpy3DAsync_v2)(&c, nullptr));
+  c.Depth = 0;
+  show("depth 0", CU(cuMemcpy3D_v2)(&c));
+  c = slices(a, host);
+  c.dstHeight = 2;
+  show("a slice lower than the copy", CU(cuMemcpy3D_v2)(&c));
+  c = slices(a, host);
+  c.srcPitch = 8;
+  show("a pitch below the width", CU(cuMemcpy3D_v2)(&c));
+  c = slices(a, host);
+  c.dstMemoryType = odd<CUmemorytype>(9);
+  show("memory type 9", CU(cuMemcpy3D_v2)(&c));
+  c = slices(a, nullptr);
+  show("from null", CU(cuMemcpy3D_v2)(&c));
+  c = slices(0, host);
+  show("to null", CU(cuMemcpy3D_v2)(&c));
+  c = slices(address_of(back), host);
+  show("to the stack, as device memory", CU(cuMemcpy3D_v2)(&c));
+  c.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  show("host to host", CU(cuMemcpy3D_v2)(&c));
+  show("its first byte", back[0] == host[0] ? 1LL : 0LL);
+}
+
+GROUP(copies_2d_both_ways, InContext) {
+  CUdeviceptr a = 0, b = 0;
+  std::size_t pitch = 0;
+  void* p = nullptr;
+  static unsigned char host[1 << 16], back[1 << 16];
+  for (unsigned i = 0; i < sizeof host; ++i) host[i] = static_cast<unsigned char>(i * 31);
+  CU(cuMemAllocPitch_v2)(&a, &pitch, 200, 64, 4);
+  CU(cuMemAllocPitch_v2)(&b, &pitch, 200, 64, 4);
+  CU(cuMemHostAlloc)(&p, 1 << 16, 0);
+  CUDA_MEMCPY2D c;
+  std::memset(&c, 0, sizeof c);
+  c.srcMemoryType = CU_MEMORYTYPE_HOST, c.srcHost = host, c.srcPitch = 256;
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE, c.dstDevice = a, c.dstPitch = pitch;
+  c.WidthInBytes = 200, c.Height = 64;
+  show("host to device", CU(cuMemcpy2D_v2)(&c));
+  c.srcMemoryType = CU_MEMORYTYPE_DEVICE, c.srcDevice = a, c.srcPitch = pitch, c.dstDevice = b;
+  show("device to device", CU(cuMemcpy2DAsync_v2)(&c, nullptr));
+  c.srcDevice = b, c.dstMemoryType = CU_MEMORYTYPE_HOST, c.dstHost = p, c.dstPitch = 256;
+  show("device to pinned", CU(cuMemcpy2DAsync_v2)(&c, nullptr));
+  CU(cuCtxSynchronize)();
+  show_flag("pinned, its last row", std::memcmp(static_cast<char*>(p) + 63 * 256, host + 63 * 256, 200) == 0);
+  c.dstHost = back, c.dstXInBytes = 8, c.dstY = 2;
+  show("device to pageable", CU(cuMemcpy2D_v2)(&c));
+  show_flag("pageable, its last row", std::memcmp(back + 65 * 256 + 8, host + 63 * 256, 200) == 0);
+  c.srcMemoryType = CU_MEMORYTYPE_HOST, c.srcHost = p, c.srcPitch = 256;
+  show("pinned to pageable", CU(cuMemcpy2D_v2)(&c));
+  c.dstMemoryType = CU_MEMORYTYPE_UNIFIED, c.dstDevice = address_of(p);
+  show("to pinned, by its address", CU(cuMemcpy2DUnaligned_v2)(&c));
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE, c.dstDevice = a, c.dstXInBytes = pitch;
+  show("past a row's end", CU(cuMemcpy2D_v2)(&c));
+}
+
 GROUP(fills_of_words, InContext) {
   CUdeviceptr a = 0;
   unsigned host[4] = {};

@@ -96,7 +96,7 @@ GROUP(occupancy_questions, InContext) {
   show("shared memory for no blocks", room(&bytes, function, 0, 32));
   show("shared memory for blocks of 0", room(&bytes, function, 1, 0));
   show("shared memory for 1000 blocks", room(&bytes, function, 1000, 32));
-  show("shared memory, null", room(nullptr, function, 1, 32));
+  show_guarded("shared memory, null", [&] { return room(nullptr, function, 1, 32); });
   show("shared memory, no function", room(&bytes, nullptr, 1, 32));
 }
 
@@ -106,9 +106,9 @@ GROUP(best_block, InContext) {
   const auto with_flags = CU(cuOccupancyMaxPotentialBlockSizeWithFlags);
   int grid = 0, block = 0;
   show("cuOccupancyMaxPotentialBlockSize", best(&grid, &block, function, nullptr, 0, 0));
-  show("threads", block);
+  show_flag("whole warps, or as many as allowed", block == 100 || (block > 0 && block % 32 == 0));
   show("at most 100", best(&grid, &block, function, nullptr, 0, 100));
-  show("threads", block);
+  show_flag("whole warps, or as many as allowed", block == 100 || (block > 0 && block % 32 == 0));
   show("at most -1", best(&grid, &block, function, nullptr, 0, -1));
   show("too much shared memory", best(&grid, &block, function, nullptr, 1 << 20, 0));
   show("with the caller's function", best(

@@ -29,8 +29,8 @@ GROUP(error_names, Loaded) {
   show("cuGetErrorString unknown", CU(cuGetErrorString)(odd<CUresult>(12345), &text));
   show_flag("cuGetErrorString unknown, pointer", text != nullptr);
   show("cuGetErrorName negative", CU(cuGetErrorName)(odd<CUresult>(-1), &text));
-  show("cuGetErrorName null", CU(cuGetErrorName)(CUDA_SUCCESS, nullptr));
-  show("cuGetErrorString null", CU(cuGetErrorString)(CUDA_SUCCESS, nullptr));
+  show_guarded("cuGetErrorName null", [&] { return CU(cuGetErrorName)(CUDA_SUCCESS, nullptr); });
+  show_guarded("cuGetErrorString null", [&] { return CU(cuGetErrorString)(CUDA_SUCCESS, nullptr); });
   show("cuGetErrorString success", CU(cuGetErrorString)(CUDA_SUCCESS, &text));
   show_flag("it says no error", text != nullptr && std::strcmp(text, "no error") == 0);
 }

@@ -33,11 +33,11 @@ GROUP(proc_address, Loaded) {
   show_flag("the thread's form", found == symbol("cuMemcpy_ptds"));
   show("legacy", get("cuMemcpy", &found, 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status));
   show_flag("the plain form", found == symbol("cuMemcpy"));
-  show("null", get("cuMemAlloc", nullptr, 12000, 0, &status));
+  show_guarded("null", [&] { return get("cuMemAlloc", nullptr, 12000, 0, &status); });
   show("the old form", old("cuMemAlloc", &found, 12000, 0));
   show_flag("it is found", found == symbol("cuMemAlloc_v2"));
   show("the old form, unknown", old("cuNothing", &found, 12000, 0));
-  show("the old form, null", old("cuMemAlloc", nullptr, 12000, 0));
+  show_guarded("the old form, null", [&] { return old("cuMemAlloc", nullptr, 12000, 0); });
   show("itself, CUDA 11", get("cuGetProcAddress", &found, 11030, 0, &status));
   show_flag("the old form", found == symbol("cuGetProcAddress"));
   show("itself, CUDA 12", get("cuGetProcAddress", &found, 12000, 0, &status));

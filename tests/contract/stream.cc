@@ -145,7 +145,8 @@ GROUP(stream_work, InContext) {
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   show("cuThreadExchangeStreamCaptureMode", CU(cuThreadExchangeStreamCaptureMode)(&mode));
   show("it was", mode);
-  show("cuThreadExchangeStreamCaptureMode null", CU(cuThreadExchangeStreamCaptureMode)(nullptr));
+  show_guarded("cuThreadExchangeStreamCaptureMode null",
+               [&] { return CU(cuThreadExchangeStreamCaptureMode)(nullptr); });
   show("cuThreadExchangeStreamCaptureMode", CU(cuThreadExchangeStreamCaptureMode)(&mode));
   show("it was", mode);
 }
