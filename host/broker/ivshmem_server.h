@@ -47,6 +47,7 @@ class IvshmemServer {
   IvshmemServer& operator=(const IvshmemServer&) = delete;
 
   std::size_t connected() const { return clients_.size(); }
+  bool has(std::uint32_t peer) const { return clients_.count(peer) != 0; }
 
  private:
   struct Client;

@@ -39,17 +39,6 @@ std::uint64_t random_number() {
   return number;
 }
 
-void fill_header(ring::RegionHeader& header, const VmOptions& vm, std::size_t slot_bytes) {
-  header.version = ring::layout_version;
-  header.slot_count = static_cast<std::uint32_t>(vm.slots);
-  header.generation = random_number();
-  header.region_bytes = static_cast<std::uint64_t>(vm.region_size);
-  header.first_slot = ring::first_slot_offset;
-  header.slot_bytes = slot_bytes;
-  std::memcpy(header.vm, vm.name.data(), std::min(vm.name.size(), sizeof header.vm - 1));
-  header.magic.store(ring::region_magic, std::memory_order_release);  // pairs with the acquire of who opens the region
-}
-
 }  // namespace
 
 std::unique_ptr<Region> Region::create(const VmOptions& vm, std::string& error) {
@@ -74,10 +63,40 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, std::string& error) 
   if (vm.huge_pages && fallocate(memfd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return fail("taking its pages");
   void* base = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return fail("mmap");
-  std::unique_ptr<Region> region(
-      new Region(std::move(memfd), static_cast<std::byte*>(base), slot_bytes, vm.huge_pages));
-  fill_header(region->header(), vm, slot_bytes);
+  std::unique_ptr<Region> region(new Region(std::move(memfd), static_cast<std::byte*>(base), slot_bytes, vm));
+  region->restore_header();
   return region;
+}
+
+Region::Region(Fd memfd, std::byte* base, std::size_t slot_bytes, const VmOptions& vm)
+    : memfd_(std::move(memfd)), base_(base), slot_bytes_(slot_bytes), vm_(vm), generation_(random_number()) {}
+
+void Region::restore_header() const {
+  ring::RegionHeader& to = header();
+  to.version = ring::layout_version;
+  to.slot_count = static_cast<std::uint32_t>(vm_.slots);
+  to.generation = generation_;
+  to.region_bytes = static_cast<std::uint64_t>(vm_.region_size);
+  to.first_slot = ring::first_slot_offset;
+  to.slot_bytes = slot_bytes_;
+  char name[sizeof to.vm] = {};
+  vm_.name.copy(name, sizeof name - 1);
+  std::memcpy(to.vm, name, sizeof name);
+  to.magic.store(ring::region_magic, std::memory_order_release);  // pairs with the acquire of who opens the region
+}
+
+void Region::wipe_rest() const {
+  if (vm_.huge_pages) return;  // taken at the start, once and for all
+  constexpr std::size_t directory_end = ring::slot_entry_offset(ring::max_slots);
+  const std::size_t slots_end = slot_offset(static_cast<std::uint32_t>(vm_.slots));
+  const auto punch = [this](std::size_t from, std::size_t to) {
+    if (from < to) {
+      fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
+                static_cast<off_t>(to - from));
+    }
+  };
+  punch(directory_end, ring::first_slot_offset);
+  punch(slots_end, static_cast<std::size_t>(vm_.region_size));
 }
 
 Region::~Region() { munmap(base_, ring::first_slot_offset); }
@@ -92,7 +111,7 @@ void Region::clear_owner(std::uint32_t slot) const { entry(slot).owner = {}; }
 bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) {
   const auto start = static_cast<off_t>(slot_offset(slot) + from), size = static_cast<off_t>(bytes);
   const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&
-                     (!huge_ || fallocate(memfd_.get(), 0, start, size) == 0);
+                     (!vm_.huge_pages || fallocate(memfd_.get(), 0, start, size) == 0);
   if (!wiped) error = fmt::format("slot {} cannot be wiped: {}", slot, std::strerror(errno));
   return wiped;
 }

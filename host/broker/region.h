@@ -34,19 +34,24 @@ class Region {
   ring::SlotOwner owner(std::uint32_t slot) const;
   void clear_owner(std::uint32_t slot) const;
 
+  // Puts back what the header says, but for what counts. A guest may have written over it.
+  void restore_header() const;
+  // Gives back the pages that belong to no slot and that nobody needs: behind the directory and behind the last slot.
+  void wipe_rest() const;
+
   // No byte of the slot's last session remains from `from` on, for `bytes`: the pages go back to the machine and read
   // as zeros. A failure (an empty pool of huge pages) is told as one sentence. Preconditions: the range lies in the
   // slot.
   bool wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error);
 
  private:
-  Region(Fd memfd, std::byte* base, std::size_t slot_bytes, bool huge)
-      : memfd_(std::move(memfd)), base_(base), slot_bytes_(slot_bytes), huge_(huge) {}
+  Region(Fd memfd, std::byte* base, std::size_t slot_bytes, const VmOptions& vm);
 
   Fd memfd_;
   std::byte* base_;  // of ring::first_slot_offset bytes
-  std::size_t slot_bytes_;
-  bool huge_;
+  const std::size_t slot_bytes_;
+  const VmOptions vm_;
+  const std::uint64_t generation_;
 };
 
 }  // namespace host::broker

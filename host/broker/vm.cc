@@ -124,6 +124,7 @@ void Vm::on_doorbell() {
 
 void Vm::look() {
   last_look_ = Clock::now();
+  region_->restore_header();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
   look_at_wanted();
   refill();
@@ -141,21 +142,30 @@ void Vm::look_at(std::uint32_t k) {
     case Step::Claimed:
       slot.known = slot.known.with(SlotState::Claimed);
       slot.claimed = Clock::now();
+      slot.peer = 0;
       spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, region_->owner(k).peer);
       break;
     case Step::Released: release(k); break;
     case Step::PutBack: put_back(k, seen); break;
   }
+  learn_owner(k);
   // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
   if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
+}
+
+void Vm::learn_owner(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
+  if (!held || slot.peer != 0 || !server_) return;
+  if (const std::uint32_t peer = region_->owner(k).peer; server_->has(peer)) slot.peer = peer;
 }
 
 void Vm::release_unowned(std::uint32_t k) {
   Slot& slot = slots_[k];
   const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
   if (!held || Clock::now() - slot.claimed < owner_patience) return;
-  const ring::SlotOwner owner = region_->owner(k);
-  if (owner.peer != 0 || owner.pid != 0) return;
+  learn_owner(k);
+  if (slot.peer != 0) return;
   std::uint32_t expected = slot.known.word();
   if (region_->entry(k).state.compare_exchange_strong(expected, slot.known.with(SlotState::Released).word(),
                                                       std::memory_order_acq_rel)) {  // A, B
@@ -175,12 +185,17 @@ void Vm::on_peer_gone(std::uint32_t peer) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     Slot& slot = slots_[k];
     const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
-    if (!held || region_->owner(k).peer != peer) continue;
+    const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
+    if (!held || holder != peer) continue;
     std::uint32_t expected = slot.known.word();
     const SlotWord released = slot.known.with(SlotState::Released);
     region_->entry(k).state.compare_exchange_strong(expected, released.word(), std::memory_order_acq_rel);  // A, B
     release(k);
   }
+  if (server_->connected() != 0) return;
+  end_surplus();
+  region_->wipe_rest();
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) give_back_unused(k, 0);
 }
 
 // ---- the broker's own steps ----------------------------------------------------------------------------------------
@@ -250,6 +265,19 @@ void Vm::make_empty(std::uint32_t k) {
   refill();
 }
 
+// The last guest has gone: what it wrote into slots that nobody had goes back to the machine, too, in parts as above.
+void Vm::give_back_unused(std::uint32_t k, std::size_t from) {
+  std::string error;
+  if (stopping_ || slots_[k].known.state != SlotState::Empty || from >= region_->slot_bytes()) return;
+  const std::size_t step = std::min(wiped_at_once, region_->slot_bytes() - from);
+  if (!region_->wipe(k, from, step, error)) return spdlog::error("{}: {}", options_.name, error);
+  loop_.forget(slots_[k].start_timer);
+  slots_[k].start_timer = loop_.after(Clock::duration::zero(), [this, k, next = from + step] {
+    slots_[k].start_timer = 0;
+    give_back_unused(k, next);
+  });
+}
+
 void Vm::make_empty_after(std::uint32_t k, Clock::duration delay) {
   loop_.forget(slots_[k].start_timer);
   slots_[k].start_timer = loop_.after(delay, [this, k] {
@@ -268,6 +296,18 @@ void Vm::refill() {
     if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
     if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
     if (!start_worker(k)) return;
+  }
+}
+
+// The last guest has gone: of what was started for those that waited, the spare ones are kept.
+void Vm::end_surplus() {
+  demand_ = 0;
+  std::uint32_t ready = count(SlotState::Ready);
+  for (std::uint32_t k = 0; k < slots_.size() && ready > options_.spare; ++k) {
+    if (slots_[k].known.state != SlotState::Ready || !move(k, SlotState::Starting)) continue;
+    slots_[k].surplus = true;
+    slots_[k].worker->end(end_patience);
+    --ready;
   }
 }
 
@@ -343,9 +383,12 @@ void Vm::on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text
   slots_[k].jail = {true, layers, text};
   tell_jail(slots_[k].jail);
   spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
-  if (stopping_ || move(k, SlotState::Ready)) return tell_warm();
-  look_at(k);  // a guest wrote over Starting: put back, and the step is tried once more
-  if (!move(k, SlotState::Ready)) slots_[k].worker->end(end_patience);
+  if (!stopping_ && !move(k, SlotState::Ready)) {
+    look_at(k);  // a guest wrote over Starting: put back, and the step is tried once more
+    if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
+  }
+  tell_warm();
+  if (server_ && server_->connected() == 0) end_surplus();
 }
 
 // Once, and again when a worker's differs.
@@ -401,6 +444,10 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
     case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // nobody shall claim what is being wiped
     case SlotState::Starting:
       if (stopping_) break;
+      if (std::exchange(slots_[k].surplus, false)) {
+        start_emptying(k);
+        break;
+      }
       on_start_failed(k, exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words));
       break;
     case SlotState::Claimed:

@@ -58,7 +58,9 @@ class Vm {
     WorkerJail jail;  // of the worker, once it is ready
     EventLoop::Id start_timer = 0;
     Clock::time_point claimed;
-    std::size_t wiped = 0;  // bytes, while it becomes Empty
+    std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
+    bool surplus = false;    // its unused worker is being ended
+    std::size_t wiped = 0;   // bytes, while it becomes Empty
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
@@ -67,6 +69,7 @@ class Vm {
   void on_doorbell();
   void look();
   void look_at(std::uint32_t k);
+  void learn_owner(std::uint32_t k);
   void release_unowned(std::uint32_t k);
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
@@ -77,9 +80,11 @@ class Vm {
   bool may_be_emptied(std::uint32_t k) const;
   void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
+  void give_back_unused(std::uint32_t k, std::size_t from);
   void make_empty_after(std::uint32_t k, Clock::duration delay);
 
   void refill();
+  void end_surplus();
   bool start_worker(std::uint32_t k);
   std::vector<std::string> arguments_for(std::uint32_t k) const;
   void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);

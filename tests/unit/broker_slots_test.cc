@@ -1,5 +1,7 @@
 // The life of slots as a guest sees it: a real ivgpud, workers with the real start and jail, and a client that does
 // what guests do, and what they must not. Assumes processes, sockets and time; no GPU.
+#include <sys/stat.h>
+
 #include "broker_harness.h"
 
 namespace {
@@ -129,6 +131,73 @@ TEST(Slots, OneThatNobodyOwnsComesBackThoughItsWorkerDies) {
   guest.ring_peer(ring::peer_of_slot(1));
   ASSERT_TRUE(guest.becomes(1, SlotState::Dead));
   for (std::uint32_t k = 0; k < 2; ++k) EXPECT_TRUE(guest.becomes(k, SlotState::Ready, 6000)) << k;
+}
+
+TEST(Slots, AnOwnerThatIsWrittenOverDoesNotKeepTheSlot) {
+  Broker broker;
+  Client keeper(broker.socket_path());
+  ASSERT_TRUE(keeper.greet(3));
+  std::uint32_t slot = 0;
+  {
+    Client guest(broker.socket_path());
+    ASSERT_TRUE(guest.greet(3));
+    const auto claimed = guest.claim();
+    ASSERT_TRUE(claimed);
+    slot = *claimed;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // some looks of the broker's
+    guest.entry(slot).owner.peer = keeper.peer;
+  }
+  EXPECT_TRUE(eventually([&] { return keeper.word(slot).epoch == 1; }, 1500));
+  // One that nobody connected ever owned.
+  const auto other = keeper.claim(54321);
+  ASSERT_TRUE(other);
+  const std::uint32_t epoch = keeper.word(*other).epoch;
+  EXPECT_TRUE(eventually([&] { return keeper.word(*other).epoch == epoch + 1; }, 6000));
+}
+
+TEST(Slots, AHeaderThatIsWrittenOverComesBack) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  const std::uint64_t generation = guest.header().generation;
+  memset(static_cast<void*>(&guest.header()), 0xee, 112);  // as far as the name's end
+  guest.ring_peer(ring::peer_broker);
+  ASSERT_TRUE(eventually([&] { return guest.header().magic.load() == ring::region_magic; }));
+  EXPECT_EQ(guest.header().slot_count, 3U);
+  EXPECT_EQ(guest.header().generation, generation);
+  EXPECT_EQ(guest.header().region_bytes, guest.bytes);
+  EXPECT_STREQ(guest.header().vm, "t");
+}
+
+TEST(Slots, WhatIsWrittenWhereNobodyIsGoesWithTheLastGuest) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  const auto blocks = [&] {
+    struct stat status {};
+    fstat(guest.memfd, &status);
+    return status.st_blocks;
+  };
+  const auto before = blocks();
+  memset(guest.slot(1), 0x77, 2 * guest.header().slot_bytes);           // two empty slots, what lies behind them, ...
+  memset(guest.base + ring::huge_page / 2, 0x77, ring::huge_page / 2);  // ... and behind the directory
+  EXPECT_GT(blocks(), before + (40 << 11));
+  guest.hang_up();
+  EXPECT_TRUE(eventually([&] { return blocks() <= before + 64; })) << before << " " << blocks();
+}
+
+TEST(Slots, WorkersThatWereStartedForNobodyGoWithTheLastGuest) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  guest.header().wanted.fetch_add(1000);
+  guest.ring_peer(ring::peer_broker);
+  ASSERT_TRUE(eventually([&] { return guest.count(SlotState::Ready) == 3; }));
+  guest.hang_up();
+  EXPECT_TRUE(eventually([&] { return guest.count(SlotState::Ready) == 1 && guest.count(SlotState::Empty) == 2; }));
+  EXPECT_TRUE(eventually([&] { return broker.workers().size() == 1; }));
+  EXPECT_FALSE(broker.logged("the next is started in"));
 }
 
 TEST(Slots, AWorkerThatDiesUnclaimedIsReplaced) {
