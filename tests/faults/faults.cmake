@@ -7,9 +7,12 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(faults_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   set_target_properties(faults_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/faults)
 
-  add_executable(faults ${CMAKE_CURRENT_LIST_DIR}/main.cc ${CMAKE_CURRENT_LIST_DIR}/host.cc
-                        ${CMAKE_CURRENT_LIST_DIR}/program_run.cc ${CMAKE_CURRENT_LIST_DIR}/vm.cc)
-  target_link_libraries(faults PRIVATE ivgpu_tools nlohmann_json::nlohmann_json)
+  add_library(faults_host STATIC ${CMAKE_CURRENT_LIST_DIR}/host.cc ${CMAKE_CURRENT_LIST_DIR}/program_run.cc
+                                 ${CMAKE_CURRENT_LIST_DIR}/vm.cc)
+  target_link_libraries(faults_host PUBLIC ivgpu_tools nlohmann_json::nlohmann_json)
+
+  add_executable(faults ${CMAKE_CURRENT_LIST_DIR}/main.cc)
+  target_link_libraries(faults PRIVATE faults_host)
   target_compile_definitions(faults PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
     PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(faults faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)

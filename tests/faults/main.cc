@@ -177,7 +177,7 @@ void kill_broker_of_a_guest(Host& host, Machine& machine, Program& beside, Tally
 // One boot: some rounds, the last of which ends it.
 void boot(const Paths& paths, Host& host, const Options& options, unsigned long rounds, bool with_broker, Dice& dice,
           Tally& tally) {
-  Machine machine(paths, host);
+  Machine machine(paths, host, Machine::rounds);
   for (unsigned long i = 1; i <= rounds; ++i) {
     machine.expect_begun();
     Program beside(paths, host.socket(local_vm), "busy", 1500);

@@ -52,6 +52,7 @@ class Program {
   std::string errors() const;  // what it said on its standard error output
 
   const std::string mode_;
+  const std::chrono::milliseconds patience_;
   ivgpu::FdPair pipe_;
   ivgpu::Fd errors_;
   ivgpu::Child child_;

@@ -60,6 +60,7 @@ Ending parse_ending(const std::string& line) {
 
 Program::Program(const Paths& paths, const std::string& region, const std::string& mode, int ms)
     : mode_(mode),
+      patience_(program_patience + milliseconds(ms)),
       pipe_(ivgpu::make_pipe_to_us()),
       errors_(memory_file()),
       child_({.argv = {paths.program.string(), paths.guest_library.string(), mode, std::to_string(ms)},
@@ -76,7 +77,7 @@ void Program::expect_begun() {
 }
 
 Ending Program::ending() {
-  const auto line = lines_.next(program_patience);
+  const auto line = lines_.next(patience_);
   if (!line) throw Failure(mode_ + ": hangs, or ended without a word");
   child_.wait();
   return parse_ending(*line);

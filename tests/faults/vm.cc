@@ -16,32 +16,18 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds guest_patience{90'000};  // a boot under TCG on a busy machine
 
-// Each round: two programs that work for a while, and one that is killed at some moment of it.
-constexpr const char* rounds = R"sh(
-program() { faults_program libcuda.so.1 busy "$1" "$2"; }
-while :; do
-  echo round
-  program 2000 a & a=$!
-  program 2000 b & b=$!
-  program 60000 c >/dev/null & c=$!
-  sleep "0.$((300 + RANDOM % 700))"
-  kill -9 $c
-  wait $a $b
-done
-)sh";
-
 std::string bundled(const char* name, const std::string& otherwise) {
   const char* bundle = std::getenv("IVGPU_BUNDLE");
   return bundle != nullptr && *bundle != '\0' ? (fs::path(bundle) / name).string() : otherwise;
 }
 
-// The guest's image with the faults' program alone in it, and this job.
-ivgpu::QemuOptions prepare(const Paths& paths, const Host& host, const fs::path& folder) {
+// The guest's image with the program under test alone in it, and the job.
+ivgpu::QemuOptions prepare(const Paths& paths, const Host& host, const fs::path& folder, const std::string& job) {
   ivgpu::Install install = ivgpu::install_at(paths.build / "bin/ivgpu");
   install.programs.clear();
   const ivgpu::GuestImage image = ivgpu::make_guest_image(install, {paths.program.parent_path()}, true);
   const fs::path initrd = folder / "initrd";
-  ivgpu::write_initrd(initrd, image, ivgpu::job_settings({.command = rounds}));
+  ivgpu::write_initrd(initrd, image, ivgpu::job_settings({.command = job}));
   return {.qemu = bundled("qemu", "qemu-system-x86_64"),
           .accelerator = ivgpu::usable_accelerator(),
           .memory = "512M",
@@ -54,9 +40,23 @@ ivgpu::QemuOptions prepare(const Paths& paths, const Host& host, const fs::path&
 
 }  // namespace
 
-Machine::Machine(const Paths& paths, const Host& host)
+// What the third prints is of no interest: it may be killed before it has begun.
+const char* const Machine::rounds = R"sh(
+program() { faults_program libcuda.so.1 busy "$1" "$2"; }
+while :; do
+  echo round
+  program 2000 a & a=$!
+  program 2000 b & b=$!
+  program 60000 c >/dev/null & c=$!
+  sleep "0.$((300 + RANDOM % 700))"
+  kill -9 $c
+  wait $a $b
+done
+)sh";
+
+Machine::Machine(const Paths& paths, const Host& host, const std::string& job)
     : out_(ivgpu::make_socket_pair()), err_(ivgpu::make_socket_pair()), control_(ivgpu::make_socket_pair()) {
-  ivgpu::QemuOptions options = prepare(paths, host, folder_.path());
+  ivgpu::QemuOptions options = prepare(paths, host, folder_.path(), job);
   options.serial.out = out_.theirs.get();
   options.serial.err = err_.theirs.get();
   options.serial.control = control_.theirs.get();

@@ -1,5 +1,4 @@
-// A QEMU of the faults: boots the demo's guest with programs that come and go, round after round, one of them killed in
-// each. What they print arrives as lines, each behind its label.
+// A QEMU on the host under test, with the demo's guest and a job in it. What that prints arrives as lines.
 #pragma once
 
 #include <optional>
@@ -14,10 +13,16 @@ namespace faults {
 
 class Machine {
  public:
-  Machine(const Paths& paths, const Host& host);
+  // `job`: commands for the guest's shell; the folder of the program under test is in its PATH.
+  Machine(const Paths& paths, const Host& host, const std::string& job);
 
   pid_t pid() const { return qemu_->pid(); }
-  // Waits for the beginning of the guest's next round, and of both its programs.
+  // The next line; a Failure when none comes, with what the guest said on its standard error output.
+  std::string line();
+
+  // Of the job `rounds`, in which two programs work for a while and a third is killed at some moment of it, for ever:
+  static const char* const rounds;
+  // Waits for the beginning of the next round, and of both its programs.
   void expect_begun();
   // Both programs' endings.
   struct Endings {
@@ -28,7 +33,6 @@ class Machine {
   void kill();
 
  private:
-  std::string line();
   void take_ending(const std::string& said);
 
   ivgpu::TempDir folder_;

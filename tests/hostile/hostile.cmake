@@ -1,0 +1,17 @@
+# A hostile guest program beside others. It lies beside the faults' program, which appears in the guest with it.
+if(TARGET faults_host)
+  add_executable(hostile_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
+  target_link_libraries(hostile_program PRIVATE ivgpu_guest)
+  set_target_properties(hostile_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test-programs/faults)
+
+  add_executable(hostile ${CMAKE_CURRENT_LIST_DIR}/main.cc)
+  target_link_libraries(hostile PRIVATE faults_host)
+  target_compile_definitions(hostile PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
+    PROGRAM="$<TARGET_FILE:faults_program>" HOSTILE="$<TARGET_FILE:hostile_program>"
+    GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
+  add_dependencies(hostile hostile_program faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
+
+  # tests/hostile: 60 s of each by `hostile --seconds 60`.
+  add_test(NAME vm.hostile COMMAND hostile)
+  set_tests_properties(vm.hostile PROPERTIES LABELS vm TIMEOUT 300 RUN_SERIAL ON)
+endif()

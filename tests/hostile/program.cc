@@ -1,0 +1,195 @@
+// A hostile guest program: maps its VM's region itself and writes nonsense into it, live, while others work.
+//
+// usage: hostile_program REGION SCOPE SECONDS SEED. REGION is a broker's socket or "pci". SCOPE:
+//   slot    one slot after the other, each taken as a program takes it: every word of it, its directory entry,
+//   `wanted`.
+//           This is what a program may do without harming others of its own VM.
+//   region  every word there is. Other sessions of the VM are harmed: without a kernel module they trust each other.
+// Prints how many words it wrote and how many slots it wore out.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "guest/region/region.h"
+#include "guest/session/owner.h"
+#include "ring/api/call.h"
+#include "ring/view.h"
+#include "ring/wire/record.h"
+
+namespace {
+
+using Word = volatile std::uint64_t;
+
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+class Hostile {
+ public:
+  Hostile(guest::Region& region, const ring::RegionHeader& header, unsigned long seed)
+      : region_(region),
+        slots_(header.slot_count),
+        first_(header.first_slot),
+        slot_bytes_(header.slot_bytes),
+        base_(region.map(0, region.size(), nullptr)),
+        random_(seed) {}
+
+  bool mapped() const { return base_ != nullptr; }
+
+  void wear_out_slots(double until) {
+    while (now() < until) {
+      const std::uint32_t slot = claim(until);
+      if (slot == slots_) return;
+      const std::uint32_t word = entry(slot).state.load();
+      for (int round = 0; now() < until && entry(slot).state.load() == word; ++round) {
+        if (round % 3 == 0)
+          scribble(slot_base(slot), slot_bytes_);
+        else
+          send_nonsense(slot);
+        region_.ring(ring::peer_of_slot(slot));
+        header().wanted.fetch_add(static_cast<std::uint32_t>(random_()));
+        region_.ring(ring::peer_broker);
+      }
+      give_back(slot, word);
+      ++worn_out_;
+    }
+  }
+
+  void wear_out_region(double until) {
+    while (now() < until) {
+      scribble(base_, ring::first_slot_offset);
+      scribble(base_, region_.size());
+      for (std::uint32_t peer = 0; peer <= slots_; ++peer) region_.ring(peer);
+    }
+  }
+
+  void report() const { std::printf("hostile: %llu words, %u slots\n", words_, worn_out_); }
+
+ private:
+  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
+  ring::SlotEntry& entry(std::uint32_t slot) const {
+    return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(slot));
+  }
+  std::byte* slot_base(std::uint32_t slot) const { return base_ + first_ + slot * slot_bytes_; }
+
+  std::uint32_t claim(double until) {
+    header().wanted.fetch_add(1);
+    region_.ring(ring::peer_broker);
+    const ring::SlotOwner self = guest::this_process(region_.peer());
+    while (now() < until) {
+      for (std::uint32_t slot = 0; slot < slots_; ++slot) {
+        const ring::SlotWord ready = ring::SlotWord::of(entry(slot).state.load()).with(ring::SlotState::Ready);
+        std::uint32_t expected = ready.word();
+        if (!entry(slot).state.compare_exchange_strong(expected, ready.with(ring::SlotState::Claimed).word())) continue;
+        entry(slot).owner = self;
+        region_.ring(ring::peer_broker);
+        return slot;
+      }
+      const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+    return slots_;
+  }
+
+  // First what no program may write, then what one writes at its end.
+  void give_back(std::uint32_t slot, std::uint32_t word) {
+    std::uint32_t nonsense = word;
+    entry(slot).state.compare_exchange_strong(nonsense, static_cast<std::uint32_t>(random_()) | 0x80u);
+    region_.ring(ring::peer_broker);
+    for (int i = 0; i < 1000; ++i) {
+      const ring::SlotWord claimed = ring::SlotWord::of(word);
+      for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {
+        std::uint32_t expected = claimed.with(from).word();
+        if (entry(slot).state.compare_exchange_strong(expected, claimed.with(ring::SlotState::Released).word()))
+          return region_.ring(ring::peer_broker);
+      }
+      const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+      nanosleep(&pause, nullptr);
+    }
+  }
+
+  std::uint64_t nonsense() {
+    const std::uint64_t any = random_();
+    switch (any % 8) {
+      case 0: return 0;
+      case 1: return ~0ULL;
+      case 2: return any >> 40;                              // small
+      case 3: return reinterpret_cast<std::uint64_t>(this);  // an address of this process
+      case 4: return any % region_.size();
+      default: return any;
+    }
+  }
+
+  // Every word once, from a random one on: indices and flags change while they are looked at.
+  void scribble(std::byte* at, std::size_t bytes) {
+    const std::size_t count = bytes / sizeof(std::uint64_t), from = random_() % count;
+    Word* const to = reinterpret_cast<Word*>(at);
+    for (std::size_t i = 0; i < count; ++i) to[(from + i) % count] = nonsense();
+    words_ += count;
+  }
+
+  // Records that look right: a good header with a random call, then anything. They go on where the worker is.
+  void send_nonsense(std::uint32_t slot) {
+    const ring::SlotView view(slot_base(slot), slot_bytes_);
+    for (std::uint32_t channel = 0; channel < ring::max_channels; ++channel) {
+      ring::ChannelControl& control = view.control(channel);
+      std::byte* const ring = view.base() + ring::request_offset(channel);
+      std::uint32_t at = control.head.load();
+      for (std::uint64_t position = control.executed.load() + 1; position < control.executed.load() + 9; ++position) {
+        const std::uint32_t bytes = 32 + static_cast<std::uint32_t>(random_() % 8) * 32;
+        const ring::RecordHeader header{.bytes = bytes,
+                                        .call = static_cast<std::uint16_t>(random_() % 400),
+                                        .flags = static_cast<std::uint16_t>(random_() % 2),
+                                        .position = position};
+        scribble_wrapped(ring, at, bytes);
+        std::memcpy(ring + (at & (ring::request_bytes - 1) & ~15u), &header, sizeof header);
+        at += bytes;
+      }
+      control.tail.store(at);
+      control.worker_asleep.store(0);
+    }
+    view.header().opened.store(~0u);
+  }
+
+  void scribble_wrapped(std::byte* ring, std::uint32_t at, std::uint32_t bytes) {
+    for (std::uint32_t i = 0; i < bytes; i += 8) {
+      const std::uint64_t word = nonsense();
+      std::memcpy(ring + ((at + i) & (ring::request_bytes - 1) & ~7u), &word, sizeof word);
+    }
+    words_ += bytes / 8;
+  }
+
+  guest::Region& region_;
+  const std::uint32_t slots_;
+  const std::uint64_t first_, slot_bytes_;
+  std::byte* const base_;
+  std::mt19937_64 random_;
+  unsigned long long words_ = 0;
+  unsigned worn_out_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  const std::string where = argv[1], scope = argv[2];
+  const double until = now() + std::atof(argv[3]);
+  const std::unique_ptr<guest::Region> region =
+      where == "pci" ? guest::open_ivshmem("/sys/bus/pci/devices") : guest::connect_region(argv[1]);
+  const ring::RegionHeader* header = region != nullptr ? guest::check_region(*region) : nullptr;
+  if (header == nullptr) return 3;
+  Hostile hostile(*region, *header, std::strtoul(argv[4], nullptr, 10));
+  if (!hostile.mapped()) return 4;
+  if (scope == "slot")
+    hostile.wear_out_slots(until);
+  else
+    hostile.wear_out_region(until);
+  hostile.report();
+  return 0;
+}
