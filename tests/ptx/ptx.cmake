@@ -29,3 +29,27 @@ if(NOT IVGPU_SANITIZE)
     set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
   endforeach()
 endif()
+
+# What nvcc emits, in both spellings that it has and for the newest that the simulated GPU may be given.
+if(NOT IVGPU_SANITIZE)
+  set(kernels ${CMAKE_CURRENT_BINARY_DIR}/ptx_kernels)
+  file(MAKE_DIRECTORY ${kernels})
+  set(texts)
+  foreach(name floats integers threads)
+    foreach(arch 75 90 120)
+      set(output ${kernels}/${name}_${arch}.ptx)
+      add_custom_command(
+        OUTPUT ${output}
+        COMMAND ${IVGPU_NVCC} -std=c++17 -ptx -arch=compute_${arch} -o ${output} ${CMAKE_CURRENT_LIST_DIR}/kernels/${name}.cu
+        DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernels/${name}.cu
+        COMMENT "PTX of ${name}.cu for compute_${arch}"
+        VERBATIM)
+      list(APPEND texts ${output})
+    endforeach()
+  endforeach()
+  add_custom_target(ptx_kernels ALL DEPENDS ${texts})
+  add_executable(ptx_load ${CMAKE_CURRENT_LIST_DIR}/driver.cc ${CMAKE_CURRENT_LIST_DIR}/load.cc)
+  target_link_libraries(ptx_load PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
+  add_test(NAME unit.ptx_kernels COMMAND ptx_load $<TARGET_FILE:simgpu> ${texts})
+  set_tests_properties(unit.ptx_kernels PROPERTIES LABELS unit TIMEOUT 60)
+endif()
