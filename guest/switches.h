@@ -8,6 +8,7 @@ struct Switches {
 #define IVGPU_SWITCHES(X)                                                                     \
   X(copy_pipeline, "pageable copies use several staging chunks, filled while the GPU copies") \
   X(copy_threads, "large pageable copies use several threads")                                \
+  X(known_done, "queries and waits for what is known to be done are answered in the guest")   \
   X(spin, "polls before it sleeps")                                                           \
   X(order, "for tests only: calls wait for what other threads issued before them")
 #define X(name, help) bool name = true;

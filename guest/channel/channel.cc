@@ -86,8 +86,8 @@ std::uint64_t Channel::half_of_what_is_queued() const {
 
 CUresult Channel::take_deferred() {
   const std::uint32_t count = control_.deferred_count.load(std::memory_order_acquire);
-  if (count == deferred_seen_) return CUDA_SUCCESS;
-  deferred_seen_ = count;
+  if (count == deferred_seen_.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+  deferred_seen_.store(count, std::memory_order_relaxed);
   return static_cast<CUresult>(control_.deferred_result.load(std::memory_order_relaxed));
 }
 

@@ -46,6 +46,10 @@ class Channel {
   Reply await_reply(std::uint64_t position);
   // The error of an earlier posted call, once: CUDA_SUCCESS if there is none.
   CUresult take_deferred();
+  // Whether there is one. Of the thread's own channel, also without the lock: threads that share one may see it late.
+  bool deferred_waits() const {
+    return control_.deferred_count.load(std::memory_order_relaxed) != deferred_seen_.load(std::memory_order_relaxed);
+  }
 
   // From any thread, without the lock.
 
@@ -84,7 +88,7 @@ class Channel {
   std::byte* record_ = nullptr;
   std::uint32_t record_bytes_ = 0;
   std::atomic<std::uint64_t> posted_{0};
-  std::uint32_t deferred_seen_ = 0;
+  std::atomic<std::uint32_t> deferred_seen_{0};
 };
 
 }  // namespace guest

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "guest/channel/channel.h"
+#include "guest/marshal/done_question.h"
 #include "guest/marshal/order.h"
 #include "guest/marshal/rules.h"
 #include "ring/api/call.h"
@@ -54,12 +55,15 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     each([&]<std::size_t I>() { check<I>(); });
     if (refused_ != CUDA_SUCCESS || nothing_) return refused_;
     Channel& channel = this_channel();
+    std::optional<DoneQuestion> question = done_question(asks_whether_done(call));
+    if (question && question->answered() && !channel.deferred_waits()) return CUDA_SUCCESS;
     if (!wait_for_order(order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     each([&]<std::size_t I>() { create<I>(); });
     std::unique_lock lock(channel.mutex());
     const CUresult result = send(channel, call, way);
     lock.unlock();
-    each([&]<std::size_t I>() { settle<I>(result); });
+    if (question && result == CUDA_SUCCESS) question->succeeded();
+    each([&]<std::size_t I>() { settle<I>(way); });
     return result;
   }
 
@@ -207,7 +211,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   // Remembers where the objects were used last, hands out what was created, lets go of what was destroyed.
   template <std::size_t I>
-  void settle(CUresult result) {
+  void settle(api::Way way) {
     if constexpr (args[I].dir == Dir::Creates) {
       if (created_ == nullptr) return;
       remember(*created_, use_);
@@ -221,9 +225,19 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if constexpr (args[I].closes)
         session()->objects.retire(*objects_[I], use_);
       else if constexpr (kind == Handle::Stream || kind == Handle::Event)
-        remember(*objects_[I], use_);
+        if (way == api::Way::Posted) remember(*objects_[I], use_);  // what was waited for has been executed
     }
-    (void)result;
+    (void)way;
+  }
+
+  std::optional<DoneQuestion> done_question(Asks asks) {
+    if (asks == Asks::Nothing) return std::nullopt;
+    if constexpr (sizeof...(P) == 0) {
+      return std::optional<DoneQuestion>(std::in_place, asks, session()->context_done[device_]);
+    } else {
+      if (stream_.null_stream) return std::optional<DoneQuestion>(std::in_place, asks, objects_[0]->done);
+      return objects_[0] == nullptr ? std::nullopt : std::optional<DoneQuestion>(std::in_place, asks, *objects_[0]);
+    }
   }
 
   const Params& params_;

@@ -48,6 +48,9 @@ class LastUse {
     } while (!word_.compare_exchange_weak(last, use.packed(), std::memory_order_relaxed, std::memory_order_relaxed));
   }
 
+  // Packed; for comparing with what it was before.
+  std::uint64_t now() const { return word_.load(std::memory_order_relaxed); }
+
   void forget() { word_.store(0, std::memory_order_relaxed); }
 
  private:

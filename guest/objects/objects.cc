@@ -37,6 +37,7 @@ Object* Objects::create(api::Handle kind, std::uint32_t device) {
   const auto index = static_cast<std::uint32_t>(object - table_);
   const Id id{kind, index, generations_[index]++ % Id::generations};
   object->last_use.forget();
+  object->done.forget();
   object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->device = device;
   object->id.store(id.value(), std::memory_order_release);
   return object;

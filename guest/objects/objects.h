@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "guest/objects/known_done.h"
 #include "guest/objects/last_use.h"
 #include "ring/api/id.h"
 
@@ -59,6 +60,7 @@ struct FunctionInfo {
 struct alignas(64) Object {
   std::atomic<std::uint64_t> id{0};  // 0: free
   LastUse last_use;
+  KnownDone done;           // of a stream or an event
   std::uint64_t owner = 0;  // module or library of a function, library of a module
   FunctionInfo* function = nullptr;
   std::uint32_t flags = 0;    // of a stream

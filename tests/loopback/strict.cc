@@ -339,6 +339,93 @@ TEST_F(Strict, AReplyThatIsTooShortIsAnError) {
   liar.join();
 }
 
+// ---- what is known to be done --------------------------------------------------------------------------------------
+
+// How many calls of this thread the worker has answered.
+std::uint64_t asked() { return guest::this_channel().waited_calls; }
+
+template <class F>
+std::uint64_t asked_by(F f) {
+  const std::uint64_t before = asked();
+  f();
+  return asked() - before;
+}
+
+TEST_F(Strict, WhatIsKnownToBeDoneIsNotAskedAgain) {
+  const auto query = [&] { EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_SUCCESS); };
+  const auto wait = [&] { EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS); };
+  EXPECT_EQ(asked_by(query), 0u) << "SetUp has waited for it";
+  ASSERT_EQ(post(), CUDA_SUCCESS);
+  EXPECT_EQ(asked_by(query), 1u);
+  EXPECT_EQ(asked_by(query), 0u);
+  EXPECT_EQ(asked_by(wait), 1u) << "what kernels have printed comes with a wait";
+  EXPECT_EQ(asked_by(wait), 0u);
+  EXPECT_EQ(asked_by(query), 0u);
+}
+
+TEST_F(Strict, AnEventIsAskedForAfterEachRecord) {
+  CUevent event = nullptr;
+  ASSERT_EQ(cu::cuEventCreate(&event, 0), CUDA_SUCCESS);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(cu::cuEventRecord(event, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(cu::cuEventSynchronize(event), CUDA_SUCCESS); }), 1u);
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(cu::cuEventSynchronize(event), CUDA_SUCCESS); }), 0u);
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(cu::cuEventQuery(event), CUDA_SUCCESS); }), 0u);
+  }
+  ASSERT_EQ(cu::cuEventDestroy_v2(event), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(Strict, TheNullStreamAndTheContextAreDoneUntilAnythingIsSent) {
+  CUstream other = nullptr;
+  ASSERT_EQ(cu::cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  for (const auto& wait : {+[] { return cu::cuStreamSynchronize(nullptr); }, +[] { return cu::cuCtxSynchronize(); }}) {
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(wait(), CUDA_SUCCESS); }), 1u);
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(wait(), CUDA_SUCCESS); }), 0u);
+    ASSERT_EQ(cu::cuMemsetD32Async(device_, 1, 1, other), CUDA_SUCCESS);
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(wait(), CUDA_SUCCESS); }), 1u);
+  }
+  ASSERT_EQ(cu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(asked_by([] { EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS); }), 1u)
+      << "the NULL stream's end is not the context's";
+}
+
+TEST_F(Strict, AnotherThreadsPostMakesItUnknown) {
+  ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+  std::thread([&] {
+    loopback::use_device();
+    EXPECT_EQ(post(), CUDA_SUCCESS);
+  }).join();
+  EXPECT_EQ(asked_by([] { EXPECT_EQ(cu::cuStreamSynchronize(nullptr), CUDA_SUCCESS); }), 1u);
+  EXPECT_EQ(asked_by([&] { EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS); }), 1u);
+}
+
+TEST_F(Strict, NoErrorIsHiddenByWhatIsKnown) {
+  CUstream other = nullptr;
+  ASSERT_EQ(cu::cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cu::cuMemsetD32Async(device_, 1, 1, other), CUDA_SUCCESS);
+  ASSERT_TRUE(guest::session()->channel(0).await_executed(guest::session()->channel(0).posted()));
+  EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_SUCCESS);
+}
+
+TEST_F(Strict, AFailedQueryMakesNothingKnown) {
+  ASSERT_EQ(post(), CUDA_SUCCESS);
+  fake_driver().fail_next("cuStreamQuery", CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(asked_by([&] { EXPECT_EQ(cu::cuStreamQuery(stream_), CUDA_SUCCESS); }), 1u);
+}
+
+TEST(StrictWithout, KnownDone) {
+  setenv("IVGPU_OFF", "known_done", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(asked_by([] { EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS); }), 1u);
+}
+
 // ---- polling and parking -------------------------------------------------------------------------------------------
 
 TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {

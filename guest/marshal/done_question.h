@@ -1,0 +1,64 @@
+// Queries of, and waits for, what is known to be done are answered here and not through the ring.
+//
+// What a query or a wait has found done stays done until something is posted to it. So what was posted to it last is
+// read before the call is sent, and kept when the call succeeds: as long as nothing else was posted to it since, the
+// answer is known. A post by another thread meanwhile shows afterwards, as another last use. The NULL stream and the
+// context are done when everything is: what counts there is how many records all channels have sent.
+//
+// Errors are not lost: a fault of the context is looked for at every call, and while an error of a posted call waits to
+// be told nothing is answered here.
+#pragma once
+
+#include <optional>
+
+#include "guest/marshal/order.h"
+#include "guest/switches.h"
+#include "ring/api/call.h"
+
+namespace guest {
+
+enum class Asks : std::uint8_t { Nothing, Query, Wait };
+constexpr Asks asks_whether_done(int id) {
+  switch (id) {
+    case api::id_of::cuStreamQuery:
+    case api::id_of::cuEventQuery: return Asks::Query;
+    case api::id_of::cuStreamSynchronize:
+    case api::id_of::cuEventSynchronize:
+    case api::id_of::cuCtxSynchronize: return Asks::Wait;
+    default: return Asks::Nothing;
+  }
+}
+
+class DoneQuestion {
+ public:
+  // About a stream or an event.
+  DoneQuestion(Asks asks, Object& object) : asks_(asks), known_(object.done), state_(object.last_use.now()) {}
+  // About all that was sent: for the NULL stream or for the context.
+  DoneQuestion(Asks asks, KnownDone& known) : asks_(asks), known_(known), state_(sent()), everything_(true) {}
+
+  bool answered() const {
+    const auto& word = asks_ == Asks::Query ? known_.for_queries : known_.for_waits;
+    return switches().known_done && word.load(std::memory_order_relaxed) == state_;
+  }
+  // The call was sent, as one record, and succeeded.
+  void succeeded() {
+    const std::uint64_t now = everything_ ? state_ + 1 : state_;
+    known_.for_queries.store(now, std::memory_order_relaxed);
+    if (asks_ == Asks::Wait) known_.for_waits.store(now, std::memory_order_relaxed);
+  }
+
+ private:
+  static std::uint64_t sent() {
+    Session& s = *session();
+    std::uint64_t sum = 0;
+    for (std::uint32_t c = 0; c < s.open_channels(); ++c) sum += s.channel(c).posted();
+    return sum;
+  }
+
+  const Asks asks_;
+  KnownDone& known_;
+  const std::uint64_t state_;
+  const bool everything_ = false;
+};
+
+}  // namespace guest
