@@ -87,9 +87,9 @@ class Loopback final : public Region {
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return peer_; }
   // The broker says nothing after the greeting: whatever there is to see is the connection's end.
-  bool connected() override {
+  Broker broker() override {
     pollfd socket{socket_, POLLIN | POLLRDHUP, 0};
-    return poll(&socket, 1, 0) <= 0;
+    return poll(&socket, 1, 0) <= 0 ? Broker::Lives : Broker::Gone;
   }
   bool same_kernel() const override { return true; }
   void forget() override {

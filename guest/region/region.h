@@ -21,8 +21,9 @@ class Region {
   virtual std::uint64_t size() const = 0;
   // This guest's ivshmem id.
   virtual std::uint32_t peer() const = 0;
-  // False once it is known that the broker is gone: where there is a connection to it, at once.
-  virtual bool connected() { return true; }
+  // Whether the broker lives: known at once where there is a connection to it, otherwise a matter of its heartbeat.
+  enum class Broker : std::uint8_t { Lives, Gone, Unknown };
+  virtual Broker broker() { return Broker::Unknown; }
   // Whether the worker runs under the same kernel, so that futexes reach it.
   virtual bool same_kernel() const = 0;
   // Whether worker and guest are one process on one mapping (tests): then the arena has one address already.

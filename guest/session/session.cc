@@ -110,7 +110,7 @@ bool Session::claim() {
       region_->ring(ring::peer_broker);
       asked = true;
     }
-    if (!region_->connected()) return log(Level::Error, "the broker has ended"), false;
+    if (region_->broker() == Region::Broker::Gone) return log(Level::Error, "the broker has ended"), false;
     sleep_ns(1'000'000);
   } while (monotonic_nanoseconds() < until);
   log(Level::Error, "none of the %u session slots of this VM became free within %llu s", header_->slot_count,
@@ -242,7 +242,16 @@ bool Session::host_alive() {
   if (lost()) return false;
   if (entry(slot_index_).state.load(std::memory_order_acquire) != claimed_.word())
     return lose("its worker has ended"), false;
-  if (!region_->connected()) return lose("the broker has ended"), false;
+  switch (region_->broker()) {
+    case Region::Broker::Lives: return true;  // however late its heartbeat is
+    case Region::Broker::Gone: return lose("the broker has ended"), false;
+    case Region::Broker::Unknown: return heart_beats();
+  }
+  return false;
+}
+
+// A paused VM's clock jumps, so the beat must have been missed for a while and for several looks.
+bool Session::heart_beats() {
   std::lock_guard lock(alive_mutex_);
   const std::uint64_t now = monotonic_nanoseconds();
   const std::uint64_t beat = header_->heartbeat.load(std::memory_order_relaxed);

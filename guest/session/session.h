@@ -75,6 +75,7 @@ class Session {
 
  private:
   Session() = default;
+  bool heart_beats();
   bool claim();
   bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
   void free_dead(std::uint32_t slot, const ring::SlotOwner& self);

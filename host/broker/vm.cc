@@ -359,8 +359,8 @@ bool Vm::start_worker(std::uint32_t k) {
   }
   slot.jail = {};
   std::string error;
-  const WorkerCommand command{program_.path, arguments_for(k), program_.environment, region_->memfd(),
-                              slot.doorbell.get()};
+  const WorkerCommand command{program_.path,    arguments_for(k),    program_.environment,
+                              region_->memfd(), slot.doorbell.get(), program_.priority};
   slot.worker =
       WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
                            {[this, k](std::uint32_t layers, const std::string& text) { on_ready(k, layers, text); },

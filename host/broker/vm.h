@@ -32,6 +32,7 @@ struct WorkerProgram {
   std::string path;     // of ivgpu-worker
   std::string library;  // the libcuda.so.1 it drives
   std::vector<std::string> environment;
+  int priority = 0;  // of workers, as nice(1) counts
 };
 
 class Vm {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -32,9 +33,10 @@ constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_fir
 
 // The child's side of fork(): system calls only, since locks of the parent's threads may be held for ever.
 [[noreturn]] void become_worker(char* const* arguments, char* const* environment, int control, int region, int doorbell,
-                                int output) {
+                                int output, int priority) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   setsid();
+  setpriority(PRIO_PROCESS, 0, priority);
   signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -127,8 +129,8 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
   pid_ = fork();
   if (pid_ < 0) return fail("fork");
   if (pid_ == 0) {
-    become_worker(argv.data(), envp.data(), child_end.get(), command.region_fd, command.doorbell_fd,
-                  child_output.get());
+    become_worker(argv.data(), envp.data(), child_end.get(), command.region_fd, command.doorbell_fd, child_output.get(),
+                  command.priority);
   }
   // The child is not reaped before on_exit(), so its number is still its own here.
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

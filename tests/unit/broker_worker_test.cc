@@ -1,6 +1,7 @@
 // Workers as the broker starts, hears and ends them, and what their jail leaves: a real ivgpud, the real start and
 // jail, and a driver of a few lines. Assumes processes and time; no GPU.
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <cstddef>
@@ -86,6 +87,16 @@ TEST(Workers, TheyAreJailed) {
     EXPECT_EQ(fields["CapBnd:"], "\t0000000000000000");
     EXPECT_EQ(fields["Uid:"], "\t65534\t65534\t65534\t65534");
   }
+}
+
+TEST(Workers, TheyDoNotComeFirstThoughTheBrokerDoes) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  const int ours = getpriority(PRIO_PROCESS, 0);
+  EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(broker.workers().at(0))), ours);
+  EXPECT_EQ(getpriority(PRIO_PROCESS, static_cast<id_t>(broker.pid)), geteuid() == 0 ? -10 : ours);
 }
 
 TEST(Workers, TheyHoldNoDescriptorOfTheRegion) {
