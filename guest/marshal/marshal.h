@@ -99,7 +99,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       objects_[I] = object;
       if (object == nullptr) refuse(CUDA_ERROR_INVALID_HANDLE);
     } else if constexpr (a.dir == Dir::Device) {
-      const std::uint64_t count = to_slot(std::get<static_cast<std::size_t>(a.count)>(params_));
+      const std::uint64_t count = element_count<I>();
       if (count == 0) return void(nothing_ = true);  // no address is looked at then
       std::optional<std::uint64_t> at;
       if (p % a.bytes == 0 && count <= std::numeric_limits<std::uint64_t>::max() / a.bytes)
@@ -117,6 +117,14 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   void refuse(CUresult why) {
     if (refused_ == CUDA_SUCCESS) refused_ = why;
+  }
+
+  template <std::size_t I>
+  std::uint64_t element_count() const {
+    if constexpr (args[I].extent == Extent::Counted)
+      return to_slot(std::get<static_cast<std::size_t>(args[I].count)>(params_));
+    else
+      return 1;
   }
 
   template <std::size_t I>

@@ -92,6 +92,29 @@ struct Rules<api::id_of::cuStreamWaitEvent> : Rules<0> {
   static void learn(Object*, CUstream, CUevent, unsigned) {}
 };
 
+template <class Word>
+struct WaitRules : Rules<0> {
+  static CUresult refuses(CUstream, CUdeviceptr, Word, unsigned flags) {
+    if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // of writes by peer devices
+    return flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  }
+};
+template <>
+struct Rules<api::id_of::cuStreamWaitValue32_v2> : WaitRules<cuuint32_t> {};
+template <>
+struct Rules<api::id_of::cuStreamWaitValue64_v2> : WaitRules<cuuint64_t> {};
+
+template <class Word>
+struct WriteRules : Rules<0> {
+  static CUresult refuses(CUstream, CUdeviceptr, Word, unsigned flags) {
+    return refuse_unknown(flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+  }
+};
+template <>
+struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
+template <>
+struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
+
 // Launches are held against the limit that the program has set.
 inline void learn_attribute(Object* function, CUfunction_attribute attribute, int value) {
   if (function != nullptr && function->function != nullptr &&

@@ -26,7 +26,7 @@ struct Arg {
   Dir dir = Dir::Value;
   Extent extent = Extent::One;
   std::int8_t count = -1;    // which argument, when Counted
-  std::uint8_t bytes = 1;    // Device: of each of the `count` elements
+  std::uint8_t bytes = 1;    // Device: of each of the `count` elements, or of the one
   bool closes = false;       // the handle passed here is dead once the call succeeds
   bool may_be_null = false;  // Out: the call allows NULL
   bool ordinal = false;      // a device: the program's ordinal here, the host's on the wire
@@ -54,6 +54,7 @@ inline constexpr Arg creates{.dir = Dir::Creates};
 inline constexpr Arg closes{.closes = true};
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
 inline constexpr Arg ordinal{.ordinal = true};
+consteval Arg word(int bytes) { return {.dir = Dir::Device, .bytes = static_cast<std::uint8_t>(bytes)}; }  // one there
 inline constexpr Extent string = Extent::String;
 
 enum class Way : std::uint8_t { Local, Posted, Waited };

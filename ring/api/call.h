@@ -25,7 +25,7 @@ consteval void check_arg() {
     static_assert(!A.ordinal || std::is_same_v<P, CUdevice>, "ordinal is for devices");
   } else if constexpr (A.dir == Dir::Device) {
     static_assert(std::is_same_v<P, CUdeviceptr>, "device is for device addresses");
-    static_assert(A.extent == Extent::Counted, "device needs its length: device(n)");
+    static_assert(A.extent == Extent::Counted || A.bytes > 1, "device needs its length: device(n), or word(bytes)");
   } else if constexpr (A.dir == Dir::Creates) {
     static_assert(std::is_pointer_v<P> && handle_of<Pointee<P>> != Handle::None,
                   "creates is for a pointer to a handle");

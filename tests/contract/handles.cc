@@ -47,6 +47,8 @@ void with_stream(const std::string& kind, CUstream s) {
   show(kind + " stream, cuMemsetD8Async", CU(cuMemsetD8Async)(a, 0, 16, s));
   show(kind + " stream, cuMemsetD16Async", CU(cuMemsetD16Async)(a, 0, 8, s));
   show(kind + " stream, cuMemsetD32Async", CU(cuMemsetD32Async)(a, 0, 4, s));
+  show(kind + " stream, cuStreamWriteValue32", CU(cuStreamWriteValue32_v2)(s, a, 0, 0));
+  show(kind + " stream, cuStreamWaitValue64", CU(cuStreamWaitValue64_v2)(s, a, 0, 0));
   show(kind + " stream, cuLaunchKernel", CU(cuLaunchKernel)(empty, 1, 1, 1, 1, 1, 1, 0, s, nullptr, nullptr));
   show(kind + " stream, cuLaunchCooperativeKernel",
        CU(cuLaunchCooperativeKernel)(empty, 1, 1, 1, 1, 1, 1, 0, s, nullptr));

@@ -365,6 +365,30 @@ void fill_copies(host::Driver& t) {
   };
 }
 
+template <class Word>
+CUresult wait_for_word(const char* name, CUstream stream, CUdeviceptr at) {
+  Entry entry(name);
+  if (entry.failed()) return entry.result;
+  check_stream(name, stream);
+  check_device(name, at, sizeof(Word));
+  return CUDA_SUCCESS;
+}
+
+void fill_words(host::Driver& t) {
+  t.cuStreamWriteValue32_v2 = [](CUstream s, CUdeviceptr at, cuuint32_t value, unsigned) {
+    return fill<false>("cuStreamWriteValue32_v2", at, value, 1, s);
+  };
+  t.cuStreamWriteValue64_v2 = [](CUstream s, CUdeviceptr at, cuuint64_t value, unsigned) {
+    return fill<false>("cuStreamWriteValue64_v2", at, value, 1, s);
+  };
+  t.cuStreamWaitValue32_v2 = [](CUstream s, CUdeviceptr at, cuuint32_t, unsigned) {
+    return wait_for_word<cuuint32_t>("cuStreamWaitValue32_v2", s, at);
+  };
+  t.cuStreamWaitValue64_v2 = [](CUstream s, CUdeviceptr at, cuuint64_t, unsigned) {
+    return wait_for_word<cuuint64_t>("cuStreamWaitValue64_v2", s, at);
+  };
+}
+
 void fill_copies_of_rows(host::Driver& t) {
   t.cuMemcpy3D_v2 = [](const CUDA_MEMCPY3D* c) { return copy_rows("cuMemcpy3D_v2", c, nullptr); };
   t.cuMemcpy3DAsync_v2 = [](const CUDA_MEMCPY3D* c, CUstream s) { return copy_rows("cuMemcpy3DAsync_v2", c, s); };
@@ -735,6 +759,7 @@ Driver::Driver() {
   fill_copies(table_);
   fill_fills(table_);
   fill_copies_of_rows(table_);
+  fill_words(table_);
   fill_streams(table_);
   fill_modules(table_);
   fill_functions(table_);

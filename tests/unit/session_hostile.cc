@@ -299,6 +299,18 @@ TEST_F(Records, InlineCopiesHoldTheirBytes) {
   EXPECT_EQ(a.reply.size(), ring::reply_bytes);
 }
 
+TEST_F(Records, WordsLieInTheSessionsMemory) {
+  const std::uint64_t at = world.memory(16);
+  EXPECT_EQ(world.send(ids::cuStreamWriteValue32_v2, Payload::of(0, at + 12, 5, 0)).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(ids::cuStreamWaitValue64_v2, Payload::of(0, at + 8, 5, 0)).result, CUDA_SUCCESS);
+  for (const std::uint64_t bad :
+       {at + 13, at + 16, at - 1, std::uint64_t{0}, most, reinterpret_cast<std::uint64_t>(&world)})
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuStreamWriteValue32_v2, Payload::of(0, bad, 5, 0));
+  expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuStreamWaitValue64_v2, Payload::of(0, at + 9, 5, 0));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamWriteValue32_v2, Payload::of(world.event(), at, 5, 0));
+  expect_broken(ids::cuStreamWriteValue32_v2, Payload::of(0, at, 1ULL << 32, 0), "a value that 32 bits do not hold");
+}
+
 constexpr int fills_of_rows[] = {ids::cuMemsetD2D8_v2, ids::cuMemsetD2D32Async};
 constexpr int copies_of_rows[] = {ids::cuMemcpy3D_v2, ids::cuMemcpy3DAsync_v2};
 
