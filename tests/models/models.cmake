@@ -9,7 +9,7 @@ function(model_test name)
   set_tests_properties(models.${name} PROPERTIES LABELS models TIMEOUT 120)
 endfunction()
 
-foreach(model parking awaited bell ring order)
+foreach(model parking awaited bell ring order slots)
   model_test(${model} ${models}/check ${models}/${model}.pml)
 endforeach()
 model_test(parking_loopback ${models}/check ${models}/parking.pml -- LOOPBACK)
@@ -55,4 +55,9 @@ foreach(mutant IN LISTS mutants)
   if(NOT stress STREQUAL none)
     model_test(stress.wrong.${name} ${models}/fails ${name} $<TARGET_FILE:models_stress> --gtest_filter=${stress_${stress}})
   endif()
+endforeach()
+
+# Mistakes of a model alone, without a switch in the shipping code.
+foreach(mistake step_by_store epoch_kept end_unchecked)
+  model_test(slots.wrong.${mistake} ${models}/check ${models}/slots.pml --wrong ${mistake})
 endforeach()
