@@ -85,6 +85,13 @@ void Region::restore_header() const {
   to.magic.store(ring::region_magic, std::memory_order_release);  // pairs with the acquire of who opens the region
 }
 
+bool Region::touched(std::uint32_t slot) const {
+  if (vm_.huge_pages) return false;  // all of it is there from the start
+  const auto from = static_cast<off_t>(slot_offset(slot) + ring::huge_page);
+  const off_t data = lseek(memfd_.get(), from, SEEK_DATA);
+  return data >= 0 && data < static_cast<off_t>(slot_offset(slot) + slot_bytes_);
+}
+
 void Region::wipe_rest() const {
   if (vm_.huge_pages) return;  // taken at the start, once and for all
   constexpr std::size_t directory_end = ring::slot_entry_offset(ring::max_slots);

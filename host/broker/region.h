@@ -36,6 +36,9 @@ class Region {
 
   // Puts back what the header says, but for what counts. A guest may have written over it.
   void restore_header() const;
+  // Whether somebody wrote where nobody does before a slot is claimed: behind what a worker fills, as far as that may
+  // be one huge page. Nothing is read.
+  bool touched(std::uint32_t slot) const;
   // Gives back the pages that belong to no slot and that nobody needs: behind the directory and behind the last slot.
   void wipe_rest() const;
 

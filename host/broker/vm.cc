@@ -299,12 +299,14 @@ void Vm::refill() {
   }
 }
 
-// The last guest has gone: of what was started for those that waited, the spare ones are kept.
+// The last guest has gone: of what was started for those that waited, the spare ones are kept, unless it wrote into
+// them.
 void Vm::end_surplus() {
   demand_ = 0;
   std::uint32_t ready = count(SlotState::Ready);
-  for (std::uint32_t k = 0; k < slots_.size() && ready > options_.spare; ++k) {
-    if (slots_[k].known.state != SlotState::Ready || !move(k, SlotState::Starting)) continue;
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    if (slots_[k].known.state != SlotState::Ready || (ready <= options_.spare && !region_->touched(k))) continue;
+    if (!move(k, SlotState::Starting)) continue;
     slots_[k].surplus = true;
     slots_[k].worker->end(end_patience);
     --ready;

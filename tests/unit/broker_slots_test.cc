@@ -180,11 +180,14 @@ TEST(Slots, WhatIsWrittenWhereNobodyIsGoesWithTheLastGuest) {
     return status.st_blocks;
   };
   const auto before = blocks();
+  const std::uint32_t epoch = guest.word(0).epoch;
+  memset(guest.slot(0) + ring::arena_offset, 0x77, ring::huge_page);    // a ready slot, ...
   memset(guest.slot(1), 0x77, 2 * guest.header().slot_bytes);           // two empty slots, what lies behind them, ...
   memset(guest.base + ring::huge_page / 2, 0x77, ring::huge_page / 2);  // ... and behind the directory
   EXPECT_GT(blocks(), before + (40 << 11));
   guest.hang_up();
   EXPECT_TRUE(eventually([&] { return blocks() <= before + 64; })) << before << " " << blocks();
+  EXPECT_EQ(guest.word(0).epoch, epoch + 1);
 }
 
 TEST(Slots, WorkersThatWereStartedForNobodyGoWithTheLastGuest) {
