@@ -28,10 +28,26 @@ ivgpu::Child start_hostile(const Host& host, const std::string& scope, const Opt
       {.argv = {HOSTILE, host.socket(local_vm), scope, std::to_string(options.seconds), std::to_string(options.seed)}});
 }
 
+// How many programs may meet what the hostile one has destroyed: a slot that it wrote over while a worker was ready
+// there fails the program that takes it, and is new after that.
+constexpr int most_attempts = 5;
+
+bool works(const Paths& paths, const Host& host) {
+  try {
+    Program next(paths, host.socket(local_vm), "busy", 50);
+    next.expect_begun();
+    next.expect_right();
+    return true;
+  } catch (const Failure& failed) {
+    std::printf("  %s\n", failed.what());
+    return false;
+  }
+}
+
 void expect_that_a_new_program_works(const Paths& paths, const Host& host) {
-  Program next(paths, host.socket(local_vm), "busy", 50);
-  next.expect_begun();
-  next.expect_right();
+  for (int i = 0; i < most_attempts; ++i)
+    if (works(paths, host)) return;
+  throw Failure("no program works after the hostile one");
 }
 
 void loopback(const Paths& paths, Host& host, const std::string& scope, const Options& options) {
@@ -59,16 +75,23 @@ std::string job(const Options& options) {
   const std::string seconds = std::to_string(options.seconds), seed = std::to_string(options.seed);
   return "hostile_program pci slot " + seconds + " " + seed + " & faults_program libcuda.so.1 busy " + seconds +
          "000 a; wait; echo slot over\nfaults_program libcuda.so.1 busy 200 b\nhostile_program pci region " + seconds +
-         " " + seed + "\nfaults_program libcuda.so.1 busy 200 c\necho region over\nsleep 1000\n";
+         " " + seed +
+         "\nfor i in 1 2 3 4 5; do faults_program libcuda.so.1 busy 200 c && echo c works && break; done\n" +
+         "echo region over\nsleep 1000\n";
 }
 
-// Everything that the guest prints up to a line; a program of it that did not end right is a Failure.
+// Everything that the guest prints up to a line; a program of it that did not end right is a Failure, but for those
+// that try what the hostile one has left.
 void follow(Machine& machine, const std::string& last) {
+  bool c_tried = false, c_works = false;
   for (std::string line = machine.line(); line != last; line = machine.line()) {
     std::printf("  %s\n", line.c_str());
-    if (line.find(" ended ") != std::string::npos || line.find(" wrong") != std::string::npos)
-      throw Failure("in the guest: " + line);
+    c_tried |= line.rfind("c ", 0) == 0;
+    c_works |= line == "c works";
+    const bool ended = line.find(" ended ") != std::string::npos && line.rfind("c ", 0) != 0;
+    if (ended || line.find(" wrong") != std::string::npos) throw Failure("in the guest: " + line);
   }
+  if (c_tried && !c_works) throw Failure("in the guest: no program works after the hostile one");
 }
 
 void in_a_vm(const Paths& paths, Host& host, const Options& options) {
