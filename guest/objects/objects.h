@@ -33,17 +33,15 @@ struct FunctionInfo {
   std::atomic<std::uint32_t> max_dynamic_shared{0};
 
   // Whether a block of this shape is known to be accepted. A kernel may demand one shape (.reqntid), which nothing but
-  // a launch tells: one that has run with two, or with fewer threads than it could, demands none.
+  // a launch tells: one that has run with two demands none.
   bool accepts(unsigned x, unsigned y, unsigned z) const {
     const std::uint64_t known = shape.load(std::memory_order_relaxed);
     return known == any_shape || known == packed(x, y, z);
   }
   // A launch with this block and so much dynamic shared memory was accepted.
   void learn(unsigned x, unsigned y, unsigned z, unsigned shared) {
-    const bool fewer = std::uint64_t{x} * y * z < max_threads;
     std::uint64_t none = 0;
-    if (fewer ||
-        (!shape.compare_exchange_strong(none, packed(x, y, z), std::memory_order_relaxed) && none != packed(x, y, z)))
+    if (!shape.compare_exchange_strong(none, packed(x, y, z), std::memory_order_relaxed) && none != packed(x, y, z))
       shape.store(any_shape, std::memory_order_relaxed);
     if (shared > max_dynamic_shared.load(std::memory_order_relaxed))
       max_dynamic_shared.store(shared, std::memory_order_relaxed);

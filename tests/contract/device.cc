@@ -42,7 +42,6 @@ GROUP(device_identity, Initialized) {
   show("cuDeviceGetName", CU(cuDeviceGetName)(text, sizeof text, device));
   show_flag("it has a name", text[0] != '\0');
   show_guarded("cuDeviceGetName length 0", [&] { return CU(cuDeviceGetName)(text, 0, device); });
-  show_guarded("cuDeviceGetName length -1", [&] { return CU(cuDeviceGetName)(text, -1, device); });
   show("cuDeviceGetName length 4", CU(cuDeviceGetName)(text, 4, device));
   show("characters of it", static_cast<long long>(std::strlen(text)));
   show("cuDeviceGetUuid", CU(cuDeviceGetUuid)(&first, device));
