@@ -9,58 +9,75 @@
 namespace cuabi {
 namespace {
 
-std::size_t container_size(const void* image) {
+// What an image lies in: its bytes as far as they may be read. In a program nobody knows that.
+constexpr std::size_t unbounded = SIZE_MAX;
+
+struct Memory {
+  const std::byte* at;
+  std::size_t bytes;
+
+  bool holds(std::uint64_t offset, std::uint64_t size) const { return offset <= bytes && size <= bytes - offset; }
+  template <class T>
+  bool read(std::uint64_t offset, T& into) const {
+    if (!holds(offset, sizeof into)) return false;
+    std::memcpy(&into, at + offset, sizeof into);
+    return true;
+  }
+};
+
+std::size_t container_size(const Memory& image) {
   ContainerHeader header;
-  std::memcpy(&header, image, sizeof header);
-  if (header.header_size < sizeof header || header.size > SIZE_MAX - header.header_size) return 0;
-  return header.header_size + header.size;
+  if (!image.read(0, header) || header.header_size < sizeof header) return 0;
+  return image.holds(header.header_size, header.size) ? header.header_size + header.size : 0;
 }
 
 // Raises `end` to that of [offset, offset+size), or says that there is no such place.
-bool reach(std::size_t& end, std::uint64_t offset, std::uint64_t size) {
-  if (offset > SIZE_MAX - size) return false;
+bool reach(const Memory& image, std::size_t& end, std::uint64_t offset, std::uint64_t size) {
+  if (!image.holds(offset, size)) return false;
   end = std::max<std::size_t>(end, offset + size);
   return true;
 }
 
-template <class Header>
-Header table_row(const void* image, std::uint64_t offset, unsigned row) {
-  Header header;
-  std::memcpy(&header, static_cast<const char*>(image) + offset + row * sizeof header, sizeof header);
-  return header;
+bool reach_tables(const Memory& image, const Elf64_Ehdr& header, std::size_t& end) {
+  if (header.e_shnum != 0 && header.e_shentsize != sizeof(Elf64_Shdr)) return false;
+  if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) return false;
+  return (header.e_shnum == 0 || reach(image, end, header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr))) &&
+         (header.e_phnum == 0 || reach(image, end, header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr)));
 }
 
 // The furthest that the header tables, the sections or the segments reach. (A cubin of the CUDA compilers ends with one
 // of its header tables.)
-std::size_t elf_size(const void* image) {
+std::size_t elf_size(const Memory& image) {
   Elf64_Ehdr header;
-  std::memcpy(&header, image, sizeof header);
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
-  if (header.e_shnum != 0 && header.e_shentsize != sizeof(Elf64_Shdr)) return 0;
-  if (header.e_phnum != 0 && header.e_phentsize != sizeof(Elf64_Phdr)) return 0;
+  if (!image.read(0, header) || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
   std::size_t end = sizeof header;
-  if (header.e_shnum != 0 && !reach(end, header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr))) return 0;
-  if (header.e_phnum != 0 && !reach(end, header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr))) return 0;
+  if (!reach_tables(image, header, end)) return 0;
   for (unsigned i = 0; i < header.e_shnum; ++i) {
-    const auto section = table_row<Elf64_Shdr>(image, header.e_shoff, i);
-    if (section.sh_type != SHT_NOBITS && !reach(end, section.sh_offset, section.sh_size)) return 0;
+    Elf64_Shdr section;
+    if (!image.read(header.e_shoff + i * sizeof section, section)) return 0;
+    if (section.sh_type != SHT_NOBITS && !reach(image, end, section.sh_offset, section.sh_size)) return 0;
   }
   for (unsigned i = 0; i < header.e_phnum; ++i) {
-    const auto segment = table_row<Elf64_Phdr>(image, header.e_phoff, i);
-    if (!reach(end, segment.p_offset, segment.p_filesz)) return 0;
+    Elf64_Phdr segment;
+    if (!image.read(header.e_phoff + i * sizeof segment, segment)) return 0;
+    if (!reach(image, end, segment.p_offset, segment.p_filesz)) return 0;
   }
   return end;
 }
 
-}  // namespace
+std::size_t text_size(const Memory& image) {
+  if (image.bytes == unbounded) return std::strlen(reinterpret_cast<const char*>(image.at)) + 1;
+  const std::size_t length = strnlen(reinterpret_cast<const char*>(image.at), image.bytes);
+  return length < image.bytes ? length + 1 : 0;
+}
 
-ImageKind image_kind(const void* image) {
+ImageKind kind_of(const Memory& image) {
   // Byte by byte: text may be shorter than a magic number.
-  const auto* bytes = static_cast<const unsigned char*>(image);
   std::uint32_t magic = 0;
-  for (unsigned i = 0; i < 4; ++i) {
-    if (bytes[i] == 0) break;
-    magic |= std::uint32_t{bytes[i]} << (8 * i);
+  for (unsigned i = 0; i < 4 && i < image.bytes; ++i) {
+    const auto byte = static_cast<unsigned char>(image.at[i]);
+    if (byte == 0) break;
+    magic |= std::uint32_t{byte} << (8 * i);
   }
   switch (magic) {
     case wrapper_magic: return ImageKind::Wrapper;
@@ -70,14 +87,24 @@ ImageKind image_kind(const void* image) {
   }
 }
 
-std::size_t image_size(const void* image) {
-  switch (image_kind(image)) {
-    case ImageKind::Wrapper: return sizeof(ImageWrapper);
+std::size_t size_of(const Memory& image) {
+  switch (kind_of(image)) {
+    case ImageKind::Wrapper: return image.holds(0, sizeof(ImageWrapper)) ? sizeof(ImageWrapper) : 0;
     case ImageKind::Container: return container_size(image);
     case ImageKind::Elf: return elf_size(image);
-    case ImageKind::Text: return std::strlen(static_cast<const char*>(image)) + 1;
+    case ImageKind::Text: return text_size(image);
   }
   return 0;
 }
+
+Memory in_a_program(const void* image) { return {static_cast<const std::byte*>(image), unbounded}; }
+
+}  // namespace
+
+ImageKind image_kind(const void* image) { return kind_of(in_a_program(image)); }
+ImageKind image_kind(std::span<const std::byte> image) { return kind_of({image.data(), image.size()}); }
+
+std::size_t image_size(const void* image) { return size_of(in_a_program(image)); }
+std::size_t image_size(std::span<const std::byte> image) { return size_of({image.data(), image.size()}); }
 
 }  // namespace cuabi

@@ -1,11 +1,13 @@
 // The forms in which device code reaches a driver, and how long each is: cuModuleLoadData and its kin pass no length.
 //
 // Trust: the bytes come from a program and say their own length. image_size reads headers only, as far as they claim to
-// reach, and its arithmetic cannot overflow; that the memory is there nobody can check.
+// reach, and its arithmetic cannot overflow. In a program that the memory is there nobody can check; who has got an
+// image from somewhere else knows its end and asks with a span: then nothing behind that is read.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace cuabi {
 
@@ -59,9 +61,12 @@ enum class ImageKind { Wrapper, Container, Elf, Text };
 
 // By the first four bytes; whatever is none of the others is taken for text.
 ImageKind image_kind(const void* image);
+ImageKind image_kind(std::span<const std::byte> image);
 
 // Bytes from `image` to its end as its own headers tell. Text: through its NUL. A wrapper: its own 24 bytes; what it
 // points to has lengths of its own. 0 when the headers contradict themselves.
 std::size_t image_size(const void* image);
+// 0 as well when the image reaches beyond the span, or is a text without its NUL there.
+std::size_t image_size(std::span<const std::byte> image);
 
 }  // namespace cuabi

@@ -1,5 +1,6 @@
 #include "tests/fake/driver.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "ring/abi/image.h"
 #include "ring/api/jit_options.h"
 #include "ring/api/launch_attributes.h"
 #include "ring/api/types.h"
@@ -20,6 +22,7 @@ using api::Handle;
 struct State {
   std::mutex mutex;
   std::map<const void*, Handle> handles;
+  std::map<const void*, const void*> owners;  // what a handle ends with, where it is not its own
   std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
   std::map<CUdeviceptr, std::size_t> ranges;       // device memory and globals
   std::map<const std::byte*, std::size_t> pinned;  // what is registered
@@ -58,9 +61,10 @@ void touch(const void* at, std::size_t bytes) {
 // ---- handles and addresses; all under the state's lock -------------------------------------------------------------
 
 template <class T>
-T issue(Handle kind) {
+T issue(Handle kind, const void* owner = nullptr) {
   auto* handle = new std::uint64_t[2]{};
   state->handles[handle] = kind;
+  if (owner != nullptr) state->owners[handle] = owner;
   return reinterpret_cast<T>(handle);
 }
 
@@ -74,10 +78,23 @@ void check_stream(const char* call, CUstream stream) {
   if (reinterpret_cast<std::uint64_t>(stream) > 2) check(call, Handle::Stream, stream);
 }
 
+void forget_global(const void* owner) {
+  const auto global = state->globals.find(owner);
+  if (global == state->globals.end()) return;
+  state->ranges.erase(global->second.first);
+  state->globals.erase(global);
+}
+
 void destroy(const char* call, Handle kind, const void* handle) {
   check(call, kind, handle);
+  forget_global(handle);
   state->handles.erase(handle);
   state->destroyed.push_back(handle);
+  std::vector<const void*> owned;
+  for (const auto& [other, owner] : state->owners)
+    if (owner == handle && state->handles.count(other) != 0) owned.push_back(other);
+  for (const void* other : owned)
+    if (const auto at = state->handles.find(other); at != state->handles.end()) destroy(call, at->second, other);
 }
 
 bool is_live(CUdeviceptr at, std::size_t bytes) {
@@ -188,13 +205,9 @@ void fill_contexts(host::Driver& t) {
     std::vector<const void*> gone;
     for (const auto& [handle, kind] : state->handles)
       if (kind != Handle::Library && kind != Handle::Kernel) gone.push_back(handle);
-    for (const void* handle : gone) {
-      if (const auto global = state->globals.find(handle); global != state->globals.end()) {
-        state->ranges.erase(global->second.first);
-        state->globals.erase(global);
-      }
-      destroy("cuDevicePrimaryCtxReset_v2", state->handles[handle], handle);
-    }
+    for (const void* handle : gone)
+      if (const auto at = state->handles.find(handle); at != state->handles.end())
+        destroy("cuDevicePrimaryCtxReset_v2", at->second, handle);
     for (const auto& [start, bytes] : state->memory) state->ranges.erase(start);
     state->memory.clear();
     state->pinned.clear();
@@ -229,7 +242,7 @@ CUresult to_device(const char* name, CUdeviceptr to, const void* from, std::size
   ENTER(name);
   check_stream(name, stream);
   check_device(name, to, bytes);
-  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  std::memmove(reinterpret_cast<void*>(to), from, bytes);  // both may be pinned memory
   return CUDA_SUCCESS;
 }
 
@@ -238,7 +251,7 @@ CUresult from_device(const char* name, void* to, CUdeviceptr from, std::size_t b
   ENTER(name);
   check_stream(name, stream);
   check_device(name, from, bytes);
-  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  std::memmove(to, reinterpret_cast<const void*>(from), bytes);
   return CUDA_SUCCESS;
 }
 
@@ -523,15 +536,29 @@ void write_log(CUjit_option buffer, CUjit_option size, unsigned count, const CUj
   std::snprintf(to, room, "a log of the fake driver");
 }
 
+// As far as its headers say, which is what a driver goes by that is given no length.
+CUresult read_image(const char* call, const void* image) {
+  if (cuabi::image_kind(image) != cuabi::ImageKind::Wrapper) {
+    touch(image, cuabi::image_size(image));
+    return std::strncmp(static_cast<const char*>(image), ".version", 8) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+  }
+  cuabi::ImageWrapper wrapper;
+  std::memcpy(&wrapper, image, sizeof wrapper);
+  if (wrapper.data == nullptr) die("%s: a wrapper of nothing", call);
+  for (const void* const* more = wrapper.more; wrapper.version == 2 && *more != nullptr; ++more)
+    if (cuabi::image_kind(*more) == cuabi::ImageKind::Wrapper || read_image(call, *more) != CUDA_SUCCESS)
+      return CUDA_ERROR_INVALID_IMAGE;
+  return cuabi::image_kind(wrapper.data) == cuabi::ImageKind::Wrapper ? CUDA_ERROR_INVALID_IMAGE
+                                                                      : read_image(call, wrapper.data);
+}
+
 CUresult check_image(const char* call, const void* image, unsigned count, CUjit_option* names, void** values) {
   if (image == nullptr) die("%s: no image", call);
   for (unsigned i = 0; i < count; ++i)
     if (!api::crosses_boundary(names[i])) die("%s: JIT option %d", call, static_cast<int>(names[i]));
   write_log(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, count, names, values);
   write_log(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, count, names, values);
-  const auto* text = static_cast<const char*>(image);
-  touch(text, std::strlen(text));
-  return std::strncmp(text, ".version", 8) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+  return read_image(call, image);
 }
 
 template <class T>
@@ -548,10 +575,6 @@ template <class T>
 CUresult unload(const char* call, Handle kind, T handle) {
   Entry entry(call, false, kind == Handle::Module);
   if (entry.failed()) return entry.result;
-  if (const auto global = state->globals.find(handle); global != state->globals.end()) {
-    state->ranges.erase(global->second.first);
-    state->globals.erase(global);
-  }
   destroy(call, kind, handle);
   return CUDA_SUCCESS;
 }
@@ -562,9 +585,10 @@ CUresult look_up(const char* call, T* made, Handle made_kind, Owner owner, Handl
   if (entry.failed()) return entry.result;
   check(call, owner_kind, owner);
   touch(name, std::strlen(name));
-  const std::string wanted = name;
+  std::string wanted = name;
+  if (wanted.starts_with("fill")) wanted = "fill";
   if (wanted != "fill" && wanted != "fault" && wanted != "nothing") return CUDA_ERROR_NOT_FOUND;
-  *made = issue<T>(made_kind);
+  *made = issue<T>(made_kind, owner);
   state->kernels[*made] = wanted;
   return CUDA_SUCCESS;
 }
@@ -686,14 +710,14 @@ void fill_modules(host::Driver& t) {
   t.cuKernelGetFunction = [](CUfunction* f, CUkernel k) {
     Entry entry("cuKernelGetFunction");
     check("cuKernelGetFunction", Handle::Kernel, k);
-    *f = issue<CUfunction>(Handle::Function);
+    *f = issue<CUfunction>(Handle::Function, k);
     state->kernels[*f] = std::string(state->kernels[k]);
     return entry.result;
   };
   t.cuLibraryGetModule = [](CUmodule* m, CUlibrary l) {
     Entry entry("cuLibraryGetModule");
     check("cuLibraryGetModule", Handle::Library, l);
-    return *m = issue<CUmodule>(Handle::Module), entry.result;
+    return *m = issue<CUmodule>(Handle::Module, l), entry.result;
   };
   t.cuModuleGetFunctionCount = [](unsigned* count, CUmodule m) {
     Entry entry("cuModuleGetFunctionCount");
@@ -792,6 +816,12 @@ std::uint64_t Driver::per_thread_calls(const std::string& name) {
 std::size_t Driver::live_handles() {
   std::lock_guard lock(state->mutex);
   return state->handles.size();
+}
+
+bool Driver::issued(const void* address) {
+  std::lock_guard lock(state->mutex);
+  return state->handles.count(address) != 0 ||
+         std::find(state->destroyed.begin(), state->destroyed.end(), address) != state->destroyed.end();
 }
 
 std::size_t Driver::live_allocations() {

@@ -3,7 +3,9 @@
 // AddressSanitizer sees a length that lies. What it does it does at once: a stream is never behind.
 //
 // It knows one module, whatever text is loaded that starts as PTX does: kernels `fill` (a u64 address, a u32 count, a
-// u32 value), `fault` and `nothing`, and the global `counter` of 16 bytes.
+// u32 value), `fault` and `nothing` (a name may go on after `fill`), and the global `counter` of 16 bytes. Other images
+// it reads as far as their own headers say they reach, and refuses. What is found in a module or a library ends with
+// it.
 //
 // One at a time; safe from any thread.
 #pragma once
@@ -44,6 +46,8 @@ class Driver {
   bool somebody_waits() const { return waiting_ != 0; }
   // Live objects of all kinds, and device allocations: what a session has left behind.
   std::size_t live_handles();
+  // Whether this is the address of a handle, live or destroyed: what must never be seen outside of the worker.
+  bool issued(const void* address);
   std::size_t live_allocations();
   std::size_t registered_bytes();
 

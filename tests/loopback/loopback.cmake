@@ -23,7 +23,7 @@ function(in_process_test name)
 endfunction()
 
 add_library(ivgpu_fake_driver STATIC ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc)
-target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_api Threads::Threads)
+target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_abi ivgpu_api Threads::Threads)
 
 in_process_test(loopback_fake SOURCES order.cc scenarios.cc strict.cc)
 if(TARGET simgpu)

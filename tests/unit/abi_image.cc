@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace {
@@ -66,6 +67,34 @@ TEST(Image, elf_reaches_to_its_furthest_part) {
   section.sh_type = SHT_NOBITS;
   std::memcpy(image.data() + 512 + sizeof section, &section, sizeof section);
   EXPECT_EQ(cuabi::image_size(image.data()), 512 + 2 * sizeof(Elf64_Shdr)) << "a section without bytes has no end";
+}
+
+// Who knows the end asks with a span: the same answers as far as it reaches, and none that lies behind it.
+TEST(Image, in_a_span) {
+  const auto size_in = [](const auto& image, std::size_t n) {
+    const std::vector<char> exact(image.begin(), image.begin() + static_cast<std::ptrdiff_t>(n));  // ASan sees its end
+    return cuabi::image_size(std::as_bytes(std::span(exact)));
+  };
+  Elf64_Ehdr header = elf();
+  header.e_shoff = 512;
+  header.e_shnum = 2;
+  const std::vector<char> with_tables = bytes(header, 1024);
+  EXPECT_EQ(size_in(with_tables, 1024), 512 + 2 * sizeof(Elf64_Shdr));
+  EXPECT_EQ(size_in(with_tables, 512 + 2 * sizeof(Elf64_Shdr)), 512 + 2 * sizeof(Elf64_Shdr));
+  for (std::size_t n = 0; n < 512 + 2 * sizeof(Elf64_Shdr); ++n) ASSERT_EQ(size_in(with_tables, n), 0U) << n;
+
+  const cuabi::ContainerHeader container{.magic = cuabi::container_magic, .version = 1, .header_size = 16, .size = 100};
+  const std::vector<char> boxed = bytes(container, 200);
+  EXPECT_EQ(size_in(boxed, 116), 116U);
+  for (std::size_t n = 0; n < 116; ++n) ASSERT_EQ(size_in(boxed, n), 0U) << n;
+
+  const std::vector<char> text = {'.', 'v', 0, 'x'};
+  EXPECT_EQ(size_in(text, 4), 3U);
+  EXPECT_EQ(size_in(text, 3), 3U);
+  EXPECT_EQ(size_in(text, 2), 0U) << "its NUL is behind the end";
+  const std::vector<char> wrapper = bytes(cuabi::ImageWrapper{cuabi::wrapper_magic, 1, nullptr, nullptr}, 24);
+  EXPECT_EQ(size_in(wrapper, 24), 24U);
+  EXPECT_EQ(size_in(wrapper, 23), 0U);
 }
 
 TEST(Image, elf_that_contradicts_itself) {

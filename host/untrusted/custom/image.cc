@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ring/abi/image.h"
 #include "ring/api/jit_options.h"
 
 namespace host::custom {
@@ -10,7 +11,16 @@ namespace {
 
 constexpr std::uint32_t max_parts = 4096;
 constexpr std::uint64_t max_image = 1ULL << 30;  // the largest seen in NVIDIA's libraries is 59 MB
-constexpr std::uint64_t wrapper_magic = 0x466243b1;
+
+// Whether an image's own headers keep within it: a driver is given no length and goes by these. A wrapper is none that
+// a guest may send, since it holds addresses; text may go on to the zeros behind the last part.
+bool keeps_within(std::span<const std::byte> part) {
+  switch (cuabi::image_kind(part)) {
+    case cuabi::ImageKind::Wrapper: return false;
+    case cuabi::ImageKind::Text: return true;
+    default: return cuabi::image_size(part) != 0;
+  }
+}
 
 }  // namespace
 
@@ -25,9 +35,18 @@ LoadRequest::LoadRequest(Request& r) : r_(r) {
   }
   if (!sound || !r.complete()) {
     refused_ = r.broken();
-    return;
+  } else if (!parts_keep_within(sizes)) {
+    refused_ = CUDA_ERROR_INVALID_IMAGE;
+  } else {
+    assemble();
+    lend_logs();
   }
-  lend_logs();
+}
+
+bool LoadRequest::parts_keep_within(const std::vector<std::uint64_t>& sizes) const {
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (!keeps_within({starts_[i], sizes[i]})) return false;
+  return true;
 }
 
 bool LoadRequest::read_options() {
@@ -49,27 +68,25 @@ bool LoadRequest::read_parts(const std::vector<std::uint64_t>& sizes) {
   if (from == nullptr) return false;
   bytes_.assign(total / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
   std::memcpy(bytes_.data(), from, total);
-  std::vector<const std::byte*> starts;
   const std::byte* at = reinterpret_cast<const std::byte*>(bytes_.data());
   for (const std::uint64_t size : sizes) {
-    starts.push_back(at);
+    starts_.push_back(at);
     at += ring::padded(size);
   }
-  assemble(std::move(starts));
   return static_cast<std::uint32_t>(record_.form) <= static_cast<std::uint32_t>(api::ImageForm::Prelinked) &&
          (record_.parts == 1 || record_.form == static_cast<std::uint32_t>(api::ImageForm::Prelinked));
 }
 
 // Builds the wrapper that cudart's programs hold: magic and version, the container, the relocatable containers.
-void LoadRequest::assemble(std::vector<const std::byte*> starts) {
+void LoadRequest::assemble() {
   const auto form = static_cast<api::ImageForm>(record_.form);
-  image_ = starts[0];
+  image_ = starts_[0];
   if (form == api::ImageForm::Plain) return;
   const std::uint64_t version = form == api::ImageForm::Prelinked ? 2 : 1;
-  prelinked_.assign(starts.begin() + 1, starts.end());
+  prelinked_.assign(starts_.begin() + 1, starts_.end());
   prelinked_.push_back(nullptr);
-  wrapper_[0] = wrapper_magic | version << 32;
-  wrapper_[1] = reinterpret_cast<std::uint64_t>(starts[0]);
+  wrapper_[0] = cuabi::wrapper_magic | version << 32;
+  wrapper_[1] = reinterpret_cast<std::uint64_t>(starts_[0]);
   wrapper_[2] = version == 2 ? reinterpret_cast<std::uint64_t>(prelinked_.data()) : 0;
   image_ = wrapper_;
 }

@@ -32,13 +32,15 @@ class LoadRequest {
  private:
   bool read_options();
   bool read_parts(const std::vector<std::uint64_t>& sizes);
-  void assemble(std::vector<const std::byte*> starts);
+  bool parts_keep_within(const std::vector<std::uint64_t>& sizes) const;
+  void assemble();
   void lend_logs();
 
   Request& r_;
   api::LoadRecord record_{};
   CUresult refused_ = CUDA_SUCCESS;
   std::vector<std::uint64_t> bytes_;  // the image's parts, each 8-aligned; u64 for the alignment
+  std::vector<const std::byte*> starts_;
   const void* image_ = nullptr;
   std::uint64_t wrapper_[3] = {};
   std::vector<const void*> prelinked_;
