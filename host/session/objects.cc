@@ -63,7 +63,7 @@ void Objects::each(F f) {
     if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id != 0) f(id, entries_[i]);  // H
 }
 
-void Objects::drop_with_owned(std::uint64_t id) {
+std::vector<std::uint64_t> Objects::drop_with_owned(std::uint64_t id) {
   std::vector<std::uint64_t> going{id};
   for (std::size_t next = 0; next < going.size(); ++next) {
     drop(going[next]);
@@ -71,20 +71,28 @@ void Objects::drop_with_owned(std::uint64_t id) {
       if (entry.owner.load(std::memory_order_relaxed) == going[next]) going.push_back(other);
     });
   }
+  return going;
 }
 
-void Objects::drop_context(std::uint32_t device) {
+std::vector<std::uint64_t> Objects::drop_context(std::uint32_t device) {
+  std::vector<std::uint64_t> gone;
   each([&](std::uint64_t id, const Entry& entry) {
     const api::Handle kind = Id::of(id).kind;
     const bool of_context = kind == api::Handle::Stream || kind == api::Handle::Event || kind == api::Handle::Module ||
                             kind == api::Handle::Function;
-    if (of_context && entry.device.load(std::memory_order_relaxed) == device) drop(id);
+    if (!of_context || entry.device.load(std::memory_order_relaxed) != device) return;
+    drop(id);
+    gone.push_back(id);
+    if (kind != api::Handle::Module) return;  // nothing else of a context owns something
+    const auto owned = drop_with_owned(id);
+    gone.insert(gone.end(), owned.begin(), owned.end());
   });
+  return gone;
 }
 
-void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner) {
+void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t device) {
   std::unique_lock lock(mutex_);
-  ranges_[start] = {bytes, owner};
+  ranges_[start] = {bytes, owner, device};
 }
 
 bool Ranges::remove(std::uint64_t start) {
@@ -100,9 +108,9 @@ void Ranges::remove_owned(std::uint64_t owner) {
   std::erase_if(ranges_, [&](const auto& entry) { return entry.second.owner == owner; });
 }
 
-void Ranges::remove_all_owned_by_none() {
+void Ranges::remove_allocated(std::uint32_t device) {
   std::unique_lock lock(mutex_);
-  std::erase_if(ranges_, [](const auto& entry) { return entry.second.owner == 0; });
+  std::erase_if(ranges_, [&](const auto& entry) { return entry.second.owner == 0 && entry.second.device == device; });
 }
 
 bool Ranges::contains(std::uint64_t start, std::uint64_t bytes) const {

@@ -40,10 +40,10 @@ class Objects {
   // The driver's handle, or null. `wanted` may be Function for a kernel's id.
   void* find(std::uint64_t id, api::Handle wanted) const;
   bool drop(std::uint64_t id);
-  // An object and everything that goes with it, and with that.
-  void drop_with_owned(std::uint64_t id);
-  // What a device's context takes along when it ends: streams, events, modules and functions.
-  void drop_context(std::uint32_t device);
+  // An object and everything that goes with it, and with that. The ids that are gone.
+  std::vector<std::uint64_t> drop_with_owned(std::uint64_t id);
+  // What a device's context takes along when it ends: streams, events, modules and functions, and what goes with them.
+  std::vector<std::uint64_t> drop_context(std::uint32_t device);
 
  private:
   struct Entry {
@@ -68,15 +68,17 @@ class Ranges {
   // `owner`: 0 for an allocation, `pinned` for registered pieces of the arena, else the id of the module or library
   // whose global it is.
   static constexpr std::uint64_t pinned = ~std::uint64_t{0};
-  void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner);
+  void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t device);
   bool remove(std::uint64_t start);
   void remove_owned(std::uint64_t owner);
-  void remove_all_owned_by_none();
+  // The allocations of a device, whose context ends.
+  void remove_allocated(std::uint32_t device);
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
 
  private:
   struct Range {
     std::uint64_t bytes, owner;
+    std::uint32_t device;
   };
   mutable std::shared_mutex mutex_;
   std::map<std::uint64_t, Range> ranges_;

@@ -54,7 +54,7 @@ std::size_t take_output(std::span<std::byte> room) {
   Caught& c = caught();
   std::lock_guard lock(c.mutex);
   const std::size_t n = std::min(room.size(), c.text.size());
-  std::memcpy(room.data(), c.text.data(), n);
+  if (n != 0) std::memcpy(room.data(), c.text.data(), n);
   c.text.erase(0, n);
   c.waiting.store(!c.text.empty(), std::memory_order_relaxed);
   return n;

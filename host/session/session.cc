@@ -54,7 +54,7 @@ CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
   const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes), bytes, flags);
   if (result != CUDA_SUCCESS) return result;
   pinned_[offset] = bytes;
-  ranges.add(arena_address() + offset, bytes, Ranges::pinned);
+  ranges.add(arena_address() + offset, bytes, Ranges::pinned, 0);
   return result;
 }
 
@@ -64,8 +64,8 @@ CUresult Session::reset(unsigned device) {
   if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
   const CUresult result = driver.cuDevicePrimaryCtxReset_v2(handle);
   if (result != CUDA_SUCCESS) return result;
-  objects.drop_context(device);
-  ranges.remove_all_owned_by_none();
+  for (const std::uint64_t gone : objects.drop_context(device)) ranges.remove_owned(gone);
+  ranges.remove_allocated(device);
   contexts_[device].store(nullptr, std::memory_order_relaxed);
   resets_.fetch_add(1, std::memory_order_relaxed);  // no thread takes its current context for granted
   // After a fault there is no new context. The reset has succeeded all the same; who wants the context is told.

@@ -44,8 +44,16 @@ class Session {
                                                                     : nullptr;
   }
   std::uint64_t arena_address() const { return reinterpret_cast<std::uint64_t>(arena(0, 0)); }
-  bool greeted() const { return greeted_.load(std::memory_order_relaxed); }
-  void greet() { greeted_.store(true, std::memory_order_relaxed); }
+  // hello: one channel greets, once. From then on the arena lies still; before, nothing else is served, or a channel
+  // could use the arena's place while another moves it. G, greeting -> use: the place is known to who sees greeted().
+  bool greeted() const { return greeting_.load(std::memory_order_acquire) == Greeting::Done; }  // G
+  bool begin_greeting() {
+    Greeting none = Greeting::None;
+    return greeting_.compare_exchange_strong(none, Greeting::Begun, std::memory_order_relaxed);
+  }
+  void end_greeting(bool done) {
+    greeting_.store(done ? Greeting::Done : Greeting::None, std::memory_order_release);  // G
+  }
 
   // Remembers what a driver call returned: a fault of the context is told to every later call of the guest.
   void note(CUresult result);
@@ -60,7 +68,8 @@ class Session {
  private:
   std::atomic<std::byte*> arena_;
   std::size_t arena_bytes_;
-  std::atomic<bool> greeted_{false};
+  enum class Greeting : std::uint8_t { None, Begun, Done };
+  std::atomic<Greeting> greeting_{Greeting::None};
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // offset -> bytes
   std::atomic<CUcontext> contexts_[ring::max_devices] = {};

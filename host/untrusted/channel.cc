@@ -18,6 +18,7 @@
 
 #include "host/session/output.h"
 #include "host/untrusted/dispatch.h"
+#include "ring/api/call.h"
 #include "ring/queue/parking.h"
 #include "ring/queue/spin.h"
 
@@ -60,8 +61,9 @@ class Channel {
     std::memcpy(&header, record.data(), sizeof header);
     Request request(session_, header, record.subspan(sizeof header), {reply_->bytes, ring::reply_bytes});
     const Handler handler = handler_of(header.call);
+    const bool in_turn = session_.greeted() || header.call == api::id_of::hello;
     const bool well_formed =
-        handler != nullptr && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
+        handler != nullptr && in_turn && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
     if (ring::wrong(ring::Mutant::executed_early)) control_.executed.store(position_, std::memory_order_release);
     delay();
     const CUresult result = well_formed ? call(handler, request) : request.broken();

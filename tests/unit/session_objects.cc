@@ -95,7 +95,7 @@ TEST(SessionObjects, WhatIsOwnedGoesWithItsOwner) {
   ASSERT_TRUE(o.put(kernel, Handle::Kernel, thing(2), {0, library}));
   ASSERT_TRUE(o.put(f, Handle::Function, thing(3), {0, kernel}));
   ASSERT_TRUE(o.put(other, Handle::Function, thing(4), {0, 0}));
-  o.drop_with_owned(library);
+  EXPECT_EQ(o.drop_with_owned(library), (std::vector<std::uint64_t>{library, kernel, f}));
   for (const std::uint64_t gone : {library, kernel, f}) EXPECT_FALSE(o.drop(gone));
   EXPECT_EQ(o.find(other, Handle::Function), thing(4));
 }
@@ -106,7 +106,13 @@ TEST(SessionObjects, AContextTakesItsOwnAlong) {
   ASSERT_TRUE(o.put(id(Handle::Stream, 2), Handle::Stream, thing(2), {.device = 1, .owner = 0}));
   ASSERT_TRUE(o.put(id(Handle::Library, 3), Handle::Library, thing(3), {.device = 0, .owner = 0}));
   ASSERT_TRUE(o.put(id(Handle::Kernel, 4), Handle::Kernel, thing(4), {.device = 0, .owner = id(Handle::Library, 3)}));
-  o.drop_context(0);
+  const std::uint64_t module = id(Handle::Module, 5), function = id(Handle::Function, 6);
+  ASSERT_TRUE(o.put(module, Handle::Module, thing(5), {.device = 0, .owner = 0}));
+  ASSERT_TRUE(o.put(function, Handle::Function, thing(6), {.device = 1, .owner = module}));  // looked up on another
+  const auto gone = o.drop_context(0);
+  for (const std::uint64_t ended : {id(Handle::Stream, 1), module, function})
+    EXPECT_NE(std::find(gone.begin(), gone.end(), ended), gone.end()) << ended;
+  EXPECT_EQ(o.find(function, Handle::Function), nullptr);
   EXPECT_EQ(o.find(id(Handle::Stream, 1), Handle::Stream), nullptr);
   EXPECT_EQ(o.find(id(Handle::Stream, 2), Handle::Stream), thing(2));
   EXPECT_EQ(o.find(id(Handle::Library, 3), Handle::Library), thing(3));
@@ -135,8 +141,8 @@ TEST(SessionObjects, LookupsBesideChanges) {
 
 TEST(Ranges, ContainWhatLiesInside) {
   host::Ranges r;
-  r.add(1000, 100, 0);
-  r.add(1100, 10, 7);
+  r.add(1000, 100, 0, 0);
+  r.add(1100, 10, 7, 0);
   EXPECT_TRUE(r.contains(1000, 100));
   EXPECT_TRUE(r.contains(1099, 1));
   EXPECT_TRUE(r.contains(1100, 10));
@@ -150,8 +156,8 @@ TEST(Ranges, ContainWhatLiesInside) {
 TEST(Ranges, LengthsThatOverflow) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   host::Ranges r;
-  r.add(1000, 100, 0);
-  r.add(most - 99, 100, 0);
+  r.add(1000, 100, 0, 0);
+  r.add(most - 99, 100, 0, 0);
   for (const std::uint64_t bytes : {most, most - 1000, most - 999, most - 1099, most / 2})
     EXPECT_FALSE(r.contains(1050, bytes)) << bytes;
   EXPECT_TRUE(r.contains(most - 99, 100));
@@ -161,8 +167,8 @@ TEST(Ranges, LengthsThatOverflow) {
 
 TEST(Ranges, AnAllocationIsRemovedOnceAGlobalNever) {
   host::Ranges r;
-  r.add(1000, 100, 0);
-  r.add(5000, 100, 7);
+  r.add(1000, 100, 0, 0);
+  r.add(5000, 100, 7, 0);
   EXPECT_FALSE(r.remove(1001));
   EXPECT_TRUE(r.remove(1000));
   EXPECT_FALSE(r.remove(1000));
@@ -173,10 +179,12 @@ TEST(Ranges, AnAllocationIsRemovedOnceAGlobalNever) {
 
 TEST(Ranges, AResetKeepsWhatLibrariesOwn) {
   host::Ranges r;
-  r.add(1000, 100, 0);
-  r.add(5000, 100, 7);
-  r.remove_all_owned_by_none();
+  r.add(1000, 100, 0, 0);
+  r.add(5000, 100, 7, 0);
+  r.add(9000, 100, 0, 1);
+  r.remove_allocated(0);
   EXPECT_FALSE(r.contains(1000, 1));
+  EXPECT_TRUE(r.contains(9000, 1)) << "another device's";
   EXPECT_TRUE(r.contains(5000, 1));
 }
 

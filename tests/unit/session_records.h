@@ -59,6 +59,26 @@ struct Answer {
   }
 };
 
+inline Answer send_exactly_to(host::Session& session, int call, const Payload& payload, std::uint16_t flags = 0) {
+  session.broken = false;
+  const std::unique_ptr<std::byte[]> in(new std::byte[payload.size()]);
+  if (payload.size() != 0) std::memcpy(in.get(), payload.data().data(), payload.size());
+  std::vector<std::byte> out(ring::reply_bytes);
+  const ring::RecordHeader header{.bytes = 0, .call = static_cast<std::uint16_t>(call), .flags = flags, .position = 1};
+  host::Request request(session, header, {in.get(), payload.size()}, out);
+  const host::Handler handler = host::handler_of(header.call);
+  Answer answer;
+  answer.result = handler != nullptr ? handler(request) : request.broken();
+  answer.broken = session.broken;
+  out.resize(answer.result == CUDA_SUCCESS ? request.out.used() : request.out_on_error);
+  answer.reply = std::move(out);
+  return answer;
+}
+// As it comes out of a ring: up to 15 bytes more than was written.
+inline Answer send_to(host::Session& session, int call, const Payload& payload, std::uint16_t flags = 0) {
+  return send_exactly_to(session, call, Payload(payload).cut(ring::record_size(payload.size()) - 16), flags);
+}
+
 inline constexpr const char* module_text = ".version 7.5\n.target sm_75\n.address_size 64\n";
 
 class World {
@@ -74,29 +94,16 @@ class World {
     session = std::make_unique<host::Session>(ring::SlotView(base_, bytes), driver.table(), host::ServeOptions{});
   }
   ~World() {
+    munmap(reinterpret_cast<void*>(session->arena_address()), arena_bytes);  // hello may have moved it
     session.reset();
-    munmap(base_, ring::arena_offset + arena_bytes);
+    munmap(base_, ring::arena_offset);
   }
 
   Answer send(int call, const Payload& payload, std::uint16_t flags = 0) {
-    // As it comes out of a ring: up to 15 bytes more than was written.
-    return send_exactly(call, Payload(payload).cut(ring::record_size(payload.size()) - 16), flags);
+    return send_to(*session, call, payload, flags);
   }
   Answer send_exactly(int call, const Payload& payload, std::uint16_t flags = 0) {
-    session->broken = false;
-    const std::unique_ptr<std::byte[]> in(new std::byte[payload.size()]);
-    if (payload.size() != 0) std::memcpy(in.get(), payload.data().data(), payload.size());
-    std::vector<std::byte> out(ring::reply_bytes);
-    const ring::RecordHeader header{
-        .bytes = 0, .call = static_cast<std::uint16_t>(call), .flags = flags, .position = 1};
-    host::Request request(*session, header, {in.get(), payload.size()}, out);
-    const host::Handler handler = host::handler_of(header.call);
-    Answer answer;
-    answer.result = handler != nullptr ? handler(request) : request.broken();
-    answer.broken = session->broken;
-    out.resize(answer.result == CUDA_SUCCESS ? request.out.used() : request.out_on_error);
-    answer.reply = std::move(out);
-    return answer;
+    return send_exactly_to(*session, call, payload, flags);
   }
 
   // Things to name. Each takes the next index.

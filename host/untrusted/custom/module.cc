@@ -57,9 +57,17 @@ void describe(Request& r, std::uint64_t id, const Params& params, Attribute attr
   r.out.bytes(std::string(name).c_str(), name.size() + 1);
 }
 
-CUresult describe_function(Request& r, CUfunction function, std::uint64_t id, std::uint64_t owner,
+// Whether the description fits into a reply. If not, nothing is made: the guest could not read it and would give the id
+// that it has proposed to something else.
+CUresult told(Request& r, std::uint64_t id, std::uint64_t proposed) {
+  if (r.out.ok()) return CUDA_SUCCESS;
+  if (id == proposed) r.session.objects.drop(id);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult describe_function(Request& r, CUfunction function, std::uint64_t proposed, std::uint64_t owner,
                            std::string_view name) {
-  id = r.session.objects.put_once(id, Handle::Function, function, r.place(owner));
+  const std::uint64_t id = r.session.objects.put_once(proposed, Handle::Function, function, r.place(owner));
   if (id == 0) return r.broken();
   const Driver& d = r.session.driver;
   const Params params =
@@ -72,11 +80,12 @@ CUresult describe_function(Request& r, CUfunction function, std::uint64_t id, st
         return static_cast<std::uint32_t>(value);
       },
       name);
-  return CUDA_SUCCESS;
+  return told(r, id, proposed);
 }
 
-CUresult describe_kernel(Request& r, CUkernel kernel, std::uint64_t id, std::uint64_t owner, std::string_view name) {
-  id = r.session.objects.put_once(id, Handle::Kernel, kernel, r.place(owner));
+CUresult describe_kernel(Request& r, CUkernel kernel, std::uint64_t proposed, std::uint64_t owner,
+                         std::string_view name) {
+  const std::uint64_t id = r.session.objects.put_once(proposed, Handle::Kernel, kernel, r.place(owner));
   if (id == 0) return r.broken();
   const Driver& d = r.session.driver;
   const CUdevice device = static_cast<CUdevice>(ring::device_of(r.header.flags));
@@ -90,7 +99,7 @@ CUresult describe_kernel(Request& r, CUkernel kernel, std::uint64_t id, std::uin
         return static_cast<std::uint32_t>(value);
       },
       name);
-  return CUDA_SUCCESS;
+  return told(r, id, proposed);
 }
 
 template <class Owner, class Get>
@@ -104,7 +113,7 @@ CUresult find_global(Request& r, Handle kind, Get get) {
   std::size_t bytes = 0;
   const CUresult result = get(&address, &bytes, owner, name.data());
   if (result != CUDA_SUCCESS) return result;
-  r.session.ranges.add(address, bytes, record.from);
+  r.session.ranges.add(address, bytes, record.from, ring::device_of(r.header.flags));
   const api::GlobalReply reply{.address = address, .bytes = bytes};
   r.out.bytes(&reply, sizeof reply);
   return CUDA_SUCCESS;
@@ -118,8 +127,7 @@ CUresult close(Request& r, Handle kind, Unload unload) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const CUresult result = unload(handle);
   if (result == CUDA_SUCCESS) {
-    r.session.objects.drop_with_owned(record.id);
-    r.session.ranges.remove_owned(record.id);
+    for (const std::uint64_t gone : r.session.objects.drop_with_owned(record.id)) r.session.ranges.remove_owned(gone);
   }
   return result;
 }

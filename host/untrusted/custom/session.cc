@@ -19,13 +19,13 @@ bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) 
 
 CUresult hello(Request& r) {
   const auto record = r.in.read<api::HelloRecord>();
-  if (!r.complete() || r.session.greeted()) return r.broken();
-  if (record.window > ring::window_count) return r.broken();
-  if (record.window < ring::window_count && !r.session.bind_arena(record.window))
-    return CUDA_ERROR_INVALID_ADDRESS_SPACE;
-  r.session.greet();
+  if (!r.complete() || record.window > ring::window_count) return r.broken();
+  if (record.pin_bytes != 0 && !may_pin(r.session, 0, record.pin_bytes)) return r.broken();
+  if (!r.session.begin_greeting()) return r.broken();
+  const bool bound = record.window == ring::window_count || r.session.bind_arena(record.window);
+  r.session.end_greeting(bound);
+  if (!bound) return CUDA_ERROR_INVALID_ADDRESS_SPACE;
   if (record.pin_bytes != 0) {
-    if (!may_pin(r.session, 0, record.pin_bytes)) return r.broken();
     if (const CUresult result = r.session.pin(0, record.pin_bytes); result != CUDA_SUCCESS) return result;
   }
   const api::HelloReply reply{.arena_address = r.session.arena_address()};

@@ -1,0 +1,188 @@
+// One channel with all that is around a record: turns, hello, the arena's place, what kernels have printed.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "host/session/output.h"
+#include "host/untrusted/channel.h"
+#include "tests/unit/session_records.h"
+
+namespace {
+
+using namespace session_test;
+namespace ids = api::id_of;
+
+// Records put into a channel's ring, then served in this thread until one ends the session; the last put always does.
+class Channel {
+ public:
+  explicit Channel(World& world, std::uint32_t index = 0) : world_(world), index_(index) {}
+  Channel& put(int call, const Payload& payload) {
+    const ring::RecordHeader header{.bytes = ring::record_size(payload.size()),
+                                    .call = static_cast<std::uint16_t>(call),
+                                    .flags = ring::flag_wants_reply,
+                                    .position = ++position_};
+    std::byte* at = slot().requests(index_).bytes + tail_;
+    std::memcpy(at, &header, sizeof header);
+    if (payload.size() != 0) std::memcpy(at + sizeof header, payload.data().data(), payload.size());
+    tail_ += header.bytes;
+    return *this;
+  }
+  // How many records were executed.
+  std::uint64_t serve() {
+    put(0xffff, {});
+    const std::atomic<bool> never{false};
+    control().tail.store(tail_);
+    host::serve_channel(*world_.session, index_, never);
+    EXPECT_TRUE(world_.session->broken.exchange(false));
+    return control().executed;
+  }
+  ring::ChannelControl& control() const { return slot().control(index_); }
+
+ private:
+  ring::SlotView slot() const { return world_.session->slot; }
+  World& world_;
+  const std::uint32_t index_;
+  std::uint32_t tail_ = 0;
+  std::uint64_t position_ = 0;
+};
+
+Payload hello(std::uint64_t window, std::uint64_t pin = 0) { return Payload::record(api::HelloRecord{window, pin}); }
+Payload allocation() { return Payload::record(api::AllocateRecord{64, 0, 0, 0}); }
+
+TEST(SessionChannel, NothingIsServedBeforeHello) {
+  World world;
+  EXPECT_EQ(Channel(world).put(ids::cuMemAlloc_v2, allocation()).serve(), 0u);
+  EXPECT_EQ(world.driver.calls("cuMemAlloc_v2"), 0u);
+  EXPECT_EQ(Channel(world).put(ids::hello, hello(ring::window_count)).put(ids::cuMemAlloc_v2, allocation()).serve(),
+            2u);
+  EXPECT_EQ(Channel(world, 1).put(ids::cuMemAlloc_v2, allocation()).serve(), 1u) << "another channel, after hello";
+}
+
+// The arena moves in hello: a second one beside it would pull it from under who uses it.
+TEST(SessionChannel, HelloIsTakenFromOneChannelOnly) {
+  for (int round = 0; round < 50; ++round) {
+    World world;
+    std::atomic<int> greeted{0};
+    std::thread threads[2];
+    for (std::thread& t : threads)
+      t = std::thread([&world, &greeted] {
+        CUcontext context = nullptr;
+        world.driver.table().cuDevicePrimaryCtxRetain(&context, 0);
+        world.driver.table().cuCtxSetCurrent(context);
+        std::vector<std::byte> reply(64);
+        const Payload payload = hello(ring::window_count);
+        host::Request request(*world.session, {.bytes = 0, .call = ids::hello, .flags = 0, .position = 1},
+                              payload.data(), reply);
+        greeted += host::handler_of(ids::hello)(request) == CUDA_SUCCESS;
+      });
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(greeted, 1);
+    EXPECT_TRUE(world.session->broken) << "the other one is no correct guest's";
+  }
+}
+
+TEST(SessionArena, MovesToItsWindowWithItsBytes) {
+  World world;
+  std::byte* const before = world.session->arena(4096, 1);
+  *before = std::byte{7};
+  const Answer a = world.send(ids::hello, hello(2));
+  EXPECT_EQ(a.result, CUDA_SUCCESS);
+  EXPECT_EQ(a.read<api::HelloReply>().arena_address, ring::window_address(2));
+  EXPECT_EQ(world.session->arena_address(), ring::window_address(2));
+  EXPECT_EQ(*reinterpret_cast<std::byte*>(ring::window_address(2) + 4096), std::byte{7});
+  EXPECT_EQ(world.session->arena(World::arena_bytes, 1), nullptr);
+  unsigned char resident = 0;
+  EXPECT_EQ(mincore(before, 1, &resident), -1) << "the old place is nobody's";
+}
+
+TEST(SessionArena, WindowsThatAreNone) {
+  World world;
+  const std::uint64_t where = world.session->arena_address();
+  for (const std::uint64_t window : {std::uint64_t{ring::window_count}, std::uint64_t{1} << 32, ~std::uint64_t{0}})
+    EXPECT_FALSE(world.session->bind_arena(window)) << window;
+  EXPECT_EQ(world.session->arena_address(), where);
+}
+
+// More than a window holds would reach into the next one.
+TEST(SessionArena, OneThatIsLargerThanItsWindowStays) {
+  fake::Driver driver;
+  std::byte page[64] = {};
+  host::Session session(ring::SlotView(page, ring::arena_offset + ring::window_bytes + ring::huge_page), driver.table(),
+                        {});
+  EXPECT_FALSE(session.bind_arena(0));
+  EXPECT_EQ(session.arena_address(), reinterpret_cast<std::uint64_t>(page) + ring::arena_offset);
+}
+
+// ---- what kernels print --------------------------------------------------------------------------------------------
+
+// Standard output is the caught stream's while one of these lives.
+class Caught {
+ public:
+  Caught() : before_(stdout) { EXPECT_TRUE(host::catch_output()); }
+  ~Caught() {
+    std::swap(before_, stdout);
+    while (host::output_waiting()) std::fputs(take(1 << 16).c_str(), stdout);  // what a failed assertion has said
+    std::fclose(before_);
+  }
+  static std::string take(std::size_t room) {
+    std::vector<std::byte> bytes(room);
+    const std::size_t n = host::take_output(bytes);
+    return {reinterpret_cast<const char*>(bytes.data()), n};
+  }
+
+ private:
+  FILE* before_;
+};
+
+TEST(Output, IsTakenInOrderAndInPieces) {
+  const Caught caught;
+  EXPECT_FALSE(host::output_waiting());
+  EXPECT_EQ(Caught::take(16), "");
+  std::printf("one %d\n", 1);
+  std::puts("two");
+  EXPECT_TRUE(host::output_waiting());
+  EXPECT_EQ(Caught::take(0), "");
+  EXPECT_EQ(Caught::take(3), "one");
+  EXPECT_TRUE(host::output_waiting());
+  EXPECT_EQ(Caught::take(64), " 1\ntwo\n");
+  EXPECT_FALSE(host::output_waiting());
+}
+
+TEST(Output, ThatNobodyFetchesIsBoundedAndLosesTheOldest) {
+  const Caught caught;
+  const std::string megabyte(1 << 20, 'a');
+  for (int i = 0; i < 6; ++i) std::fwrite(megabyte.data(), 1, megabyte.size(), stdout);
+  std::fputs("the end", stdout);
+  std::size_t sum = 0;
+  std::string last;
+  while (host::output_waiting()) {
+    std::string piece = Caught::take(1 << 20);
+    sum += piece.size();
+    last = piece;
+  }
+  EXPECT_EQ(sum, std::size_t{4} << 20);
+  EXPECT_EQ(last.substr(last.size() - 7), "the end");
+}
+
+TEST(Output, TravelsInRepliesOfBoundedLength) {
+  World world;
+  const Caught caught;
+  const auto ask = [&](std::uint64_t room) {
+    return world.send(ids::take_output, Payload::record(api::TakeOutputRecord{room}));
+  };
+  EXPECT_TRUE(ask(api::max_output + 1).broken);
+  EXPECT_TRUE(ask(~std::uint64_t{0}).broken);
+  const std::string text(api::max_output + 5, 'x');
+  std::fputs(text.c_str(), stdout);
+  world.session->slot.header().output = 1;
+  const Answer first = ask(api::max_output);
+  EXPECT_EQ(first.read<std::uint64_t>(), api::max_output);
+  EXPECT_EQ(first.reply.size(), 8 + api::max_output);
+  EXPECT_EQ(world.session->slot.header().output, 1u) << "there is more";
+  const Answer second = ask(api::max_output);
+  EXPECT_EQ(second.read<std::uint64_t>(), 5u);
+  EXPECT_EQ(world.session->slot.header().output, 0u);
+  EXPECT_EQ(ask(api::max_output).read<std::uint64_t>(), 0u);
+}
+
+}  // namespace
