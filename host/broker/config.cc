@@ -10,6 +10,7 @@
 #include <string_view>
 #include <variant>
 
+#include "host/broker/toml_letters.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -108,6 +109,7 @@ using Value = std::variant<std::int64_t, std::string, bool>;
 
 // Whether a text is one of those that `allowed` names in quotes.
 bool is_choice(const char* allowed, const std::string& text) {
+  if (text.find('"') != std::string::npos) return false;  // or two of them with what stands between would be one
   return std::string_view(allowed).find('"' + text + '"') != std::string_view::npos;
 }
 
@@ -178,6 +180,13 @@ std::string as_written(const toml::node& node) {
   return text;
 }
 
+// What a sentence quotes may itself have ends of lines.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
 class Parser {
  public:
   Parser(std::string file, unsigned cores, Config& config) : file_(std::move(file)), cores_(cores), config_(config) {}
@@ -199,7 +208,7 @@ class Parser {
 
  private:
   bool say(const std::string& what) {
-    error_ = file_ + ": " + what;
+    error_ = file_ + ": " + one_line(what);
     return false;
   }
 
@@ -297,12 +306,17 @@ class Parser {
 
 bool parse_config(const std::string& text, const std::string& file, unsigned cores, Config& config,
                   std::string& error) {
+  if (const std::size_t at = misplaced_letter(text); at < text.size()) {
+    error = fmt::format("{}:{}: a letter beyond ASCII may stand in strings and comments only", file,
+                        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    return false;
+  }
   toml::table root;
   try {
     root = toml::parse(text);
   } catch (const toml::parse_error& failed) {
     error = fmt::format("{}:{}:{}: {}", file, failed.source().begin.line, failed.source().begin.column,
-                        failed.description());
+                        one_line(std::string(failed.description())));
     return false;
   }
   Parser parser(file, cores, config);

@@ -245,6 +245,7 @@ bool Vm::may_be_emptied(std::uint32_t k) const {
 // moment, though its worker is gone, becomes Dead instead.
 void Vm::make_empty(std::uint32_t k) {
   Slot& slot = slots_[k];
+  loop_.forget(slot.start_timer);  // a try that was put off is this one: later it would meet the slot's next worker
   const std::size_t step = std::min(wiped_at_once, region_->slot_bytes() - slot.wiped);
   std::string error;
   if (!region_->wipe(k, slot.wiped, step, error)) {

@@ -15,9 +15,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <optional>
-
-#include "host/worker/control.h"
 
 namespace host::broker {
 namespace {
@@ -83,7 +80,8 @@ std::string how_it_ended(const siginfo_t& info) {
   return fmt::format("was killed by signal {} ({})", info.si_status, name != nullptr ? name : "?");
 }
 
-// The only message a worker may send. Anything else: nullopt.
+}  // namespace
+
 std::optional<ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags) {
   ReadyMessage message;
   if (length != sizeof message || (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::nullopt;
@@ -91,8 +89,6 @@ std::optional<ReadyMessage> parse_ready(const void* bytes, std::size_t length, i
   if (message.kind != worker::ready_kind || message.text[sizeof message.text - 1] != '\0') return std::nullopt;
   return message;
 }
-
-}  // namespace
 
 WorkerProcess::WorkerProcess(EventLoop& loop, std::string label, Events events)
     : loop_(loop), label_(std::move(label)), events_(std::move(events)), lines_left_(lines_per_second) {}

@@ -9,11 +9,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
 #include "host/broker/hostile_text.h"
+#include "host/worker/control.h"
 
 namespace host::broker {
 
@@ -25,6 +28,9 @@ struct WorkerCommand {
   int doorbell_fd = -1;
   int priority = 0;  // as nice(1) counts; the broker's own may be another
 };
+
+// The only message a worker may send; `flags` are recvmsg's. Anything else: nullopt.
+std::optional<worker::ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags);
 
 class WorkerProcess {
  public:

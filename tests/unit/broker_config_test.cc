@@ -101,6 +101,13 @@ constexpr Mistake mistakes[] = {
      "f.toml: [vm.a] region_size of 32 MiB is too small for 8 slots, which need 50 MiB at least"},
     {"BadChoice", "[defaults]\njail = \"on\"\n[vm.a]",
      "f.toml: [defaults] jail = \"on\": jail takes \"best-effort\", \"required\" or \"off\""},
+    {"ChoicesInOne", "[defaults]\njail = 'required\" or \"off'\n[vm.a]",
+     "f.toml: [defaults] jail = \"required\" or \"off\": jail takes \"best-effort\", \"required\" or \"off\""},
+    {"TwoLines", "[gpu]\n\"a\\nb\" = 1\n[vm.a]", "f.toml: [gpu] has no key 'a b'; it takes library"},
+    {"LetterAlone", "[vm.a]\n\xc3\xbdv", "f.toml:2: a letter beyond ASCII may stand in strings and comments only"},
+    {"LetterEscaped", "a = \"\\\xc3\xbd\"", "f.toml:1: a letter beyond ASCII may stand in strings and comments only"},
+    {"LetterAfterAString", "a = '''\n\xc3\xbd'''\n\xc3\xbd = 1",
+     "f.toml:3: a letter beyond ASCII may stand in strings and comments only"},
     {"BadMode", "[broker]\nsocket_mode = \"0999\"\n[vm.a]",
      "f.toml: [broker] socket_mode = \"0999\": socket_mode takes permissions in octal, as \"0660\""},
     {"BadPath", "[gpu]\nlibrary = \"libcuda.so.1\"\n[vm.a]",
@@ -116,6 +123,13 @@ constexpr Mistake mistakes[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Config, Mistakes, ::testing::ValuesIn(mistakes),
                          [](const auto& test) { return test.param.name; });
+
+TEST(Config, LettersBeyondAsciiStandInStringsAndComments) {
+  const Config config = good(
+      "# \xc3\xbd\n[broker]\nruntime_dir = \"/\xc3\xbd\\\"\xc3\xbd\"  # \xc3\xbd\nworker = '''/\xc3\xbd'''\n[vm.a]");
+  EXPECT_EQ(config.broker.runtime_dir, "/\xc3\xbd\"\xc3\xbd");
+  EXPECT_EQ(config.broker.worker, "/\xc3\xbd");
+}
 
 TEST(Config, ASyntaxErrorNamesItsPlace) {
   EXPECT_EQ(error_of("[vm.a]\nslots = = 3").rfind("f.toml:2:9: ", 0), 0U) << error_of("[vm.a]\nslots = = 3");

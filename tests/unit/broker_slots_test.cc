@@ -362,6 +362,37 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
+// However busy guests keep them: only the workers of the first slots poll at all.
+TEST(Slots, NoMoreWorkersMayPollThanAreAllowed) {
+  Broker broker("spare = 3\nspin_threads = 1\nspin_us = 70");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(eventually([&] { return guest.count(SlotState::Ready) == 3; }));
+  for (std::uint32_t slot = 0; slot < 3; ++slot)
+    EXPECT_EQ(reinterpret_cast<const ring::SlotHeader*>(guest.slot(slot))->spin_us, slot == 0 ? 70u : 0u) << slot;
+}
+
+// Claimed and released as fast as it goes: starts are limited, and who waits in another place of the line is served.
+TEST(Slots, EndlessClaimsAreLimitedAndOthersAreServed) {
+  Broker broker("starts_per_second = 5\nstart_burst = 3\nslots = 2");
+  Client greedy(broker.socket_path()), modest(broker.socket_path());
+  ASSERT_TRUE(greedy.greet(2));
+  ASSERT_TRUE(modest.greet(2));
+  const auto begin = std::chrono::steady_clock::now();
+  std::uint32_t claims = 0;
+  while (std::chrono::steady_clock::now() - begin < std::chrono::seconds(2))
+    for (std::uint32_t slot = 0; slot < 2; ++slot)
+      if (greedy.step(slot, SlotState::Ready, SlotState::Claimed)) {
+        ++claims;
+        greedy.step(slot, SlotState::Claimed, SlotState::Released);
+        greedy.header().wanted.fetch_add(1);
+        greedy.ring_peer(ring::peer_broker);
+      }
+  EXPECT_LE(claims, 3u + 2 * 5 + 2);
+  EXPECT_GE(claims, 4u);
+  EXPECT_TRUE(modest.claim());
+}
+
 TEST(Slots, TheHeartBeatsWhileASlotIsClaimedAndOnlyThen) {
   Broker broker;
   Client guest(broker.socket_path());
