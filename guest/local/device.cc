@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <string>
 
 #include "guest/local/attributes.h"
 #include "guest/local/local.h"
@@ -24,9 +25,11 @@ CUresult check_device(CUdevice device) {
 
 const ring::DeviceInfo& info(CUdevice device) { return device_info(static_cast<std::uint32_t>(device)); }
 
-CUresult copy_text(char* to, int room, const char* from) {
+// A text of the device page: it is the worker's, which may have forgotten its NUL.
+template <std::size_t size>
+CUresult copy_text(char* to, int room, const char (&from)[size]) {
   if (to == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t n = std::min(static_cast<std::size_t>(room) - 1, std::strlen(from));
+  const std::size_t n = std::min(static_cast<std::size_t>(room) - 1, strnlen(from, size));
   std::memcpy(to, from, n);
   to[n] = '\0';
   return CUDA_SUCCESS;
@@ -158,7 +161,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   const std::optional<BusPlace> wanted = parse_bus_id(id);
   if (!wanted) return CUDA_ERROR_INVALID_VALUE;
   for (std::uint32_t i = 0; i < device_count(); ++i)
-    if (parse_bus_id(device_info(i).bus_id) == wanted) return *device = static_cast<CUdevice>(i), CUDA_SUCCESS;
+    if (const auto& bus_id = device_info(i).bus_id;
+        parse_bus_id(std::string(bus_id, strnlen(bus_id, sizeof bus_id)).c_str()) == wanted)
+      return *device = static_cast<CUdevice>(i), CUDA_SUCCESS;
   return CUDA_ERROR_INVALID_DEVICE;
 }
 

@@ -36,7 +36,7 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
   // The driver clamps what was asked for into its range.
   const ring::DeviceInfo& info = device_info(device);
-  *priority = std::clamp(ref.object->priority, info.greatest_priority, info.least_priority);
+  *priority = std::max(std::min(ref.object->priority, info.least_priority), info.greatest_priority);
   return CUDA_SUCCESS;
 }
 

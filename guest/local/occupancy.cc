@@ -16,13 +16,13 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CU
   const Object* object = session()->objects.find(function, api::Handle::Function);
   if (object == nullptr || object->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const ring::DeviceInfo& info = device_info(device);
-  const int warp = info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE];
+  const int warp = std::max(info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 1);  // the worker's word
   const int processors = info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
   int most = std::min(static_cast<int>(object->function->max_threads),
                       info.attribute[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]);
   if (limit > 0) most = std::min(most, limit);
 
-  int best_threads = 0;
+  std::int64_t best_threads = 0;
   *min_grid = *block = 0;
   // From the largest down, so that of equal ones the largest is chosen; all but the first are whole warps.
   for (int size = most; size > 0; size = (size - 1) / warp * warp) {
@@ -31,10 +31,11 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CU
     const CUresult r = Stub<api::id_of::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags>::call(
         &blocks, function, size, dynamic, flags);
     if (r != CUDA_SUCCESS) return r;
-    if (blocks * size <= best_threads) continue;
-    best_threads = blocks * size;
+    const std::int64_t threads = std::int64_t{blocks} * size;
+    if (threads <= best_threads) continue;
+    best_threads = threads;
     *block = size;
-    *min_grid = blocks * processors;
+    *min_grid = static_cast<int>(std::int64_t{blocks} * processors);
   }
   return CUDA_SUCCESS;
 }

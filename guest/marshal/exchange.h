@@ -51,7 +51,7 @@ Sent send_record(int call, api::Way way, std::uint32_t device, const Record& rec
   ring::Reader reader(reply.payload);
   on_reply(reply.result, reader);
   if (reply.result != CUDA_SUCCESS) return {reply.result, use};
-  if (!reader.ok()) return {CUDA_ERROR_UNKNOWN, use};
+  if (!reader.ok()) return {session()->lose_to_nonsense(), use};
   return {earlier_error == Earlier::Told ? channel.take_deferred() : CUDA_SUCCESS, use};
 }
 

@@ -179,7 +179,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (reply.result != CUDA_SUCCESS) return reply.result;
     ring::Reader r(reply.payload);
     each([&]<std::size_t I>() { take_output<I>(r); });
-    if (!r.ok()) return CUDA_ERROR_UNKNOWN;
+    if (!r.ok()) return session()->lose_to_nonsense();
     return channel.take_deferred();
   }
 

@@ -17,6 +17,11 @@ Objects::Objects() {
   table_ = at == MAP_FAILED ? nullptr : static_cast<Object*>(at);  // zero pages are free objects
 }
 
+// Of a session that could not be opened: one that a process has got is never destroyed.
+Objects::~Objects() {
+  if (table_ != nullptr) munmap(table_, (std::size_t{Id::max_index} + 1) * sizeof(Object));
+}
+
 Object* Objects::reuse() {
   if (retired_.empty()) return nullptr;
   if (!executed(retired_.front().last) && !ring::wrong(ring::Mutant::early_reuse)) return nullptr;

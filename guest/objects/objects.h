@@ -69,6 +69,9 @@ struct alignas(64) Object {
 class Objects {
  public:
   Objects();
+  ~Objects();
+  Objects(const Objects&) = delete;
+  Objects& operator=(const Objects&) = delete;
 
   // A new object; its id is valid from now on, so the caller tells nobody before the creation is posted or has
   // succeeded. Null when a million are alive.

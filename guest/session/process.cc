@@ -57,11 +57,13 @@ std::vector<std::uint32_t> visible_devices(std::uint32_t count) {
 CUresult adopt(Session* s) {
   Process& p = process();
   const ring::DevicePage& page = s->devices();
-  if (page.init_result != CUDA_SUCCESS || page.device_count == 0 || page.device_count > ring::max_devices) {
+  const std::uint32_t count =
+      std::atomic_ref(const_cast<std::uint32_t&>(page.device_count)).load(std::memory_order_relaxed);
+  if (page.init_result != CUDA_SUCCESS || count == 0 || count > ring::max_devices) {
     log(Level::Error, "the host's driver has no usable GPU: its cuInit gave error %u", page.init_result);
     return CUDA_ERROR_NO_DEVICE;
   }
-  p.visible = visible_devices(page.device_count);
+  p.visible = visible_devices(count);  // read once: the worker may change it
   if (p.visible.empty()) return CUDA_ERROR_NO_DEVICE;
   for (std::size_t i = 0; i < p.visible.size(); ++i) {
     const Object* context = s->objects.create(api::Handle::Context, static_cast<std::uint32_t>(i));

@@ -181,8 +181,9 @@ bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
       const api::HelloRecord record{.window = window, .pin_bytes = pin_bytes};
       w.bytes(&record, sizeof record);
       reply = c.await_reply(c.publish(api::id_of::hello, ring::flag_wants_reply));
-      if (reply.result == CUDA_SUCCESS)
-        arena_address_ = ring::Reader(reply.payload).read<api::HelloReply>().arena_address;
+      ring::Reader reader(reply.payload);
+      if (reply.result == CUDA_SUCCESS) arena_address_ = reader.read<api::HelloReply>().arena_address;
+      if (!reader.ok()) reply.result = CUDA_ERROR_DEVICE_UNAVAILABLE;
     }
   }
   release_channel(c);
@@ -199,7 +200,8 @@ Channel& Session::acquire_channel() {
     return *channels_[index];
   }
   const std::uint32_t open = open_count_.load(std::memory_order_relaxed);
-  if (open >= std::min(slot_.header().channels, ring::max_channels)) return *channels_[share_next_++ % open];
+  const std::uint32_t most = std::clamp(slot_.header().channels, 1u, ring::max_channels);
+  if (open >= most) return *channels_[share_next_++ % open];
   channels_[open] = std::make_unique<Channel>(*this, open, slot_);
   open_count_.store(open + 1, std::memory_order_release);
   slot_.header().opened.fetch_or(1u << open, std::memory_order_release);

@@ -46,6 +46,8 @@ class Session {
   bool attached();
   bool host_alive();
   void lose(const char* why);
+  // A reply that holds less than its call's: what the host has made or ended nobody here knows any more.
+  CUresult lose_to_nonsense() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
 
   std::uint64_t spin_nanoseconds() const { return spin_ns_; }
   bool futexes() const { return futexes_; }

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -322,8 +323,8 @@ TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
   EXPECT_TRUE(guest::session()->lost());
 }
 
-// A reply that is shorter than what was asked for: an error, and nothing read past its end.
-TEST_F(Strict, AReplyThatIsTooShortIsAnError) {
+// A reply that is shorter than what was asked for: nothing is read past its end, and nothing is believed any more.
+TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
   block_worker();
   guest::Channel& channel = guest::session()->channel(0);
   const std::uint64_t next = channel.posted() + 1;
@@ -335,8 +336,9 @@ TEST_F(Strict, AReplyThatIsTooShortIsAnError) {
     control.reply_position.store(next, std::memory_order_release);
   });
   char bytes[16] = {};
-  EXPECT_EQ(cu::cuMemcpyDtoH_v2(bytes, device_, sizeof bytes), CUDA_ERROR_UNKNOWN);
+  EXPECT_EQ(cu::cuMemcpyDtoH_v2(bytes, device_, sizeof bytes), CUDA_ERROR_DEVICE_UNAVAILABLE);
   liar.join();
+  EXPECT_TRUE(guest::session()->lost());
 }
 
 // ---- what is known to be done --------------------------------------------------------------------------------------
@@ -477,6 +479,44 @@ TEST_F(Strict, AScribbledTailEndsTheWorker) {
   while (!loopback_.worker_has_ended()) std::this_thread::yield();
   EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
   expect_unavailable(device_);
+}
+
+// A device page whose texts lack their NUL and whose numbers nothing can be divided by.
+TEST_F(Strict, ADevicePageOfNonsenseIsReadWithinItsFields) {
+  CUmodule module = nullptr;
+  CUfunction f = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuModuleGetFunction(&f, module, "fill"), CUDA_SUCCESS);
+  ring::DeviceInfo& info = loopback_.slot().device_page().device[0];
+  std::memset(info.name, 'n', sizeof info.name);
+  std::memset(info.bus_id, 'b', sizeof info.bus_id);
+  char text[1024];
+  EXPECT_EQ(cu::cuDeviceGetName(text, sizeof text, 0), CUDA_SUCCESS);
+  EXPECT_EQ(std::string(text), std::string(sizeof info.name, 'n'));
+  EXPECT_EQ(cu::cuDeviceGetPCIBusId(text, sizeof text, 0), CUDA_SUCCESS);
+  EXPECT_EQ(std::string(text), std::string(sizeof info.bus_id, 'b'));
+  for (const int nonsense : {0, -1, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+    info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = nonsense;
+    info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = nonsense;
+    info.greatest_priority = nonsense;
+    int grid = 0, block = 0, priority = 0;
+    EXPECT_EQ(cu::cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 64), CUDA_SUCCESS) << nonsense;
+    EXPECT_EQ(cu::cuStreamGetPriority(stream_, &priority), CUDA_SUCCESS) << nonsense;
+  }
+}
+
+// How many channels there are is the worker's word: none of it makes a thread go without one.
+TEST_F(Strict, AnyNumberOfChannelsServesEveryThread) {
+  for (const std::uint32_t channels : {0u, 1u, ring::max_channels + 1, ~0u}) {
+    loopback_.slot().header().channels = channels;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i)
+      threads.emplace_back([] {
+        loopback::use_device();
+        EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+      });
+    for (std::thread& t : threads) t.join();
+  }
 }
 
 // Sleep words are hints: whatever they say, calls go through.

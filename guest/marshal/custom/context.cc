@@ -22,7 +22,10 @@ CUresult reset_primary(std::uint32_t device, api::Way way) {
     s.objects.each(kind, [&](Object& o) {
       if (o.device == device) gone.push_back(&o);
     });
-  for (Object* o : gone) s.objects.retire(*o, sent.use);
+  for (Object* o : gone) {
+    s.allocations.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals
+    s.objects.retire(*o, sent.use);
+  }
   s.allocations.drop_all(device);
   return sent.result;
 }
