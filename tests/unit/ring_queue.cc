@@ -1,5 +1,6 @@
 // The request ring: every size of record across the wrap, a full ring, two threads, and a peer that scribbles.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <memory>
@@ -229,6 +230,82 @@ INSTANTIATE_TEST_SUITE_P(
                     Hostile{"TailPastTheRing", 2 * ring::max_record + 16, 16, 1},
                     Hostile{"TailHalfOfAllNumbers", 1u << 31, 16, 1}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// What a hostile tail says when the taker stands in the ring's middle, at its end or where positions wrap.
+struct Jump {
+  const char* name;
+  std::uint32_t by;     // how far the tail is from where the taker stands
+  std::uint32_t bytes;  // of the header there
+  Peer expected;
+};
+void PrintTo(const Jump& j, std::ostream* out) { *out << j.name; }
+
+class Jumps : public testing::TestWithParam<Jump> {};
+
+TEST_P(Jumps, OfTheTail) {
+  constexpr std::uint32_t size = 2 * ring::max_record;
+  for (const std::uint32_t taken : {0u, 16u, size / 2, size - 16, size, 3 * size + 4096}) {
+    Ring r(size);
+    Taker t(r);
+    for (std::uint32_t head = 0; head != taken; head += 16) {
+      write_record(r.bytes.get() + (head & (size - 1)), 16, 1);
+      r.tail.store(head + 16);
+      ASSERT_EQ(t.take(), Peer::Ok);
+    }
+    write_record(r.bytes.get() + (taken & (size - 1)), 16, 1);
+    std::memcpy(r.bytes.get() + (taken & (size - 1)), &GetParam().bytes, 4);
+    r.tail.store(taken + GetParam().by);
+    EXPECT_EQ(t.take(), GetParam().expected) << taken;
+    EXPECT_EQ(r.head.load(), taken + (GetParam().expected == Peer::Ok ? GetParam().bytes : 0)) << taken;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(RecordRing, Jumps,
+                         testing::Values(Jump{"Nowhere", 0, 16, Peer::Wait}, Jump{"ByARecord", 16, 16, Peer::Ok},
+                                         Jump{"ByAByte", 1, 16, Peer::Broken}, Jump{"Back", 0u - 16, 16, Peer::Broken},
+                                         Jump{"ByARing", 2 * ring::max_record, 16, Peer::Ok},
+                                         Jump{"ByMoreThanARing", 2 * ring::max_record + 16, 16, Peer::Broken},
+                                         Jump{"ByHalfOfAllNumbers", 1u << 31, 16, Peer::Broken},
+                                         Jump{"BackByARing", 0u - 2 * ring::max_record, 16, Peer::Broken},
+                                         Jump{"LessThanTheHeaderSays", 16, 32, Peer::Broken},
+                                         Jump{"ToAHeaderOfAllOnes", 16, ~0u, Peer::Broken}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// A record before, across and behind each page's boundary, in a ring between two pages that nobody may touch.
+TEST(RecordRing, ARecordPerPageBoundary) {
+  constexpr std::size_t page = 4096, size = 2 * ring::max_record;
+  auto* const mapped = static_cast<std::byte*>(
+      mmap(nullptr, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_EQ(mprotect(mapped + page, size, PROT_READ | PROT_WRITE), 0);
+  for (const std::uint32_t bytes : {16u, 32u, 48u, 4096u, ring::max_record}) {
+    std::atomic<std::uint32_t> tail{0}, head{0};
+    const ring::RingView view{&tail, &head, mapped + page, size};
+    Producer p(view);
+    Consumer c(view);
+    const auto into = std::make_unique<std::byte[]>(ring::max_record);
+    std::uint64_t position = 0;
+    const auto pass = [&](std::uint32_t n) {
+      std::byte* at = nullptr;
+      std::span<const std::byte> record;
+      ASSERT_EQ(p.reserve(n, at), Peer::Ok);
+      write_record(at, n, ++position);
+      p.publish();
+      ASSERT_EQ(c.take({into.get(), ring::max_record}, record), Peer::Ok);
+      EXPECT_TRUE(holds(record, n, position)) << n << " bytes";
+    };
+    for (std::size_t boundary = page; boundary <= size; boundary += page)
+      for (const std::uint32_t before : {16u, 0u})
+        while (true) {  // up to 16 bytes before the boundary, and then exactly to it
+          const std::uint32_t to_go = static_cast<std::uint32_t>(boundary) - before - (tail.load() & (size - 1));
+          if (to_go == 0 || to_go > page) {
+            pass(bytes);
+            break;
+          }
+          pass(std::min(to_go, 4080u));
+        }
+  }
+  munmap(mapped, size + 2 * page);
+}
 
 // A record that would run past the ring's end, at the last offset.
 TEST(RecordRing, RecordPastTheEndIsBroken) {
