@@ -1,0 +1,175 @@
+// A worker's channel with a hostile guest: records of every call in the table, through the ring, serve_channel() and
+// the handlers, to the strict fake driver, which ends the process when it is handed anything that it did not issue.
+//
+// Each record is served by a channel of its own in this thread: behind it lies one that no guest sends, at which
+// serve_channel() returns. So the next record can name what the reply to this one has brought.
+#include <sys/mman.h>
+
+#include "host/session/session.h"
+#include "host/untrusted/channel.h"
+#include "ring/api/records.h"
+#include "tests/fake/driver.h"
+#include "tests/fuzz/records.h"
+
+namespace {
+
+constexpr std::size_t arena_bytes = 4 << 20;
+constexpr std::uint64_t largest_allocation = 1 << 20;  // the fake driver fills what it allocates
+constexpr int most_records = 64;
+
+// The fake driver's table, with a refusal where it serves nothing: a call may be in the table before the fake knows it.
+template <class... P>
+CUresult refuse(P...) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+template <class... P>
+void refuse_where_null(CUresult (*&entry)(P...)) {
+  if (entry == nullptr) entry = refuse<P...>;
+}
+
+CUresult (*alloc)(CUdeviceptr*, std::size_t) = nullptr;
+
+host::Driver strict(const fake::Driver& fake) {
+  host::Driver driver = fake.table();
+#define CALL(id, fn, ...) refuse_where_null(driver.fn);
+#define CUSTOM(id, fn, ...) refuse_where_null(driver.fn);
+#define LOCAL(...)
+#define VARIANT(fn, ...) refuse_where_null(driver.fn);
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+  alloc = driver.cuMemAlloc_v2;
+  driver.cuMemAlloc_v2 = [](CUdeviceptr* at, std::size_t bytes) {
+    return bytes > largest_allocation ? CUDA_ERROR_OUT_OF_MEMORY : alloc(at, bytes);
+  };
+  return driver;
+}
+
+class World {
+ public:
+  World()
+      : driver_(strict(fake_)),
+        base_(static_cast<std::byte*>(mmap(nullptr, ring::arena_offset + arena_bytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
+        slot_(base_, ring::arena_offset + arena_bytes),
+        session_(slot_, driver_, {.spin_us = 0, .chaos_delay_us = 0, .channels = 1, .join_at_end = true}) {
+    CUcontext context = nullptr;
+    driver_.cuDevicePrimaryCtxRetain(&context, 0);
+    driver_.cuCtxSetCurrent(context);
+  }
+  ~World() {
+    // hello may have moved the arena; what it left is not ours any more.
+    munmap(reinterpret_cast<void*>(session_.arena_address()), arena_bytes);
+    munmap(base_, ring::arena_offset);
+  }
+
+  struct Answer {
+    bool broken;
+    CUresult result;
+    std::span<const std::byte> reply;
+  };
+  // Serves one record. Whatever header.bytes says, the ring holds `payload`, padded.
+  Answer serve(ring::RecordHeader header, std::span<const std::byte> payload) {
+    ring::ChannelControl& control = slot_.control(0);
+    std::byte* at = slot_.requests(0).bytes;
+    const std::uint32_t whole = ring::record_size(payload.size());
+    const ring::RecordHeader last{.bytes = 16, .call = 0xffff};
+    std::memcpy(at, &header, sizeof header);
+    if (!payload.empty()) std::memcpy(at + sizeof header, payload.data(), payload.size());
+    std::memset(at + sizeof header + payload.size(), 0, whole - sizeof header - payload.size());
+    std::memcpy(at + whole, &last, sizeof last);
+    control.tail = whole + 16, control.head = 0, control.executed = 0, control.reply_position = 0;
+    control.deferred_count = 0;
+    host::serve_channel(session_, 0, never_);
+    fuzz::require(session_.broken.exchange(false), "a record that is no call's ends the session");
+    return read_answer(control);
+  }
+  bool is_handle(std::uint64_t word) { return fake_.issued(reinterpret_cast<const void*>(word)); }
+
+ private:
+  Answer read_answer(ring::ChannelControl& control) {
+    if (control.executed == 0) return {true, CUDA_ERROR_UNKNOWN, {}};
+    if (control.reply_position == 0)
+      return {false, static_cast<CUresult>(control.deferred_count != 0 ? control.deferred_result.load() : 0), {}};
+    fuzz::require(control.reply_length <= ring::reply_bytes, "a reply fits into its mailbox");
+    return {false, static_cast<CUresult>(control.reply_result), slot_.reply(0).first(control.reply_length)};
+  }
+
+  const std::atomic<bool> never_{false};
+  fake::Driver fake_;
+  host::Driver driver_;
+  std::byte* base_;
+  ring::SlotView slot_;
+  host::Session session_;
+};
+
+// Device addresses are the guest's to know; no other address of the worker's is.
+void check_reply(World& world, std::span<const std::byte> reply) {
+  for (std::size_t i = 0; i + 8 <= reply.size(); i += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, reply.data() + i, sizeof word);
+    fuzz::require(!world.is_handle(word), "a reply holds the driver's handle %llx",
+                  static_cast<unsigned long long>(word));
+  }
+}
+
+void learn(fuzz::Records& records, const fuzz::CallLine& line, const World::Answer& answer) {
+  if (answer.broken || answer.result != CUDA_SUCCESS) return;
+  records.succeeded();
+  std::uint64_t first = 0;
+  if (answer.reply.size() >= sizeof first) std::memcpy(&first, answer.reply.data(), sizeof first);
+  const bool gives_memory = line.id == api::id_of::cuMemAlloc_v2 || line.id == api::id_of::cuMemAllocPitch_v2 ||
+                            line.id == api::id_of::cuModuleGetGlobal_v2 || line.id == api::id_of::cuLibraryGetGlobal ||
+                            line.id == api::id_of::hello;
+  if (gives_memory && first != 0) records.learn_address(first);
+}
+
+// Makes one thing of each kind, so that short inputs find something to name.
+void prepare(World& world, fuzz::Records& records, const std::vector<fuzz::CallLine>& calls) {
+  static const std::vector<std::uint8_t> plain_choices(4096, 120);  // whole records, 120 bytes of memory, kernel `fill`
+  fuzz::Input in(plain_choices.data(), plain_choices.size());
+  records.read_from(in);
+  for (const int id : {api::id_of::hello, api::id_of::cuMemAlloc_v2, api::id_of::cuStreamCreate,
+                       api::id_of::cuEventCreate, api::id_of::cuModuleLoadData, api::id_of::cuLibraryLoadData,
+                       api::id_of::cuModuleGetFunction, api::id_of::cuLibraryGetKernel}) {
+    const auto line = std::find_if(calls.begin(), calls.end(), [&](const auto& c) { return c.id == id; });
+    const auto& payload = records.write(*line);
+    const ring::RecordHeader header{
+        .bytes = ring::record_size(payload.size()), .call = line->id, .flags = ring::flag_wants_reply, .position = 1};
+    learn(records, *line, world.serve(header, payload));
+  }
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const std::vector<fuzz::CallLine> calls = fuzz::all_calls();
+  fuzz::Input in(data, size);
+  World world;
+  fuzz::Records records(arena_bytes);
+  prepare(world, records, calls);
+  records.read_from(in);
+  for (int i = 0; i < most_records && !in.empty(); ++i) {
+    const fuzz::CallLine& line = calls[in.below(calls.size())];
+    std::vector<std::byte> payload = records.write(line);
+    if (in.once_in(8)) {
+      records.damage();
+      payload = records.payload();
+    }
+    payload.resize(std::min<std::size_t>(payload.size(), ring::max_record));
+    ring::RecordHeader header{.bytes = ring::record_size(payload.size()), .call = line.id, .flags = 0, .position = 1};
+    if (line.waits || in.once_in(4)) header.flags = ring::flag_wants_reply;
+    if (in.once_in(8)) header.flags |= ring::flag_per_thread;
+    if (in.once_in(32)) header.flags = in.number<std::uint16_t>();
+    if (in.once_in(64)) header.position = in.any();
+    if (in.once_in(64)) header.bytes = static_cast<std::uint32_t>(in.any());
+    const World::Answer answer = world.serve(header, payload);
+    check_reply(world, answer.reply);
+    learn(records, line, answer);
+  }
+  return 0;
+}

@@ -1,0 +1,64 @@
+# Fuzzing with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer: a target for each place where bytes of
+# somebody else are read. Built where clang builds with these sanitizers (preset asan), from the very libraries that its
+# tests link; what is fuzzed is counted there as well, which costs the tests next to nothing. Labelled fuzz.
+#
+# Each run of the tests gives every corpus a replay and every target a few seconds, 60 in all; tools/fuzz gives them
+# more.
+
+# What is counted: the code that reads.
+function(fuzz_count)
+  foreach(target IN LISTS ARGN)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endforeach()
+endfunction()
+fuzz_count(ivgpu_abi ivgpu_session ivgpu_guest ivgpu_broker simgpu_image)
+# Of the simulated GPU's engine what reads a text, not what runs it: that is hot, and other tests need it fast.
+set(read_ptx ptx/body.cc ptx/declare.cc ptx/lexer.cc ptx/parser.cc ptx/types.cc vm/form.cc vm/link.cc vm/lower.cc
+             vm/lower_control.cc vm/lower_memory.cc vm/lower_move.cc vm/registers.cc)
+list(TRANSFORM read_ptx PREPEND ${CMAKE_SOURCE_DIR}/host/simgpu/)
+set_property(SOURCE ${read_ptx} TARGET_DIRECTORY simgpu_engine
+             APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
+
+add_custom_target(fuzzers)
+
+# fuzz_target(name seconds libraries...): NAME_target.cc here, its corpus in corpus/NAME, words for its mutations in
+# NAME.dict where there are some.
+function(fuzz_target name seconds)
+  set(here ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
+  set(corpus ${here}/corpus/${name})
+  file(GLOB seeds ${corpus}/*)
+  if(NOT seeds)
+    message(FATAL_ERROR "${corpus} holds nothing: a replay of it would test nothing.")
+  endif()
+  add_executable(fuzz_${name} ${here}/${name}_target.cc)
+  target_link_libraries(fuzz_${name} PRIVATE ${ARGN} ivgpu_options Threads::Threads)
+  target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers fuzz_${name})
+
+  set(work ${CMAKE_BINARY_DIR}/fuzz/${name})
+  file(MAKE_DIRECTORY ${work}/found)
+  set(options -timeout=60 -rss_limit_mb=2560 -print_final_stats=1 -artifact_prefix=${work}/)
+  if(EXISTS ${here}/${name}.dict)
+    list(APPEND options -dict=${here}/${name}.dict)
+  endif()
+  add_test(NAME fuzz.${name}.replay COMMAND fuzz_${name} ${options} -runs=0 ${corpus})
+  add_test(NAME fuzz.${name}.search
+           COMMAND fuzz_${name} ${options} -max_total_time=${seconds} ${work}/found ${corpus})
+  set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS fuzz TIMEOUT 180)
+  # What tools/fuzz needs to know of a target: its name, and its options.
+  set_property(GLOBAL APPEND_STRING PROPERTY IVGPU_FUZZ_LIST "${name} ${options}\n")
+endfunction()
+
+fuzz_target(ring 5 ivgpu_api)
+fuzz_target(dispatch 14 ivgpu_session ivgpu_fake_driver)
+fuzz_target(guest 8 ivgpu_guest)
+fuzz_target(slots 7 ivgpu_broker)
+fuzz_target(sockets 6 ivgpu_broker)
+fuzz_target(image 6 simgpu_image)
+fuzz_target(ptx 9 simgpu_engine)
+fuzz_target(config 5 ivgpu_broker)
+
+get_property(list GLOBAL PROPERTY IVGPU_FUZZ_LIST)
+string(REPLACE ";" " " list "${list}")
+file(WRITE ${CMAKE_BINARY_DIR}/fuzz/targets.txt "${list}")

@@ -1,0 +1,468 @@
+// The guest library with a hostile worker: one that fills the device page with nonsense, answers calls with replies of
+// any length and content, and scribbles on every word of the slot while the program makes calls.
+//
+// There is no second thread: the library rings the doorbell of a worker that sleeps, and this worker always claims to
+// sleep, so it has its turn within each call. The program is honest: its own buffers have exactly the size that it
+// says, and AddressSanitizer sees a byte that is written past one. Time passes only by being asked for, so that
+// patience costs nothing.
+#include <sys/mman.h>
+
+#include <tuple>
+
+#include "guest/local/local.h"
+#include "guest/marshal/custom/custom.h"
+#include "guest/marshal/marshal.h"
+#include "guest/session/process.h"
+#include "guest/session/thread.h"
+#include "guest/shim/shim.h"
+#include "ring/api/records.h"
+#include "tests/fuzz/clock.h"
+#include "tests/fuzz/input.h"
+
+// Asked for by guest/local, part of the exported face, which is left out here.
+CUresult guest::find_entry_point(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+extern "C" int nanosleep(const timespec* time, timespec*) {
+  fuzz::clock_ns +=
+      static_cast<std::uint64_t>(time->tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time->tv_nsec);
+  return 0;
+}
+
+namespace {
+
+constexpr std::size_t arena_bytes = 16 << 20;
+constexpr std::size_t region_bytes = ring::first_slot_offset + ring::arena_offset + arena_bytes;
+constexpr std::uint64_t device_memory = 0x7d00'0000'0000;
+
+// ---- the worker ----------------------------------------------------------------------------------------------------
+
+class Worker {
+ public:
+  Worker(std::byte* region, fuzz::Input& in)
+      : in_(in), region_(region), slot_(region + ring::first_slot_offset, ring::arena_offset + arena_bytes) {
+    fill();
+  }
+
+  ring::RegionHeader& header() { return *reinterpret_cast<ring::RegionHeader*>(region_); }
+  ring::SlotEntry& entry() { return *reinterpret_cast<ring::SlotEntry*>(region_ + ring::slot_entry_offset(0)); }
+
+  // The doorbell: something was published or a channel was opened.
+  void turn() {
+    for (std::uint32_t c = 0; c < 2; ++c) {
+      ring::ChannelControl& control = slot_.control(c);
+      if (control.tail != taken_[c]) serve(c);
+      control.worker_asleep = 1;  // so that the next record rings us, too
+    }
+  }
+
+ private:
+  void fill() {
+    header().version = ring::layout_version, header().slot_count = 1;
+    header().region_bytes = region_bytes, header().first_slot = ring::first_slot_offset;
+    header().slot_bytes = slot_.bytes();
+    header().magic = ring::region_magic;
+    ring::SlotHeader& s = slot_.header();
+    s.version = ring::layout_version, s.channels = ring::max_channels;
+    s.arena_offset = ring::arena_offset, s.arena_bytes = arena_bytes;
+    s.magic = ring::slot_magic;
+    entry().state = ring::SlotWord{1, ring::SlotState::Ready}.word();
+    ring::DevicePage& page = slot_.device_page();
+    page.driver_version = CUDA_VERSION, page.device_count = 2;
+    for (ring::DeviceInfo& info : page.device) {
+      std::strcpy(info.name, "a worker's word");
+      for (auto& attribute : info.attribute) attribute = 1024;
+      info.least_priority = 0, info.greatest_priority = -5;
+    }
+    for (std::uint32_t c = 0; c < 2; ++c) slot_.control(c).worker_asleep = 1;
+    while (in_.once_in(4)) scribble();
+  }
+
+  // Nonsense in a word or some bytes of what the worker writes. Not in the region's header: the broker's, and checked
+  // once.
+  void scribble() {
+    const auto value = in_.any();
+    ring::ChannelControl& c = slot_.control(0);
+    switch (in_.below(14)) {
+      case 0: c.head = static_cast<std::uint32_t>(value); break;
+      case 1: c.executed = value; break;
+      case 2: c.deferred_count = static_cast<std::uint32_t>(value); break;
+      case 3: c.deferred_result = static_cast<std::uint32_t>(value); break;
+      case 4: c.guest_asleep = static_cast<std::uint32_t>(value); break;
+      case 5: slot_.header().fault = in_.once_in(4) ? static_cast<std::uint32_t>(value) : 0; break;
+      case 6: slot_.header().output = static_cast<std::uint32_t>(value); break;
+      case 7: slot_.header().channels = static_cast<std::uint32_t>(value); break;
+      case 8: slot_.header().opened = static_cast<std::uint32_t>(value); break;
+      case 9: std::memset(slot_.reply(0).data() + in_.below(4096), in_.number(), 1 + in_.number()); break;
+      case 10: set_attribute(static_cast<std::int32_t>(value)); break;
+      case 11: std::memset(&slot_.device_page().device[in_.below(2)], in_.number(), sizeof(ring::DeviceInfo)); break;
+      case 12: slot_.device_page().device_count = static_cast<std::uint32_t>(value); break;
+      default: header().heartbeat += 1; break;
+    }
+  }
+  // One of those that the library itself calculates with, or any.
+  void set_attribute(std::int32_t value) {
+    constexpr CUdevice_attribute used[] = {CU_DEVICE_ATTRIBUTE_WARP_SIZE, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                           CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+                                           CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X};
+    ring::DeviceInfo& info = slot_.device_page().device[0];
+    const std::size_t which =
+        in_.once_in(2) ? in_.below(ring::max_attributes) : static_cast<std::size_t>(in_.pick(used));
+    info.attribute[which] = value;
+    if (in_.once_in(4)) info.greatest_priority = value;
+  }
+
+  void serve(std::uint32_t channel) {
+    ring::ChannelControl& control = slot_.control(channel);
+    ring::RecordHeader record;
+    std::memcpy(&record, slot_.requests(channel).bytes + (taken_[channel] & (ring::request_bytes - 1)), sizeof record);
+    if (record.call == ring::padding_call) {
+      taken_[channel] += record.bytes;
+      std::memcpy(&record, slot_.requests(channel).bytes, sizeof record);
+    }
+    taken_[channel] = control.tail;
+    control.head = taken_[channel];
+    if (record.flags & ring::flag_wants_reply) answer(control, channel, record);
+    control.executed = record.position;
+    if (in_.once_in(8)) control.deferred_count += 1;
+    while (in_.once_in(4)) scribble();
+    if (stalls_ || in_.once_in(64)) entry().state = ring::SlotWord{1, ring::SlotState::Dead}.word();
+  }
+
+  void answer(ring::ChannelControl& control, std::uint32_t channel, const ring::RecordHeader& record) {
+    const std::size_t length = reply(slot_.reply(channel), record.call);
+    control.reply_length = static_cast<std::uint32_t>(in_.once_in(16) ? in_.any() : length);
+    control.reply_result = in_.once_in(8) ? static_cast<std::int32_t>(in_.any()) : 0;
+    stalls_ = in_.once_in(64);
+    control.reply_position = stalls_ ? in_.any() : record.position;
+  }
+
+  // A reply as the call's real one begins, then bytes of the input.
+  std::size_t reply(std::span<std::byte> to, std::uint16_t call) {
+    ring::Writer w(to);
+    switch (call) {
+      case api::id_of::hello: w.slot(reinterpret_cast<std::uint64_t>(region_)); return w.used();
+      case api::id_of::cuMemAlloc_v2:
+      case api::id_of::cuMemAllocPitch_v2: put_memory(w, true); return w.used();
+      case api::id_of::cuModuleGetGlobal_v2:
+      case api::id_of::cuLibraryGetGlobal: put_memory(w, false); return w.used();
+      case api::id_of::cuModuleGetFunction:
+      case api::id_of::cuLibraryGetKernel:
+      case api::id_of::cuKernelGetFunction: put_function(w); return w.used();
+      case api::id_of::take_output: w.slot(in_.once_in(8) ? in_.any() : in_.below(32)); break;
+      default: break;
+    }
+    const auto bytes = in_.take(in_.number());
+    if (!bytes.empty()) w.bytes(bytes.data(), bytes.size());
+    return in_.once_in(2) ? ring::reply_bytes - in_.below(64) : w.used();  // more than enough: what lay there before
+  }
+  void put_memory(ring::Writer& w, bool pitched) {
+    w.slot(in_.once_in(8) ? in_.any() : device_memory + in_.number() * std::uint64_t{1 << 20});
+    if (pitched) w.slot(in_.any());
+    w.slot(in_.once_in(8) ? in_.any() : 1 << 20);
+  }
+  void put_function(ring::Writer& w) {
+    const bool sane = !in_.once_in(4);
+    api::FunctionReply r{};
+    r.params = static_cast<std::uint32_t>(sane ? in_.below(4) : in_.any());
+    r.param_bytes = static_cast<std::uint32_t>(sane ? 64 : in_.any());
+    r.max_threads = static_cast<std::uint32_t>(in_.once_in(2) ? 1024 : in_.any());
+    r.max_dynamic_shared = 48 << 10;
+    r.name_bytes = static_cast<std::uint32_t>(sane ? 8 : in_.any());
+    w.bytes(&r, sizeof r);
+    for (std::uint32_t i = 0; i < std::min(r.params, 8u); ++i)
+      w.slot(sane ? i * 8 | 8ULL << 32 : in_.any() | in_.any() << 32);
+    w.bytes("kernel", 8);
+  }
+
+  fuzz::Input& in_;
+  std::byte* region_;
+  ring::SlotView slot_;
+  std::uint32_t taken_[2] = {};
+  bool stalls_ = false;
+};
+
+// The region as the library reaches it: our memory, and a doorbell that is a function call.
+class Region final : public guest::Region {
+ public:
+  Region(std::byte* base, Worker& worker) : base_(base), worker_(worker) {}
+  std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
+    return address == nullptr && offset <= region_bytes && bytes <= region_bytes - offset ? base_ + offset : nullptr;
+  }
+  void ring(std::uint32_t peer) override {
+    if (peer == ring::peer_of_slot(0)) worker_.turn();
+  }
+  std::uint64_t size() const override { return region_bytes; }
+  std::uint32_t peer() const override { return ring::first_guest_peer; }
+  bool same_kernel() const override { return false; }
+  bool same_address_space() const override { return true; }
+  void forget() override {}
+
+ private:
+  std::byte* base_;
+  Worker& worker_;
+};
+
+// ---- the program ---------------------------------------------------------------------------------------------------
+
+// What a program has been given so far.
+struct Known {
+  std::uint64_t handles[api::handle_kinds] = {};
+  CUdeviceptr memory = 0;
+  void* pinned = nullptr;
+};
+
+template <class T>
+void remember(Known& known, T handle) {
+  known.handles[static_cast<std::size_t>(api::handle_of<T>)] = reinterpret_cast<std::uint64_t>(handle);
+}
+template <class T>
+T some(const Known& known, fuzz::Input& in) {
+  const std::uint64_t value = known.handles[static_cast<std::size_t>(api::handle_of<T>)];
+  return reinterpret_cast<T>(in.once_in(32) ? in.any() : value);
+}
+
+// A call of a CALL line with parameters that a program might pass.
+template <class S>
+class AnyCall;
+template <class... P, api::Arg... A>
+class AnyCall<api::Shape<CUresult(P...), A...>> {
+  static constexpr std::array<api::Arg, sizeof...(A)> args{A...};
+  using Params = std::tuple<P...>;
+
+ public:
+  AnyCall(Known& known, fuzz::Input& in) : known_(known), in_(in) {}
+  void make(CUresult (*call)(P...)) {
+    each([&]<std::size_t I>() { by_value<I>(); });
+    each([&]<std::size_t I>() { by_pointer<I>(); });
+    if (std::apply(call, params_) == CUDA_SUCCESS) each([&]<std::size_t I>() { keep<I>(); });
+  }
+
+ private:
+  template <class F>
+  static void each(F f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); }
+    (std::make_index_sequence<sizeof...(P)>{});
+  }
+  template <std::size_t I>
+  using Param = std::tuple_element_t<I, Params>;
+
+  template <std::size_t I>
+  void by_value() {
+    using T = Param<I>;
+    if constexpr (args[I].dir == api::Dir::Device)
+      std::get<I>(params_) = known_.memory + (in_.once_in(8) ? in_.any() : 0);
+    else if constexpr (args[I].dir != api::Dir::Value)
+      std::get<I>(params_) = nullptr;
+    else if constexpr (api::handle_of<T> != api::Handle::None)
+      std::get<I>(params_) = some<T>(known_, in_);
+    else
+      std::get<I>(params_) = static_cast<T>(in_.number());  // small: it may count what a pointer points to
+  }
+  template <std::size_t I>
+  void by_pointer() {
+    constexpr api::Arg a = args[I];
+    if constexpr (a.dir == api::Dir::In || a.dir == api::Dir::Out || a.dir == api::Dir::Creates) {
+      using T = api::Pointee<Param<I>>;
+      std::size_t bytes = sizeof(T);
+      if constexpr (a.extent == api::Extent::Counted)
+        bytes *= static_cast<std::size_t>(std::get<static_cast<std::size_t>(a.count)>(params_));
+      if (in_.once_in(16)) return;  // a null pointer
+      buffers_[I].reset(new std::byte[bytes]{});
+      std::get<I>(params_) = reinterpret_cast<Param<I>>(buffers_[I].get());
+    }
+  }
+  template <std::size_t I>
+  void keep() {
+    if constexpr (args[I].dir == api::Dir::Creates) remember(known_, *std::get<I>(params_));
+  }
+
+  Known& known_;
+  fuzz::Input& in_;
+  Params params_{};
+  std::unique_ptr<std::byte[]> buffers_[sizeof...(P) + 1];
+};
+
+using Step = void (*)(Known&, fuzz::Input&);
+constexpr const char* ptx = ".version 7.5\n.target sm_75\n";
+
+void load(Known& k, fuzz::Input& in) {
+  CUjit_option names[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
+  const std::size_t room = 1 + in.number();
+  const std::unique_ptr<char[]> text(new char[room]);
+  void* values[] = {text.get(), reinterpret_cast<void*>(room), nullptr};
+  const unsigned count = static_cast<unsigned>(in.below(4));
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  if (in.once_in(2)) {
+    if (guest::custom::cuLibraryLoadData(&library, ptx, names, values, count, nullptr, nullptr, 0) == CUDA_SUCCESS)
+      remember(k, library);
+  } else if (guest::custom::cuModuleLoadDataEx(&module, ptx, count, names, values) == CUDA_SUCCESS) {
+    remember(k, module);
+  }
+}
+
+void look_up(Known& k, fuzz::Input& in) {
+  CUfunction f = nullptr;
+  CUkernel kernel = nullptr;
+  CUmodule m = nullptr;
+  CUdeviceptr at = 0;
+  std::size_t bytes = 0;
+  switch (in.below(6)) {
+    case 0:
+      if (guest::custom::cuModuleGetFunction(&f, some<CUmodule>(k, in), "f") == CUDA_SUCCESS) remember(k, f);
+      break;
+    case 1:
+      if (guest::custom::cuLibraryGetKernel(&kernel, some<CUlibrary>(k, in), "k") == CUDA_SUCCESS) remember(k, kernel);
+      break;
+    case 2:
+      if (guest::custom::cuKernelGetFunction(&f, some<CUkernel>(k, in)) == CUDA_SUCCESS) remember(k, f);
+      break;
+    case 3:
+      if (guest::custom::cuLibraryGetModule(&m, some<CUlibrary>(k, in)) == CUDA_SUCCESS) remember(k, m);
+      break;
+    case 4: guest::custom::cuModuleGetGlobal_v2(&at, &bytes, some<CUmodule>(k, in), "g"); break;
+    default: guest::custom::cuLibraryGetGlobal(&at, &bytes, some<CUlibrary>(k, in), "g"); break;
+  }
+  if (at != 0) k.memory = at;
+}
+
+void launch(Known& k, fuzz::Input& in) {
+  // A launch reads as much as the worker has said that each parameter has; this program's are as long as any can be.
+  static std::vector<std::byte> longest(ring::max_record);
+  static std::vector<void*> params(ring::reply_bytes / 8, longest.data());
+  const unsigned block = in.once_in(8) ? static_cast<unsigned>(in.any()) : 32;
+  guest::custom::cuLaunchKernel(some<CUfunction>(k, in), 1, 1, 1, block, 1 + in.number() % 2u, 1, 0,
+                                some<CUstream>(k, in), params.data(), nullptr);
+}
+
+void copy(Known& k, fuzz::Input& in) {
+  constexpr std::size_t lengths[] = {1, 8, 64, 4096, 32 << 10, (32 << 10) + 1, 1 << 20};
+  const std::size_t bytes = in.pick(lengths);
+  const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]{});
+  void* const host = k.pinned != nullptr && bytes <= 4096 && in.once_in(2) ? k.pinned : memory.get();
+  switch (in.below(4)) {
+    case 0: guest::custom::cuMemcpyHtoD_v2(k.memory, host, bytes); break;
+    case 1: guest::custom::cuMemcpyDtoH_v2(host, k.memory, bytes); break;
+    case 2: guest::custom::cuMemcpyHtoDAsync_v2(k.memory, host, bytes, some<CUstream>(k, in)); break;
+    default: guest::custom::cuMemcpyDtoHAsync_v2(host, k.memory, bytes, some<CUstream>(k, in)); break;
+  }
+}
+
+void memory(Known& k, fuzz::Input& in) {
+  std::size_t pitch = 0;
+  switch (in.below(5)) {
+    case 0: guest::custom::cuMemAlloc_v2(&k.memory, 1 + in.number()); break;
+    case 1: guest::custom::cuMemAllocPitch_v2(&k.memory, &pitch, 16, 16, 4); break;
+    case 2: guest::custom::cuMemFree_v2(k.memory); break;
+    case 3: guest::local::cuMemHostAlloc(&k.pinned, 4096 << in.below(11), 0); break;
+    default:
+      if (guest::local::cuMemFreeHost(k.pinned) == CUDA_SUCCESS) k.pinned = nullptr;
+      break;
+  }
+}
+
+void devices(Known&, fuzz::Input& in) {
+  const CUdevice device = static_cast<CUdevice>(in.below(3));
+  const int room = in.number();
+  const std::unique_ptr<char[]> text(new char[static_cast<std::size_t>(room) + 1]{});
+  int value = 0, second = 0;
+  if (guest::local::cuDeviceGetName(text.get(), room, device) == CUDA_SUCCESS)
+    fuzz::require(std::strlen(text.get()) <= sizeof(ring::DeviceInfo::name), "a name ends where its field does");
+  if (guest::local::cuDeviceGetPCIBusId(text.get(), room, device) == CUDA_SUCCESS)
+    fuzz::require(std::strlen(text.get()) <= sizeof(ring::DeviceInfo::bus_id), "a bus id ends where its field does");
+  guest::local::cuDeviceGetByPCIBusId(&value, "0000:01:00.0");
+  guest::local::cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(in.number<std::uint16_t>()), device);
+  guest::local::cuDeviceComputeCapability(&value, &second, device);
+  guest::local::cuCtxGetStreamPriorityRange(&value, &second);
+}
+
+void questions(Known& k, fuzz::Input& in) {
+  int value = 0, second = 0;
+  const char* name = nullptr;
+  std::size_t offset = 0, bytes = 0;
+  CUdeviceptr at = 0;
+  guest::local::cuStreamGetPriority(some<CUstream>(k, in), &value);
+  guest::local::cuFuncGetName(&name, some<CUfunction>(k, in));
+  guest::local::cuKernelGetName(&name, some<CUkernel>(k, in));
+  guest::local::cuFuncGetParamInfo(some<CUfunction>(k, in), in.number(), &offset, &bytes);
+  guest::local::cuMemGetAddressRange_v2(&at, &bytes, k.memory);
+  guest::local::cuPointerGetAttribute(&at, static_cast<CUpointer_attribute>(in.below(24)), k.memory);
+  if (in.once_in(4))
+    guest::local::cuOccupancyMaxPotentialBlockSize(&value, &second, some<CUfunction>(k, in), nullptr, 0, in.number());
+}
+
+void ends(Known& k, fuzz::Input& in) {
+  switch (in.below(4)) {
+    case 0: guest::custom::cuModuleUnload(some<CUmodule>(k, in)); break;
+    case 1: guest::custom::cuLibraryUnload(some<CUlibrary>(k, in)); break;
+    case 2: guest::custom::cuDevicePrimaryCtxReset_v2(0), guest::primary(0).retained = 1; break;
+    default: guest::this_thread().per_thread = in.once_in(2); break;
+  }
+}
+
+constexpr Step steps[] = {
+    load, look_up, launch, copy, memory, devices, questions, ends, load, look_up, launch, copy, memory,
+#define CALL(id, ...) \
+  [](Known& k, fuzz::Input& in) { AnyCall<api::Call<id>::Shape>(k, in).make(guest::Stub<id>::call); },
+#define CUSTOM(...)
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+};
+
+// ---- one program's life --------------------------------------------------------------------------------------------
+
+std::byte* the_region() {
+  static std::byte* const at = static_cast<std::byte*>(
+      mmap(nullptr, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  madvise(at, region_bytes, MADV_DONTNEED);  // all zeros again
+  return at;
+}
+
+// A process has one session for its life; here each input has one, in a thread that begins anew.
+void begin(guest::Session* session) {
+  static const bool adopted = guest::initialize_with(session) == CUDA_SUCCESS;
+  fuzz::require(adopted, "the first session is taken");
+  guest::set_session(session);
+  guest::Thread& thread = guest::this_thread();
+  thread.channel = nullptr, thread.per_thread = false;
+  thread.own_stream.last_use.forget();
+  thread.contexts = {reinterpret_cast<CUcontext>(guest::primary(0).handle)};
+  guest::primary(0).retained = 1;
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Input in(data, std::min<std::size_t>(size, 2048));
+  fuzz::clock_step_ns = 20'000;
+  static guest::Session* const first = [] {
+    setenv("IVGPU_OFF", "copy_threads", 1);  // one thread, so that an input always means the same
+    fuzz::Input none(nullptr, 0);
+    std::byte* const region = the_region();
+    Worker worker(region, none);
+    guest::Session* const opened = guest::Session::open(std::make_unique<Region>(region, worker), false).release();
+    begin(opened);
+    return opened;
+  }();
+  fuzz::require(first != nullptr, "an honest worker gets a session");
+  std::byte* const region = the_region();
+  Worker worker(region, in);
+  const std::unique_ptr<guest::Session> session = guest::Session::open(std::make_unique<Region>(region, worker), false);
+  if (session == nullptr) return 0;
+  for (std::uint32_t device = 0; device < guest::device_count(); ++device)  // as the first session's had
+    session->objects.create(api::Handle::Context, device);
+  begin(session.get());
+  Known known;
+  for (int calls = 0; calls < 200 && !in.empty(); ++calls) in.pick(steps)(known, in);
+  guest::set_session(nullptr);
+  return 0;
+}

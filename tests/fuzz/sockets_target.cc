@@ -1,0 +1,213 @@
+// The broker's sockets. A VM's ivshmem server, the shipping one on a real socket, with clients that read late, in
+// pieces or not at all, that speak, and that go in mid-sentence. And what a worker says: its one message, and what it
+// prints.
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "host/broker/ivshmem_server.h"
+#include "host/broker/worker_process.h"
+#include "ring/layout.h"
+#include "tests/fuzz/clock.h"
+#include "tests/fuzz/input.h"
+
+namespace {
+
+using namespace host::broker;
+using fuzz::require;
+
+bool printable(const std::string& line) {
+  return std::all_of(line.begin(), line.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
+// ---- what a worker says --------------------------------------------------------------------------------------------
+
+void worker_message(fuzz::Input& in) {
+  host::worker::ReadyMessage whole{};
+  if (in.once_in(2)) whole.kind = host::worker::ready_kind;
+  auto* bytes = reinterpret_cast<std::uint8_t*>(&whole);
+  for (std::size_t at = in.number(); at < sizeof whole && !in.empty(); at += in.number()) bytes[at] = in.number();
+  const std::size_t length = in.once_in(4) ? in.below(sizeof whole + 2) : sizeof whole;
+  std::vector<std::uint8_t> sent(bytes, bytes + std::min(length, sizeof whole));
+  sent.resize(length);
+  if (const auto message = parse_ready(sent.data(), sent.size(), in.once_in(8) ? MSG_TRUNC : 0)) {
+    require(length == sizeof whole && message->kind == host::worker::ready_kind, "only the one message is taken");
+    require(printable(escaped(message->text)), "what is logged cannot be mistaken for the broker's own lines");
+  }
+}
+
+void worker_output(fuzz::Input& in) {
+  LineCutter lines;
+  while (!in.empty()) {
+    const auto piece = in.take(1 + in.number());
+    for (const std::string& line : lines.add({reinterpret_cast<const char*>(piece.data()), piece.size()}))
+      require(printable(line) && line.size() <= 4 * LineCutter::longest_line + 4, "a line of %zu letters", line.size());
+  }
+  for (const std::string& line : lines.finish()) require(printable(line), "a last line is escaped, too");
+}
+
+// ---- the server ----------------------------------------------------------------------------------------------------
+
+// A folder for the socket, for the process's lifetime.
+const std::string& folder() {
+  static const struct Folder {
+    Folder() {
+      char name[] = "/tmp/ivgpu-fuzz-XXXXXX";
+      require(mkdtemp(name) != nullptr, "a folder can be made");
+      path = name;
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+    std::string path;
+  } made;
+  return made.path;
+}
+
+class Script {
+ public:
+  static constexpr std::size_t connections = 3;
+
+  explicit Script(fuzz::Input& in) : in_(in), loop_(make_epoll_waiter()), path_(folder() + "/vm.sock") {
+    ServerOptions options{{path_, 0600, ""}, connections, doorbell_.get(), {}};
+    for (std::uint32_t k = 0; k < 5; ++k) options.host_peers.push_back({k, doorbell_.get()});
+    std::string error;
+    server_ = IvshmemServer::listen(
+        loop_, std::move(options), [this](std::uint32_t peer) { on_gone(peer); }, error);
+    require(server_ != nullptr, "%s", error.c_str());
+  }
+
+  void run() {
+    while (!in_.empty()) {
+      one_step();
+      turn();
+    }
+    // All go, or time passes: nobody is left, and each that was told its number is told to be gone once.
+    if (in_.once_in(2)) clients_.clear();
+    for (auto& client : clients_) shutdown(client.socket.get(), SHUT_RDWR);
+    for (int i = 0; i < 4; ++i) turn();
+    require(server_->connected() == 0, "%zu clients are connected though all have gone", server_->connected());
+    for (const auto& [peer, times] : told_)
+      require(gone_[peer] == times, "peer %u has gone %d times", peer, gone_[peer]);
+  }
+
+ private:
+  struct Client {
+    Fd socket;
+    std::size_t read = 0;
+    std::int64_t own = -1;
+  };
+
+  void turn() {
+    loop_.after(Clock::duration::zero(), [this] { loop_.stop(); });
+    loop_.run();
+    require(server_->connected() <= connections, "%zu clients are connected", server_->connected());
+  }
+
+  void on_gone(std::uint32_t peer) {
+    require(peer >= ring::first_guest_peer && peer < 65536, "a guest's number is no host's: %u", peer);
+    ++gone_[peer];
+  }
+
+  void one_step() {
+    switch (in_.below(6)) {
+      case 0: connect_one(); break;
+      case 1:
+        if (Client* c = some()) read_some(*c, 1 + in_.below(12));
+        break;
+      case 2:
+        if (Client* c = some()) speak(*c);
+        break;
+      case 3:
+        if (Client* c = some()) shutdown(c->socket.get(), static_cast<int>(in_.below(3)));
+        break;
+      case 4:
+        if (!clients_.empty()) clients_.erase(clients_.begin() + static_cast<long>(in_.below(clients_.size())));
+        break;
+      default: fuzz::clock_ns += 10'000'000ULL << in_.below(12); break;
+    }
+  }
+
+  Client* some() { return clients_.empty() ? nullptr : &clients_[in_.below(clients_.size())]; }
+
+  void connect_one() {
+    if (clients_.size() > 2 * connections) return;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return;
+    clients_.push_back({std::move(socket)});
+  }
+
+  void speak(Client& c) {
+    const auto bytes = in_.take(in_.number());
+    [[maybe_unused]] const auto sent = send(c.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  // Messages in their order, each with the descriptor that belongs to it.
+  void read_some(Client& c, std::size_t most) {
+    for (; most > 0; --most) {
+      std::int64_t value = 0;
+      iovec data{&value, sizeof value};
+      alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+      msghdr message{};
+      message.msg_iov = &data, message.msg_iovlen = 1;
+      message.msg_control = control, message.msg_controllen = sizeof control;
+      if (recvmsg(c.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof value) return;
+      check_message(c, value, take_descriptors(message));
+      ++c.read;
+    }
+  }
+
+  static int take_descriptors(msghdr& message) {
+    int count = 0;
+    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
+      const std::size_t descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < descriptors; ++i, ++count) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+        close(fd);
+      }
+    }
+    return count;
+  }
+
+  void check_message(Client& c, std::int64_t value, int descriptors) {
+    require(descriptors == (c.read >= 2 ? 1 : 0), "message %zu comes with %d descriptors", c.read, descriptors);
+    if (c.read == 0) require(value == 0, "the protocol's version is 0");
+    if (c.read == 1) {
+      require(value >= ring::first_guest_peer, "a guest's own number");
+      c.own = value;
+      ++told_[static_cast<std::uint32_t>(value)];
+    }
+    if (c.read == 2) require(value == -1, "the region follows");
+    if (c.read > 2)
+      require(value == (c.read < 8 ? static_cast<std::int64_t>(c.read) - 3 : c.own), "then the peers, in order");
+  }
+
+  fuzz::Input& in_;
+  EventLoop loop_;
+  const std::string path_;
+  const Fd doorbell_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::vector<Client> clients_;
+  std::map<std::uint32_t, int> told_, gone_;
+  std::unique_ptr<IvshmemServer> server_;
+};
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  spdlog::set_level(spdlog::level::off);
+  fuzz::Input in(data, std::min<std::size_t>(size, 512));
+  switch (in.below(4)) {
+    case 0: worker_message(in); break;
+    case 1: worker_output(in); break;
+    default: Script(in).run(); break;
+  }
+  return 0;
+}
