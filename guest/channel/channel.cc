@@ -42,6 +42,7 @@ Channel::Channel(Session& session, std::uint32_t index, ring::SlotView slot)
       self_(control_.guest_asleep) {}
 
 bool Channel::begin(std::size_t payload, ring::Writer& writer) {
+  if (session_.lost()) return false;  // the slot may be another process's (Session::leave)
   if (payload > ring::max_record - sizeof(ring::RecordHeader)) return false;
   record_bytes_ = ring::record_size(payload);
   ring::Peer peer = ring::Peer::Wait;

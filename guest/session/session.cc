@@ -5,10 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <thread>
 
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
@@ -31,6 +33,7 @@ constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
 // A broker that has not counted up its heartbeat for so long is gone. Eight beats: one is late on a busy machine, and
 // no call shall hang for more than a second.
+constexpr std::uint64_t last_senders_ns = 200'000'000;  // four of a parked thread's sleeps
 constexpr std::uint64_t broker_patience_ns = 8ULL * ring::heartbeat_ms * 1'000'000;
 
 std::atomic<Session*> the_session{nullptr};
@@ -274,8 +277,24 @@ std::optional<std::uint64_t> Session::device_view(std::uint64_t at, std::uint64_
   return arena->holds(at - arena_address_, bytes) ? std::optional(at) : std::nullopt;
 }
 
+// The program's other threads may still run, and the slot is soon another process's. So the session counts as lost from
+// here on, which begin() looks at under its channel's lock, and whoever holds such a lock is waited for: a thread that
+// waits for a reply sees the loss within a sleep, and does not write.
+void Session::stop_senders() {
+  lost_.store(true, std::memory_order_relaxed);
+  const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;
+  for (std::uint32_t c = 0; c < open_channels(); ++c) {
+    std::unique_lock lock(channels_[c]->mutex(), std::try_to_lock);
+    while (!lock.owns_lock() && monotonic_nanoseconds() < until) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      lock.try_lock();
+    }
+  }
+}
+
 void Session::leave() {
   if (header_ == nullptr) return;
+  stop_senders();
   for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {
     std::uint32_t word = claimed_.with(from).word();
     if (claimed_.state == ring::SlotState::Claimed &&
@@ -285,7 +304,6 @@ void Session::leave() {
       region_->ring(ring::peer_broker);
   }
   claimed_.state = ring::SlotState::Empty;
-  lost_.store(true, std::memory_order_relaxed);
 }
 
 bool executed(Use use) {

@@ -81,6 +81,7 @@ class Session {
   bool claim();
   bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
   void free_dead(std::uint32_t slot, const ring::SlotOwner& self);
+  void stop_senders();
   bool map_slot();
   std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
   bool greet(std::uint64_t window, std::uint64_t pin_bytes);

@@ -341,6 +341,30 @@ TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
   EXPECT_TRUE(guest::session()->lost());
 }
 
+// ---- the end -------------------------------------------------------------------------------------------------------
+
+// At exit, other threads of the program may still run: the slot they wrote to is soon another process's.
+TEST_F(Strict, NobodyWritesToASlotThatWasLeft) {
+  std::atomic<bool> running{false};
+  std::atomic<CUresult> last{CUDA_SUCCESS};
+  std::thread sender([&] {
+    loopback::use_device();
+    for (CUresult r = CUDA_SUCCESS; r == CUDA_SUCCESS; running = true) last = r = post();
+  });
+  std::thread waiter([&] {
+    loopback::use_device();
+    while (cu::cuCtxSynchronize() == CUDA_SUCCESS) continue;
+  });
+  await(running);
+  guest::session()->leave();
+  std::uint32_t tails[ring::max_channels];
+  for (std::uint32_t c = 0; c < ring::max_channels; ++c) tails[c] = loopback_.slot().control(c).tail;
+  sender.join();
+  waiter.join();
+  EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
+  for (std::uint32_t c = 0; c < ring::max_channels; ++c) EXPECT_EQ(loopback_.slot().control(c).tail, tails[c]) << c;
+}
+
 // ---- what is known to be done --------------------------------------------------------------------------------------
 
 // How many calls of this thread the worker has answered.
