@@ -49,7 +49,7 @@ std::vector<Bits> float_edges(const Format& format, bool few) {
 std::vector<Bits> pair_edges(const Format& format, bool few) {
   const std::vector<Bits> low = float_edges(format, few);
   std::vector<Bits> values;
-  for (std::size_t k = 0; k < low.size(); ++k) values.push_back(low[(k * 7 + 3) % low.size()] << 16 | low[k]);
+  for (std::size_t k = 0; k < low.size(); ++k) values.push_back(low[(k * 7 + 3) % low.size()] << format.size | low[k]);
   return values;
 }
 

@@ -86,14 +86,15 @@ using f32 = FloatBits<u32, 0>;
 using f64 = FloatBits<u64, 0>;
 using f16x2 = FloatBits<u32, 1>;
 using bf16x2 = FloatBits<u32, 2>;
+using f32x2 = FloatBits<u64, 1>;
 
 template <class T>
-constexpr bool is_pair = std::is_same_v<T, f16x2> || std::is_same_v<T, bf16x2>;
+constexpr bool is_pair = std::is_same_v<T, f16x2> || std::is_same_v<T, bf16x2> || std::is_same_v<T, f32x2>;
 template <class T>
 constexpr const Format& format_of() {
   if constexpr (std::is_same_v<T, f16> || std::is_same_v<T, f16x2>) return half;
   if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, bf16x2>) return brain;
-  if constexpr (std::is_same_v<T, f32>) return single;
+  if constexpr (std::is_same_v<T, f32> || std::is_same_v<T, f32x2>) return single;
   if constexpr (std::is_same_v<T, f64>) return twice;
 }
 template <class T>
@@ -106,6 +107,7 @@ const char* type_name() {
     if (std::is_same_v<T, bf16>) return "bf16";
     if (std::is_same_v<T, f32>) return "f32";
     if (std::is_same_v<T, f64>) return "f64";
+    if (std::is_same_v<T, f32x2>) return "f32x2";
     return std::is_same_v<T, f16x2> ? "f16x2" : "bf16x2";
   }
 }

@@ -69,7 +69,7 @@ void float_to_integer(Forms& forms) {
   const Format& format = format_of<From>();
   for (const Mode& mode : integral_modes) {
     for (const char* const extra : {"", ".ftz", ".sat"}) {
-      const bool ftz = extra[1] == 'f';
+      const bool ftz = std::string(extra) == ".ftz";
       if (ftz && !std::is_same_v<From, f32>) continue;
       const Round round = mode.round;
       add_op<Carrier<To>, From>(

@@ -169,6 +169,31 @@ void tests(Forms& forms) {
   test("subnormal", [=](Bits a) { return a != 0 && a < Bits{1} << format.fraction(); });
 }
 
+// Two singles in a word, each by itself; from compute capability 10.0 on.
+void pairs(Forms& forms, const Mode& mode) {
+  const Round round = mode.round;
+  for (const bool ftz : {false, true}) {
+    const std::string rest = std::string(mode.suffix) + (ftz ? ".ftz" : "") + ".f32x2";
+    const Accept accept = ftz ? flushed_least(single, 64) : nullptr;
+    const auto both = [ftz](auto f) {
+      return [ftz, f](auto... values) {
+        const Modifiers m{ftz, false};
+        const Bits low = modified<f32>(m, f)(f32{static_cast<u32>(values.bits)}...).bits;
+        const Bits high = modified<f32>(m, f)(f32{static_cast<u32>(values.bits >> 32)}...).bits;
+        return f32x2{high << 32 | low};
+      };
+    };
+    using P = f32x2;
+    add_op<P, P, P>(forms, "add" + rest, both([=](Bits a, Bits b) { return add(a, b, single, round); }), accept)
+        .target = 100;
+    add_op<P, P, P>(forms, "mul" + rest, both([=](Bits a, Bits b) { return multiply(a, b, single, round); }), accept)
+        .target = 100;
+    add_op<P, P, P, P>(forms, "fma" + rest,
+                       both([=](Bits a, Bits b, Bits c) { return multiply_add(a, b, c, single, round); }), accept)
+        .target = 100;
+  }
+}
+
 template <class T>
 void all_of(Forms& forms) {
   for (const Mode& mode : modes) {
@@ -187,6 +212,7 @@ void float_forms(Forms& forms) {
   all_of<f32>(forms);
   all_of<f64>(forms);
   extreme_sizes(forms);
+  for (const Mode& mode : modes) pairs(forms, mode);
 }
 
 // ---- with an error bound

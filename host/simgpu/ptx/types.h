@@ -32,6 +32,7 @@ enum class Type : std::uint8_t {
   Bf16x2,
   F32,
   F64,
+  F32x2,
   Tf32,    // a single with fewer bits, in 32
   E4m3x2,  // two floats of eight bits
   E5m2x2,

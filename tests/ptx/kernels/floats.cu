@@ -73,6 +73,11 @@ extern "C" __global__ void floats(float* out, const float* f, const double* d, _
   bytes(out + 500, static_cast<__nv_fp8_e4m3*>(fp8), static_cast<__nv_fp8_e5m2*>(fp8) + 64, f[i]);
   atomicAdd(h + 40, h[i]);
   atomicAdd(&h[50].x, h[i].y);
+#if __CUDA_ARCH__ >= 1000
+  float2* const two = reinterpret_cast<float2*>(out + 900);
+  two[0] = __ffma2_rn(two[1], two[2], two[3]);
+  two[4] = __fmul2_ru(two[5], __fadd2_rz(two[6], two[7]));
+#endif
 #if __CUDA_ARCH__ >= 800
   narrow(out + 600, b[i].x, b[i].y);
   pairs(out + 700, b[i], b[i + 1]);

@@ -176,6 +176,28 @@ struct Approx {
   static f32 run(f32 a) { return Op::run(a); }
 };
 
+// Two singles in a word of 64 bits: twice as many lanes.
+template <class Op, unsigned sources>
+struct PairMap {
+  template <bool masked>
+  static const Ins* run(Ctx& c, const Ins* i) {
+    set_mode(c, i->flags);
+    alignas(64) f32 r[2 * warp_size];
+    for (unsigned first = 0; first < 2 * warp_size; first += warp_size) {
+      const f32* a = reinterpret_cast<const f32*>(at<u64>(c, i->a)) + first;
+      const f32* b = reinterpret_cast<const f32*>(at<u64>(c, i->b)) + first;
+      const f32* e = reinterpret_cast<const f32*>(at<u64>(c, sources > 2 ? i->c : i->a)) + first;
+      if constexpr (sources == 2) {
+        SIMGPU_LANES r[first + l] = finish(Op::run(a[l], b[l]));
+      } else {
+        SIMGPU_LANES r[first + l] = finish(Op::run(a[l], b[l], e[l]));
+      }
+    }
+    blend(c, at<u64>(c, i->d), reinterpret_cast<const u64*>(r));
+    return i + 1;
+  }
+};
+
 template <class T, int test>
 struct Test {
   static bool holds(T a) {
@@ -229,6 +251,11 @@ Handlers pick_min_max(const Form& form) {
                              : pick_any<MinMax<minimum, false, false>, 2>(form);
 }
 
+template <class Op, unsigned sources>
+Handlers pick_pair(const Form&) {
+  return both<PairMap<Op, sources>>();
+}
+
 bool is_single(const Form& form) { return form.type() == ptx::Type::F32; }
 
 Handlers pick_div(const Form& form) {
@@ -272,6 +299,7 @@ Handlers pick_test(const Form& form) {
 }
 
 constexpr const char* both_types = "f32 f64";
+constexpr const char* pair_modes = "rn rz rm rp ftz";
 constexpr const char* modes = "rn rz rm rp ftz sat";
 
 constexpr Row rows[] = {
@@ -280,6 +308,10 @@ constexpr Row rows[] = {
     {"mul", "dtt", both_types, modes, &pick_any<Mul, 2>},
     {"fma", "dttt", both_types, modes, &pick_any<Fma, 3>},
     {"mad", "dttt", both_types, modes, &pick_any<Fma, 3>},
+    {"add", "dtt", "f32x2", pair_modes, &pick_pair<Add, 2>},
+    {"sub", "dtt", "f32x2", pair_modes, &pick_pair<Sub, 2>},
+    {"mul", "dtt", "f32x2", pair_modes, &pick_pair<Mul, 2>},
+    {"fma", "dttt", "f32x2", pair_modes, &pick_pair<Fma, 3>},
     {"div", "dtt", both_types, "rn rz rm rp ftz approx full", &pick_div},
     {"rcp", "dt", both_types, "rn rz rm rp ftz approx", &pick_rcp},
     {"sqrt", "dt", both_types, "rn rz rm rp ftz approx", &pick_any<Sqrt, 1>},
