@@ -307,7 +307,7 @@ class Parser {
 bool parse_config(const std::string& text, const std::string& file, unsigned cores, Config& config,
                   std::string& error) {
   if (const std::size_t at = misplaced_letter(text); at < text.size()) {
-    error = fmt::format("{}:{}: a letter beyond ASCII may stand in strings and comments only", file,
+    error = fmt::format("{}:{}: a letter beyond ASCII may stand on a line of comment only", file,
                         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
     return false;
   }
