@@ -67,6 +67,7 @@ std::size_t elf_size(const Memory& image) {
 
 std::size_t text_size(const Memory& image) {
   if (image.bytes == unbounded) return std::strlen(reinterpret_cast<const char*>(image.at)) + 1;
+  if (image.bytes == 0) return 0;  // nothing, of which the address may be null
   const std::size_t length = strnlen(reinterpret_cast<const char*>(image.at), image.bytes);
   return length < image.bytes ? length + 1 : 0;
 }

@@ -89,7 +89,7 @@ TEST(Process, a_child_forked_after_initialisation_is_refused_everything_and_exit
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) return 1;
     return cuStreamSynchronize(stream) == CUDA_SUCCESS ? 0 : 2;  // the parent goes on
   });
-  EXPECT_EQ(ended.code, 0);
+  EXPECT_EQ(ended.code, 0) << ended.errors;
 }
 
 TEST(Process, exit_does_not_wait_for_work_in_flight) {

@@ -205,6 +205,8 @@ TEST(Ptx, MalformedTextsAreRefusedWithTheirLine) {
       {"odd alignment", head + ".global .align 3 .u32 a;", 4},
       {"array too large", head + ".global .b8 a[0x7fffffffffffffff][16];", 4},
       {"initialiser too long", head + ".global .u32 a[2] = {1, 2, 3};", 4},
+      {"no size", head + ".global .b8 a[0];", 4},
+      {"open bound without initialiser", head + ".global .b8 a[];", 4},
       {"negative bound", head + ".global .u32 a[-2];", 4},
       {"variable twice", head + ".global .u32 a;\n.global .u32 a;", 5},
       {"function twice", head + ".func f() { ret; }\n.func f() { ret; }", 5},

@@ -133,6 +133,7 @@ void parse_bounds(Cursor& cursor, Variable& variable) {
       cursor.fail("an array is too large");
     }
     variable.size *= static_cast<std::uint64_t>(bound);
+    variable.unsized |= bound == 0;  // which is the same
     cursor.expect(']');
   }
 }

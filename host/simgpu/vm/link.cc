@@ -89,6 +89,9 @@ class Linker {
     const bool dynamic = variable.space == ptx::Space::Shared && variable.unsized;
     if (variable.linkage == ptx::Linkage::Extern && !dynamic) return;
     if (variable.space == ptx::Space::Local) throw ptx::Error(variable.line, "local memory belongs to a function");
+    if (variable.size == 0 && !dynamic) {
+      throw ptx::Error(variable.line, "'" + std::string(variable.name) + "' has no size");
+    }
     Symbol symbol;
     symbol.space = variable.space;
     symbol.size = variable.size;
