@@ -103,11 +103,13 @@ struct Rsqrt {
   static f32 run(f32 a) { return 1.0F / __builtin_sqrtf(a); }
   static f64 run(f64 a) { return 1.0 / __builtin_sqrt(a); }
 };
-// Only the upper words of argument and result count, and subnormals on either side are zero.
+// Only the upper words of argument and result count, and subnormals on either side are zero. A NaN that has its payload
+// in the lower word alone is an infinity, as it is for an H200.
 SIMGPU_INLINE f64 upper(f64 a) {
   const u64 bits = as<u64>(a);
   const bool tiny = (bits & 0x7ff0'0000'0000'0000) == 0;
-  return a != a ? as<f64>(u64{0x7fff'ffff'0000'0000}) : as<f64>(bits & (tiny ? u64{1} << 63 : 0xffff'ffff'0000'0000));
+  const f64 cut = as<f64>(bits & (tiny ? u64{1} << 63 : 0xffff'ffff'0000'0000));
+  return cut != cut ? as<f64>(u64{0x7fff'ffff'0000'0000}) : cut;
 }
 struct RcpUpper {
   static f64 run(f64 a) { return upper(1.0 / upper(a)); }
@@ -209,7 +211,7 @@ struct Test {
       case 1: return size == infinity;
       case 2: return a == a;
       case 3: return a != a;
-      case 4: return size >= smallest && size < infinity;
+      case 4: return (size >= smallest && size < infinity) || size == 0;  // an H200 counts zero as normal
       default: return size < smallest && size > 0;
     }
   }
