@@ -83,10 +83,11 @@ void find(Forms& forms) {
   }
 }
 
-// Positions and lengths are bytes of their operands.
+// Positions and lengths are bytes of their operands, PTX says. An H200 reads bytes only where the field is of 32 bits;
+// for 64 it takes the whole operands. There the rows have nothing above the byte.
 template <class T>
 void extract(Forms& forms) {
-  add_op<T, T, u32, u32>(forms, typed<T>("bfe"), [](T a, u32 b, u32 c) {
+  Form& form = add_op<T, T, u32, u32>(forms, typed<T>("bfe"), [](T a, u32 b, u32 c) {
     const u32 position = b & 0xff;
     const u32 length = c & 0xff;
     if (length == 0) return T{0};
@@ -99,29 +100,42 @@ void extract(Forms& forms) {
     }
     return static_cast<T>(result);
   });
+  if (width<T> == 32) return;
+  for (Row& row : form.rows) {
+    row.in[1] &= 0xff;
+    row.in[2] &= 0xff;
+  }
 }
 
 template <class T>
 void insert(Forms& forms) {
+  const u32 above = width<T> == 32 ? 256 : 0;
   for (const auto& [position, length] : {std::pair<u32, u32>{0, 8},
                                          {5, 0},
                                          {0, 255},
                                          {31, 4},
                                          {width<T>, 3},
-                                         {300, 7},
+                                         {above + 44, 7},
                                          {7, width<T>},
                                          {width<T> - 1, 1},
                                          {250, 20},
-                                         {3, 260}}) {
+                                         {3, above + 4}}) {
     const std::string text = "mov.u32 %r1, " + std::to_string(position) + "; mov.u32 %r2, " + std::to_string(length) +
                              "; " + sized<T>("bfi") + " %d, %a, %b, %r1, %r2;";
-    add_text<T, T, T>(forms, sized<T>("bfi"), text, [position = position & 0xff, length = length & 0xff](T a, T b) {
-      for (u32 k = 0; k < length && position + k < width<T>; ++k) {
-        const T one = static_cast<T>(T{1} << (position + k));
-        b = static_cast<T>(bit(a, k) ? b | one : b & ~one);
-      }
-      return b;
-    });
+    // Seen on an H200 on 2026-11-22: 32 bits from position 7 on leave b as it is. PTX's text has no such exception, and
+    // none of the other rows is one.
+    const Accept unchanged = [](Result, Result got, const Row& row) { return got.d == row.in[1]; };
+    const bool excepted = position == 7 && length == 32;
+    add_text<T, T, T>(
+        forms, sized<T>("bfi"), text,
+        [position = position & 0xff, length = length & 0xff](T a, T b) {
+          for (u32 k = 0; k < length && position + k < width<T>; ++k) {
+            const T one = static_cast<T>(T{1} << (position + k));
+            b = static_cast<T>(bit(a, k) ? b | one : b & ~one);
+          }
+          return b;
+        },
+        excepted ? unchanged : nullptr);
   }
 }
 
