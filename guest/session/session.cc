@@ -275,11 +275,9 @@ void Session::stop_senders() {
   lost_.store(true, std::memory_order_relaxed);
   const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;
   for (std::uint32_t c = 0; c < open_channels(); ++c) {
-    std::unique_lock lock(channels_[c]->mutex(), std::try_to_lock);
-    while (!lock.owns_lock() && monotonic_nanoseconds() < until) {
+    std::unique_lock lock(channels_[c]->mutex(), std::defer_lock);
+    while (!lock.try_lock() && monotonic_nanoseconds() < until)
       std::this_thread::sleep_for(std::chrono::microseconds(100));
-      lock.try_lock();
-    }
   }
 }
 
