@@ -70,7 +70,7 @@ inline constexpr int heartbeat_ms = 100;
 // What a slot is doing. The word holds an epoch beside the state, so that nobody mistakes a slot for its predecessor;
 // it changes by compare-and-swap only. Who may make which step:
 //   broker  Empty -> Starting -> Ready         a worker is being started; it has the driver initialised
-//   guest   Ready -> Claimed                   a process takes it, then writes `owner` and its seal, and rings peer 0
+//   guest   Ready -> Claimed                   a process takes it, then writes `owner` and rings peer 0
 //   guest   Claimed | Dead -> Released         the process ends; or a claimer finds the owner dead
 //   broker  Claimed -> Dead                    the worker has gone; the guest's calls return errors
 //   broker  Released | Starting | Ready -> Empty, epoch + 1    after the worker has gone and the extent was wiped
@@ -95,13 +95,10 @@ struct SlotOwner {
   std::uint32_t peer;  // ivshmem id of the guest: which connection of the broker it came by
 };
 
-inline constexpr std::size_t owner_words = sizeof(SlotOwner) / 8;
-
 struct alignas(line) SlotEntry {
   std::atomic<std::uint32_t> state;  // SlotWord
   std::uint32_t reserved;
-  std::atomic<std::uint64_t> owner_seal;          // whether `owner` is whole, and of this epoch: ring/slot_owner.h
-  std::atomic<std::uint64_t> owner[owner_words];  // SlotOwner, by the claimer after its compare-and-swap; a hint
+  SlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
 };
 
 // ivshmem peers. The host appears as several peers, so that a guest can ring one worker and nobody else wakes up:
@@ -220,8 +217,7 @@ static_assert(offsetof(RegionHeader, slot_count) == 12 && offsetof(RegionHeader,
 static_assert(offsetof(RegionHeader, region_bytes) == 24 && offsetof(RegionHeader, first_slot) == 32);
 static_assert(offsetof(RegionHeader, slot_bytes) == 40 && offsetof(RegionHeader, heartbeat) == 128);
 static_assert(offsetof(RegionHeader, wanted) == 192);
-static_assert(sizeof(SlotEntry) == line && offsetof(SlotEntry, owner) == 16 && sizeof(SlotOwner) == 32);
-static_assert(offsetof(SlotEntry, owner_seal) == 8);
+static_assert(sizeof(SlotEntry) == line && offsetof(SlotEntry, owner) == 8 && sizeof(SlotOwner) == 32);
 static_assert(page + max_slots * sizeof(SlotEntry) <= first_slot_offset);
 static_assert(sizeof(SlotHeader) <= page && offsetof(SlotHeader, version) == 8 && offsetof(SlotHeader, channels) == 12);
 static_assert(offsetof(SlotHeader, arena_offset) == 16 && offsetof(SlotHeader, arena_bytes) == 24);

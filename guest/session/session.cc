@@ -16,7 +16,6 @@
 #include "guest/region/cache_probe.h"
 #include "guest/session/order.h"
 #include "guest/session/owner.h"
-#include "guest/session/slot_step.h"
 #include "guest/switches.h"
 #include "ring/api/call.h"
 #include "ring/api/records.h"
@@ -74,16 +73,26 @@ ring::SlotEntry& Session::entry(std::uint32_t slot) const {
 
 // `self` is ready before the slot is taken: a process that dies between the two leaves a slot that nobody can judge.
 bool Session::try_claim(std::uint32_t slot, const ring::SlotOwner& self) {
-  const auto word = guest::claim(entry(slot), self, [this] { region_->ring(ring::peer_broker); });
-  if (!word) return false;
-  claimed_ = *word;
+  std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
+  const ring::SlotWord now = ring::SlotWord::of(word);
+  if (now.state != ring::SlotState::Ready) return false;
+  const ring::SlotWord claimed = now.with(ring::SlotState::Claimed);
+  if (!entry(slot).state.compare_exchange_strong(word, claimed.word(), std::memory_order_acq_rel)) return false;
+  entry(slot).owner = self;
+  claimed_ = claimed;
   slot_index_ = slot;
+  region_->ring(ring::peer_broker);
   return true;
 }
 
 // A slot whose process has died without a word goes back to the broker.
 void Session::free_dead(std::uint32_t slot, const ring::SlotOwner& self) {
-  if (bury(entry(slot), [&](const ring::SlotOwner& owner) { return certainly_dead(owner, self); }))
+  std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
+  const ring::SlotWord now = ring::SlotWord::of(word);
+  if (now.state != ring::SlotState::Claimed && now.state != ring::SlotState::Dead) return;
+  if (!certainly_dead(entry(slot).owner, self)) return;
+  if (entry(slot).state.compare_exchange_strong(word, now.with(ring::SlotState::Released).word(),
+                                                std::memory_order_acq_rel))
     region_->ring(ring::peer_broker);
 }
 
@@ -284,8 +293,14 @@ void Session::stop_senders() {
 void Session::leave() {
   if (header_ == nullptr) return;
   stop_senders();
-  if (claimed_.state == ring::SlotState::Claimed && release(entry(slot_index_), claimed_))
-    region_->ring(ring::peer_broker);
+  for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {
+    std::uint32_t word = claimed_.with(from).word();
+    if (claimed_.state == ring::SlotState::Claimed &&
+        entry(slot_index_)
+            .state.compare_exchange_strong(word, claimed_.with(ring::SlotState::Released).word(),
+                                           std::memory_order_acq_rel))
+      region_->ring(ring::peer_broker);
+  }
   claimed_.state = ring::SlotState::Empty;
 }
 

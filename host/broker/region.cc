@@ -108,6 +108,13 @@ void Region::wipe_rest() const {
 
 Region::~Region() { munmap(base_, ring::first_slot_offset); }
 
+ring::SlotOwner Region::owner(std::uint32_t slot) const {
+  const volatile ring::SlotOwner& hint = entry(slot).owner;
+  return {hint.boot, hint.pid_space, hint.start_time, hint.pid, hint.peer};
+}
+
+void Region::clear_owner(std::uint32_t slot) const { entry(slot).owner = {}; }
+
 bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) {
   const auto start = static_cast<off_t>(slot_offset(slot) + from), size = static_cast<off_t>(bytes);
   const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&

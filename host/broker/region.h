@@ -30,6 +30,10 @@ class Region {
   ring::SlotEntry& entry(std::uint32_t slot) const {
     return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(slot));
   }
+  // The claimer's word about itself, read once; it may be anything.
+  ring::SlotOwner owner(std::uint32_t slot) const;
+  void clear_owner(std::uint32_t slot) const;
+
   // Puts back what the header says, but for what counts. A guest may have written over it.
   void restore_header() const;
   // Whether somebody wrote where nobody does before a slot is claimed: behind what a worker fills, as far as that may

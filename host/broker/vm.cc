@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "host/broker/slot_step.h"
-#include "ring/slot_owner.h"
 
 namespace host::broker {
 namespace {
@@ -144,7 +143,7 @@ void Vm::look_at(std::uint32_t k) {
       slot.known = slot.known.with(SlotState::Claimed);
       slot.claimed = Clock::now();
       slot.peer = 0;
-      spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, ring::sealed_peer(region_->entry(k)));
+      spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, region_->owner(k).peer);
       break;
     case Step::Released: release(k); break;
     case Step::PutBack: put_back(k, seen); break;
@@ -158,7 +157,7 @@ void Vm::learn_owner(std::uint32_t k) {
   Slot& slot = slots_[k];
   const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
   if (!held || slot.peer != 0 || !server_) return;
-  if (const std::uint32_t peer = ring::sealed_peer(region_->entry(k)); server_->has(peer)) slot.peer = peer;
+  if (const std::uint32_t peer = region_->owner(k).peer; server_->has(peer)) slot.peer = peer;
 }
 
 void Vm::release_unowned(std::uint32_t k) {
@@ -167,19 +166,11 @@ void Vm::release_unowned(std::uint32_t k) {
   if (!held || Clock::now() - slot.claimed < owner_patience) return;
   learn_owner(k);
   if (slot.peer != 0) return;
-  // Either the claimer finds its claim given up, or it was faster; a seal that is neither tells of nobody connected.
-  if (!ring::give_up_owner(region_->entry(k), slot.known)) learn_owner(k);
-  if (slot.peer != 0) return;
   std::uint32_t expected = slot.known.word();
   if (region_->entry(k).state.compare_exchange_strong(expected, slot.known.with(SlotState::Released).word(),
                                                       std::memory_order_acq_rel)) {  // A, B
     release(k);
   }
-}
-
-// The claimer's word about itself, as it is now; it may be anything. All zero: not known.
-ring::SlotOwner Vm::owner_of(std::uint32_t k) const {
-  return ring::read_owner(region_->entry(k), slots_[k].known).value_or(ring::SlotOwner{});
 }
 
 void Vm::look_at_wanted() {
@@ -194,7 +185,7 @@ void Vm::on_peer_gone(std::uint32_t peer) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     Slot& slot = slots_[k];
     const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
-    const std::uint32_t holder = slot.peer != 0 ? slot.peer : ring::sealed_peer(region_->entry(k));
+    const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
     if (!held || holder != peer) continue;
     std::uint32_t expected = slot.known.word();
     const SlotWord released = slot.known.with(SlotState::Released);
@@ -212,8 +203,7 @@ void Vm::on_peer_gone(std::uint32_t peer) {
 // False when a guest changed the word meanwhile; nothing is changed then, and a look tells what it did.
 bool Vm::move(std::uint32_t k, SlotState to) {
   Slot& slot = slots_[k];
-  const bool forward = to == SlotState::Empty && !ring::wrong(ring::Mutant::epoch_kept);
-  const SlotWord next = forward ? slot.known.next() : slot.known.with(to);
+  const SlotWord next = to == SlotState::Empty ? slot.known.next() : slot.known.with(to);
   std::uint32_t expected = slot.known.word();
   if (!region_->entry(k).state.compare_exchange_strong(expected, next.word(), std::memory_order_acq_rel)) return false;
   slot.known = next;  // B
@@ -251,12 +241,11 @@ bool Vm::may_be_emptied(std::uint32_t k) const {
          (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released);
 }
 
-// Precondition: may_be_emptied. A Ready slot stops being Ready first, so that nobody claims what is being wiped; one
-// that a guest claims before, though its worker is gone, becomes Dead.
+// Precondition: may_be_emptied. A Ready slot that a guest claims at the last
+// moment, though its worker is gone, becomes Dead instead.
 void Vm::make_empty(std::uint32_t k) {
   Slot& slot = slots_[k];
   loop_.forget(slot.start_timer);  // a try that was put off is this one: later it would meet the slot's next worker
-  if (slot.known.state == SlotState::Ready && !move(k, SlotState::Starting)) return look_and_try_again(k);
   const std::size_t step = std::min(wiped_at_once, region_->slot_bytes() - slot.wiped);
   std::string error;
   if (!region_->wipe(k, slot.wiped, step, error)) {
@@ -267,16 +256,13 @@ void Vm::make_empty(std::uint32_t k) {
   if (slot.wiped < region_->slot_bytes()) return make_empty_after(k, Clock::duration::zero());
   slot.wiped = 0;
   drain(slots_[k].doorbell.get());
-  ring::clear_owner(region_->entry(k), slot.known.next().epoch);
-  if (!move(k, SlotState::Empty)) return look_and_try_again(k);
-  refill();
-}
-
-// The word was not what it should be: it is put back, or tells what a guest has done. A guest that does this often
-// waits longer.
-void Vm::look_and_try_again(std::uint32_t k) {
-  look_at(k);
-  if (may_be_emptied(k)) return make_empty_after(k, milliseconds(10));
+  if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
+  if (!move(k, SlotState::Empty)) {
+    look_at(k);
+    if (may_be_emptied(k)) {
+      return make_empty_after(k, milliseconds(10));  // the word was put back; a guest that does this often waits longer
+    }
+  }
   refill();
 }
 
@@ -433,7 +419,7 @@ VmStatus Vm::status() const {
     const Slot& slot = slots_[k];
     SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}};
     if (slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead) {
-      s.owner = owner_of(k);
+      s.owner = region_->owner(k);
       s.claimed_for = Clock::now() - slot.claimed;
     }
     status.slots.push_back(s);
@@ -449,8 +435,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
   const bool released_now = before.state != SlotState::Released &&
                             (slot.known.state == SlotState::Released || slot.known.epoch != before.epoch);
-  if (!released_now || ring::wrong(ring::Mutant::end_unchecked))
-    conclude(k, exit);  // else it is being emptied already, or its next worker has been started
+  if (!released_now) conclude(k, exit);  // else it is being emptied already, or its next worker has been started
   beat_while_claimed();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
   if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
@@ -459,8 +444,8 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
 // A slot without its worker, as the broker's last look found it.
 void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
   switch (slots_[k].known.state) {
+    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // nobody shall claim what is being wiped
     case SlotState::Starting:
-    case SlotState::Ready:
       if (stopping_) break;
       if (std::exchange(slots_[k].surplus, false)) {
         start_emptying(k);

@@ -9,8 +9,7 @@
 //
 // Orderings. A: a look acquires what a guest released with its compare-and-swap (the owner, behind Claimed or
 // Released). B: the broker's steps release what it did before (the wiping, behind Empty; the worker's filling, behind
-// Ready). Covered by: the model slots, the explorer's scenario slots (docs/models.md), and the tests of
-// tests/unit/broker_slots_test.cc.
+// Ready).
 #pragma once
 
 #include <array>
@@ -73,7 +72,6 @@ class Vm {
   void look_at(std::uint32_t k);
   void learn_owner(std::uint32_t k);
   void release_unowned(std::uint32_t k);
-  ring::SlotOwner owner_of(std::uint32_t k) const;
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
 
@@ -84,7 +82,6 @@ class Vm {
   void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
   void give_back_unused(std::uint32_t k, std::size_t from);
-  void look_and_try_again(std::uint32_t k);
   void make_empty_after(std::uint32_t k, Clock::duration delay);
 
   void refill();

@@ -16,7 +16,6 @@
 #include "guest/session/process.h"
 #include "host/untrusted/dispatch.h"
 #include "ring/api/records.h"
-#include "ring/slot_owner.h"
 #include "tests/docs/markdown.h"
 
 namespace {
@@ -118,9 +117,8 @@ class PrivateRegion final : public guest::Region {
     slot.header().channels = 1;
     slot.header().magic = ring::slot_magic;
     worker = std::make_unique<Worker>(slot);
-    auto& entry = *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(0));
-    ring::clear_owner(entry, 1);
-    entry.state = ring::SlotWord{.epoch = 1, .state = ring::SlotState::Ready}.word();
+    reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(0))->state =
+        ring::SlotWord{.epoch = 1, .state = ring::SlotState::Ready}.word();
   }
 
   std::byte* map(std::uint64_t offset, std::size_t, void*) override { return base_ + offset; }

@@ -16,7 +16,6 @@
 #include "guest/session/thread.h"
 #include "guest/shim/shim.h"
 #include "ring/api/records.h"
-#include "ring/slot_owner.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 
@@ -68,7 +67,6 @@ class Worker {
     s.version = ring::layout_version, s.channels = ring::max_channels;
     s.arena_offset = ring::arena_offset, s.arena_bytes = arena_bytes;
     s.magic = ring::slot_magic;
-    ring::clear_owner(entry(), 1);
     entry().state = ring::SlotWord{1, ring::SlotState::Ready}.word();
     ring::DevicePage& page = slot_.device_page();
     page.driver_version = CUDA_VERSION, page.device_count = 2;

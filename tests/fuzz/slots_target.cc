@@ -12,7 +12,6 @@
 #include <set>
 
 #include "host/broker/vm.h"
-#include "ring/slot_owner.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 
@@ -202,7 +201,7 @@ class Script {
         if (stage_.peer_gone) stage_.peer_gone(ring::first_guest_peer + in_.number());
         break;
       case 9: header().wanted += static_cast<std::uint32_t>(in_.any()); break;
-      case 10: stage_.entry(slot).owner_seal = in_.number<std::uint64_t>(); break;
+      case 10: std::memset(&stage_.entry(slot).owner, in_.number(), sizeof(ring::SlotOwner)); break;
       default: stage_.refuses_starts = in_.once_in(2); break;
     }
   }
@@ -219,9 +218,7 @@ class Script {
     if (std::none_of(stage_.workers.begin(), stage_.workers.end(), serves)) return;
     if (SlotWord::of(stage_.word(slot)).state != SlotState::Ready) return;
     set_state(slot, SlotState::Claimed);
-    ring::write_owner(
-        stage_.entry(slot), SlotWord::of(stage_.word(slot)),
-        {.boot = 0, .pid_space = 0, .start_time = 0, .pid = 1, .peer = ring::first_guest_peer + in_.number()});
+    stage_.entry(slot).owner.peer = ring::first_guest_peer + in_.number();
     std::memset(stage_.extent(slot) + in_.below(2 * ring::page - 64), 0xee, 64);
     ring();
   }

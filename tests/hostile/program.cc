@@ -16,7 +16,6 @@
 
 #include "guest/region/region.h"
 #include "guest/session/owner.h"
-#include "guest/session/slot_step.h"
 #include "ring/api/call.h"
 #include "ring/view.h"
 #include "ring/wire/record.h"
@@ -84,8 +83,14 @@ class Hostile {
     region_.ring(ring::peer_broker);
     const ring::SlotOwner self = guest::this_process(region_.peer());
     while (now() < until) {
-      for (std::uint32_t slot = 0; slot < slots_; ++slot)
-        if (guest::claim(entry(slot), self, [&] { region_.ring(ring::peer_broker); })) return slot;
+      for (std::uint32_t slot = 0; slot < slots_; ++slot) {
+        const ring::SlotWord ready = ring::SlotWord::of(entry(slot).state.load()).with(ring::SlotState::Ready);
+        std::uint32_t expected = ready.word();
+        if (!entry(slot).state.compare_exchange_strong(expected, ready.with(ring::SlotState::Claimed).word())) continue;
+        entry(slot).owner = self;
+        region_.ring(ring::peer_broker);
+        return slot;
+      }
       const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
       nanosleep(&pause, nullptr);
     }

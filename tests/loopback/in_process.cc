@@ -12,7 +12,6 @@
 #include "guest/session/process.h"
 #include "guest/shim/shim.h"
 #include "host/session/device_page.h"
-#include "ring/slot_owner.h"
 
 // Asked for by guest/local, part of the exported face, which these tests leave out.
 CUresult guest::find_entry_point(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
@@ -61,7 +60,6 @@ void InProcess::fill(const host::Driver& driver, const InProcessOptions& options
 
   host::fill_device_page(driver, init, slot_.device_page());
   s.magic.store(ring::slot_magic, std::memory_order_release);
-  ring::clear_owner(entry(), 1);
   entry().state.store(ring::SlotWord{1, ring::SlotState::Ready}.word(), std::memory_order_release);
   header().version = ring::layout_version;
   header().slot_count = 1;

@@ -184,8 +184,7 @@ class Machine {
     if (!running_) return places_[p].history.back().value;
     Thread& t = self();
     if (order == Order::seq_cst) t.knows.seen[p] = std::max(t.knows.seen[p], consistent_.seen[p]);
-    const unsigned behind = stale_ < options_.stale ? choose(last(p) - t.knows.seen[p] + 1u) : 0;  // 0: the latest
-    stale_ += behind != 0;
+    const unsigned behind = choose(last(p) - t.knows.seen[p] + 1u);  // 0: the latest
     return see(p, last(p) - behind, order);
   }
 
@@ -352,7 +351,7 @@ class Machine {
     places_.clear();
     bytes_.clear();
     consistent_ = {};
-    depth_ = preemptions_ = stale_ = 0;
+    depth_ = preemptions_ = 0;
     stores_ = 0;
     error_.clear();
     trace_.clear();
@@ -384,7 +383,7 @@ class Machine {
 
   Options options_;
   std::array<Thread, max_threads> threads_;
-  unsigned count_ = 0, current_ = 0, preemptions_ = 0, stale_ = 0;
+  unsigned count_ = 0, current_ = 0, preemptions_ = 0;
   ucontext_t main_;
   bool running_ = false, tracing_ = false;
   std::string error_, trace_;

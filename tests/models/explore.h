@@ -41,7 +41,6 @@ struct Site {
 
 struct Options {
   unsigned preemptions = 99;             // how often a thread that could go on is left for another, at most
-  unsigned stale = 99;                   // how many loads see another store than the latest, at most
   std::uint64_t executions = 3'000'000;  // give up after so many: the verdict is not complete then
   unsigned daemons = 0;                  // the last threads, which may be left waiting at the end
   std::string weaken;                    // the site ("file:line") whose ordering is taken away, or none

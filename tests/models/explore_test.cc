@@ -13,8 +13,7 @@ namespace explore {
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all = parking_scenarios();
-  for (const auto& more : {ring_scenarios(), slot_scenarios(), order_scenarios()})
-    all.insert(all.end(), more.begin(), more.end());
+  for (const auto& more : {ring_scenarios(), order_scenarios()}) all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -1,16 +1,13 @@
 /* The life of a slot (ring/layout.h): guest processes that claim it, die at any point or give it back
- * (guest/session/slot_step.h), a worker that may die at any time, and the broker (host/broker/vm.cc). The owner has two
- * parts and a seal (ring/slot_owner.h). One slot, so that everything meets in it. Each change of the word is an atomic
- * operation or done by one process, so there are no store buffers; what is torn and late is modelled as steps.
+ * (guest/session/session.cc), a worker that may die at any time, and the broker (host/broker/vm.cc). One slot, so that
+ * everything meets in it. Each change of the word is an atomic operation, so there are no store buffers.
  *
  * Holds: nobody takes the slot from a living holder; two never hold it; who holds it finds what a worker has filled and
- * nothing of the session before; and as long as somebody wants it, it comes back. Either the worker may die (with
- * WORKER_DIES), or the broker lose its patience with a living claimer: both at once are too many states.
+ * nothing of the session before; and as long as somebody wants it, it comes back.
+ *
+ * Taken for granted, since nothing in the code ensures it: an owner is seen whole or not at all, and a living claimer
+ * writes it before the broker loses its patience.
  */
-#ifdef WRONG_end_unchecked
-#define WORKER_DIES
-#endif
-
 #define EMPTY 0
 #define STARTING 1
 #define READY 2
@@ -23,16 +20,11 @@
 #define EPOCH(word) ((word) >> 3)
 #define WITH(word, state) ((word) & 248 | (state))
 
-#define OPEN(epoch) (epoch)
-#define GIVEN_UP(epoch) (64 | (epoch))
-#define SUM(epoch, id) (128 | (epoch) << 2 | (id))
-
 #define GUESTS 2
 
 /* Shared. */
 byte word = WORD(0, EMPTY);
-byte owner, owner_too; /* its process, and when that started */
-byte seal = OPEN(0);
+byte owner;
 
 /* What is so, whoever knows it. */
 bool died[GUESTS + 1];
@@ -48,18 +40,7 @@ bool told_ready;  /* its message to the broker */
 bool told_to_end; /* its socket is closed */
 
 /* How often things go wrong, at most. */
-#ifdef WORKER_DIES
-#define CRASHES 1
-#define IMPATIENCE 0
-#else
-#define CRASHES 0
-#define IMPATIENCE 1
-#endif
-byte deaths = 1, crashes = CRASHES, impatience = IMPATIENCE;
-
-/* One that was held up in its claim for two seconds has written over the owner of its successor. Nobody can tell then
- * whether that one lives: its slot comes back when it gives it back, or with its VM. */
-bool scribbled;
+byte deaths = 1, crashes = 1;
 
 #define take(to) word = (to); claimer = (STATE(word) == CLAIMED -> id : claimer)
 
@@ -90,55 +71,36 @@ inline swap(from, to, done, of_the_dead) {
     goto gone                              \
   }
 
-#ifdef WRONG_owner_unsealed
-#define believed true
-#else
-#define believed (s == SUM(EPOCH(seen), a) && a == b)
-#endif
-
 #define may_be_buried ((STATE(word) == CLAIMED || STATE(word) == DEAD) && owner != 0 && died[owner])
 
 /* Judges the owner of a held slot, and gives the slot back if that one has died. */
 inline bury() {
   atomic {
     seen = word;
-    held = (STATE(seen) == CLAIMED || STATE(seen) == DEAD)
+    done = (STATE(seen) == CLAIMED || STATE(seen) == DEAD)
   };
+  done = (done && owner != 0 && died[owner]);
   if
-  :: held ->
-    s = seal;
-    a = owner;
-    atomic {
-      b = owner_too;
-      done = (believed && a != 0 && (died[a] || a != b));
-      s = 0;
-      a = 0;
-      b = 0
-    };
-    if
-    :: done -> swap(seen, WITH(seen, RELEASED), done, true)
-    :: else
-    fi
+  :: done -> swap(seen, WITH(seen, RELEASED), done, true)
   :: else
   fi;
-  atomic { seen = 0; held = false; done = false }
+  atomic { seen = 0; done = false }
 }
 
 /* A third process, which looks once, whenever that is. */
 active proctype finder() {
-  byte id, seen, a, b, s;
-  bool done, held;
+  byte id, seen;
+  bool done;
 end:
   STATE(word) == CLAIMED || STATE(word) == DEAD;
   bury()
 }
 
 proctype guest(byte id) {
-  byte seen, a, b, s;
-  bool done, held;
+  byte seen;
+  bool done;
   do
   :: may_be_buried -> bury()
-  :: scribbled -> goto gone /* after 20 seconds */
   :: atomic { STATE(word) == READY -> seen = word };
     swap(seen, WITH(seen, CLAIMED), done, false);
     if
@@ -148,20 +110,14 @@ proctype guest(byte id) {
       :: DIE
       :: true
       fi;
-      atomic { owner = id; scribbled = scribbled || seal != OPEN(EPOCH(seen)) };
-      atomic { owner_too = id; scribbled = scribbled || seal != OPEN(EPOCH(seen)) };
       if
       :: DIE
       :: atomic {
-          seal == OPEN(EPOCH(seen)) ->
-          seal = SUM(EPOCH(seen), id);
-          assert(holder == 0);
+          assert(holder == 0 && STATE(word) != RELEASED && EPOCH(word) == EPOCH(seen));
+          owner = id;
           holder = id
         };
         break
-      :: seal != OPEN(EPOCH(seen)) ->
-        swap(WITH(seen, CLAIMED), WITH(seen, RELEASED), done, true);
-        done = false
       fi
     fi
   od;
@@ -228,10 +184,6 @@ inline make_empty() {
     };
     owner = 0;
     atomic {
-      owner_too = 0;
-      seal = OPEN(EPOCH(NEXT(known)))
-    };
-    atomic {
       move(NEXT(known));
       assert(moved);
       move(WITH(known, STARTING));
@@ -259,17 +211,7 @@ inline look() {
   :: seen == known ->
     if
     :: (STATE(known) == CLAIMED || STATE(known) == DEAD) && unowned ->
-#ifdef WRONG_unowned_by_look
-      moved = (seal == OPEN(EPOCH(known)));
-#else
-      atomic {
-        moved = (seal == OPEN(EPOCH(known)));
-        if
-        :: moved -> seal = GIVEN_UP(EPOCH(known))
-        :: else
-        fi
-      };
-#endif
+      moved = (owner == 0);
       if
       :: moved ->
         atomic {
@@ -314,15 +256,8 @@ active proctype broker() {
 end:
   do
   :: word != known -> look(); forget()
-  :: (STATE(known) == CLAIMED || STATE(known) == DEAD) && seal == OPEN(EPOCH(known)) &&
-         (impatience > 0 || died[claimer]) ->
-    /* it has waited for the owner for two seconds: of one that has died, or is only held up */
-    atomic {
-      if
-      :: died[claimer]
-      :: else -> impatience--
-      fi
-    };
+  :: (STATE(known) == CLAIMED || STATE(known) == DEAD) && owner == 0 && died[claimer] ->
+    /* it has waited for the owner for two seconds */
     unowned = true;
     look();
     atomic { unowned = false; forget() }

@@ -28,7 +28,7 @@
 #include <thread>
 #include <vector>
 
-#include "ring/slot_owner.h"
+#include "ring/layout.h"
 
 namespace broker_test {
 
@@ -308,21 +308,13 @@ class Client {
       for (std::uint32_t k = 0; k < header().slot_count && !taken; ++k) {
         ring::SlotWord seen = word(k);
         std::uint32_t expected = seen.with(ring::SlotState::Ready).word();
-        const ring::SlotWord claimed = seen.with(ring::SlotState::Claimed);
-        if (!entry(k).state.compare_exchange_strong(expected, claimed.word())) continue;
-        const ring::SlotOwner self{.boot = 0,
-                                   .pid_space = 0,
-                                   .start_time = 0,
-                                   .pid = static_cast<std::uint32_t>(getpid()),
-                                   .peer = as_peer != 0 ? as_peer : peer};
-        if (ring::write_owner(entry(k), claimed, self))
-          taken = k;
-        else
-          step(k, ring::SlotState::Claimed, ring::SlotState::Released);  // somebody has scribbled on the seal
+        if (entry(k).state.compare_exchange_strong(expected, seen.with(ring::SlotState::Claimed).word())) taken = k;
       }
       return taken.has_value();
     });
     if (!taken) return taken;
+    entry(*taken).owner.pid = static_cast<std::uint32_t>(getpid());
+    entry(*taken).owner.peer = as_peer != 0 ? as_peer : peer;
     ring_peer(ring::peer_broker);
     return taken;
   }

@@ -36,8 +36,7 @@ TEST(Layout, DirectoryFollowsTheHeaderOneLineASlot) {
   EXPECT_EQ(sizeof(ring::SlotEntry), 64u);
   EXPECT_EQ(ring::slot_entry_offset(0), 4096u);
   EXPECT_EQ(ring::slot_entry_offset(63), 4096u + 63 * 64);
-  EXPECT_EQ(offsetof(ring::SlotEntry, owner_seal), 8u);
-  EXPECT_EQ(offsetof(ring::SlotEntry, owner), 16u);
+  EXPECT_EQ(offsetof(ring::SlotEntry, owner), 8u);
   EXPECT_EQ(offsetof(ring::SlotOwner, boot), 0u);
   EXPECT_EQ(offsetof(ring::SlotOwner, pid_space), 8u);
   EXPECT_EQ(offsetof(ring::SlotOwner, start_time), 16u);
