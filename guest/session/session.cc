@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <thread>
+#include <utility>
 
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
@@ -291,17 +292,15 @@ void Session::stop_senders() {
 }
 
 void Session::leave() {
-  if (header_ == nullptr) return;
+  if (header_ == nullptr || claimed_.state != ring::SlotState::Claimed || std::exchange(left_, true)) return;
   stop_senders();
   for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {
     std::uint32_t word = claimed_.with(from).word();
-    if (claimed_.state == ring::SlotState::Claimed &&
-        entry(slot_index_)
+    if (entry(slot_index_)
             .state.compare_exchange_strong(word, claimed_.with(ring::SlotState::Released).word(),
                                            std::memory_order_acq_rel))
       region_->ring(ring::peer_broker);
   }
-  claimed_.state = ring::SlotState::Empty;
 }
 
 bool executed(Use use) {

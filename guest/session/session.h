@@ -90,7 +90,8 @@ class Session {
   std::unique_ptr<Region> region_;
   ring::RegionHeader* header_ = nullptr;
   std::uint32_t slot_index_ = 0;
-  ring::SlotWord claimed_;
+  ring::SlotWord claimed_;  // fixed once the session is open
+  bool left_ = false;
   ring::SlotView slot_;
   std::byte* arena_base_ = nullptr;
   std::uint64_t arena_address_ = 0;
