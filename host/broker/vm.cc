@@ -373,6 +373,7 @@ bool Vm::start_worker(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
+  loop_.forget(slot.start_timer);  // pages that would be given back: the worker has them now
   slot.start_timer = loop_.after(start_patience, [this, k] {
     slots_[k].start_timer = 0;
     slots_[k].worker->kill_now("it was not ready within a minute");
