@@ -32,14 +32,20 @@ constexpr std::uint64_t between_burials_ns = second_ns / 10;
 // How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
 constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
+constexpr std::uint64_t last_senders_ns = 200'000'000;  // four of a parked thread's sleeps
 // A broker that has not counted up its heartbeat for so long is gone. Eight beats: one is late on a busy machine, and
 // no call shall hang for more than a second.
-constexpr std::uint64_t last_senders_ns = 200'000'000;  // four of a parked thread's sleeps
 constexpr std::uint64_t broker_patience_ns = 8ULL * ring::heartbeat_ms * 1'000'000;
 
 std::atomic<Session*> the_session{nullptr};
 
-bool await_executed(Use use) { return session()->channel(use.channel).await_executed(use.position); }
+// Two threads may use one stream at the same time. A use by another channel tells that the channel is open, but hands
+// nothing over: how many are open does.
+bool await_executed(Use use) {
+  Session& s = *session();
+  while (use.channel >= s.open_channels()) __builtin_ia32_pause();
+  return s.channel(use.channel).await_executed(use.position);
+}
 
 void sleep_ns(long ns) {
   const timespec pause{.tv_sec = 0, .tv_nsec = ns};
