@@ -119,7 +119,7 @@ class Consumer {
   }
 
   // Whether take() would find something. For parking: it needs no ordering of its own.
-  bool anything() const { return ring_.tail->load(std::memory_order_relaxed) != head_; }
+  bool anything() const { return seen_tail_ != head_ || ring_.tail->load(std::memory_order_relaxed) != head_; }
 
  private:
   Peer look() {

@@ -2,8 +2,8 @@
 # somebody else are read. Built where clang builds with these sanitizers (preset asan), from the very libraries that its
 # tests link; what is fuzzed is counted there as well, which costs the tests next to nothing. Labelled fuzz.
 #
-# Each run of the tests gives every corpus a replay and every target a few seconds, 60 in all, from one seed: a test that
-# fails by chance is none. tools/fuzz gives them more, and another seed each time.
+# Each run of the tests gives every corpus a replay and every target a few seconds, 60 in all, from one seed and for at most
+# so many executions, so that it is the same search everywhere: a test that fails by chance is none. tools/fuzz gives them more, and another seed each time.
 
 # What is counted: the code that reads.
 function(fuzz_count)
@@ -21,9 +21,9 @@ set_property(SOURCE ${read_ptx} TARGET_DIRECTORY simgpu_engine
 
 add_custom_target(fuzzers)
 
-# fuzz_target(name seconds libraries...): NAME_target.cc here, its corpus in corpus/NAME, words for its mutations in
+# fuzz_target(name seconds runs libraries...): NAME_target.cc here, its corpus in corpus/NAME, words for its mutations in
 # NAME.dict where there are some.
-function(fuzz_target name seconds)
+function(fuzz_target name seconds runs)
   set(here ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   set(corpus ${here}/corpus/${name})
   file(GLOB seeds ${corpus}/*)
@@ -44,20 +44,20 @@ function(fuzz_target name seconds)
   endif()
   add_test(NAME fuzz.${name}.replay COMMAND fuzz_${name} ${options} -runs=0 ${corpus})
   add_test(NAME fuzz.${name}.search
-           COMMAND fuzz_${name} ${options} -seed=1 -max_total_time=${seconds} ${work}/found ${corpus})
+           COMMAND fuzz_${name} ${options} -seed=1 -runs=${runs} -max_total_time=${seconds} ${work}/found ${corpus})
   set_tests_properties(fuzz.${name}.replay fuzz.${name}.search PROPERTIES LABELS fuzz TIMEOUT 180)
   # What tools/fuzz needs to know of a target: its name, and its options.
   set_property(GLOBAL APPEND_STRING PROPERTY IVGPU_FUZZ_LIST "${name} ${options}\n")
 endfunction()
 
-fuzz_target(ring 5 ivgpu_api)
-fuzz_target(dispatch 14 ivgpu_session ivgpu_fake_driver)
-fuzz_target(guest 8 ivgpu_guest)
-fuzz_target(slots 7 ivgpu_broker)
-fuzz_target(sockets 6 ivgpu_broker)
-fuzz_target(image 6 simgpu_image)
-fuzz_target(ptx 9 simgpu_engine)
-fuzz_target(config 5 ivgpu_broker)
+fuzz_target(ring 5 150000 ivgpu_api)
+fuzz_target(dispatch 14 50000 ivgpu_session ivgpu_fake_driver)
+fuzz_target(guest 8 44000 ivgpu_guest)
+fuzz_target(slots 7 15000 ivgpu_broker)
+fuzz_target(sockets 6 32000 ivgpu_broker)
+fuzz_target(image 6 600000 simgpu_image)
+fuzz_target(ptx 9 130000 simgpu_engine)
+fuzz_target(config 5 240000 ivgpu_broker)
 
 get_property(list GLOBAL PROPERTY IVGPU_FUZZ_LIST)
 string(REPLACE ";" " " list "${list}")
