@@ -57,7 +57,8 @@ long long now_ns() {
 
 Host::Host(const Paths& paths) : paths_(paths) {
   std::ofstream(folder_.path() / "ivgpud.toml")
-      << "[broker]\nruntime_dir = \"" << folder_.path().string() << "\"\n[gpu]\nlibrary = \"sim\"\n"
+      << "[broker]\nlog_level = \"debug\"\nruntime_dir = \"" << folder_.path().string() << "\"\n"
+      << "[gpu]\nlibrary = \"sim\"\n"
       << "[defaults]\nregion_size = \"256MiB\"\nslots = 4\nstarts_per_second = 1000\nstart_burst = 1000\n"
       << "[vm." << local_vm << "]\n[vm." << guest_vm << "]\n";
   setenv("IVGPU_SIM_MEMORY", "256M", 1);

@@ -40,9 +40,10 @@ ivgpu::QemuOptions prepare(const Paths& paths, const Host& host, const fs::path&
 
 }  // namespace
 
-// What the third prints is of no interest: it may be killed before it has begun.
+// What the third prints is of no interest: it may be killed before it has begun. `exec`, or the shell in between were
+// killed and the program lived on in its slot.
 const char* const Machine::rounds = R"sh(
-program() { faults_program libcuda.so.1 busy "$1" "$2"; }
+program() { exec faults_program libcuda.so.1 busy "$1" "$2"; }
 while :; do
   echo round
   program 2000 a & a=$!
