@@ -1,0 +1,56 @@
+// A libcuda that is the one beside it or the system's, but for two entry points: they say when the driver was entered
+// and left. For tests/bench/parts.cc alone: it writes where a guest's parameter points, so it is no driver to serve
+// with.
+//
+// Everything else a worker finds in the library that this one is linked with: dlsym() searches that, too.
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "ring/api/cuda.h"
+#include "tests/bench/stamps.h"
+
+namespace {
+
+thread_local parts::Stamps* stamps = nullptr;  // of the launch before
+
+template <class F>
+F real(const char* name) {
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  void* entry = library != nullptr ? dlsym(library, name) : nullptr;
+  if (entry == nullptr) std::abort();
+  return reinterpret_cast<F>(entry);
+}
+
+// A worker passes parameters packed: CU_LAUNCH_PARAM_BUFFER_POINTER comes first.
+parts::Stamps* stamps_of(void** extra) {
+  if (extra == nullptr || extra[0] != CU_LAUNCH_PARAM_BUFFER_POINTER) return nullptr;
+  return *static_cast<parts::Stamps* const*>(extra[1]);
+}
+
+}  // namespace
+
+extern "C" {
+
+// Found when the library is loaded: afterwards the worker's jail may not allow it.
+static const auto real_launch = real<decltype(&::cuLaunchKernel)>("cuLaunchKernel");
+static const auto real_wait = real<decltype(&::cuStreamSynchronize)>("cuStreamSynchronize");
+
+__attribute__((visibility("default"))) CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
+                                                               unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                                                               CUstream stream, void** params, void** extra) {
+  stamps = stamps_of(extra);
+  const std::uint64_t entered = parts::now();
+  const CUresult result = real_launch(f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+  if (stamps != nullptr) stamps->launch_entered = entered, stamps->launch_left = parts::now();
+  return result;
+}
+
+__attribute__((visibility("default"))) CUresult cuStreamSynchronize(CUstream stream) {
+  const std::uint64_t entered = parts::now();
+  const CUresult result = real_wait(stream);
+  if (stamps != nullptr) stamps->wait_entered = entered, stamps->wait_left = parts::now();
+  return result;
+}
+
+}  // extern "C"
