@@ -41,7 +41,8 @@ GROUP(device_identity, Initialized) {
   show_flag("at least one", count >= 1);
   show("cuDeviceGetName", CU(cuDeviceGetName)(text, sizeof text, device));
   show_flag("it has a name", text[0] != '\0');
-  show_guarded("cuDeviceGetName length 0", [&] { return CU(cuDeviceGetName)(text, 0, device); });
+  // The real driver takes a length of 0 for one without end, and fills all there is with zeros.
+  show_guarded("cuDeviceGetName length 0", [&] { return CU(cuDeviceGetName)(fenced(64), 0, device); });
   show("cuDeviceGetName length 4", CU(cuDeviceGetName)(text, 4, device));
   show("characters of it", static_cast<long long>(std::strlen(text)));
   show("cuDeviceGetUuid", CU(cuDeviceGetUuid)(&first, device));
@@ -74,7 +75,7 @@ GROUP(device_bus, Initialized) {
   CU(cuDeviceGetPCIBusId)(bus, sizeof bus, device);
   const std::string whole = bus;
   show("cuDeviceGetPCIBusId null", CU(cuDeviceGetPCIBusId)(nullptr, 32, device));
-  show_guarded("cuDeviceGetPCIBusId length 0", [&] { return CU(cuDeviceGetPCIBusId)(bus, 0, device); });
+  show_guarded("cuDeviceGetPCIBusId length 0", [&] { return CU(cuDeviceGetPCIBusId)(fenced(32), 0, device); });
   show("cuDeviceGetPCIBusId length 12", CU(cuDeviceGetPCIBusId)(bus, 12, device));
   show("cuDeviceGetPCIBusId length 13", CU(cuDeviceGetPCIBusId)(bus, 13, device));
   show("cuDeviceGetPCIBusId device 99", CU(cuDeviceGetPCIBusId)(bus, 32, 99));

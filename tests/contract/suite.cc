@@ -1,6 +1,7 @@
 #include "tests/contract/suite.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +98,13 @@ void show_guarded(const std::string& what, const std::function<CUresult()>& call
   else
     write_line(what, "crashes");
   sigaction(SIGSEGV, &before, nullptr);
+}
+
+char* fenced(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* at = mmap(nullptr, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (bytes > page || at == MAP_FAILED || mprotect(at, page, PROT_READ | PROT_WRITE) != 0) _exit(6);
+  return static_cast<char*>(at) + page - bytes;
 }
 
 void in_a_child(const std::function<void()>& cases) {
