@@ -115,7 +115,7 @@ ring::SlotOwner Region::owner(std::uint32_t slot) const {
 
 void Region::clear_owner(std::uint32_t slot) const { entry(slot).owner = {}; }
 
-bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) {
+bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) const {
   const auto start = static_cast<off_t>(slot_offset(slot) + from), size = static_cast<off_t>(bytes);
   const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&
                      (!vm_.huge_pages || fallocate(memfd_.get(), 0, start, size) == 0);

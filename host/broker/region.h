@@ -45,7 +45,7 @@ class Region {
   // No byte of the slot's last session remains from `from` on, for `bytes`: the pages go back to the machine and read
   // as zeros. A failure (an empty pool of huge pages) is told as one sentence. Preconditions: the range lies in the
   // slot.
-  bool wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error);
+  bool wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) const;
 
  private:
   Region(Fd memfd, std::byte* base, std::size_t slot_bytes, const VmOptions& vm);

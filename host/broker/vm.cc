@@ -28,8 +28,6 @@ constexpr auto start_patience = seconds(60);
 constexpr auto end_patience = seconds(2);
 // A guest that rings without end gets one look per this time, so that it cannot busy the broker.
 constexpr auto between_looks = milliseconds(1);
-// Giving back a slot's memory takes about a second for each 8 GiB; all others wait meanwhile, and the heartbeat.
-constexpr std::size_t wiped_at_once = 64 << 20;
 // A claimer writes its owner at once. One that has not after this long died between the two.
 constexpr auto owner_patience = seconds(2);
 
@@ -73,6 +71,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                        {{ring::peer_broker, doorbell_.get()}}};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     slots_[k].doorbell = make_eventfd();
+    slots_[k].wiper = std::make_unique<Wiper>(loop_, *region_, k, options_.name);
     made = made && slots_[k].doorbell;
     server.host_peers.push_back({ring::peer_of_slot(k), slots_[k].doorbell.get()});
   }
@@ -91,7 +90,8 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 Vm::~Vm() {
   for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &beat_timer_, &refill_timer_, &stop_timer_})
     loop_.forget(*id);
-  for (Slot& slot : slots_) loop_.forget(slot.start_timer);
+  for (Slot& slot : slots_)
+    for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
@@ -195,7 +195,9 @@ void Vm::on_peer_gone(std::uint32_t peer) {
   if (server_->connected() != 0) return;
   end_surplus();
   region_->wipe_rest();
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) give_back_unused(k, 0);
+  // What they wrote into slots that nobody had goes back to the machine, too.
+  for (Slot& slot : slots_)
+    if (slot.known.state == SlotState::Empty) slot.wiper->start();
 }
 
 // ---- the broker's own steps ----------------------------------------------------------------------------------------
@@ -231,8 +233,10 @@ void Vm::release(std::uint32_t k) {
 }
 
 void Vm::start_emptying(std::uint32_t k) {
-  slots_[k].wiped = 0;
-  make_empty(k);
+  loop_.forget(slots_[k].empty_timer);
+  slots_[k].wiper->start([this, k] {
+    if (may_be_emptied(k)) make_empty(k);
+  });
 }
 
 bool Vm::may_be_emptied(std::uint32_t k) const {
@@ -241,50 +245,22 @@ bool Vm::may_be_emptied(std::uint32_t k) const {
          (state == SlotState::Starting || state == SlotState::Ready || state == SlotState::Released);
 }
 
-// Precondition: may_be_emptied. A Ready slot that a guest claims at the last
-// moment, though its worker is gone, becomes Dead instead.
+// Precondition: may_be_emptied, and it is wiped. A Ready slot that a guest claims at the last moment, though its worker
+// is gone, becomes Dead instead.
 void Vm::make_empty(std::uint32_t k) {
-  Slot& slot = slots_[k];
-  loop_.forget(slot.start_timer);  // a try that was put off is this one: later it would meet the slot's next worker
-  const std::size_t step = std::min(wiped_at_once, region_->slot_bytes() - slot.wiped);
-  std::string error;
-  if (!region_->wipe(k, slot.wiped, step, error)) {
-    spdlog::error("{}: {}; the next try is in a second", options_.name, error);
-    return make_empty_after(k, seconds(1));
-  }
-  slot.wiped += step;
-  if (slot.wiped < region_->slot_bytes()) return make_empty_after(k, Clock::duration::zero());
-  slot.wiped = 0;
   drain(slots_[k].doorbell.get());
   if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
   if (!move(k, SlotState::Empty)) {
     look_at(k);
-    if (may_be_emptied(k)) {
-      return make_empty_after(k, milliseconds(10));  // the word was put back; a guest that does this often waits longer
+    if (may_be_emptied(k)) {  // the word was put back; a guest that does this often waits longer
+      slots_[k].empty_timer = loop_.after(milliseconds(10), [this, k] {
+        slots_[k].empty_timer = 0;
+        start_emptying(k);
+      });
+      return;
     }
   }
   refill();
-}
-
-// The last guest has gone: what it wrote into slots that nobody had goes back to the machine, too, in parts as above.
-void Vm::give_back_unused(std::uint32_t k, std::size_t from) {
-  std::string error;
-  if (stopping_ || slots_[k].known.state != SlotState::Empty || from >= region_->slot_bytes()) return;
-  const std::size_t step = std::min(wiped_at_once, region_->slot_bytes() - from);
-  if (!region_->wipe(k, from, step, error)) return spdlog::error("{}: {}", options_.name, error);
-  loop_.forget(slots_[k].start_timer);
-  slots_[k].start_timer = loop_.after(Clock::duration::zero(), [this, k, next = from + step] {
-    slots_[k].start_timer = 0;
-    give_back_unused(k, next);
-  });
-}
-
-void Vm::make_empty_after(std::uint32_t k, Clock::duration delay) {
-  loop_.forget(slots_[k].start_timer);
-  slots_[k].start_timer = loop_.after(delay, [this, k] {
-    slots_[k].start_timer = 0;
-    if (may_be_emptied(k)) make_empty(k);
-  });
 }
 
 // ---- workers -------------------------------------------------------------------------------------------------------
@@ -360,6 +336,7 @@ bool Vm::start_worker(std::uint32_t k) {
     refill_after(milliseconds(10));
     return false;
   }
+  slot.wiper->stop();  // pages that would be given back: the worker has them now
   slot.jail = {};
   std::string error;
   const WorkerCommand command{program_.path,    arguments_for(k),    program_.environment,
@@ -373,7 +350,6 @@ bool Vm::start_worker(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
-  loop_.forget(slot.start_timer);  // pages that would be given back: the worker has them now
   slot.start_timer = loop_.after(start_patience, [this, k] {
     slots_[k].start_timer = 0;
     slots_[k].worker->kill_now("it was not ready within a minute");

@@ -24,6 +24,7 @@
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/status.h"
+#include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
 
 namespace host::broker {
@@ -57,11 +58,12 @@ class Vm {
     Fd doorbell;  // rings the slot's worker
     std::unique_ptr<WorkerProcess> worker;
     WorkerJail jail;  // of the worker, once it is ready
-    EventLoop::Id start_timer = 0;
+    std::unique_ptr<Wiper> wiper;
+    EventLoop::Id start_timer = 0;  // its worker's patience, until it is ready
+    EventLoop::Id empty_timer = 0;  // the next try to make it Empty, after a guest wrote over its word
     Clock::time_point claimed;
     std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
     bool surplus = false;    // its unused worker is being ended
-    std::size_t wiped = 0;   // bytes, while it becomes Empty
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
@@ -81,8 +83,6 @@ class Vm {
   bool may_be_emptied(std::uint32_t k) const;
   void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
-  void give_back_unused(std::uint32_t k, std::size_t from);
-  void make_empty_after(std::uint32_t k, Clock::duration delay);
 
   void refill();
   void end_surplus();
