@@ -325,6 +325,17 @@ bool parse_config(const std::string& text, const std::string& file, unsigned cor
   return false;
 }
 
+std::vector<KeyInWords> keys_in_words() {
+  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text",
+                                          "boolean", "text",          "text"};
+  std::vector<KeyInWords> all;
+  for (const Key& key : keys) {
+    all.push_back({key.table, key.name, types[static_cast<int>(key.kind)], key.fallback,
+                   key.small_fallback == nullptr ? "" : key.small_fallback, key.allowed, key.help});
+  }
+  return all;
+}
+
 std::string default_config(unsigned cores) {
   std::string text = "# Every key of ivgpud with its default.\n";
   std::string_view table;

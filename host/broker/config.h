@@ -48,6 +48,12 @@ struct Config {
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
 bool parse_config(const std::string& text, const std::string& file, unsigned cores, Config& config, std::string& error);
 
+// A key in words, for docs/configuration.md. `table`: broker, gpu, or vm for [defaults] and every [vm.NAME].
+struct KeyInWords {
+  std::string table, name, type, fallback, small_fallback, allowed, help;  // small_fallback: empty where it is the same
+};
+std::vector<KeyInWords> keys_in_words();
+
 // The defaults as a file with every key explained; it parses.
 std::string default_config(unsigned cores);
 

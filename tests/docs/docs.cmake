@@ -2,8 +2,10 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT_LIST_DIR}/models_test.cc)
-target_link_libraries(docs_test PRIVATE ivgpu_options GTest::gtest_main)
+add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT_LIST_DIR}/models_test.cc
+                         ${CMAKE_CURRENT_LIST_DIR}/generated_test.cc ${CMAKE_CURRENT_LIST_DIR}/wire_format_test.cc)
+target_link_libraries(docs_test PRIVATE ivgpu_ring ivgpu_broker GTest::gtest_main)
+target_compile_definitions(docs_test PRIVATE IVGPU_CUDA_INCLUDE="${IVGPU_CUDA_INCLUDE}")
 add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)
 target_link_libraries(one_call_test PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main)
 foreach(name docs_test one_call_test)
@@ -11,6 +13,12 @@ foreach(name docs_test one_call_test)
   gtest_discover_tests(${name} TEST_PREFIX unit. PROPERTIES LABELS unit)
 endforeach()
 
+# docs/configuration.md is what the broker's table of keys makes of it: `build/host/broker/configuration >
+# docs/configuration.md` after a change of host/broker/config.cc.
+add_test(NAME unit.docs.configuration_is_current
+         COMMAND sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
+set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
+
 # docs/calls.md is what the table makes of it: `build/tools/calls > docs/calls.md` after a change of ring/api/*.def.
-add_test(NAME unit.docs.calls_is_current COMMAND sh -c "$<TARGET_FILE:calls> | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
+add_test(NAME unit.docs.calls_is_current COMMAND sh -c "set -e; page=$($<TARGET_FILE:calls>); echo \"$page\" | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
 set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)

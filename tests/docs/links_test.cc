@@ -80,7 +80,8 @@ TEST(Docs, EveryRelativeLinkLeadsSomewhere) {
 }
 
 TEST(Docs, EveryPathThatThePagesOnTheCodeNameIsThere) {
-  for (const char* page : {"docs/architecture.md", "docs/one-call.md", "CONTRIBUTING.md", "README.md"}) {
+  for (const char* page : {"docs/architecture.md", "docs/one-call.md", "docs/wire-format.md", "docs/configuration.md",
+                           "docs/calls.md", "CONTRIBUTING.md", "README.md"}) {
     const std::string text = docs_test::read(root / page);
     EXPECT_EQ(missing_paths(root, text), Strings{}) << page;
     EXPECT_FALSE(text.empty()) << page;

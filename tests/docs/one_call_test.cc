@@ -54,7 +54,11 @@ host::Driver fake_driver() {
 class Worker {
  public:
   explicit Worker(ring::SlotView slot)
-      : driver_(fake_driver()), session_(slot, driver_, {}), control_(slot.control(0)), consumer_(slot.requests(0)) {
+      : driver_(fake_driver()),
+        session_(slot, driver_, {}),
+        control_(slot.control(0)),
+        ring_(slot.requests(0)),
+        consumer_(ring_) {
     control_.worker_asleep = 1;
   }
 
@@ -85,12 +89,14 @@ class Worker {
 
   bool broken() const { return session_.broken; }
   std::uint32_t tail() const { return control_.tail; }
+  std::vector<std::byte> ring(std::uint32_t bytes) const { return {ring_.bytes, ring_.bytes + bytes}; }
   std::vector<std::byte> last;  // the record taken last
 
  private:
   host::Driver driver_;
   host::Session session_;
   ring::ChannelControl& control_;
+  const ring::RingView ring_;
   ring::Consumer consumer_;
   alignas(16) std::array<std::byte, ring::max_record> buffer_{};
 };
@@ -207,6 +213,15 @@ TEST(OneCall, ThePageShowsTheRecordsBytes) {
   const auto dump = std::find_if(blocks.begin(), blocks.end(), [](const Block& b) { return b.kind == "hexdump"; });
   ASSERT_NE(dump, blocks.end()) << "docs/one-call.md has no block ```hexdump";
   EXPECT_EQ(parse_dump(*dump), run.record) << "the guest wrote" << as_dump(run.record);
+}
+
+TEST(WireFormat, ThePageShowsTheRingsFirstRecords) {
+  const auto before = the_run().worker->ring(the_run().tail_before);
+  const Page page = docs_test::parse(docs_test::read(root + "/docs/wire-format.md"));
+  const auto dump =
+      std::find_if(page.blocks.begin(), page.blocks.end(), [](const Block& b) { return b.kind == "hexdump"; });
+  ASSERT_NE(dump, page.blocks.end()) << "docs/wire-format.md has no block ```hexdump";
+  EXPECT_EQ(parse_dump(*dump), before) << "the ring holds" << as_dump(before);
 }
 
 TEST(OneCall, ThePageShowsTheRingsPositions) {

@@ -1,5 +1,8 @@
-// Prints docs/calls.md: every entry point of the table and how it is answered. A test holds the page to this.
+// Prints docs/calls.md: every entry point of the table, how it is answered and, if refused, why. A test holds the page
+// to this. Ends with 1 where a reason of the table has no explanation here.
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,12 @@ struct Line {
   const char* symbol;
   int since;
   std::string how;
+  std::string refused;  // why; empty: served
+};
+
+struct Section {
+  const char* title;
+  std::vector<Line> lines;
 };
 
 std::string order_text(const std::string& order) {
@@ -17,32 +26,100 @@ std::string order_text(const std::string& order) {
   return "";
 }
 
-std::vector<Line> lines() {
-  std::vector<Line> all;
-#define CALL(id, fn, since, way, order, ...) all.push_back({#fn, since, std::string(#way) + order_text(#order)});
-#define CUSTOM(id, fn, since, way, order) \
-  all.push_back({#fn, since, std::string(#way) + ", own code" + order_text(#order)});
-#define LOCAL(fn, since) all.push_back({#fn, since, "Local"});
-#define VARIANT(fn, since, of) all.push_back({#fn, since, "as `" #of "`"});
-#define ABSENT(fn, since, why) all.push_back({#fn, since, std::string("refused: ") + why});
-#include "ring/api/driver.def"
+std::vector<Section> sections() {
+  std::vector<Section> all;
+  const auto add = [&](Line line) { all.back().lines.push_back(std::move(line)); };
+#define CALL(id, fn, since, way, order, ...) add({#fn, since, std::string(#way) + order_text(#order), ""});
+#define CUSTOM(id, fn, since, way, order) add({#fn, since, std::string(#way) + ", own code" + order_text(#order), ""});
+#define LOCAL(fn, since) add({#fn, since, "Local", ""});
+#define VARIANT(fn, since, of) add({#fn, since, "as `" #of "`", ""});
+#define ABSENT(fn, since, why) add({#fn, since, std::string("refused: ") + why, why});
+  all.push_back({"Devices, versions, errors and entry points", {}});
+#include "ring/api/device.def"
+  all.push_back({"Contexts", {}});
+#include "ring/api/context.def"
+  all.push_back({"Modules, libraries and kernels", {}});
+#include "ring/api/module.def"
+  all.push_back({"Memory", {}});
+#include "ring/api/memory.def"
+  all.push_back({"Streams and events", {}});
+#include "ring/api/stream.def"
+  all.push_back({"Launches", {}});
+#include "ring/api/launch.def"
+  all.push_back({"Graphs", {}});
+#include "ring/api/graph.def"
+  all.push_back({"Arrays, textures and surfaces", {}});
+#include "ring/api/texture.def"
   return all;
+}
+
+// What a reason of the table means to who meets it.
+struct Reason {
+  const char* why;
+  const char* means;
+};
+constexpr Reason reasons[] = {
+    {"32-bit form of CUDA 3", "its newer form is what every header since CUDA 4 calls"},
+    {"removed from CUDA 12", "texture and surface references, which no compiler makes any more"},
+    {"deprecated", "CUDA says so; what took its place is served, or is nothing to a program in a guest"},
+    {"the form before CUDA 11.7", "headers since then call the `_v2` form, which is served"},
+    {"Windows only", "the real driver refuses it on Linux, too"},
+    {"no display in the guest", "OpenGL and other graphics: there is nothing to share with"},
+    {"needs several GPUs", "what spans several GPUs"},
+    {"needs several contexts", "a process has the primary context of each device, and no partition of it"},
+    {"descriptors do not cross", "file descriptors of guest and host are different things"},
+    {"files of the host", "they would be written on the host, by a worker that can write nowhere"},
+    {"the host checkpoints sessions", "a checkpoint of a process that has its GPU state elsewhere is not one"},
+    {"nothing needs it yet", "no library that was seen needs it"},
+};
+
+const char* meaning(const std::string& why) {
+  for (const Reason& reason : reasons)
+    if (why == reason.why) return reason.means;
+  return why.ends_with("not served yet") ? "may be served some day" : nullptr;
+}
+
+bool print_reasons(const std::vector<Section>& all) {
+  std::map<std::string, int> count;
+  for (const Section& section : all)
+    for (const Line& line : section.lines)
+      if (!line.refused.empty()) ++count[line.refused];
+  std::vector<std::pair<std::string, int>> sorted(count.begin(), count.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::printf("| refused because | entry points | that is |\n|---|---|---|\n");
+  for (const auto& [why, n] : sorted) {
+    const char* means = meaning(why);
+    if (means == nullptr) return std::fprintf(stderr, "calls: no explanation of \"%s\"\n", why.c_str()), false;
+    std::printf("| %s | %d | %s |\n", why.c_str(), n, means);
+  }
+  return true;
+}
+
+void print_head(const std::vector<Section>& all) {
+  std::size_t every = 0, served = 0;
+  for (const Section& section : all) {
+    every += section.lines.size();
+    for (const Line& line : section.lines) served += line.refused.empty();
+  }
+  std::printf("# Calls\n\nEvery entry point of cuda.h 13.0 and of its profiler header, made from the table ");
+  std::printf("`ring/api/driver.def` by\n`build/tools/calls`. %zu of %zu are served.\n\n", served, every);
+  std::printf("| answered | means |\n|---|---|\n");
+  std::printf("| Local | in the guest, without the host |\n");
+  std::printf("| Posted | a record in the ring; the caller does not wait |\n");
+  std::printf("| Waited | a record, and its reply |\n");
+  std::printf("| own code | more than a line of the table: `guest/marshal/custom/`, `host/untrusted/custom/` |\n");
+  std::printf("| refused | CUDA_ERROR_NOT_SUPPORTED, a line in the log, and `cuGetProcAddress` does not know it |\n\n");
 }
 
 }  // namespace
 
 int main() {
-  const std::vector<Line> all = lines();
-  int served = 0;
-  for (const Line& l : all) served += l.how.rfind("refused", 0) != 0;
-  std::printf(
-      "# Calls\n\nEvery entry point of cuda.h 13.0 and of its profiler header, made from `ring/api/driver.def` by ");
-  std::printf("`tools/calls`. %d of %zu are served.\n\n", served, all.size());
-  std::printf(
-      "Local: answered in the guest. Posted: a record without a reply. Waited: a record and its reply. What is "
-      "refused ");
-  std::printf("returns CUDA_ERROR_NOT_SUPPORTED, and cuGetProcAddress does not know it.\n\n");
-  std::printf("| entry point | since CUDA | answered |\n|---|---|---|\n");
-  for (const Line& l : all)
-    std::printf("| `%s` | %d.%d | %s |\n", l.symbol, l.since / 1000, l.since % 1000 / 10, l.how.c_str());
+  const std::vector<Section> all = sections();
+  print_head(all);
+  if (!print_reasons(all)) return 1;
+  for (const Section& section : all) {
+    std::printf("\n## %s\n\n| entry point | since CUDA | answered |\n|---|---|---|\n", section.title);
+    for (const Line& l : section.lines)
+      std::printf("| `%s` | %d.%d | %s |\n", l.symbol, l.since / 1000, l.since % 1000 / 10, l.how.c_str());
+  }
 }

@@ -1,0 +1,71 @@
+// The generated pages beside what they are about: docs/calls.md has every entry point that the CUDA headers declare,
+// and what docs/configuration.md shows as an example is a good configuration.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+#include "host/broker/config.h"
+#include "tests/docs/markdown.h"
+
+namespace {
+
+const std::string root = IVGPU_SOURCE_DIR;
+
+// The names in `text` that a pattern's first group gives.
+std::set<std::string> names_in(const std::string& text, const std::string& pattern) {
+  const std::regex expression(pattern);
+  std::set<std::string> names;
+  for (std::sregex_iterator at(text.begin(), text.end(), expression), end; at != end; ++at) names.insert((*at)[1]);
+  return names;
+}
+
+std::set<std::string> missing(const std::set<std::string>& wanted, const std::set<std::string>& there) {
+  std::set<std::string> gone;
+  std::set_difference(wanted.begin(), wanted.end(), there.begin(), there.end(), std::inserter(gone, gone.end()));
+  return gone;
+}
+
+const std::string line = R"(\| `(cu\w+)` \| \d+\.\d+ \| (?:Local|Posted|Waited|as|refused))";
+
+TEST(CallsPage, HasEveryEntryPointOfTheHeaders) {
+  const auto listed = names_in(docs_test::read(root + "/docs/calls.md"), line);
+  for (const char* header : {"cuda.h", "cudaProfiler.h"}) {
+    const std::string text = docs_test::read(std::string(IVGPU_CUDA_INCLUDE) + "/" + header);
+    const auto declared = names_in(text, R"(CUresult CUDAAPI\s+(cu\w+)\s*\()");
+    EXPECT_GE(declared.size(), 3u) << header;
+    EXPECT_EQ(missing(declared, listed), std::set<std::string>{}) << header;
+  }
+}
+
+// The headers' macros rename calls to forms that may have no prototype of their own where they are looked at.
+TEST(CallsPage, HasEveryFormThatAProgramIsCompiledTo) {
+  const auto listed = names_in(docs_test::read(root + "/docs/calls.md"), line);
+  const std::string text = docs_test::read(std::string(IVGPU_CUDA_INCLUDE) + "/cuda.h");
+  const auto plain = names_in(text, R"(#define cu\w+\s+(cu\w+_v\d+)\n)");
+  const auto threads_own = names_in(text, R"(#define cu\w+\s+__CUDA_API_PTSZ\((cu\w+)\))");
+  EXPECT_GT(plain.size() + threads_own.size(), 40u);
+  EXPECT_EQ(missing(plain, listed), std::set<std::string>{});
+  EXPECT_EQ(missing(threads_own, listed), std::set<std::string>{});
+}
+
+TEST(CallsPage, AMissingEntryPointIsFound) {
+  const auto listed = names_in("| `cuInit` | 2.0 | Local |\n| `cuGone` | 2.0 | forgotten |\n", line);
+  EXPECT_EQ(missing(names_in("CUresult CUDAAPI cuInit(unsigned);\nCUresult CUDAAPI cuGone(void);",
+                             R"(CUresult CUDAAPI\s+(cu\w+)\s*\()"),
+                    listed),
+            std::set<std::string>{"cuGone"});
+}
+
+TEST(ConfigurationPage, ShowsAGoodExample) {
+  const auto page = docs_test::parse(docs_test::read(root + "/docs/configuration.md"));
+  ASSERT_EQ(page.blocks.size(), 1u);
+  std::string text, error;
+  for (const std::string& example : page.blocks[0].lines) text += example + "\n";
+  host::broker::Config config;
+  EXPECT_TRUE(host::broker::parse_config(text, "example", 8, config, error)) << error;
+  EXPECT_EQ(config.vms.size(), 2u);
+}
+
+}  // namespace

@@ -1,0 +1,191 @@
+// docs/wire-format.md beside the headers: every offset, every size, every constant, and no field left out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ring/api/records.h"
+#include "ring/layout.h"
+#include "ring/wire/record.h"
+#include "tests/docs/markdown.h"
+
+namespace {
+
+struct Place {
+  std::size_t offset, bytes;
+  bool operator==(const Place&) const = default;
+};
+std::ostream& operator<<(std::ostream& out, const Place& p) { return out << p.bytes << " bytes at " << p.offset; }
+
+using Fields = std::map<std::string, Place>;
+using Structs = std::map<std::string, Fields>;
+
+// As the headers have it. What a struct's fields leave free is checked below: a field that is forgotten here is found.
+Structs in_the_headers() {
+  Structs all;
+#define FIELD(space, type, field) all[#type][#field] = Place{offsetof(space::type, field), sizeof(space::type::field)};
+  FIELD(ring, RegionHeader, magic)
+  FIELD(ring, RegionHeader, version)
+  FIELD(ring, RegionHeader, slot_count)
+  FIELD(ring, RegionHeader, generation)
+  FIELD(ring, RegionHeader, region_bytes)
+  FIELD(ring, RegionHeader, first_slot)
+  FIELD(ring, RegionHeader, slot_bytes)
+  FIELD(ring, RegionHeader, vm)
+  FIELD(ring, RegionHeader, heartbeat)
+  FIELD(ring, RegionHeader, wanted)
+  FIELD(ring, SlotEntry, state)
+  FIELD(ring, SlotEntry, reserved)
+  FIELD(ring, SlotEntry, owner)
+  FIELD(ring, SlotOwner, boot)
+  FIELD(ring, SlotOwner, pid_space)
+  FIELD(ring, SlotOwner, start_time)
+  FIELD(ring, SlotOwner, pid)
+  FIELD(ring, SlotOwner, peer)
+  FIELD(ring, SlotHeader, magic)
+  FIELD(ring, SlotHeader, version)
+  FIELD(ring, SlotHeader, channels)
+  FIELD(ring, SlotHeader, arena_offset)
+  FIELD(ring, SlotHeader, arena_bytes)
+  FIELD(ring, SlotHeader, spin_us)
+  FIELD(ring, SlotHeader, reserved)
+  FIELD(ring, SlotHeader, fault)
+  FIELD(ring, SlotHeader, output)
+  FIELD(ring, SlotHeader, opened)
+  FIELD(ring, DevicePage, driver_version)
+  FIELD(ring, DevicePage, device_count)
+  FIELD(ring, DevicePage, init_result)
+  FIELD(ring, DevicePage, simulated)
+  FIELD(ring, DevicePage, device)
+  FIELD(ring, ChannelControl, tail)
+  FIELD(ring, ChannelControl, head)
+  FIELD(ring, ChannelControl, worker_asleep)
+  FIELD(ring, ChannelControl, executed)
+  FIELD(ring, ChannelControl, reply_position)
+  FIELD(ring, ChannelControl, reply_length)
+  FIELD(ring, ChannelControl, reply_result)
+  FIELD(ring, ChannelControl, guest_asleep)
+  FIELD(ring, ChannelControl, guest_awaits)
+  FIELD(ring, ChannelControl, deferred_count)
+  FIELD(ring, ChannelControl, deferred_result)
+  FIELD(ring, ChannelControl, completion)
+  FIELD(ring, RecordHeader, bytes)
+  FIELD(ring, RecordHeader, call)
+  FIELD(ring, RecordHeader, flags)
+  FIELD(ring, RecordHeader, position)
+  FIELD(api, HelloRecord, window)
+  FIELD(api, HelloRecord, pin_bytes)
+  FIELD(api, HelloReply, arena_address)
+#undef FIELD
+  return all;
+}
+
+// A structured binding knows how many members a struct has: one more or fewer and this does not compile.
+[[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
+                                              ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
+                                              ring::ChannelControl& channel, ring::RecordHeader& record) {
+  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9] = region;
+  [[maybe_unused]] auto& [e0, e1, e2] = entry;
+  [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
+  [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9] = slot;
+  [[maybe_unused]] auto& [p0, p1, p2, p3, p4] = page;
+  [[maybe_unused]] auto& [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11] = channel;
+  [[maybe_unused]] auto& [h0, h1, h2, h3] = record;
+}
+
+std::map<std::string, std::uint64_t> constants() {
+  std::map<std::string, std::uint64_t> all;
+#define CONSTANT(name) all[#name] = static_cast<std::uint64_t>(ring::name);
+  CONSTANT(region_magic)
+  CONSTANT(slot_magic)
+  CONSTANT(layout_version)
+  CONSTANT(page)
+  CONSTANT(line)
+  CONSTANT(huge_page)
+  CONSTANT(max_slots)
+  CONSTANT(max_channels)
+  CONSTANT(max_devices)
+  CONSTANT(request_bytes)
+  CONSTANT(max_record)
+  CONSTANT(reply_bytes)
+  CONSTANT(control_bytes)
+  CONSTANT(channel_bytes)
+  CONSTANT(device_page_offset)
+  CONSTANT(first_channel)
+  CONSTANT(arena_offset)
+  CONSTANT(first_slot_offset)
+  CONSTANT(window_count)
+  CONSTANT(window_bytes)
+  CONSTANT(heartbeat_ms)
+#undef CONSTANT
+  return all;
+}
+
+std::vector<std::string> cells(const std::string& row) {
+  std::vector<std::string> all;
+  std::istringstream stream(row.substr(1));
+  for (std::string cell; std::getline(stream, cell, '|');) all.push_back(docs_test::trimmed(cell));
+  return all;
+}
+
+std::string unquoted(const std::string& cell) {
+  return cell.size() > 2 && cell.front() == '`' && cell.back() == '`' ? cell.substr(1, cell.size() - 2) : "";
+}
+
+std::uint64_t number(std::string text) {
+  std::erase(text, '_');
+  return std::stoull(text, nullptr, 0);
+}
+
+// The tables below headings that are a struct's name, and those of the constants.
+struct Told {
+  Structs structs;
+  std::map<std::string, std::uint64_t> constants;
+};
+
+Told told_by(const std::string& text) {
+  Told told;
+  std::string heading;
+  for (const std::string& line : docs_test::lines_of(text)) {
+    if (line.starts_with('#')) heading = docs_test::trimmed(line.substr(line.find_first_not_of('#')));
+    if (!line.starts_with("| ")) continue;
+    const std::vector<std::string> row = cells(line);
+    if (const std::string name = unquoted(heading); !name.empty() && row.size() == 5 && !unquoted(row[2]).empty())
+      told.structs[name][unquoted(row[2])] = {number(row[0]), number(row[1])};
+    if (heading == "Constants" && !unquoted(row[0]).empty()) told.constants[unquoted(row[0])] = number(row[1]);
+  }
+  return told;
+}
+
+const std::string the_page = docs_test::read(IVGPU_SOURCE_DIR "/docs/wire-format.md");
+
+TEST(WireFormat, ThePageHasEveryFieldWhereItIs) {
+  const Structs page = told_by(the_page).structs;
+  for (const auto& [name, fields] : in_the_headers()) {
+    ASSERT_TRUE(page.contains(name)) << name;
+    EXPECT_EQ(page.at(name), fields) << name;
+  }
+  EXPECT_EQ(page.size(), in_the_headers().size());
+}
+
+TEST(WireFormat, ThePageHasEveryConstant) { EXPECT_EQ(told_by(the_page).constants, constants()); }
+
+TEST(WireFormat, WhatTheProseSaysOfPlacesIsSo) {
+  const auto says = [](const std::string& text) { return the_page.find(text) != std::string::npos; };
+  EXPECT_TRUE(says("channel *n* at " + std::to_string(ring::channel_offset(0)) + " + *n* × " +
+                   std::to_string(ring::channel_bytes)));
+  EXPECT_TRUE(says("the mailbox at " + std::to_string(ring::reply_offset(0) - ring::channel_offset(0))));
+  EXPECT_TRUE(says("(64 entries of " + std::to_string(sizeof(ring::SlotEntry)) + " bytes)"));
+  EXPECT_TRUE(says("`DeviceInfo`, of " + std::to_string(sizeof(ring::DeviceInfo)) + " bytes"));
+  EXPECT_EQ(ring::window_address(0), 0x7e80'0000'0000u);
+}
+
+TEST(WireFormat, APageThatLiesIsFound) {
+  const Structs page =
+      told_by("### `SlotOwner`\n| offset | bytes | field | by | is |\n|---|---|---|---|---|\n| 4 | 8 | `boot` | | |\n")
+          .structs;
+  EXPECT_EQ(page.at("SlotOwner").at("boot"), (Place{4, 8}));
+  EXPECT_NE(page.at("SlotOwner"), in_the_headers().at("SlotOwner"));
+}
+
+}  // namespace
