@@ -22,3 +22,9 @@ set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 # docs/calls.md is what the table makes of it: `build/tools/calls > docs/calls.md` after a change of ring/api/*.def.
 add_test(NAME unit.docs.calls_is_current COMMAND sh -c "set -e; page=$($<TARGET_FILE:calls>); echo \"$page\" | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
 set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)
+
+# The man pages and the completion beside what the commands themselves say.
+if(NOT IVGPU_SANITIZE)
+  add_test(NAME unit.docs.man_pages COMMAND ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  set_tests_properties(unit.docs.man_pages PROPERTIES LABELS unit TIMEOUT 60)
+endif()

@@ -1,0 +1,63 @@
+# bash completion for ivgpu, ivgpud and the scripts in tools/. Commands and options are those that --help tells, so there
+# is no list here that could be stale.
+# shellcheck shell=bash
+
+# Completes with the words of $1 that begin with what is typed.
+_ivgpu_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2"); }
+
+_ivgpu_paths() {
+  compopt -o filenames 2>/dev/null
+  mapfile -t COMPREPLY < <(compgen "$1" -- "$2")
+}
+
+# The options in a help text on standard input: the long ones that begin a line or stand in its usage.
+_ivgpu_options() {
+  sed -nE -e '/^ *(-[a-zA-Z], ?)?--[a-z]/p' -e '/^usage:/Ip' -e '/^ +\[--/p' | grep -oE '(^|[^a-z-])--[a-z][a-z-]*' | grep -oE -- '--.*' | sort -u
+}
+
+# The commands: what is indented below "Subcommands:".
+_ivgpu_commands() { sed -nE '/^Subcommands:/,/^$/ s/^  ([a-z]+) .*/\1/p'; }
+
+# The value of an option. False where the option takes none that is known.
+_ivgpu_value() {
+  case $1 in
+    --gpu) _ivgpu_paths -f "$2"; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'auto sim' -- "$2") ;;
+    --config | --extra-config | --kernel | --json | --plot | --against | --perfetto) _ivgpu_paths -f "$2" ;;
+    --runtime-dir | --program-dir | --build | --out) _ivgpu_paths -d "$2" ;;
+    *) return 1 ;;
+  esac
+}
+
+_ivgpu() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} ivgpu=${COMP_WORDS[0]} help i
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    help=$("$ivgpu" --help 2>/dev/null)
+    _ivgpu_words "$(_ivgpu_commands <<<"$help") --help" "$word"
+    return
+  fi
+  # The words after a program are the program's.
+  for ((i = 2; i < COMP_CWORD; i++)); do
+    [[ ${COMP_WORDS[i]} == -- ]] && { _ivgpu_paths -f "$word"; return; }
+  done
+  help=$("$ivgpu" "${COMP_WORDS[1]}" --help 2>/dev/null)
+  if [[ $before == -* && $word != -* ]] && grep -qE -- "$before (TEXT|INT|FLOAT)[^ ]*:?" <<<"$help" &&
+    _ivgpu_value "$before" "$word"; then return; fi
+  if [[ $word == -* ]]; then _ivgpu_words "$(_ivgpu_options <<<"$help")" "$word"; else _ivgpu_paths -f "$word"; fi
+}
+
+# A command without commands of its own: ivgpud, and the scripts.
+_ivgpu_plain() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  COMPREPLY=()
+  if [[ $before == -* && $word != -* ]] && _ivgpu_value "$before" "$word"; then return; fi
+  if [[ $word == -* ]]; then _ivgpu_words "$(_ivgpu_options < <("${COMP_WORDS[0]}" --help 2>/dev/null))" "$word"; else _ivgpu_paths -f "$word"; fi
+}
+
+complete -F _ivgpu ivgpu
+complete -F _ivgpu_plain ivgpud
+# A script's name alone (test, demo) may be any command's, so these are completed by their path.
+for _ivgpu_script in boundary-check demo deps fuzz gpu-check measure parts test; do
+  complete -F _ivgpu_plain "tools/$_ivgpu_script" "./tools/$_ivgpu_script"
+done
+unset _ivgpu_script
