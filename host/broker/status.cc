@@ -47,6 +47,8 @@ json vm_as_json(const VmStatus& vm) {
               {"region_bytes", vm.region_bytes},
               {"slot_bytes", vm.slot_bytes},
               {"jail", vm.jail},
+              {"spin_threads", vm.spin_threads},
+              {"spin_us", vm.spin_us},
               {"connections", vm.connections},
               {"slots", json::array()}};
   for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));

@@ -35,7 +35,8 @@ struct VmStatus {
   std::string name;
   std::string socket;
   std::uint64_t region_bytes = 0, slot_bytes = 0;
-  std::string jail;  // as configured
+  std::string jail;  // as configured, like the next two
+  std::int64_t spin_threads = 0, spin_us = 0;
   std::size_t connections = 0;
   std::vector<SlotStatus> slots;
 };

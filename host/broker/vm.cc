@@ -390,6 +390,8 @@ VmStatus Vm::status() const {
                   static_cast<std::uint64_t>(options_.region_size),
                   region_->slot_bytes(),
                   options_.jail,
+                  options_.spin_threads,
+                  options_.spin_us,
                   server_ ? server_->connected() : 0,
                   {}};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {

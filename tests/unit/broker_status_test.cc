@@ -47,6 +47,8 @@ TEST(Status, AsJson) {
   EXPECT_EQ(shown.text.rfind("{\"format\":1,", 0), 0U) << shown.text;
   EXPECT_EQ(shown.text.find('\n'), shown.text.size() - 1);
   EXPECT_TRUE(has(shown.text, "\"state\":\"ready\"")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "\"spin_threads\":")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "\"spin_us\":50")) << shown.text;
 }
 
 TEST(Status, TellsALayerThatIsMissing) {
