@@ -3,6 +3,9 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 
 add_executable(tools_test
+  ${CMAKE_CURRENT_LIST_DIR}/tools_bench_files.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_bench_numbers.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_bench_shown.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_child.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_guest.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_install.cc
@@ -11,6 +14,8 @@ target_link_libraries(tools_test PRIVATE ivgpu_tools GTest::gtest_main)
 gtest_discover_tests(tools_test TEST_PREFIX unit.)
 
 add_test(NAME unit.tools.command_line COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_command_line.sh $<TARGET_FILE:ivgpu>)
+add_test(NAME unit.tools.bench COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench.sh $<TARGET_FILE:ivgpu>)
+set_tests_properties(unit.tools.bench PROPERTIES PROCESSORS 2 TIMEOUT 120)
 add_test(NAME unit.tools.run_programs
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)
 add_test(NAME unit.tools.boundary_check COMMAND ${CMAKE_SOURCE_DIR}/tools/boundary-check)

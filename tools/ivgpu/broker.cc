@@ -81,7 +81,8 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
   std::string text = "[broker]\nruntime_dir = " + toml_string(runtime_dir.string()) +
-                     (options.verbose ? "\nlog_level = \"debug\"" : "") + "\n\n[gpu]\nlibrary = " + toml_string(library) + "\n\n[vm." + options.vm +
+                     (options.verbose ? "\nlog_level = \"debug\"" : "") +
+                     "\n\n[gpu]\nlibrary = " + toml_string(library) + "\n\n[vm." + options.vm +
                      "]\nregion_size = " + toml_string(options.region_size) + "\n";
   return options.extra_config.empty() ? text : text + read_file(options.extra_config);
 }

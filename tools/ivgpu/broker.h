@@ -27,6 +27,7 @@ class PrivateBroker {
   ~PrivateBroker();
 
   const std::filesystem::path& socket() const { return socket_; }
+  pid_t pid() const { return process_->pid(); }
 
   // Passes on what the broker logged as an error, for a command that failed: a program in a guest cannot say why its
   // host could not serve it. Returns `code`.

@@ -41,7 +41,22 @@ struct StatusOptions {
 };
 int status(const StatusOptions& options);
 
+// What the broker of that runtime_dir tells: one JSON document.
+std::string read_status(const std::filesystem::path& runtime_dir);
+
 // The broker's document for people. An Error when it is none of this version's.
 std::string status_as_text(const std::string& document);
+
+struct BenchOptions {
+  BrokerOptions broker;             // an empty region_size: as large as it is useful here
+  std::vector<std::string> groups;  // of latency, copy, start and sessions; empty: all
+  bool quick = false;               // few samples
+  bool mps = false;                 // under a MPS daemon of its own
+  bool markdown = false;            // the tables
+  double idle_s = 0;                // how long a session is left idle; 0: 10, or with `quick` half a second
+  double margin_percent = 20;       // what `against` allows
+  std::filesystem::path json, plot, against;
+};
+int benchmark(const BenchOptions& options);
 
 }  // namespace ivgpu

@@ -27,6 +27,7 @@ Install install_at(const fs::path& executable) {
   return {.broker = root / "bin/ivgpud",
           .guest_lib = lib / "guest",
           .sim_lib = lib / "simgpu",
+          .measure = root / "libexec/ivgpu/ivgpu-measure",
           .programs = lib / "programs",
           .guest_image = root / "share/ivgpu/guest-image",
           .cache = built ? root / "guest-image" : user_cache()};

@@ -143,6 +143,44 @@ CLI::App& add_status(CLI::App& app, Chosen& chosen) {
   return command;
 }
 
+void add_bench_options(CLI::App& command, BenchOptions& options) {
+  command.add_option("FIGURES", options.groups, "Any of latency, copy, start and sessions; without one, all of them")
+      ->check(CLI::IsMember({"latency", "copy", "start", "sessions"}));
+  command.add_flag("--quick", options.quick, "Few samples: shows in seconds that the measurement works");
+  command.add_flag("--mps", options.mps, "Under a MPS control daemon that is started for the run and ended with it");
+  command.add_option("--idle", options.idle_s, "Seconds that a session is left idle, to see what that takes [10]")
+      ->check(CLI::Range(0.1, 3600.0));
+  command.add_option("--json", options.json, "Write the run to this file, too");
+  command.add_option("--plot", options.plot, "Draw the run into this file, as SVG");
+  command.add_flag("--markdown", options.markdown, "Print the tables as Markdown, without the histograms");
+  command.add_option("--against", options.against, "Compare with the run in this file, which --json wrote");
+  command.add_option("--margin", options.margin_percent, "Per cent that a figure may be worse than in that run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+}
+
+CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<BenchOptions>();
+  options->broker.vm = "bench";
+  options->broker.region_size.clear();
+  CLI::App& command = *app.add_subcommand("bench", "Measure natively and through ivgpu on this machine, and compare");
+  command.footer(
+      "Prints for each figure median, 99th percentile and worst of both, and ivgpu's ratio to native: below 1 is\n"
+      "better for times, above 1 for rates (GB/s, kernels/ms). The machine should do nothing else meanwhile.\n"
+      "  latency   single launches, waits, queries, 4-byte copies, and a session that is idle\n"
+      "  copy      4 KiB to 256 MiB of pinned and pageable memory, both ways\n"
+      "  start     a new process until its first result: one at a time, and eight at once\n"
+      "  sessions  1, 2, 4 and 8 processes at once on one GPU\n"
+      "--against compares the ratios, or the medians of what has no native side.\n"
+      "Exit codes: 0 measured; 1 something is worse than --margin allows; 2 the command line makes no sense, or a "
+      "file\n"
+      "that it names cannot be read or written; 3 a piece is missing or fails; 128 + n after signal n.");
+  add_broker_options(command, options->broker);
+  add_bench_options(command, *options);
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return benchmark(*options); }; });
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -155,6 +193,7 @@ int main(int argc, char** argv) {
   add_sim(app, chosen).footer(exit_codes);
   add_vm(app, chosen);
   add_status(app, chosen).footer(exit_codes);
+  add_bench(app, chosen);
   try {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
     return chosen(words);

@@ -125,8 +125,12 @@ std::string status_as_text(const std::string& document) {
   }
 }
 
+std::string read_status(const std::filesystem::path& runtime_dir) {
+  return read_to_end(connect_to(runtime_dir / "ivgpud.status"));
+}
+
 int status(const StatusOptions& options) {
-  const std::string document = read_to_end(connect_to(options.runtime_dir / "ivgpud.status"));
+  const std::string document = read_status(options.runtime_dir);
   const std::string text = options.json ? document : status_as_text(document);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;

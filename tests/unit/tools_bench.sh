@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# usage: tools_bench.sh IVGPU
+# `ivgpu bench` on the simulated GPU, from end to end: what it prints and writes, a comparison that fails, bad input.
+set -uo pipefail
+ivgpu=$1
+status=0
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() { echo "FAIL: $1"; status=1; }
+
+# expect CODE PATTERN WORDS...: the exit code, and a pattern that the output has. What was said is in $output.
+expect() {
+  local code=$1 pattern=$2 got
+  shift 2
+  output=$("$ivgpu" bench "$@" 2>&1 </dev/null)
+  got=$?
+  [[ $got == "$code" && $output =~ $pattern ]] ||
+    fail "ivgpu bench $*: exit code $got (wanted $code), wanted to read '$pattern' in: $output"
+}
+# The same, and nothing but one sentence.
+refuses() {
+  expect 2 "$@"
+  (($(wc -l <<<"$output") == 1)) || fail "not one sentence: $output"
+}
+
+expect 0 'Usage: ivgpu bench' --help
+expect 2 'fastness' fastness
+expect 2 'watch-the-stars' --watch-the-stars
+expect 2 'margin' --margin much
+expect 2 'idle' --idle 0
+echo '{"format": 7}' >"$work/future.json"
+echo 'not at all' >"$work/text.json"
+refuses 'nowhere/old.json cannot be read: No such file or directory' --against /nowhere/old.json
+refuses 'is no JSON of ivgpu bench' --against "$work/text.json"
+refuses 'is of another version of ivgpu bench: its format is 7' --against "$work/future.json"
+refuses '/nowhere/a.svg cannot be written: No such file or directory' --plot /nowhere/a.svg
+refuses 'cannot be written: Is a directory' --json "$work"
+refuses 'the simulated one has no MPS' --gpu sim --mps sessions
+expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
+# The simulated GPU takes no part in what is refused, so nothing has been measured and nothing is left.
+[[ $(ls "$work") == $'future.json\ntext.json' ]] || fail "something is left behind: $(ls "$work")"
+
+expect 0 'say nothing about a GPU' --gpu sim --quick --json "$work/run.json" --plot "$work/run.svg"
+for word in launch_issue kernels_back_to_back empty_call idle_host_processor call_after_idle 'pageable_d2h 1 MiB' \
+  'first_result x4' 'launch_synchronize x8' 'kernels x2' 'spin_us 50' 'each session' '  native  '; do
+  [[ $output == *"$word"* ]] || fail "'$word' is not in: $output"
+done
+[[ $output != *-nan* && $output != *inf* ]] || fail "a number is none: $output"
+[[ $(head -c 5 "$work/run.svg") == '<svg ' ]] || fail "no picture was drawn"
+[[ $output != *$'\r'* ]] || fail "progress was shown where there is no terminal"
+
+# Against itself nothing is ten thousand times worse; against ratios of next to nothing, everything is.
+expect 0 'Nothing is worse' --gpu sim --quick latency --idle 0.2 --against "$work/run.json" --margin 1e6
+sed -E 's/("p50": )([0-9.e+-]+)/\10.0001/' "$work/run.json" >"$work/fast.json"
+awk '/"native"/ { native = 1 } /"ivgpu": \{/ { native = 0 }
+     native { gsub(/"p50": 0.0001/, "\"p50\": 1000000") } { print }' "$work/fast.json" >"$work/faster.json"
+expect 1 'TOO MUCH' --gpu sim --quick --markdown --idle 0.2 latency --against "$work/faster.json"
+[[ $output == *'| launch_issue |'* ]] || fail "no Markdown: $output"
+exit "$status"

@@ -1,0 +1,34 @@
+// This run beside an older one: which figure has changed by how much, and whether something has become worse than a
+// margin allows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/bench/report.h"
+#include "tools/ivgpu/bench/table.h"
+
+namespace ivgpu::bench {
+
+// Of a figure with both sides, the ratio to native is compared: a machine's absolute figures move from run to run, and
+// native ones with them. Else the median.
+struct Change {
+  std::string label;
+  std::string what;  // what is compared: "ratio", or the unit of the median
+  double before = 0, now = 0;
+  double worse_by = 0;  // 0.1: ten per cent worse; negative: better
+  bool too_much = false;
+};
+
+struct Comparison {
+  std::vector<Change> changes;
+  std::vector<std::string> differences;  // of the two settings, a sentence each
+  bool worse() const;
+};
+
+// `margin` as a part of the whole: 0.2 is a fifth. Only what both runs have is compared.
+Comparison compare(const Report& before, const Report& now, double margin);
+
+std::string comparison_text(const Comparison& comparison, double margin, Style style);
+
+}  // namespace ivgpu::bench

@@ -1,0 +1,121 @@
+// `ivgpu bench`: measures natively and through ivgpu in one run, and shows both beside each other.
+#include <langinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "tools/ivgpu/bench/against.h"
+#include "tools/ivgpu/bench/groups.h"
+#include "tools/ivgpu/bench/histogram.h"
+#include "tools/ivgpu/bench/json.h"
+#include "tools/ivgpu/bench/mps.h"
+#include "tools/ivgpu/bench/output_file.h"
+#include "tools/ivgpu/bench/plot.h"
+#include "tools/ivgpu/bench/setting.h"
+#include "tools/ivgpu/bench/table.h"
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+
+namespace ivgpu {
+namespace {
+
+using namespace bench;
+
+constexpr int exit_worse = 1;
+
+std::optional<Report> read_older(const std::filesystem::path& path) {
+  if (path.empty()) return std::nullopt;
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in.good() && text.empty())
+    throw Error(exit_code::usage, path.string() + " cannot be read: " + std::strerror(errno));
+  return report_from_json(text, path.string());
+}
+
+bool wanted(const BenchOptions& options, const std::string& group) {
+  const auto& groups = options.groups;
+  return groups.empty() || std::find(groups.begin(), groups.end(), group) != groups.end();
+}
+
+// Room for pinned copies of 256 MiB in each of eight slots, where the machine has that much memory.
+std::string useful_region(bool quick) {
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return !quick && memory >= 16e9 ? "8GiB" : "1GiB";
+}
+
+double idle_seconds(const BenchOptions& options) {
+  if (options.idle_s > 0) return options.idle_s;
+  return options.quick ? 0.5 : 10;
+}
+
+// Each side as a whole: see Runner why the broker is not there while it is measured natively.
+void measure_side(const BenchOptions& options, Runner& runner, Side side, Report& report) {
+  runner.take_side(side);
+  ask_about(runner, side, report.setting);
+  if (wanted(options, "latency")) measure_latency(runner, side, report);
+  if (wanted(options, "latency") && side == Side::Ivgpu) measure_idle(runner, idle_seconds(options), report);
+  if (wanted(options, "copy")) measure_copy(runner, side, report);
+  if (wanted(options, "start")) measure_start(runner, side, report);
+  if (wanted(options, "sessions")) measure_sessions(runner, side, report);
+}
+
+Report measure_all(const BenchOptions& options, const Install& install, const SignalGate& gate) {
+  BrokerOptions broker = for_this_machine(options.broker);
+  const bool simulated = broker.gpu == "sim";
+  if (broker.gpu != "auto" && !simulated)
+    broker.gpu = std::filesystem::absolute(require(broker.gpu, "the GPU's libcuda"));
+  if (broker.region_size.empty()) broker.region_size = useful_region(options.quick);
+  if (options.mps && simulated) throw Error(exit_code::usage, "--mps needs a GPU; the simulated one has no MPS");
+  std::optional<MpsDaemon> mps;
+  if (options.mps) mps.emplace(gate);
+  Report report{this_machine(simulated), {}, {}};
+  report.setting.quick = options.quick;
+  Runner runner(install, broker, options.quick, gate);
+  for (const Side side : {Side::Native, Side::Ivgpu}) measure_side(options, runner, side, report);
+  return report;
+}
+
+Letters letters() {
+  std::setlocale(LC_CTYPE, "");
+  const bool utf8 = std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+  return utf8 && isatty(STDOUT_FILENO) == 1 ? Letters::Unicode : Letters::Plain;
+}
+
+void show(const Report& report, Style style) {
+  std::string text = setting_text(report.setting, style) + figures_text(report, style);
+  if (style == Style::Plain) text += histograms_text(report, letters());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+int show_against(const Report& older, const Report& report, double margin, Style style) {
+  const Comparison comparison = compare(older, report, margin);
+  if (comparison.changes.empty()) throw Error(exit_code::usage, "the older run has no figure that this one measured");
+  const std::string text = comparison_text(comparison, margin, style);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return comparison.worse() ? exit_worse : 0;
+}
+
+}  // namespace
+
+int benchmark(const BenchOptions& options) {
+  const Install install = find_install();
+  require(install.measure, "the measuring program");
+  require(install.guest_lib / "libcuda.so.1", "the guest library");
+  const std::optional<Report> older = read_older(options.against);
+  OutputFile json(options.json), plot(options.plot);
+  const SignalGate gate;
+  const Report report = measure_all(options, install, gate);
+  const Style style = options.markdown ? Style::Markdown : Style::Plain;
+  show(report, style);
+  if (json) json.write(as_json(report));
+  if (plot) plot.write(as_picture(report));
+  return older ? show_against(*older, report, options.margin_percent / 100, style) : 0;
+}
+
+}  // namespace ivgpu

@@ -1,0 +1,69 @@
+#include "tools/ivgpu/bench/histogram.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ivgpu::bench {
+namespace {
+
+constexpr std::size_t width = 64;    // with the word before it, within 80 columns
+constexpr std::size_t too_few = 16;  // samples
+constexpr std::size_t steps = 8;
+
+constexpr std::array<const char*, steps + 1> blocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::array<const char*, steps + 1> plain = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
+
+// What lies anywhere is seen: a single sample gets the lowest step.
+std::string bars(const std::vector<std::size_t>& counts, Letters letters) {
+  const std::size_t most = *std::max_element(counts.begin(), counts.end());
+  std::string line;
+  for (const std::size_t count : counts) {
+    const std::size_t height = count == 0 ? 0 : 1 + count * (steps - 1) / most;
+    line += (letters == Letters::Unicode ? blocks : plain)[height];
+  }
+  return line;
+}
+
+std::string axis(const Bins& bins, Unit unit) {
+  const std::string low = number_text(bins.low), middle = number_text(bins.edge(width / 2)),
+                    high = number_text(bins.high) + " " + name_of(unit);
+  const auto blanks = [](std::size_t whole, std::size_t used) {
+    return std::string(whole > used ? whole - used : 1, ' ');
+  };
+  return "          " + low + blanks(width / 2, low.size()) + middle +
+         blanks(width - width / 2, middle.size() + high.size()) + high + "\n";
+}
+
+// Where a sample is one call, and not the mean of several.
+bool tells_something(const Figure& figure) {
+  static constexpr std::array<const char*, 6> single = {
+      "launch_issue",     "launch_synchronize", "20_launches_synchronize",
+      "copy_4_bytes_h2d", "copy_4_bytes_d2h",   "empty_call"};
+  return std::find(single.begin(), single.end(), figure.name) != single.end();
+}
+
+}  // namespace
+
+std::string histogram_text(const Figure& figure, Letters letters) {
+  std::vector<const Summary*> summaries;
+  for (const auto* side : {&figure.native, &figure.ivgpu})
+    if (*side && (*side)->samples.size() >= too_few) summaries.push_back(&**side);
+  if (summaries.empty()) return {};
+  const Bins bins = bins_for(summaries, width);
+  std::string text = figure.label() + "\n";
+  for (const Summary* s : summaries) {
+    const bool native = figure.native && s == &*figure.native;
+    text += std::string(native ? "  native  " : "  ivgpu   ") + bars(histogram(s->samples, bins), letters) + "\n";
+  }
+  return text + axis(bins, figure.unit);
+}
+
+std::string histograms_text(const Report& report, Letters letters) {
+  std::string text;
+  for (const Figure& figure : report.figures)
+    if (tells_something(figure)) text += histogram_text(figure, letters);
+  if (text.empty()) return {};
+  return "\nDistributions, best to 99th percentile (what is slower counts for the last column):\n" + text;
+}
+
+}  // namespace ivgpu::bench

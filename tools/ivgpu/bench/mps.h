@@ -1,0 +1,28 @@
+// A MPS control daemon for as long as one run takes: a plain process in a folder of its own, told to quit at the end.
+// Whoever is started meanwhile, natively or as a worker, finds it through the environment.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "tools/ivgpu/child.h"
+
+namespace ivgpu::bench {
+
+class MpsDaemon {
+ public:
+  // Returns when it listens. An Error where it is not installed or does not start.
+  explicit MpsDaemon(const SignalGate& gate);
+  ~MpsDaemon();
+  MpsDaemon(const MpsDaemon&) = delete;
+  MpsDaemon& operator=(const MpsDaemon&) = delete;
+
+ private:
+  void wait_until_it_listens(const SignalGate& gate);
+  std::string last_words() const;
+
+  std::filesystem::path folder_;
+  std::optional<Child> process_;
+};
+
+}  // namespace ivgpu::bench

@@ -1,0 +1,60 @@
+// The driver as any program finds it: libcuda.so.1, opened by name or path, and of its entry points those that are
+// measured. Whatever fails is told in one line on standard output and ends the program.
+#pragma once
+
+#include <cuda.h>
+
+namespace measure {
+
+#define IVGPU_MEASURED_CALLS(X) \
+  X(cuInit)                     \
+  X(cuDriverGetVersion)         \
+  X(cuDeviceGet)                \
+  X(cuDeviceGetName)            \
+  X(cuDeviceGetAttribute)       \
+  X(cuDevicePrimaryCtxRetain)   \
+  X(cuCtxSetCurrent)            \
+  X(cuCtxGetCurrent)            \
+  X(cuCtxGetCacheConfig)        \
+  X(cuCtxSynchronize)           \
+  X(cuModuleLoadData)           \
+  X(cuModuleGetFunction)        \
+  X(cuLaunchKernel)             \
+  X(cuStreamSynchronize)        \
+  X(cuStreamQuery)              \
+  X(cuEventCreate)              \
+  X(cuEventRecord)              \
+  X(cuEventQuery)               \
+  X(cuMemAlloc)                 \
+  X(cuMemFree)                  \
+  X(cuMemHostAlloc)             \
+  X(cuMemFreeHost)              \
+  X(cuMemsetD8)                 \
+  X(cuMemcpyHtoD)               \
+  X(cuMemcpyDtoH)               \
+  X(cuGetErrorName)
+
+// Members have the names that cuda.h makes of these: cuMemAlloc is cuMemAlloc_v2.
+struct Driver {
+#define X(name) decltype(&::name) name = nullptr;
+  IVGPU_MEASURED_CALLS(X)
+#undef X
+};
+extern Driver driver;
+
+void open_driver(const char* library);
+
+[[noreturn]] void fail(const char* what, const char* why);
+void check(CUresult result, const char* what);
+#define CHECK(call) ::measure::check(::measure::driver.call, #call)
+
+// The primary context of the first device, current in this thread, and the two kernels.
+struct Device {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUfunction nothing = nullptr;  // takes eight parameters and does nothing
+  CUfunction store = nullptr;    // store(at, value)
+};
+Device open_device();
+
+}  // namespace measure

@@ -1,0 +1,62 @@
+// ivgpu-measure: an ordinary program on CUDA's driver API that times what it does. `ivgpu bench` runs it natively and
+// through ivgpu, and tells the two apart by nothing but the library that it names.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/bench/program/parts.h"
+#include "tools/ivgpu/bench/program/timing.h"
+
+namespace {
+
+using namespace measure;
+
+int usage() {
+  std::fprintf(stderr,
+               "usage: ivgpu-measure [--library PATH] [--quick] latency|copy|start|session SECONDS|idle|about\n"
+               "Started by `ivgpu bench`, which puts what it prints beside each other.\n");
+  return 2;
+}
+
+void about() {
+  char name[256] = "";
+  int version = 0;
+  const Device device = open_device();
+  CHECK(cuDeviceGetName(name, sizeof name, device.device));
+  CHECK(cuDriverGetVersion(&version));
+  std::printf("about %d %s\n", version, name);
+}
+
+int run(const std::string& part, const std::vector<std::string>& more, const char* library, bool quick) {
+  if (more.size() != (part == "session" ? 1U : 0U)) return usage();
+  if (part == "start") return start(library), 0;
+  open_driver(library);
+  if (part == "latency") return latency(quick), 0;
+  if (part == "copy") return copy(quick), 0;
+  if (part == "idle") return idle(), 0;
+  if (part == "about") return about(), 0;
+  if (part == "session") return session(std::atof(more[0].c_str())), 0;
+  return usage();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* library = "libcuda.so.1";
+  bool quick = false;
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--library" && i + 1 < argc)
+      library = argv[++i];
+    else if (word == "--quick")
+      quick = true;
+    else
+      words.push_back(word);
+  }
+  if (words.empty()) return usage();
+  const std::string part = words.front();
+  words.erase(words.begin());
+  return run(part, words, library, quick);
+}

@@ -1,0 +1,24 @@
+#include "tools/ivgpu/bench/program/timing.h"
+
+#include <cstdio>
+
+namespace measure {
+
+void tell_begin(const char* name, std::size_t bytes) {
+  std::printf("begin %s %zu\n", name, bytes);
+  std::fflush(stdout);
+}
+
+void tell_samples(const char* name, std::size_t bytes, const std::vector<double>& samples) {
+  std::printf("samples %s %zu", name, bytes);
+  for (const double sample : samples) std::printf(" %.6g", sample);
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void tell_left_out(const char* name, std::size_t bytes, const char* reason) {
+  std::printf("left-out %s %zu %s\n", name, bytes, reason);
+  std::fflush(stdout);
+}
+
+}  // namespace measure

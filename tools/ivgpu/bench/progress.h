@@ -1,0 +1,21 @@
+// What is being done, on one line of the terminal that takes its place and goes again. Nothing where standard error is
+// no terminal.
+#pragma once
+
+#include <string>
+
+namespace ivgpu::bench {
+
+class Progress {
+ public:
+  Progress();
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void say(const std::string& text) const;
+
+ private:
+  bool on_;
+};
+
+}  // namespace ivgpu::bench

@@ -1,0 +1,141 @@
+#include "tools/ivgpu/bench/runner.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+
+namespace ivgpu::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+// The slowest figure takes seconds; a driver that starts for eight processes on a busy machine, ten.
+constexpr int silence_ms = 60'000;
+constexpr auto spare_patience = std::chrono::seconds(20);
+
+const char* way_of(Side side) { return side == Side::Native ? "natively" : "through ivgpu"; }
+
+Command as_command(const Runner& runner, Side side, const std::vector<std::string>& words, const FdPair& input,
+                   const FdPair& output) {
+  Command command = runner.command(side, words);
+  command.in = input.theirs.get();
+  command.out = output.theirs.get();
+  return command;
+}
+
+}  // namespace
+
+Runner::Runner(const Install& install, BrokerOptions broker, bool quick, const SignalGate& gate)
+    : install_(install), options_(std::move(broker)), quick_(quick), gate_(gate) {}
+
+void Runner::take_side(Side side) {
+  if (side == Side::Ivgpu && broker_) return;
+  broker_.reset();
+  folder_.reset();
+  if (side == Side::Native) return;
+  progress_.say("starting the broker");
+  folder_.emplace();
+  broker_.emplace(install_, options_, folder_->path(), gate_);
+}
+
+Command Runner::command(Side side, const std::vector<std::string>& words) const {
+  Command command{.argv = {install_.measure.string()}};
+  if (quick_) command.argv.emplace_back("--quick");
+  std::string library = (install_.guest_lib / "libcuda.so.1").string();
+  if (side == Side::Native) {
+    const bool named = options_.gpu == "auto" || options_.gpu == "sim";
+    library = options_.gpu == "sim" ? (install_.sim_lib / "libcuda.so.1").string() : "libcuda.so.1";
+    if (!named) library = options_.gpu;
+  } else {
+    command.environment = {{"IVGPU_REGION", broker_->socket().string()}};
+  }
+  command.argv.insert(command.argv.end(), {"--library", library});
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  return command;
+}
+
+std::string Runner::broker_status() const { return read_status(folder_->path()); }
+
+void Runner::wait_for_spare() const {
+  const auto end = Clock::now() + spare_patience;
+  while (broker_status().find("\"state\":\"ready\"") == std::string::npos) {
+    if (Clock::now() > end) fail(Side::Ivgpu, "no worker was ready");
+    pause(0.002);
+  }
+}
+
+void Runner::pause(double seconds) const {
+  pollfd arrives{gate_.fd(), POLLIN, 0};
+  poll(&arrives, 1, static_cast<int>(seconds * 1000));
+  if (const auto signal = gate_.take()) throw Error(exit_code::signal_base + signal->number, "interrupted");
+}
+
+void Runner::fail(Side side, const std::string& what) const {
+  progress_.say("");
+  if (side == Side::Ivgpu && broker_) broker_->explain(1);
+  throw Error(exit_code::missing, std::string("measuring ") + way_of(side) + " failed: " + what);
+}
+
+Measurer::Measurer(const Runner& runner, Side side, const std::vector<std::string>& words)
+    : runner_(runner),
+      side_(side),
+      input_(make_pipe_from_us()),
+      output_(make_pipe_to_us()),
+      process_(as_command(runner, side, words, input_, output_)) {
+  input_.theirs.reset();
+  output_.theirs.reset();
+}
+
+bool Measurer::read_more() {
+  pollfd events[2] = {{output_.ours.get(), POLLIN, 0}, {runner_.gate().fd(), POLLIN, 0}};
+  if (poll(events, 2, silence_ms) == 0) runner_.fail(side_, "the measuring program is silent");
+  if (const auto signal = runner_.gate().take()) throw Error(exit_code::signal_base + signal->number, "interrupted");
+  char bytes[16384];
+  const ssize_t length = read(output_.ours.get(), bytes, sizeof bytes);
+  if (length < 0) runner_.fail(side_, std::strerror(errno));
+  read_.append(bytes, static_cast<std::size_t>(length));
+  return length > 0;
+}
+
+std::optional<std::string> Measurer::line() {
+  std::size_t searched = used_;
+  std::size_t end;
+  while ((end = read_.find('\n', searched)) == std::string::npos) {
+    searched = read_.size();
+    if (read_more()) continue;
+    check_end();
+    return std::nullopt;
+  }
+  const std::string line = read_.substr(used_, end - used_);
+  used_ = end + 1;
+  if (line.starts_with("error ")) runner_.fail(side_, line.substr(6));
+  return line;
+}
+
+void Measurer::check_end() {
+  const auto code = process_.wait_for(milliseconds(silence_ms));
+  if (!code) runner_.fail(side_, "the measuring program does not end");
+  if (*code != 0) runner_.fail(side_, "the measuring program ended with exit code " + std::to_string(*code));
+}
+
+void Measurer::expect_ready() {
+  if (const auto said = line(); !said || *said != "ready") runner_.fail(side_, "the measuring program is not ready");
+}
+
+void Measurer::go() {
+  if (write(input_.ours.get(), "\n", 1) != 1) runner_.fail(side_, "the measuring program has gone");
+}
+
+void Measurer::finish() {
+  input_.ours.reset();
+  while (line()) {
+  }
+}
+
+}  // namespace ivgpu::bench

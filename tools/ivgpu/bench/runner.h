@@ -1,0 +1,76 @@
+// Starts the measuring program natively or through ivgpu, and reads what it tells. Through ivgpu there is a private
+// broker; natively there is none: a driver starts faster while another process holds the GPU, and that would be
+// measured.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/bench/progress.h"
+#include "tools/ivgpu/bench/report.h"
+#include "tools/ivgpu/broker.h"
+#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/install.h"
+
+namespace ivgpu::bench {
+
+class Runner {
+ public:
+  Runner(const Install& install, BrokerOptions broker, bool quick, const SignalGate& gate);
+
+  const Install& install() const { return install_; }
+  const SignalGate& gate() const { return gate_; }
+  const Progress& progress() const { return progress_; }
+  bool quick() const { return quick_; }
+  bool simulated() const { return options_.gpu == "sim"; }
+
+  // Of this side from here on: starts the broker, or ends it.
+  void take_side(Side side);
+  Command command(Side side, const std::vector<std::string>& words) const;
+
+  // While the broker is there.
+  std::string broker_status() const;
+  pid_t broker_pid() const { return broker_->pid(); }
+  // Until a worker waits for a program, as it does when programs do not come one upon the other.
+  void wait_for_spare() const;
+
+  // The same as an Error, with what the broker has logged before it.
+  [[noreturn]] void fail(Side side, const std::string& what) const;
+  // Sleeps; a signal meanwhile is an Error.
+  void pause(double seconds) const;
+
+ private:
+  const Install& install_;
+  const BrokerOptions options_;
+  const bool quick_;
+  const SignalGate& gate_;
+  const Progress progress_;
+  std::optional<TempDir> folder_;
+  std::optional<PrivateBroker> broker_;
+};
+
+// One measuring program. It is killed with its object.
+class Measurer {
+ public:
+  Measurer(const Runner& runner, Side side, const std::vector<std::string>& words);
+
+  // The next line; nothing at the end. An Error where the program fails, is silent for too long, or a signal arrives.
+  std::optional<std::string> line();
+  void expect_ready();
+  void go();      // lets it begin, or go on
+  void finish();  // no more is wanted; an Error where it does not end well
+
+ private:
+  bool read_more();  // false at the end
+  void check_end();
+
+  const Runner& runner_;
+  const Side side_;
+  FdPair input_, output_;
+  Child process_;
+  std::string read_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace ivgpu::bench

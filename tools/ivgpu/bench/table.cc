@@ -1,0 +1,147 @@
+#include "tools/ivgpu/bench/table.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace ivgpu::bench {
+namespace {
+
+using Row = std::vector<std::string>;
+
+std::string padded(const std::string& cell, std::size_t width, bool to_the_left) {
+  const std::string blanks(width - std::min(width, cell.size()), ' ');
+  return to_the_left ? cell + blanks : blanks + cell;
+}
+
+std::string markdown_row(const Row& row) {
+  std::string line = "|";
+  for (const std::string& cell : row) line += " " + cell + " |";
+  return line + "\n";
+}
+
+std::string plain_table(const Row& head, const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths;
+  for (std::size_t c = 0; c < head.size(); ++c) {
+    std::size_t width = head[c].size();
+    for (const Row& row : rows) width = std::max(width, row[c].size());
+    widths.push_back(width);
+  }
+  std::string text;
+  const auto add = [&](const Row& row) {
+    std::string line;
+    for (std::size_t c = 0; c < row.size(); ++c) line += (c == 0 ? "" : "  ") + padded(row[c], widths[c], c == 0);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  };
+  add(head);
+  for (const Row& row : rows) add(row);
+  return text;
+}
+
+void add_side(Row& row, const std::optional<Summary>& side) {
+  for (double Summary::*member : {&Summary::p50, &Summary::p99, &Summary::worst})
+    row.push_back(side ? number_text((*side).*member) : "-");
+}
+
+std::string ratio_text(const std::optional<double>& ratio) {
+  char text[32] = "-";
+  if (ratio) std::snprintf(text, sizeof text, "%.2f", *ratio);
+  return text;
+}
+
+Row row_of(const Figure& figure) {
+  Row row = {figure.label()};
+  add_side(row, figure.native);
+  add_side(row, figure.ivgpu);
+  row.insert(row.end(), {ratio_text(figure.ratio()), ratio_text(figure.ratio_of_p99()), name_of(figure.unit)});
+  return row;
+}
+
+// "9.1 to 10.2": the medians of sessions that ran at once.
+std::string spread_text(const Summary& summary) {
+  const auto [least, most] = std::minmax_element(
+      summary.each.begin(), summary.each.end(), [](const OneSession& a, const OneSession& b) { return a.p50 < b.p50; });
+  return number_text(least->p50) + " to " + number_text(most->p50);
+}
+
+Row session_row(const Figure& figure) {
+  const auto worst_p99 = [](const Summary& s) {
+    const auto worst = std::max_element(s.each.begin(), s.each.end(),
+                                        [](const OneSession& a, const OneSession& b) { return a.p99 < b.p99; });
+    return number_text(worst->p99);
+  };
+  Row row = {figure.label()};
+  for (const auto* side : {&figure.native, &figure.ivgpu}) {
+    const bool known = *side && !(*side)->each.empty();
+    row.push_back(known ? spread_text(**side) : "-");
+    row.push_back(known ? worst_p99(**side) : "-");
+  }
+  return row;
+}
+
+// Whether each of several sessions gets its share.
+std::string sessions_text(const std::vector<const Figure*>& figures, Style style) {
+  std::vector<Row> rows;
+  for (const Figure* f : figures)
+    if ((f->native && f->native->each.size() > 1) || (f->ivgpu && f->ivgpu->each.size() > 1))
+      rows.push_back(session_row(*f));
+  if (rows.empty()) return {};
+  return "\n" + as_table({"each session, us", "native p50", "worst p99", "ivgpu p50", "worst p99"}, rows, style);
+}
+
+std::string group_text(const std::string& group, const std::vector<const Figure*>& figures, Style style) {
+  std::vector<Row> rows;
+  for (const Figure* figure : figures) rows.push_back(row_of(*figure));
+  return "\n" +
+         as_table({group, "native p50", "p99", "worst", "ivgpu p50", "p99", "worst", "ratio p50", "p99", "unit"}, rows,
+                  style) +
+         sessions_text(figures, style);
+}
+
+std::string switches_text(const Setting& setting) {
+  std::string text;
+  for (const auto& [name, value] : setting.switches)
+    text += (text.empty() ? "" : ", ") + name + " " + (value.empty() ? "-" : value);
+  return text;
+}
+
+}  // namespace
+
+std::string as_table(const Row& head, const std::vector<Row>& rows, Style style) {
+  if (style == Style::Plain) return plain_table(head, rows);
+  std::string text = markdown_row(head) + "|";
+  for (std::size_t c = 0; c < head.size(); ++c) text += "---|";
+  text += "\n";
+  for (const Row& row : rows) text += markdown_row(row);
+  return text;
+}
+
+std::string setting_text(const Setting& s, Style style) {
+  const std::vector<std::pair<std::string, std::string>> lines = {
+      {"ivgpu", s.version + ", " + s.made + (s.quick ? ", quick: few samples" : "")},
+      {"machine", s.processor + ", " + std::to_string(s.processors) + " processors, Linux " + s.kernel +
+                      (s.virtual_machine ? ", a virtual machine" : "")},
+      {"GPU",
+       s.gpu + ", " + s.driver + ", CUDA " + std::to_string(s.cuda / 1000) + "." + std::to_string(s.cuda % 1000 / 10)},
+      {"policy", s.policy},
+      {"switches", switches_text(s)}};
+  std::string text;
+  for (const auto& [name, value] : lines)
+    text += style == Style::Markdown ? "* " + name + ": " + value + "\n" : padded(name, 8, true) + "  " + value + "\n";
+  if (s.simulated) text += "\nThe GPU is the simulated one: these figures say nothing about a GPU.\n";
+  return text;
+}
+
+std::string figures_text(const Report& report, Style style) {
+  std::vector<std::pair<std::string, std::vector<const Figure*>>> groups;
+  for (const Figure& figure : report.figures) {
+    auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == figure.group; });
+    if (found == groups.end()) found = groups.insert(groups.end(), {figure.group, {}});
+    found->second.push_back(&figure);
+  }
+  std::string text;
+  for (const auto& [group, figures] : groups) text += group_text(group, figures, style);
+  for (const std::string& sentence : report.left_out) text += "\nLeft out: " + sentence + ".\n";
+  return text;
+}
+
+}  // namespace ivgpu::bench

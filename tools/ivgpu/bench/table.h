@@ -1,0 +1,22 @@
+// The run as text: where it was measured, the figures as a table, and what was left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/bench/report.h"
+
+namespace ivgpu::bench {
+
+enum class Style { Plain, Markdown };
+
+// Cells in columns: the first to the left, the others to the right. All rows have as many cells as `head`.
+std::string as_table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows,
+                     Style style);
+
+std::string setting_text(const Setting& setting, Style style);
+
+// A table for each group, in the order in which the groups appear.
+std::string figures_text(const Report& report, Style style);
+
+}  // namespace ivgpu::bench
