@@ -7,6 +7,7 @@ namespace guest {
 struct Switches {
 #define IVGPU_SWITCHES(X)                                                                     \
   X(copy_pipeline, "pageable copies use several staging chunks, filled while the GPU copies") \
+  X(copy_streamed, "pageable copies to the device are stored past the caches")                \
   X(copy_threads, "large pageable copies use several threads")                                \
   X(known_done, "queries and waits for what is known to be done are answered in the guest")   \
   X(spin, "polls before it sleeps")                                                           \

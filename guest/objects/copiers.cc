@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "guest/log.h"
+#include "guest/objects/streaming_copy.h"
 #include "guest/switches.h"
 
 namespace guest {
@@ -78,20 +79,20 @@ void Copiers::run_first(std::unique_lock<std::mutex>& lock) {
   if (first_ == nullptr) last_ = nullptr;
   job.state_ = Job::State::Running;
   lock.unlock();
-  std::memcpy(job.to_, job.from_, job.bytes_);
+  (job.streamed_ ? streaming_copy(job.to_, job.from_, job.bytes_) : void(std::memcpy(job.to_, job.from_, job.bytes_)));
   lock.lock();
   job.state_ = Job::State::Done;
   done_.notify_all();
 }
 
-void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes) {
+void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed) {
   std::lock_guard lock(mutex_);
   while (running_ < wanted_) {
     const unsigned before = running_;
     add_thread();
     if (running_ == before) break;
   }
-  job.to_ = to, job.from_ = from, job.bytes_ = bytes;
+  job.to_ = to, job.from_ = from, job.bytes_ = bytes, job.streamed_ = streamed;
   job.state_ = Job::State::Queued;
   job.next_ = nullptr;
   (last_ == nullptr ? first_ : last_->next_) = &job;

@@ -26,6 +26,7 @@ class Copiers {
     void* to_ = nullptr;
     const void* from_ = nullptr;
     std::size_t bytes_ = 0;
+    bool streamed_ = false;
     State state_ = State::None;
     Job* next_ = nullptr;
   };
@@ -37,7 +38,8 @@ class Copiers {
   Copiers& operator=(const Copiers&) = delete;
 
   unsigned threads() const { return wanted_; }
-  void start(Job& job, void* to, const void* from, std::size_t bytes);
+  // `streamed`: this processor will not read it soon (guest/objects/streaming_copy.h).
+  void start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed = false);
   // Returns when the job is done, and copies meanwhile what nobody has begun. Nothing was started: returns at once.
   void finish(Job& job);
 

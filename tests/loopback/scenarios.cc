@@ -172,6 +172,16 @@ TEST(LoopbackWithout, TheCopyPipeline) {
   round_trips(device);
 }
 
+TEST(LoopbackWithout, StoresPastTheCaches) {
+  setenv("IVGPU_OFF", "copy_streamed", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_FALSE(guest::switches().copy_streamed);
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, (33u << 20) + 1), CUDA_SUCCESS);
+  round_trips(device);
+}
+
 TEST(LoopbackWithout, CopyThreads) {
   setenv("IVGPU_OFF", "copy_threads", 1);
   InProcess loopback(backend());

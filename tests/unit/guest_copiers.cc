@@ -1,13 +1,16 @@
 // The threads that copy memory beside the caller.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <thread>
 #include <vector>
 
 #include "guest/objects/copiers.h"
+#include "guest/objects/streaming_copy.h"
 
 namespace guest {
 namespace {
@@ -26,7 +29,8 @@ TEST_P(CopiersOf, EveryJobIsDoneWhenItIsFinished) {
   std::vector<unsigned char> to(from.size());
   std::deque<Copiers::Job> jobs(64);
   const std::size_t piece = from.size() / jobs.size();
-  for (std::size_t i = 0; i < jobs.size(); ++i) copiers.start(jobs[i], &to[i * piece], &from[i * piece], piece);
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    copiers.start(jobs[i], &to[i * piece], &from[i * piece], piece, i % 2 == 0);
   copiers.finish(jobs[40]);
   EXPECT_EQ(std::memcmp(&to[40 * piece], &from[40 * piece], piece), 0);
   for (Copiers::Job& job : jobs) copiers.finish(job);
@@ -77,6 +81,22 @@ INSTANTIATE_TEST_SUITE_P(Threads, CopiersOf, testing::Values(0u, 1u, 3u));
 TEST(Copiers, ABadNumberOfThreadsIsNotTaken) {
   setenv("IVGPU_COPY_THREADS", "17", 1);
   EXPECT_LE(copiers().threads(), 3u);
+}
+
+// Every place in a cache line for both ends, and every length around a line's.
+TEST(StreamingCopy, WritesTheseBytesAndNoOthers) {
+  const auto from = pattern(512, 3);
+  for (std::size_t at = 0; at < 64; ++at)
+    for (std::size_t begin : {std::size_t{0}, std::size_t{1}, at})
+      for (std::size_t bytes = 0; bytes < 260; ++bytes) {
+        alignas(64) unsigned char to[512];
+        std::memset(to, 0xee, sizeof to);
+        streaming_copy(to + at, &from[begin], bytes);
+        ASSERT_EQ(std::memcmp(to + at, &from[begin], bytes), 0) << at << ' ' << begin << ' ' << bytes;
+        const auto untouched = [](unsigned char byte) { return byte == 0xee; };
+        ASSERT_TRUE(std::all_of(to, to + at, untouched)) << at << ' ' << bytes;
+        ASSERT_TRUE(std::all_of(to + at + bytes, std::end(to), untouched)) << at << ' ' << bytes;
+      }
 }
 
 TEST(Copiers, TheNumberOfThreadsCanBeSaid) {

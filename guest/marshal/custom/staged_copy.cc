@@ -80,7 +80,7 @@ CUresult Pipeline::to_device() {
   for (std::size_t piece = 0; piece < pieces_; ++piece) {
     Turn& turn = turn_of(piece);
     if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
-    copiers().start(turn.job, turn.chunk.at, host_of(piece), length_of(piece));
+    copiers().start(turn.job, turn.chunk.at, host_of(piece), length_of(piece), switches().copy_streamed);
     if (piece >= lag_)
       if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
   }
