@@ -171,7 +171,8 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
       "  copy      4 KiB to 256 MiB of pinned and pageable memory, both ways\n"
       "  start     a new process until its first result: one at a time, and eight at once\n"
       "  sessions  1, 2, 4 and 8 processes at once on one GPU\n"
-      "--against compares the ratios, or the medians of what has no native side.\n"
+      "--against compares the ratios, or the medians of what has no native side. Without --region-size: 8GiB where\n"
+      "the machine has memory for it, so that copies of 256 MiB find pinned memory, else 1GiB.\n"
       "Exit codes: 0 measured; 1 something is worse than --margin allows; 2 the command line makes no sense, or a "
       "file\n"
       "that it names cannot be read or written; 3 a piece is missing or fails; 128 + n after signal n.");

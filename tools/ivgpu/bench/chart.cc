@@ -6,7 +6,7 @@
 namespace ivgpu::bench {
 namespace {
 
-constexpr double left_margin = 62, right_margin = 18, top_margin = 54, bottom_margin = 46;
+constexpr double left_margin = 62, right_margin = 30, top_margin = 54, bottom_margin = 46;
 const std::string grid = "#e3e6ea", frame = "#9aa0a6";
 
 Area inner_of(const Area& area) {
@@ -67,13 +67,13 @@ void Chart::draw(const Series& series) {
 
 // Above the frame, where no curve comes.
 void Chart::legend(const std::vector<Series>& series) {
-  const double step = inner_.width / std::max<double>(4, static_cast<double>(series.size()));
+  constexpr double dash = 24, letter = 5.6, size = 10.5;  // a letter's width is a guess that no font exceeds by much
   double left = inner_.left;
   const double y = inner_.top - 10;
   for (const Series& s : series) {
-    svg_.path({{left, y - 4}, {left + 24, y - 4}}, s.color, s.dashed);
-    svg_.words({left + 28, y}, s.name, 10.5);
-    left += step;
+    svg_.path({{left, y - 4}, {left + dash, y - 4}}, s.color, s.dashed);
+    svg_.words({left + dash + 4, y}, s.name, size);
+    left += dash + 4 + letter * static_cast<double>(s.name.size()) + 10;
   }
 }
 

@@ -7,8 +7,6 @@
 namespace ivgpu::bench {
 namespace {
 
-const char* word_of(Side side) { return side == Side::Native ? "native" : "ivgpu"; }
-
 std::string what(const std::string& group, const Told& told) {
   return group + ": " + told.name + (told.bytes != 0 ? " " + size_text(told.bytes) : "");
 }
@@ -30,9 +28,9 @@ void read_all(Measurer& measurer, const Runner& runner, const std::string& group
   while (const auto line = measurer.line()) {
     const auto told = parse_told(*line);
     if (!told) runner.fail(side, "the measuring program said '" + line->substr(0, 60) + "'");
-    if (told->word == "begin") runner.progress().say(std::string(word_of(side)) + ", " + what(group, *told));
+    if (told->word == "begin") runner.progress().say(std::string(name_of(side)) + ", " + what(group, *told));
     if (told->word == "samples") add(report, group, side, *told);
-    if (told->word == "left-out") report.left_out.push_back(told->name + ", " + word_of(side) + ": " + told->reason);
+    if (told->word == "left-out") report.left_out.push_back(told->name + ", " + name_of(side) + ": " + told->reason);
   }
 }
 
@@ -75,6 +73,8 @@ void ask_about(Runner& runner, Side side, Setting& setting) {
   std::string about;
   if (!(words >> about >> setting.cuda) || about != "about") runner.fail(side, "the measuring program told no GPU");
   std::getline(words >> std::ws, setting.gpu);
+  // It may also have been named by the path of its library.
+  setting.simulated = setting.simulated || setting.gpu == "ivgpu simulated GPU";
   measurer.finish();
   if (side == Side::Ivgpu) add_switches(runner.broker_status(), setting);
 }

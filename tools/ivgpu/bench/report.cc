@@ -17,6 +17,8 @@ std::optional<double> quotient(double above, double below) {
 
 }  // namespace
 
+const char* name_of(Side side) { return side == Side::Native ? "native" : "ivgpu"; }
+
 const char* name_of(Unit unit) { return unit_names[static_cast<std::size_t>(unit)]; }
 
 std::optional<Unit> unit_named(const std::string& name) {

@@ -13,6 +13,7 @@
 namespace ivgpu::bench {
 
 enum class Side { Native, Ivgpu };
+const char* name_of(Side side);
 
 // What a number counts. The names are those of the tables and of the JSON.
 enum class Unit { Microseconds, Milliseconds, GigabytesPerSecond, KernelsPerMillisecond, Percent };

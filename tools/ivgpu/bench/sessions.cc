@@ -2,8 +2,8 @@
 #include <time.h>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "tools/ivgpu/bench/groups.h"
 
@@ -25,15 +25,13 @@ Measurers start_several(const Runner& runner, Side side, int count, const std::v
   return started;
 }
 
-const char* word_of(Side side) { return side == Side::Native ? "native" : "ivgpu"; }
-
 // ---- first results -------------------------------------------------------------------------------------------------
 
 // One after the other, each with a worker that waits for it.
 void first_results(const Runner& runner, Side side, int count, Report& report) {
   std::vector<double> times;
   for (int k = 0; k < count; ++k) {
-    runner.progress().say(std::string(word_of(side)) + ", start: process " + std::to_string(k + 1) + " of " +
+    runner.progress().say(std::string(name_of(side)) + ", start: process " + std::to_string(k + 1) + " of " +
                           std::to_string(count));
     if (side == Side::Ivgpu) runner.wait_for_spare();
     Measurer process(runner, side, {"start"});
@@ -48,7 +46,7 @@ void first_results(const Runner& runner, Side side, int count, Report& report) {
 void first_results_at_once(const Runner& runner, Side side, int count, int rounds, Report& report) {
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round) {
-    runner.progress().say(std::string(word_of(side)) + ", start: " + std::to_string(count) + " processes at once");
+    runner.progress().say(std::string(name_of(side)) + ", start: " + std::to_string(count) + " processes at once");
     if (side == Side::Ivgpu) runner.wait_for_spare();
     for (const auto& process : start_several(runner, side, count, {"start"})) {
       times.push_back(samples_of(*process, runner, side).samples.front());
@@ -79,7 +77,7 @@ void add_sessions(Report& report, Side side, const std::vector<std::vector<doubl
 }
 
 void sessions_at_once(const Runner& runner, Side side, int count, const std::string& seconds, Report& report) {
-  runner.progress().say(std::string(word_of(side)) + ", sessions: " + std::to_string(count) + " at once");
+  runner.progress().say(std::string(name_of(side)) + ", sessions: " + std::to_string(count) + " at once");
   const Measurers processes = start_several(runner, side, count, {"session", seconds});
   for (const auto& process : processes) process->expect_ready();
   for (const auto& process : processes) process->go();
@@ -103,12 +101,18 @@ double processor_seconds(pid_t process) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-// The broker and its workers: nobody else is its child.
-double host_seconds(pid_t broker) {
-  double sum = processor_seconds(broker);
-  const std::string id = std::to_string(broker);
-  std::ifstream children("/proc/" + id + "/task/" + id + "/children");
-  for (pid_t child = 0; children >> child;) sum += processor_seconds(child);
+// The broker and its workers.
+std::vector<pid_t> host_processes(const Runner& runner) {
+  std::vector<pid_t> found = {runner.broker_pid()};
+  const auto status = nlohmann::json::parse(runner.broker_status());
+  for (const auto& slot : status.at("vms").at(0).at("slots"))
+    if (slot.contains("worker")) found.push_back(slot.at("worker").get<pid_t>());
+  return found;
+}
+
+double processor_seconds(const std::vector<pid_t>& processes) {
+  double sum = 0;
+  for (const pid_t process : processes) sum += processor_seconds(process);
   return sum;
 }
 
@@ -131,15 +135,16 @@ void measure_idle(Runner& runner, double seconds, Report& report) {
   constexpr double settle = 0.05;
   Measurer session(runner, Side::Ivgpu, {"idle"});
   session.expect_ready();
-  runner.wait_for_spare();
+  runner.wait_for_spare();  // from here on no worker comes or goes
+  const std::vector<pid_t> processes = host_processes(runner);
   std::vector<double> after;
   double used = 0;
   for (int round = 0; round < rounds; ++round) {
     runner.progress().say("ivgpu, latency: idle for " + number_text(seconds * (rounds - round) / rounds) + " s more");
     runner.pause(settle);
-    const double before = host_seconds(runner.broker_pid());
+    const double before = processor_seconds(processes);
     runner.pause(seconds / rounds);
-    used += host_seconds(runner.broker_pid()) - before;
+    used += processor_seconds(processes) - before;
     session.go();
     after.push_back(samples_of(session, runner, Side::Ivgpu).samples.front());
   }
