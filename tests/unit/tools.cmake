@@ -15,7 +15,9 @@ gtest_discover_tests(tools_test TEST_PREFIX unit.)
 
 add_test(NAME unit.tools.command_line COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_command_line.sh $<TARGET_FILE:ivgpu>)
 add_test(NAME unit.tools.bench COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench.sh $<TARGET_FILE:ivgpu>)
-set_tests_properties(unit.tools.bench PROPERTIES PROCESSORS 2 TIMEOUT 120)
+add_test(NAME unit.tools.bench_mps COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench_mps.sh $<TARGET_FILE:ivgpu>
+                                           ${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1)
+set_tests_properties(unit.tools.bench unit.tools.bench_mps PROPERTIES PROCESSORS 2 TIMEOUT 120)
 add_test(NAME unit.tools.run_programs
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)
 add_test(NAME unit.tools.boundary_check COMMAND ${CMAKE_SOURCE_DIR}/tools/boundary-check)
