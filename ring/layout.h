@@ -29,13 +29,14 @@
 namespace ring {
 
 inline constexpr std::uint64_t region_magic = 0x3155'5047'5649'0a1aULL;  // "\x1a\nIVGPU1"
-inline constexpr std::uint32_t layout_version = 1;
+inline constexpr std::uint32_t layout_version = 2;
 
 inline constexpr std::size_t page = 4096;
 inline constexpr std::size_t line = 64;            // a cache line: words with different writers never share one
 inline constexpr std::size_t huge_page = 2 << 20;  // slots start on one, so that a huge-page memfd works, too
 
 inline constexpr std::uint32_t max_slots = 64;
+inline constexpr std::uint32_t bell_words = max_slots / 64 + 1;  // a bit for each of the host's peers
 inline constexpr std::uint32_t max_channels = 16;
 inline constexpr std::uint32_t max_devices = 16;
 
@@ -62,8 +63,12 @@ struct RegionHeader {
   std::uint64_t first_slot;          // offset of slot 0
   std::uint64_t slot_bytes;          // extent of each slot
   char vm[64];                       // the VM's name in the broker's configuration, NUL-terminated
+  std::uint32_t no_doorbell;         // 1: the device is an ivshmem-plain; guests ring through `rung`
   alignas(line) std::atomic<std::uint64_t> heartbeat;  // broker: counts up every heartbeat_ms while a slot is claimed
   alignas(line) std::atomic<std::uint32_t> wanted;     // guests: counts up when a slot is wanted and none is Ready
+  // guests: bit p % 64 of word p / 64 rings the host's peer p, set with release; the broker takes all bits of a word at
+  // once, with acquire.
+  alignas(line) std::atomic<std::uint64_t> rung[bell_words];
 };
 inline constexpr int heartbeat_ms = 100;
 
@@ -102,7 +107,7 @@ struct alignas(line) SlotEntry {
 };
 
 // ivshmem peers. The host appears as several peers, so that a guest can ring one worker and nobody else wakes up:
-// the doorbell register takes (peer << 16 | 0).
+// the doorbell register takes (peer << 16 | 0). An ivshmem-plain device has no doorbell: `rung` stands in for it.
 inline constexpr std::uint32_t peer_broker = 0;
 constexpr std::uint32_t peer_of_slot(std::uint32_t slot) { return 1 + slot; }
 constexpr std::uint32_t first_guest_peer = 1 + max_slots;
@@ -216,7 +221,8 @@ static_assert(sizeof(RegionHeader) <= page && offsetof(RegionHeader, version) ==
 static_assert(offsetof(RegionHeader, slot_count) == 12 && offsetof(RegionHeader, generation) == 16);
 static_assert(offsetof(RegionHeader, region_bytes) == 24 && offsetof(RegionHeader, first_slot) == 32);
 static_assert(offsetof(RegionHeader, slot_bytes) == 40 && offsetof(RegionHeader, heartbeat) == 128);
-static_assert(offsetof(RegionHeader, wanted) == 192);
+static_assert(offsetof(RegionHeader, no_doorbell) == 112 && offsetof(RegionHeader, wanted) == 192);
+static_assert(offsetof(RegionHeader, rung) == 256 && bell_words * 64 > max_slots);
 static_assert(sizeof(SlotEntry) == line && offsetof(SlotEntry, owner) == 8 && sizeof(SlotOwner) == 32);
 static_assert(page + max_slots * sizeof(SlotEntry) <= first_slot_offset);
 static_assert(sizeof(SlotHeader) <= page && offsetof(SlotHeader, version) == 8 && offsetof(SlotHeader, channels) == 12);

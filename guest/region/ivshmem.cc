@@ -1,5 +1,6 @@
 // In a VM without the kernel module: the ivshmem device through sysfs, as root. BAR2 (resource2) is the region, BAR0
-// (resource0) has the doorbell: a store of (peer << 16 | vector) at 12 rings, a load at 8 tells our own id.
+// (resource0) has the doorbell: a store of (peer << 16 | vector) at 12 rings, a load at 8 tells our own id. An
+// ivshmem-plain device has no doorbell: bits in the region's header ring, which the broker looks at.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -45,7 +46,14 @@ class Ivshmem final : public Region {
     munmap(at, bytes);
     return nullptr;
   }
-  void ring(std::uint32_t peer) override { registers_[register_doorbell / 4] = peer << 16; }
+  void ring(std::uint32_t peer) override {
+    if (bells_ == nullptr)
+      registers_[register_doorbell / 4] = peer << 16;
+    else
+      bells_->rung[peer / 64].fetch_or(1ULL << peer % 64, std::memory_order_release);
+  }
+  // Rings through the header from now on; it stays mapped.
+  void use_bells(ring::RegionHeader* header) { bells_ = header; }
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return registers_[register_id / 4]; }
   bool same_kernel() const override { return false; }
@@ -58,6 +66,7 @@ class Ivshmem final : public Region {
   int memory_;
   std::uint64_t size_;
   volatile std::uint32_t* registers_;  // mapped for the process's lifetime
+  ring::RegionHeader* bells_ = nullptr;
 };
 
 // A device whose memory space is switched off answers all ones: switch it on, as a driver would.
@@ -68,7 +77,7 @@ void enable(const std::string& device) {
   if (fd >= 0) close(fd);
 }
 
-std::unique_ptr<Region> open_device(const std::string& device) {
+std::unique_ptr<Ivshmem> open_device(const std::string& device) {
   enable(device);
   const int registers_fd = open((device + "/resource0").c_str(), O_RDWR | O_SYNC | O_CLOEXEC);
   const int memory = open((device + "/resource2").c_str(), O_RDWR | O_CLOEXEC);
@@ -120,7 +129,11 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices) {
     auto region = open_device(device);
     if (region == nullptr) continue;
     if (const ring::RegionHeader* header = check_region(*region); header != nullptr) {
-      munmap(const_cast<ring::RegionHeader*>(header), ring::first_slot_offset);
+      auto* mapped = const_cast<ring::RegionHeader*>(header);
+      if (mapped->no_doorbell != 0)
+        region->use_bells(mapped);
+      else
+        munmap(mapped, ring::first_slot_offset);
       found = std::move(region);
     }
   }

@@ -81,6 +81,17 @@ const Key keys[] = {
      "The group that workers run as, when the broker is root.", &V::worker_gid},
     {"vm", "huge_pages", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
      "Takes the region from the machine's pool of 2 MiB pages, all of it at the start.", &V::huge_pages},
+    {"vm", "transport", Kind::Choice, "\"doorbell\"", nullptr, 0, 0, "\"doorbell\" or \"plain\"",
+     "Which device the VM has: ivshmem-doorbell, or ivshmem-plain, where the broker must look for rings.",
+     &V::transport},
+    {"vm", "plain_file", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the path of a file in /dev/shm or on hugetlbfs, beginning with /, or \"\" for a memfd",
+     "With \"plain\": the file that QEMU opens. It is made at the start and removed at the end.", &V::plain_file},
+    {"vm", "bell_us", Kind::Integer, "200", nullptr, 50, 1000000, "an integer from 50 to 1000000",
+     "With \"plain\": how often the broker looks for rings until a second after the last, in microseconds.",
+     &V::bell_us},
+    {"vm", "bell_idle_ms", Kind::Integer, "20", nullptr, 1, 1000, "an integer from 1 to 1000",
+     "With \"plain\": how often it looks when nobody has rung for a second, in milliseconds.", &V::bell_idle_ms},
     {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
      "For tests: random delays up to this many microseconds between a worker's records.", &V::chaos_delay_us},
 };
@@ -262,7 +273,7 @@ class Parser {
                         title));
       }
       if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
-      if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm)) return false;
+      if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm)) return false;
       config_.vms.push_back(vm);
     }
     return true;
@@ -282,6 +293,19 @@ class Parser {
     if (ring::slot_bytes_for(bytes, static_cast<std::uint32_t>(slots)) >= ring::min_slot_bytes) return true;
     return say(fmt::format("[{}] region_size of {} MiB is too small for {} slots, which need {} MiB at least", title,
                            bytes >> 20, slots, (ring::first_slot_offset + slots * ring::min_slot_bytes) >> 20));
+  }
+
+  // Two VMs must not share one memory, and what is set without an effect is a mistake.
+  bool good_file(const std::string& title, const VmOptions& vm) {
+    if (vm.plain_file.empty()) return true;
+    if (vm.transport != "plain") return say(fmt::format("[{}] plain_file goes with transport = \"plain\"", title));
+    if (vm.huge_pages)
+      return say(
+          fmt::format("[{}] huge_pages is for a memfd: a plain_file has huge pages where it lies on hugetlbfs", title));
+    for (const VmOptions& other : config_.vms)
+      if (other.plain_file == vm.plain_file)
+        return say(fmt::format("[{}] plain_file = \"{}\" is that of [vm.{}]", title, vm.plain_file, other.name));
+    return true;
   }
 
   static const Key* find(std::string_view which, std::string_view name) {

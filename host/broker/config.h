@@ -36,6 +36,10 @@ struct VmOptions {
   std::int64_t worker_uid = 0;
   std::int64_t worker_gid = 0;
   bool huge_pages = false;
+  std::string transport = "doorbell";
+  std::string plain_file;
+  std::int64_t bell_us = 0;
+  std::int64_t bell_idle_ms = 0;
   std::int64_t chaos_delay_us = 0;
 };
 

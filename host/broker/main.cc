@@ -226,6 +226,7 @@ void tell_ready(int fd) {
 int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program) {
   set_up_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGIO, SIG_IGN);    // somebody opens a VM's memory just while the kernel is asked whether somebody does
   signal(SIGXFSZ, SIG_IGN);  // a region beyond RLIMIT_FSIZE: an error to be told
   raise_descriptor_limit();
   come_first();

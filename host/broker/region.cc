@@ -41,13 +41,14 @@ std::uint64_t random_number() {
 
 }  // namespace
 
-std::unique_ptr<Region> Region::create(const VmOptions& vm, std::string& error) {
+std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& access, std::string& error) {
   const auto bytes = static_cast<std::size_t>(vm.region_size);
   const std::size_t slot_bytes = ring::slot_bytes_for(bytes, static_cast<std::uint32_t>(vm.slots));
   const auto fail = [&](const char* what) {
     error = fmt::format("VM {}: a region of {} MiB cannot be made: {}: {}{}", vm.name, bytes >> 20, what,
                         std::strerror(errno),
                         vm.huge_pages ? "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)" : "");
+    if (!vm.plain_file.empty()) unlink(vm.plain_file.c_str());
     return nullptr;
   };
   // A memfd may be larger than the machine's memory; whoever fills it then is killed, and others with it.
@@ -56,20 +57,41 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, std::string& error) 
                         bytes >> 20, memory >> 20);
     return nullptr;
   }
-  Fd memfd = make_memfd(vm);
-  if (!memfd) return fail("memfd_create");
-  if (!size_and_seal(memfd.get(), bytes)) return fail("sizing and sealing");
+  bool huge = vm.huge_pages;
+  Fd memfd;
+  if (!vm.plain_file.empty()) {
+    std::string why;
+    memfd = make_plain_file(vm.plain_file, bytes, access, huge, why);
+    if (!memfd) error = fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, why);
+    if (!memfd) return nullptr;
+  } else {
+    memfd = make_memfd(vm);
+    if (!memfd) return fail("memfd_create");
+    if (!size_and_seal(memfd.get(), bytes)) return fail("sizing and sealing");
+    if (vm.transport == "plain") memfd = reopened(memfd);
+    if (!memfd) return fail("opening it again");
+  }
   // Huge pages are taken now: a guest that met an empty pool later would be killed by SIGBUS.
-  if (vm.huge_pages && fallocate(memfd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return fail("taking its pages");
+  if (huge && fallocate(memfd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return fail("taking its pages");
   void* base = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return fail("mmap");
-  std::unique_ptr<Region> region(new Region(std::move(memfd), static_cast<std::byte*>(base), slot_bytes, vm));
+  std::unique_ptr<Region> region(new Region(std::move(memfd), huge, static_cast<std::byte*>(base), slot_bytes, vm));
   region->restore_header();
   return region;
 }
 
-Region::Region(Fd memfd, std::byte* base, std::size_t slot_bytes, const VmOptions& vm)
-    : memfd_(std::move(memfd)), base_(base), slot_bytes_(slot_bytes), vm_(vm), generation_(random_number()) {}
+Region::Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm)
+    : memfd_(std::move(memfd)),
+      base_(base),
+      slot_bytes_(slot_bytes),
+      vm_(vm),
+      huge_(huge),
+      generation_(random_number()) {
+  if (!vm.plain_file.empty())
+    path_ = vm.plain_file;
+  else if (vm.transport == "plain")
+    path_ = fmt::format("/proc/{}/fd/{}", getpid(), memfd_.get());
+}
 
 void Region::restore_header() const {
   ring::RegionHeader& to = header();
@@ -82,18 +104,19 @@ void Region::restore_header() const {
   char name[sizeof to.vm] = {};
   vm_.name.copy(name, sizeof name - 1);
   std::memcpy(to.vm, name, sizeof name);
+  to.no_doorbell = vm_.transport == "plain" ? 1 : 0;
   to.magic.store(ring::region_magic, std::memory_order_release);  // pairs with the acquire of who opens the region
 }
 
 bool Region::touched(std::uint32_t slot) const {
-  if (vm_.huge_pages) return false;  // all of it is there from the start
+  if (huge_) return false;  // all of it is there from the start
   const auto from = static_cast<off_t>(slot_offset(slot) + ring::huge_page);
   const off_t data = lseek(memfd_.get(), from, SEEK_DATA);
   return data >= 0 && data < static_cast<off_t>(slot_offset(slot) + slot_bytes_);
 }
 
 void Region::wipe_rest() const {
-  if (vm_.huge_pages) return;  // taken at the start, once and for all
+  if (huge_) return;  // taken at the start, once and for all
   constexpr std::size_t directory_end = ring::slot_entry_offset(ring::max_slots);
   const std::size_t slots_end = slot_offset(static_cast<std::uint32_t>(vm_.slots));
   const auto punch = [this](std::size_t from, std::size_t to) {
@@ -106,7 +129,10 @@ void Region::wipe_rest() const {
   punch(slots_end, static_cast<std::size_t>(vm_.region_size));
 }
 
-Region::~Region() { munmap(base_, ring::first_slot_offset); }
+Region::~Region() {
+  munmap(base_, ring::first_slot_offset);
+  if (!vm_.plain_file.empty()) unlink(vm_.plain_file.c_str());
+}
 
 ring::SlotOwner Region::owner(std::uint32_t slot) const {
   const volatile ring::SlotOwner& hint = entry(slot).owner;
@@ -118,7 +144,7 @@ void Region::clear_owner(std::uint32_t slot) const { entry(slot).owner = {}; }
 bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) const {
   const auto start = static_cast<off_t>(slot_offset(slot) + from), size = static_cast<off_t>(bytes);
   const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&
-                     (!vm_.huge_pages || fallocate(memfd_.get(), 0, start, size) == 0);
+                     (!huge_ || fallocate(memfd_.get(), 0, start, size) == 0);
   if (!wiped) error = fmt::format("slot {} cannot be wiped: {}", slot, std::strerror(errno));
   return wiped;
 }

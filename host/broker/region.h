@@ -1,5 +1,6 @@
-// A VM's region: the sealed memfd, its header and its slot directory. The broker maps these first pages only; slots are
-// wiped through the descriptor, so no ring, extent or device page is ever within its reach.
+// A VM's region: the sealed memfd or, where the operator wants that, a file; its header and its slot directory. The
+// broker maps these first pages only; slots are wiped through the descriptor, so no ring, extent or device page is ever
+// within its reach.
 //
 // Trust: a guest can write every byte of the region. What the broker has to know it keeps to itself (VmOptions, Slot);
 // from here it takes hints: directory words, owners, `wanted`.
@@ -10,6 +11,7 @@
 
 #include "host/broker/config.h"
 #include "host/broker/fd.h"
+#include "host/broker/plain_memory.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -17,12 +19,14 @@ namespace host::broker {
 class Region {
  public:
   // Null on failure, and `error` is one sentence.
-  static std::unique_ptr<Region> create(const VmOptions& vm, std::string& error);
+  static std::unique_ptr<Region> create(const VmOptions& vm, const FileAccess& access, std::string& error);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
   int memfd() const { return memfd_.get(); }
+  // What QEMU opens for an ivshmem-plain device; "" where the region comes through the VM's socket.
+  const std::string& path() const { return path_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t slot_offset(std::uint32_t slot) const { return ring::first_slot_offset + slot * slot_bytes_; }
 
@@ -48,12 +52,14 @@ class Region {
   bool wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) const;
 
  private:
-  Region(Fd memfd, std::byte* base, std::size_t slot_bytes, const VmOptions& vm);
+  Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm);
 
   Fd memfd_;
   std::byte* base_;  // of ring::first_slot_offset bytes
   const std::size_t slot_bytes_;
   const VmOptions vm_;
+  const bool huge_;
+  std::string path_;
   const std::uint64_t generation_;
 };
 

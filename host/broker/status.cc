@@ -44,6 +44,7 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
 json vm_as_json(const VmStatus& vm) {
   json out = {{"name", vm.name},
               {"socket", vm.socket},
+              {"memory", vm.memory},
               {"region_bytes", vm.region_bytes},
               {"slot_bytes", vm.slot_bytes},
               {"jail", vm.jail},

@@ -33,7 +33,8 @@ struct SlotStatus {
 
 struct VmStatus {
   std::string name;
-  std::string socket;
+  std::string socket;  // "": none
+  std::string memory;  // the path of an ivshmem-plain device's memory; "": it comes through the socket
   std::uint64_t region_bytes = 0, slot_bytes = 0;
   std::string jail;  // as configured, like the next two
   std::int64_t spin_threads = 0, spin_us = 0;

@@ -1,5 +1,6 @@
 #include "host/broker/vm.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
@@ -30,6 +31,8 @@ constexpr auto end_patience = seconds(2);
 constexpr auto between_looks = milliseconds(1);
 // A claimer writes its owner at once. One that has not after this long died between the two.
 constexpr auto owner_patience = seconds(2);
+// Nothing says that a VM with an ivshmem-plain device has ended: it is asked for this often.
+constexpr auto between_vm_looks = milliseconds(500);
 
 Fd make_eventfd() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
@@ -38,6 +41,17 @@ void drain(int eventfd) {
   std::uint64_t count = 0;
   const iovec into{&count, sizeof count};
   [[maybe_unused]] const auto length = preadv2(eventfd, &into, 1, -1, RWF_NOWAIT);
+}
+
+// A doorbell that the broker itself rings. Of an eventfd a worker could make the broker's end wait, since both share
+// its flags; of a pipe each has an opening of its own. The worker's is for both ways: it rings itself, too.
+bool make_bell(Fd& doorbell, Fd& bell) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  const Fd reading(ends[0]);
+  bell.reset(ends[1]);
+  doorbell.reset(::open(fmt::format("/proc/self/fd/{}", reading.get()).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  return static_cast<bool>(doorbell);
 }
 
 }  // namespace
@@ -60,31 +74,52 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 }
 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
-  region_ = Region::create(options_, error);
+  region_ = Region::create(options_, {static_cast<unsigned>(broker.socket_mode), broker.socket_group}, error);
   if (!region_) return false;
-  socket_path_ = broker.runtime_dir + "/" + options_.name + ".sock";
-  doorbell_ = make_eventfd();
-  bool made = static_cast<bool>(doorbell_);
-  ServerOptions server{{socket_path_, static_cast<unsigned>(broker.socket_mode), broker.socket_group},
-                       static_cast<std::size_t>(options_.connections),
-                       region_->memfd(),
-                       {{ring::peer_broker, doorbell_.get()}}};
-  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
-    slots_[k].doorbell = make_eventfd();
-    slots_[k].wiper = std::make_unique<Wiper>(loop_, *region_, k, options_.name);
-    made = made && slots_[k].doorbell;
-    server.host_peers.push_back({ring::peer_of_slot(k), slots_[k].doorbell.get()});
-  }
-  if (!made) {
-    error = fmt::format("VM {}: eventfd: {}", options_.name, std::strerror(errno));
+  socket_path_ = plain() ? "" : broker.runtime_dir + "/" + options_.name + ".sock";
+  ServerOptions server;
+  if (!make_doorbells(server)) {
+    error = fmt::format("VM {}: a doorbell: {}", options_.name, std::strerror(errno));
     return false;
   }
+  if (plain())
+    watch_bells();
+  else if (!listen(broker, std::move(server), error))
+    return false;
+  spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
+               plain() ? ", for an ivshmem-plain device whose memory is " : "", region_->path());
+  return true;
+}
+
+bool Vm::make_doorbells(ServerOptions& server) {
+  if (!plain()) doorbell_ = make_eventfd();
+  bool made = plain() || doorbell_;
+  server.host_peers = {{ring::peer_broker, doorbell_.get()}};
+  for (std::uint32_t k = 0; made && k < slots_.size(); ++k) {
+    if (!plain()) slots_[k].doorbell = make_eventfd();
+    made = plain() ? make_bell(slots_[k].doorbell, slots_[k].bell) : static_cast<bool>(slots_[k].doorbell);
+    slots_[k].wiper = std::make_unique<Wiper>(loop_, *region_, k, options_.name);
+    server.host_peers.push_back({ring::peer_of_slot(k), slots_[k].doorbell.get()});
+  }
+  return made;
+}
+
+bool Vm::listen(const BrokerOptions& broker, ServerOptions server, std::string& error) {
+  server.socket = {socket_path_, static_cast<unsigned>(broker.socket_mode), broker.socket_group};
+  server.connections = static_cast<std::size_t>(options_.connections);
+  server.memfd = region_->memfd();
   server_ = IvshmemServer::listen(
       loop_, std::move(server), [this](std::uint32_t peer) { on_peer_gone(peer); }, error);
   if (!server_) return false;
   doorbell_watch_ = loop_.watch(doorbell_.get(), POLLIN, [this](short) { on_doorbell(); });
-  spdlog::info("{}: {} slots of {} MiB", options_.name, slots_.size(), region_->slot_bytes() >> 20);
   return true;
+}
+
+void Vm::watch_bells() {
+  const BellLine::Pace pace{std::chrono::microseconds(options_.bell_us), milliseconds(options_.bell_idle_ms)};
+  bells_ = std::make_unique<BellLine>(
+      loop_, region_->header(), ring::peer_of_slot(static_cast<std::uint32_t>(slots_.size())), pace,
+      [this](std::uint32_t peer) { on_bell(peer); }, [this] { look_for_vm(); });
 }
 
 Vm::~Vm() {
@@ -98,6 +133,7 @@ void Vm::stop(Clock::duration patience, std::function<void()> done) {
   stopping_ = true;
   stopped_ = std::move(done);
   server_.reset();  // nobody connects any more, and the socket is gone
+  bells_.reset();
   for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &refill_timer_}) loop_.forget(*id);
   bool any = false;
   for (Slot& slot : slots_) {
@@ -121,6 +157,38 @@ void Vm::on_doorbell() {
     doorbell_watch_ = loop_.watch(doorbell_.get(), POLLIN, [this](short) { on_doorbell(); });
   });
 }
+
+void Vm::on_bell(std::uint32_t peer) {
+  const char ring[8] = {1};  // as many bytes as a worker takes at once
+  if (peer != ring::peer_broker) {
+    [[maybe_unused]] const auto n = write(slots_[peer - 1].bell.get(), ring, sizeof ring);  // full: it is rung already
+    return;
+  }
+  if (look_timer_ != 0) return;
+  const auto since = Clock::now() - last_look_;
+  if (since >= between_looks) return look();
+  look_timer_ = loop_.after(between_looks - since, [this] {
+    look_timer_ = 0;
+    look();
+  });
+}
+
+// A VM with an ivshmem-plain device is there while somebody has its memory open.
+void Vm::look_for_vm() {
+  const auto now = Clock::now();
+  if (now - vm_looked_ < between_vm_looks) return;
+  vm_looked_ = now;
+  const bool there = open_elsewhere(region_->memfd());
+  if (vm_seen_ && !there) {
+    spdlog::info("{}: the VM has ended", options_.name);
+    look();  // what it did last
+    for (std::uint32_t k = 0; k < slots_.size(); ++k) release_held(k);
+    nobody_left();
+  }
+  vm_seen_ = there;
+}
+
+bool Vm::anybody() const { return plain() ? open_elsewhere(region_->memfd()) : server_ && server_->connected() != 0; }
 
 void Vm::look() {
   last_look_ = Clock::now();
@@ -165,7 +233,8 @@ void Vm::release_unowned(std::uint32_t k) {
   const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
   if (!held || Clock::now() - slot.claimed < owner_patience) return;
   learn_owner(k);
-  if (slot.peer != 0) return;
+  // Without connections an owner cannot be told from a scribble; it is the VM's own slot that a scribble wastes.
+  if (slot.peer != 0 || (plain() && region_->owner(k).pid != 0)) return;
   std::uint32_t expected = slot.known.word();
   if (region_->entry(k).state.compare_exchange_strong(expected, slot.known.with(SlotState::Released).word(),
                                                       std::memory_order_acq_rel)) {  // A, B
@@ -186,13 +255,21 @@ void Vm::on_peer_gone(std::uint32_t peer) {
     Slot& slot = slots_[k];
     const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
     const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
-    if (!held || holder != peer) continue;
-    std::uint32_t expected = slot.known.word();
-    const SlotWord released = slot.known.with(SlotState::Released);
-    region_->entry(k).state.compare_exchange_strong(expected, released.word(), std::memory_order_acq_rel);  // A, B
-    release(k);
+    if (held && holder == peer) release_held(k);
   }
-  if (server_->connected() != 0) return;
+  if (!anybody()) nobody_left();
+}
+
+void Vm::release_held(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (slot.known.state != SlotState::Claimed && slot.known.state != SlotState::Dead) return;
+  std::uint32_t expected = slot.known.word();
+  const SlotWord released = slot.known.with(SlotState::Released);
+  region_->entry(k).state.compare_exchange_strong(expected, released.word(), std::memory_order_acq_rel);  // A, B
+  release(k);
+}
+
+void Vm::nobody_left() {
   end_surplus();
   region_->wipe_rest();
   // What they wrote into slots that nobody had goes back to the machine, too.
@@ -368,7 +445,7 @@ void Vm::on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text
     if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
   }
   tell_warm();
-  if (server_ && server_->connected() == 0) end_surplus();
+  if (!stopping_ && !anybody()) end_surplus();
 }
 
 // Once, and again when a worker's differs.
@@ -387,6 +464,7 @@ void Vm::tell_jail(const WorkerJail& jail) {
 VmStatus Vm::status() const {
   VmStatus status{options_.name,
                   socket_path_,
+                  region_->path(),
                   static_cast<std::uint64_t>(options_.region_size),
                   region_->slot_bytes(),
                   options_.jail,

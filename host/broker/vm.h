@@ -2,7 +2,8 @@
 //
 // The life of a slot is told in ring/layout.h. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
-// makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. An idle VM has no timer.
+// makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. An idle VM has no timer, but
+// for one with an ivshmem-plain device (host/broker/bell_line.h).
 //
 // Trust: the directory is a hint that guests give. `Slot::known` is what the broker believes, and only steps that
 // slot_step.h allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else.
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "host/broker/bell_line.h"
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
@@ -56,6 +58,7 @@ class Vm {
   struct Slot {
     ring::SlotWord known;
     Fd doorbell;  // rings the slot's worker
+    Fd bell;      // rings it, too, where the device has no doorbell: the broker's own end, which never waits
     std::unique_ptr<WorkerProcess> worker;
     WorkerJail jail;  // of the worker, once it is ready
     std::unique_ptr<Wiper> wiper;
@@ -69,6 +72,15 @@ class Vm {
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
   bool open(const BrokerOptions& broker, std::string& error);
 
+  bool plain() const { return options_.transport == "plain"; }
+  bool make_doorbells(ServerOptions& server);
+  bool listen(const BrokerOptions& broker, ServerOptions server, std::string& error);
+  void watch_bells();
+  void on_bell(std::uint32_t peer);
+  void look_for_vm();
+  bool anybody() const;
+  void nobody_left();
+
   void on_doorbell();
   void look();
   void look_at(std::uint32_t k);
@@ -76,6 +88,7 @@ class Vm {
   void release_unowned(std::uint32_t k);
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
+  void release_held(std::uint32_t k);
 
   bool move(std::uint32_t k, ring::SlotState to);
   void put_back(std::uint32_t k, std::uint32_t seen);
@@ -108,6 +121,9 @@ class Vm {
   Fd doorbell_;  // rings the broker
   std::vector<Slot> slots_;
   std::unique_ptr<IvshmemServer> server_;  // after the slots: it lends their doorbells
+  std::unique_ptr<BellLine> bells_;        // instead of the server, where the device is an ivshmem-plain
+  bool vm_seen_ = false;                   // whether such a VM was there at the last look
+  Clock::time_point vm_looked_;
   TokenBucket starts_;
   Backoff backoff_;
   std::uint64_t heartbeat_ = 0;

@@ -118,6 +118,18 @@ constexpr Mistake mistakes[] = {
     {"TableForValue", "[vm.a.slots]\nx = 1", "f.toml: [vm.a] slots = a table: slots takes an integer from 1 to 64"},
     {"RootAsWorker", "[vm.a]\nworker_uid = 0",
      "f.toml: [vm.a] worker_uid = 0: worker_uid takes an integer from 1 to 4294967294"},
+    {"FileWithoutPlain", "[vm.a]\nplain_file = \"/dev/shm/a\"",
+     "f.toml: [vm.a] plain_file goes with transport = \"plain\""},
+    {"OneFileForTwo", "[defaults]\ntransport = \"plain\"\nplain_file = \"/dev/shm/a\"\n[vm.a]\n[vm.b]",
+     "f.toml: [vm.b] plain_file = \"/dev/shm/a\" is that of [vm.a]"},
+    {"FileWithHugePages", "[vm.a]\ntransport = \"plain\"\nplain_file = \"/dev/shm/a\"\nhuge_pages = true",
+     "f.toml: [vm.a] huge_pages is for a memfd: a plain_file has huge pages where it lies on hugetlbfs"},
+    {"RelativeFile", "[vm.a]\nplain_file = \"a\"",
+     "f.toml: [vm.a] plain_file = \"a\": plain_file takes the path of a file in /dev/shm or on hugetlbfs, beginning "
+     "with /, or \"\" for a memfd"},
+    {"BadTransport", "[vm.a]\ntransport = \"vsock\"",
+     "f.toml: [vm.a] transport = \"vsock\": transport takes \"doorbell\" or \"plain\""},
+    {"BellTooFast", "[vm.a]\nbell_us = 10", "f.toml: [vm.a] bell_us = 10: bell_us takes an integer from 50 to 1000000"},
     {"BadName", "[vm.\"a/b\"]",
      "f.toml: [vm.a/b]: a VM's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with a letter or digit"},
 };

@@ -90,7 +90,7 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   vm.region_size = 64 << 20;
   vm.slots = 2;
   std::string error;
-  const auto region = Region::create(vm, error);
+  const auto region = Region::create(vm, {}, error);
   ASSERT_TRUE(region) << error;
   void* at = mmap(nullptr, 64 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, region->memfd(), 0);
   ASSERT_NE(at, MAP_FAILED);
@@ -118,7 +118,7 @@ TEST(Regions, AnEmptyPoolOfHugePagesIsTold) {
   vm.slots = 2;
   vm.huge_pages = true;
   std::string error;
-  EXPECT_FALSE(Region::create(vm, error));
+  EXPECT_FALSE(Region::create(vm, {}, error));
   EXPECT_NE(error.find("huge_pages needs that much in /proc/sys/vm/nr_hugepages"), std::string::npos) << error;
 }
 
@@ -128,7 +128,7 @@ TEST(Regions, OneThatTheMachineCannotHoldIsTold) {
   vm.region_size = 1LL << 50;
   vm.slots = 2;
   std::string error;
-  EXPECT_FALSE(Region::create(vm, error));
+  EXPECT_FALSE(Region::create(vm, {}, error));
   EXPECT_EQ(error.rfind("VM big: a region of 1073741824 MiB cannot be made: this machine has ", 0), 0U) << error;
   EXPECT_EQ(error.find('\n'), std::string::npos);
 }

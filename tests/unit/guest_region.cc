@@ -300,6 +300,27 @@ TEST(Ivshmem, DoorbellAndId) {
   EXPECT_EQ(doorbell, 3u << 16);
 }
 
+// An ivshmem-plain device has registers, too, but nothing hears what is written there.
+TEST(Ivshmem, WithoutADoorbellBitsInTheHeaderRing) {
+  Sysfs sysfs;
+  const std::string ours = sysfs.ivshmem("0000:00:04.0", 16 * mib, true);
+  const int fd = open((ours + "/resource2").c_str(), O_RDWR | O_CLOEXEC);
+  void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  auto& header = *static_cast<ring::RegionHeader*>(at);
+  header.no_doorbell = 1;
+  const auto region = sysfs.open_region();
+  ASSERT_NE(region, nullptr);
+  region->ring(ring::peer_broker);
+  region->ring(ring::peer_of_slot(2));
+  region->ring(ring::peer_of_slot(63));
+  EXPECT_EQ(header.rung[0].load(), 1u | 1u << 3);
+  EXPECT_EQ(header.rung[1].load(), 1u);
+  const std::string registers = Sysfs::read(ours + "/resource0");
+  EXPECT_EQ(registers.find_first_not_of('\0'), std::string::npos) << "a register was written";
+  munmap(at, 4096);
+}
+
 TEST(Ivshmem, WrongMagicAndWrongSize) {
   Sysfs sysfs;
   sysfs.ivshmem("0000:00:03.0", 16 * mib, false);

@@ -1,5 +1,12 @@
 # Tests that boot a guest in QEMU.
+find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 add_test(NAME vm.programs COMMAND ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.command COMMAND ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.programs vm.command vm.reclaim PROPERTIES LABELS vm TIMEOUT 600)
+add_test(NAME vm.qemu_config
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
+set_tests_properties(vm.programs vm.command vm.reclaim vm.qemu_config PROPERTIES LABELS vm TIMEOUT 600)
+
+# What qemu-config/ says to libvirt; boots nothing.
+add_test(NAME vm.libvirt_xml COMMAND ${CMAKE_CURRENT_LIST_DIR}/libvirt_xml.sh)
+set_tests_properties(vm.libvirt_xml PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 120)

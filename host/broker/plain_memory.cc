@@ -1,0 +1,85 @@
+#include "host/broker/plain_memory.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <grp.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace host::broker {
+namespace {
+
+// A file that a broker left when it was killed. False: something else, which is nobody's to remove.
+bool remove_leftover(const std::string& path, std::string& error) {
+  const Fd old(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!old && errno == ENOENT) return true;
+  if (!old || fstat(old.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) {
+    error = "something is in the way that is no file of ours";
+    return false;
+  }
+  if (flock(old.get(), LOCK_EX | LOCK_NB) != 0) {
+    error = "another ivgpud serves it";
+    return false;
+  }
+  if (unlink(path.c_str()) == 0) return true;
+  error = std::strerror(errno);
+  return false;
+}
+
+// Elsewhere a guest's memory would be written to a disk.
+bool lives_in_memory(int fd, bool& huge, std::string& error) {
+  struct statfs system {};
+  if (fstatfs(fd, &system) != 0) return error = std::strerror(errno), false;
+  huge = system.f_type == HUGETLBFS_MAGIC;
+  if (huge || system.f_type == TMPFS_MAGIC) return true;
+  error = "it must lie in a file system in memory: tmpfs, as /dev/shm is, or hugetlbfs";
+  return false;
+}
+
+bool give_to_group(int fd, const std::string& name, std::string& error) {
+  if (name.empty()) return true;
+  const group* found = getgrnam(name.c_str());
+  if (found == nullptr) {
+    error = fmt::format("there is no group {}", name);
+    return false;
+  }
+  if (fchown(fd, static_cast<uid_t>(-1), found->gr_gid) == 0) return true;
+  error = fmt::format("it cannot be given to the group {}: {}", name, std::strerror(errno));
+  return false;
+}
+
+}  // namespace
+
+Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess& access, bool& huge,
+                   std::string& error) {
+  if (!remove_leftover(path, error)) return {};
+  Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd) return error = std::strerror(errno), Fd();
+  const auto refuse = [&] { return unlink(path.c_str()), Fd(); };
+  if (!lives_in_memory(fd.get(), huge, error)) return refuse();
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      fchmod(fd.get(), access.mode & 0666) != 0) {
+    error = std::strerror(errno);
+    return refuse();
+  }
+  return give_to_group(fd.get(), access.group, error) ? std::move(fd) : refuse();
+}
+
+Fd reopened(const Fd& memory) {
+  return Fd(open(fmt::format("/proc/self/fd/{}", memory.get()).c_str(), O_RDWR | O_CLOEXEC));
+}
+
+// Held for no longer than it takes to ask: who opens the file meanwhile waits that long.
+bool open_elsewhere(int fd) {
+  if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return true;
+  fcntl(fd, F_SETLEASE, F_UNLCK);
+  return false;
+}
+
+}  // namespace host::broker

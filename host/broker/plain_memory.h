@@ -1,0 +1,33 @@
+// The memory of an ivshmem-plain device: QEMU opens it itself, by a path. Either a file in a file system that lives in
+// memory, or a memfd that is opened as /proc/PID/fd/N.
+//
+// Nobody tells when a VM comes or goes. The kernel does: it gives a write lease only on a file that nobody else has
+// open.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "host/broker/fd.h"
+
+namespace host::broker {
+
+struct FileAccess {
+  unsigned mode = 0600;
+  std::string group;  // "": the broker's own
+};
+
+// A new file of `bytes`, locked as long as it is open; one that a dead broker left is replaced. `huge`: whether it has
+// huge pages. Empty on failure, and `error` says why without naming the file.
+Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess& access, bool& huge,
+                   std::string& error);
+
+// The same memory under a descriptor of its own that the kernel counts as an opening of it, which a memfd's first does
+// not: only so can open_elsewhere() be asked.
+Fd reopened(const Fd& memory);
+
+// Whether anybody but the holders of this very opening (the broker and its workers) has the memory open. True where the
+// kernel does not say.
+bool open_elsewhere(int fd);
+
+}  // namespace host::broker

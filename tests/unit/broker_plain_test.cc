@@ -1,0 +1,177 @@
+// A VM with an ivshmem-plain device: its memory under a path, rings that the broker looks for, and a VM whose end
+// nobody tells. A real ivgpud and fake workers; the test is the VM.
+#include <sys/stat.h>
+
+#include "broker_harness.h"
+#include "host/broker/plain_memory.h"
+
+namespace {
+
+using namespace broker_test;
+using ring::SlotState;
+
+// In memory, as such a file must be.
+std::string plain_file(const char* name) { return "/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-" + name; }
+
+std::string plain(const std::string& file, const std::string& more = "") {
+  return "transport = \"plain\"\nplain_file = \"" + file + "\"\n" + more;
+}
+
+// The memory as QEMU opens it, by its path.
+class Vm {
+ public:
+  explicit Vm(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    if (fd_ < 0) return;
+    bytes_ = static_cast<std::size_t>(lseek(fd_, 0, SEEK_END));
+    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    if (at != MAP_FAILED) base_ = static_cast<std::byte*>(at);
+  }
+  ~Vm() { end(); }
+  Vm(const Vm&) = delete;
+  Vm& operator=(const Vm&) = delete;
+  void end() {
+    if (base_ != nullptr) munmap(base_, bytes_);
+    if (fd_ >= 0) close(fd_);
+    base_ = nullptr, fd_ = -1;
+  }
+
+  bool there() const { return base_ != nullptr; }
+  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
+  ring::SlotEntry& entry(std::uint32_t k) const {
+    return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(k));
+  }
+  bool becomes(std::uint32_t k, SlotState state) const {
+    return eventually([&] { return ring::SlotWord::of(entry(k).state.load()).state == state; });
+  }
+  void ring_peer(std::uint32_t peer) const { header().rung[peer / 64].fetch_or(1ULL << peer % 64); }
+  bool claim(std::uint32_t k, std::uint32_t pid) const {
+    if (!becomes(k, SlotState::Ready)) return false;
+    const ring::SlotWord now = ring::SlotWord::of(entry(k).state.load());
+    entry(k).state.store(now.with(SlotState::Claimed).word());
+    entry(k).owner.pid = pid;
+    ring_peer(ring::peer_broker);
+    return true;
+  }
+  volatile char* command(std::uint32_t k) const {
+    return reinterpret_cast<volatile char*>(base_ + header().first_slot + k * header().slot_bytes + ring::arena_offset);
+  }
+
+ private:
+  int fd_;
+  std::size_t bytes_ = 0;
+  std::byte* base_ = nullptr;
+};
+
+TEST(Plain, AVmIsServedThroughAFile) {
+  const std::string file = plain_file("served");
+  {
+    Broker broker(plain(file));
+    struct stat status {};
+    ASSERT_EQ(stat(file.c_str(), &status), 0) << broker.log();
+    EXPECT_EQ(status.st_mode & 0777, 0660U);
+    EXPECT_EQ(status.st_size, 64 << 20);
+    Vm vm(file);
+    ASSERT_TRUE(vm.there());
+    EXPECT_EQ(vm.header().no_doorbell, 1U);
+    ASSERT_TRUE(vm.claim(0, 7));
+    EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the claim was not heard";
+    vm.command(0)[0] = 'p';  // its worker answers when it is rung
+    vm.ring_peer(ring::peer_of_slot(0));
+    EXPECT_TRUE(eventually([&] { return vm.command(0)[1] == 'k'; })) << "the worker was not rung";
+    EXPECT_EQ(broker.terminate(), 0);
+  }
+  EXPECT_NE(access(file.c_str(), F_OK), 0) << "the file was left behind";
+}
+
+TEST(Plain, AMemfdIsOpenedByTheProcessThatHasIt) {
+  Broker broker("transport = \"plain\"");
+  const std::string log = broker.log(), marker = "whose memory is ";
+  const std::size_t at = log.find(marker);
+  ASSERT_NE(at, std::string::npos) << log;
+  const std::string path = log.substr(at + marker.size(), log.find('\n', at) - at - marker.size());
+  EXPECT_EQ(path.rfind("/proc/" + std::to_string(broker.pid) + "/fd/", 0), 0U) << path;
+  Vm vm(path);
+  ASSERT_TRUE(vm.there());
+  EXPECT_TRUE(vm.claim(0, 7));
+  EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
+  const Outcome told = run_program(IVGPU, {"status", "--runtime-dir", broker.folder.path()});
+  EXPECT_NE(told.text.find("VM t: " + path), std::string::npos) << told.text;
+}
+
+TEST(Plain, AVmThatEndsGivesItsSlotsBack) {
+  const std::string file = plain_file("ends");
+  Broker broker(plain(file));
+  Vm vm(file), watcher_opened_late(file);
+  ASSERT_TRUE(vm.claim(0, 7));
+  ASSERT_TRUE(vm.becomes(1, SlotState::Ready));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2600));  // longer than an owner that is no owner is kept
+  EXPECT_TRUE(vm.becomes(0, SlotState::Claimed)) << "a slot was taken from a VM that lives";
+  vm.end();
+  watcher_opened_late.end();
+  EXPECT_TRUE(broker.eventually_logged("t: the VM has ended"));
+  EXPECT_TRUE(broker.eventually_logged("slot 0 is released"));
+}
+
+TEST(Plain, RingingEverybodyAllTheTimeHurtsNobody) {
+  const std::string file = plain_file("rings");
+  Broker broker(plain(file, "bell_us = 50"));
+  Vm vm(file);
+  ASSERT_TRUE(vm.there());
+  for (int i = 0; i < 3000; ++i) {
+    for (auto& word : vm.header().rung) word.store(~0ULL);
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  EXPECT_TRUE(vm.claim(0, 7));
+  EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Plain, AFileOfADeadBrokerIsReplacedAndALivingOnesIsNot) {
+  const std::string file = plain_file("left");
+  {
+    Broker killed(plain(file));
+    killed.terminate(SIGKILL);
+  }
+  EXPECT_EQ(access(file.c_str(), F_OK), 0);
+  Broker broker(plain(file));
+  const Outcome second = run_ivgpud(
+      {"--config", broker.folder.write("d.toml", "[broker]\nruntime_dir = \"" + broker.folder.path() +
+                                                     "/d\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
+                                                     (broker.folder / "libcuda.so.1") + "\"\n[vm.t]\n" + plain(file))});
+  EXPECT_EQ(second.code, 1);
+  EXPECT_EQ(second.text, "ivgpud: VM t: plain_file = \"" + file + "\" cannot be made: another ivgpud serves it\n");
+  EXPECT_EQ(access(file.c_str(), F_OK), 0);
+}
+
+// ---- the file itself -----------------------------------------------------------------------------------------------
+
+std::string refusal(const std::string& path, const host::broker::FileAccess& access = {}) {
+  bool huge = false;
+  std::string error;
+  EXPECT_FALSE(host::broker::make_plain_file(path, 1 << 20, access, huge, error));
+  return error;
+}
+
+TEST(PlainFile, WhatCannotBeOneIsToldAndNothingIsLeft) {
+  Folder folder;
+  EXPECT_EQ(refusal(folder / "no/such/folder"), "No such file or directory");
+  std::filesystem::create_directory(folder / "a-folder");
+  EXPECT_EQ(refusal(folder / "a-folder"), "something is in the way that is no file of ours");
+  const std::string link = plain_file("link"), target = folder.write("target", "keep me");
+  std::filesystem::create_symlink(target, link);
+  EXPECT_EQ(refusal(link), "something is in the way that is no file of ours");
+  EXPECT_EQ(folder.read("target"), "keep me");
+  std::filesystem::remove(link);
+  EXPECT_EQ(refusal(plain_file("group"), {0660, "no-such-group"}), "there is no group no-such-group");
+  EXPECT_NE(access(plain_file("group").c_str(), F_OK), 0);
+}
+
+TEST(PlainFile, OnADiskItIsRefused) {
+  Folder folder;
+  const Outcome kind = run_program("/usr/bin/stat", {"-f", "-c", "%T", folder.path()});
+  if (kind.text == "tmpfs\n") GTEST_SKIP() << "/tmp is in memory here";
+  EXPECT_EQ(refusal(folder / "disk"), "it must lie in a file system in memory: tmpfs, as /dev/shm is, or hugetlbfs");
+  EXPECT_NE(access((folder / "disk").c_str(), F_OK), 0);
+}
+
+}  // namespace

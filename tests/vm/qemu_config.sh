@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# usage: qemu_config.sh BUILD QEMU
+# Boots a guest with each command line and each -readconfig file of qemu-config/, only the paths and the size changed,
+# and runs a program in it. Two at a time: a form's command line and its file.
+set -euo pipefail
+build=$1 qemu=$2
+files=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../qemu-config" && pwd)
+work=$(mktemp -d)
+shm=/dev/shm/ivgpu-test-$$
+broker=''
+# shellcheck disable=SC2317
+finish() {
+  if [[ $broker ]]; then kill "$broker" 2>/dev/null || true; wait "$broker" || true; fi
+  rm -rf "$work"
+}
+trap finish EXIT
+status=0
+fail() { echo "FAIL: $1"; status=1; }
+
+{
+  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n' "$work"
+  printf '[defaults]\nregion_size = "128MiB"\nslots = 1\n'
+  printf '[vm.doorbell-args]\n[vm.doorbell-cfg]\n'
+  for kind in args cfg; do
+    printf '[vm.plain-memfd-%s]\ntransport = "plain"\n' "$kind"
+    printf '[vm.plain-file-%s]\ntransport = "plain"\nplain_file = "%s-%s"\n' "$kind" "$shm" "$kind"
+  done
+} >"$work/ivgpud.toml"
+mkfifo "$work/ready"
+"$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 9>"$work/ready" 2>"$work/log" &
+broker=$!
+read -r _ <"$work/ready" || { cat "$work/log"; exit 1; }
+
+mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" \
+  --programs "$build/programs")
+busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
+mkdir -p "$work/root/ivgpu"
+printf "interactive=0\nkeep=0\ncommand='IVGPU_LOG=info vector_add --n 1000'\n" >"$work/root/ivgpu/job"
+cp "${image[0]}" "$work/initrd"
+truncate -s %4 "$work/initrd"
+(cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
+
+memory_of() { sed -n "s/.* $1: .*whose memory is //p" "$work/log"; }
+
+# What the file says, with this broker's paths and size.
+adapted() {
+  sed -e "s,/run/ivgpu/vm1.sock,$work/$2.sock," -e "s,/dev/shm/ivgpu-vm1,$shm-${2##*-}," \
+    -e "s,/proc/PID/fd/N,$(memory_of "$2")," -e 's/size=1G/size=128M/; s/size = "1G"/size = "128M"/' "$files/$1"
+}
+
+boot() {
+  local form=$1 vm=$1-$2 words
+  if [[ $2 == args ]]; then
+    adapted "$form.args" "$vm" >"$work/$vm.args"
+    mapfile -t words < <(tr ' ' '\n' <"$work/$vm.args")
+  else
+    adapted "$form.cfg" "$vm" >"$work/$vm.cfg"
+    words=(-readconfig "$work/$vm.cfg")
+  fi
+  timeout 120 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
+    -display none -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
+    -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable' "${words[@]}" \
+    -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
+    -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
+}
+
+check() {
+  local vm=$1-$2
+  if grep -q '^exit 0 ' "$work/$vm.control" && grep -q 'mapped' "$work/$vm.err"; then
+    echo "$1.$2: $(grep '^exit' "$work/$vm.control" | cut -d ' ' -f 3) s in the guest"
+  else
+    fail "$1.$2: no program ran with it"
+    tail -n 5 "$work/$vm".{qemu,console,out,err,control}
+  fi
+}
+
+for form in doorbell plain-file plain-memfd; do
+  boot "$form" args & first=$!
+  boot "$form" cfg & second=$!
+  wait "$first" || fail "$form.args: QEMU failed"
+  wait "$second" || fail "$form.cfg: QEMU failed"
+  check "$form" args
+  check "$form" cfg
+done
+kill "$broker"
+wait "$broker" || fail "ivgpud ended with $?"
+broker=''
+[[ ! -e $shm-args && ! -e $shm-cfg ]] || fail "a memory file was left behind"
+exit "$status"
