@@ -32,8 +32,10 @@ Structs in_the_headers() {
   FIELD(ring, RegionHeader, first_slot)
   FIELD(ring, RegionHeader, slot_bytes)
   FIELD(ring, RegionHeader, vm)
+  FIELD(ring, RegionHeader, no_doorbell)
   FIELD(ring, RegionHeader, heartbeat)
   FIELD(ring, RegionHeader, wanted)
+  FIELD(ring, RegionHeader, rung)
   FIELD(ring, SlotEntry, state)
   FIELD(ring, SlotEntry, reserved)
   FIELD(ring, SlotEntry, owner)
@@ -84,7 +86,7 @@ Structs in_the_headers() {
 [[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record) {
-  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9] = region;
+  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11] = region;
   [[maybe_unused]] auto& [e0, e1, e2] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
   [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9] = slot;
@@ -103,6 +105,7 @@ std::map<std::string, std::uint64_t> constants() {
   CONSTANT(line)
   CONSTANT(huge_page)
   CONSTANT(max_slots)
+  CONSTANT(bell_words)
   CONSTANT(max_channels)
   CONSTANT(max_devices)
   CONSTANT(request_bytes)
