@@ -1,7 +1,6 @@
 #include "host/broker/config.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +9,8 @@
 #include <string_view>
 #include <variant>
 
-#include "host/broker/toml_letters.h"
+#include "host/broker/toml.h"
+#include "host/broker/toml_guard.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -328,11 +328,9 @@ class Parser {
 
 }  // namespace
 
-bool parse_config(const std::string& text, const std::string& file, unsigned cores, Config& config,
-                  std::string& error) {
-  if (const std::size_t at = misplaced_letter(text); at < text.size()) {
-    error = fmt::format("{}:{}: a letter beyond ASCII may stand on a line of comment only", file,
-                        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error) {
+  if (const auto unfit = prepare_for_toml(text)) {
+    error = fmt::format("{}:{}: {}", file, unfit->line, unfit->why);
     return false;
   }
   toml::table root;
@@ -341,6 +339,9 @@ bool parse_config(const std::string& text, const std::string& file, unsigned cor
   } catch (const toml::parse_error& failed) {
     error = fmt::format("{}:{}:{}: {}", file, failed.source().begin.line, failed.source().begin.column,
                         one_line(std::string(failed.description())));
+    return false;
+  } catch (const TomlSurprised&) {
+    error = fmt::format("{}: this is no TOML", file);
     return false;
   }
   Parser parser(file, cores, config);

@@ -50,7 +50,7 @@ struct Config {
 };
 
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
-bool parse_config(const std::string& text, const std::string& file, unsigned cores, Config& config, std::string& error);
+bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error);
 
 // A key in words, for docs/configuration.md. `table`: broker, gpu, or vm for [defaults] and every [vm.NAME].
 struct KeyInWords {

@@ -106,8 +106,9 @@ constexpr Mistake mistakes[] = {
     {"TwoLines", "[gpu]\n\"a\\nb\" = 1\n[vm.a]", "f.toml: [gpu] has no key 'a b'; it takes library"},
     {"LetterAlone", "[vm.a]\n\xc3\xbdv", "f.toml:2: a letter beyond ASCII may stand on a line of comment only"},
     {"LetterEscaped", "a = \"\\\xc3\xbd\"", "f.toml:1: a letter beyond ASCII may stand on a line of comment only"},
-    {"LetterAfterAString", "a = '''\n\xc3\xbd'''\n\xc3\xbd = 1",
-     "f.toml:2: a letter beyond ASCII may stand on a line of comment only"},
+    {"LetterInAStringOfLines", "a = \"\"\"\n# \"\"\"\xef\xbb\xa2\" = 1",
+     "f.toml:1: a string of several lines is taken by no key"},
+    {"LiteralOfLines", "[vm.a]\n  a = '''\n'''", "f.toml:2: a string of several lines is taken by no key"},
     {"BadMode", "[broker]\nsocket_mode = \"0999\"\n[vm.a]",
      "f.toml: [broker] socket_mode = \"0999\": socket_mode takes permissions in octal, as \"0660\""},
     {"BadPath", "[gpu]\nlibrary = \"libcuda.so.1\"\n[vm.a]",
@@ -137,7 +138,30 @@ INSTANTIATE_TEST_SUITE_P(Config, Mistakes, ::testing::ValuesIn(mistakes),
                          [](const auto& test) { return test.param.name; });
 
 TEST(Config, LettersBeyondAsciiStandOnLinesOfComment) {
-  EXPECT_EQ(good("# \xc3\xbd\n  # \xc3\xbd\n[vm.a]").vms.size(), 1U);
+  EXPECT_EQ(good("# \xc3\xbd\n  # \xc3\xbd \xff\n[vm.a]").vms.size(), 1U);
+  EXPECT_EQ(good("# '''\xc3\xbd\n[vm.a]\n# \xe2\x80\xa9 '''").vms.size(), 1U);
+}
+
+// Of each of these toml++ itself would make something that the language does not define.
+TEST(Config, WhatSurprisesTomlPlusPlusDoesNotReachIt) {
+  const std::string many(64, '_');
+  EXPECT_EQ(error_of("[vm.a]\nslots = 2000-01-01" + many + " 1"), "f.toml:2: a word may have 63 underscores at most");
+  EXPECT_EQ(error_of("[vm.a]\nslots = 20\"0-01-01" + many + " 1"), "f.toml:2: a word may have 63 underscores at most");
+  std::string deep = "[vm";
+  for (int i = 0; i < 100'000; ++i) deep += ".a";
+  EXPECT_EQ(error_of(deep + "]"), "f.toml:1: a line may have 100 dots at most");
+  std::string nested = "a = ";
+  for (int i = 0; i < 100; ++i) nested += "[\n{ b = ";
+  EXPECT_NE(error_of(nested).find("maximum nested value depth"), std::string::npos) << error_of(nested);
+  EXPECT_EQ(error_of("a = [}]"), "f.toml: this is no TOML");
+}
+
+// The longest name that a VM may have, and a path of many words.
+TEST(Config, WhatIsKeptFromTomlPlusPlusIsMoreThanAnybodyNeeds) {
+  const std::string name = "a" + std::string(62, '_'), path = "/a_b.c_d/" + std::string(60, '_') + "/..";
+  const Config config = good("[gpu]\nlibrary = \"" + path + "\"\n[vm." + name + "] # '");
+  EXPECT_EQ(config.vms[0].name, name);
+  EXPECT_EQ(config.gpu.library, path);
 }
 
 TEST(Config, ASyntaxErrorNamesItsPlace) {
