@@ -641,6 +641,10 @@ void run_fill(const std::byte* params) {
   std::uint64_t address;
   std::uint32_t count, value;
   std::memcpy(&address, params, 8), std::memcpy(&count, params + 8, 4), std::memcpy(&value, params + 12, 4);
+  if (address % sizeof value != 0) {
+    state->sticky = CUDA_ERROR_MISALIGNED_ADDRESS;
+    return;
+  }
   if (!is_live(address, std::size_t{count} * 4)) {
     state->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
     return;

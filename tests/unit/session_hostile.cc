@@ -495,6 +495,12 @@ TEST_F(Launches, AWholeOne) {
   EXPECT_EQ(*reinterpret_cast<std::uint32_t*>(device_), 5u);
 }
 
+TEST_F(Launches, AMisalignedAddressIsAFaultOfTheKernel) {
+  const Payload p = Payload::record(record()).slot(device_ + 1).slot(8 | 5ULL << 32);
+  EXPECT_EQ(world.send(ids::cuLaunchKernel, p).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(ids::cuCtxSynchronize, Payload{}).result, CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
 TEST_F(Launches, ParametersOfAnotherLengthBreak) {
   for (const std::uint32_t bytes : {33u, 4096u, 65536u, 0x7fffffffu, ~0u, ~0u - 7}) {
     api::LaunchRecord r = record();
