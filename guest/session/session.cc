@@ -57,20 +57,34 @@ void sleep_ns(long ns) {
 Session* session() { return the_session.load(std::memory_order_acquire); }
 void set_session(Session* session) { the_session.store(session, std::memory_order_release); }
 
+// Another program of this VM may have written over a slot that nobody had taken. Given back, it is new for whoever
+// takes it next: so each slot is tried, and one more time.
 std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool reserve_device) {
-  std::unique_ptr<Session> s(new Session);
-  s->region_ = std::move(region);
-  s->reserve_device_ = reserve_device;
-  const ring::RegionHeader* header = check_region(*s->region_);
+  const ring::RegionHeader* header = check_region(*region);
   if (header == nullptr) return nullptr;
-  s->header_ = const_cast<ring::RegionHeader*>(header);
-  s->futexes_ = s->region_->same_kernel();
-  s->last_change_ns_ = monotonic_nanoseconds();
-  if (!s->claim()) return nullptr;
-  if (s->map_slot()) return s;
-  s->leave();
+  const std::uint64_t until = monotonic_nanoseconds() + claim_patience_ns;
+  const std::uint32_t tries = std::min(header->slot_count, ring::max_slots) + 1;
+  for (std::uint32_t i = 0; i < tries; ++i) {
+    std::unique_ptr<Session> s(new Session(std::move(region), *header, reserve_device));
+    if (!s->claim(until)) return nullptr;
+    const Entered entered = s->enter_slot();
+    if (entered == Entered::Yes) return s;
+    s->leave();
+    s->unmap_slot();
+    if (entered == Entered::Refused) return nullptr;
+    log(Level::Info, "session slot %u was spoilt by somebody: another is tried", s->slot_index_);
+    region = std::move(s->region_);
+  }
+  log(Level::Error, "%u session slots were spoilt, one after the other", tries);
   return nullptr;
 }
+
+Session::Session(std::unique_ptr<Region> region, const ring::RegionHeader& header, bool reserve_device)
+    : region_(std::move(region)),
+      header_(const_cast<ring::RegionHeader*>(&header)),
+      futexes_(region_->same_kernel()),
+      reserve_device_(reserve_device),
+      last_change_ns_(monotonic_nanoseconds()) {}
 
 Session::~Session() { leave(); }
 
@@ -103,8 +117,7 @@ void Session::free_dead(std::uint32_t slot, const ring::SlotOwner& self) {
     region_->ring(ring::peer_broker);
 }
 
-bool Session::claim() {
-  const std::uint64_t until = monotonic_nanoseconds() + claim_patience_ns;
+bool Session::claim(std::uint64_t until) {
   const ring::SlotOwner self = this_process(region_->peer());
   std::uint64_t next_burial = 0;
   bool asked = false;
@@ -141,28 +154,47 @@ std::byte* Session::map_arena(std::uint64_t offset, std::uint64_t bytes, std::ui
   return region_->map(offset, bytes, nullptr);
 }
 
-bool Session::map_slot() {
+Session::Entered Session::enter_slot() {
   const std::uint64_t start = header_->first_slot + slot_index_ * header_->slot_bytes;
-  std::byte* control = region_->map(start, ring::arena_offset, nullptr);
-  if (control == nullptr) return log(Level::Error, "cannot map the session slot: %s", std::strerror(errno)), false;
-  slot_ = ring::SlotView(control, ring::arena_offset);
-  const ring::SlotHeader& header = slot_.header();
-  if (header.magic.load(std::memory_order_acquire) != ring::slot_magic || header.version != ring::layout_version)
-    return log(Level::Error, "session slot %u has layout version %u, this library speaks %u", slot_index_,
-               header.version, ring::layout_version),
-           false;
   const std::uint64_t arena_bytes = header_->slot_bytes - ring::arena_offset;
+  const std::uint64_t pin = std::min<std::uint64_t>(first_pin_bytes, arena_bytes / ring::huge_page * ring::huge_page);
+  if (const Entered mapped = map_slot(start); mapped != Entered::Yes) return mapped;
   std::uint64_t window = 0;
   arena_base_ = map_arena(start + ring::arena_offset, arena_bytes, window);
-  if (arena_base_ == nullptr) return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), false;
-  const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
-  spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
-  const std::uint64_t pin = std::min<std::uint64_t>(first_pin_bytes, arena_bytes / ring::huge_page * ring::huge_page);
+  arena_bytes_ = arena_bytes;
+  if (arena_base_ == nullptr)
+    return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), Entered::Refused;
   if (arena_bytes < Arena::staging_bytes + ring::huge_page)
     return log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",
                static_cast<unsigned long long>(arena_bytes)),
-           false;
-  if (!greet(window, pin)) return false;
+           Entered::Refused;
+  if (!greet(window, pin)) return lost() ? Entered::Spoilt : Entered::Refused;
+  make_arena(arena_bytes, pin);
+  return Entered::Yes;
+}
+
+Session::Entered Session::map_slot(std::uint64_t start) {
+  std::byte* control = region_->map(start, ring::arena_offset, nullptr);
+  if (control == nullptr)
+    return log(Level::Error, "cannot map the session slot: %s", std::strerror(errno)), Entered::Refused;
+  slot_ = ring::SlotView(control, ring::arena_offset);
+  const ring::SlotHeader& header = slot_.header();
+  if (header.magic.load(std::memory_order_acquire) != ring::slot_magic || header.version != ring::layout_version)
+    return log(Level::Info, "session slot %u has magic %llx and layout version %u", slot_index_,
+               static_cast<unsigned long long>(header.magic.load(std::memory_order_relaxed)), header.version),
+           Entered::Spoilt;  // the region's own header has told the right one
+  const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
+  spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
+  return Entered::Yes;
+}
+
+void Session::unmap_slot() {
+  if (region_->same_address_space()) return;
+  if (arena_base_ != nullptr) munmap(arena_base_, arena_bytes_);
+  if (slot_.base() != nullptr) munmap(slot_.base(), ring::arena_offset);
+}
+
+void Session::make_arena(std::uint64_t arena_bytes, std::uint64_t pin) {
   arena = std::make_unique<Arena>(arena_base_, arena_bytes, pin, [this](std::uint64_t offset, std::uint64_t bytes) {
     Channel& c = acquire_channel();
     bool done = false;
@@ -178,7 +210,6 @@ bool Session::map_slot() {
     release_channel(c);
     return done;
   });
-  return true;
 }
 
 bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
@@ -193,11 +224,11 @@ bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
       reply = c.await_reply(c.publish(api::id_of::hello, ring::flag_wants_reply));
       ring::Reader reader(reply.payload);
       if (reply.result == CUDA_SUCCESS) arena_address_ = reader.read<api::HelloReply>().arena_address;
-      if (!reader.ok()) reply.result = CUDA_ERROR_DEVICE_UNAVAILABLE;
+      if (!reader.ok()) reply.result = lose_to_nonsense();
     }
   }
   release_channel(c);
-  if (reply.result != CUDA_SUCCESS)
+  if (reply.result != CUDA_SUCCESS && !lost())
     log(Level::Error, "the worker refused the session with CUDA error %d", reply.result);
   return reply.result == CUDA_SUCCESS;
 }

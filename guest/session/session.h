@@ -21,9 +21,9 @@ namespace guest {
 
 class Session {
  public:
-  // Claims a slot of the region and greets its worker. Null and a log line when there is none to be had in time, or it
-  // refuses. `reserve_device`: keep device addresses out of this process's mappings (off where the simulated GPU lives
-  // in it, in tests).
+  // Claims a slot of the region and greets its worker; another slot where somebody has spoilt that one. Null and a log
+  // line when there is none to be had in time, or it refuses. `reserve_device`: keep device addresses out of this
+  // process's mappings (off where the simulated GPU lives in it, in tests).
   static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
   ~Session();
 
@@ -76,13 +76,17 @@ class Session {
   Object null_stream[ring::max_devices];  // what is remembered of each device's NULL stream
 
  private:
-  Session() = default;
+  Session(std::unique_ptr<Region> region, const ring::RegionHeader& header, bool reserve_device);
   bool heart_beats();
-  bool claim();
+  bool claim(std::uint64_t until);
   bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
   void free_dead(std::uint32_t slot, const ring::SlotOwner& self);
   void stop_senders();
-  bool map_slot();
+  enum class Entered : std::uint8_t { Yes, Spoilt, Refused };
+  Entered enter_slot();
+  Entered map_slot(std::uint64_t start);
+  void unmap_slot();
+  void make_arena(std::uint64_t arena_bytes, std::uint64_t pin);
   std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
   bool greet(std::uint64_t window, std::uint64_t pin_bytes);
   ring::SlotEntry& entry(std::uint32_t slot) const;
@@ -94,6 +98,7 @@ class Session {
   bool left_ = false;
   ring::SlotView slot_;
   std::byte* arena_base_ = nullptr;
+  std::uint64_t arena_bytes_ = 0;
   std::uint64_t arena_address_ = 0;
   std::uint64_t spin_ns_ = 0;
   bool futexes_ = false;

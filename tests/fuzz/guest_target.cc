@@ -48,6 +48,15 @@ class Worker {
   ring::RegionHeader& header() { return *reinterpret_cast<ring::RegionHeader*>(region_); }
   ring::SlotEntry& entry() { return *reinterpret_cast<ring::SlotEntry*>(region_ + ring::slot_entry_offset(0)); }
 
+  // What the broker does with a slot that was given back. False: no more of them.
+  bool start_again() {
+    if (++epoch_ > 2) return false;
+    madvise(region_, region_bytes, MADV_DONTNEED);  // all zeros again
+    taken_[0] = taken_[1] = 0, stalls_ = false;
+    fill();
+    return true;
+  }
+
   // The doorbell: something was published or a channel was opened.
   void turn() {
     for (std::uint32_t c = 0; c < 2; ++c) {
@@ -67,7 +76,7 @@ class Worker {
     s.version = ring::layout_version, s.channels = ring::max_channels;
     s.arena_offset = ring::arena_offset, s.arena_bytes = arena_bytes;
     s.magic = ring::slot_magic;
-    entry().state = ring::SlotWord{1, ring::SlotState::Ready}.word();
+    entry().state = ring::SlotWord{epoch_, ring::SlotState::Ready}.word();
     ring::DevicePage& page = slot_.device_page();
     page.driver_version = CUDA_VERSION, page.device_count = 2;
     for (ring::DeviceInfo& info : page.device) {
@@ -127,7 +136,7 @@ class Worker {
     control.executed = record.position;
     if (in_.once_in(8)) control.deferred_count += 1;
     while (in_.once_in(4)) scribble();
-    if (stalls_ || in_.once_in(64)) entry().state = ring::SlotWord{1, ring::SlotState::Dead}.word();
+    if (stalls_ || in_.once_in(64)) entry().state = ring::SlotWord{epoch_, ring::SlotState::Dead}.word();
   }
 
   void answer(ring::ChannelControl& control, std::uint32_t channel, const ring::RecordHeader& record) {
@@ -180,6 +189,7 @@ class Worker {
   std::byte* region_;
   ring::SlotView slot_;
   std::uint32_t taken_[2] = {};
+  std::uint32_t epoch_ = 1;
   bool stalls_ = false;
 };
 
@@ -195,6 +205,10 @@ class Region final : public guest::Region {
   }
   std::uint64_t size() const override { return region_bytes; }
   std::uint32_t peer() const override { return ring::first_guest_peer; }
+  Broker broker() override {
+    const ring::SlotState state = ring::SlotWord::of(worker_.entry().state).state;
+    return state != ring::SlotState::Released || worker_.start_again() ? Broker::Unknown : Broker::Gone;
+  }
   bool same_kernel() const override { return false; }
   bool same_address_space() const override { return true; }
   void forget() override {}

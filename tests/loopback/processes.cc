@@ -6,6 +6,7 @@
 #include <chrono>
 #include <set>
 
+#include "ring/view.h"
 #include "tests/unit/broker_harness.h"
 
 namespace {
@@ -202,6 +203,22 @@ TEST_F(Processes, AWorkerKilledInMidCall) {
   EXPECT_EQ(p.code(), 1);
   EXPECT_TRUE(all_slots_are_back());
   expect_that_a_new_program_works();
+}
+
+// Another program of the VM has written over slots that wait for one: the next program is served all the same.
+TEST_F(Processes, ASpoiltSlotIsGivenBackForAnother) {
+  const auto spoil_what_is_ready = [&](auto spoil) {
+    ASSERT_TRUE(eventually([&] { return client_->count(ring::SlotState::Ready) > 0; }));
+    for (std::uint32_t k = 0; k < 3; ++k) {
+      const ring::SlotView slot(client_->slot(k), client_->header().slot_bytes);
+      if (client_->word(k).state == ring::SlotState::Ready) spoil(slot);
+    }
+    expect_that_a_new_program_works();
+  };
+  spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().magic = 0; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().version = 0; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { slot.control(0).reply_position = 1; });  // hello: nothing
+  EXPECT_TRUE(all_slots_are_back());
 }
 
 TEST_F(Processes, TheBrokerKilledInMidCall) {
