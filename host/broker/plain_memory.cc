@@ -9,10 +9,21 @@
 #include <sys/vfs.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace host::broker {
 namespace {
+
+// The lock goes with the last process that has the memory: a killed broker's workers end a moment after it.
+bool lock_soon(int fd) {
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return false;
+}
 
 // A file that a broker left when it was killed. False: something else, which is nobody's to remove.
 bool remove_leftover(const std::string& path, std::string& error) {
@@ -23,7 +34,7 @@ bool remove_leftover(const std::string& path, std::string& error) {
     error = "something is in the way that is no file of ours";
     return false;
   }
-  if (flock(old.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!lock_soon(old.get())) {
     error = "another ivgpud serves it";
     return false;
   }

@@ -134,6 +134,7 @@ TEST(Plain, AFileOfADeadBrokerIsReplacedAndALivingOnesIsNot) {
   }
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
   Broker broker(plain(file));
+  ASSERT_EQ(broker.ready, "ready\n");
   const Outcome second = run_ivgpud(
       {"--config", broker.folder.write("d.toml", "[broker]\nruntime_dir = \"" + broker.folder.path() +
                                                      "/d\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
