@@ -89,6 +89,9 @@ struct LaunchRecord {
   std::uint32_t shared, param_bytes, attributes, pad;
 };
 
+// cuOccupancyMaxActiveClusters. The launch that is asked about, without parameters; the reply is a number (u64).
+using ClustersRecord = LaunchRecord;
+
 // cuModuleLoadData(Ex), cuLibraryLoadData. The image is in the arena, or follows the record: `parts` runs of bytes,
 // each padded to 8. Before it: `parts` sizes (u64), `options` JIT options (u64 each) and as many values (u64 each).
 struct LoadRecord {

@@ -121,5 +121,37 @@ GROUP(best_block, InContext) {
   show("with flags 2", with_flags(&grid, &block, function, nullptr, 0, 0, 2));
 }
 
+GROUP(occupancy_clusters, InContext) {
+  const auto ask = CU(cuOccupancyMaxActiveClusters);
+  const CUfunction f = function_of(load_module(), "empty");
+  CUlaunchAttribute attribute;
+  CUlaunchConfig config;
+  std::memset(&attribute, 0, sizeof attribute);
+  std::memset(&config, 0, sizeof config);
+  int clusters = -1;
+  config.gridDimX = config.gridDimY = config.gridDimZ = 8;
+  config.blockDimX = 128, config.blockDimY = config.blockDimZ = 1;
+  show("of single blocks", ask(&clusters, f, &config));
+  show_flag("some fit", clusters > 0);
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim = {1, 1, 1};
+  config.attrs = &attribute, config.numAttrs = 1;
+  show("of one block each", ask(&clusters, f, &config));
+  attribute.value.clusterDim = {2, 1, 1};
+  show("of two blocks each", ask(&clusters, f, &config));
+  attribute.value.clusterDim = {64, 1, 1};
+  show("of 64 blocks each", ask(&clusters, f, &config));
+  attribute.value.clusterDim = {0, 0, 0};
+  show("of no blocks", ask(&clusters, f, &config));
+  config.numAttrs = 0, config.blockDimX = 0;
+  show("a block of 0", ask(&clusters, f, &config));
+  config.blockDimX = 128;
+  show("null clusters", ask(nullptr, f, &config));
+  show("null configuration", ask(&clusters, f, nullptr));
+  show("no function", ask(&clusters, nullptr, &config));
+  config.numAttrs = 1, config.attrs = nullptr;
+  show("attributes null", ask(&clusters, f, &config));
+}
+
 }  // namespace
 }  // namespace contract

@@ -81,7 +81,7 @@ TEST(Docs, EveryRelativeLinkLeadsSomewhere) {
 
 TEST(Docs, EveryPathThatThePagesOnTheCodeNameIsThere) {
   for (const char* page : {"docs/architecture.md", "docs/one-call.md", "docs/wire-format.md", "docs/configuration.md",
-                           "docs/calls.md", "CONTRIBUTING.md", "README.md"}) {
+                           "docs/calls.md", "docs/adding-a-call.md", "CONTRIBUTING.md", "README.md"}) {
     const std::string text = docs_test::read(root / page);
     EXPECT_EQ(missing_paths(root, text), Strings{}) << page;
     EXPECT_FALSE(text.empty()) << page;

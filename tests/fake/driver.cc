@@ -763,6 +763,10 @@ void fill_functions(host::Driver& t) {
   t.cuOccupancyAvailableDynamicSMemPerBlock = [](std::size_t* bytes, CUfunction f, int, int) {
     return *bytes = 48 << 10, with_function("cuOccupancyAvailableDynamicSMemPerBlock", f);
   };
+  t.cuOccupancyMaxActiveClusters = [](int* clusters, CUfunction f, const CUlaunchConfig* config) {
+    for (unsigned i = 0; i < config->numAttrs; ++i) touch(&config->attrs[i], sizeof config->attrs[i]);
+    return *clusters = 3, with_function("cuOccupancyMaxActiveClusters", f);
+  };
   t.cuKernelSetAttribute = [](CUfunction_attribute, int, CUkernel k, CUdevice) {
     return with_function("cuKernelSetAttribute", reinterpret_cast<CUfunction>(k));
   };

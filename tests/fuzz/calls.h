@@ -86,6 +86,7 @@ inline constexpr std::pair<std::string_view, const char*> recipes[] = {
     {"cuLibraryGetModule", "lM"},
     {"cuLaunchKernel", "fs launch"},
     {"cuLaunchKernelEx", "fs launch"},
+    {"cuOccupancyMaxActiveClusters", "fs launch"},
 };
 inline constexpr const char* no_recipe = "NNNNNNNN name";
 

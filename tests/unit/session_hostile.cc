@@ -543,6 +543,27 @@ TEST_F(Launches, AttributesThatHoldHandlesOrAreTooManyBreak) {
   }
 }
 
+TEST_F(Launches, QuestionsAboutClusters) {
+  constexpr auto call = ids::cuOccupancyMaxActiveClusters;
+  api::ClustersRecord good = record();
+  good.param_bytes = 0;
+  EXPECT_EQ(world.send(call, Payload::record(good)).result, CUDA_SUCCESS);
+  expect_broken(call, params(Payload::record(record())), "parameters, to a question");
+  expect_broken(call, Payload::record(good).slot(0).slot(0), "bytes left over");
+  api::ClustersRecord r = good;
+  r.attributes = api::max_launch_attributes + 1;
+  expect_broken(call, Payload::record(r));
+  r.attributes = 1;
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+  expect_broken(call, Payload::record(r).bytes(&attribute, sizeof attribute), "an attribute that holds a handle");
+  for (const std::uint64_t f : {std::uint64_t{0}, module_, world.stream(), fill_ + 16, most}) {
+    r = good;
+    r.function = f;
+    expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(r));
+  }
+}
+
 TEST_F(Records, ResetsOfDevicesThatAreNone) {
   for (const std::uint64_t device : {std::uint64_t{ring::max_devices}, std::uint64_t{1} << 32, most})
     expect_broken(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{device}));

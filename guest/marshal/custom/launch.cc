@@ -136,6 +136,20 @@ CUresult launch(int call, const Launch& l) {
   return send_launch(call, channel, record, l, f, packed, stream, device);
 }
 
+// What a configuration may hold, as far as it crosses the boundary.
+CUresult check_config(const char* call, const CUlaunchConfig* c) {
+  if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < c->numAttrs; ++i)
+    if (c->attrs[i].id < 0 || c->attrs[i].id >= CU_LAUNCH_ATTRIBUTE_MAX) {
+      return CUDA_ERROR_INVALID_VALUE;
+    } else if (!api::crosses_boundary(c->attrs[i].id)) {
+      log(Level::Warn, "%s: launch attribute %d is not served yet", call, c->attrs[i].id);
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult custom::cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -144,15 +158,7 @@ CUresult custom::cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned
 }
 
 CUresult custom::cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
-  if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-  if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;
-  for (unsigned i = 0; i < c->numAttrs; ++i)
-    if (c->attrs[i].id < 0 || c->attrs[i].id >= CU_LAUNCH_ATTRIBUTE_MAX) {
-      return CUDA_ERROR_INVALID_VALUE;
-    } else if (!api::crosses_boundary(c->attrs[i].id)) {
-      log(Level::Warn, "cuLaunchKernelEx: launch attribute %d is not served yet", c->attrs[i].id);
-      return CUDA_ERROR_NOT_SUPPORTED;
-    }
+  if (const CUresult r = check_config("cuLaunchKernelEx", c); r != CUDA_SUCCESS) return r;
   const int call = c->numAttrs == 0 ? api::id_of::cuLaunchKernel : api::id_of::cuLaunchKernelEx;
   return launch(call, {f,
                        {c->gridDimX, c->gridDimY, c->gridDimZ},
@@ -162,6 +168,30 @@ CUresult custom::cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** 
                        params,
                        extra,
                        {c->attrs, c->numAttrs}});
+}
+
+// How many clusters of a launch fit on the device at once: only the driver knows.
+CUresult custom::cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* c) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = check_config("cuOccupancyMaxActiveClusters", c); r != CUDA_SUCCESS) return r;
+  if (session()->objects.find(f, api::Handle::Function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const api::ClustersRecord record{.function = reinterpret_cast<std::uint64_t>(f),
+                                   .stream = 0,
+                                   .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+                                   .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+                                   .shared = c->sharedMemBytes,
+                                   .param_bytes = 0,
+                                   .attributes = c->numAttrs,
+                                   .pad = 0};
+  const Part attributes{c->attrs, c->numAttrs * sizeof(CUlaunchAttribute)};
+  const auto take = [&](CUresult result, ring::Reader& reply) {
+    if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());
+  };
+  return send_record(api::id_of::cuOccupancyMaxActiveClusters, api::Way::Waited, device, record, {&attributes, 1}, take,
+                     Earlier::Told)
+      .result;
 }
 
 }  // namespace guest

@@ -18,6 +18,18 @@ struct Launch {
   CUstream stream = nullptr;
   std::array<CUlaunchAttribute, api::max_launch_attributes> attributes{};
   std::byte* params = nullptr;
+
+  // Points into this.
+  CUlaunchConfig config() {
+    CUlaunchConfig c{};
+    c.gridDimX = record.grid[0], c.gridDimY = record.grid[1], c.gridDimZ = record.grid[2];
+    c.blockDimX = record.block[0], c.blockDimY = record.block[1], c.blockDimZ = record.block[2];
+    c.sharedMemBytes = record.shared;
+    c.hStream = stream;
+    c.attrs = attributes.data();
+    c.numAttrs = record.attributes;
+    return c;
+  }
 };
 
 Launch read_launch(Request& r) {
@@ -58,15 +70,20 @@ CUresult cuLaunchKernelEx(Request& r) {
   if (l.refused != CUDA_SUCCESS) return l.refused;
   std::size_t bytes = l.record.param_bytes;
   void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, l.params, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
-  CUlaunchConfig config{};
-  config.gridDimX = l.record.grid[0], config.gridDimY = l.record.grid[1], config.gridDimZ = l.record.grid[2];
-  config.blockDimX = l.record.block[0], config.blockDimY = l.record.block[1], config.blockDimZ = l.record.block[2];
-  config.sharedMemBytes = l.record.shared;
-  config.hStream = l.stream;
-  config.attrs = l.attributes.data();
-  config.numAttrs = l.record.attributes;
+  const CUlaunchConfig config = l.config();
   return per_thread_or<api::id_of::cuLaunchKernelEx>(r, r.session.driver.cuLaunchKernelEx)(&config, l.function, nullptr,
                                                                                            extra);
+}
+
+CUresult cuOccupancyMaxActiveClusters(Request& r) {
+  Launch l = read_launch(r);
+  if (l.record.param_bytes != 0) return r.broken();
+  if (l.refused != CUDA_SUCCESS) return l.refused;
+  const CUlaunchConfig config = l.config();
+  int clusters = 0;
+  const CUresult result = r.session.driver.cuOccupancyMaxActiveClusters(&clusters, l.function, &config);
+  r.out.slot(static_cast<std::uint64_t>(clusters));
+  return result;
 }
 
 }  // namespace host::custom
