@@ -5,7 +5,8 @@ add_test(NAME vm.command COMMAND ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BI
 add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.qemu_config
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
-set_tests_properties(vm.programs vm.command vm.reclaim vm.qemu_config PROPERTIES LABELS vm TIMEOUT 600)
+add_test(NAME vm.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
+set_tests_properties(vm.programs vm.command vm.reclaim vm.qemu_config vm.bad_input PROPERTIES LABELS vm TIMEOUT 600)
 
 # What qemu-config/ says to libvirt; boots nothing.
 add_test(NAME vm.libvirt_xml COMMAND ${CMAKE_CURRENT_LIST_DIR}/libvirt_xml.sh)

@@ -134,7 +134,11 @@ void Boot::start(QemuOptions& qemu) {
     command.in = command.out = nothing.get();
     command.err = log.get();
   }
-  process_.emplace(command);
+  try {
+    process_.emplace(command);
+  } catch (const Error& error) {  // the codes for a program that cannot be run are the guest's command's
+    throw Error(exit_code::missing, error.what());
+  }
   for (Port* port : {&out_, &err_, &control_}) port->started();
   if (options_.timeout_s > 0) deadline_ = Clock::now() + std::chrono::seconds(options_.timeout_s);
 }

@@ -1,0 +1,33 @@
+# What the tests of bad input share; sourced, never run. The caller is then in an empty folder of its own.
+# shellcheck shell=bash
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/left"
+export TMPDIR=$work/left
+cd "$work" || exit 1
+unset IVGPU_REGION
+status=0 rows=0
+
+fail() { echo "FAIL: $1"; status=1; }
+
+# row CODE PATTERN COMMAND...: the command ends with this code, says what the pattern says, and leaves neither file nor
+# process. What it says is short: causes may be quoted below the sentence.
+row() {
+  local code=$1 pattern=$2 said got
+  shift 2
+  rows=$((rows + 1))
+  said=$(timeout 60 "$@" 2>&1 >/dev/null </dev/null)
+  got=$?
+  [[ $got == "$code" ]] || fail "$* ended with $got, not $code: $said"
+  grep -qF -- "$pattern" <<<"$said" || fail "$* does not say '$pattern', but: $said"
+  (($(wc -l <<<"$said") <= 8)) || fail "$* says too much: $said"
+  [[ -z $(find "$TMPDIR" -mindepth 1 -print -quit) ]] || { fail "$* leaves $(find "$TMPDIR" -mindepth 1)"; rm -rf "${TMPDIR:?}"/*; }
+  if grep -lqs -- "$TMPDIR" /proc/[0-9]*/cmdline; then fail "$* leaves a process behind"; fi
+}
+
+# finish N: there were so many rows at least.
+finish() {
+  ((rows >= $1)) || fail "only $rows rows"
+  exit "$status"
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# usage: tools_bad_input.sh BUILD
+# What goes wrong with each command, one row each: the exit code, one sentence with this pattern on standard error, and
+# nothing left behind. The rows that need a guest's image are in tests/vm/bad_input.sh.
+set -uo pipefail
+build=$1
+# shellcheck source=tests/bad_input.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../bad_input.sh"
+
+ivgpu=$build/bin/ivgpu ivgpud=$build/bin/ivgpud
+echo text >text
+printf 'slots = "x"\n' >bad.toml
+printf '[vm.a]\n' >vm.toml
+printf '[broker]\nruntime_dir = "%s/run"\n[gpu]\nlibrary = "/nowhere/libcuda.so.1"\n[vm.a]\n' "$PWD" >no-gpu.toml
+printf '[broker]\nruntime_dir = "/proc/nowhere"\n[gpu]\nlibrary = "sim"\n[vm.a]\n' >no-folder.toml
+printf '[broker]\nworker = "/nowhere/worker"\n[gpu]\nlibrary = "sim"\n[vm.a]\n' >no-worker.toml
+printf '[gpu]\nlibrary = "sim"\n[vm.a]\nregion_sise = "1GiB"\n' >typo.toml
+
+#   code pattern                                        command
+row 2 'run has no option --fast'                        "$ivgpu" run --fast true
+row 2 'run needs a PROGRAM'                             "$ivgpu" run --gpu sim
+row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" run --gpu sim /nowhere/program
+row 126 'cannot run ./text: Permission denied'          "$ivgpu" run --gpu sim ./text
+row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" run --gpu /nowhere/libcuda.so.1 true
+row 3 'region_size takes a power of two'                "$ivgpu" run --gpu sim --region-size 3MiB true
+row 3 'slots takes an integer'                          "$ivgpu" run --gpu sim --extra-config bad.toml true
+row 2 'File does not exist: /nowhere/extra'             "$ivgpu" run --extra-config /nowhere/extra true
+row 3 'temp_directory_path'                             env TMPDIR=/nowhere "$ivgpu" run --gpu sim true
+row 2 'sim has no option --fast'                        "$ivgpu" sim --fast true
+row 2 'sim needs a PROGRAM'                             "$ivgpu" sim
+row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" sim /nowhere/program
+row 126 'cannot run ./text: Permission denied'          "$ivgpu" sim ./text
+row 2 'vm has no option --fast'                         "$ivgpu" vm --fast
+row 2 'File does not exist: /nowhere/vmlinuz'           "$ivgpu" vm --kernel /nowhere/vmlinuz -- true
+row 2 'Directory does not exist: /nowhere'              "$ivgpu" vm --program-dir /nowhere -- true
+row 2 'cpus'                                            "$ivgpu" vm --cpus 65 -- true
+row 2 'timeout'                                         "$ivgpu" vm --timeout 0 -- true
+row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
+row 2 'following argument was not expected: --fast'     "$ivgpu" status --fast
+row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
+row 2 'subcommand is required'                          "$ivgpu" nonsense
+row 2 'following argument was not expected: --fast'     "$ivgpud" --fast
+row 2 '--config FILE is needed'                         "$ivgpud"
+row 2 '/nowhere/a.toml: cannot be read'                 "$ivgpud" --config /nowhere/a.toml
+row 2 "has no key 'region_sise'"                        "$ivgpud" --config typo.toml
+row 2 '/nowhere/libcuda.so.1'                           "$ivgpud" --config no-gpu.toml
+row 2 'worker: /nowhere/worker: No such file'           "$ivgpud" --config no-worker.toml
+row 2 'runtime_dir = "/proc/nowhere" cannot be made'    "$ivgpud" --config no-folder.toml
+row 2 'descriptor 99 is not open'                       "$ivgpud" --config no-folder.toml --ready-fd 99
+row 2 "'--fast 1' is no option of a worker"             "$build/bin/ivgpu-worker" --fast 1
+row 2 'are needed; ivgpud starts workers'               "$build/bin/ivgpu-worker"
+
+# A file without permission is one only to who is not root: root becomes nobody for this. The build may lie where nobody
+# may go; then there is nothing to try.
+echo x >unreadable
+chmod 000 unreadable
+chmod 755 "$work"
+if ((EUID != 0)); then as_nobody=(); else as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups); fi
+if "${as_nobody[@]}" test -x "$ivgpud"; then
+  row 2 'unreadable: cannot be read'                    "${as_nobody[@]}" "$ivgpud" --config unreadable
+  row 126 'cannot run ./unreadable: Permission denied'  "${as_nobody[@]}" "$ivgpu" sim ./unreadable
+fi
+finish 30

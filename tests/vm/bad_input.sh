@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# usage: bad_input.sh BUILD
+# `ivgpu vm` without what it needs: QEMU, a kernel, memory, a place for its socket. One sentence, the exit code, nothing
+# left behind. No guest gets as far as booting.
+set -uo pipefail
+build=$1
+# shellcheck source=tests/bad_input.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../bad_input.sh"
+
+ivgpu=$build/bin/ivgpu
+echo text >no-kernel
+"$ivgpu" vm --gpu sim --memory 1M --timeout 20 -- true >/dev/null 2>&1 </dev/null  # makes the image, once for all rows
+
+# Everything that the PATH has, but for QEMU.
+mkdir without-qemu
+IFS=: read -ra folders <<<"$PATH"
+for folder in "${folders[@]}"; do ln -s "$folder"/* without-qemu/ 2>/dev/null; done
+rm -f without-qemu/qemu*
+row 3 'cannot run qemu-system-x86_64: No such file' env -u IVGPU_BUNDLE PATH="$work/without-qemu" "$ivgpu" vm --gpu sim --kernel no-kernel -- true
+row 3 'the bundle lacks /nowhere'                   env IVGPU_BUNDLE=/nowhere "$ivgpu" vm --gpu sim -- true
+row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --kernel no-kernel --timeout 20 -- true
+row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --memory lots --timeout 20 -- true
+row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --memory 1000000G --timeout 20 -- true
+row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
+row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
+row 3 'temp_directory_path'                         env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true
+long=$TMPDIR/$(printf 'x%.0s' {1..90})
+mkdir "$long"
+said=$(env TMPDIR="$long" timeout 60 "$ivgpu" vm --gpu sim -- true 2>&1 </dev/null)
+got=$?
+[[ $got == 3 && $said == *'characters at most'* ]] || fail "a socket's path that is too long: $got: $said"
+[[ -z $(ls -A "$long") ]] || fail "a socket's path that is too long leaves $(ls -A "$long")"
+finish 8
