@@ -17,6 +17,7 @@
 #include "guest/region/cache_probe.h"
 #include "guest/session/order.h"
 #include "guest/session/owner.h"
+#include "guest/session/slot_step.h"
 #include "guest/switches.h"
 #include "ring/api/call.h"
 #include "ring/api/records.h"
@@ -92,15 +93,10 @@ ring::SlotEntry& Session::entry(std::uint32_t slot) const {
   return *reinterpret_cast<ring::SlotEntry*>(reinterpret_cast<std::byte*>(header_) + ring::slot_entry_offset(slot));
 }
 
-// `self` is ready before the slot is taken: a process that dies between the two leaves a slot that nobody can judge.
 bool Session::try_claim(std::uint32_t slot, const ring::SlotOwner& self) {
-  std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
-  const ring::SlotWord now = ring::SlotWord::of(word);
-  if (now.state != ring::SlotState::Ready) return false;
-  const ring::SlotWord claimed = now.with(ring::SlotState::Claimed);
-  if (!entry(slot).state.compare_exchange_strong(word, claimed.word(), std::memory_order_acq_rel)) return false;
-  entry(slot).owner = self;
-  claimed_ = claimed;
+  const auto claimed = guest::claim(entry(slot), self);
+  if (!claimed) return false;
+  claimed_ = *claimed;
   slot_index_ = slot;
   region_->ring(ring::peer_broker);
   return true;
@@ -108,12 +104,7 @@ bool Session::try_claim(std::uint32_t slot, const ring::SlotOwner& self) {
 
 // A slot whose process has died without a word goes back to the broker.
 void Session::free_dead(std::uint32_t slot, const ring::SlotOwner& self) {
-  std::uint32_t word = entry(slot).state.load(std::memory_order_acquire);
-  const ring::SlotWord now = ring::SlotWord::of(word);
-  if (now.state != ring::SlotState::Claimed && now.state != ring::SlotState::Dead) return;
-  if (!certainly_dead(entry(slot).owner, self)) return;
-  if (entry(slot).state.compare_exchange_strong(word, now.with(ring::SlotState::Released).word(),
-                                                std::memory_order_acq_rel))
+  if (bury(entry(slot), [&](const ring::SlotOwner& owner) { return certainly_dead(owner, self); }))
     region_->ring(ring::peer_broker);
 }
 
@@ -331,13 +322,7 @@ void Session::stop_senders() {
 void Session::leave() {
   if (header_ == nullptr || claimed_.state != ring::SlotState::Claimed || std::exchange(left_, true)) return;
   stop_senders();
-  for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {
-    std::uint32_t word = claimed_.with(from).word();
-    if (entry(slot_index_)
-            .state.compare_exchange_strong(word, claimed_.with(ring::SlotState::Released).word(),
-                                           std::memory_order_acq_rel))
-      region_->ring(ring::peer_broker);
-  }
+  if (release(entry(slot_index_), claimed_)) region_->ring(ring::peer_broker);
 }
 
 bool executed(Use use) {

@@ -282,7 +282,7 @@ void Vm::nobody_left() {
 // False when a guest changed the word meanwhile; nothing is changed then, and a look tells what it did.
 bool Vm::move(std::uint32_t k, SlotState to) {
   Slot& slot = slots_[k];
-  const SlotWord next = to == SlotState::Empty ? slot.known.next() : slot.known.with(to);
+  const SlotWord next = to == SlotState::Empty ? emptied(slot.known) : slot.known.with(to);
   std::uint32_t expected = slot.known.word();
   if (!region_->entry(k).state.compare_exchange_strong(expected, next.word(), std::memory_order_acq_rel)) return false;
   slot.known = next;  // B
@@ -490,9 +490,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
-  const bool released_now = before.state != SlotState::Released &&
-                            (slot.known.state == SlotState::Released || slot.known.epoch != before.epoch);
-  if (!released_now) conclude(k, exit);  // else it is being emptied already, or its next worker has been started
+  if (!released_in_look(before, slot.known)) conclude(k, exit);
   beat_while_claimed();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
   if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();

@@ -8,9 +8,9 @@
 // Trust: the directory is a hint that guests give. `Slot::known` is what the broker believes, and only steps that
 // slot_step.h allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else.
 //
-// Orderings. A: a look acquires what a guest released with its compare-and-swap (the owner, behind Claimed or
+// Orderings. A: a look acquires what a guest released with its compare-and-swap (what its process did, behind
 // Released). B: the broker's steps release what it did before (the wiping, behind Empty; the worker's filling, behind
-// Ready).
+// Ready). Covered by: the model slots and the explorer's scenario slots (docs/models.md).
 #pragma once
 
 #include <array>

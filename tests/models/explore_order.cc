@@ -109,13 +109,13 @@ std::vector<Scenario> order_scenarios() {
        [](Options o) {
          return bounded<HandOver, &HandOver::first, &HandOver::second, &HandOver::worker_0, &HandOver::worker_1>(o, 3);
        }},
+      {"order", "shared channel",
+       [](Options o) { return bounded<Shared, &Shared::user, &Shared::user, &Shared::third, &Shared::worker>(o, 2); }},
       {"order", "at a time",
        [](Options o) {
          return bounded<AtATime, &AtATime::user_0, &AtATime::user_1, &AtATime::third, &AtATime::worker_0,
                         &AtATime::worker_1>(o, 2);
        }},
-      {"order", "shared channel",
-       [](Options o) { return bounded<Shared, &Shared::user, &Shared::user, &Shared::third, &Shared::worker>(o, 2); }},
   };
 }
 

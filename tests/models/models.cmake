@@ -1,24 +1,47 @@
 # Models of the protocols, and the mistakes that they and other tests must catch (docs/models.md, ring/mutants.def).
 # Labelled models. Built without sanitizers: the explorer switches stacks by itself, and finds data races by its own rules.
+#
+# A check is a product of the build: RESULT.txt, made anew where something that it depends on is newer, and never
+# otherwise. The test models.run makes what is missing or has failed; a test for each check reads its result, and cannot
+# run without models.run before it. So nothing is searched twice, and no result is older than what it is about.
 find_package(GTest REQUIRED)
-include(GoogleTest)
+find_program(IVGPU_SPIN spin)
 set(models ${CMAKE_CURRENT_LIST_DIR})
+set(model_results ${CMAKE_BINARY_DIR}/models)
+file(MAKE_DIRECTORY ${model_results})
+add_custom_target(model_results)
+add_test(NAME models.run COMMAND ${models}/run ${CMAKE_COMMAND} ${CMAKE_BINARY_DIR} ${model_results})
+set_tests_properties(models.run PROPERTIES LABELS models TIMEOUT 600 PROCESSORS 2 FIXTURES_SETUP model_results)
 
+# model_test(name DEPENDS file... COMMAND word...)
 function(model_test name)
-  add_test(NAME models.${name} COMMAND ${ARGN})
-  set_tests_properties(models.${name} PROPERTIES LABELS models TIMEOUT 120)
+  cmake_parse_arguments(PARSE_ARGV 1 CHECK "" "" "DEPENDS;COMMAND")
+  set(result ${model_results}/${name}.txt)
+  add_custom_command(OUTPUT ${result} COMMAND ${models}/checked ${result} ${CHECK_COMMAND}
+                     DEPENDS ${CHECK_DEPENDS} ${models}/checked COMMENT "checking models.${name}" VERBATIM)
+  add_custom_target(model_result.${name} DEPENDS ${result})
+  add_dependencies(model_results model_result.${name})
+  add_test(NAME models.${name} COMMAND ${models}/checked --read ${result})
+  set_tests_properties(models.${name} PROPERTIES LABELS models FIXTURES_REQUIRED model_results)
+endfunction()
+
+# spin_test(name model argument...): one run of a model.
+function(spin_test name model)
+  set(text ${models}/${model}.pml)
+  model_test(${name} DEPENDS ${text} ${models}/memory.pml ${models}/check ${IVGPU_SPIN} COMMAND ${models}/check ${text} ${ARGN})
 endfunction()
 
 foreach(model parking awaited bell ring order slots)
-  model_test(${model} ${models}/check ${models}/${model}.pml)
+  spin_test(${model} ${model})
 endforeach()
-model_test(parking_loopback ${models}/check ${models}/parking.pml -- LOOPBACK)
+spin_test(parking_loopback parking -- LOOPBACK)
 
 add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_order.cc
-               ${models}/explore_parking.cc ${models}/explore_ring.cc)
+               ${models}/explore_parking.cc ${models}/explore_ring.cc ${models}/explore_slots.cc)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
-gtest_discover_tests(models_explore TEST_PREFIX models. PROPERTIES LABELS models TIMEOUT 300)
+# Each scenario, each mutant that it must catch, each ordering: one run, since they share what they find.
+model_test(explorer DEPENDS models_explore COMMAND $<TARGET_FILE:models_explore>)
 
 # Tests with real threads that exist anyway, on shipping code built with its mistakes; those of the libraries' files that
 # hold one come first, so that the linker takes these.
@@ -35,7 +58,7 @@ set(stress_ring RecordRing.OneProducerOneConsumer)
 set(stress_handover Order.OfAStreamThatIsHandedOver)
 set(stress_threads Order.OfTwoThreadsOnOneStreamNeitherIsForgotten)
 foreach(part parking ring handover threads)
-  model_test(stress.${part} models_stress --gtest_filter=${stress_${part}})
+  model_test(stress.${part} DEPENDS models_stress COMMAND $<TARGET_FILE:models_stress> --gtest_filter=${stress_${part}})
 endforeach()
 
 # A test for each mistake and each that must catch it; the explorer's are in explore_test.cc.
@@ -50,14 +73,10 @@ foreach(mutant IN LISTS mutants)
     message(FATAL_ERROR "ring/mutants.def: this line is not understood: ${mutant}")
   endif()
   if(NOT model STREQUAL none)
-    model_test(${model}.wrong.${name} ${models}/check ${models}/${model}.pml --wrong ${name})
+    spin_test(${model}.wrong.${name} ${model} --wrong ${name})
   endif()
   if(NOT stress STREQUAL none)
-    model_test(stress.wrong.${name} ${models}/fails ${name} $<TARGET_FILE:models_stress> --gtest_filter=${stress_${stress}})
+    model_test(stress.wrong.${name} DEPENDS models_stress ${models}/fails
+               COMMAND ${models}/fails ${name} $<TARGET_FILE:models_stress> --gtest_filter=${stress_${stress}})
   endif()
-endforeach()
-
-# Mistakes of a model alone, without a switch in the shipping code.
-foreach(mistake step_by_store epoch_kept end_unchecked)
-  model_test(slots.wrong.${mistake} ${models}/check ${models}/slots.pml --wrong ${mistake})
 endforeach()

@@ -1,6 +1,6 @@
 /* The life of a slot (ring/layout.h): guest processes that claim it, die at any point or give it back
- * (guest/session/session.cc), a worker that may die at any time, and the broker (host/broker/vm.cc). One slot, so that
- * everything meets in it. Each change of the word is an atomic operation, so there are no store buffers.
+ * (guest/session/slot_step.h), a worker that may die at any time, and the broker (host/broker/slot_step.h and vm.cc). One
+ * slot, so that everything meets in it. Each change of the word is an atomic operation, so there are no store buffers.
  *
  * Holds: nobody takes the slot from a living holder; two never hold it; who holds it finds what a worker has filled and
  * nothing of the session before; and as long as somebody wants it, it comes back.
@@ -80,6 +80,12 @@ inline bury() {
     done = (STATE(seen) == CLAIMED || STATE(seen) == DEAD)
   };
   done = (done && owner != 0 && died[owner]);
+#ifdef WRONG_buried_unseen
+  atomic {
+    seen = word;
+    done = (done && (STATE(seen) == CLAIMED || STATE(seen) == DEAD))
+  };
+#endif
   if
   :: done -> swap(seen, WITH(seen, RELEASED), done, true)
   :: else
@@ -102,9 +108,16 @@ proctype guest(byte id) {
   do
   :: may_be_buried -> bury()
   :: atomic { STATE(word) == READY -> seen = word };
+#ifdef WRONG_owner_early
+    owner = id;
+#endif
     swap(seen, WITH(seen, CLAIMED), done, false);
     if
-    :: !done
+    :: !done ->
+      if
+      :: DIE
+      :: true
+      fi
     :: done ->
       if
       :: DIE
@@ -114,7 +127,9 @@ proctype guest(byte id) {
       :: DIE
       :: atomic {
           assert(holder == 0 && STATE(word) != RELEASED && EPOCH(word) == EPOCH(seen));
+#ifndef WRONG_owner_early
           owner = id;
+#endif
           holder = id
         };
         break
@@ -132,10 +147,12 @@ proctype guest(byte id) {
   :: holder = 0
   fi;
   swap(WITH(seen, CLAIMED), WITH(seen, RELEASED), done, false);
+#ifndef WRONG_dead_kept
   if
   :: !done -> swap(WITH(seen, DEAD), WITH(seen, RELEASED), done, false)
   :: else
   fi;
+#endif
 
 gone:
   atomic { seen = 0; done = false }
@@ -227,7 +244,14 @@ inline look() {
     fi
   :: STATE(known) == READY && seen == WITH(known, CLAIMED) -> known = seen
   :: seen == WITH(known, RELEASED) && (STATE(known) == READY || STATE(known) == CLAIMED || STATE(known) == DEAD) ->
+#ifdef WRONG_passage_missed
+    if
+    :: STATE(known) == READY -> word = known /* put back */
+    :: else -> release()
+    fi
+#else
     release()
+#endif
   :: else -> assert(seen == known) /* nobody scribbles here */
   fi;
   if

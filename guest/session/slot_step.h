@@ -1,0 +1,61 @@
+// The steps that a guest may make in the slot directory (ring/layout.h says which): take a slot, find that its holder
+// has died, give it back. Called by the session; the explorer calls them, too.
+//
+// Invariant: each step is one compare-and-swap from a word that was seen, its epoch included, so nobody steps on a slot
+// that has had another holder meanwhile. What is read here was written by other guests and the broker; a slot's owner
+// is a hint, which only decides about that slot.
+//
+// Ordering, with the broker's edges A and B (host/broker/vm.h): a claim acquires what was done before Ready; who judges
+// an owner sees none that was cleared before this holder's claim; a release releases what its process did.
+// Covered by: the model slots and the explorer's scenario slots (docs/models.md). By nothing: that an owner is seen
+// whole, and that it is written before the broker's patience ends.
+#pragma once
+
+#include <optional>
+
+#include "ring/layout.h"
+#include "ring/mutants.h"
+
+namespace guest {
+
+inline bool step(ring::SlotEntry& entry, ring::SlotWord from, ring::SlotState to) {
+  std::uint32_t word = from.word();
+  if (ring::wrong(ring::Mutant::step_by_store))
+    return entry.state.load(std::memory_order_acquire) == word &&
+           (entry.state.store(from.with(to).word(), std::memory_order_release), true);
+  return entry.state.compare_exchange_strong(word, from.with(to).word(), std::memory_order_acq_rel);  // A, B
+}
+
+// Takes a slot that is Ready: the word that says so from now on, or nothing where somebody was faster.
+// `self` is made before: a process that dies between the two stores leaves a slot that nobody can judge.
+inline std::optional<ring::SlotWord> claim(ring::SlotEntry& entry, const ring::SlotOwner& self) {
+  const auto seen = ring::SlotWord::of(entry.state.load(std::memory_order_relaxed));
+  if (seen.state != ring::SlotState::Ready) return std::nullopt;
+  const bool early = ring::wrong(ring::Mutant::owner_early);
+  if (early) entry.owner = self;
+  if (!step(entry, seen, ring::SlotState::Claimed)) return std::nullopt;
+  if (!early) entry.owner = self;
+  return seen.with(ring::SlotState::Claimed);
+}
+
+constexpr bool held(ring::SlotWord word) {
+  return word.state == ring::SlotState::Claimed || word.state == ring::SlotState::Dead;
+}
+
+// Gives the slot of a process that has died without a word back to the broker. `dead`: bool(const SlotOwner&).
+template <class Dead>
+bool bury(ring::SlotEntry& entry, Dead dead) {
+  auto seen = ring::SlotWord::of(entry.state.load(std::memory_order_acquire));  // B: and the owner cleared before it
+  if (!held(seen) || !dead(entry.owner)) return false;
+  if (ring::wrong(ring::Mutant::buried_unseen)) seen = ring::SlotWord::of(entry.state.load(std::memory_order_relaxed));
+  return held(seen) && step(entry, seen, ring::SlotState::Released);
+}
+
+// Gives one's own slot back, whether its worker lives or not.
+inline bool release(ring::SlotEntry& entry, ring::SlotWord claimed) {
+  if (step(entry, claimed.with(ring::SlotState::Claimed), ring::SlotState::Released)) return true;
+  if (ring::wrong(ring::Mutant::dead_kept)) return false;
+  return step(entry, claimed.with(ring::SlotState::Dead), ring::SlotState::Released);
+}
+
+}  // namespace guest
