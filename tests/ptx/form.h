@@ -62,6 +62,8 @@ void atomic_forms(Forms& forms);
 void warp_forms(Forms& forms);
 void control_forms(Forms& forms);
 void async_forms(Forms& forms);
+void wide_forms(Forms& forms);
+void stack_forms(Forms& forms);
 
 // ---- types
 

@@ -13,7 +13,9 @@ add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/forms_half.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_integer.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_memory.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_stack.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_warp.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_wide.cc
   ${CMAKE_CURRENT_LIST_DIR}/number.cc
   ${CMAKE_CURRENT_LIST_DIR}/run.cc)
 target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
@@ -37,7 +39,7 @@ if(NOT IVGPU_SANITIZE)
   set(kernels ${CMAKE_CURRENT_BINARY_DIR}/ptx_kernels)
   file(MAKE_DIRECTORY ${kernels})
   set(texts)
-  foreach(name floats integers threads)
+  foreach(name floats integers stacks threads)
     foreach(arch 75 90 120)
       set(output ${kernels}/${name}_${arch}.ptx)
       add_custom_command(

@@ -237,9 +237,9 @@ unsigned check_table(const std::string& path, const std::vector<Form>& forms) {
 
 Forms all_forms() {
   Forms forms;
-  for (const auto add :
-       {&integer_forms, &carry_forms, &bit_forms, &compare_forms, &float_forms, &approximate_forms, &half_forms,
-        &convert_forms, &memory_forms, &atomic_forms, &warp_forms, &control_forms, &async_forms}) {
+  for (const auto add : {&integer_forms, &carry_forms, &bit_forms, &compare_forms, &float_forms, &approximate_forms,
+                         &half_forms, &convert_forms, &memory_forms, &atomic_forms, &warp_forms, &control_forms,
+                         &async_forms, &wide_forms, &stack_forms}) {
     add(forms);
   }
   for (Form& form : forms) {

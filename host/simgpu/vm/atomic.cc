@@ -132,23 +132,32 @@ std::uint64_t exchange<Add, std::uint64_t>(std::uint64_t host, std::uint64_t b, 
   return __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(host), b, __ATOMIC_SEQ_CST);
 }
 
-template <class Op, class T>
-const Ins* update(Ctx& c, const Ins* i) {
-  isa_base::set_mode(c, 0);
-  ++c.sync_uses;
-  c.fuel -= 64;
-  const std::uint64_t* a = lanes<std::uint64_t>(c, i->a);
+// Where each lane's cell is, on the device and here; false after a fault.
+struct Cells {
   std::uint64_t addresses[warp_size];
   std::uint64_t host[warp_size];
-  for (unsigned l = 0; l < warp_size; ++l) addresses[l] = a[l] + static_cast<std::uint64_t>(i->imm);
-  if (!resolve_global(c, i, addresses, sizeof(T), host)) return c.stop;
+
+  bool find(Ctx& c, const Ins* i, unsigned bytes) {
+    isa_base::set_mode(c, 0);
+    ++c.sync_uses;
+    c.fuel -= 64;
+    const std::uint64_t* a = lanes<std::uint64_t>(c, i->a);
+    for (unsigned l = 0; l < warp_size; ++l) addresses[l] = a[l] + static_cast<std::uint64_t>(i->imm);
+    return resolve_global(c, i, addresses, bytes, host);
+  }
+};
+
+template <class Op, class T>
+const Ins* update(Ctx& c, const Ins* i) {
+  Cells cells;
+  if (!cells.find(c, i, sizeof(T))) return c.stop;
   const T* b = lanes<T>(c, i->b);
   const T* e = lanes<T>(c, i->c);
   T* d = (i->flags & flag_no_result) != 0 ? nullptr : lanes<T>(c, i->d);
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const int l = std::countr_zero(left);
-    const bool shared = addresses[l] - shared_window < window_size;
-    const T old = exchange<Op, T>(host[l], b[l], e[l], shared);
+    const bool shared = cells.addresses[l] - shared_window < window_size;
+    const T old = exchange<Op, T>(cells.host[l], b[l], e[l], shared);
     if (d != nullptr) d[l] = old;
   }
   return i + 1;
@@ -157,6 +166,49 @@ const Ins* update(Ctx& c, const Ins* i) {
 template <class Op, class T>
 Handlers one() {
   return {&update<Op, T>, &update<Op, T>};
+}
+
+// ---- 128 bits
+
+struct [[gnu::may_alias]] Wide {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const Wide&) const = default;
+};
+
+// The instruction itself: a library's function in its place would be free to take a lock, which the host's threads and
+// other processes would not.
+template <bool swap>
+Wide exchange_wide(std::uint64_t host, Wide b, Wide c) {
+  Wide& cell = *reinterpret_cast<Wide*>(host);
+  Wide old;
+  if (host % 16 != 0) {  // a lane's own memory: nobody else looks
+    old = cell;
+    if (!swap || old == b) cell = swap ? c : b;
+    return old;
+  }
+  for (bool done = false; !done;) {
+    const Wide fresh = !swap ? b : old == b ? c : old;
+    asm volatile("lock cmpxchg16b %1"
+                 : "=@ccz"(done), "+m"(cell), "+a"(old.low), "+d"(old.high)
+                 : "b"(fresh.low), "c"(fresh.high)
+                 : "memory");
+  }
+  return old;
+}
+
+template <bool swap>
+const Ins* update_wide(Ctx& c, const Ins* i) {
+  Cells cells;
+  if (!cells.find(c, i, sizeof(Wide))) return c.stop;
+  std::uint64_t* part[6];  // the halves of b, c, d
+  for (unsigned k = 0; k < 6; ++k) part[k] = lanes<std::uint64_t>(c, c.code->extra[i->index + k]);
+  for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
+    const int l = std::countr_zero(left);
+    const Wide old = exchange_wide<swap>(cells.host[l], {part[0][l], part[1][l]}, {part[2][l], part[3][l]});
+    part[4][l] = old.low;
+    part[5][l] = old.high;
+  }
+  return i + 1;
 }
 
 using Choose = Handlers (*)();
@@ -201,6 +253,10 @@ constexpr AtomicRow rows[] = {
 };
 
 }  // namespace
+
+Handlers wide_atomic_handler(bool swap) {
+  return swap ? Handlers{&update_wide<true>, &update_wide<true>} : Handlers{&update_wide<false>, &update_wide<false>};
+}
 
 Handlers atomic_handler(Word operation, ptx::Type type) {
   for (const AtomicRow& row : rows) {

@@ -115,6 +115,7 @@ void begin_warp(Block& block, Warp& warp, std::uint32_t index) {
   warp.root = Frame{};
   warp.root.code = grid.code;
   warp.root.lanes = warp.alive;
+  warp.stack_tops.fill(grid.code->stack_bytes);
   warp.root.registers = reinterpret_cast<std::byte*>(block.registers.data() + index * lines(grid.code->frame_bytes()));
   warp.path_count = 0;
   add_path(warp, Path{warp.alive, 0, &warp.root, PathState::Ready, 0, 0});

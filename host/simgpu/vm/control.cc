@@ -130,7 +130,7 @@ void copy_pieces(const Ctx& c, std::uint64_t from_base, const std::vector<Piece>
 
 const Ins* enter_function(Ctx& c, const Ins* i, const Code& callee, const CallSite& site) {
   const std::uint64_t base = c.local_base + c.code->local_bytes;
-  if (base + callee.local_bytes > c.spaces[space_local].size) {
+  if (!stack_holds(c, base + callee.local_bytes)) {
     return raise_fault(c, i, CUDA_ERROR_HARDWARE_STACK_ERROR, static_cast<unsigned>(std::countr_zero(c.mask)),
                        "the stack of " + std::to_string(c.spaces[space_local].size) + " bytes is used up");
   }
@@ -141,6 +141,7 @@ const Ins* enter_function(Ctx& c, const Ins* i, const Code& callee, const CallSi
   frame->lanes = c.mask;
   frame->depth = c.path->frame->depth + 1;
   frame->local_base = base;
+  if (callee.takes_stack) frame->stack_tops = c.warp->stack_tops;
   fill_specials(*c.block, *c.warp, callee, frame->registers);
   copy_pieces(c, c.local_base, site.args, base, callee.params);
   c.path->frame = frame;
@@ -199,6 +200,7 @@ const Ins* return_lanes(Ctx& c, const Ins* i) {
   copy_pieces(c, frame->local_base, frame->code->results, frame->parent->local_base, frame->site->results);
   c.path->frame = frame->parent;
   leave(c, frame->return_pc, Event::Moved);
+  give_back_stack(*c.warp, *frame, c.mask);
   frame->lanes &= ~c.mask;
   if (frame->lanes == 0) release_frame(*c.block, frame);
   return c.stop;

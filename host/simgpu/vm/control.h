@@ -29,6 +29,11 @@ Handlers nothing_handler();
 Handlers special_handler(bool wide);  // Ins::count: Special
 Handlers frame_address_handler();     // Ins::imm + where the frame's local memory begins
 
+// stack.cc: 64-bit lanes
+Handlers alloca_handler();         // Ins::a size, d address, imm alignment
+Handlers stack_save_handler();     // Ins::d
+Handlers stack_restore_handler();  // Ins::a
+
 // rendezvous.cc: Ins::e is the member mask
 enum class ShuffleMode : std::uint16_t { Up, Down, Butterfly, Index };
 Handlers shuffle_handler(ShuffleMode mode);
@@ -42,6 +47,8 @@ Handlers elect_handler();
 
 // atomic.cc: Ins::a address, b and c values, d old value unless flag_no_result
 Handlers atomic_handler(Word operation, ptx::Type type);
+// Of 128 bits: Ins::a address, the halves of b, c and the old value in the extra places from Ins::index on.
+Handlers wide_atomic_handler(bool swap);
 
 // async.cc: Ins::a is an address
 enum class MbarrierStep : std::uint16_t { Init, Arrive, Drop, ExpectAndArrive, Expect, Complete };

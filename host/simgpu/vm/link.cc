@@ -11,7 +11,8 @@ namespace {
 
 constexpr unsigned newest_version = 99;  // of the PTX language: all of 9
 constexpr unsigned newest_target = 120;
-// For functions that call themselves or are called through an address: how deep is not known beforehand.
+// For functions that call themselves, are called through an address or take room by alloca: how deep is not known
+// beforehand.
 constexpr std::uint32_t unknown_stack = 32768;
 constexpr std::uint32_t max_local = 512 * 1024;  // of a thread, as the device's
 
@@ -339,7 +340,7 @@ class Linker {
     Need need;
     if (!under_way_.emplace(plan.code, true).second || under_way_.size() > 4096) return {0, true, true};
     std::uint32_t deepest = 0;
-    need.unknown = plan.calls_unknown;
+    need.unknown = plan.calls_unknown || plan.takes_stack;
     need.shared = plan.uses_shared || plan.calls_unknown;
     for (const Code* callee : plan.callees) {
       const Need inner = need_of(*plan_of(callee));

@@ -109,8 +109,8 @@ Lowering::Lowering(const Unit& unit, Plan& plan)
   for (const ptx::Type type : function_.registers) {
     const unsigned size = ptx::size_of(type);
     registers_.push_back({static_cast<std::uint8_t>(size == 1 ? 2 : size), false});
-    if (size > 8) throw ptx::Error(function_.line, "registers of 128 bits are not served");
   }
+  split_wide_registers();
 }
 
 void Lowering::run() {
@@ -345,7 +345,8 @@ Value Lowering::predicate(const ptx::Operand& operand) {
 }
 
 Value Lowering::any_register(const ptx::Operand& operand) {
-  if (operand.kind != ptx::Operand::Kind::Register || registers_[operand.index].size == 0) {
+  if (operand.kind != ptx::Operand::Kind::Register || registers_[operand.index].size == 0 ||
+      registers_[operand.index].size == wide_size) {
     fail("a register is missing");
   }
   return reg_value(operand.index);

@@ -2,6 +2,7 @@
 // one family of opcodes on top of the small set of operations below.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -127,6 +128,9 @@ class Lowering {
   ptx::Space form_space() const;
   unsigned vector_count() const;
   void access_flags(std::uint32_t at, const Target& target, unsigned count);
+  ptx::Type element_type() const;
+  std::vector<std::uint32_t> loaded_registers(ptx::Type type);
+  std::vector<Value> stored_values(ptx::Type type);
   void ld();
   void st();
   void atom();
@@ -135,6 +139,16 @@ class Lowering {
   void one_atomic(Word operation, const Value& address, const ptx::Operand* into, const Value& b, const Value& c,
                   std::uint64_t offset);
   void nothing();
+  void take_stack();
+  void save_stack();
+  void restore_stack();
+  unsigned stack_word() const;
+
+  static constexpr unsigned wide_size = 16;
+  void split_wide_registers();
+  std::array<std::uint32_t, 2> halves(const ptx::Operand& operand);
+  void mov_wide();
+  void atomic_wide(Word operation, const Value& address, bool result);
 
   Value generic_address(const ptx::Operand& operand, ptx::Space space);
   void mbarrier();
@@ -183,6 +197,7 @@ class Lowering {
   std::vector<Reference> references_;
   std::map<std::pair<std::uint64_t, unsigned>, Place> constants_;
   std::map<Special, std::uint32_t> fixed_specials_;
+  std::map<std::uint32_t, std::array<std::uint32_t, 2>> halves_;  // of the registers of 128 bits
   std::uint32_t carry_ = ~0U;
   std::vector<std::uint32_t> starts_;  // of each PTX instruction
   struct Patch {

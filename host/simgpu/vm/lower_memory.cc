@@ -83,15 +83,23 @@ void Lowering::access_flags(std::uint32_t at, const Target& target, unsigned cou
   if (!target.windowed) ins.window = code_.windows++;
 }
 
-void Lowering::ld() {
-  if (in().operands.size() < 2) expect_operands(2, 2);  // a cache policy may follow and changes nothing
-  const Type type = form_.type();
-  const unsigned count = vector_count();
+// 128 bits are loaded and stored as two words of 64, in one access as every vector of that size.
+Type Lowering::element_type() const {
+  if (form_.type() != Type::B128) return form_.type();
+  if (vector_count() != 1) not_served();
+  return Type::B64;
+}
+
+std::vector<std::uint32_t> Lowering::loaded_registers(Type type) {
   const ptx::Operand& into = operand(0);
+  if (form_.type() == Type::B128) {
+    const std::array<std::uint32_t, 2> both = halves(into);
+    return {both[0], both[1]};
+  }
+  const unsigned count = vector_count();
   if ((into.kind == Kind::List) != (count > 1) || (count > 1 && into.parts.size() != count)) {
     fail("opcode " + shown(in()) + " has the wrong number of destinations");
   }
-  const Target from = target(operand(1), form_space());
   std::vector<std::uint32_t> registers;
   for (unsigned k = 0; k < count; ++k) {
     const ptx::Operand& part = count == 1 ? into : into.parts[k];
@@ -101,6 +109,36 @@ void Lowering::ld() {
       fail("the destinations of opcode " + shown(in()) + " differ in size");
     }
   }
+  return registers;
+}
+
+std::vector<Value> Lowering::stored_values(Type type) {
+  const ptx::Operand& from = operand(1);
+  if (form_.type() == Type::B128) {
+    const std::array<std::uint32_t, 2> both = halves(from);
+    return {reg_value(both[0]), reg_value(both[1])};
+  }
+  const unsigned count = vector_count();
+  if ((from.kind == Kind::List) != (count > 1) || (count > 1 && from.parts.size() != count)) {
+    fail("opcode " + shown(in()) + " has the wrong number of sources");
+  }
+  std::vector<Value> values;
+  unsigned lane = std::max(2U, ptx::size_of(type));
+  for (unsigned k = 0; k < count; ++k) {
+    const ptx::Operand& part = count == 1 ? from : from.parts[k];
+    values.push_back(part.kind == Kind::Register ? any_register(part) : source_bits(part, lane, type));
+    lane = std::max<unsigned>(lane, values.back().size);
+  }
+  for (Value& value : values) value = resized(value, lane, false);
+  return values;
+}
+
+void Lowering::ld() {
+  if (in().operands.size() < 2) expect_operands(2, 2);  // a cache policy may follow and changes nothing
+  const Type type = element_type();
+  const Target from = target(operand(1), form_space());
+  const std::vector<std::uint32_t> registers = loaded_registers(type);
+  const auto count = static_cast<unsigned>(registers.size());
   const unsigned lane = registers_[registers.front()].size;
   const bool fixed =
       from.fixed_param && from.offset >= 0 &&
@@ -121,23 +159,12 @@ void Lowering::ld() {
 
 void Lowering::st() {
   if (in().operands.size() < 2) expect_operands(2, 2);
-  const Type type = form_.type();
-  const unsigned count = vector_count();
-  const ptx::Operand& from = operand(1);
-  if ((from.kind == Kind::List) != (count > 1) || (count > 1 && from.parts.size() != count)) {
-    fail("opcode " + shown(in()) + " has the wrong number of sources");
-  }
+  const Type type = element_type();
   const Target into = target(operand(0), form_space());
   if (into.space == space_param && into.windowed) fail("the parameters of a kernel cannot be written");
-  std::vector<Value> values;
-  unsigned lane = std::max(2U, ptx::size_of(type));
-  for (unsigned k = 0; k < count; ++k) {
-    const ptx::Operand& part = count == 1 ? from : from.parts[k];
-    values.push_back(part.kind == Kind::Register ? any_register(part) : source_bits(part, lane, type));
-    lane = std::max<unsigned>(lane, values.back().size);
-  }
-  for (Value& value : values) value = resized(value, lane, false);
-  const std::uint32_t at = emit(table_.store(type, lane, into.windowed, into.base.size));
+  const std::vector<Value> values = stored_values(type);
+  const auto count = static_cast<unsigned>(values.size());
+  const std::uint32_t at = emit(table_.store(type, values.front().size, into.windowed, into.base.size));
   access_flags(at, into, count);
   read(at, Field::A, into.base);
   if (count == 1) return read(at, Field::B, values.front());
@@ -160,6 +187,7 @@ void Lowering::atomic(bool result) {
   const bool swap = operation == Word::cas;
   expect_operands(first + (swap ? 3 : 2), first + (swap ? 4 : 3));
   const Value address = generic_address(operand(first), form_space());
+  if (form_.type() == Type::B128) return atomic_wide(operation, address, result);
   const unsigned count = vector_count();
   if (count == 1) {
     const Value b = source(operand(first + 1), form_.type());
@@ -194,5 +222,47 @@ void Lowering::one_atomic(Word operation, const Value& address, const ptx::Opera
 }
 
 void Lowering::nothing() {}
+
+// ---- room on the stack
+
+unsigned Lowering::stack_word() const {
+  if (form_.type() != Type::U32 && form_.type() != Type::U64) not_served();
+  return ptx::size_of(form_.type());
+}
+
+void Lowering::take_stack() {
+  constexpr std::int64_t most_alignment = 1 << 23;
+  expect_operands(2, 3);
+  const unsigned word = stack_word();
+  std::int64_t alignment = 8;
+  if (in().operands.size() == 3) {
+    alignment = operand(2).kind == Kind::Integer ? operand(2).value : 0;
+    if (alignment < 1 || alignment > most_alignment || (alignment & (alignment - 1)) != 0) {
+      fail("the alignment of alloca is a power of two up to 2^23");
+    }
+  }
+  plan_.takes_stack = code_.takes_stack = true;
+  const Value size = resized(source(operand(1), form_.type()), 8, false);
+  const Value address = emit_temp(8, alloca_handler(), {size});
+  code_.body.back().imm = alignment;
+  const std::uint32_t d = destination(operand(0), word);
+  emit_to(d, word == 8 ? table_.move(8) : table_.resize(4, 8, false), {address});
+}
+
+void Lowering::save_stack() {
+  expect_operands(1, 1);
+  const unsigned word = stack_word();
+  plan_.takes_stack = code_.takes_stack = true;
+  const Value top = emit_temp(8, stack_save_handler(), {});
+  emit_to(destination(operand(0), word), word == 8 ? table_.move(8) : table_.resize(4, 8, false), {top});
+}
+
+void Lowering::restore_stack() {
+  expect_operands(1, 1);
+  stack_word();
+  plan_.takes_stack = code_.takes_stack = true;
+  const Value top = resized(source(operand(0), form_.type()), 8, false);
+  read(emit(stack_restore_handler()), Field::A, top);
+}
 
 }  // namespace simgpu

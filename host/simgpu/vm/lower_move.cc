@@ -32,6 +32,9 @@ const Lowering::Opcode Lowering::opcodes[] = {
     {"st", SIMGPU_SPACES SIMGPU_ORDER SIMGPU_CACHE "v2 v4 v8", &Lowering::st},
     {"atom", SIMGPU_SPACES SIMGPU_ORDER "v2 v4 v8 add min max inc dec exch cas and or xor noftz", &Lowering::atom},
     {"red", SIMGPU_SPACES SIMGPU_ORDER "v2 v4 v8 add min max inc dec and or xor noftz", &Lowering::red},
+    {"alloca", "", &Lowering::take_stack},
+    {"stacksave", "", &Lowering::save_stack},
+    {"stackrestore", "", &Lowering::restore_stack},
     {"prefetch", SIMGPU_SPACES "cache hint", &Lowering::nothing},
     {"prefetchu", "cache hint", &Lowering::nothing},
     {"pmevent", "", &Lowering::nothing},
@@ -74,6 +77,7 @@ const Lowering::Opcode Lowering::opcodes[] = {
 void Lowering::mov() {
   expect_operands(2, 2);
   if (form_.type_count != 1) not_served();
+  if (form_.type() == Type::B128) return mov_wide();
   if (operand(0).kind == Kind::List) return unpack();
   if (operand(1).kind == Kind::List) return pack();
   const Type type = form_.type();

@@ -38,6 +38,7 @@ struct Plan {
   bool uses_shared = false;  // of the module, or calls who may
   std::vector<const Code*> callees;
   bool calls_unknown = false;  // through an address
+  bool takes_stack = false;    // how much is told when it runs
 };
 
 struct Unit {

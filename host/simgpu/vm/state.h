@@ -36,6 +36,8 @@ struct Frame {
   std::uint32_t lanes = 0;         // that have not returned
   std::uint32_t depth = 0;
   std::uint64_t local_base = 0;
+  std::array<std::uint32_t, warp_size>
+      stack_tops{};  // of its lanes when they came, if the function takes room by alloca
   std::byte* registers = nullptr;
   std::vector<Lanes64> storage;  // of a callee's registers; a root frame's lie in the block
 };
@@ -63,6 +65,8 @@ struct Warp {
   std::uint32_t path_count = 0;
   std::array<Path, warp_size + 1> paths;  // disjoint and never empty; one more while a path is being split
   Frame root;
+  // Frames grow from the beginning of a lane's local memory, what it takes by alloca from the end: down to here.
+  std::array<std::uint32_t, warp_size> stack_tops{};
   std::uint64_t turn = 0;
   std::uint32_t idle_slices = 0;  // in a row that ended with lanes apart and nothing that waits
   bool rotate = false;            // the next path is the one that waited longest, not the lowest
@@ -145,6 +149,12 @@ Path& add_path(Warp& warp, const Path& path);
 bool join_frames(Block& block, Warp& warp, Frame& into, Frame& from);
 Frame* make_frame(Block& block, const Code& code);
 void release_frame(Block& block, Frame* frame);
+
+// stack.cc
+// Whether the local memory of the lanes of the mask is free up to `end`: no lane has taken room there.
+bool stack_holds(const Ctx& c, std::uint64_t end);
+// The lanes leave the frame: what its function took by alloca is free again.
+void give_back_stack(Warp& warp, const Frame& frame, std::uint32_t mask);
 
 // access.cc: takes the ranges as they are now; false if they are what the worker has.
 bool refresh_ranges(Worker& worker);

@@ -197,6 +197,10 @@ bool join_frames(Block& block, Warp& warp, Frame& into, Frame& from) {
   copy_lanes<std::uint16_t>(into.registers, from.registers, parts[1], parts[2], from.lanes);
   copy_lanes<std::uint32_t>(into.registers, from.registers, parts[2], parts[3], from.lanes);
   copy_lanes<std::uint64_t>(into.registers, from.registers, parts[3], parts[4], from.lanes);
+  for (std::uint32_t left = from.lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    into.stack_tops[lane] = from.stack_tops[lane];
+  }
   into.lanes |= from.lanes;
   from.lanes = 0;
   for (std::uint32_t k = 0; k < warp.path_count; ++k) {
