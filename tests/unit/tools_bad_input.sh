@@ -38,6 +38,12 @@ row 2 'timeout'                                         "$ivgpu" vm --timeout 0 
 row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
 row 2 'following argument was not expected: --fast'     "$ivgpu" status --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
+row 2 'following argument was not expected: --fast'     "$ivgpu" bench --fast
+row 2 'nonsense not in {latency,copy,start,sessions}'   "$ivgpu" bench nonsense
+row 2 '/nowhere/a.json cannot be read'                  "$ivgpu" bench latency --quick --against /nowhere/a.json
+row 2 'text is no JSON of ivgpu bench'                  "$ivgpu" bench latency --quick --against text
+row 2 '/nowhere/a.svg cannot be written'                "$ivgpu" bench latency --quick --plot /nowhere/a.svg
+row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" bench latency --quick --gpu /nowhere/libcuda.so.1
 row 2 'subcommand is required'                          "$ivgpu" nonsense
 row 2 'following argument was not expected: --fast'     "$ivgpud" --fast
 row 2 '--config FILE is needed'                         "$ivgpud"
