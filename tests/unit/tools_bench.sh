@@ -32,13 +32,18 @@ expect 2 'idle' --idle 0
 echo '{"format": 7}' >"$work/future.json"
 echo 'not at all' >"$work/text.json"
 refuses 'nowhere/old.json cannot be read: No such file or directory' --against /nowhere/old.json
+refuses 'cannot be read: Is a directory' --against "$work"
 refuses 'is no JSON of ivgpu bench' --against "$work/text.json"
 refuses 'is of another version of ivgpu bench: its format is 7' --against "$work/future.json"
 refuses '/nowhere/a.svg cannot be written: No such file or directory' --plot /nowhere/a.svg
 refuses 'cannot be written: Is a directory' --json "$work"
 refuses 'the simulated one has no MPS' --gpu sim --mps sessions
 expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
-# The simulated GPU takes no part in what is refused, so nothing has been measured and nothing is left.
+"$ivgpu" bench start --gpu sim --quick >/dev/full 2>"$work/said"
+[[ $? == 3 && $(cat "$work/said") == 'ivgpu: standard output cannot be written: No space left on device' ]] ||
+  fail "a full standard output: $(cat "$work/said")"
+rm "$work/said"
+# What was refused left nothing behind.
 [[ $(ls "$work") == $'future.json\ntext.json' ]] || fail "something is left behind: $(ls "$work")"
 
 expect 0 'say nothing about a GPU' --gpu sim --quick --json "$work/run.json" --plot "$work/run.svg"

@@ -133,6 +133,16 @@ TEST(Against, ANothingOfAProcessorIsAsGoodAsAnother) {
   EXPECT_TRUE(compare(with_idle(0), with_idle(3), 0.2).worse());
 }
 
+TEST(Against, SomeNanosecondsAreNone) {
+  const auto with_call = [](double microseconds) {
+    Report report = some_report();
+    report.figures[0].ivgpu->p50 = microseconds;
+    return report;
+  };
+  EXPECT_FALSE(compare(with_call(0.01), with_call(0.025), 0.2).worse());
+  EXPECT_TRUE(compare(with_call(0.01), with_call(0.035), 0.2).worse());
+}
+
 TEST(Against, OnlyWhatBothHaveIsCompared) {
   Report other = some_report();
   other.figures.erase(other.figures.begin(), other.figures.begin() + 3);

@@ -113,6 +113,20 @@ TEST(Told, WhatNoMeasuringProgramSays) {
     EXPECT_FALSE(parse_told(line)) << line;
 }
 
+std::string status_with(const std::vector<std::string>& states) {
+  std::string slots;
+  for (const std::string& state : states) slots += (slots.empty() ? "" : ",") + ("{\"state\":\"" + state + "\"}");
+  return "{\"vms\":[{\"slots\":[" + slots + "]}]}";
+}
+
+TEST(Runner, ABrokerIsSettledWithAWorkerReadyAndNoneOnItsWay) {
+  EXPECT_TRUE(is_settled(status_with({"claimed", "ready", "empty"})));
+  EXPECT_TRUE(is_settled(status_with({"claimed", "claimed"})));
+  EXPECT_FALSE(is_settled(status_with({"claimed", "empty"})));
+  for (const char* state : {"starting", "released", "dead"})
+    EXPECT_FALSE(is_settled(status_with({"ready", state}))) << state;
+}
+
 TEST(Setting, TheProcessorByItsName) {
   EXPECT_EQ(processor_of("processor : 0\nmodel name\t: Some CPU @ 2 GHz\nflags : fpu\n"), "Some CPU @ 2 GHz");
   EXPECT_EQ(processor_of("Processor : nothing known\n"), "an unknown processor");

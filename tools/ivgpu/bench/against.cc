@@ -10,6 +10,9 @@ namespace {
 // A share of a processor's time that is none: below it, one is as good as another.
 constexpr double no_share = 0.1;  // per cent
 
+// A difference that is a matter of where code and data happen to lie: as little is none.
+constexpr double no_time = 0.02;  // microseconds
+
 // How much slower: 0.25 where a time grew by a quarter, or a rate fell to four fifths.
 double slower_by(double before, double now, Unit unit) {
   if (unit == Unit::Percent) before = std::max(before, no_share), now = std::max(now, no_share);
@@ -25,7 +28,8 @@ std::optional<Change> change_of(const Figure& before, const Figure& now, double 
   else
     change.before = before.ivgpu->p50, change.now = now.ivgpu->p50;
   change.worse_by = slower_by(change.before, change.now, now.unit);
-  change.too_much = change.worse_by > margin;
+  const bool next_to_none = now.unit == Unit::Microseconds && std::fabs(now.ivgpu->p50 - before.ivgpu->p50) < no_time;
+  change.too_much = change.worse_by > margin && !next_to_none;
   return change;
 }
 

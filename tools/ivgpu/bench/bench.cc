@@ -1,4 +1,5 @@
 // `ivgpu bench`: measures natively and through ivgpu in one run, and shows both beside each other.
+#include <fcntl.h>
 #include <langinfo.h>
 #include <unistd.h>
 
@@ -7,9 +8,6 @@
 #include <clocale>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <thread>
 
 #include "tools/ivgpu/bench/against.h"
 #include "tools/ivgpu/bench/groups.h"
@@ -30,13 +28,22 @@ using namespace bench;
 
 constexpr int exit_worse = 1;
 
+std::string read_file(const std::filesystem::path& path) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  char bytes[16384];
+  ssize_t length = file ? 1 : -1;
+  while (length > 0) {
+    length = read(file.get(), bytes, sizeof bytes);
+    if (length > 0) text.append(bytes, static_cast<std::size_t>(length));
+  }
+  if (length < 0) throw Error(exit_code::usage, path.string() + " cannot be read: " + std::strerror(errno));
+  return text;
+}
+
 std::optional<Report> read_older(const std::filesystem::path& path) {
   if (path.empty()) return std::nullopt;
-  std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in.good() && text.empty())
-    throw Error(exit_code::usage, path.string() + " cannot be read: " + std::strerror(errno));
-  return report_from_json(text, path.string());
+  return report_from_json(read_file(path), path.string());
 }
 
 bool wanted(const BenchOptions& options, const std::string& group) {
@@ -59,11 +66,18 @@ double idle_seconds(const BenchOptions& options) {
 void measure_side(const BenchOptions& options, Runner& runner, Side side, Report& report) {
   runner.take_side(side);
   ask_about(runner, side, report.setting);
-  if (wanted(options, "latency")) measure_latency(runner, side, report);
-  if (wanted(options, "latency") && side == Side::Ivgpu) measure_idle(runner, idle_seconds(options), report);
-  if (wanted(options, "copy")) measure_copy(runner, side, report);
-  if (wanted(options, "start")) measure_start(runner, side, report);
-  if (wanted(options, "sessions")) measure_sessions(runner, side, report);
+  const auto group = [&](const char* name, const auto& measure) {
+    if (!wanted(options, name)) return;
+    runner.take_side(side);
+    measure();
+  };
+  group("latency", [&] {
+    measure_latency(runner, side, report);
+    if (side == Side::Ivgpu) measure_idle(runner, idle_seconds(options), report);
+  });
+  group("copy", [&] { measure_copy(runner, side, report); });
+  group("start", [&] { measure_start(runner, side, report); });
+  group("sessions", [&] { measure_sessions(runner, side, report); });
 }
 
 Report measure_all(const BenchOptions& options, const Install& install, const SignalGate& gate) {
@@ -88,17 +102,21 @@ Letters letters() {
   return utf8 && isatty(STDOUT_FILENO) == 1 ? Letters::Unicode : Letters::Plain;
 }
 
+void say(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw Error(exit_code::missing, std::string("standard output cannot be written: ") + std::strerror(errno));
+}
+
 void show(const Report& report, Style style) {
   std::string text = setting_text(report.setting, style) + figures_text(report, style);
   if (style == Style::Plain) text += histograms_text(report, letters());
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  say(text);
 }
 
 int show_against(const Report& older, const Report& report, double margin, Style style) {
   const Comparison comparison = compare(older, report, margin);
   if (comparison.changes.empty()) throw Error(exit_code::usage, "the older run has no figure that this one measured");
-  const std::string text = comparison_text(comparison, margin, style);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  say(comparison_text(comparison, margin, style));
   return comparison.worse() ? exit_worse : 0;
 }
 
@@ -113,9 +131,9 @@ int benchmark(const BenchOptions& options) {
   const SignalGate gate;
   const Report report = measure_all(options, install, gate);
   const Style style = options.markdown ? Style::Markdown : Style::Plain;
-  show(report, style);
   if (json) json.write(as_json(report));
   if (plot) plot.write(as_picture(report));
+  show(report, style);
   return older ? show_against(*older, report, options.margin_percent / 100, style) : 0;
 }
 

@@ -36,6 +36,9 @@ void read_all(Measurer& measurer, const Runner& runner, const std::string& group
 
 void run_part(Runner& runner, Side side, const std::string& group, Report& report) {
   Measurer measurer(runner, side, {group});
+  measurer.expect_ready();
+  if (side == Side::Ivgpu) runner.settle();
+  measurer.go();
   read_all(measurer, runner, group, side, report);
 }
 

@@ -1,5 +1,5 @@
 // What `ivgpu bench` measures, a function for each word of its command line; each adds its figures of one side to the
-// report. Precondition: the runner has taken that side.
+// report, and takes the runner's side anew where it needs to.
 #pragma once
 
 #include "tools/ivgpu/bench/report.h"

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
@@ -18,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 
 // The slowest figure takes seconds; a driver that starts for eight processes on a busy machine, ten.
 constexpr int silence_ms = 60'000;
-constexpr auto spare_patience = std::chrono::seconds(20);
+constexpr auto settle_patience = std::chrono::seconds(20);
 
 const char* way_of(Side side) { return side == Side::Native ? "natively" : "through ivgpu"; }
 
@@ -32,11 +33,22 @@ Command as_command(const Runner& runner, Side side, const std::vector<std::strin
 
 }  // namespace
 
+bool is_settled(const std::string& status) {
+  const auto slots = nlohmann::json::parse(status).at("vms").at(0).at("slots");
+  std::size_t ready = 0, claimed = 0, empty = 0;
+  for (const auto& slot : slots) {
+    const std::string state = slot.at("state");
+    ready += state == "ready";
+    claimed += state == "claimed";
+    empty += state == "empty";
+  }
+  return ready + claimed + empty == slots.size() && (ready > 0 || claimed == slots.size());
+}
+
 Runner::Runner(const Install& install, BrokerOptions broker, bool quick, const SignalGate& gate)
     : install_(install), options_(std::move(broker)), quick_(quick), gate_(gate) {}
 
 void Runner::take_side(Side side) {
-  if (side == Side::Ivgpu && broker_) return;
   broker_.reset();
   folder_.reset();
   if (side == Side::Native) return;
@@ -63,9 +75,9 @@ Command Runner::command(Side side, const std::vector<std::string>& words) const 
 
 std::string Runner::broker_status() const { return read_status(folder_->path()); }
 
-void Runner::wait_for_spare() const {
-  const auto end = Clock::now() + spare_patience;
-  while (broker_status().find("\"state\":\"ready\"") == std::string::npos) {
+void Runner::settle() const {
+  const auto end = Clock::now() + settle_patience;
+  while (!is_settled(broker_status())) {
     if (Clock::now() > end) fail(Side::Ivgpu, "no worker was ready");
     pause(0.002);
   }

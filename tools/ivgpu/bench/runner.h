@@ -15,6 +15,9 @@
 
 namespace ivgpu::bench {
 
+// Of the status that a broker tells: see Runner::settle().
+bool is_settled(const std::string& status);
+
 class Runner {
  public:
   Runner(const Install& install, BrokerOptions broker, bool quick, const SignalGate& gate);
@@ -25,15 +28,17 @@ class Runner {
   bool quick() const { return quick_; }
   bool simulated() const { return options_.gpu == "sim"; }
 
-  // Of this side from here on: starts the broker, or ends it.
+  // Of this side from here on. Through ivgpu with a new broker: which of its workers may poll is a matter of their
+  // slots, and what is measured first would decide who has which.
   void take_side(Side side);
   Command command(Side side, const std::vector<std::string>& words) const;
 
   // While the broker is there.
   std::string broker_status() const;
   pid_t broker_pid() const { return broker_->pid(); }
-  // Until a worker waits for a program, as it does when programs do not come one upon the other.
-  void wait_for_spare() const;
+  // Until the broker has nothing more to do: a worker waits for the next program, or all are taken. One that starts is
+  // another process on the GPU, and takes its slices of time.
+  void settle() const;
 
   // The same as an Error, with what the broker has logged before it.
   [[noreturn]] void fail(Side side, const std::string& what) const;

@@ -33,7 +33,7 @@ void first_results(const Runner& runner, Side side, int count, Report& report) {
   for (int k = 0; k < count; ++k) {
     runner.progress().say(std::string(name_of(side)) + ", start: process " + std::to_string(k + 1) + " of " +
                           std::to_string(count));
-    if (side == Side::Ivgpu) runner.wait_for_spare();
+    if (side == Side::Ivgpu) runner.settle();
     Measurer process(runner, side, {"start"});
     times.push_back(samples_of(process, runner, side).samples.front());
     process.finish();
@@ -47,7 +47,7 @@ void first_results_at_once(const Runner& runner, Side side, int count, int round
   std::vector<double> times;
   for (int round = 0; round < rounds; ++round) {
     runner.progress().say(std::string(name_of(side)) + ", start: " + std::to_string(count) + " processes at once");
-    if (side == Side::Ivgpu) runner.wait_for_spare();
+    if (side == Side::Ivgpu) runner.settle();
     for (const auto& process : start_several(runner, side, count, {"start"})) {
       times.push_back(samples_of(*process, runner, side).samples.front());
       process->finish();
@@ -76,10 +76,12 @@ void add_sessions(Report& report, Side side, const std::vector<std::vector<doubl
       .side(side) = summary_of({rate}, true);
 }
 
-void sessions_at_once(const Runner& runner, Side side, int count, const std::string& seconds, Report& report) {
+void sessions_at_once(Runner& runner, Side side, int count, const std::string& seconds, Report& report) {
+  runner.take_side(side);
   runner.progress().say(std::string(name_of(side)) + ", sessions: " + std::to_string(count) + " at once");
   const Measurers processes = start_several(runner, side, count, {"session", seconds});
   for (const auto& process : processes) process->expect_ready();
+  if (side == Side::Ivgpu) runner.settle();
   for (const auto& process : processes) process->go();
   std::vector<std::vector<double>> waits;
   double rate = 0;
@@ -135,7 +137,7 @@ void measure_idle(Runner& runner, double seconds, Report& report) {
   constexpr double settle = 0.05;
   Measurer session(runner, Side::Ivgpu, {"idle"});
   session.expect_ready();
-  runner.wait_for_spare();  // from here on no worker comes or goes
+  runner.settle();  // from here on no worker comes or goes
   const std::vector<pid_t> processes = host_processes(runner);
   std::vector<double> after;
   double used = 0;

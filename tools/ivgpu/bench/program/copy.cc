@@ -58,6 +58,8 @@ void leave_out(const char* kind, const Effort& effort) {
 void copy(bool quick) {
   const Effort effort = quick ? Effort{1 << 20, 2, 5, 5e3} : Effort{256 << 20, 5, 400, 120e3};
   open_device();
+  say_ready();
+  if (!told_to_go()) return;
   CUdeviceptr device = 0;
   CHECK(cuMemAlloc(&device, effort.largest));
   void* pinned = nullptr;

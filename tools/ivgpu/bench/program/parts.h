@@ -3,7 +3,8 @@
 
 namespace measure {
 
-// Launches, waits, queries, small copies, an allocation. `quick`: few samples.
+// These two say "ready" and wait for a line before they measure; `quick`: few samples.
+// Launches, waits, queries, small copies, an allocation.
 void latency(bool quick);
 
 // Copies of many sizes, of pinned and pageable memory, both ways.

@@ -1,24 +1,11 @@
 // What is measured of whole processes: their first result, many of them at once, and one that has been idle.
 #include <cstdint>
-#include <cstdio>
 
 #include "tools/ivgpu/bench/program/parts.h"
 #include "tools/ivgpu/bench/program/timing.h"
 
 namespace measure {
 namespace {
-
-void say_ready() {
-  std::printf("ready\n");
-  std::fflush(stdout);
-}
-
-// False at the end of standard input.
-bool told_to_go() {
-  for (int c = std::getchar(); c != EOF; c = std::getchar())
-    if (c == '\n') return true;
-  return false;
-}
 
 double timed_launch(const Device& device) {
   const auto start = Clock::now();

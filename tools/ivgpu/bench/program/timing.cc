@@ -4,6 +4,17 @@
 
 namespace measure {
 
+void say_ready() {
+  std::printf("ready\n");
+  std::fflush(stdout);
+}
+
+bool told_to_go() {
+  for (int c = std::getchar(); c != EOF; c = std::getchar())
+    if (c == '\n') return true;
+  return false;
+}
+
 void tell_begin(const char* name, std::size_t bytes) {
   std::printf("begin %s %zu\n", name, bytes);
   std::fflush(stdout);

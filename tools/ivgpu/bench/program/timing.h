@@ -2,6 +2,7 @@
 //   begin NAME BYTES            what is measured now
 //   samples NAME BYTES V V ...  in microseconds, or in the figure's own unit
 //   left-out NAME BYTES REASON
+//   ready                       waits for a line
 // BYTES is a copy's size, 0 for what is no copy.
 #pragma once
 
@@ -18,6 +19,10 @@ using Clock = std::chrono::steady_clock;
 inline double microseconds_since(Clock::time_point from) {
   return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
 }
+
+// "ready", and then a line on standard input: so that others can be ready, too. False where none comes any more.
+void say_ready();
+bool told_to_go();
 
 void tell_begin(const char* name, std::size_t bytes = 0);
 void tell_samples(const char* name, std::size_t bytes, const std::vector<double>& samples);
