@@ -69,7 +69,7 @@ void set_up_log(const std::string& level) {
   spdlog::set_default_logger(log);
 }
 
-// Three descriptors per connection, four per worker: the usual soft limit of 1024 is low for several VMs.
+// Three descriptors per connection, five per worker: the usual soft limit of 1024 is low for several VMs.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

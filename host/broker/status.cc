@@ -28,9 +28,26 @@ const char* name_of(ring::SlotState state) {
 
 double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
+json counters_as_json(const Counters& c) {
+  return {{"calls", c.calls},
+          {"posted", c.calls - c.waited},
+          {"waited", c.waited},
+          {"record_bytes", c.record_bytes},
+          {"reply_bytes", c.reply_bytes},
+          {"to_device_bytes", c.to_device},
+          {"from_device_bytes", c.from_device},
+          {"device_memory_bytes", c.device_memory},
+          {"spun", c.spun},
+          {"parked", c.parked},
+          {"woken", c.woken}};
+}
+
 json slot_as_json(std::size_t index, const SlotStatus& slot) {
   json out = {{"slot", index}, {"state", name_of(slot.word.state)}, {"epoch", slot.word.epoch}};
-  if (slot.worker != 0) out["worker"] = slot.worker;
+  if (slot.worker != 0) {
+    out["worker"] = slot.worker;
+    out["counters"] = counters_as_json(slot.counters);
+  }
   if (slot.jail.told) {
     out["jail"] = {{"layers", names_of_layers(slot.jail.layers)}, {"missing", slot.jail.missing}};
   }
@@ -51,6 +68,7 @@ json vm_as_json(const VmStatus& vm) {
               {"spin_threads", vm.spin_threads},
               {"spin_us", vm.spin_us},
               {"connections", vm.connections},
+              {"counters", counters_as_json(vm.counters)},
               {"slots", json::array()}};
   for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));
   return out;

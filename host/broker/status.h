@@ -1,7 +1,7 @@
 // What `ivgpu status` shows: the broker's own idea of its VMs, slots and workers, as one JSON document.
 //
-// Trust: an owner is what a guest said of itself; it is numbers here and shown as such. A worker's text was escaped
-// when it came.
+// Trust: an owner is what a guest said of itself, and counters are what a worker says; they are numbers here and shown
+// as such. A worker's text was escaped when it came.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/broker/event_loop.h"
+#include "host/broker/telemetry.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -29,6 +30,7 @@ struct SlotStatus {
   WorkerJail jail;
   ring::SlotOwner owner{};  // of a claimed or dead slot
   Clock::duration claimed_for{};
+  Counters counters;  // of its worker
 };
 
 struct VmStatus {
@@ -39,6 +41,7 @@ struct VmStatus {
   std::string jail;  // as configured, like the next two
   std::int64_t spin_threads = 0, spin_us = 0;
   std::size_t connections = 0;
+  Counters counters;  // of all its workers, those that have ended included
   std::vector<SlotStatus> slots;
 };
 

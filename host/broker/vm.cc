@@ -416,8 +416,18 @@ bool Vm::start_worker(std::uint32_t k) {
   slot.wiper->stop();  // pages that would be given back: the worker has them now
   slot.jail = {};
   std::string error;
-  const WorkerCommand command{program_.path,    arguments_for(k),    program_.environment,
-                              region_->memfd(), slot.doorbell.get(), program_.priority};
+  slot.telemetry = Telemetry::create(fmt::format("telemetry:{}/{}", options_.name, k), error);
+  if (!slot.telemetry) {
+    on_start_failed(k, error);
+    return false;
+  }
+  const WorkerCommand command{.program = program_.path,
+                              .arguments = arguments_for(k),
+                              .environment = program_.environment,
+                              .region_fd = region_->memfd(),
+                              .doorbell_fd = slot.doorbell.get(),
+                              .telemetry_fd = slot.telemetry->memfd(),
+                              .priority = program_.priority};
   slot.worker =
       WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
                            {[this, k](std::uint32_t layers, const std::string& text) { on_ready(k, layers, text); },
@@ -471,23 +481,35 @@ VmStatus Vm::status() const {
                   options_.spin_threads,
                   options_.spin_us,
                   server_ ? server_->connected() : 0,
+                  ended_,
                   {}};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
-    SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}};
+    SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}};
     if (slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead) {
       s.owner = region_->owner(k);
       s.claimed_for = Clock::now() - slot.claimed;
     }
+    if (slot.worker) s.counters = slot.telemetry->counters();
+    status.counters += s.counters;
     status.slots.push_back(s);
   }
   return status;
+}
+
+// What a worker has done counts for its VM; what it held has gone with it.
+void Vm::retire_telemetry(Slot& slot) {
+  Counters last = slot.telemetry->counters();
+  last.device_memory = 0;
+  ended_ += last;
+  slot.telemetry.reset();
 }
 
 void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   Slot& slot = slots_[k];
   loop_.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
+  retire_telemetry(slot);
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
   if (!released_in_look(before, slot.known)) conclude(k, exit);

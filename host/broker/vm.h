@@ -26,6 +26,7 @@
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/status.h"
+#include "host/broker/telemetry.h"
 #include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
 
@@ -59,6 +60,7 @@ class Vm {
     ring::SlotWord known;
     Fd doorbell;  // rings the slot's worker
     Fd bell;      // rings it, too, where the device has no doorbell: the broker's own end, which never waits
+    std::unique_ptr<Telemetry> telemetry;  // of the worker
     std::unique_ptr<WorkerProcess> worker;
     WorkerJail jail;  // of the worker, once it is ready
     std::unique_ptr<Wiper> wiper;
@@ -103,6 +105,7 @@ class Vm {
   std::vector<std::string> arguments_for(std::uint32_t k) const;
   void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void retire_telemetry(Slot& slot);
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
   void refill_after(Clock::duration delay);
@@ -134,6 +137,7 @@ class Vm {
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
   WorkerJail jail_told_;
+  Counters ended_;  // of the workers that have gone
 };
 
 }  // namespace host::broker

@@ -26,14 +26,14 @@ constexpr int lines_per_second = 50;
 constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pipe's capacity
 
 // Where the child finds its descriptors: the lowest after standard input and outputs.
-constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_first_free = 6;
+constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_first_free = 7;
 
 // The child's side of fork(): system calls only, since locks of the parent's threads may be held for ever.
-[[noreturn]] void become_worker(char* const* arguments, char* const* environment, int control, int region, int doorbell,
-                                int output, int priority) {
+[[noreturn]] void become_worker(char* const* arguments, char* const* environment, const WorkerCommand& command,
+                                int control, int output) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   setsid();
-  setpriority(PRIO_PROCESS, 0, priority);
+  setpriority(PRIO_PROCESS, 0, command.priority);
   signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -41,10 +41,11 @@ constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_fir
   // First out of the way of their targets, then onto them.
   constexpr int above = 32;
   const int nothing = open("/dev/null", O_RDONLY);
-  const int sources[] = {nothing, output, output, control, region, doorbell};
-  int moved[6];
-  for (int i = 0; i < 6; ++i) moved[i] = fcntl(sources[i], F_DUPFD, above);
-  for (int i = 0; i < 6; ++i) dup2(moved[i], i);
+  const int sources[child_first_free] = {
+      nothing, output, output, control, command.region_fd, command.doorbell_fd, command.telemetry_fd};
+  int moved[child_first_free];
+  for (int i = 0; i < child_first_free; ++i) moved[i] = fcntl(sources[i], F_DUPFD, above);
+  for (int i = 0; i < child_first_free; ++i) dup2(moved[i], i);
   syscall(SYS_close_range, child_first_free, ~0U, 0);
   execve(arguments[0], arguments, environment);
   const char* why = strerrordesc_np(errno);
@@ -117,16 +118,16 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
 
   std::vector<std::string> arguments = {command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
-  for (const auto& [name, fd] : {std::pair("--control-fd", child_control), std::pair("--region-fd", child_region),
-                                 std::pair("--doorbell-fd", child_doorbell)}) {
+  for (const auto& [name, fd] :
+       {std::pair("--control-fd", child_control), std::pair("--region-fd", child_region),
+        std::pair("--doorbell-fd", child_doorbell), std::pair("--telemetry-fd", child_telemetry)}) {
     arguments.insert(arguments.end(), {name, std::to_string(fd)});
   }
   const std::vector<char*> argv = as_pointers(arguments), envp = as_pointers(command.environment);
   pid_ = fork();
   if (pid_ < 0) return fail("fork");
   if (pid_ == 0) {
-    become_worker(argv.data(), envp.data(), child_end.get(), command.region_fd, command.doorbell_fd, child_output.get(),
-                  command.priority);
+    become_worker(argv.data(), envp.data(), command, child_end.get(), child_output.get());
   }
   // The child is not reaped before on_exit(), so its number is still its own here.
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));

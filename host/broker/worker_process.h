@@ -26,6 +26,7 @@ struct WorkerCommand {
   std::vector<std::string> environment;  // NAME=value, all of it
   int region_fd = -1;                    // passed on, stays the caller's
   int doorbell_fd = -1;
+  int telemetry_fd = -1;
   int priority = 0;  // as nice(1) counts; the broker's own may be another
 };
 

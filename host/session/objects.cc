@@ -92,14 +92,20 @@ std::vector<std::uint64_t> Objects::drop_context(std::uint32_t device) {
 
 void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t device) {
   std::unique_lock lock(mutex_);
-  ranges_[start] = {bytes, owner, device};
+  Range& range = ranges_[start];
+  if (range.owner == 0) allocated_ -= range.bytes;  // a new one has none
+  range = {bytes, owner, device};
+  if (owner == 0) allocated_ += bytes;
+  tell_held();
 }
 
 bool Ranges::remove(std::uint64_t start) {
   std::unique_lock lock(mutex_);
   const auto at = ranges_.find(start);
   if (at == ranges_.end() || at->second.owner != 0) return false;
+  allocated_ -= at->second.bytes;
   ranges_.erase(at);
+  tell_held();
   return true;
 }
 
@@ -110,7 +116,16 @@ void Ranges::remove_owned(std::uint64_t owner) {
 
 void Ranges::remove_allocated(std::uint32_t device) {
   std::unique_lock lock(mutex_);
-  std::erase_if(ranges_, [&](const auto& entry) { return entry.second.owner == 0 && entry.second.device == device; });
+  std::erase_if(ranges_, [&](const auto& entry) {
+    const bool gone = entry.second.owner == 0 && entry.second.device == device;
+    if (gone) allocated_ -= entry.second.bytes;
+    return gone;
+  });
+  tell_held();
+}
+
+void Ranges::tell_held() {
+  if (held_ != nullptr) held_->store(allocated_, std::memory_order_relaxed);
 }
 
 bool Ranges::contains(std::uint64_t start, std::uint64_t bytes) const {

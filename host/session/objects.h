@@ -68,6 +68,8 @@ class Ranges {
   // `owner`: 0 for an allocation, `pinned` for registered pieces of the arena, else the id of the module or library
   // whose global it is.
   static constexpr std::uint64_t pinned = ~std::uint64_t{0};
+  // `held`, where there is one, is kept at the sum of the allocations' bytes.
+  explicit Ranges(std::atomic<std::uint64_t>* held = nullptr) : held_(held) {}
   void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t device);
   bool remove(std::uint64_t start);
   void remove_owned(std::uint64_t owner);
@@ -77,11 +79,15 @@ class Ranges {
 
  private:
   struct Range {
-    std::uint64_t bytes, owner;
-    std::uint32_t device;
+    std::uint64_t bytes = 0, owner = 0;
+    std::uint32_t device = 0;
   };
+  void tell_held();
+
   mutable std::shared_mutex mutex_;
   std::map<std::uint64_t, Range> ranges_;
+  std::uint64_t allocated_ = 0;
+  std::atomic<std::uint64_t>* const held_;
 };
 
 }  // namespace host

@@ -30,6 +30,8 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
     : slot(slot_view),
       driver(the_driver),
       options(serve_options),
+      telemetry(serve_options.telemetry),
+      ranges(&telemetry.page().device_memory),
       arena_(slot_view.base() + ring::arena_offset),
       arena_bytes_(slot_view.arena_bytes()) {}
 

@@ -13,6 +13,7 @@
 
 #include "host/driver/driver.h"
 #include "host/session/objects.h"
+#include "host/session/telemetry.h"
 #include "ring/view.h"
 
 namespace host {
@@ -21,7 +22,8 @@ struct ServeOptions {
   std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: park at once
   std::uint32_t chaos_delay_us = 0;  // test switch: up to this many microseconds of random delay before each record
   std::uint32_t channels = ring::max_channels;
-  bool join_at_end = false;  // tests: wait for the channels' threads instead of ending the process
+  std::byte* telemetry = nullptr;  // mapped, of ring::telemetry_bytes; null: nobody looks at it
+  bool join_at_end = false;        // tests: wait for the channels' threads instead of ending the process
 };
 
 class Session {
@@ -43,6 +45,7 @@ class Session {
     return offset <= arena_bytes_ && bytes <= arena_bytes_ - offset ? arena_.load(std::memory_order_relaxed) + offset
                                                                     : nullptr;
   }
+  bool in_arena(std::uint64_t address) const { return address - arena_address() < arena_bytes_; }
   std::uint64_t arena_address() const { return reinterpret_cast<std::uint64_t>(arena(0, 0)); }
   // hello: one channel greets, once. From then on the arena lies still; before, nothing else is served, or a channel
   // could use the arena's place while another moves it. G, greeting -> use: the place is known to who sees greeted().
@@ -61,6 +64,7 @@ class Session {
   const ring::SlotView slot;
   const Driver& driver;
   const ServeOptions options;
+  const Telemetry telemetry;
   Objects objects;
   Ranges ranges;
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstring>
@@ -38,6 +39,8 @@ class Channel {
         guest_(control_.guest_asleep),
         request_(new Buffer),
         reply_(new Buffer),
+        counters_(session.telemetry.channel(index)),
+        trace_(session.telemetry.writer(index)),
         random_(index) {}
 
   void run(const std::atomic<bool>& stop) {
@@ -66,7 +69,12 @@ class Channel {
         handler != nullptr && in_turn && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
     if (ring::wrong(ring::Mutant::executed_early)) control_.executed.store(position_, std::memory_order_release);
     delay();
+    const bool traced = session_.telemetry.tracing();
+    const std::uint64_t begin = traced ? now_ns() : 0;
     const CUresult result = well_formed ? call(handler, request) : request.broken();
+    count(request, header.bytes);
+    if (traced) [[unlikely]]
+      trace(request, result, begin, record);
     if (session_.broken.load(std::memory_order_relaxed)) return;
     conclude(request, result);
   }
@@ -78,10 +86,44 @@ class Channel {
     return result;
   }
 
+  void count(const Request& request, std::uint32_t record_bytes) {
+    ring::count(counters_.calls);
+    ring::count(counters_.record_bytes, record_bytes);
+    if (request.to_device != 0) ring::count(counters_.to_device, request.to_device);
+    if (request.from_device != 0) ring::count(counters_.from_device, request.from_device);
+  }
+
+  static std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
+
+  // Before the guest learns of the result: a program that ends with this call has it in its trace.
+  void trace(const Request& request, CUresult result, std::uint64_t begin, std::span<const std::byte> record) {
+    const auto payload = record.subspan(sizeof(ring::RecordHeader));
+    const std::size_t replied = reply_length(request, result);
+    ring::TraceEntry entry{.begin_ns = begin,
+                           .end_ns = now_ns(),
+                           .position = request.header.position,
+                           .call = request.header.call,
+                           .flags = request.header.flags,
+                           .payload_bytes = static_cast<std::uint32_t>(payload.size()),
+                           .result = static_cast<std::int32_t>(result),
+                           .reply_bytes = static_cast<std::uint32_t>(replied),
+                           .payload = {},
+                           .reply = {}};
+    std::memcpy(entry.payload, payload.data(), std::min(payload.size(), sizeof entry.payload));
+    std::memcpy(entry.reply, reply_->bytes, std::min(replied, sizeof entry.reply));
+    trace_.put(entry);
+  }
+
+  static std::size_t reply_length(const Request& request, CUresult result) {
+    return result == CUDA_SUCCESS ? request.out.used() : request.out_on_error;
+  }
+
   void conclude(const Request& request, CUresult result) {
     if (request.header.flags & ring::flag_wants_reply) {
       if (output_waiting()) session_.slot.header().output.store(1, std::memory_order_relaxed);  // before R
-      const std::size_t length = result == CUDA_SUCCESS ? request.out.used() : request.out_on_error;
+      const std::size_t length = reply_length(request, result);
+      ring::count(counters_.waited);
+      ring::count(counters_.reply_bytes, length);
       std::memcpy(mailbox_.data(), reply_->bytes, length);
       control_.reply_length = static_cast<std::uint32_t>(length);
       control_.reply_result = static_cast<std::int32_t>(result);
@@ -93,7 +135,9 @@ class Channel {
     control_.executed.store(position_, std::memory_order_release);  // X
     // Who waits for the last of many records sleeps through the others.
     const auto awaited = [&] { return position_ >= control_.guest_awaits.load(std::memory_order_relaxed); };
-    if (guest_.must_wake(awaited)) wake(guest_.word());
+    if (!guest_.must_wake(awaited)) return;
+    ring::count(counters_.woken);
+    wake(guest_.word());
   }
 
   // Polls for a while, then parks.
@@ -103,7 +147,7 @@ class Channel {
     const auto polled = start + std::chrono::nanoseconds(spin_.share(static_cast<std::uint64_t>(bound.count())));
     do {
       for (int i = 0; i < 64; ++i) {
-        if (consumer_.anything()) return spin_.ended_polling();
+        if (consumer_.anything()) return ended_polling();
         __builtin_ia32_pause();
       }
     } while (Clock::now() < polled);
@@ -112,9 +156,15 @@ class Channel {
     spin_.ended_asleep(static_cast<std::uint64_t>(waited.count()), static_cast<std::uint64_t>(bound.count()));
   }
 
+  void ended_polling() {
+    ring::count(counters_.spun);
+    spin_.ended_polling();
+  }
+
   // See ring/queue/parking.h. The bell thread or the guest itself wakes us.
   void park(const std::atomic<bool>& stop) {
     if (!worker_.may_sleep([&] { return consumer_.anything() || stop.load(std::memory_order_relaxed); })) return;
+    ring::count(counters_.parked);
     syscall(SYS_futex, &worker_.word(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
     worker_.woke();
   }
@@ -137,6 +187,8 @@ class Channel {
   ring::AdaptiveSpin spin_;
   std::unique_ptr<Buffer> request_, reply_;
   std::uint64_t position_ = 0;
+  ring::ChannelCounters& counters_;
+  ring::TraceWriter trace_;
   std::minstd_rand random_;
 };
 

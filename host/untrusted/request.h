@@ -31,8 +31,9 @@ class Request {
   Session& session;
   const ring::RecordHeader header;
   ring::Reader in;
-  ring::Writer out;              // failed: the reply does not fit
-  std::size_t out_on_error = 0;  // how much of it the guest gets although the call failed (JIT logs)
+  ring::Writer out;                              // failed: the reply does not fit
+  std::size_t out_on_error = 0;                  // how much of it the guest gets although the call failed (JIT logs)
+  std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
 };
 
 // What stands behind a call's id. Returns the driver's result, or broken().

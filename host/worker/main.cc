@@ -1,10 +1,10 @@
 // ivgpu-worker: serves one guest process with one libcuda.
 //
-// Process model: ivgpud starts a worker ahead of its claim, with a socket to ivgpud, the VM's region and the slot's
-// doorbell as its only descriptors, and an environment made from scratch. The worker maps its slot, jails itself,
-// starts the driver, and serves one guest process on a thread per channel until ivgpud closes the socket or the guest
-// breaks the protocol. Then it exits: everything it had goes with it, on the GPU as well. It is treated as if its guest
-// controlled it.
+// Process model: ivgpud starts a worker ahead of its claim, with a socket to ivgpud, the VM's region, the slot's
+// doorbell and its telemetry as its only descriptors, and an environment made from scratch. The worker maps its slot,
+// jails itself, starts the driver, and serves one guest process on a thread per channel until ivgpud closes the socket
+// or the guest breaks the protocol. Then it exits: everything it had goes with it, on the GPU as well. It is treated as
+// if its guest controlled it.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -40,10 +40,11 @@ class GpuBackend {
 
   void describe(ring::DevicePage& page) { host::fill_device_page(*driver_, init_result_, page); }
 
-  int serve(ring::SlotView slot) {
+  int serve(ring::SlotView slot, std::byte* telemetry) {
     host::ServeOptions serving;
     serving.spin_us = options_.spin_us;
     serving.chaos_delay_us = options_.chaos_delay_us;
+    serving.telemetry = telemetry;
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }
 
@@ -86,10 +87,10 @@ int main(int argc, char** argv) {
     return host::worker::exit_usage;
   }
   GpuBackend gpu(options);
-  const int code =
-      host::worker::run(options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
-                                  [&](ring::DevicePage& page) { gpu.describe(page); },
-                                  [&](ring::SlotView slot) { return gpu.serve(slot); }});
+  const int code = host::worker::run(
+      options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
+                [&](ring::DevicePage& page) { gpu.describe(page); },
+                [&](ring::SlotView slot, std::byte* telemetry) { return gpu.serve(slot, telemetry); }});
   // Without the exit handlers: the driver's would wait for a GPU that may be running a guest's endless kernel, and the
   // end of the process frees everything.
   std::fflush(nullptr);

@@ -30,6 +30,7 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--control-fd") return number(value, o.control_fd);
   if (name == "--region-fd") return number(value, o.region_fd);
   if (name == "--doorbell-fd") return number(value, o.doorbell_fd);
+  if (name == "--telemetry-fd") return number(value, o.telemetry_fd);
   if (name == "--broker") return number(value, o.broker);
   if (name == "--slot-offset") return number(value, o.slot_offset);
   if (name == "--slot-bytes") return number(value, o.slot_bytes);
@@ -54,8 +55,12 @@ bool parse(int argc, char** argv, Options& options, std::string& error) {
       return false;
     }
   }
-  if (options.control_fd < 0 || options.region_fd < 0 || options.doorbell_fd < 0 || options.library.empty()) {
-    error = "--control-fd, --region-fd, --doorbell-fd and --library are needed; ivgpud starts workers, nobody else";
+  const bool descriptors =
+      options.control_fd >= 0 && options.region_fd >= 0 && options.doorbell_fd >= 0 && options.telemetry_fd >= 0;
+  if (!descriptors || options.library.empty()) {
+    error =
+        "--control-fd, --region-fd, --doorbell-fd, --telemetry-fd and --library are needed; ivgpud starts workers, "
+        "nobody else";
     return false;
   }
   return true;

@@ -14,6 +14,7 @@ struct Options {
   int control_fd = -1;
   int region_fd = -1;
   int doorbell_fd = -1;
+  int telemetry_fd = -1;
   pid_t broker = 0;
   std::uint64_t slot_offset = 0;  // of the slot's extent in the region
   std::uint64_t slot_bytes = 0;

@@ -20,6 +20,7 @@
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
 #include "host/worker/control.h"
+#include "ring/telemetry.h"
 
 namespace host::worker {
 namespace {
@@ -75,6 +76,14 @@ std::byte* map_slot(const Options& options) {
   if (at == MAP_FAILED) return nullptr;
   madvise(at, options.slot_bytes, MADV_HUGEPAGE);  // takes effect where shared memory may be huge; refused elsewhere
   return static_cast<std::byte*>(at);
+}
+
+// The whole of it, sparse as it is. Null when it is none, or smaller than it has to be: a write would kill the worker.
+std::byte* map_telemetry(int fd) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < ring::telemetry_bytes) return nullptr;
+  void* at = mmap(nullptr, ring::telemetry_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
 // So that neither the driver nor a heap takes the places where the guest may want its arena. A window that is taken
@@ -173,8 +182,11 @@ int run(const Options& options, const Backend& backend) {
   std::byte* const base = map_slot(options);
   if (base == nullptr) return fail(exit_region_failed, "the slot's extent cannot be mapped: it is not in the region");
   const ring::SlotView slot(base, options.slot_bytes);
+  std::byte* const telemetry = map_telemetry(options.telemetry_fd);
+  if (telemetry == nullptr) return fail(exit_region_failed, "the telemetry cannot be mapped");
   reserve_windows();
   close(options.region_fd);
+  close(options.telemetry_fd);
 
   Jail jail(options.jail);
   {
@@ -190,7 +202,7 @@ int run(const Options& options, const Backend& backend) {
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, options.spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
-  return backend.serve(slot);
+  return backend.serve(slot, telemetry);
 }
 
 }  // namespace host::worker

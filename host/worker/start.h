@@ -5,6 +5,7 @@
 // What drives the GPU is passed in, so that this order is tested without one.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -19,7 +20,7 @@ struct Backend {
   // Fills the page that the guest reads.
   std::function<void(ring::DevicePage&)> describe;
   // Runs the session until the control socket reads EOF or the guest breaks the protocol; the exit code.
-  std::function<int(ring::SlotView)> serve;
+  std::function<int(ring::SlotView, std::byte* telemetry)> serve;
 };
 
 // The process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.

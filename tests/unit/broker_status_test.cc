@@ -51,6 +51,62 @@ TEST(Status, AsJson) {
   EXPECT_TRUE(has(shown.text, "\"spin_us\":50")) << shown.text;
 }
 
+TEST(Status, CountersOfAWorkerAndOfItsVm) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  EXPECT_FALSE(has(status(broker).text, "calls ")) << "who has served nobody has no line";
+  ASSERT_TRUE(guest.tell(0, 'c'));
+  const std::string done =
+      "calls 50: posted 30, waited 20; rings 2.0 KiB in, 0 B out; copies 3.0 MiB to the device, 0 B from it; device "
+      "memory 5.0 MiB; spun 7, parked 8, woken 9\n";
+  const std::string shown = status(broker).text;
+  EXPECT_TRUE(has(shown, "           " + done)) << shown;
+  EXPECT_TRUE(has(shown, "  since it began: " + done)) << shown;
+  EXPECT_TRUE(has(status(broker, {"--json"}).text, "\"posted\":30,")) << shown;
+  ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
+  ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
+  const std::string after = status(broker).text;
+  EXPECT_FALSE(has(after, "           calls")) << after;
+  EXPECT_TRUE(has(after, "  since it began: calls 50: ")) << after;
+  EXPECT_TRUE(has(after, "device memory 0 B")) << after;
+}
+
+TEST(Status, CountersThatAGuestHasWritten) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.tell(0, 'h'));
+  const Outcome shown = status(broker);
+  EXPECT_EQ(shown.code, 0) << shown.text;
+  EXPECT_TRUE(has(shown.text, "device memory 16.0 EiB")) << shown.text;
+  EXPECT_EQ(status(broker, {"--json"}).code, 0);
+  EXPECT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
+  EXPECT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
+}
+
+TEST(Status, WatchedUntilTheBrokerEnds) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  std::thread meanwhile([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    for (int i = 0; i < 3; ++i) guest.tell(0, 'c');
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    broker.terminate();
+  });
+  const Outcome shown = status(broker, {"--watch", "0.3"});
+  meanwhile.join();
+  EXPECT_EQ(shown.code, 3);
+  EXPECT_TRUE(has(shown.text, "calls 150 (5") || has(shown.text, "calls 150 (4")) << shown.text;  // 150 in 0.3 s
+  EXPECT_TRUE(has(shown.text, "MiB/s) to the device")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "calls 150 (0/s)")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "\nivgpu: no ivgpud answers")) << shown.text;
+}
+
 TEST(Status, TellsALayerThatIsMissing) {
   Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
   const std::string text = status(broker).text;

@@ -192,12 +192,28 @@ TEST(Workers, ASlotThatIsNotInTheRegionIsRefused) {
   ASSERT_EQ(ftruncate(region, 64 << 20), 0);
   for (const auto& [offset, bytes] : {std::pair("0", "134217728"), std::pair("67108864", "8388608"),
                                       std::pair("18446744073709551615", "8388608"), std::pair("0", "4096")}) {
-    const Outcome outcome =
-        run_program(FAKE_WORKER, {"--control-fd", "0", "--doorbell-fd", "0", "--region-fd", std::to_string(region),
-                                  "--library", "/x", "--slot-offset", offset, "--slot-bytes", bytes});
+    const Outcome outcome = run_program(
+        FAKE_WORKER, {"--control-fd", "0", "--doorbell-fd", "0", "--telemetry-fd", "0", "--region-fd",
+                      std::to_string(region), "--library", "/x", "--slot-offset", offset, "--slot-bytes", bytes});
     EXPECT_EQ(outcome.code, 6);
     EXPECT_NE(outcome.text.find("cannot be mapped: it is not in the region"), std::string::npos) << outcome.text;
   }
+  close(region);
+}
+
+TEST(Workers, TelemetryThatIsTooSmallIsRefused) {
+  const int region = memfd_create("test", 0);
+  ASSERT_EQ(ftruncate(region, 64 << 20), 0);
+  const int telemetry = memfd_create("test", 0);
+  for (const off_t bytes : {0, 4096}) {
+    ASSERT_EQ(ftruncate(telemetry, bytes), 0);
+    const Outcome outcome = run_program(
+        FAKE_WORKER, {"--control-fd", "0", "--doorbell-fd", "0", "--telemetry-fd", std::to_string(telemetry),
+                      "--region-fd", std::to_string(region), "--library", "/x", "--slot-bytes", "8388608"});
+    EXPECT_EQ(outcome.code, 6);
+    EXPECT_NE(outcome.text.find("the telemetry cannot be mapped"), std::string::npos) << outcome.text;
+  }
+  close(telemetry);
   close(region);
 }
 

@@ -25,7 +25,7 @@ function(unit_test name)
 endfunction()
 
 unit_test(ring_test TSAN LIBRARIES ivgpu_api
-          SOURCES ring_layout.cc ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc)
+          SOURCES ring_layout.cc ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc ring_telemetry.cc)
 
 # guest/local asks for the exported face's entry points; tests of the parts leave that face out.
 unit_test(guest_test TSAN LIBRARIES ivgpu_guest

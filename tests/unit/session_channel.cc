@@ -81,6 +81,50 @@ TEST(SessionChannel, HelloIsTakenFromOneChannelOnly) {
   }
 }
 
+TEST(SessionChannel, CountsWhatItHasDone) {
+  World world;
+  const ring::ChannelCounters& counted = world.session->telemetry.channel(0);
+  const Payload of_64 = allocation();
+  Channel channel(world);
+  channel.put(ids::hello, hello(ring::window_count)).put(ids::cuMemAlloc_v2, of_64).put(ids::cuMemAlloc_v2, of_64);
+  channel.serve();
+  EXPECT_EQ(counted.calls, 4u) << "the one that ends the session, too";
+  EXPECT_EQ(counted.waited, 3u);
+  EXPECT_EQ(counted.record_bytes,
+            ring::record_size(hello(0).size()) + 2 * ring::record_size(of_64.size()) + ring::record_size(0));
+  EXPECT_EQ(counted.reply_bytes, sizeof(api::HelloReply) + 2 * sizeof(api::AllocateReply));
+  EXPECT_EQ(world.session->telemetry.page().device_memory, 128u);
+  EXPECT_EQ(counted.written, 0u) << "nobody traces";
+}
+
+TEST(SessionChannel, TracesWhileItIsToldTo) {
+  World world;
+  const host::Telemetry& telemetry = world.session->telemetry;
+  ring::TraceReader reader(telemetry.channel(0).written,
+                           ring::TelemetryView(reinterpret_cast<std::byte*>(&telemetry.page())).cells(0));
+  telemetry.page().tracing = 1;
+  Channel channel(world);
+  channel.put(ids::hello, hello(ring::window_count)).put(ids::cuMemAlloc_v2, allocation());
+  channel.put(ids::cuMemFree_v2, Payload::of(4711)).serve();
+  ring::TraceEntry e;
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  EXPECT_EQ(e.call, ids::hello);
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  EXPECT_EQ(e.call, ids::cuMemAlloc_v2);
+  EXPECT_EQ(e.position, 2u);
+  EXPECT_EQ(e.flags, ring::flag_wants_reply);
+  EXPECT_LE(e.begin_ns, e.end_ns);
+  EXPECT_EQ(e.reply_bytes, sizeof(api::AllocateReply));
+  api::AllocateRecord asked;
+  std::memcpy(&asked, e.payload, sizeof asked);
+  EXPECT_EQ(asked.bytes, 64u);
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  EXPECT_EQ(e.result, CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(reader.take(e), ring::Taken::Entry);
+  EXPECT_EQ(e.call, 0xffff) << "what breaks the protocol is seen as well";
+  EXPECT_EQ(reader.take(e), ring::Taken::Nothing);
+}
+
 TEST(SessionArena, MovesToItsWindowWithItsBytes) {
   World world;
   std::byte* const before = world.session->arena(4096, 1);

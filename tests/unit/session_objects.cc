@@ -188,4 +188,23 @@ TEST(Ranges, AResetKeepsWhatLibrariesOwn) {
   EXPECT_TRUE(r.contains(5000, 1));
 }
 
+TEST(SessionRanges, TellHowMuchIsAllocated) {
+  std::atomic<std::uint64_t> held{0};
+  host::Ranges r(&held);
+  r.add(0x1000, 64, 0, 0);
+  r.add(0x2000, 100, 0, 1);
+  r.add(0x3000, 1000, 7, 0);                     // a module's global
+  r.add(0x4000, 4096, host::Ranges::pinned, 0);  // of the host
+  EXPECT_EQ(held, 164u);
+  r.add(0x1000, 65, 0, 0);  // the driver gave the same place again
+  EXPECT_EQ(held, 165u);
+  EXPECT_FALSE(r.remove(0x3000));
+  EXPECT_TRUE(r.remove(0x1000));
+  EXPECT_EQ(held, 100u);
+  r.remove_owned(7);
+  EXPECT_EQ(held, 100u);
+  r.remove_allocated(1);
+  EXPECT_EQ(held, 0u);
+}
+
 }  // namespace

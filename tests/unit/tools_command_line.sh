@@ -34,6 +34,9 @@ expect 0 'runtime-dir' status --help
 expect 2 'watch-the-stars' status --watch-the-stars
 expect 3 'no ivgpud answers at /nowhere/ivgpud.status: No such file or directory' status --runtime-dir /nowhere
 expect 2 'too long for a socket' status --runtime-dir "/$(printf 'x%.0s' {1..200})"
+expect 2 '0.1' status --watch 0
+expect 2 'watch' status --watch often
+expect 3 'no ivgpud answers at /nowhere' status --watch --runtime-dir /nowhere
 expect 2 'NAME=VALUE' vm --env word -- true
 expect 3 'the GPU.s libcuda is missing: /nowhere/libcuda' run --gpu /nowhere/libcuda.so.1 true
 exit "$status"

@@ -38,14 +38,16 @@ int vm(const VmOptions& options);
 struct StatusOptions {
   std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
   bool json = false;
+  double watch_s = 0;  // 0: once; else again and again, with rates, until the broker ends
 };
 int status(const StatusOptions& options);
 
 // What the broker of that runtime_dir tells: one JSON document.
 std::string read_status(const std::filesystem::path& runtime_dir);
 
-// The broker's document for people. An Error when it is none of this version's.
-std::string status_as_text(const std::string& document);
+// The broker's document for people; with rates where there is one from `seconds` ago. An Error when it is none of this
+// version's.
+std::string status_as_text(const std::string& document, const std::string& before = {}, double seconds = 0);
 
 struct BenchOptions {
   BrokerOptions broker;             // an empty region_size: as large as it is useful here

@@ -135,10 +135,25 @@ CLI::App& add_vm(CLI::App& app, Chosen& chosen) {
 
 CLI::App& add_status(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<StatusOptions>();
-  CLI::App& command = *app.add_subcommand("status", "Show a broker's VMs, slots, workers and their jail");
+  CLI::App& command =
+      *app.add_subcommand("status", "Show a broker's VMs, slots, workers, their jail and what they have done");
   command.add_option("--runtime-dir", options->runtime_dir, "The runtime_dir of the broker's configuration")
       ->capture_default_str();
-  command.add_flag("--json", options->json, "The same as one JSON document");
+  command.add_flag("--json", options->json, "The same as one JSON document; with --watch one after the other");
+  command
+      .add_option("--watch", options->watch_s,
+                  "Again each SECONDS (default 1), with rates per second, until the broker ends")
+      ->expected(0, 1)
+      ->default_str("1")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("[SECONDS]");
+  command.footer(
+      "Of each worker: calls that came to it (what the guest's library answers by itself does not), posted and "
+      "waited;\n"
+      "bytes through the rings; bytes that copies moved; device memory held; how often it found the next record while "
+      "it\n"
+      "polled (spun), slept (parked), and woke its guest (woken). A VM's line counts workers that have ended, too.\n" +
+      std::string(exit_codes));
   command.callback([&chosen, options] { chosen = [options](const Words&) { return status(*options); }; });
   return command;
 }
@@ -193,7 +208,7 @@ int main(int argc, char** argv) {
   add_run(app, chosen).footer(exit_codes);
   add_sim(app, chosen).footer(exit_codes);
   add_vm(app, chosen);
-  add_status(app, chosen).footer(exit_codes);
+  add_status(app, chosen);
   add_bench(app, chosen);
   try {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first

@@ -56,12 +56,14 @@ CUresult then_wait(Request& r, const Copy& c, CUresult result) {
 CUresult cuMemcpyHtoD_v2(Request& r) {
   const Copy c = read_copy(r, Inline::InRecord);
   if (c.refused != CUDA_SUCCESS) return c.refused;
+  r.to_device = c.bytes;
   return per_thread_or<api::id_of::cuMemcpyHtoD_v2>(r, r.session.driver.cuMemcpyHtoD_v2)(c.device, c.host, c.bytes);
 }
 
 CUresult cuMemcpyDtoH_v2(Request& r) {
   const Copy c = read_copy(r, Inline::InReply);
   if (c.refused != CUDA_SUCCESS) return c.refused;
+  r.from_device = c.bytes;
   return per_thread_or<api::id_of::cuMemcpyDtoH_v2>(r, r.session.driver.cuMemcpyDtoH_v2)(c.host, c.device, c.bytes);
 }
 
@@ -69,6 +71,7 @@ CUresult cuMemcpyDtoH_v2(Request& r) {
 CUresult cuMemcpyHtoDAsync_v2(Request& r) {
   const Copy c = read_copy(r, Inline::InRecord);
   if (c.refused != CUDA_SUCCESS) return c.refused;
+  r.to_device = c.bytes;
   const auto form = per_thread_or<api::id_of::cuMemcpyHtoDAsync_v2>(r, r.session.driver.cuMemcpyHtoDAsync_v2);
   return then_wait(r, c, form(c.device, c.host, c.bytes, c.stream));
 }
@@ -77,6 +80,7 @@ CUresult cuMemcpyHtoDAsync_v2(Request& r) {
 CUresult cuMemcpyDtoHAsync_v2(Request& r) {
   const Copy c = read_copy(r, Inline::No);
   if (c.refused != CUDA_SUCCESS) return c.refused;
+  r.from_device = c.bytes;
   const auto form = per_thread_or<api::id_of::cuMemcpyDtoHAsync_v2>(r, r.session.driver.cuMemcpyDtoHAsync_v2);
   return then_wait(r, c, form(c.host, c.device, c.bytes, c.stream));
 }

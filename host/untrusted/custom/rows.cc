@@ -42,10 +42,19 @@ bool is_ours(const Request& r, const api::RowsSide& side, const api::CopyRowsRec
   return span && *span != 0 && r.session.ranges.contains(side.address, *span);
 }
 
+// The host's side of such a copy lies in the arena; a copy within the device counts for neither.
+void count_copied(Request& r, const api::CopyRowsRecord& copy) {
+  const bool from_host = r.session.in_arena(copy.from.address), to_host = r.session.in_arena(copy.to.address);
+  const std::uint64_t bytes = copy.width * copy.height * copy.depth;
+  if (from_host && !to_host) r.to_device = bytes;
+  if (to_host && !from_host) r.from_device = bytes;
+}
+
 CUresult read_copy(Request& r, CUDA_MEMCPY3D& copy, CUstream& stream) {
   const auto record = r.in.read<api::CopyRowsRecord>();
   if (!r.complete() || !is_sound(record.to, record) || !is_sound(record.from, record)) return r.broken();
   if (!is_ours(r, record.to, record) || !is_ours(r, record.from, record)) return CUDA_ERROR_INVALID_VALUE;
+  count_copied(r, record);
   std::memset(&copy, 0, sizeof copy);
   copy.dstMemoryType = copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
   copy.dstDevice = record.to.address, copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;

@@ -1,0 +1,31 @@
+// What a session counts, and where its channels write their trace: memory that the broker made for it, or, for a
+// session without a broker, memory of its own that nobody reads.
+#pragma once
+
+#include <cstddef>
+
+#include "ring/telemetry.h"
+
+namespace host {
+
+class Telemetry {
+ public:
+  // `mapped`: of ring::telemetry_bytes, and stays the caller's; null: memory of its own.
+  explicit Telemetry(std::byte* mapped);
+  ~Telemetry();
+  Telemetry(const Telemetry&) = delete;
+  Telemetry& operator=(const Telemetry&) = delete;
+
+  bool tracing() const { return page().tracing.load(std::memory_order_relaxed) != 0; }
+  ring::TelemetryPage& page() const { return ring::TelemetryView(base_).page(); }
+  ring::ChannelCounters& channel(std::uint32_t index) const { return page().channel[index]; }
+  ring::TraceWriter writer(std::uint32_t index) const {
+    return {channel(index).written, ring::TelemetryView(base_).cells(index)};
+  }
+
+ private:
+  const bool own_;
+  std::byte* const base_;
+};
+
+}  // namespace host

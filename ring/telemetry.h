@@ -1,0 +1,162 @@
+// What a worker tells of itself: counters, and a trace of its calls. One sealed memfd per worker, made by the broker;
+// the worker maps it whole and closes the descriptor, the broker maps the first page, `ivgpu trace` gets a descriptor
+// that only reads. No guest maps it: it is no part of the region, and stands here because these three agree on it.
+//
+//   0          TelemetryPage   4 KiB   the worker writes the counters, the broker writes `tracing`
+//   4 KiB      TraceCell[max_channels][trace_cells]   the worker writes, when tracing is on; untouched pages cost
+//   nothing
+//
+// Trust: a guest may control its worker, so whoever reads this takes it for hostile: copied once, then checked,
+// believed by nobody. Nothing here is read by a worker but `tracing`, of which the worst is a trace that nobody asked
+// for.
+//
+// Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: what a reader is too
+// late for is overwritten, and counted there as lost. Two edges:
+//   W  write -> read       an entry's words are written before `written` and its cell's sequence say so
+//   O  overwrite -> read   a cell's sequence is odd before the first of its words changes: who has read a word of the
+//                          next entry sees, looking at the sequence again, that it is not the one it began with
+// Covered by: tests/unit/ring_telemetry.cc, under ThreadSanitizer, too.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "ring/layout.h"
+
+namespace ring {
+
+inline constexpr std::uint32_t telemetry_version = 1;
+
+// Each word has one writer, so that counting is a load, an addition and a store without a locked instruction.
+struct alignas(2 * line) ChannelCounters {
+  std::atomic<std::uint64_t> calls;         // records executed
+  std::atomic<std::uint64_t> waited;        // of these, how many the guest waited for; the others were posted
+  std::atomic<std::uint64_t> record_bytes;  // what came through the request ring
+  std::atomic<std::uint64_t> reply_bytes;   // what went into the mailbox
+  std::atomic<std::uint64_t> to_device;     // bytes that copies have moved, wherever the host's side lay
+  std::atomic<std::uint64_t> from_device;
+  std::atomic<std::uint64_t> spun;     // waits for a record that polling has covered
+  std::atomic<std::uint64_t> parked;   // waits that ended in sleep
+  std::atomic<std::uint64_t> woken;    // how often the guest was woken by this channel
+  std::atomic<std::uint64_t> written;  // trace entries ever written
+};
+
+inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+struct TelemetryPage {
+  alignas(line) std::atomic<std::uint32_t> tracing;        // broker: not 0 while somebody watches
+  alignas(line) std::atomic<std::uint64_t> device_memory;  // worker: bytes that the session has allocated and not freed
+  ChannelCounters channel[max_channels];
+};
+
+// One call, as its worker saw it. Times are CLOCK_MONOTONIC of the host.
+struct TraceEntry {
+  static constexpr std::size_t most_payload = 144, most_reply = 64;
+
+  std::uint64_t begin_ns, end_ns;  // around the driver's call
+  std::uint64_t position;          // of the record in its channel
+  std::uint16_t call, flags;       // of the record's header
+  std::uint32_t payload_bytes;     // of the record, not of what is kept here
+  std::int32_t result;             // CUresult
+  std::uint32_t reply_bytes;
+  std::byte payload[most_payload];  // the first bytes of each
+  std::byte reply[most_reply];
+};
+
+struct alignas(line) TraceCell {
+  static constexpr std::size_t words = sizeof(TraceEntry) / 8;
+  std::atomic<std::uint64_t> sequence;  // 2n + 1 while a channel's entry n is being written, 2n + 2 when it is complete
+  std::atomic<std::uint64_t> word[words];
+};
+
+// Per channel; a power of two. A second's worth of calls at the rate of a busy program is more: the reader is quicker.
+inline constexpr std::uint32_t trace_cells = 8192;
+inline constexpr std::size_t trace_offset = page;
+constexpr std::size_t trace_offset_of(std::uint32_t channel) {
+  return trace_offset + std::size_t{channel} * trace_cells * sizeof(TraceCell);
+}
+inline constexpr std::size_t telemetry_bytes = trace_offset_of(max_channels);
+
+// One channel's trace, written by the channel's thread. `cells`: a power of two of them.
+class TraceWriter {
+ public:
+  TraceWriter(std::atomic<std::uint64_t>& written, std::span<TraceCell> cells) : written_(written), cells_(cells) {}
+
+  void put(const TraceEntry& entry) {
+    TraceCell& cell = cells_[next_ & (cells_.size() - 1)];
+    std::uint64_t words[TraceCell::words];
+    std::memcpy(words, &entry, sizeof words);
+    cell.sequence.store(2 * next_ + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);  // O
+    for (std::size_t i = 0; i < TraceCell::words; ++i) cell.word[i].store(words[i], std::memory_order_relaxed);
+    cell.sequence.store(2 * next_ + 2, std::memory_order_release);  // W
+    written_.store(++next_, std::memory_order_release);             // W
+  }
+
+ private:
+  std::atomic<std::uint64_t>& written_;
+  std::span<TraceCell> cells_;
+  std::uint64_t next_ = 0;
+};
+
+enum class Taken : std::uint8_t { Nothing, Entry, Lost };
+
+// Reads it, from what is written next on. Whatever the writer does, a call ends after one cell.
+class TraceReader {
+ public:
+  TraceReader(const std::atomic<std::uint64_t>& written, std::span<const TraceCell> cells)
+      : written_(written), cells_(cells), next_(written.load(std::memory_order_relaxed)) {}
+
+  Taken take(TraceEntry& into) {
+    const std::uint64_t ready = written_.load(std::memory_order_acquire) - next_;  // W
+    if (ready == 0 || ready >> 63 != 0) return Taken::Nothing;  // it went backwards: no writer of ours
+    if (ready > cells_.size()) {
+      lost_ += ready - cells_.size();
+      next_ += ready - cells_.size();
+    }
+    if (copy(cells_[next_ & (cells_.size() - 1)], 2 * next_ + 2, into)) return ++next_, Taken::Entry;
+    return ++next_, ++lost_, Taken::Lost;
+  }
+  // Entries that were overwritten before they were read.
+  std::uint64_t lost() const { return lost_; }
+
+ private:
+  static bool copy(const TraceCell& cell, std::uint64_t expected, TraceEntry& into) {
+    if (cell.sequence.load(std::memory_order_acquire) != expected) return false;  // W
+    std::uint64_t words[TraceCell::words];
+    for (std::size_t i = 0; i < TraceCell::words; ++i) words[i] = cell.word[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);  // O
+    if (cell.sequence.load(std::memory_order_relaxed) != expected) return false;
+    std::memcpy(&into, words, sizeof into);
+    return true;
+  }
+
+  const std::atomic<std::uint64_t>& written_;
+  std::span<const TraceCell> cells_;
+  std::uint64_t next_;
+  std::uint64_t lost_ = 0;
+};
+
+// The memfd's bytes as typed places.
+class TelemetryView {
+ public:
+  explicit TelemetryView(std::byte* base) : base_(base) {}
+  TelemetryPage& page() const { return *reinterpret_cast<TelemetryPage*>(base_); }
+  std::span<TraceCell> cells(std::uint32_t channel) const {
+    return {reinterpret_cast<TraceCell*>(base_ + trace_offset_of(channel)), trace_cells};
+  }
+
+ private:
+  std::byte* base_;
+};
+
+static_assert(sizeof(TelemetryPage) <= page && sizeof(ChannelCounters) == 2 * line);
+static_assert(sizeof(TraceEntry) == 248 && sizeof(TraceCell) == 256 && TraceCell::words == 31);
+
+}  // namespace ring
