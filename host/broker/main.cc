@@ -27,6 +27,7 @@
 #include "host/broker/gpu_library.h"
 #include "host/broker/status.h"
 #include "host/broker/status_server.h"
+#include "host/broker/trace_server.h"
 #include "host/broker/vm.h"
 
 namespace {
@@ -128,11 +129,11 @@ class Daemon {
  public:
   bool start(const Config& config, const WorkerProgram& program, std::string& error) {
     for (const VmOptions& options : config.vms) {
-      auto vm = Vm::create(loop_, options, config.broker, program, error);
+      auto vm = Vm::create(loop_, options, config.broker, program, traces_, error);
       if (!vm) return false;
       vms_.push_back(std::move(vm));
     }
-    return open_status(config.broker, program, error) && watch_signals(error);
+    return open_status(config.broker, program, error) && open_traces(config.broker, error) && watch_signals(error);
   }
 
   // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
@@ -160,6 +161,11 @@ class Daemon {
     status_ = StatusServer::listen(
         loop_, socket, [this, library = program.library] { return status_as_json(status(library)); }, error);
     return status_ != nullptr;
+  }
+
+  bool open_traces(const BrokerOptions& broker, std::string& error) {
+    return traces_.listen(
+        {trace_path(broker.runtime_dir), static_cast<unsigned>(broker.socket_mode), broker.socket_group}, error);
   }
 
   BrokerStatus status(const std::string& library) const {
@@ -208,6 +214,7 @@ class Daemon {
   }
 
   EventLoop loop_;
+  TraceServer traces_{loop_};  // before the VMs: they tell it of their workers
   std::vector<std::unique_ptr<Vm>> vms_;
   std::unique_ptr<StatusServer> status_;  // after the VMs: it asks them
   const Clock::time_point started_ = Clock::now();

@@ -58,17 +58,19 @@ bool make_bell(Fd& doorbell, Fd& bell) {
 
 // ---- beginning and end ---------------------------------------------------------------------------------------------
 
-Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program)
+Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces)
     : loop_(loop),
       options_(options),
       program_(program),
+      traces_(traces),
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {}
 
 std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                               const WorkerProgram& program, std::string& error) {
-  std::unique_ptr<Vm> vm(new Vm(loop, options, program));
+                               const WorkerProgram& program, TraceServer& traces, std::string& error) {
+  std::unique_ptr<Vm> vm(new Vm(loop, options, program, traces));
   if (!vm->open(broker, error)) return nullptr;
+  traces.add_vm(options.name, static_cast<std::uint32_t>(options.slots));
   vm->refill();
   return vm;
 }
@@ -127,6 +129,7 @@ Vm::~Vm() {
     loop_.forget(*id);
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
+  for (const Slot& slot : slots_) traces_.end(slot.session);
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
@@ -205,6 +208,7 @@ void Vm::look_at(std::uint32_t k) {
   const Step step = step_between(slot.known, seen);
   const bool taken = slot.known.state == SlotState::Ready && (step == Step::Claimed || step == Step::Released);
   if (taken && demand_ > 0) --demand_;
+  if (taken || slot.known.state == SlotState::Claimed) tell_owner(k);
   switch (step) {
     case Step::None: release_unowned(k); break;
     case Step::Claimed:
@@ -226,6 +230,12 @@ void Vm::learn_owner(std::uint32_t k) {
   const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
   if (!held || slot.peer != 0 || !server_) return;
   if (const std::uint32_t peer = region_->owner(k).peer; server_->has(peer)) slot.peer = peer;
+}
+
+// To who traces: whose session it is, as the claimer says.
+void Vm::tell_owner(std::uint32_t k) {
+  const ring::SlotOwner owner = region_->owner(k);
+  traces_.claimed(slots_[k].session, owner.pid, owner.peer);
 }
 
 void Vm::release_unowned(std::uint32_t k) {
@@ -437,6 +447,7 @@ bool Vm::start_worker(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
+  slot.session = traces_.begin(options_.name, k, slot.worker->pid(), *slot.telemetry);
   slot.start_timer = loop_.after(start_patience, [this, k] {
     slots_[k].start_timer = 0;
     slots_[k].worker->kill_now("it was not ready within a minute");
@@ -499,6 +510,7 @@ VmStatus Vm::status() const {
 
 // What a worker has done counts for its VM; what it held has gone with it.
 void Vm::retire_telemetry(Slot& slot) {
+  traces_.end(std::exchange(slot.session, 0));
   Counters last = slot.telemetry->counters();
   last.device_memory = 0;
   ended_ += last;

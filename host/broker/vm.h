@@ -27,6 +27,7 @@
 #include "host/broker/region.h"
 #include "host/broker/status.h"
 #include "host/broker/telemetry.h"
+#include "host/broker/trace_server.h"
 #include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
 
@@ -43,7 +44,7 @@ class Vm {
  public:
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Vm> create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                                    const WorkerProgram& program, std::string& error);
+                                    const WorkerProgram& program, TraceServer& traces, std::string& error);
   ~Vm();
   Vm(const Vm&) = delete;
   Vm& operator=(const Vm&) = delete;
@@ -61,6 +62,7 @@ class Vm {
     Fd doorbell;  // rings the slot's worker
     Fd bell;      // rings it, too, where the device has no doorbell: the broker's own end, which never waits
     std::unique_ptr<Telemetry> telemetry;  // of the worker
+    TraceServer::Session session = 0;      // its worker's
     std::unique_ptr<WorkerProcess> worker;
     WorkerJail jail;  // of the worker, once it is ready
     std::unique_ptr<Wiper> wiper;
@@ -71,7 +73,7 @@ class Vm {
     bool surplus = false;    // its unused worker is being ended
   };
 
-  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program);
+  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces);
   bool open(const BrokerOptions& broker, std::string& error);
 
   bool plain() const { return options_.transport == "plain"; }
@@ -87,6 +89,7 @@ class Vm {
   void look();
   void look_at(std::uint32_t k);
   void learn_owner(std::uint32_t k);
+  void tell_owner(std::uint32_t k);
   void release_unowned(std::uint32_t k);
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
@@ -119,6 +122,7 @@ class Vm {
   EventLoop& loop_;
   const VmOptions options_;
   const WorkerProgram program_;
+  TraceServer& traces_;
   std::string socket_path_;
   std::unique_ptr<Region> region_;
   Fd doorbell_;  // rings the broker

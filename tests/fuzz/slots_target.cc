@@ -142,7 +142,7 @@ class Script {
   explicit Script(fuzz::Input& in) : in_(in), loop_(make_waiter()) {
     stage = &stage_;
     std::string error;
-    vm_ = Vm::create(loop_, options(), {}, {}, error);
+    vm_ = Vm::create(loop_, options(), {}, {}, traces_, error);
     fuzz::require(vm_ != nullptr, "%s", error.c_str());
     began_ = fuzz::clock_ns;
   }
@@ -256,6 +256,7 @@ class Script {
   Stage stage_;
   ScriptedWaiter* waiter_ = nullptr;
   EventLoop loop_;
+  TraceServer traces_{loop_};
   std::unique_ptr<Vm> vm_;
   std::uint64_t began_ = 0;
 };

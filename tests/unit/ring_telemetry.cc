@@ -38,7 +38,7 @@ struct Trace {
 
 TEST(Telemetry, EntriesComeInTheirOrder) {
   Trace t;
-  TraceEntry e;
+  TraceEntry e{};
   EXPECT_EQ(t.reader.take(e), Taken::Nothing);
   for (std::uint64_t n = 1; n <= 20; ++n) {
     t.put(n);
@@ -52,7 +52,7 @@ TEST(Telemetry, EntriesComeInTheirOrder) {
 
 TEST(Telemetry, WhatWasOverwrittenCountsAsLost) {
   Trace t;
-  TraceEntry e;
+  TraceEntry e{};
   for (std::uint64_t n = 1; n <= 30; ++n) t.put(n);
   for (std::uint64_t n = 23; n <= 30; ++n) {
     ASSERT_EQ(t.reader.take(e), Taken::Entry);
@@ -66,7 +66,7 @@ TEST(Telemetry, AReaderThatComesLaterReadsWhatComesLater) {
   Trace t;
   for (std::uint64_t n = 1; n <= 3; ++n) t.put(n);
   ring::TraceReader late(t.written, t.cells);
-  TraceEntry e;
+  TraceEntry e{};
   EXPECT_EQ(late.take(e), Taken::Nothing);
   t.put(4);
   ASSERT_EQ(late.take(e), Taken::Entry);
@@ -79,7 +79,7 @@ TEST(Telemetry, ATornEntryIsLost) {
   t.put(1);
   t.put(2);
   t.cells[0].sequence = 2 * 8 + 1;
-  TraceEntry e;
+  TraceEntry e{};
   EXPECT_EQ(t.reader.take(e), Taken::Lost);
   ASSERT_EQ(t.reader.take(e), Taken::Entry);
   EXPECT_EQ(e.position, 2u);
@@ -90,7 +90,7 @@ TEST(Telemetry, ATornEntryIsLost) {
 TEST(Telemetry, WordsThatMakeNoSense) {
   std::minstd_rand random(3);
   Trace t;
-  TraceEntry e;
+  TraceEntry e{};
   t.put(1);
   ASSERT_EQ(t.reader.take(e), Taken::Entry);
   for (const std::uint64_t written : {std::uint64_t{0}, ~std::uint64_t{0}, (std::uint64_t{1} << 63) + 1}) {
@@ -111,7 +111,7 @@ TEST(Telemetry, WhatIsReadWhileItIsOverwrittenIsWholeOrLost) {
     for (std::uint64_t n = 1; n <= entries; ++n) t.put(n);
   });
   std::uint64_t taken = 0, last = 0;
-  TraceEntry e;
+  TraceEntry e{};
   while (last < entries) {
     const Taken what = t.reader.take(e);
     if (what != Taken::Entry) continue;

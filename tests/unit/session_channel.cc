@@ -106,7 +106,7 @@ TEST(SessionChannel, TracesWhileItIsToldTo) {
   Channel channel(world);
   channel.put(ids::hello, hello(ring::window_count)).put(ids::cuMemAlloc_v2, allocation());
   channel.put(ids::cuMemFree_v2, Payload::of(4711)).serve();
-  ring::TraceEntry e;
+  ring::TraceEntry e{};
   ASSERT_EQ(reader.take(e), ring::Taken::Entry);
   EXPECT_EQ(e.call, ids::hello);
   ASSERT_EQ(reader.take(e), ring::Taken::Entry);

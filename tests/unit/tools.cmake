@@ -6,11 +6,12 @@ add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_files.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_numbers.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_shown.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_call_text.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_child.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_guest.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_install.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_qemu.cc)
-target_link_libraries(tools_test PRIVATE ivgpu_tools GTest::gtest_main)
+target_link_libraries(tools_test PRIVATE ivgpu_tools ivgpu_api GTest::gtest_main)
 gtest_discover_tests(tools_test TEST_PREFIX unit.)
 
 add_test(NAME unit.tools.command_line COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_command_line.sh $<TARGET_FILE:ivgpu>)

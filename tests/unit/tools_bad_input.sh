@@ -44,6 +44,12 @@ row 2 '/nowhere/a.json cannot be read'                  "$ivgpu" bench latency -
 row 2 'text is no JSON of ivgpu bench'                  "$ivgpu" bench latency --quick --against text
 row 2 '/nowhere/a.svg cannot be written'                "$ivgpu" bench latency --quick --plot /nowhere/a.svg
 row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" bench latency --quick --gpu /nowhere/libcuda.so.1
+row 2 '0.1'                                             "$ivgpu" status --watch 0
+row 2 'trace has no option --fast'                      "$ivgpu" trace --fast
+row 3 'no ivgpud answers at /nowhere/ivgpud.trace'      "$ivgpu" trace --runtime-dir /nowhere
+row 3 '/nowhere/x cannot be written: No such file'      "$ivgpu" trace --gpu sim --perfetto /nowhere/x -- true
+row 2 '--gpu needs a PROGRAM'                           "$ivgpu" trace --gpu sim
+row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" trace --gpu sim -- /nowhere/program
 row 2 'subcommand is required'                          "$ivgpu" nonsense
 row 2 'following argument was not expected: --fast'     "$ivgpud" --fast
 row 2 '--config FILE is needed'                         "$ivgpud"

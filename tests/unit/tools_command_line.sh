@@ -37,6 +37,18 @@ expect 2 'too long for a socket' status --runtime-dir "/$(printf 'x%.0s' {1..200
 expect 2 '0.1' status --watch 0
 expect 2 'watch' status --watch often
 expect 3 'no ivgpud answers at /nowhere' status --watch --runtime-dir /nowhere
+expect 0 'PROGRAM \[ARGUMENTS' trace --help
+expect 0 'is not shown' trace --help
+expect 2 'trace has no option --fast' trace --fast
+expect 2 'slot' trace --slot 64
+expect 2 'process' trace --process 0
+expect 2 'seconds' trace --seconds soon
+expect 2 '--gpu needs a PROGRAM' trace --gpu sim
+expect 2 '--slot is for sessions that run already, not for a PROGRAM' trace --slot 1 -- true
+expect 2 'longer than a VM.s name' trace --vm "$(printf 'x%.0s' {1..64})"
+expect 3 'no ivgpud answers at /nowhere/ivgpud.trace' trace --runtime-dir /nowhere
+expect 3 '/nowhere/x cannot be written' trace --gpu sim --perfetto /nowhere/x -- true
+expect 127 'cannot run /nowhere/program' trace --gpu sim -- /nowhere/program
 expect 2 'NAME=VALUE' vm --env word -- true
 expect 3 'the GPU.s libcuda is missing: /nowhere/libcuda' run --gpu /nowhere/libcuda.so.1 true
 exit "$status"

@@ -1,11 +1,13 @@
 // The commands of `ivgpu`, one file each. Each returns the exit code to pass on or throws an Error.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tools/ivgpu/broker.h"
+#include "tools/ivgpu/child.h"
 
 namespace ivgpu {
 
@@ -15,6 +17,9 @@ struct RunOptions {
   std::vector<std::string> program;
 };
 int run(const RunOptions& options);
+
+// A program of this machine as the guest of the broker behind `region`. An Error where the guest library is missing.
+Command loopback_command(const Install& install, const std::vector<std::string>& program, const std::string& region);
 
 struct SimOptions {
   std::vector<std::string> program;
@@ -48,6 +53,20 @@ std::string read_status(const std::filesystem::path& runtime_dir);
 // The broker's document for people; with rates where there is one from `seconds` ago. An Error when it is none of this
 // version's.
 std::string status_as_text(const std::string& document, const std::string& before = {}, double seconds = 0);
+
+struct TraceOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
+  std::string vm;                                    // empty: all
+  std::uint32_t slot = ~0U;                          // ~0: all
+  std::uint32_t process = 0;                         // 0: all
+  bool summary = false;
+  std::filesystem::path perfetto;    // the file to write
+  double seconds = 0;                // 0: until it is interrupted, or the broker ends
+  BrokerOptions broker;              // for a program
+  bool own_broker = false;           // even where one is running
+  std::vector<std::string> program;  // empty: watches sessions that others start
+};
+int trace_calls(const TraceOptions& options);
 
 struct BenchOptions {
   BrokerOptions broker;             // an empty region_size: as large as it is useful here

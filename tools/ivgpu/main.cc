@@ -20,9 +20,10 @@ class Formatter : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, name);
     const std::size_t end = usage.find_last_not_of('\n') + 1;
-    const char* words = !app->get_prefix_command() ? ""
-                        : app->get_name() == "vm"  ? " [-- COMMAND...]"
-                                                   : " PROGRAM [ARGUMENTS...]";
+    const char* words = !app->get_prefix_command()   ? ""
+                        : app->get_name() == "vm"    ? " [-- COMMAND...]"
+                        : app->get_name() == "trace" ? " [-- PROGRAM [ARGUMENTS...]]"
+                                                     : " PROGRAM [ARGUMENTS...]";
     return usage.substr(0, end) + words + usage.substr(end);
   }
 };
@@ -197,6 +198,59 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
   return command;
 }
 
+// What is only for a program, and what is only for sessions that others start.
+void check_trace(const CLI::App& command, bool program) {
+  for (const char* name : {"--gpu", "--region-size", "--extra-config", "--private", "--verbose"})
+    if (!program && command.count(name) > 0) throw Error(exit_code::usage, std::string(name) + " needs a PROGRAM");
+  for (const char* name : {"--vm", "--slot", "--process", "--seconds", "--runtime-dir"})
+    if (program && command.count(name) > 0)
+      throw Error(exit_code::usage, std::string(name) + " is for sessions that run already, not for a PROGRAM");
+}
+
+void add_trace_options(CLI::App& command, TraceOptions& options) {
+  command.add_option("--runtime-dir", options.runtime_dir, "The runtime_dir of the broker's configuration")
+      ->capture_default_str();
+  command.add_option("--vm", options.vm, "Only this VM's sessions");
+  command.add_option("--slot", options.slot, "Only this slot's")->check(CLI::Range(0, 63));
+  command.add_option("--process", options.process, "Only this process's, as its guest counts processes")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--seconds", options.seconds, "End after so long")->check(CLI::PositiveNumber);
+  command.add_flag("--summary", options.summary,
+                   "At the end a line for each call's name: how many, how long, how many failed");
+  command.add_option("--perfetto", options.perfetto, "Write FILE for the Perfetto viewer, ui.perfetto.dev")
+      ->type_name("FILE");
+  add_broker_options(command, options.broker);
+  command.add_flag("--private", options.own_broker, "Start an own broker even where one is running");
+}
+
+CLI::App& add_trace(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<TraceOptions>();
+  options->broker.vm = "local";
+  CLI::App& command = *app.add_subcommand("trace", "Show the calls of sessions while they are made");
+  add_trace_options(command, *options);
+  command.footer(
+      "Shows what reaches the host, as its worker sees it: names, arguments, results, and how long the driver took. "
+      "What\n"
+      "the guest's library answers by itself (attributes, the current context, what is known to be done) never gets\n"
+      "there, and is not shown; IVGPU_LOG=trace in the guest shows every call. A line: seconds since the beginning, "
+      "VM,\n"
+      "slot and channel, the call. With PROGRAM: starts it as `ivgpu run` does, shows it from its first call on, and\n"
+      "writes to standard error. Calls that come faster than they are read are counted as missing. Tracing slows a "
+      "call\n"
+      "by less than a microsecond.\n" +
+      std::string(exit_codes));
+  command.prefix_command()->callback([&command, &chosen, options] {
+    for (const char* name : {"--gpu", "--region-size", "--extra-config"})
+      options->own_broker = options->own_broker || command.count(name) > 0;
+    chosen = [&command, options](const Words& words) {
+      options->program = program_of(command, words);
+      check_trace(command, !options->program.empty());
+      return trace_calls(*options);
+    };
+  });
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -209,6 +263,7 @@ int main(int argc, char** argv) {
   add_sim(app, chosen).footer(exit_codes);
   add_vm(app, chosen);
   add_status(app, chosen);
+  add_trace(app, chosen);
   add_bench(app, chosen);
   try {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first

@@ -6,13 +6,18 @@ namespace ivgpu {
 namespace {
 
 int run_at(const Install& install, const RunOptions& options, const std::string& region, const SignalGate& gate) {
-  Child program({.argv = options.program,
-                 .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)},
-                                 {"IVGPU_REGION", region}}});
+  Child program(loopback_command(install, options.program, region));
   return wait_passing_signals(program, gate);
 }
 
 }  // namespace
+
+Command loopback_command(const Install& install, const std::vector<std::string>& program, const std::string& region) {
+  require(install.guest_lib / "libcuda.so.1", "the guest library");
+  return {.argv = program,
+          .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)},
+                          {"IVGPU_REGION", region}}};
+}
 
 int run(const RunOptions& options) {
   const Install install = find_install();

@@ -1,7 +1,5 @@
 // `ivgpu status`: connects to the broker's status socket, reads one JSON document, and shows it.
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,9 +11,9 @@
 #include <thread>
 #include <utility>
 
-#include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/socket.h"
 
 namespace ivgpu {
 namespace {
@@ -26,17 +24,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int known_format = 1;
 constexpr auto patience = std::chrono::seconds(5);
 constexpr std::size_t longest = 16 << 20;
-
-Fd connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) throw Error(exit_code::usage, path + " is too long for a socket's path");
-  std::memcpy(address.sun_path, path.c_str(), path.size());
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw Error(exit_code::missing, "no ivgpud answers at " + path + ": " + std::strerror(errno));
-  return socket;
-}
 
 std::string read_to_end(const Fd& socket) {
   std::string text;

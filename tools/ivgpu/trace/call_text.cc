@@ -1,0 +1,395 @@
+#include "tools/ivgpu/trace/call_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "ring/abi/error_text.h"
+#include "ring/api/call.h"
+#include "ring/api/id.h"
+#include "ring/api/records.h"
+#include "ring/wire/record.h"
+#include "tools/ivgpu/trace/recipes.h"
+
+namespace ivgpu::trace {
+namespace {
+
+using api::Arg, api::Dir, api::Extent;
+
+// ---- values --------------------------------------------------------------------------------------------------------
+
+std::string hex(std::uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned char>(c));
+    if (c >= ' ' && c < 0x7f && c != '\\')
+      out += c;
+    else
+      out += code;
+  }
+  return out;
+}
+
+const char* name_of(api::Handle kind) {
+  static constexpr const char* names[api::handle_kinds] = {"handle",  "context", "module", "function",
+                                                           "library", "kernel",  "stream", "event"};
+  return names[static_cast<std::size_t>(kind) % api::handle_kinds];
+}
+
+// "stream#3", and ".1" behind it where the index was used before; CUDA's own streams by their number.
+std::string id_text(std::uint64_t value) {
+  if (value == 0) return "0";
+  if (value == 1) return "legacy";
+  if (value == 2) return "per-thread";
+  const api::Id id = api::Id::of(value);
+  if (id.kind == api::Handle::None || id.index == 0) return hex(value);
+  const std::string generation = id.generation == 0 ? "" : "." + std::to_string(id.generation);
+  return std::string(name_of(id.kind)) + "#" + std::to_string(id.index) + generation;
+}
+
+// The part of a record's payload, or of a reply, that an entry keeps, and whether it has more.
+class Kept {
+ public:
+  Kept(const std::byte* bytes, std::uint32_t whole, std::size_t most)
+      : reader_({bytes, std::min<std::size_t>(whole, most)}) {}
+
+  std::optional<std::uint64_t> word() {
+    const std::uint64_t value = reader_.slot();
+    return reader_.ok() ? std::optional(value) : std::nullopt;
+  }
+  // Two to a word.
+  std::optional<std::uint32_t> half() {
+    if (!second_) {
+      const auto both = word();
+      if (!both) return std::nullopt;
+      second_ = static_cast<std::uint32_t>(*both >> 32);
+      return static_cast<std::uint32_t>(*both);
+    }
+    const std::uint32_t value = *second_;
+    second_.reset();
+    return value;
+  }
+  // As many of `length` bytes as there are.
+  std::string_view bytes(std::uint64_t length) {
+    const std::size_t left = reader_.ok() ? reader_.left() : 0;
+    auto n = static_cast<std::size_t>(std::min<std::uint64_t>(length, left));
+    if (ring::padded(n) > left) n = n / 8 * 8;
+    const std::byte* at = reader_.take(n);
+    return at != nullptr ? std::string_view(reinterpret_cast<const char*>(at), n) : std::string_view();
+  }
+
+ private:
+  ring::Reader reader_;
+  std::optional<std::uint32_t> second_;
+};
+
+Kept payload_of(const ring::TraceEntry& e) { return {e.payload, e.payload_bytes, sizeof e.payload}; }
+Kept reply_of(const ring::TraceEntry& e) { return {e.reply, e.reply_bytes, sizeof e.reply}; }
+
+constexpr const char* unknown = "?";
+
+std::string text_of(Kept& in, std::uint64_t length) {
+  std::string_view text = in.bytes(length);
+  const bool whole = text.size() == length;
+  if (!text.empty() && text.back() == '\0') text.remove_suffix(1);
+  return "\"" + escaped(text) + (whole ? "\"" : "\"...");
+}
+
+// ---- CALL lines ----------------------------------------------------------------------------------------------------
+
+using Arguments = std::vector<Argument>;
+
+// By the name of its kind; the second of a kind is "address 2".
+void add(Arguments& to, const std::string& kind, std::string value) {
+  const auto same = [&](const Argument& a) { return a.name == kind || a.name.starts_with(kind + " "); };
+  const auto before = std::count_if(to.begin(), to.end(), same);
+  to.push_back({before == 0 ? kind : kind + " " + std::to_string(before + 1), std::move(value)});
+}
+
+template <class T>
+std::string number_text(std::uint64_t value) {
+  if constexpr (std::is_signed_v<T> || std::is_enum_v<T>)
+    return std::to_string(static_cast<long long>(static_cast<std::int64_t>(value)));
+  else
+    return std::to_string(value);
+}
+
+template <class S>
+struct Plain;
+
+template <class... P, Arg... A>
+struct Plain<api::Shape<CUresult(P...), A...>> {
+  static constexpr std::array<Arg, sizeof...(A)> args{A...};
+  template <std::size_t I>
+  using Param = std::tuple_element_t<I, std::tuple<P...>>;
+  template <class F>
+  static void each(F f) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); }
+    (std::make_index_sequence<sizeof...(P)>{});
+  }
+  static constexpr bool counts(std::size_t i) {
+    for (const Arg& a : args)
+      if (a.extent == Extent::Counted && a.count == static_cast<int>(i)) return true;
+    return false;
+  }
+
+  template <std::size_t I>
+  static void given(std::optional<std::uint64_t> slot, Kept& in, Arguments& to) {
+    constexpr Arg a = args[I];
+    using T = Param<I>;
+    if constexpr (a.dir == Dir::Out) return;
+    if constexpr (a.dir == Dir::Value) {
+      constexpr api::Handle handle = api::handle_of<T>;
+      if constexpr (handle != api::Handle::None)
+        add(to, name_of(handle), slot ? id_text(*slot) : unknown);
+      else
+        add(to, a.ordinal ? "device" : counts(I) ? "count" : "value", slot ? number_text<T>(*slot) : unknown);
+    } else if constexpr (a.dir == Dir::Device) {
+      add(to, "address", slot ? hex(*slot) : unknown);
+    } else if constexpr (a.dir == Dir::Creates) {
+      add(to, std::string("new ") + name_of(api::handle_of<api::Pointee<T>>), slot ? id_text(*slot) : unknown);
+    } else if constexpr (a.extent == Extent::String) {
+      add(to, "text", slot ? text_of(in, *slot) : unknown);
+    } else if constexpr (a.dir == Dir::In) {
+      if (slot) in.bytes(*slot);
+      add(to, "bytes", !slot ? unknown : *slot == ring::absent ? "none" : std::to_string(*slot));
+    }
+  }
+
+  template <std::size_t I>
+  static void got(std::optional<std::uint64_t> slot, Kept& reply, Arguments& to) {
+    if constexpr (args[I].dir == Dir::Out) {
+      using T = api::Pointee<Param<I>>;
+      if (!slot || *slot == ring::absent) return;
+      if constexpr (args[I].extent == Extent::One && std::is_same_v<T, float>) {
+        const auto word = reply.word();
+        float value = 0;
+        if (word) std::memcpy(&value, &*word, sizeof value);
+        add(to, "out", word ? std::to_string(value) : unknown);
+      } else if constexpr (args[I].extent == Extent::One && (std::is_integral_v<T> || std::is_enum_v<T>)) {
+        const auto word = reply.word();
+        add(to, "out", word ? number_text<T>(static_cast<std::uint64_t>(static_cast<T>(*word))) : unknown);
+      } else {
+        reply.bytes(*slot);
+        add(to, "out", std::to_string(*slot) + " bytes");
+      }
+    }
+  }
+
+  static void describe(const ring::TraceEntry& entry, CallText& call) {
+    Kept in = payload_of(entry), reply = reply_of(entry);
+    std::array<std::optional<std::uint64_t>, sizeof...(P) + 1> slots;
+    each([&]<std::size_t I>() { slots[I] = in.word(); });
+    each([&]<std::size_t I>() { given<I>(slots[I], in, call.given); });
+    if (call.failed || !call.waited) return;
+    each([&]<std::size_t I>() { got<I>(slots[I], reply, call.got); });
+  }
+};
+
+// ---- CUSTOM and SESSION lines --------------------------------------------------------------------------------------
+
+// Parameters as words of 8 bytes: pointers stand on such, and can be read.
+std::string words_text(std::string_view bytes, bool whole) {
+  std::string text = "[";
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 8))) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), std::min<std::size_t>(bytes.size(), 8));
+    text += (text.size() == 1 ? "" : " ") + hex(word);
+  }
+  return text + (whole ? "]" : " ...]");
+}
+
+std::string launch_text(Kept& in) {
+  const auto bytes = in.half(), attributes = in.half();
+  if (!in.half() || !bytes || !attributes) return unknown;
+  in.bytes(std::uint64_t{*attributes} * sizeof(CUlaunchAttribute));
+  const std::string_view parameters = in.bytes(*bytes);
+  return words_text(parameters, parameters.size() == *bytes);
+}
+
+std::string three_text(Kept& in) {
+  std::string text;
+  for (int i = 0; i < 3; ++i) {
+    const auto n = in.half();
+    text += (i == 0 ? "" : "x") + (n ? std::to_string(*n) : unknown);
+  }
+  return text;
+}
+
+std::string kernel_text(std::uint64_t id, const KernelNames& names) {
+  const std::string* name = names.find(id);
+  return name != nullptr ? *name : id_text(id);
+}
+
+std::string value_text(char kind, Kept& in, const KernelNames& names) {
+  if (kind == 'p') return launch_text(in);
+  if (kind == '3') return three_text(in);
+  if (kind == 'u') {
+    const auto half = in.half();
+    return half ? std::to_string(*half) : unknown;
+  }
+  const auto word = in.word();
+  if (!word) return unknown;
+  switch (kind) {
+    case 'n': return std::to_string(*word);
+    case 'x': return hex(*word);
+    case 'f': return kernel_text(*word, names);
+    case 'a': return *word == ring::absent ? "with the record" : "arena+" + hex(*word);
+    case 's': return text_of(in, *word);
+    default: return id_text(*word);
+  }
+}
+
+void follow(std::string_view recipe, Kept in, const KernelNames& names, Arguments& to) {
+  while (!recipe.empty()) {
+    const std::size_t end = std::min(recipe.find(' '), recipe.size());
+    const std::string_view word = recipe.substr(0, end);
+    recipe.remove_prefix(std::min(end + 1, recipe.size()));
+    if (word == "_")
+      in.word();
+    else if (word == "-")
+      in.half();
+    else
+      to.push_back({std::string(word.substr(0, word.find(':'))), value_text(word.back(), in, names)});
+  }
+}
+
+void describe_custom(std::string_view name, const ring::TraceEntry& entry, const KernelNames& names, CallText& call) {
+  const Recipe* recipe = recipe_of(name);
+  if (recipe == nullptr) return;
+  follow(recipe->record, payload_of(entry), names, call.given);
+  if (!call.failed && call.waited) follow(recipe->reply, reply_of(entry), names, call.got);
+}
+
+// ---- names ---------------------------------------------------------------------------------------------------------
+
+struct Form {
+  std::string_view of, name;
+};
+constexpr Form forms[] = {
+#define CALL(...)
+#define CUSTOM(...)
+#define LOCAL(...)
+#define ABSENT(...)
+#define VARIANT(fn, since, of) {#of, #fn},
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef ABSENT
+#undef VARIANT
+};
+
+std::string_view form_of(std::string_view name, std::uint16_t flags) {
+  if ((flags & ring::flag_per_thread) == 0) return name;
+  for (const Form& form : forms)
+    if (form.of == name && (form.name.ends_with("_ptsz") || form.name.ends_with("_ptds"))) return form.name;
+  return name;
+}
+
+std::string result_text(std::int32_t result) {
+  const char* name = cuabi::error_name(static_cast<CUresult>(result));
+  return name != nullptr ? name : "result " + std::to_string(result);
+}
+
+void describe_into(const ring::TraceEntry& entry, const KernelNames& names, CallText& call) {
+  switch (entry.call) {
+#define CALL(id, fn, ...)                               \
+  case id:                                              \
+    call.name = form_of(#fn, entry.flags);              \
+    Plain<api::Call<id>::Shape>::describe(entry, call); \
+    return;
+#define CUSTOM(id, fn, ...)                   \
+  case id:                                    \
+    call.name = form_of(#fn, entry.flags);    \
+    describe_custom(#fn, entry, names, call); \
+    return;
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#undef CALL
+#undef CUSTOM
+#undef LOCAL
+#undef VARIANT
+#undef ABSENT
+#define SESSION(id, fn, ...)                  \
+  case id:                                    \
+    call.name = #fn;                          \
+    describe_custom(#fn, entry, names, call); \
+    return;
+#include "ring/api/session.def"
+#undef SESSION
+    default: call.name = "call " + std::to_string(entry.call); return;
+  }
+}
+
+void append(std::string& line, const Arguments& arguments, const char* first) {
+  for (const Argument& a : arguments) {
+    line += &a == arguments.data() ? first : ", ";
+    line += a.name + "=" + a.value;
+  }
+}
+
+}  // namespace
+
+CallText describe(const ring::TraceEntry& entry, const KernelNames& names) {
+  CallText call;
+  call.failed = entry.result != CUDA_SUCCESS;
+  call.waited = (entry.flags & ring::flag_wants_reply) != 0;
+  call.result = result_text(entry.result);
+  describe_into(entry, names, call);
+  return call;
+}
+
+std::string as_line(const CallText& call) {
+  std::string line = call.name + "(";
+  append(line, call.given, "");
+  line += ") = " + call.result;
+  append(line, call.got, ", ");
+  return line;
+}
+
+// ---- what kernels are called ---------------------------------------------------------------------------------------
+
+void KernelNames::learn(const ring::TraceEntry& entry) {
+  namespace ids = api::id_of;
+  if (entry.result != CUDA_SUCCESS) return;
+  Kept in = payload_of(entry), reply = reply_of(entry);
+  const auto from = in.word(), proposed = in.word(), id = reply.word();
+  if (!from || !proposed || !id) return;
+  if (entry.call == ids::cuKernelGetFunction) {
+    if (const std::string* name = find(*from)) add(*id, *name);
+  } else if (entry.call == ids::cuModuleGetFunction || entry.call == ids::cuLibraryGetKernel) {
+    const auto length = in.word();
+    const std::string name = text_of(in, length.value_or(0));
+    add(*id, name.substr(1, name.rfind('"') - 1));
+  }
+}
+
+// A guest that makes up names without end gets no more of them.
+void KernelNames::add(std::uint64_t id, const std::string& name) {
+  constexpr std::size_t most = 1 << 16;
+  if (names_.size() < most || names_.count(id) != 0) names_[id] = name;
+}
+
+const std::string* KernelNames::find(std::uint64_t id) const {
+  const auto at = names_.find(id);
+  return at != names_.end() ? &at->second : nullptr;
+}
+
+}  // namespace ivgpu::trace

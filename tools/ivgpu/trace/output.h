@@ -1,0 +1,69 @@
+// Where traced calls go: lines, a table of sums, a file for the Perfetto viewer.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tools/ivgpu/trace/source.h"
+
+namespace ivgpu::trace {
+
+class Output {
+ public:
+  virtual ~Output() = default;
+  virtual void add(const Call& call) = 0;
+  virtual void finish() = 0;
+};
+
+// A line for each call: when it began, whose it is, what it was, how long the driver took.
+class Lines final : public Output {
+ public:
+  Lines(std::FILE* to, std::uint64_t start_ns) : to_(to), start_ns_(start_ns) {}
+  void add(const Call& call) override;
+  void finish() override {}
+
+ private:
+  std::FILE* const to_;
+  const std::uint64_t start_ns_;
+};
+
+// For each name: how many calls, how many failed, how long they took.
+class Summary final : public Output {
+ public:
+  explicit Summary(std::FILE* to) : to_(to) {}
+  void add(const Call& call) override;
+  void finish() override;
+
+ private:
+  struct Sum {
+    std::uint64_t calls = 0, errors = 0;
+    double total_us = 0, longest_us = 0;
+  };
+  std::FILE* const to_;
+  std::map<std::string, Sum> sums_;
+};
+
+// Chrome's JSON form of a trace, which ui.perfetto.dev opens: a process for each session, a thread for each channel.
+class Perfetto final : public Output {
+ public:
+  // An Error when the file cannot be written; from finish(), too.
+  Perfetto(const std::filesystem::path& path, std::uint64_t start_ns);
+  ~Perfetto() override;
+  void add(const Call& call) override;
+  void finish() override;
+
+ private:
+  void name_tracks(const Call& call);
+  void write(const std::string& event);
+  const std::filesystem::path path_;
+  const std::uint64_t start_ns_;
+  std::FILE* file_;
+  bool first_ = true;
+  std::set<std::pair<std::uint64_t, std::uint32_t>> named_;  // sessions and their channels
+};
+
+}  // namespace ivgpu::trace
