@@ -28,7 +28,8 @@ endfunction()
 # spin_test(name model argument...): one run of a model.
 function(spin_test name model)
   set(text ${models}/${model}.pml)
-  model_test(${name} DEPENDS ${text} ${models}/memory.pml ${models}/check ${IVGPU_SPIN} COMMAND ${models}/check ${text} ${ARGN})
+  model_test(${name} DEPENDS ${text} ${models}/memory.pml ${models}/check $<$<BOOL:${IVGPU_SPIN}>:${IVGPU_SPIN}>
+             COMMAND ${models}/check ${text} ${ARGN})
 endfunction()
 
 foreach(model parking awaited bell ring order slots)
