@@ -169,10 +169,10 @@ std::string jail_lines(const json& vm) {
 }
 
 std::string vm_text(const json& vm, const Earlier& earlier) {
-  std::string text = "VM " + vm.at("name").get<std::string>() + ": " + vm.at("socket").get<std::string>() + vm.value("memory", "") +
-                     ", region " + size_of(vm.at("region_bytes")) + ", slots of " + size_of(vm.at("slot_bytes")) +
-                     ", connections " + std::to_string(vm.at("connections").get<long>()) + ", jail " +
-                     vm.at("jail").get<std::string>() + "\n";
+  std::string text =
+      "VM " + vm.at("name").get<std::string>() + ": " + vm.at("socket").get<std::string>() + vm.value("memory", "") +
+      ", region " + size_of(vm.at("region_bytes")) + ", slots of " + size_of(vm.at("slot_bytes")) + ", connections " +
+      std::to_string(vm.at("connections").get<long>()) + ", jail " + vm.at("jail").get<std::string>() + "\n";
   const json& before = earlier.vm(vm.at("name"));
   for (const json& slot : vm.at("slots"))
     text += slot_line(slot) + counter_line("           ", slot, Earlier::slot(before, slot), earlier.seconds);
