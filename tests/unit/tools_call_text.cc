@@ -69,7 +69,7 @@ TraceEntry entry(int call, const std::vector<std::byte>& payload, const std::vec
   e.flags = flags;
   e.payload_bytes = static_cast<std::uint32_t>(payload.size());
   e.reply_bytes = static_cast<std::uint32_t>(reply.size());
-  std::memcpy(e.payload, payload.data(), std::min(payload.size(), sizeof e.payload));
+  if (!payload.empty()) std::memcpy(e.payload, payload.data(), std::min(payload.size(), sizeof e.payload));
   if (!reply.empty()) std::memcpy(e.reply, reply.data(), std::min(reply.size(), sizeof e.reply));
   return e;
 }
