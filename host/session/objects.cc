@@ -9,6 +9,12 @@ namespace host {
 
 using api::Id;
 
+namespace {
+
+constexpr std::uint64_t being_put = 1;  // in place of an id; none has index 0
+
+}  // namespace
+
 Objects::Objects() {
   void* at = mmap(nullptr, (std::size_t{Id::max_index} + 1) * sizeof(Entry), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -22,8 +28,10 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   const Id parts = Id::of(id);
   if (parts.kind != kind || parts.kind == api::Handle::None || parts.index == 0) return false;
   Entry& entry = entries_[parts.index];
-  if (entry.id.load(std::memory_order_relaxed) != 0) return false;
-  entry.handle.store(handle, std::memory_order_relaxed);
+  std::uint64_t empty = 0;  // of two channels that put here at the same time, one does
+  if (!entry.id.compare_exchange_strong(empty, being_put, std::memory_order_relaxed)) return false;
+  entry.puts.fetch_add(1, std::memory_order_release);     // G
+  entry.handle.store(handle, std::memory_order_release);  // G
   entry.owner.store(place.owner, std::memory_order_relaxed);
   entry.device.store(place.device, std::memory_order_relaxed);
   entry.id.store(id, std::memory_order_release);  // H
@@ -45,8 +53,10 @@ void* Objects::find(std::uint64_t id, api::Handle wanted) const {
   const Id parts = Id::of(id);
   if (parts.index == 0 || !api::accepts(wanted, parts.kind)) return nullptr;
   const Entry& entry = entries_[parts.index];
-  if (entry.id.load(std::memory_order_acquire) != id) return nullptr;  // H
-  return entry.handle.load(std::memory_order_relaxed);
+  const std::uint32_t puts = entry.puts.load(std::memory_order_acquire);  // G
+  if (entry.id.load(std::memory_order_acquire) != id) return nullptr;     // H
+  void* const handle = entry.handle.load(std::memory_order_acquire);      // G
+  return entry.puts.load(std::memory_order_relaxed) == puts ? handle : nullptr;
 }
 
 bool Objects::drop(std::uint64_t id) {
@@ -60,7 +70,8 @@ template <class F>
 void Objects::each(F f) {
   const std::uint32_t end = highest_.load(std::memory_order_relaxed);
   for (std::uint32_t i = 1; i <= end; ++i)
-    if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id != 0) f(id, entries_[i]);  // H
+    if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id > being_put)  // H
+      f(id, entries_[i]);
 }
 
 std::vector<std::uint64_t> Objects::drop_with_owned(std::uint64_t id) {

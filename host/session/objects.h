@@ -19,7 +19,9 @@
 
 namespace host {
 
-// ids -> handles. An entry's edge: H, put -> find: the handle is written before the id that makes it visible.
+// ids -> handles. An entry's edges: H, put -> find: the handle is written before the id that makes it visible. G, put
+// -> find: the entry is taken before it is counted, and counted before the handle is written. So who finds an id, then
+// a handle, and the count as before the two, has what belongs together (tests/unit/session_objects.cc interrupts both).
 class Objects {
  public:
   Objects();
@@ -51,6 +53,7 @@ class Objects {
     std::atomic<void*> handle;
     std::atomic<std::uint64_t> owner;
     std::atomic<std::uint32_t> device;
+    std::atomic<std::uint32_t> puts;  // how often one was put here
   };
   template <class F>
   void each(F f);

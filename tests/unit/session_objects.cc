@@ -1,8 +1,12 @@
 // What a session owns in its worker: ids and device memory, as a hostile guest may use them.
 #include <gtest/gtest.h>
+#include <sys/time.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -137,6 +141,87 @@ TEST(SessionObjects, LookupsBesideChanges) {
     }
   stop = true;
   reader.join();
+}
+
+// ---- two channels at one index: the other one is a signal's handler, which comes between any two instructions -------
+
+constexpr std::uint64_t stream = id(Handle::Stream, 1, 1), event = id(Handle::Event, 1, 1);
+
+class Interrupted : public testing::Test {
+ protected:
+  explicit Interrupted(void (*other)(int)) {
+    objects = std::make_unique<host::Objects>();
+    turns = 0, put_meanwhile = false;
+    struct sigaction action {};
+    action.sa_handler = other;
+    sigaction(SIGALRM, &action, nullptr);
+    const itimerval often{.it_interval = {0, 50}, .it_value = {0, 50}};
+    setitimer(ITIMER_REAL, &often, nullptr);
+  }
+  ~Interrupted() override {
+    const itimerval never{};
+    setitimer(ITIMER_REAL, &never, nullptr);
+  }
+  bool goes_on() const { return turns < 2000 && std::chrono::steady_clock::now() < end_; }
+
+  static bool put(std::uint64_t which, Handle kind) {
+    return objects->put(which, kind, thing(static_cast<std::uintptr_t>(kind)), {});
+  }
+  // Null, or the handle that was put under this kind.
+  static bool fits(Handle kind) {
+    const void* found = objects->find(id(kind, 1, 1), kind);
+    return found == nullptr || found == thing(static_cast<std::uintptr_t>(kind));
+  }
+  static inline std::unique_ptr<host::Objects> objects;
+  static inline std::atomic<int> turns;
+  static inline std::atomic<bool> put_meanwhile;
+
+ private:
+  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+};
+
+class InterruptedFind : public Interrupted {
+ protected:
+  InterruptedFind()
+      : Interrupted([](int) {
+          ++turns;
+          if (objects->drop(stream)) {
+            put(event, Handle::Event);
+          } else if (objects->drop(event)) {
+            put(stream, Handle::Stream);
+          }
+        }) {}
+};
+
+TEST_F(InterruptedFind, GivesNoHandleOfAnotherKind) {
+  put(stream, Handle::Stream);
+  int wrong = 0;
+  while (goes_on())
+    for (int i = 0; i < 100; ++i) wrong += !fits(Handle::Stream) + !fits(Handle::Event);
+  EXPECT_EQ(wrong, 0);
+}
+
+class InterruptedPut : public Interrupted {
+ protected:
+  InterruptedPut()
+      : Interrupted([](int) {
+          ++turns;
+          if (put(event, Handle::Event)) put_meanwhile = true;
+        }) {}
+};
+
+TEST_F(InterruptedPut, IsDoneByOneOfTheTwo) {
+  int both = 0, wrong = 0;
+  while (goes_on())
+    for (int i = 0; i < 100; ++i) {
+      objects->drop(event);
+      put_meanwhile = false;
+      both += put(stream, Handle::Stream) && put_meanwhile;
+      wrong += !fits(Handle::Stream) + !fits(Handle::Event);
+      objects->drop(stream);
+    }
+  EXPECT_EQ(both, 0);
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Ranges, ContainWhatLiesInside) {
