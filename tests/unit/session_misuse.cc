@@ -154,6 +154,11 @@ const Row addresses_of_the_worker[] = {
     {"Function", ids::cuLaunchKernel, CUDA_ERROR_INVALID_HANDLE, [](Scene& s) { return s.launch(s.on_the_heap(), 0); }},
     {"Module", ids::cuModuleUnload, CUDA_ERROR_INVALID_HANDLE,
      [](Scene& s) { return Payload::record(api::CloseRecord{s.on_the_heap()}); }},
+    {"WrapperBehindAnImagesEnd", ids::cuModuleLoadData, CUDA_ERROR_INVALID_IMAGE,
+     [](Scene& s) {
+       const api::LoadRecord record{s.world.next(Handle::Module), ring::absent, 0, 1, 0, 0};
+       return Payload::record(record).slot(1).slot(0x1'4662'43b1ULL);
+     }},
     {"WrapperForAnImage", ids::cuModuleLoadData, CUDA_ERROR_INVALID_IMAGE, [](Scene& s) { return wrapper_of(s, 0); }},
     {"WrapperInAWrapper", ids::cuModuleLoadData, CUDA_ERROR_INVALID_IMAGE, [](Scene& s) { return wrapper_of(s, 1); }},
     {"WrapperPrelinked", ids::cuLibraryLoadData, CUDA_ERROR_INVALID_IMAGE, [](Scene& s) { return wrapper_of(s, 2); }},

@@ -68,9 +68,10 @@ bool LoadRequest::read_parts(const std::vector<std::uint64_t>& sizes) {
   if (from == nullptr) return false;
   bytes_.assign(total / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
   std::memcpy(bytes_.data(), from, total);
-  const std::byte* at = reinterpret_cast<const std::byte*>(bytes_.data());
+  std::byte* at = reinterpret_cast<std::byte*>(bytes_.data());
   for (const std::uint64_t size : sizes) {
     starts_.push_back(at);
+    std::memset(at + size, 0, ring::padded(size) - size);  // a driver looks at four bytes, however few there are
     at += ring::padded(size);
   }
   return static_cast<std::uint32_t>(record_.form) <= static_cast<std::uint32_t>(api::ImageForm::Prelinked) &&
