@@ -53,6 +53,18 @@ void sleep_ns(long ns) {
   nanosleep(&pause, nullptr);
 }
 
+// Before hello a worker serves nothing: in a slot where anything has happened, somebody has written nonsense.
+bool untouched(const ring::SlotView& slot) {
+  const auto zero = [](const auto&... words) { return ((words.load(std::memory_order_relaxed) == 0) && ...); };
+  const ring::SlotHeader& header = slot.header();
+  bool all = zero(header.fault, header.output, header.opened);
+  for (std::uint32_t c = 0; c < ring::max_channels; ++c) {
+    const ring::ChannelControl& control = slot.control(c);
+    all &= zero(control.tail, control.head, control.executed, control.reply_position, control.deferred_count);
+  }
+  return all;
+}
+
 }  // namespace
 
 Session* session() { return the_session.load(std::memory_order_acquire); }
@@ -174,6 +186,8 @@ Session::Entered Session::map_slot(std::uint64_t start) {
     return log(Level::Info, "session slot %u has magic %llx and layout version %u", slot_index_,
                static_cast<unsigned long long>(header.magic.load(std::memory_order_relaxed)), header.version),
            Entered::Spoilt;  // the region's own header has told the right one
+  if (!untouched(slot_))
+    return log(Level::Info, "session slot %u is not as a worker leaves it", slot_index_), Entered::Spoilt;
   const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
   spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
   return Entered::Yes;

@@ -217,7 +217,8 @@ TEST_F(Processes, ASpoiltSlotIsGivenBackForAnother) {
   };
   spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().magic = 0; });
   spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().version = 0; });
-  spoil_what_is_ready([](const ring::SlotView& slot) { slot.control(0).reply_position = 1; });  // hello: nothing
+  spoil_what_is_ready([](const ring::SlotView& slot) { slot.control(0).reply_position = 1; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().fault = 226931228; });
   EXPECT_TRUE(all_slots_are_back());
 }
 
