@@ -1,5 +1,6 @@
 #include "guest/log.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,14 @@ Level chosen() {
   return Level::Warn;
 }
 
+// IVGPU_LOG_FILE, where it can be opened, else standard error. Never closed: the last lines come at the process's end.
+int destination() {
+  const char* path = std::getenv("IVGPU_LOG_FILE");
+  const int fd =
+      path != nullptr && *path != '\0' ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
+  return fd >= 0 ? fd : STDERR_FILENO;
+}
+
 }  // namespace
 
 bool logs(Level level) {
@@ -31,6 +40,7 @@ bool logs(Level level) {
 
 void log(Level level, const char* format, ...) {
   if (!logs(level)) return;
+  static const int to = destination();
   char text[512];
   const int start = std::snprintf(text, sizeof text, "ivgpu: ");
   va_list args;
@@ -39,7 +49,7 @@ void log(Level level, const char* format, ...) {
   va_end(args);
   const std::size_t end = std::min(sizeof text - 2, static_cast<std::size_t>(start + std::max(length, 0)));
   text[end] = '\n';
-  [[maybe_unused]] const auto n = write(STDERR_FILENO, text, end + 1);
+  [[maybe_unused]] const auto n = write(to, text, end + 1);
 }
 
 }  // namespace guest

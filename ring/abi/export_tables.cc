@@ -290,14 +290,31 @@ void install(const Backend* backend) { installed.store(backend, std::memory_orde
 
 const Backend* backend() { return installed.load(std::memory_order_acquire); }
 
+namespace {
+
+void log_asked(const char* name, const char* state) {
+  const Backend* b = backend();
+  if (b == nullptr || b->log == nullptr) return;
+  char line[128];
+  std::snprintf(line, sizeof line, "asked for export table %s: %s", name, state);
+  b->log(line);
+}
+
+}  // namespace
+
 CUresult export_table(const void** table, const CUuuid* id) {
   if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *table = nullptr;
   for (std::size_t i = 0; i < std::size(identities); ++i) {
     if (std::memcmp(id->bytes, identities[i].id, sizeof identities[i].id) != 0) continue;
     *table = words(static_cast<Table>(i));
+    log_asked(identities[i].name, "there");
     return CUDA_SUCCESS;
   }
+  char unknown[33] = {};
+  for (std::size_t i = 0; i < 16; ++i)
+    std::snprintf(unknown + 2 * i, 3, "%02x", static_cast<unsigned>(static_cast<unsigned char>(id->bytes[i])));
+  log_asked(unknown, "not there");
   return CUDA_ERROR_INVALID_VALUE;
 }
 

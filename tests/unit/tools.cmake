@@ -24,6 +24,13 @@ set_tests_properties(unit.tools.bench unit.tools.bench_mps PROPERTIES PROCESSORS
 if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
   add_test(NAME unit.tools.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bad_input.sh ${CMAKE_BINARY_DIR})
 endif()
+add_test(NAME unit.tools.check
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
+add_test(NAME unit.tools.guest_tarball
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+if(NOT IVGPU_SANITIZE)  # its program is made by the C compiler alone and could not load a library with a sanitizer
+  add_test(NAME unit.tools.coverage COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_coverage.sh ${CMAKE_BINARY_DIR})
+endif()
 add_test(NAME unit.tools.run_programs
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)
 add_test(NAME unit.tools.boundary_check COMMAND ${CMAKE_SOURCE_DIR}/tools/boundary-check)

@@ -49,6 +49,13 @@ expect 2 'longer than a VM.s name' trace --vm "$(printf 'x%.0s' {1..64})"
 expect 3 'no ivgpud answers at /nowhere/ivgpud.trace' trace --runtime-dir /nowhere
 expect 3 '/nowhere/x cannot be written' trace --gpu sim --perfetto /nowhere/x -- true
 expect 127 'cannot run /nowhere/program' trace --gpu sim -- /nowhere/program
+expect 0 'ivgpu-check does the same' check --help
+expect 2 'fast' check --fast
+expect 2 'nowhere' check --root /nowhere
+expect 2 'excludes' check --host --guest
+expect 0 'PROGRAM \[ARGUMENTS' coverage --help
+expect 2 'coverage needs a PROGRAM' coverage
+expect 2 'coverage has no option --fast' coverage --fast ls
 expect 2 'NAME=VALUE' vm --env word -- true
 expect 3 'the GPU.s libcuda is missing: /nowhere/libcuda' run --gpu /nowhere/libcuda.so.1 true
 exit "$status"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: qemu_config.sh BUILD QEMU
 # Boots a guest with each command line and each -readconfig file of qemu-config/, only the paths and the size changed,
-# and runs a program in it. Two at a time: a form's command line and its file.
+# unpacks the guest's tarball there, checks the guest, and runs a program with the tarball's library. Two at a time: a
+# form's command line and its file.
 set -euo pipefail
 build=$1 qemu=$2
 files=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../qemu-config" && pwd)
@@ -35,7 +36,12 @@ mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-ima
   --programs "$build/programs")
 busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
 mkdir -p "$work/root/ivgpu"
-printf "interactive=0\nkeep=0\ncommand='IVGPU_LOG=info vector_add --n 1000'\n" >"$work/root/ivgpu/job"
+"$(dirname "${BASH_SOURCE[0]}")/../../tools/guest-tarball" --build "$build" --out "$work/root/ivgpu/guest.tar.gz"
+cat >"$work/root/ivgpu/job" <<'JOB'
+interactive=0 keep=0
+export LD_LIBRARY_PATH=/usr/local/lib/ivgpu/guest:/lib/ivgpu
+command='tar -C / -xzf /ivgpu/guest.tar.gz && /usr/local/bin/ivgpu-check && IVGPU_LOG=info vector_add --n 1000'
+JOB
 cp "${image[0]}" "$work/initrd"
 truncate -s %4 "$work/initrd"
 (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
@@ -66,7 +72,10 @@ boot() {
 
 check() {
   local vm=$1-$2
-  if grep -q '^exit 0 ' "$work/$vm.control" && grep -q 'mapped' "$work/$vm.err"; then
+  local device=ivshmem-${1%%-*}
+  if grep -q '^exit 0 ' "$work/$vm.control" && grep -q 'mapped' "$work/$vm.err" &&
+    grep -qE "^ok +region +128 MiB in 1 slots, $device\$" "$work/$vm.out" &&
+    grep -q '/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library' "$work/$vm.out"; then
     echo "$1.$2: $(grep '^exit' "$work/$vm.control" | cut -d ' ' -f 3) s in the guest"
   else
     fail "$1.$2: no program ran with it"

@@ -68,6 +68,21 @@ struct TraceOptions {
 };
 int trace_calls(const TraceOptions& options);
 
+struct CheckOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";
+  std::filesystem::path root;  // empty: this machine
+  bool host = false, guest = false, json = false;
+};
+int check(const CheckOptions& options);
+
+struct CoverageOptions {
+  BrokerOptions broker;
+  bool files_only = false;  // read the program, do not run it
+  bool json = false;
+  std::vector<std::string> program;
+};
+int coverage(const CoverageOptions& options);
+
 struct BenchOptions {
   BrokerOptions broker;             // an empty region_size: as large as it is useful here
   std::vector<std::string> groups;  // of latency, copy, start and sessions; empty: all

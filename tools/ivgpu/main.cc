@@ -251,6 +251,47 @@ CLI::App& add_trace(CLI::App& app, Chosen& chosen) {
   return command;
 }
 
+CLI::App& add_check(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App& command = *app.add_subcommand("check", "Say what is wrong with this host or this guest, and the remedy");
+  CLI::Option* host = command.add_flag("--host", options->host, "Check it as a host");
+  command.add_flag("--guest", options->guest, "Check it as a guest: one with an ivshmem device is taken for one")
+      ->excludes(host);
+  command.add_flag("--json", options->json, "The same as one JSON document");
+  command.add_option("--runtime-dir", options->runtime_dir, "The runtime_dir of the broker's configuration")
+      ->capture_default_str();
+  command.add_option("--root", options->root, "Look at the files below this folder as if it were the machine")
+      ->check(CLI::ExistingDirectory);
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return check(*options); }; });
+  command.footer(
+      "Each line is ok, warning or wrong. In a guest, the program ivgpu-check does the same by itself.\n"
+      "Exit codes: 0 nothing is wrong; 1 something is; 2 the command line makes no sense; 3 ivgpu-check is missing.");
+  return command;
+}
+
+CLI::App& add_coverage(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<CoverageOptions>();
+  options->broker.vm = "local";
+  CLI::App& command = *app.add_subcommand("coverage", "Tell which driver calls a program uses, and the state of each");
+  add_broker_options(command, options->broker);
+  command.add_flag("--static", options->files_only, "Do not run it: look for the names of calls in PROGRAM, a file");
+  command.add_flag("--json", options->json, "One JSON document instead of a table");
+  command.footer(
+      "Runs the program on this machine as `ivgpu run --private` does, its output on standard error, and records its\n"
+      "driver calls. What is not served is handed out all the same and refuses, so that it is seen who calls it: a\n"
+      "program that asks first may take another way than without this. Of --static, what is found need not be used.\n"
+      "Exit codes: 0 all that it called is served; 1 something is not; 2 the command line makes no sense; 3 a piece "
+      "is\n"
+      "missing or does not start; 126, 127 the program cannot be run.");
+  command.prefix_command()->callback([&command, &chosen, options] {
+    chosen = [&command, options](const Words& words) {
+      options->program = some_program_of(command, words);
+      return coverage(*options);
+    };
+  });
+  return command;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -265,6 +306,8 @@ int main(int argc, char** argv) {
   add_status(app, chosen);
   add_trace(app, chosen);
   add_bench(app, chosen);
+  add_check(app, chosen);
+  add_coverage(app, chosen);
   try {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
     return chosen(words);

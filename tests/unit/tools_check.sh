@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# usage: tools_check.sh IVGPU_CHECK VERSION
+# ivgpu-check on machines that are folders: a good host and a good guest, and each again with one thing broken.
+set -uo pipefail
+check=$1 version=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+m=$work/machine
+
+put() { mkdir -p "$m/$(dirname "$1")" && printf '%s\n' "$2" >"$m/$1"; }
+
+good_host() {
+  rm -rf "$m"
+  put proc/driver/nvidia/version 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build'
+  put usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04 ''
+  ln -s libcuda.so.580.159.04 "$m/usr/lib/x86_64-linux-gnu/libcuda.so.1"
+  for file in dev/nvidiactl dev/nvidia0 dev/nvidia-uvm; do put $file ''; chmod 666 "$m/$file"; done
+  put dev/kvm '' && chmod 666 "$m/dev/kvm"
+  put proc/cpuinfo 'flags : fpu vmx sse'
+  put proc/self/limits 'Max locked memory         8388608              8388608              bytes'
+  put proc/self/status $'Uid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\nGroups:\t1000'
+  put sys/kernel/mm/transparent_hugepage/shmem_enabled 'always within_size [advise] never'
+  put proc/meminfo 'HugePages_Free:        0'
+  mkdir -p "$m/sys/devices/system/node/node0"
+  put sys/kernel/security/lsm lockdown,capability,landlock,yama
+  put proc/sys/kernel/seccomp/actions_avail 'kill errno allow'
+  put proc/sys/user/max_user_namespaces 15000
+}
+
+device=sys/bus/pci/devices/0000:00:04.0
+# A region of 16 MiB: magic, version $1, 8 slots, generation, and the size that ivgpud gave it.
+region() {
+  { printf '\x1a\x0aIVGPU1'; printf "\\x$1"; printf '\0\0\0\x08\0\0\0'; } >"$m/$device/resource2"
+  truncate -s 16M "$m/$device/resource2"
+  printf '\x00\x00\x00\x01' | dd of="$m/$device/resource2" bs=1 seek=24 conv=notrunc status=none
+}
+good_guest() {
+  rm -rf "$m"
+  put $device/vendor 0x1af4
+  put $device/device 0x1110
+  put $device/enable 1
+  truncate -s 256 "$m/$device/resource0"
+  region 2
+  chmod 660 "$m/$device"/resource[02]
+  put proc/self/status $'Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t0'
+  put etc/ld.so.conf.d/ivgpu.conf /usr/local/lib/ivgpu/guest
+  put usr/local/lib/ivgpu/guest/libcuda.so.1 'reads IVGPU_REGION'
+}
+
+# expect CODE PATTERN [WORDS...]: the exit code, and a line that the output has.
+expect() {
+  local code=$1 pattern=$2 output got
+  shift 2
+  output=$("$check" --root "$m" "$@" 2>&1)
+  got=$?
+  if [[ $got != "$code" ]] || ! grep -qE -- "$pattern" <<<"$output"; then
+    printf 'FAIL: exit code %s (wanted %s), wanted to read: %s\n%s\n' "$got" "$code" "$pattern" "$output"
+    status=1
+  fi
+}
+
+good_host
+expect 0 '^ok +driver +NVIDIA.s kernel driver 580\.159\.04'
+expect 0 '^ok +kvm '
+expect 0 '^ok +landlock '
+expect 0 '^warning +broker +no ivgpud answers at /run/ivgpu/ivgpud.status: No such file'
+if "$check" --root "$m" | grep -v broker | grep -qE '^(warning|wrong)'; then echo "FAIL: a good host is blamed"; status=1; fi
+expect 0 '^\{"format":1,"side":"host","findings":\[\{"about":"driver","state":"ok",' --json
+
+rm "$m/proc/driver/nvidia/version"; expect 0 '^warning +driver .*not loaded'; good_host
+sed -i s/580/570/ "$m/proc/driver/nvidia/version"; expect 1 '^wrong +driver .*570\.159\.04 is older'; good_host
+ln -sf libcuda.so.575.1 "$m/usr/lib/x86_64-linux-gnu/libcuda.so.1"; touch "$m/usr/lib/x86_64-linux-gnu/libcuda.so.575.1"
+expect 1 '^wrong +library .*of driver 575\.1, the kernel.s is 580'; good_host
+rm "$m"/usr/lib/x86_64-linux-gnu/*; expect 1 '^wrong +library '; good_host
+rm "$m/dev/nvidia-uvm"; expect 1 '^wrong +devices +/dev/nvidia-uvm is missing'; good_host
+chmod 660 "$m/dev/nvidia0"; expect 1 '^wrong +devices .*may not open /dev/nvidia0'; good_host
+put proc/cpuinfo 'flags : fpu'; expect 0 '^warning +kvm .*neither vmx nor svm'; good_host
+rm "$m/dev/kvm"; expect 0 '^warning +kvm +/dev/kvm is missing'; good_host
+chmod 600 "$m/dev/kvm"; chown 0:0 "$m/dev/kvm" 2>/dev/null; ((EUID != 0)) || expect 0 '^warning +kvm +this user may not'; good_host
+put proc/self/limits 'Max locked memory         65536   65536  bytes'; expect 0 '^warning +memlock +only 65536'; good_host
+put sys/kernel/mm/transparent_hugepage/shmem_enabled 'always [never] deny'; expect 0 '^warning +huge pages '; good_host
+mkdir "$m/sys/devices/system/node/node1"; put sys/bus/pci/devices/0000:3b:00.0/vendor 0x10de
+put sys/bus/pci/devices/0000:3b:00.0/class 0x030200; put sys/bus/pci/devices/0000:3b:00.0/numa_node 1
+expect 0 '^warning +numa +2 memory nodes; GPU 0000:3b:00.0 on node 1'; good_host
+put tmp/nvidia-mps/control ''; expect 0 '^warning +mps '; good_host
+put sys/kernel/security/lsm capability,yama; expect 0 '^warning +landlock '; good_host
+rm "$m/proc/sys/kernel/seccomp/actions_avail"; expect 0 '^warning +seccomp '; good_host
+put proc/sys/user/max_user_namespaces 0; expect 0 '^warning +namespaces '; good_host
+
+# Brokers that answer with one line.
+answer() {
+  mkdir -p "$m/run/ivgpu"
+  rm -f "$work/up"
+  perl -MIO::Socket::UNIX -e 'alarm 20; $s = IO::Socket::UNIX->new(Local => $ARGV[0], Listen => 1) or die; print "up\n";
+    close STDOUT; $c = $s->accept; print $c $ARGV[1]' "$m/run/ivgpu/ivgpud.status" "$1" >"$work/up" &
+  until [[ -s $work/up ]]; do sleep 0.01; done
+}
+answer "{\"format\":1,\"version\":\"$version\"}"; expect 0 "^ok +broker +ivgpud $version answers"; wait; good_host
+answer '{"format":1,"version":"9.9.9"}'; expect 1 "^wrong +broker +ivgpud has version 9\.9\.9, this is $version"; wait; good_host
+answer 'HTTP/1.0 400'; expect 1 '^wrong +broker .*is no ivgpud'; wait; good_host
+
+good_guest
+expect 0 '^ok +region +16 MiB in 8 slots, ivshmem-doorbell'
+expect 0 '^ok +cache +BAR2 is mapped write-back: [0-9.]+ ns for a cache line'
+expect 0 '^ok +library +/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library'
+expect 0 '"side":"guest"' --json
+printf '\x01' | dd of="$m/$device/resource2" bs=1 seek=112 conv=notrunc status=none; expect 0 '^ok +region .*ivshmem-plain'; good_guest
+put $device/device 0x1000; expect 1 '^wrong +device ' --guest; good_guest
+rm "$m/$device/resource2"; expect 1 '^wrong +permission .*resource2 is missing'; good_guest
+sed -i 's/\t0/\t1000/g' "$m/proc/self/status"
+((EUID != 0)) || expect 1 '^wrong +permission +this user may not open /sys/bus/pci/devices/0000:00:04.0/resource0'
+chmod 666 "$m/$device"/resource[02]; expect 0 '^ok +permission '
+put $device/enable 0; expect 1 '^wrong +permission +the device is switched off'; good_guest
+put sys/kernel/security/lockdown 'none [integrity] confidentiality'; expect 1 '^wrong +lockdown '; good_guest
+truncate -s 0 "$m/$device/resource2"; expect 1 '^wrong +region +the device.s memory cannot be mapped'; good_guest
+truncate -s 0 "$m/$device/resource2"; truncate -s 16M "$m/$device/resource2"; expect 1 '^wrong +region .*not made by ivgpud'; good_guest
+region 1; expect 1 '^wrong +region +the host.s layout has version 1, this guest.s 2'; good_guest
+truncate -s 32M "$m/$device/resource2"; expect 1 '^wrong +region +ivgpud made 16777216 bytes, the device shows 33554432'; good_guest
+rm "$m/usr/local/lib/ivgpu/guest/libcuda.so.1"; expect 1 '^wrong +library +no libcuda'; good_guest
+put usr/local/lib/ivgpu/guest/libcuda.so.1 'of somebody else'; expect 1 '^wrong +library .*not the guest library'; good_guest
+
+# The command line.
+m=$work/nowhere; expect 2 'there is no such folder'
+m=$work
+expect 2 'there is no option --fast' --fast
+expect 2 'runtime-dir needs a folder' --runtime-dir
+expect 0 'usage: ivgpu-check' --help
+expect 0 "^ivgpu-check $version" --version
+exit "$status"

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# usage: tools_coverage.sh BUILD
+# `ivgpu coverage` of programs that use what is served, what is refused, and nothing; and what is no program.
+set -uo pipefail
+build=$1
+ivgpu=$build/bin/ivgpu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work
+status=0
+# expect CODE PATTERN WORDS...: the exit code, and a line of standard output or error.
+expect() {
+  local code=$1 pattern=$2 output got
+  shift 2
+  output=$("$ivgpu" coverage "$@" 2>&1 </dev/null)
+  got=$?
+  if [[ $got != "$code" ]] || ! grep -qE -- "$pattern" <<<"$output"; then
+    printf 'FAIL: coverage %s: exit code %s (wanted %s), wanted to read: %s\n%s\n' "$*" "$got" "$code" "$pattern" "$output"
+    status=1
+  fi
+}
+
+cat >"$work/asks.c" <<'C'
+#include <dlfcn.h>
+int main(void) {
+  void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
+  int (*find)(const char*, void**, int, unsigned long long, void*) = (int (*)(const char*, void**, int, unsigned long long, void*))dlsym(cuda, "cuGetProcAddress_v2");
+  int (*initialise)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
+  int (*graph)(void**, unsigned) = 0;
+  void* graph_object = 0;
+  if (initialise(0) != 0 || find("cuGraphCreate", (void**)&graph, 13000, 0, 0) != 0) return 2;
+  return graph == 0 ? 3 : graph(&graph_object, 0) == 801 ? 0 : 4;
+}
+C
+cc -o "$work/asks" "$work/asks.c" -ldl || exit 1
+expect 1 '^cuGraphCreate +called +refused: graphs are not served yet$' --gpu sim "$work/asks"
+expect 1 '^cuInit +1 +local$' --gpu sim "$work/asks"
+expect 1 '"not_served":1,' --gpu sim --json "$work/asks"
+expect 0 'made no driver call' --gpu sim true
+expect 1 '^cuGraphCreate +named +refused' --static "$work/asks"
+expect 127 'cannot run .*nothing: No such file' --gpu sim "$work/nothing"
+expect 127 'cannot be read' --static "$work/nothing"
+expect 126 'is no ELF file' --static "$work/asks.c"
+expect 2 'coverage needs a PROGRAM'
+expect 2 'coverage has no option --fast' --fast ls
+expect 3 "the GPU's libcuda is missing" --gpu /nowhere/libcuda.so.1 true
+[[ -z $(find "$work" -mindepth 1 ! -name 'asks*') ]] || { echo "FAIL: something was left behind"; status=1; }
+exit "$status"

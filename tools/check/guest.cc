@@ -1,0 +1,172 @@
+// What a guest needs: the device, the right to map it, a region of this version behind it, mapped in a way that is
+// fast, and the library.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "guest/region/cache_probe.h"
+#include "ring/layout.h"
+#include "tools/check/machine.h"
+
+namespace check {
+namespace {
+
+constexpr const char* rule =
+    "as root: put 60-ivgpu.rules into /etc/udev/rules.d, then udevadm trigger -s pci; or run as root";
+
+// The region's first pages, mapped as the library maps them; null where that is refused.
+class Mapping {
+ public:
+  explicit Mapping(const std::string& file) {
+    const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC);
+    struct stat status {};
+    if (fd >= 0 && fstat(fd, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+    if (size_ >= ring::first_slot_offset)
+      at_ = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0) close(fd);
+  }
+  ~Mapping() {
+    if (at_ != MAP_FAILED) munmap(at_, ring::first_slot_offset);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  bool there() const { return at_ != MAP_FAILED; }
+  std::uint64_t size() const { return size_; }
+  const std::byte* bytes() const { return static_cast<const std::byte*>(at_); }
+  const ring::RegionHeader& header() const { return *static_cast<const ring::RegionHeader*>(at_); }
+
+ private:
+  std::uint64_t size_ = 0;
+  void* at_ = MAP_FAILED;
+};
+
+Finding device(const std::vector<std::string>& devices) {
+  if (devices.empty())
+    return {"device", State::Wrong, "this machine has no ivshmem device (PCI 1af4:1110)",
+            "give the VM one and start ivgpud before the VM: qemu-config/README.md"};
+  return {"device", State::Ok, "ivshmem device " + devices.front().substr(devices.front().rfind('/') + 1), ""};
+}
+
+Finding permission(const Machine& m, const std::string& device) {
+  for (const char* file : {"/resource0", "/resource2"}) {
+    if (!m.has(device + file))
+      return {"permission", State::Wrong, device + file + " is missing", "this is no ivshmem device that QEMU made"};
+    if (!m.may_use(device + file)) return {"permission", State::Wrong, "this user may not open " + device + file, rule};
+  }
+  if (!m.is_root() && m.number(device + "/enable").value_or(0) == 0)
+    return {"permission", State::Wrong, "the device is switched off, and only root can switch it on", rule};
+  return {"permission", State::Ok, "the device may be mapped by this user", ""};
+}
+
+Finding lockdown(const Machine& m) {
+  const std::string mode = m.text("/sys/kernel/security/lockdown").value_or("");
+  if (mode.find("[integrity]") == std::string::npos && mode.find("[confidentiality]") == std::string::npos)
+    return {"lockdown", State::Ok, "the kernel lets programs map devices", ""};
+  return {"lockdown", State::Wrong, "the kernel's lockdown forbids to map the device",
+          "switch Secure Boot off in the VM"};
+}
+
+Finding region(const Mapping& mapping) {
+  if (!mapping.there())
+    return {"region", State::Wrong,
+            "the device's memory cannot be mapped (BAR2 of " + std::to_string(mapping.size()) + " bytes)",
+            "run as root; with lockdown, or a BAR that the firmware found no room for, see qemu-config/README.md"};
+  const ring::RegionHeader& h = mapping.header();
+  if (h.magic.load(std::memory_order_acquire) != ring::region_magic)
+    return {"region", State::Wrong, "the device's memory was not made by ivgpud",
+            "name ivgpud's socket or memory to QEMU, and start ivgpud before the VM"};
+  if (h.version != ring::layout_version)
+    return {"region", State::Wrong,
+            "the host's layout has version " + std::to_string(h.version) + ", this guest's " +
+                std::to_string(ring::layout_version),
+            "install broker and guest library of one version"};
+  if (h.region_bytes != mapping.size())
+    return {
+        "region", State::Wrong,
+        "ivgpud made " + std::to_string(h.region_bytes) + " bytes, the device shows " + std::to_string(mapping.size()),
+        "give QEMU's memory-backend-file the size of region_size"};
+  return {"region", State::Ok,
+          std::to_string(h.region_bytes >> 20) + " MiB in " + std::to_string(h.slot_count) + " slots, " +
+              (h.no_doorbell != 0 ? "ivshmem-plain" : "ivshmem-doorbell"),
+          ""};
+}
+
+Finding cache(const Mapping& mapping) {
+  const double ns = guest::nanoseconds_per_line(mapping.bytes(), ring::page, guest::monotonic_nanoseconds);
+  char cost[64];
+  std::snprintf(cost, sizeof cost, "%.1f ns for a cache line", ns);
+  if (!guest::uncached(ns)) return {"cache", State::Ok, std::string("BAR2 is mapped write-back: ") + cost, ""};
+  return {
+      "cache", State::Warning, std::string("BAR2 is mapped uncached, everything will be slow: ") + cost,
+      "on AMD hosts the guest's mapping through sysfs is not cached; only an Intel host helps without a kernel module"};
+}
+
+std::vector<std::string> library_folders(const Machine& m) {
+  std::vector<std::string> folders;
+  const char* set = m.real() ? std::getenv("LD_LIBRARY_PATH") : nullptr;
+  std::istringstream parts(set != nullptr ? set : "");
+  for (std::string part; std::getline(parts, part, ':');)
+    if (!part.empty()) folders.push_back(part);
+  for (const std::string& name : m.names("/etc/ld.so.conf.d")) {
+    std::istringstream lines(m.text("/etc/ld.so.conf.d/" + name).value_or(""));
+    for (std::string line; std::getline(lines, line);)
+      if (line.starts_with("/")) folders.push_back(line);
+  }
+  folders.insert(folders.end(), {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib", "/usr/lib"});
+  return folders;
+}
+
+bool is_ours(const std::string& file) {
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string all(16 << 20, '\0');
+  std::size_t length = 0;
+  for (ssize_t n = 1; fd >= 0 && n > 0 && length < all.size(); length += static_cast<std::size_t>(n > 0 ? n : 0))
+    n = read(fd, all.data() + length, all.size() - length);
+  if (fd >= 0) close(fd);
+  return std::string_view(all.data(), length).find("IVGPU_REGION") != std::string_view::npos;
+}
+
+Finding library(const Machine& m) {
+  for (const std::string& folder : library_folders(m)) {
+    const std::string path = folder + "/libcuda.so.1";
+    if (!m.has(path)) continue;
+    if (is_ours(m.at(path))) return {"library", State::Ok, path + " is the guest library", ""};
+    return {"library", State::Wrong, path + " is found first, and is not the guest library",
+            "remove NVIDIA's driver from the guest, or set LD_LIBRARY_PATH"};
+  }
+  return {"library", State::Wrong, "no libcuda.so.1 is in the loader's folders",
+          "unpack ivgpu-guest.tar.gz and run ldconfig, or set LD_LIBRARY_PATH"};
+}
+
+}  // namespace
+
+Findings check_guest(const Machine& machine) {
+  const auto devices = ivshmem_devices(machine);
+  Findings all = {device(devices)};
+  if (!devices.empty()) {
+    all.push_back(lockdown(machine));
+    all.push_back(permission(machine, devices.front()));
+    if (all.back().state == State::Ok) {
+      if (machine.real() && machine.number(devices.front() + "/enable") == 0) {
+        // Switched off, a device answers all ones: the library switches it on, too.
+        const int fd = open(machine.at(devices.front() + "/enable").c_str(), O_WRONLY | O_CLOEXEC);
+        if (fd >= 0) [[maybe_unused]]
+          const ssize_t n = write(fd, "1", 1);
+        if (fd >= 0) close(fd);
+      }
+      const Mapping mapping(machine.at(devices.front() + "/resource2"));
+      all.push_back(region(mapping));
+      if (mapping.there()) all.push_back(cache(mapping));
+    }
+  }
+  all.push_back(library(machine));
+  return all;
+}
+
+}  // namespace check

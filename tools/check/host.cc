@@ -1,0 +1,211 @@
+// What a host needs: NVIDIA's driver, KVM, memory, the kernel's parts of a worker's jail, and a broker.
+#include <linux/landlock.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <regex>
+
+#include "tools/check/machine.h"
+
+namespace check {
+namespace {
+
+constexpr int least_driver = 580;  // the driver of CUDA 13.0
+
+std::string first_match(const std::string& text, const char* pattern) {
+  std::smatch found;
+  return std::regex_search(text, found, std::regex(pattern)) ? found[1].str() : "";
+}
+
+std::string kernel_driver(const Machine& m) {
+  return first_match(m.text("/proc/driver/nvidia/version").value_or(""), R"(Kernel Module.*?\s(\d+\.\d+(\.\d+)?)\s)");
+}
+
+Finding driver(const Machine& m) {
+  const std::string version = kernel_driver(m);
+  if (version.empty())
+    return {"driver", State::Warning, "NVIDIA's kernel driver is not loaded: only the simulated GPU can be served",
+            "install NVIDIA's driver 580 or newer, or set library = \"sim\" in [gpu]"};
+  if (std::atoi(version.c_str()) < least_driver)
+    return {"driver", State::Wrong, "NVIDIA's kernel driver " + version + " is older than CUDA 13.0 needs",
+            "install NVIDIA's driver 580 or newer"};
+  return {"driver", State::Ok, "NVIDIA's kernel driver " + version + " is loaded", ""};
+}
+
+Finding driver_library(const Machine& m) {
+  const std::string kernel = kernel_driver(m);
+  for (const char* folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib"}) {
+    const std::string path = std::string(folder) + "/libcuda.so.1";
+    if (!m.has(path)) continue;
+    const std::string version = first_match(m.target(path), R"(libcuda\.so\.(\d+\.\d+(\.\d+)?)$)");
+    if (!kernel.empty() && !version.empty() && version != kernel)
+      return {"library", State::Wrong, path + " is of driver " + version + ", the kernel's is " + kernel,
+              "reboot after an update of the driver, or install both from one package"};
+    return {"library", State::Ok, path + (version.empty() ? " is there" : " is of driver " + version), ""};
+  }
+  if (kernel.empty()) return {"library", State::Ok, "there is no libcuda.so.1, and no driver that would need it", ""};
+  return {"library", State::Wrong, "the driver is loaded, but libcuda.so.1 is in none of the system's folders",
+          "install libcuda1 (Debian), or name its path as library in [gpu]"};
+}
+
+Finding device_files(const Machine& m) {
+  if (kernel_driver(m).empty()) return {"devices", State::Ok, "no GPU, no device files", ""};
+  for (const char* path : {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"}) {
+    if (!m.has(path))
+      return {"devices", State::Wrong, std::string(path) + " is missing",
+              "run nvidia-modprobe -u -c 0, or load nvidia-uvm at boot"};
+    if (!m.anybody_may_use(path))
+      return {"devices", State::Wrong, std::string("workers run as another user and may not open ") + path,
+              "set NVreg_DeviceFileMode=0666 for the nvidia module, or worker_gid to the files' group"};
+  }
+  return {"devices", State::Ok, "/dev/nvidiactl, /dev/nvidia0 and /dev/nvidia-uvm may be opened by workers", ""};
+}
+
+Finding kvm(const Machine& m) {
+  const std::string cpu = m.text("/proc/cpuinfo").value_or("");
+  if (!std::regex_search(cpu, std::regex(R"(\b(vmx|svm)\b)")))
+    return {"kvm", State::Warning, "the processor shows neither vmx nor svm: QEMU would emulate, which is slow",
+            "switch virtualisation on in the firmware, or in the hypervisor that this machine is a guest of"};
+  if (!m.has("/dev/kvm"))
+    return {"kvm", State::Warning, "/dev/kvm is missing: QEMU would emulate, which is slow",
+            "load kvm_intel or kvm_amd"};
+  if (!m.may_use("/dev/kvm"))
+    return {"kvm", State::Warning, "this user may not open /dev/kvm: its QEMU would emulate, which is slow",
+            "add the user to the group kvm"};
+  return {"kvm", State::Ok, "/dev/kvm may be used", ""};
+}
+
+Finding memlock(const Machine& m) {
+  const std::string soft = first_match(m.text("/proc/self/limits").value_or(""), R"(Max locked memory\s+(\S+))");
+  if (soft.empty()) return {"memlock", State::Warning, "the limit of locked memory is not told", "mount /proc"};
+  if (soft != "unlimited" && std::strtoull(soft.c_str(), nullptr, 10) < 8ULL << 20)
+    return {"memlock", State::Warning,
+            "only " + soft + " bytes may be locked: QEMU with mlock, or an old io_uring, fail",
+            "ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit"};
+  return {"memlock", State::Ok, "locked memory: " + soft + (soft == "unlimited" ? "" : " bytes"), ""};
+}
+
+Finding huge_pages(const Machine& m) {
+  const std::string folder = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+  const std::string chosen = first_match(m.text(folder).value_or(""), R"(\[(\w+)\])");
+  const std::string pool = first_match(m.text("/proc/meminfo").value_or(""), R"(HugePages_Free:\s+(\d+))");
+  const std::string free = ", " + (pool.empty() ? "0" : pool) + " free in the pool";
+  if (chosen.empty() || chosen == "never" || chosen == "deny")
+    return {"huge pages", State::Warning,
+            "regions get small pages (shmem_enabled: " + (chosen.empty() ? "not there" : chosen) + free + ")",
+            "echo advise > " + folder};
+  return {"huge pages", State::Ok, "regions may get huge pages (shmem_enabled: " + chosen + free + ")", ""};
+}
+
+Finding numa(const Machine& m) {
+  int nodes = 0;
+  for (const std::string& name : m.names("/sys/devices/system/node"))
+    nodes += std::regex_match(name, std::regex(R"(node\d+)")) ? 1 : 0;
+  if (nodes <= 1) return {"numa", State::Ok, "one memory node", ""};
+  std::string where;
+  for (const std::string& name : m.names("/sys/bus/pci/devices")) {
+    const std::string device = "/sys/bus/pci/devices/" + name;
+    if (m.number(device + "/vendor") != 0x10de || m.number(device + "/class").value_or(0) >> 16 != 3) continue;
+    where +=
+        (where.empty() ? "" : ", ") + name + " on node " + std::to_string(m.number(device + "/numa_node").value_or(-1));
+  }
+  if (where.empty()) return {"numa", State::Ok, std::to_string(nodes) + " memory nodes and no GPU", ""};
+  return {"numa", State::Warning, std::to_string(nodes) + " memory nodes; GPU " + where,
+          "run ivgpud and QEMU on the GPU's node: numactl --cpunodebind=N --preferred=N"};
+}
+
+Finding mps(const Machine& m) {
+  const char* set = m.real() ? std::getenv("CUDA_MPS_PIPE_DIRECTORY") : nullptr;
+  const std::string pipes = set != nullptr && *set != '\0' ? set : "/tmp/nvidia-mps";
+  if (!m.has(pipes + "/control")) return {"mps", State::Ok, "no MPS daemon: VMs have the GPU in time slices", ""};
+  return {"mps", State::Warning, "an MPS daemon serves " + pipes + ": a fault of one VM's kernel ends all of them",
+          "echo quit | nvidia-cuda-mps-control, unless the VMs trust each other"};
+}
+
+bool has_landlock(const Machine& m) {
+  if (const auto modules = m.text("/sys/kernel/security/lsm")) return modules->find("landlock") != std::string::npos;
+  return m.real() && syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+}
+
+Findings jail(const Machine& m) {
+  Findings all;
+  const std::string loose = "; with jail = \"required\" no worker starts";
+  if (has_landlock(m))
+    all.push_back({"landlock", State::Ok, "the kernel has Landlock: a worker's files are fenced", ""});
+  else
+    all.push_back({"landlock", State::Warning, "the kernel has no Landlock, a layer of the workers' jail" + loose,
+                   "add landlock to the kernel's lsm= list (Linux 5.13 or newer)"});
+  if (m.has("/proc/sys/kernel/seccomp/actions_avail"))
+    all.push_back({"seccomp", State::Ok, "the kernel has seccomp: a worker's system calls are fenced", ""});
+  else
+    all.push_back({"seccomp", State::Warning, "the kernel has no seccomp, a layer of the workers' jail" + loose,
+                   "take a kernel with CONFIG_SECCOMP_FILTER"});
+  const bool none = m.number("/proc/sys/user/max_user_namespaces").value_or(0) == 0;
+  const bool root_only = m.number("/proc/sys/kernel/unprivileged_userns_clone").value_or(1) == 0 ||
+                         m.number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").value_or(0) == 1;
+  if (m.is_root() || (!none && !root_only))
+    all.push_back({"namespaces", State::Ok, "workers get namespaces of their own", ""});
+  else
+    all.push_back({"namespaces", State::Warning,
+                   "this user may not make namespaces, a layer of the workers' jail" + loose,
+                   "run ivgpud as root, or sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000"});
+  return all;
+}
+
+// What the broker tells of itself; `why` where it tells nothing.
+std::string ask_broker(const std::string& path, int& why) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  why = ENAMETOOLONG;
+  if (path.size() >= sizeof address.sun_path) return "";
+  path.copy(address.sun_path, path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  why = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+  std::string all;
+  char part[4096];
+  for (pollfd wait{fd, POLLIN, 0}; why == 0 && all.size() < 1 << 20 && poll(&wait, 1, 2000) == 1;) {
+    const ssize_t n = read(fd, part, sizeof part);
+    if (n <= 0) break;
+    all.append(part, static_cast<std::size_t>(n));
+  }
+  close(fd);
+  return all;
+}
+
+Finding broker(const Machine& m, const HostOptions& options) {
+  int why = 0;
+  const std::string path = options.runtime_dir + "/ivgpud.status";
+  const std::string told = ask_broker(m.at(path), why);
+  if (why == EACCES || why == EPERM)
+    return {"broker", State::Wrong, "this user may not talk to the broker at " + path,
+            "add the user to the socket_group of ivgpud's configuration, or run as root"};
+  if (why != 0)
+    return {"broker", State::Warning, "no ivgpud answers at " + path + ": " + std::strerror(why),
+            "start it: ivgpud --config FILE; --runtime-dir names another folder"};
+  const std::string version = first_match(told.substr(0, 4096), R"re("version":"([^"\\]{1,40})")re");
+  if (version.empty())
+    return {"broker", State::Wrong, "what answers at " + path + " is no ivgpud", "end it, then start ivgpud"};
+  if (version != IVGPU_VERSION)
+    return {"broker", State::Wrong, "ivgpud has version " + version + ", this is " IVGPU_VERSION,
+            "install broker, workers and guest libraries of one version"};
+  return {"broker", State::Ok, "ivgpud " + version + " answers at " + path, ""};
+}
+
+}  // namespace
+
+Findings check_host(const Machine& machine, const HostOptions& options) {
+  Findings all = {driver(machine),  driver_library(machine), device_files(machine), kvm(machine),
+                  memlock(machine), huge_pages(machine),     numa(machine),         mps(machine)};
+  const Findings layers = jail(machine);
+  all.insert(all.end(), layers.begin(), layers.end());
+  all.push_back(broker(machine, options));
+  return all;
+}
+
+}  // namespace check

@@ -1,0 +1,59 @@
+// The machine that is checked, as files below a folder: "" is this machine, a test's folder is one that is broken in
+// just one way. Whether somebody may open a file is worked out from its mode and from /proc/self/status, so that a test
+// that runs as root sees what a user would.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace check {
+
+class Machine {
+ public:
+  explicit Machine(std::string root);
+
+  bool real() const { return root_.empty(); }
+  std::string at(const std::string& path) const { return root_ + path; }
+  bool has(const std::string& path) const;
+  // The beginning of the file; nothing where it cannot be read.
+  std::optional<std::string> text(const std::string& path) const;
+  std::optional<long long> number(const std::string& path) const;   // decimal, or 0x
+  std::vector<std::string> names(const std::string& folder) const;  // sorted
+  std::string target(const std::string& link) const;                // "": no link
+  // May this process read and write it? May any user?
+  bool may_use(const std::string& path) const;
+  bool anybody_may_use(const std::string& path) const;
+  bool is_root() const { return user_ == 0; }
+
+ private:
+  std::string root_;
+  unsigned user_ = 0;
+  std::vector<unsigned> groups_;
+};
+
+enum class State : std::uint8_t { Ok, Warning, Wrong };
+
+struct Finding {
+  std::string about;  // "kvm"
+  State state;
+  std::string what;    // one sentence
+  std::string remedy;  // one sentence; "" where nothing is to be done
+};
+using Findings = std::vector<Finding>;
+
+// PCI 1af4:1110 below /sys/bus/pci/devices, as folders.
+std::vector<std::string> ivshmem_devices(const Machine& machine);
+
+struct HostOptions {
+  std::string runtime_dir = "/run/ivgpu";
+};
+Findings check_host(const Machine& machine, const HostOptions& options);
+Findings check_guest(const Machine& machine);
+
+std::string as_text(const Findings& findings);
+std::string as_json(const Findings& findings, const char* side);
+bool anything_wrong(const Findings& findings);
+
+}  // namespace check

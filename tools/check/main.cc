@@ -1,0 +1,63 @@
+// ivgpu-check: what is wrong with this host or this guest. One executable without libraries, so that it can be taken
+// into any guest; `ivgpu check` runs it.
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "tools/check/machine.h"
+
+namespace {
+
+constexpr const char* usage =
+    "usage: ivgpu-check [--host|--guest] [--json] [--runtime-dir DIR] [--root DIR]\n"
+    "Says what is wrong with this machine, a line for each thing and its remedy: ok, warning or wrong.\n"
+    "  --host, --guest    which it is; without one, a machine with an ivshmem device is a guest\n"
+    "  --json             one JSON document instead\n"
+    "  --runtime-dir DIR  the runtime_dir of the broker's configuration (/run/ivgpu)\n"
+    "  --root DIR         look at the files below DIR as if it were the machine\n"
+    "  --version, --help\n"
+    "Exit codes: 0 nothing is wrong, 1 something is, 2 the command line makes no sense.\n";
+
+struct Arguments {
+  std::string root, side;
+  check::HostOptions host;
+  bool json = false;
+};
+
+// 0: go on; else the exit code + 1.
+int parse(int argc, char** argv, Arguments& arguments) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool takes_value = word == "--root" || word == "--runtime-dir";
+    if (word == "--help" || word == "-h") return std::fputs(usage, stdout), 1;
+    if (word == "--version") return std::puts("ivgpu-check " IVGPU_VERSION), 1;
+    if (takes_value && i + 1 < argc)
+      (word == "--root" ? arguments.root : arguments.host.runtime_dir) = argv[++i];
+    else if (word == "--json")
+      arguments.json = true;
+    else if (word == "--host" || word == "--guest")
+      arguments.side = word.substr(2);
+    else
+      return std::fprintf(
+                 stderr,
+                 takes_value ? "ivgpu-check: %s needs a folder\n" : "ivgpu-check: there is no option %s; see --help\n",
+                 argv[i]),
+             3;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  if (const int end = parse(argc, argv, arguments); end != 0) return end - 1;
+  const check::Machine machine(arguments.root);
+  if (!arguments.root.empty() && !machine.has("/"))
+    return std::fprintf(stderr, "ivgpu-check: %s: there is no such folder\n", arguments.root.c_str()), 2;
+  const bool guest = arguments.side.empty() ? !check::ivshmem_devices(machine).empty() : arguments.side == "guest";
+  const check::Findings found = guest ? check::check_guest(machine) : check::check_host(machine, arguments.host);
+  const std::string text = arguments.json ? check::as_json(found, guest ? "guest" : "host") : check::as_text(found);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return check::anything_wrong(found) ? 1 : 0;
+}
