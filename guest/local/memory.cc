@@ -32,7 +32,7 @@ Place place_of(CUdeviceptr at) {
 // Truth values are written as 32 bits: cudart reads so many.
 template <class T>
 CUresult give(void* to, T value) {
-  std::memcpy(to, &value, sizeof value);
+  std::memcpy(to, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): of the pointer, where T is one
   return CUDA_SUCCESS;
 }
 

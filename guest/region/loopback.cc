@@ -113,11 +113,12 @@ class Loopback final : public Region {
 std::unique_ptr<Region> connect_region(const char* socket_path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (std::strlen(socket_path) >= sizeof address.sun_path) {
+  const std::size_t length = std::strlen(socket_path);
+  if (length >= sizeof address.sun_path) {
     log(Level::Error, "IVGPU_REGION is too long for a socket's path: %s", socket_path);
     return nullptr;
   }
-  std::strcpy(address.sun_path, socket_path);
+  std::memcpy(address.sun_path, socket_path, length);  // the rest is zero
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     log(Level::Error, "cannot connect to the broker at %s: %s", socket_path, std::strerror(errno));

@@ -116,7 +116,7 @@ CUresult initialize(unsigned flags) {
   std::unique_ptr<Session> s = Session::open(std::move(region));
   if (s == nullptr) return CUDA_ERROR_NO_DEVICE;
   const CUresult result = adopt(s.get());
-  if (result == CUDA_SUCCESS) s.release();  // for the process's lifetime
+  if (result == CUDA_SUCCESS) (void)s.release();  // for the process's lifetime
   return result;
 }
 

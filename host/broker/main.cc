@@ -137,7 +137,7 @@ class Daemon {
   }
 
   // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
-  void when_warm(std::function<void()> ready) {
+  void when_warm(const std::function<void()>& ready) {
     cold_ = vms_.size();
     if (cold_ == 0) ready();
     for (const auto& vm : vms_)

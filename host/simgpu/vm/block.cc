@@ -211,8 +211,8 @@ void begin_block(Worker& worker, Block& block, Grid& grid, std::uint64_t number)
 }
 
 void check_barriers(Block& block) {
-  for (std::uint8_t id = 0; id < block.barriers.size(); ++id) {
-    if (complete(block, block.barriers[id])) release(block, id);
+  for (std::size_t id = 0; id < block.barriers.size(); ++id) {
+    if (complete(block, block.barriers[id])) release(block, static_cast<std::uint8_t>(id));
   }
 }
 

@@ -61,21 +61,24 @@ void print_lane(Ctx& c, const CallSite& site, unsigned lane, std::string& output
   put_result(c, site, lane, static_cast<std::uint32_t>(count));
 }
 
+std::string triple(const Dim3& at) {
+  return "[" + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) + "]";
+}
+
 const Ins* assert_failed(Ctx& c, const Ins* i, const CallSite& site) {
   const auto lane = static_cast<unsigned>(std::countr_zero(c.mask));
   const std::string message = read_string(c, lane, argument(c, site, lane, 0));
   const std::string file = read_string(c, lane, argument(c, site, lane, 1));
   const std::string function = read_string(c, lane, argument(c, site, lane, 3));
   const std::string line = std::to_string(static_cast<std::uint32_t>(argument(c, site, lane, 2)));
+  const std::string where = file + ":" + line + ": " + function + ": block: " + triple(c.block->index) + ", thread: ";
   const Dim3& size = c.block->grid->launch.block;
   std::string output;
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const std::uint32_t t = c.warp->index * warp_size + static_cast<std::uint32_t>(std::countr_zero(left));
-    const Dim3& b = c.block->index;
-    output += file + ":" + line + ": " + function + ": block: [" + std::to_string(b.x) + "," + std::to_string(b.y) +
-              "," + std::to_string(b.z) + "], thread: [" + std::to_string(t % size.x) + "," +
-              std::to_string(t / size.x % size.y) + "," + std::to_string(t / size.x / size.y) + "] Assertion `" +
-              message + "` failed.\n";
+    output += where;
+    output += triple({t % size.x, t / size.x % size.y, t / size.x / size.y});
+    output.append(" Assertion `").append(message).append("` failed.\n");
   }
   print(c, output);
   return raise_fault(c, i, CUDA_ERROR_ASSERT, lane, "assertion `" + message + "` failed");

@@ -97,7 +97,7 @@ void Lowering::pack() {
   Value all = resized(source_bits(parts[0], part, Type::None), size, false);
   for (unsigned k = 1; k < parts.size(); ++k) {
     const Value wide = resized(source_bits(parts[k], part, Type::None), size, false);
-    const Value shifted = emit_temp(size, row("shl", type), {wide, constant_value(8 * part * k, 4)});
+    const Value shifted = emit_temp(size, row("shl", type), {wide, constant_value(std::uint64_t{8} * part * k, 4)});
     all = emit_temp(size, row("or", type), {all, shifted});
   }
   emit_to(destination(operand(0), size), table_.move(size), {all});
@@ -117,7 +117,8 @@ void Lowering::unpack() {
       values.push_back(all);
       continue;
     }
-    values.push_back(k == 0 ? all : emit_temp(size, row("shr", type), {all, constant_value(8 * part * k, 4)}));
+    values.push_back(k == 0 ? all
+                            : emit_temp(size, row("shr", type), {all, constant_value(std::uint64_t{8} * part * k, 4)}));
   }
   for (unsigned k = 0; k < parts.size(); ++k) {
     if (parts[k].kind == Kind::Sink) continue;

@@ -24,11 +24,8 @@ Path* choose(Warp& warp) {
   for (std::uint32_t k = 0; k < warp.path_count; ++k) {
     Path& path = warp.paths[k];
     if (path.state != PathState::Ready) continue;
-    if (best == nullptr) {
-      best = &path;
-    } else if (warp.rotate ? path.last_turn < best->last_turn : runs_before(path, *best)) {
-      best = &path;
-    }
+    const bool first = best == nullptr;
+    if (first || (warp.rotate ? path.last_turn < best->last_turn : runs_before(path, *best))) best = &path;
   }
   return best;
 }

@@ -81,7 +81,8 @@ struct ToInteger {
   template <class D>
   static D run(From a) {
     // The bound above is a power of two and exact; the one below is -bound or zero.
-    constexpr From bound = static_cast<From>(static_cast<u64>(highest<To>) / 2 + 1) * From{2};
+    constexpr u64 half = static_cast<u64>(highest<To>) / 2 + 1;
+    constexpr From bound = static_cast<From>(half) * From{2};
     constexpr From below = std::is_signed_v<To> ? -bound : From{0};
     const From whole = to_integral<mode>(a);
     const bool fits = whole < bound && whole >= below;
