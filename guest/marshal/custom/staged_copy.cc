@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "guest/marshal/exchange.h"
 #include "guest/objects/copiers.h"
+#include "guest/objects/streaming_copy.h"
 #include "guest/switches.h"
 
 namespace guest {
@@ -30,6 +32,7 @@ class Pipeline {
 
   CUresult to_device();
   CUresult from_device();
+  void move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const;
   CUresult post_filled();
   CUresult post(std::size_t piece);
   CUresult start_emptying();
@@ -50,6 +53,9 @@ class Pipeline {
   CUresult error_ = CUDA_SUCCESS;
 };
 
+// Below this a copy is over, or nearly, before a thread that slept has woken up.
+constexpr std::size_t worth_threads = 1 << 20;
+
 // A copy of a few chunks goes in smaller pieces, so that it is a pipeline, too. Below 128 KiB a piece costs more than
 // it overlaps.
 std::size_t piece_size(std::size_t bytes) {
@@ -66,7 +72,7 @@ Pipeline::Pipeline(const Copy& copy)
     if (!chunk) break;
     turns_[held_++].chunk = *chunk;
   }
-  lag_ = std::min<std::size_t>(copiers().threads(), held_ - 1);
+  if (copy.bytes >= worth_threads) lag_ = std::min<std::size_t>(copiers().threads(), held_ - 1);
 }
 
 Pipeline::~Pipeline() {
@@ -76,11 +82,21 @@ Pipeline::~Pipeline() {
   }
 }
 
+// By the threads, where they are ahead of us at all, else here and now.
+void Pipeline::move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const {
+  if (lag_ > 0)
+    copiers().start(turn.job, to, from, bytes, streamed);
+  else if (streamed)
+    streaming_copy(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
+
 CUresult Pipeline::to_device() {
   for (std::size_t piece = 0; piece < pieces_; ++piece) {
     Turn& turn = turn_of(piece);
     if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
-    copiers().start(turn.job, turn.chunk.at, host_of(piece), length_of(piece), switches().copy_streamed);
+    move(turn, turn.chunk.at, host_of(piece), length_of(piece), switches().copy_streamed);
     if (piece >= lag_)
       if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
   }
@@ -117,7 +133,7 @@ CUresult Pipeline::start_emptying() {
   Turn& turn = turn_of(emptying_);
   if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
   if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // nothing was copied into the chunk
-  copiers().start(turn.job, host_of(emptying_), turn.chunk.at, length_of(emptying_));
+  move(turn, host_of(emptying_), turn.chunk.at, length_of(emptying_), false);
   ++emptying_;
   return CUDA_SUCCESS;
 }
