@@ -122,7 +122,7 @@ struct SlotHeader {
   std::uint32_t channels;            // how many of max_channels this worker serves
   std::uint64_t arena_offset;        // from the slot's start
   std::uint64_t arena_bytes;
-  std::uint32_t spin_us;  // how long this worker polls at most before it parks
+  std::uint32_t spin_us;  // how long its guest may poll: ring::guest_spin_factor times this
   std::uint32_t reserved;
   // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
   alignas(line) std::atomic<std::uint32_t> fault;

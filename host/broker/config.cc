@@ -25,10 +25,10 @@ struct Key {
   const char* table;  // broker, gpu; vm stands for [defaults] and every [vm.NAME]
   const char* name;
   Kind kind;
-  const char* fallback;        // the default as it would stand in the file
-  const char* small_fallback;  // where the machine has two cores or fewer; null: the same
-  std::int64_t least, most;    // of numbers
-  const char* allowed;         // completes "KEY takes ..."
+  const char* fallback;  // the default as it would stand in the file; in words where `by_cores` gives it
+  std::int64_t (*by_cores)(unsigned cores);
+  std::int64_t least, most;  // of numbers
+  const char* allowed;       // completes "KEY takes ..."
   const char* help;
   Member member;
 };
@@ -38,6 +38,11 @@ constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
 
 using B = BrokerOptions;
 using V = VmOptions;
+
+// Each worker that polls has a guest that polls, too. With two cores or fewer these would only take turns.
+std::int64_t half_of(unsigned cores) {
+  return cores <= 2 ? 0 : std::clamp<std::int64_t>(cores / 2, 2, ring::max_slots);
+}
 
 // Every key there is.
 const Key keys[] = {
@@ -63,8 +68,9 @@ const Key keys[] = {
      "How many guest processes can use the GPU at the same time. The region is divided equally.", &V::slots},
     {"vm", "spare", Kind::Integer, "1", nullptr, 0, ring::max_slots, "an integer from 0 to 64",
      "Workers started ahead, so that a program starts at once. Each holds device memory.", &V::spare},
-    {"vm", "spin_threads", Kind::Integer, "2", "0", 0, ring::max_slots, "an integer from 0 to 64",
-     "How many of the VM's workers may poll before they sleep: those of the first slots.", &V::spin_threads},
+    {"vm", "spin_threads", Kind::Integer, "half of the processors, at least 2; 0 where there are two or fewer", half_of,
+     0, ring::max_slots, "an integer from 0 to 64",
+     "How many of the VM's workers may poll before they sleep. 0: its guests sleep at once, too.", &V::spin_threads},
     {"vm", "spin_us", Kind::Integer, "50", nullptr, 0, ring::longest_spin_us, "an integer from 0 to 10000",
      "How many microseconds such a worker polls at most; it polls less while that does not pay.", &V::spin_us},
     {"vm", "starts_per_second", Kind::Integer, "20", nullptr, 1, 1000, "an integer from 1 to 1000",
@@ -95,6 +101,10 @@ const Key keys[] = {
     {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
      "For tests: random delays up to this many microseconds between a worker's records.", &V::chaos_delay_us},
 };
+
+std::string fallback_of(const Key& key, unsigned cores) {
+  return key.by_cores == nullptr ? key.fallback : std::to_string(key.by_cores(cores));
+}
 
 // ---- one value -----------------------------------------------------------------------------------------------------
 
@@ -228,8 +238,7 @@ class Parser {
   bool defaults_of(std::string_view which, Object& object) {
     for (const Key& key : keys) {
       if (key.table != which) continue;
-      const bool small = cores_ <= 2 && key.small_fallback != nullptr;
-      const toml::table parsed = toml::parse(fmt::format("v = {}", small ? key.small_fallback : key.fallback));
+      const toml::table parsed = toml::parse("v = " + fallback_of(key, cores_));
       const auto value = check(key, *parsed.get("v"));
       if (!value) return say(fmt::format("the default of {} is not {}", key.name, key.allowed));
       assign(key, object, *value);
@@ -355,8 +364,9 @@ std::vector<KeyInWords> keys_in_words() {
                                           "boolean", "text",          "text"};
   std::vector<KeyInWords> all;
   for (const Key& key : keys) {
-    all.push_back({key.table, key.name, types[static_cast<int>(key.kind)], key.fallback,
-                   key.small_fallback == nullptr ? "" : key.small_fallback, key.allowed, key.help});
+    const std::string quote = key.by_cores == nullptr ? "`" : "";
+    all.push_back(
+        {key.table, key.name, types[static_cast<int>(key.kind)], quote + key.fallback + quote, key.allowed, key.help});
   }
   return all;
 }
@@ -370,9 +380,7 @@ std::string default_config(unsigned cores) {
       text += table == "vm" ? "\n# For all VMs; a [vm.NAME] may have each of these keys for itself.\n[defaults]\n"
                             : fmt::format("\n[{}]\n", table);
     }
-    const bool small = cores <= 2 && key.small_fallback != nullptr;
-    text += fmt::format("# {}\n# Takes {}.\n{} = {}\n", key.help, key.allowed, key.name,
-                        small ? key.small_fallback : key.fallback);
+    text += fmt::format("# {}\n# Takes {}.\n{} = {}\n", key.help, key.allowed, key.name, fallback_of(key, cores));
   }
   return text + "\n# One table for each VM; its socket is <runtime_dir>/NAME.sock.\n[vm.example]\n";
 }

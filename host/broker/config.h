@@ -54,7 +54,7 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
 
 // A key in words, for docs/configuration.md. `table`: broker, gpu, or vm for [defaults] and every [vm.NAME].
 struct KeyInWords {
-  std::string table, name, type, fallback, small_fallback, allowed, help;  // small_fallback: empty where it is the same
+  std::string table, name, type, fallback, allowed, help;  // fallback: in Markdown
 };
 std::vector<KeyInWords> keys_in_words();
 

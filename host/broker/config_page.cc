@@ -52,10 +52,6 @@ int main() {
       table = key.table;
       fmt::print("\n## {}\n\n| key | type | default | takes | meaning |\n|---|---|---|---|---|\n", title_of(table));
     }
-    const std::string small = key.small_fallback.empty()
-                                  ? ""
-                                  : fmt::format("; `{}` on a machine with two cores or fewer", key.small_fallback);
-    fmt::print("| `{}` | {} | `{}`{} | {} | {} |\n", key.name, key.type, key.fallback, small, key.allowed,
-               escaped(key.help));
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", key.name, key.type, key.fallback, key.allowed, escaped(key.help));
   }
 }

@@ -394,8 +394,6 @@ void Vm::refill_after(Clock::duration delay) {
 }
 
 std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
-  // Which workers may spin is fixed by slot: at most so many do at once, and nobody has to agree with anybody on it.
-  const std::int64_t spin_us = k < options_.spin_threads ? options_.spin_us : 0;
   return {"--broker",
           std::to_string(getpid()),
           "--slot-offset",
@@ -411,9 +409,18 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--gid",
           std::to_string(options_.worker_gid),
           "--spin-us",
-          std::to_string(spin_us),
+          std::to_string(slots_[k].may_spin ? options_.spin_us : 0),
+          "--guest-spin-us",
+          std::to_string(options_.spin_threads > 0 ? options_.spin_us : 0),
           "--chaos-delay-us",
           std::to_string(options_.chaos_delay_us)};
+}
+
+// Which workers may spin is fixed at their start, so that nobody has to agree with anybody on it: at most `spin_threads`
+// of those that serve somebody, or will.
+bool Vm::one_more_may_spin() const {
+  const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
+  return std::count_if(slots_.begin(), slots_.end(), spins) < options_.spin_threads;
 }
 
 bool Vm::start_worker(std::uint32_t k) {
@@ -425,6 +432,7 @@ bool Vm::start_worker(std::uint32_t k) {
   }
   slot.wiper->stop();  // pages that would be given back: the worker has them now
   slot.jail = {};
+  slot.may_spin = one_more_may_spin();
   std::string error;
   slot.telemetry = Telemetry::create(fmt::format("telemetry:{}/{}", options_.name, k), error);
   if (!slot.telemetry) {

@@ -70,6 +70,7 @@ class Vm {
     EventLoop::Id empty_timer = 0;  // the next try to make it Empty, after a guest wrote over its word
     Clock::time_point claimed;
     std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
+    bool may_spin = false;   // its worker
     bool surplus = false;    // its unused worker is being ended
   };
 
@@ -104,6 +105,7 @@ class Vm {
 
   void refill();
   void end_surplus();
+  bool one_more_may_spin() const;
   bool start_worker(std::uint32_t k);
   std::vector<std::string> arguments_for(std::uint32_t k) const;
   void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);

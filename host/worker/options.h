@@ -22,7 +22,8 @@ struct Options {
   JailMode jail = JailMode::BestEffort;
   uid_t uid = 65534;
   gid_t gid = 65534;
-  std::uint32_t spin_us = 0;
+  std::uint32_t spin_us = 0;        // its own threads
+  std::uint32_t guest_spin_us = 0;  // what it tells its guest
   std::uint32_t chaos_delay_us = 0;
 };
 

@@ -156,13 +156,13 @@ void close_jail(Jail& jail, std::size_t arena_bytes) {
   jail.note(jail::apply_seccomp(driver_has_device_files(), arena_bytes));
 }
 
-void open_slot(ring::SlotView slot, std::uint32_t spin_us) {
+void open_slot(ring::SlotView slot, std::uint32_t guest_spin_us) {
   ring::SlotHeader& header = slot.header();
   header.version = ring::layout_version;
   header.channels = ring::max_channels;
   header.arena_offset = ring::arena_offset;
   header.arena_bytes = slot.arena_bytes();
-  header.spin_us = spin_us;
+  header.spin_us = guest_spin_us;
   header.magic.store(ring::slot_magic, std::memory_order_release);  // pairs with the guest's acquire at its claim
 }
 
@@ -200,7 +200,7 @@ int run(const Options& options, const Backend& backend) {
   backend.describe(slot.device_page());
   close_jail(jail, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
-  open_slot(slot, options.spin_us);
+  open_slot(slot, options.guest_spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
   return backend.serve(slot, telemetry);
 }

@@ -36,7 +36,7 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(vm.region_size, 1 << 30);
   EXPECT_EQ(vm.slots, 8);
   EXPECT_EQ(vm.spare, 1);
-  EXPECT_EQ(vm.spin_threads, 2);
+  EXPECT_EQ(vm.spin_threads, 4);
   EXPECT_EQ(vm.jail, "best-effort");
   EXPECT_EQ(vm.worker_uid, 65534);
   EXPECT_FALSE(vm.huge_pages);

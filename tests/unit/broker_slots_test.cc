@@ -362,14 +362,49 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
   EXPECT_EQ(broker.terminate(), 0);
 }
 
-// However busy guests keep them: only the workers of the first slots poll at all.
+// What the broker's workers were told, by their command lines.
+int workers_that_may_poll(const Broker& broker) {
+  const std::string polls(
+      "--spin-us\0"
+      "70",
+      12);
+  int count = 0;
+  for (const pid_t worker : broker.workers()) {
+    std::ifstream file("/proc/" + std::to_string(worker) + "/cmdline");
+    const std::string words{std::istreambuf_iterator<char>(file), {}};
+    count += words.find(polls) != std::string::npos;
+  }
+  return count;
+}
+
+// However busy guests keep them. Where one ends, the next may instead.
 TEST(Slots, NoMoreWorkersMayPollThanAreAllowed) {
-  Broker broker("spare = 3\nspin_threads = 1\nspin_us = 70");
+  Broker broker("slots = 4\nspare = 3\nspin_threads = 1\nspin_us = 70");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  ASSERT_TRUE(eventually([&] { return guest.count(SlotState::Ready) == 3; }));
+  const auto three_are_ready = [&] { return guest.count(SlotState::Ready) == 3; };
+  ASSERT_TRUE(eventually(three_are_ready));
+  EXPECT_EQ(workers_that_may_poll(broker), 1);
   for (std::uint32_t slot = 0; slot < 3; ++slot)
-    EXPECT_EQ(reinterpret_cast<const ring::SlotHeader*>(guest.slot(slot))->spin_us, slot == 0 ? 70u : 0u) << slot;
+    EXPECT_EQ(reinterpret_cast<const ring::SlotHeader*>(guest.slot(slot))->spin_us, 70u) << slot;
+  ASSERT_EQ(guest.claim(), 0u);
+  ASSERT_TRUE(eventually(three_are_ready));
+  EXPECT_EQ(workers_that_may_poll(broker), 1);
+  ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
+  ASSERT_TRUE(eventually([&] { return broker.workers().size() == 3; }));
+  EXPECT_EQ(workers_that_may_poll(broker), 0);
+  ASSERT_TRUE(guest.claim());
+  ASSERT_TRUE(eventually([&] { return three_are_ready() && broker.workers().size() == 4; }));
+  EXPECT_EQ(workers_that_may_poll(broker), 1);
+}
+
+TEST(Slots, WhereNoWorkerMayPollNoGuestIsToldTo) {
+  Broker broker("spin_threads = 0\nspin_us = 70");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(1));
+  ASSERT_TRUE(eventually([&] { return guest.count(SlotState::Ready) == 1; }));
+  EXPECT_EQ(workers_that_may_poll(broker), 0);
+  EXPECT_EQ(reinterpret_cast<const ring::SlotHeader*>(guest.slot(0))->spin_us, 0u);
 }
 
 // Claimed and released as fast as it goes: starts are limited, and who waits in another place of the line is served.
