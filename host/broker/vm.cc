@@ -416,8 +416,8 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(options_.chaos_delay_us)};
 }
 
-// Which workers may spin is fixed at their start, so that nobody has to agree with anybody on it: at most `spin_threads`
-// of those that serve somebody, or will.
+// Which workers may spin is fixed at their start, so that nobody has to agree with anybody on it: at most
+// `spin_threads` of those that serve somebody, or will.
 bool Vm::one_more_may_spin() const {
   const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
   return std::count_if(slots_.begin(), slots_.end(), spins) < options_.spin_threads;
