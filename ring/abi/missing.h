@@ -80,6 +80,9 @@ inline constexpr Missing missing_arguments[] = {
     {"cuFuncIsLoaded", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuFuncLoad", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuLaunchKernelEx", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuOccupancyMaxActiveClusters", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuOccupancyMaxActiveClusters", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuOccupancyMaxActiveClusters", 2, CUDA_ERROR_INVALID_VALUE},
 };
 
 // The table's lines for a symbol, its _ptsz form included: first and count.

@@ -112,19 +112,22 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* dynamicSmemSize, C
   });
 }
 
-// A cluster is a block here: there are no others (CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH is 0).
+// A cluster is a block here: there are no others (CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH is 0). A launch without clusters
+// has none of them, and clusters of no blocks are none.
 CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
-  const bool readable = config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr);
-  return with_function(func, numClusters != nullptr && readable, [&](const LoadedFunction& function) {
+  if (numClusters == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool readable = config->numAttrs == 0 || config->attrs != nullptr;
+  return with_function(func, readable, [&](const LoadedFunction& function) {
+    unsigned blocks = 0;  // of a cluster
     for (unsigned i = 0; i < config->numAttrs; ++i) {
       const auto& cluster = config->attrs[i].value.clusterDim;
-      if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-          (cluster.x != 1 || cluster.y != 1 || cluster.z != 1))
-        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+      if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) blocks = cluster.x * cluster.y * cluster.z;
     }
+    if (blocks > 1) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     const std::uint64_t threads = std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
     if (threads == 0) return CUDA_ERROR_INVALID_VALUE;
-    *numClusters = resident_blocks(function, threads, config->sharedMemBytes) * device_multiprocessors;
+    const int resident = resident_blocks(function, threads, config->sharedMemBytes) * device_multiprocessors;
+    *numClusters = blocks == 0 ? 0 : resident;
     return CUDA_SUCCESS;
   });
 }
