@@ -21,5 +21,5 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_test(NAME faults.vm COMMAND faults --rounds 0)
   # A guest notices the end of its broker by a heartbeat: within a second only while its VM has a processor to itself.
   set_tests_properties(faults.loopback faults.vm PROPERTIES LABELS faults TIMEOUT 300)
-  set_tests_properties(faults.vm PROPERTIES RUN_SERIAL ON)
+  set_tests_properties(faults.vm PROPERTIES RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 endif()

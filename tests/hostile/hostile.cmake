@@ -13,5 +13,5 @@ if(TARGET faults_host)
 
   # tests/hostile: 60 s of each by `hostile --seconds 60`.
   add_test(NAME vm.hostile COMMAND hostile)
-  set_tests_properties(vm.hostile PROPERTIES LABELS vm TIMEOUT 300 RUN_SERIAL ON)
+  set_tests_properties(vm.hostile PROPERTIES LABELS vm TIMEOUT 300 RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 endif()

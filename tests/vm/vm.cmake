@@ -1,12 +1,16 @@
 # Tests that boot a guest in QEMU.
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
+# The first guest of a build tree fetches its kernel and says so. The others find it there.
+add_test(NAME vm.image COMMAND ${CMAKE_BINARY_DIR}/bin/ivgpu vm --gpu sim --timeout 120 -- true)
+set_tests_properties(vm.image PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_SETUP guest_image)
 add_test(NAME vm.programs COMMAND ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.command COMMAND ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.qemu_config
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.programs vm.command vm.reclaim vm.qemu_config vm.bad_input PROPERTIES LABELS vm TIMEOUT 600)
+set_tests_properties(vm.programs vm.command vm.reclaim vm.qemu_config vm.bad_input
+                     PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 
 # What qemu-config/ says to libvirt; boots nothing.
 add_test(NAME vm.libvirt_xml COMMAND ${CMAKE_CURRENT_LIST_DIR}/libvirt_xml.sh)
