@@ -19,7 +19,8 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
 
   add_test(NAME faults.loopback COMMAND faults --vm-rounds 0)
   add_test(NAME faults.vm COMMAND faults --rounds 0)
-  # A guest notices the end of its broker by a heartbeat: within a second only while its VM has a processor to itself.
-  set_tests_properties(faults.loopback faults.vm PROPERTIES LABELS faults TIMEOUT 300)
-  set_tests_properties(faults.vm PROPERTIES RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
+  # Alone: they count what is in /dev/shm, and a guest notices the end of its broker by a heartbeat, within a second only
+  # while its VM has a processor to itself.
+  set_tests_properties(faults.loopback faults.vm PROPERTIES LABELS faults TIMEOUT 300 RUN_SERIAL ON)
+  set_tests_properties(faults.vm PROPERTIES FIXTURES_REQUIRED guest_image)
 endif()
