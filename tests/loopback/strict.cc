@@ -457,10 +457,12 @@ TEST(StrictWithout, KnownDone) {
 TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   guest::Channel& channel = guest::this_channel();
   const std::uint64_t bound = guest::session()->spin_nanoseconds();
+  const std::atomic<std::uint32_t>& asleep = loopback_.slot().control(channel.index()).guest_asleep;
   ASSERT_GT(bound, 0u);
   for (int i = 0; i < 5; ++i) {
     block_worker();
     std::thread opener([&] {
+      while (asleep == 0) std::this_thread::yield();
       std::this_thread::sleep_for(std::chrono::nanoseconds(bound * 4));
       fake_driver().open_gate();
     });

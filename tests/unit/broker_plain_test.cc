@@ -10,8 +10,19 @@ namespace {
 using namespace broker_test;
 using ring::SlotState;
 
+// A broker that is killed leaves its file; this test leaves none.
+struct Files {
+  ~Files() {
+    for (const std::string& name : names) unlink(name.c_str());
+  }
+  std::vector<std::string> names;
+};
+
 // In memory, as such a file must be.
-std::string plain_file(const char* name) { return "/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-" + name; }
+std::string plain_file(const char* name) {
+  static Files files;
+  return files.names.emplace_back("/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-" + name);
+}
 
 std::string plain(const std::string& file, const std::string& more = "") {
   return "transport = \"plain\"\nplain_file = \"" + file + "\"\n" + more;
