@@ -89,6 +89,8 @@ struct SlotWord {
   constexpr std::uint32_t word() const { return epoch << 8 | static_cast<std::uint32_t>(state); }
   constexpr SlotWord with(SlotState s) const { return {epoch, s}; }
   constexpr SlotWord next() const { return {(epoch + 1) & 0xff'ffff, SlotState::Empty}; }
+  // Somebody's, whether its worker lives or not.
+  constexpr bool held() const { return state == SlotState::Claimed || state == SlotState::Dead; }
 };
 
 // Who holds a claimed slot: enough for another process of the same pid namespace to find out that it has died.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 
 #include "guest/log.h"
 #include "guest/objects/streaming_copy.h"
@@ -79,7 +78,7 @@ void Copiers::run_first(std::unique_lock<std::mutex>& lock) {
   if (first_ == nullptr) last_ = nullptr;
   job.state_ = Job::State::Running;
   lock.unlock();
-  (job.streamed_ ? streaming_copy(job.to_, job.from_, job.bytes_) : void(std::memcpy(job.to_, job.from_, job.bytes_)));
+  copy_bytes(job.to_, job.from_, job.bytes_, job.streamed_);
   lock.lock();
   job.state_ = Job::State::Done;
   done_.notify_all();

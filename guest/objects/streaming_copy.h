@@ -3,10 +3,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 
 namespace guest {
 
 // As memcpy. What was written is visible to others before what the caller stores next.
 void streaming_copy(void* to, const void* from, std::size_t bytes);
+
+inline void copy_bytes(void* to, const void* from, std::size_t bytes, bool streamed) {
+  if (streamed)
+    streaming_copy(to, from, bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
 
 }  // namespace guest

@@ -38,17 +38,13 @@ inline std::optional<ring::SlotWord> claim(ring::SlotEntry& entry, const ring::S
   return seen.with(ring::SlotState::Claimed);
 }
 
-constexpr bool held(ring::SlotWord word) {
-  return word.state == ring::SlotState::Claimed || word.state == ring::SlotState::Dead;
-}
-
 // Gives the slot of a process that has died without a word back to the broker. `dead`: bool(const SlotOwner&).
 template <class Dead>
 bool bury(ring::SlotEntry& entry, Dead dead) {
   auto seen = ring::SlotWord::of(entry.state.load(std::memory_order_acquire));  // B: and the owner cleared before it
-  if (!held(seen) || !dead(entry.owner)) return false;
+  if (!seen.held() || !dead(entry.owner)) return false;
   if (ring::wrong(ring::Mutant::buried_unseen)) seen = ring::SlotWord::of(entry.state.load(std::memory_order_relaxed));
-  return held(seen) && step(entry, seen, ring::SlotState::Released);
+  return seen.held() && step(entry, seen, ring::SlotState::Released);
 }
 
 // Gives one's own slot back, whether its worker lives or not.

@@ -21,7 +21,7 @@ inline Step step_between(ring::SlotWord known, std::uint32_t seen) {
   if (seen == known.word()) return Step::None;
   const bool may_claim = known.state == SlotState::Ready;
   const bool passage = may_claim && !ring::wrong(ring::Mutant::passage_missed);
-  const bool may_release = passage || known.state == SlotState::Claimed || known.state == SlotState::Dead;
+  const bool may_release = passage || known.held();
   if (may_claim && seen == known.with(SlotState::Claimed).word()) return Step::Claimed;
   // From Ready as well: claimed and released between two looks.
   if (may_release && seen == known.with(SlotState::Released).word()) return Step::Released;

@@ -51,7 +51,7 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
   if (slot.jail.told) {
     out["jail"] = {{"layers", names_of_layers(slot.jail.layers)}, {"missing", slot.jail.missing}};
   }
-  if (slot.word.state == ring::SlotState::Claimed || slot.word.state == ring::SlotState::Dead) {
+  if (slot.word.held()) {
     out["owner"] = {{"process", slot.owner.pid}, {"peer", slot.owner.peer}};
     out["claimed_s"] = seconds(slot.claimed_for);
   }

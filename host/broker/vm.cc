@@ -227,8 +227,7 @@ void Vm::look_at(std::uint32_t k) {
 
 void Vm::learn_owner(std::uint32_t k) {
   Slot& slot = slots_[k];
-  const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
-  if (!held || slot.peer != 0 || !server_) return;
+  if (!slot.known.held() || slot.peer != 0 || !server_) return;
   if (const std::uint32_t peer = region_->owner(k).peer; server_->has(peer)) slot.peer = peer;
 }
 
@@ -240,8 +239,7 @@ void Vm::tell_owner(std::uint32_t k) {
 
 void Vm::release_unowned(std::uint32_t k) {
   Slot& slot = slots_[k];
-  const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
-  if (!held || Clock::now() - slot.claimed < owner_patience) return;
+  if (!slot.known.held() || Clock::now() - slot.claimed < owner_patience) return;
   learn_owner(k);
   // Without connections an owner cannot be told from a scribble; it is the VM's own slot that a scribble wastes.
   if (slot.peer != 0 || (plain() && region_->owner(k).pid != 0)) return;
@@ -263,16 +261,15 @@ void Vm::on_peer_gone(std::uint32_t peer) {
   look();  // what it did last
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     Slot& slot = slots_[k];
-    const bool held = slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead;
     const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
-    if (held && holder == peer) release_held(k);
+    if (holder == peer) release_held(k);
   }
   if (!anybody()) nobody_left();
 }
 
 void Vm::release_held(std::uint32_t k) {
   Slot& slot = slots_[k];
-  if (slot.known.state != SlotState::Claimed && slot.known.state != SlotState::Dead) return;
+  if (!slot.known.held()) return;
   std::uint32_t expected = slot.known.word();
   const SlotWord released = slot.known.with(SlotState::Released);
   region_->entry(k).state.compare_exchange_strong(expected, released.word(), std::memory_order_acq_rel);  // A, B
@@ -505,7 +502,7 @@ VmStatus Vm::status() const {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
     SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}};
-    if (slot.known.state == SlotState::Claimed || slot.known.state == SlotState::Dead) {
+    if (slot.known.held()) {
       s.owner = region_->owner(k);
       s.claimed_for = Clock::now() - slot.claimed;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/ptx/form.h"
+#include "tests/ptx/places.h"
 
 namespace ptx_forms {
 namespace {
@@ -10,18 +11,6 @@ namespace {
 // What a word becomes, from its old value and one or two operands.
 template <class T>
 using Update = std::function<T(T old, T b, T c)>;
-
-struct Place {
-  const char* space;
-  const char* address;
-  const char* prepare;
-};
-constexpr Place places[] = {
-    {".global", "%mem", ""},
-    {".shared", "%tile", ""},
-    {"", "%mem", ""},
-    {"", "%rd7", "cvt.u64.u32 %rd7, %tile; cvta.shared.u64 %rd7, %rd7;\n"},
-};
 
 template <class T>
 void one(Forms& forms, const std::string& words, const std::string& operation, const Place& place, bool swaps,

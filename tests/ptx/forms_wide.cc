@@ -1,6 +1,7 @@
 // Registers of 128 bits: moves, loads and stores, and the two atomics that take them.
 #include "tests/ptx/driver.h"
 #include "tests/ptx/form.h"
+#include "tests/ptx/places.h"
 
 namespace ptx_forms {
 namespace {
@@ -37,17 +38,6 @@ void moves(Forms& forms) {
            });
 }
 
-struct Place {
-  const char* space;
-  const char* address;
-  const char* prepare;
-};
-constexpr Place places[] = {
-    {".global", "%mem", ""},
-    {".shared", "%tile", ""},
-    {"", "%mem", ""},
-    {"", "%rd7", "cvt.u64.u32 %rd7, %tile; cvta.shared.u64 %rd7, %rd7;\n"},
-};
 constexpr Place stack{".local", "stack", ".local .align 16 .b8 stack[32];\n"};
 
 std::string cell(const Place& place) { return std::string("[") + place.address + "+16]"; }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "guest/marshal/exchange.h"
 #include "guest/objects/copiers.h"
@@ -86,10 +85,8 @@ Pipeline::~Pipeline() {
 void Pipeline::move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const {
   if (lag_ > 0)
     copiers().start(turn.job, to, from, bytes, streamed);
-  else if (streamed)
-    streaming_copy(to, from, bytes);
   else
-    std::memcpy(to, from, bytes);
+    copy_bytes(to, from, bytes, streamed);
 }
 
 CUresult Pipeline::to_device() {
