@@ -7,6 +7,7 @@
 // Exit codes: 0 all agree, 1 something does not, 2 there is no driver or the command line is wrong.
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -213,11 +214,26 @@ unsigned compare(const std::vector<Form>& forms, const Answers& a, const Answers
   return different;
 }
 
-// Every form of the table has a row here. The table: base opcode, form.
+// Whether the text holds the opcode as a word: a row that only bears the form's name tries something else.
+bool holds_opcode(const std::string& text, const std::string& opcode) {
+  for (std::size_t at = text.find(opcode); at != std::string::npos; at = text.find(opcode, at + 1)) {
+    const std::size_t end = at + opcode.size();
+    const bool begins = at == 0 || std::strchr(" \t\n;:{", text[at - 1]) != nullptr;
+    if (begins && end < text.size() && std::strchr(" \t\n;", text[end]) != nullptr) return true;
+  }
+  return false;
+}
+
+// How many forms the table has. They were counted in compilers' output once; one that is lost here would not be missed.
+constexpr unsigned forms_of_the_table = 219;
+
+// Every form of the table has a row here that holds it. The table: base opcode, form.
 unsigned check_table(const std::string& path, const std::vector<Form>& forms) {
   std::set<std::string> known;
-  for (const Form& form : forms) known.insert(form.name);
-  for (const Refused& one : refused) known.insert(one.name);
+  for (const Form& form : forms)
+    if (holds_opcode(form.text, form.name) || holds_opcode(form.declarations, form.name)) known.insert(form.name);
+  for (const Refused& one : refused)
+    if (holds_opcode(one.text, one.name)) known.insert(one.name);
   std::ifstream file(path);
   std::string line;
   unsigned missing = 0;
@@ -230,9 +246,11 @@ unsigned check_table(const std::string& path, const std::vector<Form>& forms) {
     ++missing;
     std::cout << "FAIL " << name << " has no row\n";
   }
-  if (count == 0) std::cout << "FAIL no table at " << path << "\n";
+  const bool whole = count == forms_of_the_table;
+  if (!whole)
+    std::cout << "FAIL the table at " << path << " has " << count << " forms, not " << forms_of_the_table << "\n";
   std::cout << path << ": " << count << " forms, " << missing << " without a row\n";
-  return missing + (count == 0);
+  return missing + (whole ? 0 : 1);
 }
 
 Forms all_forms() {
