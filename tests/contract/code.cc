@@ -22,6 +22,8 @@ GROUP(module_load, InContext) {
   show("it logged", log[0] != 'u' && log[0] != '\0' ? 1 : 0);
   show("the log's size is its length", reinterpret_cast<std::size_t>(values[1]) == std::strlen(log) ? 1 : 0);
   show("cuModuleLoad absent", CU(cuModuleLoad)(&module, "/nonexistent"));
+  show("cuModuleLoad", CU(cuModuleLoad)(&module, file_of(ptx).c_str()));
+  show("cuModuleLoad empty", CU(cuModuleLoad)(&module, file_of("").c_str()));
 }
 
 GROUP(module_lookup, InContext) {

@@ -181,7 +181,7 @@ GROUP(released_context, InContext) {
   show("cuMemFree", CU(cuMemFree_v2)(b));
 }
 
-// What is refused before a context is made, in each form of the call.
+// Each form of the call: what is refused before a context is made, and then one is.
 GROUP(create_context_forms, Initialized) {
   CUcontext made = nullptr;
   show("cuCtxCreate_v2 null", CU(cuCtxCreate_v2)(nullptr, 0, device));
@@ -191,6 +191,10 @@ GROUP(create_context_forms, Initialized) {
   show("cuCtxCreate_v3 null", CU(cuCtxCreate_v3)(nullptr, nullptr, 0, 0, device));
   show("cuCtxCreate_v3 device 99", CU(cuCtxCreate_v3)(&made, nullptr, 0, 0, 99));
   show("cuCtxCreate_v4 two schedules", CU(cuCtxCreate_v4)(&made, nullptr, 3, device));
+  show("cuCtxCreate_v2", CU(cuCtxCreate_v2)(&made, 0, device));
+  show("cuCtxDestroy of it", CU(cuCtxDestroy_v2)(made));
+  show("cuCtxCreate_v3", CU(cuCtxCreate_v3)(&made, nullptr, 0, 0, device));
+  show("cuCtxDestroy of it", CU(cuCtxDestroy_v2)(made));
 }
 
 GROUP(context_stack, InContext) {

@@ -58,6 +58,26 @@ GROUP(nothing_after_fork, InContext) {
   show("the parent goes on", CU(cuCtxSynchronize)());
 }
 
+// The calls left out above: here none changes anything, since each is refused.
+void call_what_changes_the_state() {
+  CUcontext context = nullptr;
+  show("cuCtxSetCurrent", CU(cuCtxSetCurrent)(nullptr));
+  show("cuCtxPopCurrent_v2", CU(cuCtxPopCurrent_v2)(&context));
+  show("cuDevicePrimaryCtxRelease", CU(cuDevicePrimaryCtxRelease)(device));
+  show("cuDevicePrimaryCtxRelease_v2", CU(cuDevicePrimaryCtxRelease_v2)(device));
+  show("cuDevicePrimaryCtxReset_v2", CU(cuDevicePrimaryCtxReset_v2)(device));
+}
+
+GROUP(changes_before_init, Loaded) { call_what_changes_the_state(); }
+
+GROUP(changes_after_fork, InContext) {
+  in_a_child([] {
+    show("cuInit", CU(cuInit)(0));
+    call_what_changes_the_state();
+  });
+  show("the parent goes on", CU(cuCtxSynchronize)());
+}
+
 // A process that forks before it has called CUDA: both are as new.
 GROUP(fork_before_init, Loaded) {
   in_a_child([] {
@@ -69,4 +89,7 @@ GROUP(fork_before_init, Loaded) {
 }
 
 }  // namespace
+
+std::set<std::string> calls_that_change_the_state() { return {std::begin(left_out), std::end(left_out)}; }
+
 }  // namespace contract

@@ -7,6 +7,9 @@
 
 #include "tests/contract/suite.h"
 
+// A case's name is what the handle is, and the call's: a test holds them against the table.
+#define ASK(what, call, ...) show(kind + " " what ", " #call, CU(call)(__VA_ARGS__))
+
 namespace contract {
 namespace {
 
@@ -25,45 +28,82 @@ void with_stream(const std::string& kind, CUstream s) {
   unsigned long long id = 0;
   unsigned flags = 0;
   int priority = 0;
+  CUlaunchConfig config;
+  std::memset(&config, 0, sizeof config);
+  config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1;
   CU(cuMemAlloc_v2)(&a, 16);
   CU(cuEventCreate)(&event, 0);
   const CUfunction empty = function_of(load_module(), "empty");
-  show(kind + " stream, cuStreamQuery", CU(cuStreamQuery)(s));
-  show(kind + " stream, cuStreamSynchronize", CU(cuStreamSynchronize)(s));
-  show(kind + " stream, cuStreamDestroy", CU(cuStreamDestroy_v2)(s));
-  show(kind + " stream, cuStreamGetFlags", CU(cuStreamGetFlags)(s, &flags));
-  show(kind + " stream, cuStreamGetPriority", CU(cuStreamGetPriority)(s, &priority));
-  show(kind + " stream, cuStreamGetId", CU(cuStreamGetId)(s, &id));
-  show(kind + " stream, cuStreamGetDevice", CU(cuStreamGetDevice)(s, &of));
-  show(kind + " stream, cuStreamGetCtx", CU(cuStreamGetCtx)(s, &context));
-  show(kind + " stream, cuStreamGetCtx_v2", CU(cuStreamGetCtx_v2)(s, &context, nullptr));
-  show(kind + " stream, cuStreamIsCapturing", CU(cuStreamIsCapturing)(s, &status));
-  show(kind + " stream, cuStreamWaitEvent", CU(cuStreamWaitEvent)(s, event, 0));
-  show(kind + " stream, cuEventRecord", CU(cuEventRecord)(event, s));
-  show(kind + " stream, cuEventRecordWithFlags", CU(cuEventRecordWithFlags)(event, s, 0));
-  show(kind + " stream, cuMemcpyHtoDAsync", CU(cuMemcpyHtoDAsync_v2)(a, host, 16, s));
-  show(kind + " stream, cuMemcpyDtoHAsync", CU(cuMemcpyDtoHAsync_v2)(host, a, 16, s));
-  show(kind + " stream, cuMemcpyDtoDAsync", CU(cuMemcpyDtoDAsync_v2)(a, a, 16, s));
-  show(kind + " stream, cuMemsetD8Async", CU(cuMemsetD8Async)(a, 0, 16, s));
-  show(kind + " stream, cuMemsetD16Async", CU(cuMemsetD16Async)(a, 0, 8, s));
-  show(kind + " stream, cuMemsetD32Async", CU(cuMemsetD32Async)(a, 0, 4, s));
-  show(kind + " stream, cuStreamWriteValue32", CU(cuStreamWriteValue32_v2)(s, a, 0, 0));
-  show(kind + " stream, cuStreamWaitValue64", CU(cuStreamWaitValue64_v2)(s, a, 0, 0));
-  show(kind + " stream, cuLaunchKernel", CU(cuLaunchKernel)(empty, 1, 1, 1, 1, 1, 1, 0, s, nullptr, nullptr));
-  show(kind + " stream, cuLaunchCooperativeKernel",
-       CU(cuLaunchCooperativeKernel)(empty, 1, 1, 1, 1, 1, 1, 0, s, nullptr));
+  ASK("stream", cuStreamQuery, s);
+  ASK("stream", cuStreamSynchronize, s);
+  ASK("stream", cuStreamDestroy_v2, s);
+  ASK("stream", cuStreamGetFlags, s, &flags);
+  ASK("stream", cuStreamGetPriority, s, &priority);
+  ASK("stream", cuStreamGetId, s, &id);
+  ASK("stream", cuStreamGetDevice, s, &of);
+  ASK("stream", cuStreamGetCtx, s, &context);
+  ASK("stream", cuStreamGetCtx_v2, s, &context, nullptr);
+  ASK("stream", cuStreamIsCapturing, s, &status);
+  ASK("stream", cuStreamWaitEvent, s, event, 0);
+  ASK("stream", cuEventRecord, event, s);
+  ASK("stream", cuEventRecordWithFlags, event, s, 0);
+  ASK("stream", cuMemcpyHtoDAsync_v2, a, host, 16, s);
+  ASK("stream", cuMemcpyDtoHAsync_v2, host, a, 16, s);
+  ASK("stream", cuMemcpyDtoDAsync_v2, a, a, 16, s);
+  ASK("stream", cuMemsetD8Async, a, 0, 16, s);
+  ASK("stream", cuMemsetD16Async, a, 0, 8, s);
+  ASK("stream", cuMemsetD32Async, a, 0, 4, s);
+  ASK("stream", cuStreamWriteValue32_v2, s, a, 0, 0);
+  ASK("stream", cuStreamWriteValue64_v2, s, a, 0, 0);
+  ASK("stream", cuStreamWaitValue32_v2, s, a, 0, 0);
+  ASK("stream", cuStreamWaitValue64_v2, s, a, 0, 0);
+  ASK("stream", cuLaunchKernel, empty, 1, 1, 1, 1, 1, 1, 0, s, nullptr, nullptr);
+  ASK("stream", cuLaunchCooperativeKernel, empty, 1, 1, 1, 1, 1, 1, 0, s, nullptr);
+  config.hStream = s;
+  ASK("stream", cuLaunchKernelEx, &config, empty, nullptr, nullptr);
+}
+
+// Calls of rows, and those whose direction the pointers tell.
+void with_stream_of_copies(const std::string& kind, CUstream s) {
+  CUdeviceptr a = 0;
+  char host[64] = "";
+  CU(cuMemAlloc_v2)(&a, 64);
+  CUDA_MEMCPY2D rows;
+  std::memset(&rows, 0, sizeof rows);
+  rows.srcMemoryType = CU_MEMORYTYPE_HOST;
+  rows.srcHost = host;
+  rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.dstDevice = a;
+  rows.srcPitch = rows.dstPitch = rows.WidthInBytes = rows.Height = 8;
+  CUDA_MEMCPY3D planes;
+  std::memset(&planes, 0, sizeof planes);
+  planes.srcMemoryType = planes.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  planes.srcDevice = planes.dstDevice = a;
+  planes.WidthInBytes = planes.srcPitch = planes.dstPitch = 8;
+  planes.Height = planes.srcHeight = planes.dstHeight = planes.Depth = 2;
+  ASK("stream", cuMemcpyAsync, a, address_of(host), 16, s);
+  ASK("stream", cuMemcpy2DAsync_v2, &rows, s);
+  ASK("stream", cuMemcpy3DAsync_v2, &planes, s);
+  ASK("stream", cuMemsetD2D8Async, a, 8, 0, 8, 2, s);
+  ASK("stream", cuMemsetD2D16Async, a, 8, 0, 4, 2, s);
+  ASK("stream", cuMemsetD2D32Async, a, 8, 0, 2, 2, s);
 }
 
 void with_event(const std::string& kind, CUevent e) {
   float ms = 0;
-  show(kind + " event, cuEventQuery", CU(cuEventQuery)(e));
-  show(kind + " event, cuEventSynchronize", CU(cuEventSynchronize)(e));
-  show(kind + " event, cuEventRecord", CU(cuEventRecord)(e, nullptr));
-  show(kind + " event, cuEventRecordWithFlags", CU(cuEventRecordWithFlags)(e, nullptr, 0));
-  show(kind + " event, cuEventElapsedTime", CU(cuEventElapsedTime)(&ms, e, e));
-  show(kind + " event, cuEventElapsedTime_v2", CU(cuEventElapsedTime_v2)(&ms, e, e));
-  show(kind + " event, cuEventDestroy", CU(cuEventDestroy_v2)(e));
-  show(kind + " event, cuStreamWaitEvent", CU(cuStreamWaitEvent)(nullptr, e, 0));
+  CUevent good = nullptr;
+  CU(cuEventCreate)(&good, 0);
+  CU(cuEventRecord)(good, nullptr);
+  ASK("event", cuEventQuery, e);
+  ASK("event", cuEventSynchronize, e);
+  ASK("event", cuEventRecord, e, nullptr);
+  ASK("event", cuEventRecordWithFlags, e, nullptr, 0);
+  ASK("event", cuEventElapsedTime, &ms, e, good);
+  ASK("event", cuEventElapsedTime, &ms, good, e);
+  ASK("event", cuEventElapsedTime_v2, &ms, e, good);
+  ASK("event", cuEventElapsedTime_v2, &ms, good, e);
+  ASK("event", cuEventDestroy_v2, e);
+  ASK("event", cuStreamWaitEvent, nullptr, e, 0);
 }
 
 void with_module(const std::string& kind, CUmodule m) {
@@ -71,10 +111,10 @@ void with_module(const std::string& kind, CUmodule m) {
   CUdeviceptr a = 0;
   std::size_t size = 0;
   unsigned count = 0;
-  show(kind + " module, cuModuleGetFunction", CU(cuModuleGetFunction)(&f, m, "empty"));
-  show(kind + " module, cuModuleGetFunctionCount", CU(cuModuleGetFunctionCount)(&count, m));
-  show(kind + " module, cuModuleGetGlobal", CU(cuModuleGetGlobal_v2)(&a, &size, m, "answer"));
-  show(kind + " module, cuModuleUnload", CU(cuModuleUnload)(m));
+  ASK("module", cuModuleGetFunction, &f, m, "empty");
+  ASK("module", cuModuleGetFunctionCount, &count, m);
+  ASK("module", cuModuleGetGlobal_v2, &a, &size, m, "answer");
+  ASK("module", cuModuleUnload, m);
 }
 
 void with_function(const std::string& kind, CUfunction f) {
@@ -86,22 +126,23 @@ void with_function(const std::string& kind, CUfunction f) {
   CUlaunchConfig config;
   std::memset(&config, 0, sizeof config);
   config.gridDimX = config.gridDimY = config.gridDimZ = config.blockDimX = config.blockDimY = config.blockDimZ = 1;
-  show(kind + " function, cuLaunchKernel", CU(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
-  show(kind + " function, cuLaunchKernelEx", CU(cuLaunchKernelEx)(&config, f, nullptr, nullptr));
-  show(kind + " function, cuFuncGetAttribute", CU(cuFuncGetAttribute)(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
-  show(kind + " function, cuFuncSetAttribute",
-       CU(cuFuncSetAttribute)(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0));
-  show(kind + " function, cuFuncSetCacheConfig", CU(cuFuncSetCacheConfig)(f, CU_FUNC_CACHE_PREFER_L1));
-  show(kind + " function, cuFuncGetModule", CU(cuFuncGetModule)(&m, f));
-  show(kind + " function, cuFuncGetName", CU(cuFuncGetName)(&name, f));
-  show(kind + " function, cuFuncGetParamInfo", CU(cuFuncGetParamInfo)(f, 0, &size, &size));
-  show(kind + " function, cuFuncLoad", CU(cuFuncLoad)(f));
-  show(kind + " function, cuFuncIsLoaded", CU(cuFuncIsLoaded)(&state, f));
-  show(kind + " function, occupancy", CU(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, f, 32, 0));
-  show(kind + " function, occupancy with flags",
-       CU(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(&value, f, 32, 0, 0));
-  show(kind + " function, best block", CU(cuOccupancyMaxPotentialBlockSize)(&value, &block, f, nullptr, 0, 0));
-  show(kind + " function, shared memory", CU(cuOccupancyAvailableDynamicSMemPerBlock)(&size, f, 1, 32));
+  ASK("function", cuLaunchKernel, f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+  ASK("function", cuLaunchKernelEx, &config, f, nullptr, nullptr);
+  ASK("function", cuFuncGetAttribute, &value, CU_FUNC_ATTRIBUTE_NUM_REGS, f);
+  ASK("function", cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0);
+  ASK("function", cuFuncSetCacheConfig, f, CU_FUNC_CACHE_PREFER_L1);
+  ASK("function", cuFuncGetModule, &m, f);
+  ASK("function", cuFuncGetName, &name, f);
+  ASK("function", cuFuncGetParamInfo, f, 0, &size, &size);
+  ASK("function", cuFuncLoad, f);
+  ASK("function", cuFuncIsLoaded, &state, f);
+  ASK("function", cuOccupancyMaxActiveBlocksPerMultiprocessor, &value, f, 32, 0);
+  ASK("function", cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, &value, f, 32, 0, 0);
+  ASK("function", cuOccupancyMaxPotentialBlockSize, &value, &block, f, nullptr, 0, 0);
+  ASK("function", cuOccupancyMaxPotentialBlockSizeWithFlags, &value, &block, f, nullptr, 0, 0, 0);
+  ASK("function", cuOccupancyMaxActiveClusters, &value, f, &config);
+  ASK("function", cuLaunchCooperativeKernel, f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr);
+  ASK("function", cuOccupancyAvailableDynamicSMemPerBlock, &size, f, 1, 32);
 }
 
 void with_library(const std::string& kind, CUlibrary l, CUkernel k) {
@@ -115,30 +156,34 @@ void with_library(const std::string& kind, CUlibrary l, CUkernel k) {
   int value = 0;
   const char* name = nullptr;
   constexpr auto shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-  show(kind + " library, cuLibraryGetKernel", CU(cuLibraryGetKernel)(&found, l, "empty"));
-  show(kind + " library, cuLibraryGetKernelCount", CU(cuLibraryGetKernelCount)(&count, l));
-  show(kind + " library, cuLibraryGetModule", CU(cuLibraryGetModule)(&m, l));
-  show(kind + " library, cuLibraryGetGlobal", CU(cuLibraryGetGlobal)(&a, &size, l, "answer"));
-  show(kind + " library, cuLibraryUnload", CU(cuLibraryUnload)(l));
-  show(kind + " kernel, cuKernelGetFunction", CU(cuKernelGetFunction)(&f, k));
-  show(kind + " kernel, cuKernelGetLibrary", CU(cuKernelGetLibrary)(&of, k));
-  show(kind + " kernel, cuKernelGetName", CU(cuKernelGetName)(&name, k));
-  show(kind + " kernel, cuKernelGetParamInfo", CU(cuKernelGetParamInfo)(k, 0, &size, &size));
-  show(kind + " kernel, cuKernelGetAttribute", CU(cuKernelGetAttribute)(&value, shared, k, device));
-  show(kind + " kernel, cuKernelSetAttribute", CU(cuKernelSetAttribute)(shared, 0, k, device));
-  show(kind + " kernel, cuKernelSetCacheConfig", CU(cuKernelSetCacheConfig)(k, CU_FUNC_CACHE_PREFER_L1, device));
+  ASK("library", cuLibraryGetKernel, &found, l, "empty");
+  ASK("library", cuLibraryGetKernelCount, &count, l);
+  ASK("library", cuLibraryGetModule, &m, l);
+  ASK("library", cuLibraryGetGlobal, &a, &size, l, "answer");
+  ASK("library", cuLibraryGetManaged, &a, &size, l, "answer");
+  ASK("library", cuLibraryUnload, l);
+  ASK("kernel", cuKernelGetFunction, &f, k);
+  ASK("kernel", cuKernelGetLibrary, &of, k);
+  ASK("kernel", cuKernelGetName, &name, k);
+  ASK("kernel", cuKernelGetParamInfo, k, 0, &size, &size);
+  ASK("kernel", cuKernelGetAttribute, &value, shared, k, device);
+  ASK("kernel", cuKernelSetAttribute, shared, 0, k, device);
+  ASK("kernel", cuKernelSetCacheConfig, k, CU_FUNC_CACHE_PREFER_L1, device);
 }
 
 void with_context(const std::string& kind, CUcontext c) {
   CUdevice of = 0;
   unsigned version = 0;
   unsigned long long id = 0;
-  show(kind + " context, cuCtxSetCurrent", CU(cuCtxSetCurrent)(c));
-  show(kind + " context, cuCtxPushCurrent", CU(cuCtxPushCurrent_v2)(c));
-  show(kind + " context, cuCtxGetDevice_v2", CU(cuCtxGetDevice_v2)(&of, c));
-  show(kind + " context, cuCtxGetId", CU(cuCtxGetId)(c, &id));
-  show(kind + " context, cuCtxGetApiVersion", CU(cuCtxGetApiVersion)(c, &version));
-  show(kind + " context, cuCtxSynchronize_v2", CU(cuCtxSynchronize_v2)(c));
+  ASK("context", cuCtxSetCurrent, c);
+  ASK("context", cuCtxPushCurrent_v2, c);
+  ASK("context", cuCtxGetDevice_v2, &of, c);
+  ASK("context", cuCtxGetId, c, &id);
+  ASK("context", cuCtxGetApiVersion, c, &version);
+  ASK("context", cuCtxSynchronize_v2, c);
+  ASK("context", cuCtxEnablePeerAccess, c, 0);
+  ASK("context", cuCtxDisablePeerAccess, c);
+  ASK("context", cuCtxDestroy_v2, c);
 }
 
 void destroyed() {
@@ -157,6 +202,7 @@ void destroyed() {
   CU(cuLibraryGetKernel)(&kernel, library, "empty");
   CU(cuLibraryUnload)(library);
   with_stream("destroyed", stream);
+  with_stream_of_copies("destroyed", stream);
   with_event("destroyed", event);
   with_module("destroyed", module);
   with_function("destroyed", function);
@@ -170,6 +216,7 @@ void of_another_kind() {
   CU(cuEventCreate)(&event, 0);
   with_event("another kind's", reinterpret_cast<CUevent>(stream));
   with_stream("another kind's", reinterpret_cast<CUstream>(event));
+  with_stream_of_copies("another kind's", reinterpret_cast<CUstream>(event));
   with_module("another kind's", reinterpret_cast<CUmodule>(stream));
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
   with_library("another kind's", reinterpret_cast<CUlibrary>(stream), reinterpret_cast<CUkernel>(event));
@@ -178,6 +225,7 @@ void of_another_kind() {
 
 void never_issued() {
   with_stream("never issued", made_up<CUstream>());
+  with_stream_of_copies("never issued", made_up<CUstream>());
   with_event("never issued", made_up<CUevent>());
   with_module("never issued", made_up<CUmodule>());
   with_function("never issued", made_up<CUfunction>());

@@ -45,6 +45,8 @@ GROUP(libraries, Initialized) {
   show("cuLibraryUnload null", CU(cuLibraryUnload)(nullptr));
   show("cuLibraryLoadFromFile absent",
        CU(cuLibraryLoadFromFile)(&lib, "/nonexistent", nullptr, nullptr, 0, nullptr, nullptr, 0));
+  show("cuLibraryLoadFromFile",
+       CU(cuLibraryLoadFromFile)(&lib, file_of(ptx).c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
 }
 
 CUlibrary load_library() {

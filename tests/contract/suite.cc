@@ -11,6 +11,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <mutex>
+#include <sstream>
+#include <string_view>
 
 namespace contract {
 namespace {
@@ -27,11 +30,34 @@ std::vector<Group>& all_groups() {
 }
 
 // One write a line, so that a process that dies has told what it knows.
+void send_line(const std::string& line) {
+  if (write(answers_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(2);
+}
+
 void write_line(const std::string& what, const std::string& answer) {
   static std::map<std::string, int> used;
   const int times = ++used[what];
-  const std::string line = what + (times > 1 ? " (" + std::to_string(times) + ")" : "") + ": " + answer + "\n";
-  if (write(answers_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) _exit(2);
+  send_line(what + (times > 1 ? " (" + std::to_string(times) + ")" : "") + ": " + answer + "\n");
+}
+
+// Lines that are no case's answer but tell which call succeeded, or failed.
+constexpr std::string_view succeeded_mark = "!succeeded ", failed_mark = "!failed ";
+
+// Takes these lines out of the text.
+Outcome outcome_of(const std::string& text) {
+  Outcome outcome;
+  std::istringstream in(text);
+  std::string answers;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(succeeded_mark))
+      outcome.succeeded.insert(line.substr(succeeded_mark.size()));
+    else if (line.starts_with(failed_mark))
+      outcome.failed.insert(line.substr(failed_mark.size()));
+    else
+      answers += line + "\n";
+  }
+  outcome.lines = parse_lines(answers);
+  return outcome;
 }
 
 std::string name_of(CUresult code) {
@@ -73,9 +99,12 @@ const std::vector<Group>& groups() {
 
 AddGroup::AddGroup(const char* name, Start start, void (*run)()) { all_groups().push_back({name, start, run}); }
 
-std::set<std::string>& named_calls() {
-  static std::set<std::string> all;
-  return all;
+void told(const char* name, CUresult code) {
+  static std::mutex mutex;
+  static std::set<std::string> known;
+  const std::lock_guard lock(mutex);
+  const std::string line = std::string(code == CUDA_SUCCESS ? succeeded_mark : failed_mark) + name + "\n";
+  if (known.insert(line).second) send_line(line);
 }
 
 void* symbol(const char* name) {
@@ -141,6 +170,13 @@ const char ptx[] = R"(
 .visible .entry stop() { trap; }
 )";
 
+std::string file_of(const char* text) {
+  const int file = memfd_create("contract", 0);
+  const auto length = static_cast<ssize_t>(std::strlen(text));
+  if (file < 0 || write(file, text, static_cast<std::size_t>(length)) != length) _exit(7);
+  return "/proc/self/fd/" + std::to_string(file);
+}
+
 CUmodule load_module() {
   CUmodule module = nullptr;
   CU(cuModuleLoadData)(&module, ptx);
@@ -162,7 +198,7 @@ CUcontext current_context() {
 Outcome run_group(const Group& group, const std::string& path,
                   const std::vector<std::pair<std::string, std::string>>& environment) {
   int ends[2];
-  if (pipe(ends) != 0) return {{}, "no pipe"};
+  if (pipe(ends) != 0) return {.lines = {}, .succeeded = {}, .failed = {}, .end = "no pipe"};
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
@@ -173,7 +209,7 @@ Outcome run_group(const Group& group, const std::string& path,
   close(ends[1]);
   const std::string text = read_all(ends[0]);
   close(ends[0]);
-  Outcome outcome;
+  Outcome outcome = outcome_of(text);
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child)
     outcome.end = "no process";
@@ -181,7 +217,6 @@ Outcome run_group(const Group& group, const std::string& path,
     outcome.end = "signal " + std::to_string(WTERMSIG(status));
   else if (WEXITSTATUS(status) != 0)
     outcome.end = "exit code " + std::to_string(WEXITSTATUS(status));
-  outcome.lines = parse_lines(text);
   return outcome;
 }
 

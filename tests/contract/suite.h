@@ -49,8 +49,6 @@ struct AddGroup {
 // The library's function; ends the group when the library lacks it.
 void* symbol(const char* name);
 
-// Names that some case calls, known without running one: a test holds them against the table.
-std::set<std::string>& named_calls();
 template <std::size_t N>
 struct Name {
   char text[N];
@@ -58,15 +56,24 @@ struct Name {
     for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
   }
 };
-template <Name name>
-struct Named {
-  static inline const bool noted = named_calls().insert(name.text).second;
+// Tells the suite that a case called `name`, and what it returned.
+void told(const char* name, CUresult code);
+
+template <Name name, class F>
+struct Entry;
+template <Name name, class... P>
+struct Entry<name, CUresult(P...)> {
+  CUresult (*function)(P...);
+  CUresult operator()(P... arguments) const {
+    const CUresult code = function(arguments...);
+    told(name.text, code);
+    return code;
+  }
 };
 
 template <Name name, class F>
-F* entry() {
-  (void)&Named<name>::noted;
-  return reinterpret_cast<F*>(symbol(name.text));
+Entry<name, F> entry() {
+  return {reinterpret_cast<F*>(symbol(name.text))};
 }
 // The call by its exported symbol, as the table writes it: CU(cuMemAlloc_v2)(&a, 16).
 #define CU(name) (::contract::entry<#name, decltype(::name)>())
@@ -90,9 +97,14 @@ constexpr CUdevice device = 0;
 // global, and `fixed`, a constant.
 extern const char ptx[];
 
+// A file that holds `text`, by a path that is good as long as this process lives.
+std::string file_of(const char* text);
 CUmodule load_module();
 CUfunction function_of(CUmodule module, const char* name);
 CUcontext current_context();
+
+// The calls that the groups nothing_* leave out: the groups changes_* make them.
+std::set<std::string> calls_that_change_the_state();
 
 // A number that the enum has no name for, and cuda.h's C compiler would let pass.
 template <class Enum>
@@ -109,7 +121,8 @@ inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdevi
 
 struct Outcome {
   std::vector<Line> lines;
-  std::string end;  // how the process ended, when it was not of itself
+  std::set<std::string> succeeded, failed;  // what its cases called
+  std::string end;                          // how the process ended, when it was not of itself
 };
 // Runs a group on the library at `path`; `environment` is set before it is loaded.
 Outcome run_group(const Group& group, const std::string& path,
