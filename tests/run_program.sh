@@ -14,7 +14,7 @@ if [[ ${IVGPU_TEST_CONFIG:-} ]]; then config=(--extra-config "$IVGPU_TEST_CONFIG
 status=0
 "$build/bin/ivgpu" sim "$build/programs/$program" "$@" >"$work/sim" ||
   { echo "on the simulated GPU: exit code $?"; status=1; }
-"$build/bin/ivgpu" run --gpu sim "${config[@]}" "$build/programs/$program" "$@" >"$work/loopback" ||
+"$build/bin/ivgpu" run --gpu sim --region-size 4GiB "${config[@]}" "$build/programs/$program" "$@" >"$work/loopback" ||
   { echo "in loopback: exit code $?"; status=1; }
 diff -u --label simulated --label loopback "$work/sim" "$work/loopback" || status=1
 [[ -s $work/sim ]] || { echo "the program printed nothing"; status=1; }

@@ -8,7 +8,8 @@ trap 'rm -rf "$work"' EXIT
 
 "$build/share/ivgpu/guest/run-programs" --outputs "$build/programs/list.txt" "$build/programs" "$build/bin/ivgpu" sim \
   >"$work/direct"
-"$build/bin/ivgpu" vm --gpu sim --timeout 500 -- run-programs --outputs /programs/list.txt /programs >"$work/guest"
+"$build/bin/ivgpu" vm --gpu sim --region-size 4GiB --timeout 500 -- \
+  run-programs --outputs /programs/list.txt /programs >"$work/guest"
 
 status=0
 diff -u --label simulated --label guest "$work/direct" "$work/guest" || status=1
