@@ -25,7 +25,12 @@ share/ivgpu/guest/ivgpu.conf
 TEXT
 (cd "$work/installed" && find . ! -type d | sed 's,^\./,,' | LC_ALL=C sort) | diff "$work/wanted" - || fail "other files are installed"
 
+umask 077
 expect 0 '^$' --build "$build" --out "$work/guest.tar.gz"
+umask 022
+if tar -tvzf "$work/guest.tar.gz" | grep -vE '^(drwxr-xr-x|-rwxr-xr-x|-rw-r--r--) '; then
+  fail "the packer's umask becomes the mode of the guest's folders"
+fi
 mkdir "$work/guest"
 tar -C "$work/guest" -xzf "$work/guest.tar.gz" || fail "the tarball cannot be unpacked"
 cat >"$work/wanted" <<'TEXT'
