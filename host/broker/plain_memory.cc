@@ -30,8 +30,14 @@ bool remove_leftover(const std::string& path, std::string& error) {
   const Fd old(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status {};
   if (!old && errno == ENOENT) return true;
-  if (!old || fstat(old.get(), &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) {
+  if (!old || fstat(old.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     error = "something is in the way that is no file of ours";
+    return false;
+  }
+  if (status.st_uid != geteuid()) {
+    error = fmt::format(
+        "user {} has made one: QEMU does where the VM is started before ivgpud; end the VM and remove the file",
+        status.st_uid);
     return false;
   }
   if (!lock_soon(old.get())) {

@@ -178,6 +178,17 @@ TEST(PlainFile, WhatCannotBeOneIsToldAndNothingIsLeft) {
   EXPECT_NE(access(plain_file("group").c_str(), F_OK), 0);
 }
 
+// QEMU opens such a file with O_CREAT: a VM that libvirt starts before the broker makes it, as another user.
+TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  const std::string file = plain_file("qemus");
+  close(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  ASSERT_EQ(chown(file.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(refusal(file),
+            "user 65534 has made one: QEMU does where the VM is started before ivgpud; end the VM and remove the file");
+  EXPECT_EQ(access(file.c_str(), F_OK), 0);
+}
+
 TEST(PlainFile, OnADiskItIsRefused) {
   Folder folder;
   const Outcome kind = run_program("/usr/bin/stat", {"-f", "-c", "%T", folder.path()});
