@@ -17,7 +17,9 @@ namespace check {
 namespace {
 
 constexpr const char* rule =
-    "as root: put 60-ivgpu.rules into /etc/udev/rules.d, then udevadm trigger -s pci; or run as root";
+    "as root: cp /usr/local/share/ivgpu/guest/60-ivgpu.rules /etc/udev/rules.d/, then udevadm trigger -s pci; or run "
+    "as root";
+constexpr const char* group = "as root: adduser the user to the group video, and log in anew; or run as root";
 
 // The region's first pages, mapped as the library maps them; null where that is refused.
 class Mapping {
@@ -57,7 +59,9 @@ Finding permission(const Machine& m, const std::string& device) {
   for (const char* file : {"/resource0", "/resource2"}) {
     if (!m.has(device + file))
       return {"permission", State::Wrong, device + file + " is missing", "this is no ivshmem device that QEMU made"};
-    if (!m.may_use(device + file)) return {"permission", State::Wrong, "this user may not open " + device + file, rule};
+    if (!m.may_use(device + file))
+      return {"permission", State::Wrong, "this user may not open " + device + file,
+              m.a_group_may_use(device + file) ? group : rule};
   }
   if (!m.is_root() && m.number(device + "/enable").value_or(0) == 0)
     return {"permission", State::Wrong, "the device is switched off, and only root can switch it on", rule};

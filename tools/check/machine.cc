@@ -70,6 +70,11 @@ bool Machine::may_use(const std::string& path) const {
   return (status.st_mode >> shift & 06) == 06;
 }
 
+bool Machine::a_group_may_use(const std::string& path) const {
+  struct stat status {};
+  return stat(at(path).c_str(), &status) == 0 && (status.st_mode & 060) == 060;
+}
+
 bool Machine::anybody_may_use(const std::string& path) const {
   struct stat status {};
   return stat(at(path).c_str(), &status) == 0 && (status.st_mode & 06) == 06;

@@ -22,8 +22,9 @@ class Machine {
   std::optional<long long> number(const std::string& path) const;   // decimal, or 0x
   std::vector<std::string> names(const std::string& folder) const;  // sorted
   std::string target(const std::string& link) const;                // "": no link
-  // May this process read and write it? May any user?
+  // May this process read and write it? May the file's group? May any user?
   bool may_use(const std::string& path) const;
+  bool a_group_may_use(const std::string& path) const;
   bool anybody_may_use(const std::string& path) const;
   bool is_root() const { return user_ == 0; }
 
