@@ -1,18 +1,29 @@
 #!/usr/bin/env bash
-# usage: libvirt_xml.sh
-# The domains of qemu-config/ are libvirt's XML, and libvirt makes of them the QEMU options that the pages show. The
-# conversion runs in a libvirtd of its own, as a user without rights, where there is one. 77: nothing could be tried.
+# usage: libvirt.sh BUILD
+# The domains of qemu-config/ are libvirt's XML; libvirt makes of them the QEMU options that the pages show, takes the
+# device as the pages give it, and starts a VM with it. Nothing boots in that VM: the firmware has seen the device. All
+# of it in a libvirtd of its own, as a user without rights, where there is one. 77: nothing could be tried.
 set -euo pipefail
-files=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../qemu-config" && pwd)
+build=$1
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+files=$top/qemu-config
 command -v virt-xml-validate >/dev/null || { echo "there is no virt-xml-validate here"; exit 77; }
 work=$(mktemp -d)
+shm=ivgpu-test-$$
+broker=''
+end_broker() {
+  if [[ $broker ]]; then kill "$broker" 2>/dev/null || true; wait "$broker" || true; fi
+  broker=''
+}
 # shellcheck disable=SC2317
 finish() {
   local pid
+  if [[ -e $work/libvirt/libvirtd.pid ]]; then virsh_ destroy vm1 >/dev/null 2>&1 || true; fi
   pid=$(cat "$work/libvirt/libvirtd.pid" 2>/dev/null || true)
   if [[ $pid ]]; then kill "$pid" 2>/dev/null || true; fi
   while [[ $pid && -e /proc/$pid ]]; do sleep 0.05; done
-  rm -rf "$work"
+  end_broker
+  rm -rf "$work" "/dev/shm/$shm"
 }
 trap finish EXIT
 status=0
@@ -24,20 +35,24 @@ done
 sed 's/<shmem /<shmen /' "$files/plain-file.xml" >"$work/wrong.xml"
 if virt-xml-validate "$work/wrong.xml" domain >/dev/null 2>&1; then fail "a broken domain passes"; fi
 
-command -v libvirtd >/dev/null || { echo "there is no libvirtd here: nothing was converted"; exit "$status"; }
-# Its own part is what matters: this machine need not have KVM or a network for guests.
+command -v libvirtd >/dev/null || { echo "there is no libvirtd here: nothing was converted or started"; exit "$status"; }
 as_nobody=()
 if ((EUID == 0)); then as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups); fi
 chmod 777 "$work"
-arguments_of() {
-  sed "/<interface/,/<.interface>/d; s/domain type='kvm'/domain type='qemu'/; s/host-passthrough/maximum/" \
-    "$files/$1.xml" >"$work/$1.xml"
+virsh_() {
   HOME=$work XDG_RUNTIME_DIR=$work XDG_CONFIG_HOME=$work XDG_CACHE_HOME=$work timeout 60 "${as_nobody[@]}" \
-    virsh -q -c qemu:///session domxml-to-native qemu-argv "$work/$1.xml" 2>&1 | tr ' ' '\n'
+    virsh -q -c qemu:///session "$@"
 }
+# No log daemon beside it, which would stay.
+mkdir -m 777 "$work/libvirt"
+echo 'stdio_handler = "file"' >"$work/libvirt/qemu.conf"
+
+# Its own part is what matters: this machine need not have KVM or a network for guests.
 expect() {
   local form=$1 pattern
-  arguments_of "$form" >"$work/argv" || true
+  sed "/<interface/,/<.interface>/d; s/domain type='kvm'/domain type='qemu'/; s/host-passthrough/maximum/" \
+    "$files/$form.xml" >"$work/$form.xml"
+  virsh_ domxml-to-native qemu-argv "$work/$form.xml" 2>&1 | tr ' ' '\n' >"$work/argv" || true
   shift
   for pattern in "$@"; do
     grep -qE -- "$pattern" "$work/argv" || { fail "$form.xml becomes no $pattern"; tail -n 3 "$work/argv"; }
@@ -46,5 +61,60 @@ expect() {
 expect doorbell '^socket,id=charshmem0,path=/run/ivgpu/vm1.sock$' '"driver":"ivshmem-doorbell".*"vectors":1,'
 expect plain-file '"qom-type":"memory-backend-file".*"mem-path":"/dev/shm/ivgpu-vm1","size":1073741824,"share":true' \
   '"driver":"ivshmem-plain"'
-expect plain-memfd '^memory-backend-file,id=ivgpu,mem-path=/proc/PID/fd/N,size=1G,share=on$' '^ivshmem-plain,memdev=ivgpu$'
+expect plain-memfd '^memory-backend-file,id=ivgpu,mem-path=/proc/PID/fd/N,size=1G,share=on$' '^ivshmem-plain,memdev=ivgpu,'
+
+# The broker runs as QEMU's user, which the memfd needs; that user need not reach the build tree. No worker is started.
+cp "$build/bin/ivgpud" "$build/bin/ivgpu-worker" "$build/simgpu/libcuda.so.1" "$work/"
+serve() {
+  end_broker
+  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "%s/libcuda.so.1"\n[vm.vm1]\nspare = 0\n' "$work" "$work" \
+    >"$work/ivgpud.toml"
+  printf '%s\n' "$@" >>"$work/ivgpud.toml"
+  rm -f "$work/ready"
+  mkfifo "$work/ready"
+  "${as_nobody[@]}" "$work/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 9>"$work/ready" 2>"$work/log" &
+  broker=$!
+  read -r _ <"$work/ready" || { cat "$work/log"; fail "no broker for $*"; }
+}
+
+# A VM as the reader has it, or as the file gives it whole, but for disk and network.
+define() {
+  sed "/<interface/,/<.interface>/d; /<disk/,/<.disk>/d; s/domain type='kvm'/domain type='qemu'/
+    s/host-passthrough/maximum/; s/unit='GiB'>4</unit='MiB'>128</; s/<vcpu>4/<vcpu>1/; $2" "$files/$1.xml" >"$work/vm1.xml"
+  virsh_ define "$work/vm1.xml" || fail "$1: libvirt does not take the VM"
+}
+# The lines of a page from <shmem> to its end.
+attach() {
+  sed -n "/^<shmem/,/^<.shmem>/ p" "$top/$1" | sed "$2" >"$work/device.xml"
+  virsh_ attach-device vm1 "$work/device.xml" --config || fail "$1: libvirt does not take the device"
+}
+starts() {
+  local form=$1 memory=$2 pid
+  virsh_ start vm1 >"$work/said" 2>&1 || { cat "$work/said"; fail "$form: the VM does not start"; return; }
+  virsh_ qemu-monitor-command --hmp vm1 'info pci' | grep -q 'PCI device 1af4:1110' || fail "$form: the VM has no device"
+  pid=$(cat "$work"/libvirt/qemu/run/vm1.pid)
+  grep -qE -- "rw-s .*$memory" "/proc/$pid/maps" || fail "$form: QEMU has not mapped $memory"
+  virsh_ destroy vm1 || fail "$form: the VM does not end"
+}
+without="/<shmem/,/<.shmem>/d"
+
+serve 'region_size = "1GiB"'
+define doorbell "$without"
+attach docs/guest.md "s,/run/ivgpu/,$work/,"
+starts doorbell memfd:ivgpu
+end_broker
+if virsh_ start vm1 >"$work/said" 2>&1; then fail "doorbell: the VM starts without a broker"; fi
+grep -q "Failed to connect to '$work/vm1.sock'" "$work/said" || { cat "$work/said"; fail "doorbell: it says something else"; }
+virsh_ undefine vm1
+
+serve 'transport = "plain"' "plain_file = \"/dev/shm/$shm\""
+define plain-file "$without"
+attach qemu-config/plain.md "s/ivgpu-vm1/$shm/"
+starts plain-file "/dev/shm/$shm"
+virsh_ undefine vm1
+
+serve 'transport = "plain"'
+memory=$(sed -n 's/.* vm1: .*whose memory is //p' "$work/log")
+define plain-memfd "s,/proc/PID/fd/N,$memory,"
+starts plain-memfd memfd:ivgpu
 exit "$status"
