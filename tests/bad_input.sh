@@ -22,8 +22,22 @@ row() {
   [[ $got == "$code" ]] || fail "$* ended with $got, not $code: $said"
   grep -qF -- "$pattern" <<<"$said" || fail "$* does not say '$pattern', but: $said"
   (($(wc -l <<<"$said") <= 8)) || fail "$* says too much: $said"
-  [[ -z $(find "$TMPDIR" -mindepth 1 -print -quit) ]] || { fail "$* leaves $(find "$TMPDIR" -mindepth 1)"; rm -rf "${TMPDIR:?}"/*; }
-  if grep -lqs -- "$TMPDIR" /proc/[0-9]*/cmdline; then fail "$* leaves a process behind"; fi
+  nothing_is_left "$*"
+}
+
+# stops_reading COMMAND...: the command writes without end, and ends, with all that it started, when nobody reads on.
+stops_reading() {
+  local got
+  rows=$((rows + 1))
+  timeout 60 "$@" 2>&1 </dev/null | head -c 1 >/dev/null
+  got=${PIPESTATUS[0]}
+  [[ $got == 141 ]] || fail "$* ended with $got when nobody read on"
+  nothing_is_left "$*"
+}
+
+nothing_is_left() {
+  [[ -z $(find "$TMPDIR" -mindepth 1 -print -quit) ]] || { fail "$1 leaves $(find "$TMPDIR" -mindepth 1)"; rm -rf "${TMPDIR:?}"/*; }
+  if grep -lqs -- "$TMPDIR" /proc/[0-9]*/cmdline; then fail "$1 leaves a process behind"; fi
 }
 
 # finish N: there were so many rows at least.

@@ -47,7 +47,7 @@ row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" bench latency -
 row 2 '0.1'                                             "$ivgpu" status --watch 0
 row 2 'trace has no option --fast'                      "$ivgpu" trace --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.trace'      "$ivgpu" trace --runtime-dir /nowhere
-row 3 '/nowhere/x cannot be written: No such file'      "$ivgpu" trace --gpu sim --perfetto /nowhere/x -- true
+row 2 '/nowhere/x cannot be written: No such file'      "$ivgpu" trace --gpu sim --perfetto /nowhere/x -- true
 row 2 '--gpu needs a PROGRAM'                           "$ivgpu" trace --gpu sim
 row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" trace --gpu sim -- /nowhere/program
 row 2 'subcommand is required'                          "$ivgpu" nonsense
@@ -72,4 +72,38 @@ if "${as_nobody[@]}" test -x "$ivgpud"; then
   row 2 'unreadable: cannot be read'                    "${as_nobody[@]}" "$ivgpud" --config unreadable
   row 126 'cannot run ./unreadable: Permission denied'  "${as_nobody[@]}" "$ivgpu" sim ./unreadable
 fi
+
+# What cannot be written is a failure.
+no_room=(bash -c 'exec "$0" "$@" >/dev/full')
+row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" --help
+row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" check
+row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" coverage --static "$ivgpu"
+row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" coverage --static --json "$ivgpu"
+row 2 '/dev/full cannot be written: No space'           "$ivgpu" trace --gpu sim --perfetto /dev/full -- true
+
+# A file that is not whole is not there, and an older one is as it was.
+echo older >older.json
+row 3 'no ivgpud answers'                               "$ivgpu" trace --runtime-dir /nowhere --perfetto older.json
+row 127 'cannot run /nowhere/program'                   "$ivgpu" trace --gpu sim --perfetto new.json -- /nowhere/program
+[[ $(<older.json) == older ]] || fail "an older trace is gone"
+compgen -G '*.json*' | grep -qvx older.json && fail "a trace that did not begin leaves a file"
+
+cat >endless.c <<'C'
+#include <dlfcn.h>
+#include <stddef.h>
+typedef int call();
+int main(void) {
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL;
+  unsigned long long memory = 0;
+  ((call*)dlsym(cuda, "cuInit"))(0);
+  ((call*)dlsym(cuda, "cuDevicePrimaryCtxRetain"))(&context, 0);
+  ((call*)dlsym(cuda, "cuCtxSetCurrent"))(context);
+  call* allocate = (call*)dlsym(cuda, "cuMemAlloc_v2");
+  int (*free)(unsigned long long) = (int (*)(unsigned long long))dlsym(cuda, "cuMemFree_v2");
+  while (allocate(&memory, (size_t)4096) == 0 && free(memory) == 0) continue;
+  return 1;
+}
+C
+cc -w -o endless endless.c -ldl || fail "no compiler"
+stops_reading "$ivgpu" trace --gpu sim -- ./endless
 finish 30

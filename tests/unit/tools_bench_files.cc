@@ -9,9 +9,9 @@
 #include "tests/unit/tools_bench_report.h"
 #include "tools/ivgpu/bench/against.h"
 #include "tools/ivgpu/bench/json.h"
-#include "tools/ivgpu/bench/output_file.h"
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/output_file.h"
 
 namespace ivgpu::bench {
 namespace {
@@ -167,24 +167,26 @@ TEST(Against, TheTextNamesWhatIsTooMuch) {
   EXPECT_NE(text.find("Something is worse, by more than the margin of 20 %.\n"), std::string::npos) << text;
 }
 
-TEST(OutputFile, IsThereOnlyOnceItIsWritten) {
+TEST(OutputFile, IsThereOnlyOnceItIsWhole) {
   const TempDir folder;
   const fs::path path = folder.path() / "run.json";
   {
     OutputFile file(path);
+    file.write("te");
+    file.write("xt");
     EXPECT_FALSE(fs::exists(path));
-    file.write("text");
+    file.finish();
     EXPECT_EQ(contents(path), "text");
   }
   EXPECT_EQ(contents(path), "text");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
-TEST(OutputFile, WithoutBeingWrittenLeavesTheOlderOneAndNothingElse) {
+TEST(OutputFile, WithoutBeingFinishedLeavesTheOlderOneAndNothingElse) {
   const TempDir folder;
   const fs::path path = folder.path() / "run.json";
   std::ofstream(path) << "older";
-  { const OutputFile file(path); }
+  OutputFile(path).write("half");
   EXPECT_EQ(contents(path), "older");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
@@ -192,7 +194,7 @@ TEST(OutputFile, WithoutBeingWrittenLeavesTheOlderOneAndNothingElse) {
 TEST(OutputFile, HasTheRightsOfOtherFiles) {
   const TempDir folder;
   const mode_t before = umask(027);
-  OutputFile(folder.path() / "run.json").write("text");
+  OutputFile(folder.path() / "run.json").finish();
   umask(before);
   struct stat info {};
   ASSERT_EQ(stat((folder.path() / "run.json").c_str(), &info), 0);
@@ -207,7 +209,16 @@ TEST(OutputFile, ThatCannotBeWritten) {
             folder.path().string() + " cannot be written: Is a directory");
 }
 
-TEST(OutputFile, ADeviceIsWrittenTo) { OutputFile("/dev/null").write("text"); }
+TEST(OutputFile, ADeviceIsWrittenTo) { OutputFile("/dev/null").finish(); }
+
+TEST(OutputFile, ThatFillsUp) {
+  EXPECT_EQ(refusal([] {
+              OutputFile file("/dev/full");
+              file.write("text");
+              file.finish();
+            }),
+            "/dev/full cannot be written: No space left on device");
+}
 
 }  // namespace
 }  // namespace ivgpu::bench

@@ -47,7 +47,7 @@ expect 2 '--gpu needs a PROGRAM' trace --gpu sim
 expect 2 '--slot is for sessions that run already, not for a PROGRAM' trace --slot 1 -- true
 expect 2 'longer than a VM.s name' trace --vm "$(printf 'x%.0s' {1..64})"
 expect 3 'no ivgpud answers at /nowhere/ivgpud.trace' trace --runtime-dir /nowhere
-expect 3 '/nowhere/x cannot be written' trace --gpu sim --perfetto /nowhere/x -- true
+expect 2 '/nowhere/x cannot be written' trace --gpu sim --perfetto /nowhere/x -- true
 expect 127 'cannot run /nowhere/program' trace --gpu sim -- /nowhere/program
 expect 0 'ivgpu-check does the same' check --help
 expect 2 'fast' check --fast

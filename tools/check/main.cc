@@ -1,5 +1,6 @@
 // ivgpu-check: what is wrong with this host or this guest. One executable without libraries, so that it can be taken
 // into any guest; `ivgpu check` runs it.
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -16,7 +17,7 @@ constexpr const char* usage =
     "  --runtime-dir DIR  the runtime_dir of the broker's configuration (/run/ivgpu)\n"
     "  --root DIR         look at the files below DIR as if it were the machine\n"
     "  --version, --help\n"
-    "Exit codes: 0 nothing is wrong, 1 something is, 2 the command line makes no sense.\n";
+    "Exit codes: 0 nothing is wrong, 1 something is, 2 the command line makes no sense, 3 this could not be written.\n";
 
 struct Arguments {
   std::string root, side;
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
   const bool guest = arguments.side.empty() ? !check::ivshmem_devices(machine).empty() : arguments.side == "guest";
   const check::Findings found = guest ? check::check_guest(machine) : check::check_host(machine, arguments.host);
   const std::string text = arguments.json ? check::as_json(found, guest ? "guest" : "host") : check::as_text(found);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return std::fprintf(stderr, "ivgpu-check: the output cannot be written: %s\n", std::strerror(errno)), 3;
   return check::anything_wrong(found) ? 1 : 0;
 }

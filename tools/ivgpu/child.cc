@@ -37,6 +37,7 @@ int code_of(int status) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
   for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
   const std::array<int, 3> standard = {command.in, command.out, command.err};
   for (int i = 0; i < 3; ++i)
@@ -143,9 +144,13 @@ SignalGate::SignalGate() {
   sigprocmask(SIG_BLOCK, &wanted, &before_);
   fd_ = Fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd_) fail("signalfd");
+  pipe_before_ = std::signal(SIGPIPE, SIG_IGN);
 }
 
-SignalGate::~SignalGate() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+SignalGate::~SignalGate() {
+  std::signal(SIGPIPE, pipe_before_);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
 
 std::optional<SignalGate::Arrived> SignalGate::take() const {
   signalfd_siginfo info{};

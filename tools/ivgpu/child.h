@@ -85,8 +85,9 @@ class Child {
   std::optional<int> code_;
 };
 
-// From here on, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive in a descriptor instead of ending ivgpu, so that whatever
-// was started can be ended, too. One at a time, before the first Child; children start with the signals unblocked.
+// From here on, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive in a descriptor instead of ending ivgpu, and SIGPIPE is a
+// write that fails, so that whatever was started can be ended, too. One at a time, before the first Child; children
+// start with the signals unblocked, and end at a SIGPIPE.
 class SignalGate {
  public:
   SignalGate();
@@ -100,6 +101,7 @@ class SignalGate {
 
  private:
   sigset_t before_;
+  sighandler_t pipe_before_ = SIG_DFL;
   Fd fd_;
 };
 

@@ -13,6 +13,7 @@
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/say.h"
 
 namespace ivgpu {
 namespace {
@@ -203,6 +204,7 @@ int coverage(const CoverageOptions& options) {
                             .c_str());
   else
     print_table(found, !options.files_only);
+  flush(stdout);
   if (!options.files_only && found.calls.empty())
     std::fprintf(stderr, "ivgpu: the program ended with %d and made no driver call through the guest library\n", code);
   if (!options.files_only) return found.missing() > 0 ? 1 : 0;

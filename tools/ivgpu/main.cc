@@ -6,6 +6,7 @@
 
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/say.h"
 
 namespace {
 
@@ -265,7 +266,8 @@ CLI::App& add_check(CLI::App& app, Chosen& chosen) {
   command.callback([&chosen, options] { chosen = [options](const Words&) { return check(*options); }; });
   command.footer(
       "Each line is ok, warning or wrong. In a guest, the program ivgpu-check does the same by itself.\n"
-      "Exit codes: 0 nothing is wrong; 1 something is; 2 the command line makes no sense; 3 ivgpu-check is missing.");
+      "Exit codes: 0 nothing is wrong; 1 something is; 2 the command line makes no sense; 3 ivgpu-check is missing,\n"
+      "or its answer could not be written.");
   return command;
 }
 
@@ -294,7 +296,9 @@ CLI::App& add_coverage(CLI::App& app, Chosen& chosen) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+namespace {
+
+int parse_and_run(int argc, char** argv) {
   CLI::App app{"ivgpu runs CUDA programs on a GPU that several virtual machines share.", "ivgpu"};
   app.require_subcommand(1)->footer(exit_codes);
   app.formatter(std::make_shared<Formatter>());
@@ -310,11 +314,21 @@ int main(int argc, char** argv) {
   add_coverage(app, chosen);
   try {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
-    return chosen(words);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_code::usage;
+    if (app.exit(error) != 0) return exit_code::usage;
+    flush(stdout);
+    return 0;
+  }
+  return chosen(words);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
   } catch (const Error& error) {
-    std::fprintf(stderr, "ivgpu: %s\n", error.what());
+    if (*error.what() != '\0') std::fprintf(stderr, "ivgpu: %s\n", error.what());
     return error.code;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ivgpu: %s\n", error.what());

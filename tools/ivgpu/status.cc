@@ -2,10 +2,8 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -13,6 +11,7 @@
 
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/say.h"
 #include "tools/ivgpu/socket.h"
 
 namespace ivgpu {
@@ -187,22 +186,17 @@ std::string text_of(const json& status, const Earlier& earlier) {
   return text;
 }
 
-void show(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error(exit_code::missing, std::string("standard output: ") + std::strerror(errno));
-}
-
 // On a terminal each takes the place of the one before.
 [[noreturn]] void watch(const StatusOptions& options) {
   const char* between = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
   std::string before = read_status(options.runtime_dir);
   auto then = Clock::now();
-  show(options.json ? before : status_as_text(before));
+  say(options.json ? before : status_as_text(before));
   for (;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.watch_s));
     const std::string now = read_status(options.runtime_dir);
     const std::chrono::duration<double> passed = Clock::now() - std::exchange(then, Clock::now());
-    show(options.json ? now : between + status_as_text(now, before, passed.count()));
+    say(options.json ? now : between + status_as_text(now, before, passed.count()));
     before = now;
   }
 }
@@ -227,7 +221,7 @@ std::string read_status(const std::filesystem::path& runtime_dir) {
 int status(const StatusOptions& options) {
   if (options.watch_s > 0) watch(options);
   const std::string document = read_status(options.runtime_dir);
-  show(options.json ? document : status_as_text(document));
+  say(options.json ? document : status_as_text(document));
   return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/guest.h"
 #include "tools/ivgpu/qemu.h"
+#include "tools/ivgpu/say.h"
 
 namespace ivgpu {
 namespace {
@@ -60,7 +61,7 @@ class TerminalGuard {
 void write_all(int fd, const char* data, std::size_t size) {
   while (size > 0) {
     const ssize_t written = write(fd, data, size);
-    if (written < 0 && errno != EINTR) throw Error(exit_code::missing, "cannot write the guest's output");
+    if (written < 0 && errno != EINTR) cannot_say(errno);
     if (written <= 0) continue;
     data += written;
     size -= static_cast<std::size_t>(written);

@@ -14,12 +14,13 @@
 #include "tools/ivgpu/bench/histogram.h"
 #include "tools/ivgpu/bench/json.h"
 #include "tools/ivgpu/bench/mps.h"
-#include "tools/ivgpu/bench/output_file.h"
 #include "tools/ivgpu/bench/plot.h"
 #include "tools/ivgpu/bench/setting.h"
 #include "tools/ivgpu/bench/table.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/output_file.h"
+#include "tools/ivgpu/say.h"
 
 namespace ivgpu {
 namespace {
@@ -102,11 +103,6 @@ Letters letters() {
   return utf8 && isatty(STDOUT_FILENO) == 1 ? Letters::Unicode : Letters::Plain;
 }
 
-void say(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error(exit_code::missing, std::string("standard output cannot be written: ") + std::strerror(errno));
-}
-
 void show(const Report& report, Style style) {
   std::string text = setting_text(report.setting, style) + figures_text(report, style);
   if (style == Style::Plain) text += histograms_text(report, letters());
@@ -133,6 +129,8 @@ int benchmark(const BenchOptions& options) {
   const Style style = options.markdown ? Style::Markdown : Style::Plain;
   if (json) json.write(as_json(report));
   if (plot) plot.write(as_picture(report));
+  json.finish();
+  plot.finish();
   show(report, style);
   return older ? show_against(*older, report, options.margin_percent / 100, style) : 0;
 }

@@ -1,12 +1,8 @@
 #include "tools/ivgpu/trace/output.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <vector>
-
-#include "tools/ivgpu/error.h"
 
 namespace ivgpu::trace {
 namespace {
@@ -19,10 +15,6 @@ double took_us(const ring::TraceEntry& e) {
 }
 double began_us(const ring::TraceEntry& e, std::uint64_t start_ns) {
   return (static_cast<double>(e.begin_ns) - static_cast<double>(start_ns)) / 1e3;
-}
-
-[[noreturn]] void cannot_write(const std::filesystem::path& path) {
-  throw Error(exit_code::missing, path.string() + " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace
@@ -59,19 +51,12 @@ void Summary::finish() {
 
 // ---- perfetto ------------------------------------------------------------------------------------------------------
 
-Perfetto::Perfetto(const std::filesystem::path& path, std::uint64_t start_ns)
-    : path_(path), start_ns_(start_ns), file_(std::fopen(path.c_str(), "we")) {
-  if (file_ == nullptr) cannot_write(path_);
-  std::fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", file_);
-}
-
-Perfetto::~Perfetto() {
-  if (file_ != nullptr) std::fclose(file_);
+Perfetto::Perfetto(const std::filesystem::path& path, std::uint64_t start_ns) : file_(path), start_ns_(start_ns) {
+  file_.write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
 }
 
 void Perfetto::write(const std::string& event) {
-  std::fputs(first_ ? "\n" : ",\n", file_);
-  std::fputs(event.c_str(), file_);
+  file_.write((first_ ? "\n" : ",\n") + event);
   first_ = false;
 }
 
@@ -105,9 +90,8 @@ void Perfetto::add(const Call& call) {
 }
 
 void Perfetto::finish() {
-  std::fputs("\n]}\n", file_);
-  const bool written = std::ferror(file_) == 0;
-  if (std::fclose(std::exchange(file_, nullptr)) != 0 || !written) cannot_write(path_);
+  file_.write("\n]}\n");
+  file_.finish();
 }
 
 }  // namespace ivgpu::trace

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "tools/ivgpu/output_file.h"
 #include "tools/ivgpu/trace/source.h"
 
 namespace ivgpu::trace {
@@ -48,20 +49,19 @@ class Summary final : public Output {
 };
 
 // Chrome's JSON form of a trace, which ui.perfetto.dev opens: a process for each session, a thread for each channel.
+// The file is there once it is whole.
 class Perfetto final : public Output {
  public:
   // An Error when the file cannot be written; from finish(), too.
   Perfetto(const std::filesystem::path& path, std::uint64_t start_ns);
-  ~Perfetto() override;
   void add(const Call& call) override;
   void finish() override;
 
  private:
   void name_tracks(const Call& call);
   void write(const std::string& event);
-  const std::filesystem::path path_;
+  OutputFile file_;
   const std::uint64_t start_ns_;
-  std::FILE* file_;
   bool first_ = true;
   std::set<std::pair<std::uint64_t, std::uint32_t>> named_;  // sessions and their channels
 };

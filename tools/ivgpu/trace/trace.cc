@@ -14,6 +14,7 @@
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/say.h"
 #include "tools/ivgpu/trace/output.h"
 #include "tools/ivgpu/trace/source.h"
 
@@ -84,7 +85,7 @@ class Tracing {
   bool turn(int program) {
     const bool broker = source_->listen();
     pause_ms_ = take() ? shortest_pause_ms : std::min(2 * pause_ms_, longest_pause_ms);
-    std::fflush(to_);
+    flush(to_);
     std::array<pollfd, 3> news = {pollfd{broker ? source_->fd() : -1, POLLIN, 0}, pollfd{gate_.fd(), POLLIN, 0},
                                   pollfd{program, POLLIN, 0}};
     poll(news.data(), news.size(), pause_ms_);
@@ -102,6 +103,7 @@ class Tracing {
     source_->listen();
     take();
     for (const auto& output : outputs_) output->finish();
+    flush(to_);
     if (const std::uint64_t lost = source_->lost(); lost != 0)
       std::fprintf(stderr, "ivgpu: %llu calls came faster than they could be read and are missing\n",
                    static_cast<unsigned long long>(lost));

@@ -1,0 +1,17 @@
+// Standard output and standard error as places where results go: what does not get there is a failure, not nothing.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace ivgpu {
+
+// All of `text` to standard output; flush() what was printed there or to standard error before. Both throw an Error
+// where that cannot be written; one without words where its reader has gone, as in `ivgpu trace | head`.
+void say(const std::string& text);
+void flush(std::FILE* to);
+
+// The Error of a write that failed.
+[[noreturn]] void cannot_say(int error);
+
+}  // namespace ivgpu
