@@ -275,18 +275,25 @@ int run(const Arguments& arguments) {
 
 int parse_and_run(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app("ivgpud: gives VMs a virtual GPU over shared memory.");
-  app.add_option("--config", arguments.config, "The configuration, a TOML file; --print-config shows every key");
+  CLI::App app("ivgpud gives VMs a virtual GPU over shared memory.", "ivgpud");
+  app.add_option("--config", arguments.config, "The configuration, a TOML file; --print-config shows every key")
+      ->type_name("FILE");
   app.add_option("--ready-fd", arguments.ready_fd,
                  "Write 'ready' and a newline to this descriptor when serving, with the first workers up");
   app.add_option("--stay-while-fd", arguments.stay_while_fd, "End when this descriptor reads end of file");
   app.add_flag("--check", arguments.check, "Read the configuration, say whether it is good, and end");
   app.add_flag("--print-config", arguments.print_config, "Print every key with its default, and end");
   app.set_version_flag("--version", "ivgpud " IVGPU_VERSION);
+  app.footer(
+      "Exit codes: 0 it was asked to end; 1 it could not start or go on; 2 the command line or the configuration\n"
+      "makes no sense.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& failed) {
-    return app.exit(failed) == 0 ? 0 : exit_bad_configuration;
+    if (failed.get_exit_code() == 0) return app.exit(failed);  // --help, --version
+    const auto rest = app.remaining();
+    return complain(exit_bad_configuration,
+                    (rest.empty() ? failed.what() : "there is no option " + rest.front()) + "; see --help");
   }
   return run(arguments);
 }

@@ -49,7 +49,7 @@ offers() {
 source "$sources/tools/completion/ivgpu.bash"
 same() { [[ $2 == "$3" ]] || fail "completion of $1:"$'\n'"$(diff <(echo "$2") <(echo "$3"))"; }
 function=_ivgpu
-same "ivgpu" "$(printf "%s\n" "$commands" --help | sort)" "$(offers "$ivgpu" '')"
+same "ivgpu" "$(printf "%s\n" "$commands" --help --version | sort)" "$(offers "$ivgpu" '')"
 same "ivgpu st" "status" "$(offers "$ivgpu" st)"
 same "ivgpu --nonsense" "" "$(offers "$ivgpu" --nonsense)"
 for command in $commands; do
@@ -57,6 +57,7 @@ for command in $commands; do
 done
 cd "$sources" || exit 1
 same "ivgpu run --gpu s" "sim" "$(offers "$ivgpu" run --gpu si)"
+same "ivgpu run --extra-config READ" "README.md" "$(offers "$ivgpu" run --extra-config READ)"
 same "ivgpu run READ" "README.md" "$(offers "$ivgpu" run READ)"
 same "ivgpu vm -- READ" "README.md" "$(offers "$ivgpu" vm -- READ)"
 same "ivgpu status --runtime-dir qemu" "qemu-config" "$(offers "$ivgpu" status --runtime-dir qemu)"

@@ -25,7 +25,7 @@ row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" run --gpu /nowh
 row 3 'region_size takes a power of two'                "$ivgpu" run --gpu sim --region-size 3MiB true
 row 3 'slots takes an integer'                          "$ivgpu" run --gpu sim --extra-config bad.toml true
 row 2 'File does not exist: /nowhere/extra'             "$ivgpu" run --extra-config /nowhere/extra true
-row 3 'temp_directory_path'                             env TMPDIR=/nowhere "$ivgpu" run --gpu sim true
+row 3 'no folder can be made in /nowhere: No such file' env TMPDIR=/nowhere "$ivgpu" run --gpu sim true
 row 2 'sim has no option --fast'                        "$ivgpu" sim --fast true
 row 2 'sim needs a PROGRAM'                             "$ivgpu" sim
 row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" sim /nowhere/program
@@ -36,9 +36,9 @@ row 2 'Directory does not exist: /nowhere'              "$ivgpu" vm --program-di
 row 2 'cpus'                                            "$ivgpu" vm --cpus 65 -- true
 row 2 'timeout'                                         "$ivgpu" vm --timeout 0 -- true
 row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
-row 2 'following argument was not expected: --fast'     "$ivgpu" status --fast
+row 2 'status has no option --fast'                     "$ivgpu" status --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
-row 2 'following argument was not expected: --fast'     "$ivgpu" bench --fast
+row 2 'bench has no option --fast'                      "$ivgpu" bench --fast
 row 2 'nonsense not in {latency,copy,start,sessions}'   "$ivgpu" bench nonsense
 row 2 '/nowhere/a.json cannot be read'                  "$ivgpu" bench latency --quick --against /nowhere/a.json
 row 2 'text is no JSON of ivgpu bench'                  "$ivgpu" bench latency --quick --against text
@@ -50,8 +50,8 @@ row 3 'no ivgpud answers at /nowhere/ivgpud.trace'      "$ivgpu" trace --runtime
 row 2 '/nowhere/x cannot be written: No such file'      "$ivgpu" trace --gpu sim --perfetto /nowhere/x -- true
 row 2 '--gpu needs a PROGRAM'                           "$ivgpu" trace --gpu sim
 row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" trace --gpu sim -- /nowhere/program
-row 2 'subcommand is required'                          "$ivgpu" nonsense
-row 2 'following argument was not expected: --fast'     "$ivgpud" --fast
+row 2 'there is no command nonsense; see ivgpu --help'  "$ivgpu" nonsense
+row 2 'there is no option --fast; see --help'           "$ivgpud" --fast
 row 2 '--config FILE is needed'                         "$ivgpud"
 row 2 '/nowhere/a.toml: cannot be read'                 "$ivgpud" --config /nowhere/a.toml
 row 2 "has no key 'region_sise'"                        "$ivgpud" --config typo.toml
@@ -70,6 +70,8 @@ chmod 755 "$work"
 if ((EUID != 0)); then as_nobody=(); else as_nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups); fi
 if "${as_nobody[@]}" test -x "$ivgpud"; then
   row 2 'unreadable: cannot be read'                    "${as_nobody[@]}" "$ivgpud" --config unreadable
+  mkdir -m 000 locked
+  row 3 'this user may not talk to ivgpud at locked/'   "${as_nobody[@]}" "$ivgpu" status --runtime-dir locked
   row 126 'cannot run ./unreadable: Permission denied'  "${as_nobody[@]}" "$ivgpu" sim ./unreadable
 fi
 

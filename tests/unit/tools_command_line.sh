@@ -22,8 +22,14 @@ expect 0 'PROGRAM \[ARGUMENTS' run --help
 expect 0 'PROGRAM \[ARGUMENTS' sim --help
 expect 0 'COMMAND\.\.\.\]' vm --help
 expect 0 'Exit codes' vm --help
-expect 2 'subcommand is required'
-expect 2 'subcommand is required' frobnicate
+expect 0 '^ivgpu [0-9.]+$' --version
+expect 0 '--perfetto FILE' trace --help
+expect 2 '^ivgpu: a command is missing; see ivgpu --help$'
+expect 2 '^ivgpu: there is no command frobnicate; see ivgpu --help$' frobnicate
+expect 2 '^ivgpu: there is no option --fast; see ivgpu --help$' --fast run
+expect 2 '^ivgpu: status has no option --fast; see ivgpu status --help$' status --fast
+expect 2 '^ivgpu: status takes no extra; see ivgpu status --help$' status extra
+expect 2 '^ivgpu: --cpus: [^.]*; see ivgpu vm --help$' vm --cpus 65
 expect 2 'run needs a PROGRAM' run
 expect 2 'run needs a PROGRAM' run --
 expect 2 'sim has no option --fast' sim --fast ls

@@ -23,7 +23,7 @@ row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --memo
 row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --memory 1000000G --timeout 20 -- true
 row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
 row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
-row 3 'temp_directory_path'                         env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true
+row 3 'no folder can be made in /nowhere'           env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true
 long=$TMPDIR/$(printf 'x%.0s' {1..90})
 mkdir "$long"
 said=$(env TMPDIR="$long" timeout 60 "$ivgpu" vm --gpu sim -- true 2>&1 </dev/null)

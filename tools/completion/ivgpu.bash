@@ -33,7 +33,7 @@ _ivgpu() {
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     help=$("$ivgpu" --help 2>/dev/null)
-    _ivgpu_words "$(_ivgpu_commands <<<"$help") --help" "$word"
+    _ivgpu_words "$(_ivgpu_commands <<<"$help") $(_ivgpu_options <<<"$help")" "$word"
     return
   fi
   # The words after a program are the program's.
@@ -41,7 +41,7 @@ _ivgpu() {
     [[ ${COMP_WORDS[i]} == -- ]] && { _ivgpu_paths -f "$word"; return; }
   done
   help=$("$ivgpu" "${COMP_WORDS[1]}" --help 2>/dev/null)
-  if [[ $before == -* && $word != -* ]] && grep -qE -- "$before (TEXT|INT|FLOAT)[^ ]*:?" <<<"$help" &&
+  if [[ $before == -* && $word != -* ]] && grep -qE -- "$before [A-Z]+" <<<"$help" &&
     _ivgpu_value "$before" "$word"; then return; fi
   if [[ $word == -* ]]; then _ivgpu_words "$(_ivgpu_options <<<"$help")" "$word"; else _ivgpu_paths -f "$word"; fi
 }

@@ -77,9 +77,13 @@ FdPair make_socket_pair() {
 
 TempDir::TempDir() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const fs::path base = runtime && access(runtime, W_OK | X_OK) == 0 ? fs::path(runtime) : fs::temp_directory_path();
+  const char* temporary = std::getenv("TMPDIR");
+  const fs::path base = runtime && access(runtime, W_OK | X_OK) == 0 ? runtime
+                        : temporary && *temporary                    ? temporary
+                                                                     : "/tmp";
   std::string name = (base / "ivgpu-XXXXXX").string();
-  if (!mkdtemp(name.data())) fail(name.c_str());
+  if (!mkdtemp(name.data()))
+    throw Error(exit_code::missing, "no folder can be made in " + base.string() + ": " + std::strerror(errno));
   path_ = name;
 }
 

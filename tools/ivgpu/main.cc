@@ -1,6 +1,7 @@
 // `ivgpu`: runs CUDA programs through the project on this machine. The command line and the exit codes; the commands
 // themselves have a file each.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 
@@ -61,14 +62,35 @@ std::vector<std::string> some_program_of(const CLI::App& command, const Words& w
   return program;
 }
 
+// CLI11 shows a value's type and, behind a colon, what it is held against: where the type's name says it, once is
+// enough.
+CLI::Validator unnamed(CLI::Validator validator) { return validator.description(""); }
+
+CLI::Option& file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what) {
+  return *command.add_option(name, into, what)->type_name("FILE");
+}
+
+CLI::Option& existing_file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what) {
+  return *file_option(command, name, into, what).check(unnamed(CLI::ExistingFile));
+}
+
+void add_runtime_dir(CLI::App& command, std::filesystem::path& into) {
+  command.add_option("--runtime-dir", into, "The runtime_dir of the broker's configuration")
+      ->type_name("DIR")
+      ->capture_default_str();
+}
+
 void add_broker_options(CLI::App& command, BrokerOptions& broker) {
   command
       .add_option("--gpu", broker.gpu,
                   "auto (a real one where there is one), sim (the simulated GPU), or the PATH of a libcuda.so.1")
+      ->type_name("GPU")
       ->capture_default_str();
-  command.add_option("--region-size", broker.region_size, "The shared memory, a power of two")->capture_default_str();
-  command.add_option("--extra-config", broker.extra_config, "TOML to append to the private broker's configuration")
-      ->check(CLI::ExistingFile);
+  command.add_option("--region-size", broker.region_size, "The shared memory, a power of two")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  existing_file_option(command, "--extra-config", broker.extra_config,
+                       "TOML to append to the private broker's configuration");
   command.add_flag("-v,--verbose", broker.verbose, "Show the private broker's log");
 }
 
@@ -101,14 +123,16 @@ CLI::App& add_sim(CLI::App& app, Chosen& chosen) {
 }
 
 void add_guest_options(CLI::App& command, VmOptions& options) {
-  command.add_option("--memory", options.memory, "The guest's memory")->capture_default_str();
+  command.add_option("--memory", options.memory, "The guest's memory")->type_name("SIZE")->capture_default_str();
   command.add_option("--cpus", options.cpus, "The guest's processors")->capture_default_str()->check(CLI::Range(1, 64));
-  command.add_option("--kernel", options.kernel, "A bzImage instead of Debian's cloud kernel")
-      ->check(CLI::ExistingFile);
+  existing_file_option(command, "--kernel", options.kernel, "A bzImage instead of Debian's cloud kernel");
   command.add_option("--program-dir", options.program_dirs, "A folder that appears in the guest as /programs/NAME")
-      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR")
+      ->check(unnamed(CLI::ExistingDirectory))
       ->allow_extra_args(false);
-  command.add_option("--env", options.environment, "NAME=VALUE for the command")->allow_extra_args(false);
+  command.add_option("--env", options.environment, "A variable for the command")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
   command.add_option("--timeout", options.timeout_s, "Seconds that the command may take, boot included")
       ->check(CLI::PositiveNumber);
   command.add_flag("--keep", options.keep, "After the command, a shell on the terminal");
@@ -139,8 +163,7 @@ CLI::App& add_status(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<StatusOptions>();
   CLI::App& command =
       *app.add_subcommand("status", "Show a broker's VMs, slots, workers, their jail and what they have done");
-  command.add_option("--runtime-dir", options->runtime_dir, "The runtime_dir of the broker's configuration")
-      ->capture_default_str();
+  add_runtime_dir(command, options->runtime_dir);
   command.add_flag("--json", options->json, "The same as one JSON document; with --watch one after the other");
   command
       .add_option("--watch", options->watch_s,
@@ -167,10 +190,10 @@ void add_bench_options(CLI::App& command, BenchOptions& options) {
   command.add_flag("--mps", options.mps, "Under a MPS control daemon that is started for the run and ended with it");
   command.add_option("--idle", options.idle_s, "Seconds that a session is left idle, to see what that takes [10]")
       ->check(CLI::Range(0.1, 3600.0));
-  command.add_option("--json", options.json, "Write the run to this file, too");
-  command.add_option("--plot", options.plot, "Draw the run into this file, as SVG");
+  file_option(command, "--json", options.json, "Write the run to this file, too");
+  file_option(command, "--plot", options.plot, "Draw the run into this file, as SVG");
   command.add_flag("--markdown", options.markdown, "Print the tables as Markdown, without the histograms");
-  command.add_option("--against", options.against, "Compare with the run in this file, which --json wrote");
+  file_option(command, "--against", options.against, "Compare with the run in this file, which --json wrote");
   command.add_option("--margin", options.margin_percent, "Per cent that a figure may be worse than in that run")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
@@ -209,17 +232,15 @@ void check_trace(const CLI::App& command, bool program) {
 }
 
 void add_trace_options(CLI::App& command, TraceOptions& options) {
-  command.add_option("--runtime-dir", options.runtime_dir, "The runtime_dir of the broker's configuration")
-      ->capture_default_str();
-  command.add_option("--vm", options.vm, "Only this VM's sessions");
+  add_runtime_dir(command, options.runtime_dir);
+  command.add_option("--vm", options.vm, "Only this VM's sessions")->type_name("NAME");
   command.add_option("--slot", options.slot, "Only this slot's")->check(CLI::Range(0, 63));
   command.add_option("--process", options.process, "Only this process's, as its guest counts processes")
       ->check(CLI::PositiveNumber);
   command.add_option("--seconds", options.seconds, "End after so long")->check(CLI::PositiveNumber);
   command.add_flag("--summary", options.summary,
                    "At the end a line for each call's name: how many, how long, how many failed");
-  command.add_option("--perfetto", options.perfetto, "Write FILE for the Perfetto viewer, ui.perfetto.dev")
-      ->type_name("FILE");
+  file_option(command, "--perfetto", options.perfetto, "Write this file for the Perfetto viewer, ui.perfetto.dev");
   add_broker_options(command, options.broker);
   command.add_flag("--private", options.own_broker, "Start an own broker even where one is running");
 }
@@ -259,10 +280,10 @@ CLI::App& add_check(CLI::App& app, Chosen& chosen) {
   command.add_flag("--guest", options->guest, "Check it as a guest: one with an ivshmem device is taken for one")
       ->excludes(host);
   command.add_flag("--json", options->json, "The same as one JSON document");
-  command.add_option("--runtime-dir", options->runtime_dir, "The runtime_dir of the broker's configuration")
-      ->capture_default_str();
+  add_runtime_dir(command, options->runtime_dir);
   command.add_option("--root", options->root, "Look at the files below this folder as if it were the machine")
-      ->check(CLI::ExistingDirectory);
+      ->type_name("DIR")
+      ->check(unnamed(CLI::ExistingDirectory));
   command.callback([&chosen, options] { chosen = [options](const Words&) { return check(*options); }; });
   command.footer(
       "Each line is ok, warning or wrong. In a guest, the program ivgpu-check does the same by itself.\n"
@@ -294,14 +315,36 @@ CLI::App& add_coverage(CLI::App& app, Chosen& chosen) {
   return command;
 }
 
-}  // namespace
+// What is wrong with the words, as one sentence in the form of all others.
+std::string sentence_of(const CLI::App& app, const CLI::ParseError& error) {
+  const auto commands = app.get_subcommands();
+  const CLI::App& command = commands.empty() ? app : *commands.front();
+  const std::string name = commands.empty() ? "ivgpu" : "ivgpu " + command.get_name();
+  const auto rest = command.remaining();
+  std::string what = error.what();
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) && !rest.empty())
+    what = command.get_name() + (rest.front().starts_with("-") ? " has no option " : " takes no ") + rest.front();
+  return what.substr(0, what.find('\n')) + "; see " + name + " --help";
+}
 
-namespace {
+// CLI11 would say only that a command is missing.
+void check_command(const CLI::App& app, const Words& words) {
+  const std::string first = words.before.empty() ? "" : words.before.front();
+  const auto is_first = [&](const CLI::App* command) { return command->get_name() == first; };
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  if (first.empty()) throw Error(exit_code::usage, "a command is missing; see ivgpu --help");
+  for (const char* option : {"-h", "--help", "--version"})
+    if (first == option) return;
+  if (std::none_of(commands.begin(), commands.end(), is_first))
+    throw Error(exit_code::usage, "there is no " + std::string(first.starts_with("-") ? "option " : "command ") +
+                                      first + "; see ivgpu --help");
+}
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app{"ivgpu runs CUDA programs on a GPU that several virtual machines share.", "ivgpu"};
   app.require_subcommand(1)->footer(exit_codes);
   app.formatter(std::make_shared<Formatter>());
+  app.set_version_flag("--version", "ivgpu " IVGPU_VERSION, "Print the version and exit");
   const Words words(argc, argv);
   Chosen chosen;
   add_run(app, chosen).footer(exit_codes);
@@ -312,10 +355,12 @@ int parse_and_run(int argc, char** argv) {
   add_bench(app, chosen);
   add_check(app, chosen);
   add_coverage(app, chosen);
+  check_command(app, words);
   try {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
   } catch (const CLI::ParseError& error) {
-    if (app.exit(error) != 0) return exit_code::usage;
+    if (error.get_exit_code() != 0) throw Error(exit_code::usage, sentence_of(app, error));
+    app.exit(error);  // prints what was asked for
     flush(stdout);
     return 0;
   }

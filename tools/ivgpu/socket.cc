@@ -17,7 +17,9 @@ Fd connect_to(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size());
   Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    throw Error(exit_code::missing, "no ivgpud answers at " + path + ": " + std::strerror(errno));
+    throw Error(exit_code::missing,
+                (errno == EACCES ? "this user may not talk to ivgpud at " : "no ivgpud answers at ") + path + ": " +
+                    std::strerror(errno));
   return socket;
 }
 
