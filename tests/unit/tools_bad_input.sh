@@ -16,14 +16,15 @@ printf '[broker]\nruntime_dir = "/proc/nowhere"\n[gpu]\nlibrary = "sim"\n[vm.a]\
 printf '[broker]\nworker = "/nowhere/worker"\n[gpu]\nlibrary = "sim"\n[vm.a]\n' >no-worker.toml
 printf '[gpu]\nlibrary = "sim"\n[vm.a]\nregion_sise = "1GiB"\n' >typo.toml
 
+one_sentence=1
 #   code pattern                                        command
 row 2 'run has no option --fast'                        "$ivgpu" run --fast true
 row 2 'run needs a PROGRAM'                             "$ivgpu" run --gpu sim
 row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" run --gpu sim /nowhere/program
 row 126 'cannot run ./text: Permission denied'          "$ivgpu" run --gpu sim ./text
 row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" run --gpu /nowhere/libcuda.so.1 true
-row 3 'region_size takes a power of two'                "$ivgpu" run --gpu sim --region-size 3MiB true
-row 3 'slots takes an integer'                          "$ivgpu" run --gpu sim --extra-config bad.toml true
+row 3 'not start: its configuration: [vm.local] region' "$ivgpu" run --gpu sim --region-size 3MiB true
+row 3 'not start: its configuration: [vm.local] slots'  "$ivgpu" run --gpu sim --extra-config bad.toml true
 row 2 'File does not exist: /nowhere/extra'             "$ivgpu" run --extra-config /nowhere/extra true
 row 3 'no folder can be made in /nowhere: No such file' env TMPDIR=/nowhere "$ivgpu" run --gpu sim true
 row 2 'sim has no option --fast'                        "$ivgpu" sim --fast true

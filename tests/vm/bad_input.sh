@@ -8,6 +8,7 @@ build=$1
 source "$(dirname "${BASH_SOURCE[0]}")/../bad_input.sh"
 
 ivgpu=$build/bin/ivgpu
+one_sentence=1
 echo text >no-kernel
 "$ivgpu" vm --gpu sim --memory 1M --timeout 20 -- true >/dev/null 2>&1 </dev/null  # makes the image, once for all rows
 
@@ -18,9 +19,10 @@ for folder in "${folders[@]}"; do ln -s "$folder"/* without-qemu/ 2>/dev/null; d
 rm -f without-qemu/qemu*
 row 3 'cannot run qemu-system-x86_64: No such file' env -u IVGPU_BUNDLE PATH="$work/without-qemu" "$ivgpu" vm --gpu sim --kernel no-kernel -- true
 row 3 'the bundle lacks /nowhere'                   env IVGPU_BUNDLE=/nowhere "$ivgpu" vm --gpu sim -- true
-row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --kernel no-kernel --timeout 20 -- true
-row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --memory lots --timeout 20 -- true
-row 4 'the guest ended without a result'            "$ivgpu" vm --gpu sim --memory 1000000G --timeout 20 -- true
+row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --kernel no-kernel --timeout 20 -- true
+row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory lots --timeout 20 -- true
+row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory 1000000G --timeout 20 -- true
+row 4 'ended before it said anything; --memory 32M' "$ivgpu" vm --gpu sim --memory 32M --timeout 20 -- true
 row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
 row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
 row 3 'no folder can be made in /nowhere'           env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "tools/ivgpu/error.h"
@@ -63,6 +65,20 @@ bool became_ready(const Child& process, int ready, const SignalGate& gate) {
   return (events[0].revents & POLLIN) && read(ready, &byte, 1) == 1;
 }
 
+// Why an ivgpud that wrote this did not start: its last words, in which the file that was made for it has no path, for
+// it will be gone when somebody reads them. The whole log where it had none.
+std::string last_words(const std::string& log, const std::string& config) {
+  constexpr std::string_view head = "ivgpud: ";
+  std::istringstream lines(log);
+  std::string words;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(head)) words = line.substr(head.size());
+  if (words.empty()) return log.empty() ? "" : ":\n" + log.substr(0, log.find_last_not_of('\n') + 1);
+  if (const std::size_t at = words.find(config); at != std::string::npos)
+    words.replace(at, config.size(), "its configuration");
+  return ": " + words;
+}
+
 }  // namespace
 
 std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu) {
@@ -111,7 +127,7 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   ready.theirs.reset();
   alive_ = std::move(alive.ours);
   if (!became_ready(*process_, ready.ours.get(), gate))
-    throw Error(exit_code::missing, "ivgpud did not start" + (options.verbose ? "" : ":\n" + read_file(log_)));
+    throw Error(exit_code::missing, "ivgpud did not start" + last_words(read_file(log_), config.string()));
 }
 
 PrivateBroker::~PrivateBroker() {

@@ -19,6 +19,7 @@ inline constexpr int signal_base = 128;
 }  // namespace exit_code
 
 struct Error : std::runtime_error {
+  // An empty sentence: the user knows already.
   Error(int exit_code, const std::string& sentence) : std::runtime_error(sentence), code(exit_code) {}
   int code;
 };

@@ -43,7 +43,9 @@ GuestImage make_guest_image(const Install& install, const std::vector<fs::path>&
   Child script(command);
   output.theirs.reset();
   const std::string text = read_all(output.ours.get());
-  if (script.wait() != 0) throw Error(exit_code::missing, "the guest's image could not be made");
+  const int ended = script.wait();
+  if (ended == exit_code::missing) throw Error(ended, "");  // it has said why
+  if (ended != 0) throw Error(exit_code::missing, "the guest's image could not be made");
   const std::size_t line = text.find('\n');
   if (line == std::string::npos) throw Error(exit_code::missing, "guest-image did not name its results");
   const std::size_t second = text.find('\n', line + 1);

@@ -194,6 +194,17 @@ bool Boot::watch() {
   return !(events[0].revents & POLLIN);
 }
 
+// A guest that never printed anything was not there: then QEMU's own first line says why, and the rest is advice.
+[[noreturn]] void throw_lost(int ended, const std::string& memory, const std::string& qemu,
+                             const std::string& console) {
+  if (ended != 0 && console.empty() && !qemu.empty())
+    throw Error(exit_code::missing, "QEMU does not start: " + qemu.substr(0, qemu.find('\n')));
+  if (console.empty() && qemu.empty())
+    throw Error(exit_code::lost, "the guest ended before it said anything; --memory " + memory + " may be too little");
+  throw Error(exit_code::lost,
+              "the guest ended without a result (QEMU's exit code: " + std::to_string(ended) + "):\n" + qemu + console);
+}
+
 int Boot::run(QemuOptions qemu) {
   const TerminalGuard terminal;
   start(qemu);
@@ -205,8 +216,7 @@ int Boot::run(QemuOptions qemu) {
     return exit_code::timeout;
   }
   if (code_) return *code_;
-  throw Error(exit_code::lost, "the guest ended without a result (QEMU's exit code: " + std::to_string(ended) + ")\n" +
-                                   text_of(qemu_log_) + text_of(qemu.serial.console_log));
+  throw_lost(ended, options_.memory, text_of(qemu_log_), text_of(qemu.serial.console_log));
 }
 
 std::string joined(const std::vector<std::string>& words) {
