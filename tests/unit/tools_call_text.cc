@@ -102,8 +102,13 @@ TEST(CallText, WhatACallGives) {
   TraceEntry failed = entry(ids::cuMemGetInfo_v2, slots({8, 8}), slots({1, 2}));
   failed.result = CUDA_ERROR_ILLEGAL_ADDRESS;
   EXPECT_EQ(line_of(failed), "cuMemGetInfo_v2() = CUDA_ERROR_ILLEGAL_ADDRESS");
+  EXPECT_TRUE(describe(failed, {}).failed);
   failed.result = -7;
   EXPECT_EQ(line_of(failed), "cuMemGetInfo_v2() = result -7");
+  TraceEntry query = entry(ids::cuStreamQuery, slots({stream}));
+  query.result = CUDA_ERROR_NOT_READY;
+  EXPECT_EQ(line_of(query), "cuStreamQuery(stream=stream#3) = CUDA_ERROR_NOT_READY");
+  EXPECT_FALSE(describe(query, {}).failed) << "that is what it was asked";
 }
 
 TEST(CallText, Records) {

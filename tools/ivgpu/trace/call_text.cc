@@ -195,7 +195,7 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
     std::array<std::optional<std::uint64_t>, sizeof...(P) + 1> slots;
     each([&]<std::size_t I>() { slots[I] = in.word(); });
     each([&]<std::size_t I>() { given<I>(slots[I], in, call.given); });
-    if (call.failed || !call.waited) return;
+    if (entry.result != CUDA_SUCCESS || !call.waited) return;
     each([&]<std::size_t I>() { got<I>(slots[I], reply, call.got); });
   }
 };
@@ -272,7 +272,7 @@ void describe_custom(std::string_view name, const ring::TraceEntry& entry, const
   const Recipe* recipe = recipe_of(name);
   if (recipe == nullptr) return;
   follow(recipe->record, payload_of(entry), names, call.given);
-  if (!call.failed && call.waited) follow(recipe->reply, reply_of(entry), names, call.got);
+  if (entry.result == CUDA_SUCCESS && call.waited) follow(recipe->reply, reply_of(entry), names, call.got);
 }
 
 // ---- names ---------------------------------------------------------------------------------------------------------
@@ -349,7 +349,8 @@ void append(std::string& line, const Arguments& arguments, const char* first) {
 
 CallText describe(const ring::TraceEntry& entry, const KernelNames& names) {
   CallText call;
-  call.failed = entry.result != CUDA_SUCCESS;
+  // What is not done yet is the answer to a query.
+  call.failed = entry.result != CUDA_SUCCESS && entry.result != CUDA_ERROR_NOT_READY;
   call.waited = (entry.flags & ring::flag_wants_reply) != 0;
   call.result = result_text(entry.result);
   describe_into(entry, names, call);
