@@ -78,6 +78,17 @@ chmod 660 "$m/dev/nvidia0"; expect 1 '^wrong +devices .*may not open /dev/nvidia
 put proc/cpuinfo 'flags : fpu'; expect 0 '^warning +kvm .*neither vmx nor svm'; good_host
 rm "$m/dev/kvm"; expect 0 '^warning +kvm +/dev/kvm is missing'; good_host
 chmod 600 "$m/dev/kvm"; chown 0:0 "$m/dev/kvm" 2>/dev/null; ((EUID != 0)) || expect 0 '^warning +kvm +this user may not'; good_host
+# Nobody, whom an access list lets in (user, nobody, group, mask and others, as the kernel keeps them).
+if ((EUID == 0)); then
+  chmod 600 "$m/dev/kvm"; sed -i 's/\t1000/\t65534/g' "$m/proc/self/status"; chmod 755 "$work"; cp "$check" "$work/check"
+  as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$work/check" --root "$m"; }
+  as_nobody | grep -q '^warning  kvm ' || { echo "FAIL: nobody may not open what is root's"; status=1; }
+  perl -e '($file, $name) = ($ARGV[0], "system.posix_acl_access");
+    $list = pack("V" . "vvV" x 5, 2, 1, 6, 2**32 - 1, 2, 6, 65534, 4, 0, 2**32 - 1, 16, 6, 2**32 - 1, 32, 0, 2**32 - 1);
+    syscall(188, $file, $name, $list, length $list, 0) == 0 or die "no access list: $!\n"' "$m/dev/kvm"
+  as_nobody | grep -q '^ok       kvm ' || { echo "FAIL: an access list does not count"; status=1; }
+  good_host
+fi
 put proc/self/limits 'Max locked memory         65536   65536  bytes'; expect 0 '^warning +memlock +only 65536'; good_host
 put sys/kernel/mm/transparent_hugepage/shmem_enabled 'always [never] deny'; expect 0 '^warning +huge pages '; good_host
 mkdir "$m/sys/devices/system/node/node1"; put sys/bus/pci/devices/0000:3b:00.0/vendor 0x10de
