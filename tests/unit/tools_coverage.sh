@@ -36,7 +36,9 @@ cc -o "$work/asks" "$work/asks.c" -ldl || exit 1
 expect 1 '^cuGraphCreate +called +refused: graphs are not served yet$' --gpu sim "$work/asks"
 expect 1 '^cuInit +1 +local$' --gpu sim "$work/asks"
 expect 1 '"not_served":1,' --gpu sim --json "$work/asks"
-expect 0 'made no driver call' --gpu sim true
+expect 0 'the program ended with 0 and made no driver call' --gpu sim true
+printf '#!/bin/sh\n%s\nexit 7\n' "$work/asks" >"$work/asks-and-fails" && chmod +x "$work/asks-and-fails"
+expect 1 '^ivgpu: the program ended with 7$' --gpu sim "$work/asks-and-fails"
 expect 1 '^cuGraphCreate +named +refused' --static "$work/asks"
 expect 127 'cannot run .*nothing: No such file' --gpu sim "$work/nothing"
 expect 127 'cannot be read' --static "$work/nothing"

@@ -207,6 +207,8 @@ int coverage(const CoverageOptions& options) {
   flush(stdout);
   if (!options.files_only && found.calls.empty())
     std::fprintf(stderr, "ivgpu: the program ended with %d and made no driver call through the guest library\n", code);
+  else if (code != 0)
+    std::fprintf(stderr, "ivgpu: the program ended with %d\n", code);
   if (!options.files_only) return found.missing() > 0 ? 1 : 0;
   return std::any_of(found.calls.begin(), found.calls.end(),
                      [](const auto& use) { return use.second.state.starts_with("refused"); })
