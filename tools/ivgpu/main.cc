@@ -177,7 +177,8 @@ CLI::App& add_status(CLI::App& app, Chosen& chosen) {
       "waited;\n"
       "bytes through the rings; bytes that copies moved; device memory held; how often it found the next record while "
       "it\n"
-      "polled (spun), slept (parked), and woke its guest (woken). A VM's line counts workers that have ended, too.\n" +
+      "polled (spun), slept (parked), and woke its guest (woken). The line \"all\" counts workers that have ended, "
+      "too.\n" +
       std::string(exit_codes));
   command.callback([&chosen, options] { chosen = [options](const Words&) { return status(*options); }; });
   return command;

@@ -42,13 +42,24 @@ std::string read_to_end(const Fd& socket) {
 
 std::string size_of(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// "812 B", "3.4 KiB": three digits tell enough of what counts up.
+// "812 B", "3.4 KiB": a digit behind the point tells enough of what counts up.
 std::string rounded_size(double bytes) {
   static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
   for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
   char text[32];
   std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+// All digits, and "123.4 M" where these would not stand in a column.
+std::string rounded_count(double count) {
+  static constexpr const char* units[] = {"", " k", " M", " G", " T", " P", " E"};
+  std::size_t unit = 0;
+  if (count >= 1e8)
+    for (; count >= 1000 && unit + 1 < std::size(units); ++unit) count /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.1f%s", count, units[unit]);
   return text;
 }
 
@@ -70,40 +81,58 @@ std::string jail_of(const json& jail) {
   return joined(jail.at("layers")) + (missing.empty() ? "" : "; missing: " + missing);
 }
 
-// Counters of a slot or a VM, with rates where `before` has the same ones from `seconds` ago.
-class CounterText {
- public:
-  CounterText(const json& now, const json& before, double seconds) : now_(now), before_(before), seconds_(seconds) {}
-
-  std::string text() const {
-    return "calls " + number("calls") + ": posted " + number("posted") + ", waited " + number("waited") + "; rings " +
-           bytes("record_bytes") + " in, " + bytes("reply_bytes") + " out; copies " + bytes("to_device_bytes") +
-           " to the device, " + bytes("from_device_bytes") + " from it; device memory " +
-           rounded_size(static_cast<double>(at(now_, "device_memory_bytes"))) + "; spun " + number("spun") +
-           ", parked " + number("parked") + ", woken " + number("woken");
-  }
-
- private:
-  static std::uint64_t at(const json& counters, const char* key) { return counters.value(key, std::uint64_t{0}); }
-  std::string number(const char* key) const {
-    char rate[32];
-    std::snprintf(rate, sizeof rate, " (%.0f/s)", per_second(key));
-    return std::to_string(at(now_, key)) + (seconds_ > 0 ? rate : "");
-  }
-  std::string bytes(const char* key) const {
-    return rounded_size(static_cast<double>(at(now_, key))) +
-           (seconds_ > 0 ? " (" + rounded_size(per_second(key)) + "/s)" : "");
-  }
-  // A counter that went down is another worker's, or no honest one's.
-  double per_second(const char* key) const {
-    const std::uint64_t now = at(now_, key), then = before_.is_object() ? at(before_, key) : 0;
-    return seconds_ > 0 && now > then ? static_cast<double>(now - then) / seconds_ : 0;
-  }
-
-  const json& now_;
-  const json& before_;
-  const double seconds_;
+// What a worker or a VM has done: a column each.
+struct Column {
+  const char* title;
+  const char* key;
+  int width;
+  bool bytes = false;
+  bool grows = true;  // so there is a rate
 };
+constexpr Column columns[] = {{"calls", "calls", 9},
+                              {"posted", "posted", 9},
+                              {"waited", "waited", 9},
+                              {"ring in", "record_bytes", 11, true},
+                              {"ring out", "reply_bytes", 11, true},
+                              {"to GPU", "to_device_bytes", 11, true},
+                              {"from GPU", "from_device_bytes", 11, true},
+                              {"GPU memory", "device_memory_bytes", 12, true, false},
+                              {"spun", "spun", 9},
+                              {"parked", "parked", 9},
+                              {"woken", "woken", 9}};
+
+// A line: what `cell` says of each column, below each other on the right.
+template <class Cell>
+std::string row(const std::string& label, Cell cell) {
+  char part[64];
+  std::snprintf(part, sizeof part, "  %-8s", label.c_str());
+  std::string line = part;
+  for (const Column& column : columns) {
+    std::snprintf(part, sizeof part, " %*s", column.width - 1, cell(column).c_str());
+    line += part;
+  }
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::uint64_t count_of(const json& counters, const char* key) {
+  return counters.is_object() ? counters.value(key, std::uint64_t{0}) : 0;
+}
+
+// Where `before` has the same counters from `seconds` ago, a line of rates below them.
+std::string rows(const std::string& label, const json& now, const json& before, double seconds) {
+  const auto count = [&](const Column& c) {
+    const auto n = static_cast<double>(count_of(now, c.key));
+    return c.bytes ? rounded_size(n) : rounded_count(n);
+  };
+  // A counter that went down is another worker's, or no honest one's.
+  const auto rate = [&](const Column& c) -> std::string {
+    const std::uint64_t n = count_of(now, c.key), then = count_of(before, c.key);
+    const double per_second = n > then ? static_cast<double>(n - then) / seconds : 0;
+    if (!c.grows) return "";
+    return c.bytes ? rounded_size(per_second) : rounded_count(per_second);
+  };
+  return row(label, count) + (seconds > 0 ? row("  per s", rate) : "");
+}
 
 // An earlier document, and how long ago it was.
 struct Earlier {
@@ -133,24 +162,32 @@ struct Earlier {
 };
 
 // Nothing of a worker that has served nobody.
-std::string counter_line(const char* indent, const json& now, const json& before, double seconds) {
+std::string counter_rows(const std::string& label, const json& now, const json& before, double seconds) {
   const json& counters = Earlier::counters(now);
-  if (!counters.is_object() || counters.value("calls", 0UL) == 0) return "";
-  return indent + CounterText(counters, Earlier::counters(before), seconds).text() + "\n";
+  return count_of(counters, "calls") == 0 ? "" : rows(label, counters, Earlier::counters(before), seconds);
 }
 
-std::string slot_line(const json& slot) {
-  const std::string worker = slot.contains("worker") ? std::to_string(slot["worker"].get<long>()) : "-";
-  char text[96];
-  std::snprintf(text, sizeof text, "  slot %-2d  %-8s  worker %-8s", slot.at("slot").get<int>(),
-                slot.at("state").get<std::string>().c_str(), worker.c_str());
-  std::string line = text;
-  if (slot.contains("owner")) {
-    const json& owner = slot["owner"];
-    line += "  process " + std::to_string(owner.at("process").get<long>()) + " of peer " +
-            std::to_string(owner.at("peer").get<long>()) + ", for " + seconds_of(slot.at("claimed_s"));
+// All slots that are not empty, and how many are.
+std::string slot_lines(const json& slots) {
+  std::string lines;
+  std::size_t empty = 0;
+  for (const json& slot : slots) {
+    if (slot.at("state") == "empty") {
+      ++empty;
+      continue;
+    }
+    const std::string worker = slot.contains("worker") ? std::to_string(slot["worker"].get<long>()) : "-";
+    char text[96];
+    std::snprintf(text, sizeof text, "  slot %-3d  %-8s  worker %-8s", slot.at("slot").get<int>(),
+                  slot.at("state").get<std::string>().c_str(), worker.c_str());
+    std::string line = text;
+    if (slot.contains("owner"))
+      line += "  process " + std::to_string(slot["owner"].at("process").get<long>()) + " of peer " +
+              std::to_string(slot["owner"].at("peer").get<long>()) + ", for " + seconds_of(slot.at("claimed_s"));
+    lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
-  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  return lines +
+         (empty > 0 ? "  empty: " + std::to_string(empty) + " of " + std::to_string(slots.size()) + " slots\n" : "");
 }
 
 // Once where all workers have the same, else for each.
@@ -172,18 +209,31 @@ std::string vm_text(const json& vm, const Earlier& earlier) {
       "VM " + vm.at("name").get<std::string>() + ": " + vm.at("socket").get<std::string>() + vm.value("memory", "") +
       ", region " + size_of(vm.at("region_bytes")) + ", slots of " + size_of(vm.at("slot_bytes")) + ", connections " +
       std::to_string(vm.at("connections").get<long>()) + ", jail " + vm.at("jail").get<std::string>() + "\n";
+  text += jail_lines(vm) + slot_lines(vm.at("slots"));
   const json& before = earlier.vm(vm.at("name"));
+  std::string counters;
   for (const json& slot : vm.at("slots"))
-    text += slot_line(slot) + counter_line("           ", slot, Earlier::slot(before, slot), earlier.seconds);
-  return text + counter_line("  since it began: ", vm, before, earlier.seconds) + jail_lines(vm);
+    counters += counter_rows("slot " + std::to_string(slot.at("slot").get<int>()), slot, Earlier::slot(before, slot),
+                             earlier.seconds);
+  counters += counter_rows("all", vm, before, earlier.seconds);
+  return text + (counters.empty() ? "" : row("", [](const Column& c) { return std::string(c.title); }) + counters);
 }
 
 std::string text_of(const json& status, const Earlier& earlier) {
   std::string text = "ivgpud " + status.at("version").get<std::string>() + ", process " +
                      std::to_string(status.at("process").get<long>()) + ", up " + seconds_of(status.at("up_s")) +
                      ", driver " + status.at("library").get<std::string>() + "\n";
-  for (const json& vm : status.at("vms")) text += vm_text(vm, earlier);
+  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier);
   return text;
+}
+
+// Of a broker that has answered before.
+std::string status_again(const std::filesystem::path& runtime_dir) {
+  try {
+    return read_status(runtime_dir);
+  } catch (const Error&) {
+    throw Error(exit_code::missing, "the broker has ended");
+  }
 }
 
 // On a terminal each takes the place of the one before.
@@ -194,7 +244,7 @@ std::string text_of(const json& status, const Earlier& earlier) {
   say(options.json ? before : status_as_text(before));
   for (;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.watch_s));
-    const std::string now = read_status(options.runtime_dir);
+    const std::string now = status_again(options.runtime_dir);
     const std::chrono::duration<double> passed = Clock::now() - std::exchange(then, Clock::now());
     say(options.json ? now : between + status_as_text(now, before, passed.count()));
     before = now;
