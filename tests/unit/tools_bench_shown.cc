@@ -83,6 +83,8 @@ TEST(LogAxis, EqualFactorsAreEqualDistances) {
 TEST(LogAxis, TicksArePowersOfTenOrFiner) {
   EXPECT_EQ(LogAxis(0.5, 2000, 0, 1).ticks(), (std::vector<double>{1, 10, 100, 1000}));
   EXPECT_EQ(LogAxis(1.5, 30, 0, 1).ticks(), (std::vector<double>{2, 5, 10, 20}));
+  EXPECT_EQ(LogAxis(12.5, 44.7, 0, 1).ticks(), (std::vector<double>{15, 20, 25, 30, 35, 40}));
+  EXPECT_EQ(LogAxis(7.9, 8.4, 0, 1).ticks().size(), 6U);  // 7.9 to 8.4
 }
 
 TEST(Svg, TextsAreEscaped) {
@@ -112,6 +114,11 @@ TEST(Plot, HasAPanelForWhatWasMeasuredAndNoOther) {
   text = as_picture(report);
   EXPECT_TRUE(has(text, "Copies to the device"));
   EXPECT_FALSE(has(text, "Latencies") || has(text, "processes at once"));
+}
+
+TEST(Plot, AMedianIsSeenOnItsBar) {
+  const std::string text = as_picture(some_report()), rim = "r=\"6.0\" fill=\"#ffffff\"/>\n<circle";
+  EXPECT_TRUE(has(text, rim)) << text;
 }
 
 TEST(Plot, OfNothingIsAnEmptyPicture) {

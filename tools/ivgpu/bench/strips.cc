@@ -60,6 +60,7 @@ void draw_strip(Svg& svg, const LogAxis& axis, const Figure& figure, const Summa
     svg.rectangle({from, y - 4}, std::max(to - from, 1.0), 8, color);
   }
   svg.line({at(summary.p99), y - 5}, {at(summary.p99), y + 5}, color, 2);
+  svg.circle({at(summary.p50), y}, 6, "#ffffff");  // a rim, or it would not be seen on its bar
   svg.circle({at(summary.p50), y}, 4, color);
 }
 

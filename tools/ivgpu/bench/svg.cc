@@ -96,6 +96,19 @@ void Svg::words_upwards(Point at, const std::string& text, double size) {
 
 std::string Svg::text() const { return head_ + body_ + "</svg>\n"; }
 
+namespace {
+
+// Of a number that is 1, 2 or 5 times a power of ten, and a quarter of what lies between at most.
+std::vector<double> multiples(double low, double high) {
+  const double quarter = (high - low) / 4, power = std::pow(10, std::floor(std::log10(quarter)));
+  const double step = power * (quarter >= 5 * power ? 5 : quarter >= 2 * power ? 2 : 1);
+  std::vector<double> all;
+  for (double count = std::ceil(low / step); count * step <= high; ++count) all.push_back(count * step);
+  return all;
+}
+
+}  // namespace
+
 LogAxis::LogAxis(double low, double high, double from, double to)
     : low_(low), high_(std::max(high, low * 1.01)), from_(from), to_(to) {}
 
@@ -117,7 +130,8 @@ std::vector<double> LogAxis::ticks() const {
       if (step == 1) powers.push_back(number);
     }
   }
-  return powers.size() < 3 ? all : powers;
+  if (powers.size() >= 3) return powers;
+  return all.size() >= 3 ? all : multiples(low_, high_);
 }
 
 }  // namespace ivgpu::bench

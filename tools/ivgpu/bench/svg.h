@@ -35,7 +35,8 @@ class LogAxis {
  public:
   LogAxis(double low, double high, double from, double to);
   double place(double number) const;  // what lies outside is put at the end
-  // Where a line is drawn: the powers of ten within; where these are fewer than three, twice and five times them, too.
+  // Where a line is drawn: the powers of ten within; where these are fewer than three, twice and five times them, too;
+  // and where that is not enough, steps of one size.
   std::vector<double> ticks() const;
 
  private:
