@@ -40,7 +40,7 @@ refuses 'cannot be written: Is a directory' --json "$work"
 refuses 'the simulated one has no MPS' --gpu sim --mps sessions
 expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
 "$ivgpu" bench start --gpu sim --quick >/dev/full 2>"$work/said"
-[[ $? == 3 && $(cat "$work/said") == 'ivgpu: standard output cannot be written: No space left on device' ]] ||
+[[ $? == 3 && $(cat "$work/said") == 'ivgpu: the output cannot be written: No space left on device' ]] ||
   fail "a full standard output: $(cat "$work/said")"
 rm "$work/said"
 # What was refused left nothing behind.
