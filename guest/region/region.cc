@@ -32,7 +32,8 @@ const ring::RegionHeader* check_region(Region& region) {
     log(Level::Info, "region has magic %llx, not %llx: not made by ivgpud", static_cast<unsigned long long>(magic),
         static_cast<unsigned long long>(ring::region_magic));
   } else if (header->version != ring::layout_version) {
-    log(Level::Error, "region has layout version %u, this library speaks %u", header->version, ring::layout_version);
+    log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u",
+        header->version, ring::layout_version);
   } else if (header->region_bytes != region.size()) {
     log(Level::Error, "region says it has %llu bytes, the device has %llu",
         static_cast<unsigned long long>(header->region_bytes), static_cast<unsigned long long>(region.size()));

@@ -99,6 +99,14 @@ TEST(CheckRegion, RefusesEveryFieldThatIsWrong) {
   for (const auto& [name, change] : changes) EXPECT_FALSE(accepted(64 * mib, change)) << name;
 }
 
+TEST(CheckRegion, SaysThatTheBrokerIsOfAnotherVersion) {
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(accepted(64 * mib, [](auto& h) { h.version = 77; }));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ivgpu: the broker is of another version: its region has layout 77, this library layout " +
+                std::to_string(ring::layout_version) + "\n");
+}
+
 // A region smaller than its own directory is refused before anything of it is read: there may be no page behind it.
 TEST(CheckRegion, RefusesARegionThatIsTooSmallToHoldASlot) {
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{4096}, 1 * mib, 2 * mib, 7 * mib}) {
