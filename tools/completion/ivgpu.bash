@@ -43,7 +43,15 @@ _ivgpu() {
   help=$("$ivgpu" "${COMP_WORDS[1]}" --help 2>/dev/null)
   if [[ $before == -* && $word != -* ]] && grep -qE -- "$before [A-Z]+" <<<"$help" &&
     _ivgpu_value "$before" "$word"; then return; fi
-  if [[ $word == -* ]]; then _ivgpu_words "$(_ivgpu_options <<<"$help")" "$word"; else _ivgpu_paths -f "$word"; fi
+  local figures
+  figures=$(sed -nE '/^Positionals:/,/^$/ s/.*\{([a-z,]+)\}.*/\1/p' <<<"$help")
+  if [[ $word == -* ]]; then
+    _ivgpu_words "$(_ivgpu_options <<<"$help")" "$word"
+  elif [[ $figures ]]; then
+    _ivgpu_words "${figures//,/ }" "$word"
+  else
+    _ivgpu_paths -f "$word"
+  fi
 }
 
 # A command without commands of its own: ivgpud, and the scripts.
