@@ -1,10 +1,11 @@
-# Tests of the pages: links and paths, the mutants of docs/models.md, and the bytes that docs/one-call.md shows.
+# Tests of the pages: links and paths, what is pasted from them, the mutants of docs/models.md, and the bytes that
+# docs/one-call.md shows.
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
 add_executable(docs_test ${CMAKE_CURRENT_LIST_DIR}/links_test.cc ${CMAKE_CURRENT_LIST_DIR}/models_test.cc
                          ${CMAKE_CURRENT_LIST_DIR}/generated_test.cc ${CMAKE_CURRENT_LIST_DIR}/adding_a_call_test.cc
-                         ${CMAKE_CURRENT_LIST_DIR}/wire_format_test.cc)
+                         ${CMAKE_CURRENT_LIST_DIR}/wire_format_test.cc ${CMAKE_CURRENT_LIST_DIR}/pasted_test.cc)
 target_link_libraries(docs_test PRIVATE ivgpu_ring ivgpu_broker GTest::gtest_main)
 target_compile_definitions(docs_test PRIVATE IVGPU_CUDA_INCLUDE="${IVGPU_CUDA_INCLUDE}")
 add_executable(one_call_test ${CMAKE_CURRENT_LIST_DIR}/one_call_test.cc)

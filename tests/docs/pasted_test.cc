@@ -1,0 +1,115 @@
+// What a reader pastes from a page: shell that a shell takes, tools that are there, configurations that ivgpud takes,
+// and one device for libvirt wherever it is shown.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "host/broker/config.h"
+#include "tests/docs/markdown.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using Strings = std::vector<std::string>;
+const fs::path root = IVGPU_SOURCE_DIR;
+
+// The text from a line on that begins with `first`, to a line that is `last`; "" where there is none.
+std::string part(const Strings& lines, const std::string& first, const std::string& last, bool with_both) {
+  std::string text;
+  bool inside = false;
+  for (const std::string& line : lines) {
+    const std::string bare = docs_test::trimmed(line);
+    const bool begins = !inside && bare.starts_with(first), ends = inside && bare == last;
+    if (begins) inside = true;
+    if (inside && (with_both || (!begins && !ends))) text += (with_both ? bare : line) + "\n";
+    if (ends) return text;
+  }
+  return "";
+}
+
+std::string joined(const Strings& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::vector<docs_test::Block> blocks_of(const fs::path& page, const std::string& kind) {
+  auto blocks = docs_test::parse(docs_test::read(page)).blocks;
+  std::erase_if(blocks, [&](const auto& block) { return block.kind != kind; });
+  return blocks;
+}
+
+std::vector<fs::path> pages() {
+  std::vector<fs::path> all = {root / "README.md"};
+  for (const char* folder : {"docs", "qemu-config"})
+    for (const auto& entry : fs::directory_iterator(root / folder))
+      if (entry.path().extension() == ".md") all.push_back(entry.path());
+  return all;
+}
+
+bool a_shell_takes(const std::string& text) {
+  FILE* shell = popen("bash -n 2>/dev/null", "w");
+  if (shell == nullptr) return false;
+  std::fwrite(text.data(), 1, text.size(), shell);
+  return pclose(shell) == 0;
+}
+
+Strings tools_not_there(const std::string& text) {
+  Strings gone;
+  for (const std::string& line : docs_test::lines_of(text)) {
+    std::istringstream words(line.substr(0, line.find(" # ")));
+    for (std::string word; words >> word;)
+      if (word.starts_with("tools/") && !fs::exists(root / word)) gone.push_back(word);
+  }
+  return gone;
+}
+
+std::string mistake_in(const std::string& configuration) {
+  std::string error;
+  host::broker::Config config;
+  host::broker::parse_config(configuration, "page", 8, config, error);
+  return error;
+}
+
+TEST(Pasted, IsShell) {
+  int blocks = 0;
+  for (const fs::path& page : pages())
+    for (const auto& block : blocks_of(page, "sh")) {
+      ++blocks;
+      EXPECT_TRUE(a_shell_takes(joined(block.lines))) << page << ":\n" << joined(block.lines);
+      EXPECT_EQ(tools_not_there(joined(block.lines)), Strings{}) << page;
+    }
+  EXPECT_GE(blocks, 15);
+}
+
+TEST(Pasted, ABrokenCommandIsFound) {
+  EXPECT_FALSE(a_shell_takes("while true; do sleep 1\n"));
+  EXPECT_EQ(tools_not_there("sudo tools/no-such-tool --fast"), Strings{"tools/no-such-tool"});
+  EXPECT_NE(mistake_in("[broker]\nsocket_groop = \"kvm\"\n[vm.vm1]\n"), "");
+}
+
+TEST(Pasted, ConfigurationsAreGood) {
+  for (const char* page : {"doorbell.md", "plain.md"}) {
+    const auto blocks = blocks_of(root / "qemu-config" / page, "toml");
+    ASSERT_EQ(blocks.size(), 1u) << page;
+    EXPECT_EQ(mistake_in(joined(blocks[0].lines)), "") << page;
+  }
+  const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/guest.md")),
+                                   "sudo tee /etc/ivgpud.toml <<'END'", "END", false);
+  EXPECT_NE(written.find("[vm.vm1]"), std::string::npos);
+  EXPECT_EQ(mistake_in(written), "");
+}
+
+TEST(Pasted, TheDeviceIsTheSameEverywhere) {
+  const auto device = [](const char* file) {
+    return part(docs_test::lines_of(docs_test::read(root / file)), "<shmem", "</shmem>", true);
+  };
+  const std::string doorbell = device("qemu-config/doorbell.xml"), plain = device("qemu-config/plain-file.xml");
+  EXPECT_NE(doorbell.find("ivshmem-doorbell"), std::string::npos);
+  EXPECT_EQ(device("docs/guest.md"), doorbell);
+  EXPECT_EQ(device("qemu-config/doorbell.md"), doorbell);
+  EXPECT_NE(plain.find("ivshmem-plain"), std::string::npos);
+  EXPECT_EQ(device("qemu-config/plain.md"), plain);
+}
+
+}  // namespace
