@@ -55,6 +55,8 @@ done
 [[ $(head -c 5 "$work/run.svg") == '<svg ' ]] || fail "no picture was drawn"
 [[ $output != *$'\r'* ]] || fail "progress was shown where there is no terminal"
 
+sed 's/"group": "copy"/"group": "else"/' "$work/run.json" >"$work/no-copy.json"
+refuses 'no-copy.json has no figure of those that are asked for' copy --gpu /nowhere/libcuda.so.1 --against "$work/no-copy.json"
 # Against itself nothing is ten thousand times worse; against ratios of next to nothing, everything is.
 expect 0 'Nothing is worse' --gpu sim --quick latency --idle 0.2 --against "$work/run.json" --margin 1e6
 sed -E 's/("p50": )([0-9.e+-]+)/\10.0001/' "$work/run.json" >"$work/fast.json"

@@ -116,6 +116,13 @@ int show_against(const Report& older, const Report& report, double margin, Style
   return comparison.worse() ? exit_worse : 0;
 }
 
+// Said before minutes are spent on measuring.
+void check_older(const Report& older, const BenchOptions& options) {
+  const auto asked_for = [&](const Figure& figure) { return wanted(options, figure.group); };
+  if (std::none_of(older.figures.begin(), older.figures.end(), asked_for))
+    throw Error(exit_code::usage, options.against.string() + " has no figure of those that are asked for");
+}
+
 }  // namespace
 
 int benchmark(const BenchOptions& options) {
@@ -123,6 +130,7 @@ int benchmark(const BenchOptions& options) {
   require(install.measure, "the measuring program");
   require(install.guest_lib / "libcuda.so.1", "the guest library");
   const std::optional<Report> older = read_older(options.against);
+  if (older) check_older(*older, options);
   OutputFile json(options.json), plot(options.plot);
   const SignalGate gate;
   const Report report = measure_all(options, install, gate);
