@@ -61,22 +61,37 @@ union Word {
 
 const Word* words(Table table);
 
-void log_unserved(Table table, std::size_t slot) {
+void log_called(Table table, std::size_t slot, const char* state) {
   const Backend* b = backend();
   if (b == nullptr || b->log == nullptr) return;
   char line[128];
-  std::snprintf(line, sizeof line,
-                "export table %s: slot %zu was called, which is not served: CUDA_ERROR_NOT_SUPPORTED",
-                identity(table).name, slot);
+  std::snprintf(line, sizeof line, "export table %s: slot %zu was called%s", identity(table).name, slot, state);
   b->log(line);
+}
+
+// The first call of a slot is told, for `ivgpu coverage`; a later one costs a look at a word that nobody writes.
+template <Table table, std::size_t slot>
+void note_call(const char* state) {
+  static constinit std::atomic<bool> logged{false};
+  if (logged.load(std::memory_order_relaxed) || logged.exchange(true, std::memory_order_relaxed)) return;
+  log_called(table, slot, state);
 }
 
 template <Table table, std::size_t slot>
 CUresult unserved() {
-  static constinit std::atomic<bool> logged{false};
-  if (!logged.exchange(true, std::memory_order_relaxed)) log_unserved(table, slot);
+  note_call<table, slot>(", which is not served: CUDA_ERROR_NOT_SUPPORTED");
   return CUDA_ERROR_NOT_SUPPORTED;
 }
+
+template <Table table, std::size_t slot, auto function>
+struct Served;
+template <Table table, std::size_t slot, class R, class... A, R (*function)(A...)>
+struct Served<table, slot, function> {
+  static R call(A... arguments) {
+    note_call<table, slot>("");
+    return function(arguments...);
+  }
+};
 
 CUresult ready() {
   const Backend* b = backend();
@@ -159,6 +174,7 @@ IntegrityFacts facts_now(std::uint32_t version, std::uint64_t unix_seconds) {
 }
 
 CUresult integrity_check(std::uint32_t version, std::uint64_t unix_seconds, std::uint8_t* digest) {
+  note_call<Table::Integrity, 1>("");
   CUresult error = ready();
   if (error != CUDA_SUCCESS) return error;
   if (digest == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -233,9 +249,9 @@ struct Storage {
   template <std::size_t... slot>
   explicit Storage(std::index_sequence<slot...>) : slots{word(&unserved<table, slot>)...} {}
 
-  template <class F>
-  Storage& set(std::size_t slot, F* function) {
-    slots[slot] = word(function);
+  template <std::size_t slot, auto function>
+  Storage& set() {
+    slots[slot] = word(&Served<table, slot, function>::call);
     return *this;
   }
 };
@@ -252,19 +268,19 @@ struct Tables {
   Storage<Table::Blas> blas;  // slot 4 writes two pointers on the real driver; refused, cuBLAS goes on without
 
   Tables() {
-    cudart.set(1, &load_wrapper).set(2, &primary_context).set(6, &load_wrapper_ext).set(7, &module_goes);
-    cudart.set(8, &load_container_ext).set(12, &load_compilers);
+    cudart.set<1, &load_wrapper>().set<2, &primary_context>().set<6, &load_wrapper_ext>().set<7, &module_goes>();
+    cudart.set<8, &load_container_ext>().set<12, &load_compilers>();
     cudart.slots[10].function = nullptr;
-    tools_tls.set(2, &thread_context);
-    hooks.set(1, &hook_event).set(2, &call_flag_array).set(3, &hook_unused).set(4, &hook_event);
-    hooks.set(5, &hook_unused).set(6, &other_flag_array);
+    tools_tls.set<2, &thread_context>();
+    hooks.set<1, &hook_event>().set<2, &call_flag_array>().set<3, &hook_unused>().set<4, &hook_event>();
+    hooks.set<5, &hook_unused>().set<6, &other_flag_array>();
     // No size word here; a NULL ends it.
-    context_storage.set(0, &storage_put).set(1, &storage_delete).set(2, &storage_get);
+    context_storage.set<0, &storage_put>().set<1, &storage_delete>().set<2, &storage_get>();
     context_storage.slots[3].function = nullptr;
-    context_checks.set(2, &context_check).set(3, &global_check);
-    integrity.set(1, &integrity_check);
-    context.set(4, &context_id).set(39, &stream_object_id).set(51, &stream_object);
-    module.set(7, &visit_functions);
+    context_checks.set<2, &context_check>().set<3, &global_check>();
+    integrity.slots[1] = word(&integrity_check);  // itself: its address is among what it hashes
+    context.set<4, &context_id>().set<39, &stream_object_id>().set<51, &stream_object>();
+    module.set<7, &visit_functions>();
   }
 };
 

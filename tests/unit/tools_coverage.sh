@@ -26,16 +26,26 @@ int main(void) {
   void* cuda = dlopen("libcuda.so.1", RTLD_NOW);
   int (*find)(const char*, void**, int, unsigned long long, void*) = (int (*)(const char*, void**, int, unsigned long long, void*))dlsym(cuda, "cuGetProcAddress_v2");
   int (*initialise)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
+  int (*table)(void (***)(void), const unsigned char*) = (int (*)(void (***)(void), const unsigned char*))dlsym(cuda, "cuGetExportTable");
+  static const unsigned char cudart_interface[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+  void (**slots)(void) = 0;
   int (*graph)(void**, unsigned) = 0;
   void* graph_object = 0;
   if (initialise(0) != 0 || find("cuGraphCreate", (void**)&graph, 13000, 0, 0) != 0) return 2;
+  if (table(&slots, cudart_interface) != 0) return 5;
+  slots[12]();  // which prepares compilers; there are none
+  slots[11]();
   return graph == 0 ? 3 : graph(&graph_object, 0) == 801 ? 0 : 4;
 }
 C
 cc -o "$work/asks" "$work/asks.c" -ldl || exit 1
 expect 1 '^cuGraphCreate +called +refused: graphs are not served yet$' --gpu sim "$work/asks"
 expect 1 '^cuInit +1 +local$' --gpu sim "$work/asks"
-expect 1 '"not_served":1,' --gpu sim --json "$work/asks"
+expect 1 "^ivgpu [0-9.]+, coverage of $work/asks --fast$" --gpu sim "$work/asks" --fast
+expect 1 '"program":\["[^"]*/asks","--fast"\],.*"version":"[0-9.]+"' --gpu sim --json "$work/asks" --fast
+expect 1 '^CUDART_INTERFACE slot 12 +called +served$' --gpu sim "$work/asks"
+expect 1 '^CUDART_INTERFACE slot 11 +called +refused$' --gpu sim "$work/asks"
+expect 1 '"not_served":2,' --gpu sim --json "$work/asks"
 expect 0 'the program ended with 0 and made no driver call' --gpu sim true
 printf '#!/bin/sh\n%s\nexit 7\n' "$work/asks" >"$work/asks-and-fails" && chmod +x "$work/asks-and-fails"
 expect 1 '^ivgpu: the program ended with 7$' --gpu sim "$work/asks-and-fails"

@@ -97,7 +97,8 @@ void read_line(std::string line, Coverage& found) {
   } else if (line.starts_with(table) && split(line.substr(table.size()), ": slot ", left, right)) {
     split(right, " ", slot, right);
     Use& use = found.tables[left + " slot " + slot];
-    use = {.asked = false, .named = false, .calls = use.calls + 1, .state = "refused"};
+    const bool served = right.find("not served") == std::string::npos;
+    use = {.asked = false, .named = false, .calls = use.calls + 1, .state = served ? "served" : "refused"};
   } else if (split(line, " is refused: ", left, right) || split(line, " -> ", left, right)) {
     if (!left.starts_with("cu") || left.find(' ') != std::string::npos) return;
     Use& use = found.calls[left];
@@ -154,14 +155,22 @@ void print_uses(const std::map<std::string, Use>& uses, bool served, bool tables
   for (const auto& [name, use] : uses) {
     if ((use.state == "served" || use.state == "local") != served || (use.calls == 0 && !use.named && !tables))
       continue;
-    // What is refused tells so once, however often it is called.
-    const std::string calls = served ? std::to_string(use.calls) : "called";
+    // What is refused tells so once, however often it is called, and so does a table's slot.
+    const std::string calls = served && !tables ? std::to_string(use.calls) : "called";
     const std::string how = use.calls > 0 ? calls : use.asked ? "asked" : "named";
     std::printf("%-46s %-9s %s\n", name.c_str(), how.c_str(), use.state.c_str());
   }
 }
 
-void print_table(const Coverage& found, bool ran) {
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+// Who gets this wants to know first what it is of.
+void print_table(const Coverage& found, const std::vector<std::string>& program, bool ran) {
+  std::printf("ivgpu " IVGPU_VERSION ", coverage of %s\n\n", joined(program).c_str());
   std::printf("%-46s %-9s %s\n", "entry point", ran ? "calls" : "found", "state");
   for (const bool served : {false, true}) print_uses(found.calls, served, false);
   if (!found.tables.empty()) std::printf("\n%-46s %-9s %s\n", "private table", "calls", "state");
@@ -196,6 +205,8 @@ int coverage(const CoverageOptions& options) {
   if (code == exit_code::not_executable || code == exit_code::not_found) return code;
   if (options.json)
     std::printf("%s\n", nlohmann::json({{"format", 1},
+                                        {"version", IVGPU_VERSION},
+                                        {"program", options.program},
                                         {"exit", code},
                                         {"not_served", found.missing()},
                                         {"calls", as_json(found.calls)},
@@ -203,7 +214,7 @@ int coverage(const CoverageOptions& options) {
                             .dump()
                             .c_str());
   else
-    print_table(found, !options.files_only);
+    print_table(found, options.program, !options.files_only);
   flush(stdout);
   if (!options.files_only && found.calls.empty())
     std::fprintf(stderr, "ivgpu: the program ended with %d and made no driver call through the guest library\n", code);
