@@ -29,7 +29,7 @@
 namespace ring {
 
 inline constexpr std::uint64_t region_magic = 0x3155'5047'5649'0a1aULL;  // "\x1a\nIVGPU1"
-inline constexpr std::uint32_t layout_version = 2;
+inline constexpr std::uint32_t layout_version = 3;
 
 inline constexpr std::size_t page = 4096;
 inline constexpr std::size_t line = 64;            // a cache line: words with different writers never share one
@@ -64,13 +64,15 @@ struct RegionHeader {
   std::uint64_t slot_bytes;          // extent of each slot
   char vm[64];                       // the VM's name in the broker's configuration, NUL-terminated
   std::uint32_t no_doorbell;         // 1: the device is an ivshmem-plain; guests ring through `rung`
-  alignas(line) std::atomic<std::uint64_t> heartbeat;  // broker: counts up every heartbeat_ms while a slot is claimed
-  alignas(line) std::atomic<std::uint32_t> wanted;     // guests: counts up when a slot is wanted and none is Ready
+  // broker: counts up whenever a guest rings it, and every heartbeat_ms while a slot is held
+  // (docs/design/011-heartbeat.md)
+  alignas(line) std::atomic<std::uint64_t> heartbeat;
+  alignas(line) std::atomic<std::uint32_t> wanted;  // guests: counts up when a slot is wanted and none is Ready
   // guests: bit p % 64 of word p / 64 rings the host's peer p, set with release; the broker takes all bits of a word at
   // once, with acquire.
   alignas(line) std::atomic<std::uint64_t> rung[bell_words];
 };
-inline constexpr int heartbeat_ms = 100;
+inline constexpr int heartbeat_ms = 1000;
 
 // What a slot is doing. The word holds an epoch beside the state, so that nobody mistakes a slot for its predecessor;
 // it changes by compare-and-swap only. Who may make which step:

@@ -34,9 +34,10 @@ constexpr std::uint64_t between_burials_ns = second_ns / 10;
 constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
 constexpr std::uint64_t last_senders_ns = 200'000'000;  // four of a parked thread's sleeps
-// A broker that has not counted up its heartbeat for so long is gone. Eight beats: one is late on a busy machine, and
-// no call shall hang for more than a second.
-constexpr std::uint64_t broker_patience_ns = 8ULL * ring::heartbeat_ms * 1'000'000;
+// How often a guest that waits asks whether the broker lives, and after how many questions without an answer it is
+// gone: one is late on a busy machine, and no call shall hang for more than a second.
+constexpr std::uint64_t between_questions_ns = second_ns / 10;
+constexpr int broker_patience = 7;
 
 std::atomic<Session*> the_session{nullptr};
 
@@ -96,8 +97,7 @@ Session::Session(std::unique_ptr<Region> region, const ring::RegionHeader& heade
     : region_(std::move(region)),
       header_(const_cast<ring::RegionHeader*>(&header)),
       futexes_(region_->same_kernel()),
-      reserve_device_(reserve_device),
-      last_change_ns_(monotonic_nanoseconds()) {}
+      reserve_device_(reserve_device) {}
 
 Session::~Session() { leave(); }
 
@@ -279,13 +279,12 @@ bool Session::attached() {
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const std::uint64_t tick =
       static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
-  if (tick - last_look_ms_.load(std::memory_order_relaxed) < ring::heartbeat_ms) return true;
+  if (tick - last_look_ms_.load(std::memory_order_relaxed) < between_questions_ns / 1'000'000) return true;
   last_look_ms_.store(tick, std::memory_order_relaxed);
   return host_alive();
 }
 
-// The slot's word tells that the worker has gone; the connection or, in a VM, the heartbeat, that the broker has. A
-// paused VM's clock jumps, so the beat must have been missed for a while and for several looks.
+// The slot's word tells that the worker has gone; the connection or, in a VM, the heartbeat, that the broker has.
 bool Session::host_alive() {
   if (lost()) return false;
   if (entry(slot_index_).state.load(std::memory_order_acquire) != claimed_.word())
@@ -298,19 +297,19 @@ bool Session::host_alive() {
   return false;
 }
 
-// A paused VM's clock jumps, so the beat must have been missed for a while and for several looks.
+// The broker counts its heartbeat up when it is rung (docs/design/011-heartbeat.md). Questions are counted, not time: a
+// paused VM's clock jumps, and a program that seldom calls seldom asks.
 bool Session::heart_beats() {
   std::lock_guard lock(alive_mutex_);
-  const std::uint64_t now = monotonic_nanoseconds();
   const std::uint64_t beat = header_->heartbeat.load(std::memory_order_relaxed);
-  if (beat != last_beat_) {
-    last_beat_ = beat, last_change_ns_ = now, polls_without_change_ = 0;
-    return true;
-  }
-  if (polls_without_change_++ == 0) last_change_ns_ = now;
-  if (now - last_change_ns_ < broker_patience_ns || polls_without_change_ < 5) return true;
-  lose("the broker's heartbeat has stopped");
-  return false;
+  if (beat != std::exchange(last_beat_, beat)) unanswered_ = 0;
+  const std::uint64_t now = monotonic_nanoseconds();
+  if (now - last_question_ns_ < between_questions_ns) return true;
+  if (unanswered_ == broker_patience) return lose("the broker's heartbeat has stopped"), false;
+  last_question_ns_ = now;
+  ++unanswered_;
+  region_->ring(ring::peer_broker);
+  return true;
 }
 
 std::optional<std::uint64_t> Session::device_view(std::uint64_t at, std::uint64_t bytes) const {

@@ -113,8 +113,8 @@ class Session {
   std::atomic<std::uint32_t> open_count_{0};
 
   std::mutex alive_mutex_;
-  std::uint64_t last_beat_ = 0, last_change_ns_ = 0;
-  int polls_without_change_ = 0;
+  std::uint64_t last_beat_ = 0, last_question_ns_ = 0;
+  int unanswered_ = 0;
 };
 
 // The process's session, or null before cuInit has succeeded.

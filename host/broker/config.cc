@@ -96,7 +96,7 @@ const Key keys[] = {
     {"vm", "bell_us", Kind::Integer, "200", nullptr, 50, 1000000, "an integer from 50 to 1000000",
      "With \"plain\": how often the broker looks for rings until a second after the last, in microseconds.",
      &V::bell_us},
-    {"vm", "bell_idle_ms", Kind::Integer, "20", nullptr, 1, 1000, "an integer from 1 to 1000",
+    {"vm", "bell_idle_ms", Kind::Integer, "20", nullptr, 1, 500, "an integer from 1 to 500",
      "With \"plain\": how often it looks when nobody has rung for a second, in milliseconds.", &V::bell_idle_ms},
     {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
      "For tests: random delays up to this many microseconds between a worker's records.", &V::chaos_delay_us},

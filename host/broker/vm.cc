@@ -31,6 +31,8 @@ constexpr auto end_patience = seconds(2);
 constexpr auto between_looks = milliseconds(1);
 // A claimer writes its owner at once. One that has not after this long died between the two.
 constexpr auto owner_patience = seconds(2);
+// While the broker ends, nobody answers who rings: it beats as often as a guest that waits would ask.
+constexpr auto last_beats = milliseconds(100);
 // Nothing says that a VM with an ivshmem-plain device has ended: it is asked for this often.
 constexpr auto between_vm_looks = milliseconds(500);
 
@@ -137,7 +139,8 @@ void Vm::stop(Clock::duration patience, std::function<void()> done) {
   stopped_ = std::move(done);
   server_.reset();  // nobody connects any more, and the socket is gone
   bells_.reset();
-  for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &refill_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &refill_timer_, &beat_timer_}) loop_.forget(*id);
+  beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {
     if (!slot.worker) continue;
@@ -196,10 +199,11 @@ bool Vm::anybody() const { return plain() ? open_elsewhere(region_->memfd()) : s
 void Vm::look() {
   last_look_ = Clock::now();
   region_->restore_header();
+  beat();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
   look_at_wanted();
   refill();
-  beat_while_claimed();
+  beat_while_held();
 }
 
 void Vm::look_at(std::uint32_t k) {
@@ -530,7 +534,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
   if (!released_in_look(before, slot.known)) conclude(k, exit);
-  beat_while_claimed();
+  beat_while_held();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
   if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
 }
@@ -569,19 +573,21 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
 
 // ---- the heartbeat -------------------------------------------------------------------------------------------------
 
-// A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.
-void Vm::beat_while_claimed() {
-  if (beat_timer_ != 0 || count(SlotState::Claimed) + count(SlotState::Dead) == 0) return;
-  beat_timer_ = loop_.after(milliseconds(ring::heartbeat_ms), [this] {
-    beat_timer_ = 0;
-    beat();
-  });
-}
+// The answer to a guest that rings because it waits.
+void Vm::beat() { region_->header().heartbeat.store(++heartbeat_, std::memory_order_release); }
 
-void Vm::beat() {
-  region_->header().heartbeat.store(++heartbeat_, std::memory_order_release);
-  if (stopping_) return beat_while_claimed();
-  look();
+// Rarely, for who does not ask; and what a guest did without a ring (it died before, or scribbled) is seen by then.
+// A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.
+void Vm::beat_while_held() {
+  const auto held = [](const Slot& s) { return s.known.held(); };
+  if (std::none_of(slots_.begin(), slots_.end(), held)) return loop_.forget(beat_timer_);
+  if (beat_timer_ != 0) return;
+  beat_timer_ = loop_.after(stopping_ ? last_beats : milliseconds(ring::heartbeat_ms), [this] {
+    beat_timer_ = 0;
+    if (!stopping_) return look();
+    beat();
+    beat_while_held();
+  });
 }
 
 std::uint32_t Vm::count(SlotState state) const {

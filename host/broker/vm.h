@@ -118,7 +118,7 @@ class Vm {
   void tell_jail(const WorkerJail& jail);
 
   void beat();
-  void beat_while_claimed();
+  void beat_while_held();
   std::uint32_t count(ring::SlotState state) const;
 
   EventLoop& loop_;

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstring>
 
 #include "guest/session/process.h"
@@ -22,26 +21,31 @@ namespace loopback {
 
 class InProcess::Region final : public guest::Region {
  public:
-  Region(std::byte* base, std::size_t bytes, int doorbell) : base_(base), bytes_(bytes), doorbell_(doorbell) {}
+  Region(InProcess& owner, int doorbell) : owner_(owner), doorbell_(doorbell) {}
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
-    return address == nullptr && offset <= bytes_ && bytes <= bytes_ - offset ? base_ + offset : nullptr;
+    return address == nullptr && offset <= size() && bytes <= size() - offset ? owner_.base_ + offset : nullptr;
   }
   void ring(std::uint32_t peer) override {
     const std::uint64_t one = 1;
     if (peer == ring::peer_of_slot(0)) [[maybe_unused]]
       const auto n = write(doorbell_, &one, sizeof one);
+    if (peer == ring::peer_broker) owner_.ask_broker();
   }
-  std::uint64_t size() const override { return bytes_; }
+  std::uint64_t size() const override { return owner_.bytes_; }
   std::uint32_t peer() const override { return ring::first_guest_peer; }
   bool same_kernel() const override { return true; }
   bool same_address_space() const override { return true; }
   void forget() override {}
 
  private:
-  std::byte* base_;
-  std::size_t bytes_;
+  InProcess& owner_;
   int doorbell_;
 };
+
+void InProcess::ask_broker() {
+  ++asked_;
+  if (answering_) header().heartbeat.fetch_add(1);
+}
 
 void InProcess::fill(const host::Driver& driver, const InProcessOptions& options) {
   CUdevice device = 0;
@@ -84,26 +88,18 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
   base_ = static_cast<std::byte*>(at);
   slot_ = ring::SlotView(base_ + ring::first_slot_offset, bytes_ - ring::first_slot_offset);
   fill(driver, options);
-  heart_ = std::thread([this] {
-    while (!ending_) {
-      if (beating_) header().heartbeat.fetch_add(1);
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  });
   worker_ = std::thread([this, &driver, serve = options.serve] {
     served_ = host::serve(slot_, driver, serve, doorbell_, control_[1]);
     mark_dead();
     ended_ = true;
   });
-  session_ = guest::Session::open(std::make_unique<Region>(base_, bytes_, doorbell_), false);
+  session_ = guest::Session::open(std::make_unique<Region>(*this, doorbell_), false);
   if (session_ == nullptr || guest::initialize_with(session_.get()) != CUDA_SUCCESS || use_device() != CUDA_SUCCESS)
     ADD_FAILURE() << "the session was not opened";
 }
 
 InProcess::~InProcess() {
   if (worker_.joinable()) end_worker();
-  ending_ = true;
-  if (heart_.joinable()) heart_.join();
   // The process has had its session: threads that end after this look at it, so it stays.
   static_cast<void>(session_.release());
 }

@@ -49,19 +49,23 @@ class InProcess {
   bool worker_has_ended() const { return ended_; }
   // The slot alone is set Dead: to the guest, a worker that died wherever it stood.
   void mark_dead();
-  void stop_heartbeat() { beating_ = false; }
+  // The broker: whether it answers who rings, and how often it was rung.
+  void answer(bool yes) { answering_ = yes; }
+  std::uint32_t asked() const { return asked_; }
 
  private:
   class Region;
   void fill(const host::Driver& driver, const InProcessOptions& options);
+  void ask_broker();
 
   std::byte* base_ = nullptr;
   std::size_t bytes_;
   ring::SlotView slot_;
   int doorbell_ = -1;
   int control_[2] = {-1, -1};
-  std::atomic<bool> beating_{true}, ending_{false}, ended_{false};
-  std::thread worker_, heart_;
+  std::atomic<bool> answering_{true}, ended_{false};
+  std::atomic<std::uint32_t> asked_{0};
+  std::thread worker_;
   host::Served served_ = host::Served::Ended;
   std::unique_ptr<guest::Session> session_;
 };

@@ -294,14 +294,38 @@ TEST_F(Strict, AWorkerThatDiesWhileTheRingIsFull) {
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-TEST_F(Strict, ABrokerWhoseHeartHasStopped) {
+TEST_F(Strict, ABrokerThatDoesNotAnswerWhoWaits) {
   block_worker();
-  loopback_.stop_heartbeat();
+  loopback_.answer(false);
   const auto start = Clock::now();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
   EXPECT_LT(seconds_since(start), 1.6);
-  EXPECT_GT(seconds_since(start), 0.8);  // a worker may be slow: patience first
+  EXPECT_GT(seconds_since(start), 0.6);  // it may be slow: patience first
   expect_unavailable(device_);
+}
+
+bool alive_for(double seconds) {
+  for (const auto start = Clock::now(); seconds_since(start) < seconds;)
+    if (!guest::session()->host_alive()) return false;
+  return true;
+}
+
+TEST_F(Strict, WhoWaitsAsksTheBrokerTenTimesASecondAndNobodyElseDoes) {
+  const std::uint32_t before = loopback_.asked();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(loopback_.asked(), before);
+  EXPECT_TRUE(alive_for(0.55));
+  EXPECT_GE(loopback_.asked() - before, 4U);
+  EXPECT_LE(loopback_.asked() - before, 6U);
+}
+
+TEST_F(Strict, ABrokerThatAnswersLateIsNotGone) {
+  for (int round = 0; round < 3; ++round) {
+    loopback_.answer(false);
+    EXPECT_TRUE(alive_for(0.5)) << "round " << round;
+    loopback_.answer(true);
+    EXPECT_TRUE(alive_for(0.25)) << "round " << round;
+  }
 }
 
 // ---- words that make no sense --------------------------------------------------------------------------------------

@@ -428,21 +428,41 @@ TEST(Slots, EndlessClaimsAreLimitedAndOthersAreServed) {
   EXPECT_TRUE(modest.claim());
 }
 
-TEST(Slots, TheHeartBeatsWhileASlotIsClaimedAndOnlyThen) {
+TEST(Slots, WhoRingsIsAnsweredByTheHeartbeat) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
-  std::this_thread::sleep_for(std::chrono::milliseconds(350));
-  EXPECT_EQ(guest.header().heartbeat.load(), 0U);
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t before = guest.header().heartbeat.load();
+    guest.ring_peer(ring::peer_broker);
+    const auto start = std::chrono::steady_clock::now();
+    ASSERT_TRUE(eventually([&] { return guest.header().heartbeat.load() != before; }));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
+  }
+}
+
+// A beat wakes the broker: nobody's sessions, and sessions that ask nothing, shall cost next to nothing.
+TEST(Slots, TheHeartBeatsByItselfOnceASecondWhileASlotIsHeldAndOnlyThen) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  const auto beats = [&](int ms) {
+    const std::uint64_t before = guest.header().heartbeat.load();
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    return guest.header().heartbeat.load() - before;
+  };
+  EXPECT_EQ(beats(1200), 0U);
   ASSERT_EQ(guest.claim(), 0U);
-  ASSERT_TRUE(eventually([&] { return guest.header().heartbeat.load() >= 3; }));
-  ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
+  ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+  const std::uint64_t held = beats(2500);
+  EXPECT_GE(held, 1U);
+  EXPECT_LE(held, 3U);
+  guest.entry(0).state.store(guest.word(0).with(SlotState::Released).word());  // without a ring: the next beat finds it
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));
-  const std::uint64_t last = guest.header().heartbeat.load();
-  std::this_thread::sleep_for(std::chrono::milliseconds(350));
-  EXPECT_EQ(guest.header().heartbeat.load(), last);
+  beats(100);
+  EXPECT_EQ(beats(1200), 0U);
 }
 
 TEST(Broker, EndsInOrderWhenAsked) {

@@ -3,6 +3,7 @@
 # ivgpu-check on machines that are folders: a good host and a good guest, and each again with one thing broken.
 set -uo pipefail
 check=$1 version=$2
+layout=$(sed -n 's/.* layout_version = \([0-9]*\);/\1/p' "$(dirname "$0")/../../ring/layout.h")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
@@ -41,7 +42,7 @@ good_guest() {
   put $device/device 0x1110
   put $device/enable 1
   truncate -s 256 "$m/$device/resource0"
-  region 2
+  region "$layout"
   chmod 660 "$m/$device"/resource[02]
   put proc/self/status $'Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t0'
   put etc/ld.so.conf.d/ivgpu.conf /usr/local/lib/ivgpu/guest
@@ -129,7 +130,7 @@ put $device/enable 0; expect 1 '^wrong +permission +the device is switched off';
 put sys/kernel/security/lockdown 'none [integrity] confidentiality'; expect 1 '^wrong +lockdown '; good_guest
 truncate -s 0 "$m/$device/resource2"; expect 1 '^wrong +region +the device.s memory cannot be mapped'; good_guest
 truncate -s 0 "$m/$device/resource2"; truncate -s 16M "$m/$device/resource2"; expect 1 '^wrong +region .*not made by ivgpud'; good_guest
-region 1; expect 1 '^wrong +region +the host.s layout has version 1, this guest.s 2'; good_guest
+region 1; expect 1 "^wrong +region +the host.s layout has version 1, this guest.s $layout"; good_guest
 truncate -s 32M "$m/$device/resource2"; expect 1 '^wrong +region +ivgpud made 16777216 bytes, the device shows 33554432'; good_guest
 rm "$m/usr/local/lib/ivgpu/guest/libcuda.so.1"; expect 1 '^wrong +library +no libcuda'; good_guest
 put usr/local/lib/ivgpu/guest/libcuda.so.1 'of somebody else'; expect 1 '^wrong +library .*not the guest library'; good_guest
