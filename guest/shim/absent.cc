@@ -28,7 +28,6 @@ int refuse(const char* symbol, const char* why, std::atomic<bool>& told) {
     return guest::refuse(#fn, why, told);                      \
   }
 #include "ring/api/driver.def"
-#undef ABSENT
 
 // The refusing function of a symbol, for `ivgpu coverage`; null for every other.
 namespace guest {
@@ -36,6 +35,10 @@ namespace guest {
 void* refusing_entry(std::string_view symbol) {
 #define ABSENT(fn, since, why) \
   if (symbol == #fn) return reinterpret_cast<void*>(&::fn);
+#define CALL(...)
+#define CUSTOM(...)
+#define LOCAL(...)
+#define VARIANT(...)
 #include "ring/api/driver.def"
   return nullptr;
 }

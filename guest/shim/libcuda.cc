@@ -48,10 +48,6 @@ namespace served {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
 }  // namespace served
 
 }  // namespace
@@ -72,9 +68,5 @@ namespace served {
 #define CUSTOM(id, fn, ...) EXPORT(fn, fn)
 #define LOCAL(fn, ...) EXPORT(fn, fn)
 #define VARIANT(fn, since, of) EXPORT(fn, of)
+#define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT

@@ -29,11 +29,6 @@ std::vector<cuabi::ProcEntry>* build() {
 #define VARIANT(fn, since, of) add(#fn, since, reinterpret_cast<void*>(&::fn));
 #define ABSENT(fn, since, why) add(#fn, since, refusals ? refusing_entry(#fn) : nullptr);
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
   cuabi::sort_entries(*entries);
   return entries;
 }

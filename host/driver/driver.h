@@ -19,11 +19,6 @@ struct Driver {
 #define VARIANT(fn, ...) decltype(&::fn) fn = nullptr;
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Driver> load(const std::string& path, std::string& error);

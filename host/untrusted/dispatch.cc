@@ -21,23 +21,14 @@ constexpr std::array<Handler, api::driver_ids> driver_handlers() {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
   return table;
 }
 
 constexpr Handler session_handler(int call) {
-  switch (call) {
 #define SESSION(id, name, way, record) \
-  case id:                             \
-    return custom::name;
+  if (call == id) return custom::name;
 #include "ring/api/session.def"
-#undef SESSION
-    default: return nullptr;
-  }
+  return nullptr;
 }
 
 }  // namespace

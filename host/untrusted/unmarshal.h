@@ -31,11 +31,6 @@ inline constexpr VariantOf variants[] = {
 #define ABSENT(...)
 #define VARIANT(fn, since, of) {#of, #fn, offsetof(Driver, fn)},
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef ABSENT
-#undef VARIANT
 };
 
 constexpr std::size_t per_thread_offset(std::string_view name) {

@@ -70,11 +70,8 @@ namespace id_of {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
 #define SESSION(id, name, ...) inline constexpr int name = id;
 #include "ring/api/session.def"
-#undef SESSION
 }  // namespace id_of
 
 #define CALL(id, fn, since, way_, order_, ...)                     \
@@ -94,12 +91,10 @@ namespace id_of {
     static constexpr Order order = order_;        \
     using Function = decltype(::fn);              \
   };
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 
 // Ids are small and dense enough for arrays indexed by them.
 inline constexpr int driver_ids = 256;

@@ -130,11 +130,6 @@ void expect_each_calls_wrong_handles(const std::set<std::string>& asked) {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 }
 
 TEST(Loopback, RefusesWrongHandles) {
@@ -160,11 +155,6 @@ std::set<std::string> served() {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
   };
 }
 

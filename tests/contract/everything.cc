@@ -27,11 +27,6 @@ void call_everything() {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 }
 
 GROUP(nothing_before_init, Loaded) { call_everything(); }

@@ -106,15 +106,9 @@ inline std::vector<CallLine> all_calls() {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 #define SESSION(id, name, way, record) \
   lines.push_back({id, #name, api::Way::way == api::Way::Waited, {}, recipe_of(#name)});
 #include "ring/api/session.def"
-#undef SESSION
   return lines;
 }
 

@@ -37,11 +37,6 @@ host::Driver strict(const fake::Driver& fake) {
 #define VARIANT(fn, ...) refuse_where_null(driver.fn);
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
   alloc = driver.cuMemAlloc_v2;
   driver.cuMemAlloc_v2 = [](CUdeviceptr* at, std::size_t bytes) {
     return bytes > largest_allocation ? CUDA_ERROR_OUT_OF_MEMORY : alloc(at, bytes);

@@ -425,11 +425,6 @@ constexpr Step steps[] = {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 };
 
 // ---- one program's life --------------------------------------------------------------------------------------------

@@ -86,11 +86,6 @@ namespace cu {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 
 // A call by its _ptsz or _ptds form.
 template <class... P, class... A>

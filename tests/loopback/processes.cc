@@ -274,11 +274,6 @@ TEST(GuestLibrary, ExportsTheTableAndNothingElse) {
 #define VARIANT(fn, ...) #fn,
 #define ABSENT(fn, ...) #fn,
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
   };
   std::set<std::string> exported;
   for (const std::string& line : lines_of("nm -D --defined-only --format=posix " GUEST_CUDA))

@@ -23,11 +23,6 @@ constexpr Symbol symbols[] = {
 #define VARIANT(symbol, since, of) {#symbol, since},
 #define ABSENT(symbol, since, why) {#symbol, since},
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 };
 
 // Every symbol served; its "address" is that of its line in the table.

@@ -55,11 +55,6 @@ constexpr Line lines[] = {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 };
 
 TEST_F(Records, EveryCallTruncatedAnywhereBreaks) {

@@ -33,14 +33,8 @@ std::vector<Line> table() {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 #define SESSION(id, fn, ...) lines.push_back({id, #fn, true});
 #include "ring/api/session.def"
-#undef SESSION
   return lines;
 }
 

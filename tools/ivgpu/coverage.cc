@@ -29,11 +29,6 @@ const std::map<std::string, std::string, std::less<>>& states() {
 #define VARIANT(fn, since, of) {#fn, "served"},
 #define ABSENT(fn, since, why) {#fn, std::string("refused: ") + why},
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
   };
   return all;
 }

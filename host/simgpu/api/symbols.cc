@@ -14,11 +14,6 @@ extern "C" {
 #define VARIANT(symbol, ...) DECLARE(symbol)
 #define ABSENT(symbol, ...) DECLARE(symbol)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 }
 
 struct Symbol {

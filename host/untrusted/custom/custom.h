@@ -12,13 +12,7 @@ namespace host::custom {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 #define SESSION(id, name, way, record) CUresult name(Request& r);
 #include "ring/api/session.def"
-#undef SESSION
 
 }  // namespace host::custom

@@ -287,11 +287,6 @@ constexpr Form forms[] = {
 #define ABSENT(...)
 #define VARIANT(fn, since, of) {#of, #fn},
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef ABSENT
-#undef VARIANT
 };
 
 std::string_view form_of(std::string_view name, std::uint16_t flags) {
@@ -322,18 +317,12 @@ void describe_into(const ring::TraceEntry& entry, const KernelNames& names, Call
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#undef CALL
-#undef CUSTOM
-#undef LOCAL
-#undef VARIANT
-#undef ABSENT
 #define SESSION(id, fn, ...)                  \
   case id:                                    \
     call.name = #fn;                          \
     describe_custom(#fn, entry, names, call); \
     return;
 #include "ring/api/session.def"
-#undef SESSION
     default: call.name = "call " + std::to_string(entry.call); return;
   }
 }
