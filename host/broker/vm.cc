@@ -1,16 +1,11 @@
 #include "host/broker/vm.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
-#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "host/broker/slot_step.h"
@@ -27,34 +22,10 @@ using std::chrono::seconds;
 constexpr auto start_patience = seconds(60);
 // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
 constexpr auto end_patience = seconds(2);
-// A guest that rings without end gets one look per this time, so that it cannot busy the broker.
-constexpr auto between_looks = milliseconds(1);
 // A claimer writes its owner at once. One that has not after this long died between the two.
 constexpr auto owner_patience = seconds(2);
 // While the broker ends, nobody answers who rings: it beats as often as a guest that waits would ask.
 constexpr auto last_beats = milliseconds(100);
-// Nothing says that a VM with an ivshmem-plain device has ended: it is asked for this often.
-constexpr auto between_vm_looks = milliseconds(500);
-
-Fd make_eventfd() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
-
-// Guests and workers hold the same eventfd and can change its flags: that this read does not wait is said with it.
-void drain(int eventfd) {
-  std::uint64_t count = 0;
-  const iovec into{&count, sizeof count};
-  [[maybe_unused]] const auto length = preadv2(eventfd, &into, 1, -1, RWF_NOWAIT);
-}
-
-// A doorbell that the broker itself rings. Of an eventfd a worker could make the broker's end wait, since both share
-// its flags; of a pipe each has an opening of its own. The worker's is for both ways: it rings itself, too.
-bool make_bell(Fd& doorbell, Fd& bell) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-  const Fd reading(ends[0]);
-  bell.reset(ends[1]);
-  doorbell.reset(::open(fmt::format("/proc/self/fd/{}", reading.get()).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  return static_cast<bool>(doorbell);
-}
 
 }  // namespace
 
@@ -80,55 +51,19 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
   region_ = Region::create(options_, {static_cast<unsigned>(broker.socket_mode), broker.socket_group}, error);
   if (!region_) return false;
-  socket_path_ = plain() ? "" : broker.runtime_dir + "/" + options_.name + ".sock";
-  ServerOptions server;
-  if (!make_doorbells(server)) {
-    error = fmt::format("VM {}: a doorbell: {}", options_.name, std::strerror(errno));
-    return false;
-  }
-  if (plain())
-    watch_bells();
-  else if (!listen(broker, std::move(server), error))
-    return false;
-  spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
-               plain() ? ", for an ivshmem-plain device whose memory is " : "", region_->path());
-  return true;
-}
-
-bool Vm::make_doorbells(ServerOptions& server) {
-  if (!plain()) doorbell_ = make_eventfd();
-  bool made = plain() || doorbell_;
-  server.host_peers = {{ring::peer_broker, doorbell_.get()}};
-  for (std::uint32_t k = 0; made && k < slots_.size(); ++k) {
-    if (!plain()) slots_[k].doorbell = make_eventfd();
-    made = plain() ? make_bell(slots_[k].doorbell, slots_[k].bell) : static_cast<bool>(slots_[k].doorbell);
+  for (std::uint32_t k = 0; k < slots_.size(); ++k)
     slots_[k].wiper = std::make_unique<Wiper>(loop_, *region_, k, options_.name);
-    server.host_peers.push_back({ring::peer_of_slot(k), slots_[k].doorbell.get()});
-  }
-  return made;
-}
-
-bool Vm::listen(const BrokerOptions& broker, ServerOptions server, std::string& error) {
-  server.socket = {socket_path_, static_cast<unsigned>(broker.socket_mode), broker.socket_group};
-  server.connections = static_cast<std::size_t>(options_.connections);
-  server.memfd = region_->memfd();
-  server_ = IvshmemServer::listen(
-      loop_, std::move(server), [this](std::uint32_t peer) { on_peer_gone(peer); }, error);
-  if (!server_) return false;
-  doorbell_watch_ = loop_.watch(doorbell_.get(), POLLIN, [this](short) { on_doorbell(); });
+  transport_ = make_transport(
+      loop_, *region_, options_, broker,
+      {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); }}, error);
+  if (!transport_) return false;
+  spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
+               transport_->tells_peers() ? "" : ", for an ivshmem-plain device whose memory is ", region_->path());
   return true;
-}
-
-void Vm::watch_bells() {
-  const BellLine::Pace pace{std::chrono::microseconds(options_.bell_us), milliseconds(options_.bell_idle_ms)};
-  bells_ = std::make_unique<BellLine>(
-      loop_, region_->header(), ring::peer_of_slot(static_cast<std::uint32_t>(slots_.size())), pace,
-      [this](std::uint32_t peer) { on_bell(peer); }, [this] { look_for_vm(); });
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &beat_timer_, &refill_timer_, &stop_timer_})
-    loop_.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_}) loop_.forget(*id);
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
   for (const Slot& slot : slots_) traces_.end(slot.session);
@@ -137,9 +72,8 @@ Vm::~Vm() {
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
   stopping_ = true;
   stopped_ = std::move(done);
-  server_.reset();  // nobody connects any more, and the socket is gone
-  bells_.reset();
-  for (EventLoop::Id* id : {&doorbell_watch_, &look_timer_, &refill_timer_, &beat_timer_}) loop_.forget(*id);
+  transport_->close();
+  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_}) loop_.forget(*id);
   beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {
@@ -152,52 +86,7 @@ void Vm::stop(Clock::duration patience, std::function<void()> done) {
 
 // ---- what guests did to the directory ------------------------------------------------------------------------------
 
-void Vm::on_doorbell() {
-  drain(doorbell_.get());
-  const auto since = Clock::now() - last_look_;
-  if (since >= between_looks) return look();
-  loop_.forget(doorbell_watch_);
-  look_timer_ = loop_.after(between_looks - since, [this] {
-    look_timer_ = 0;
-    look();
-    doorbell_watch_ = loop_.watch(doorbell_.get(), POLLIN, [this](short) { on_doorbell(); });
-  });
-}
-
-void Vm::on_bell(std::uint32_t peer) {
-  const char ring[8] = {1};  // as many bytes as a worker takes at once
-  if (peer != ring::peer_broker) {
-    [[maybe_unused]] const auto n = write(slots_[peer - 1].bell.get(), ring, sizeof ring);  // full: it is rung already
-    return;
-  }
-  if (look_timer_ != 0) return;
-  const auto since = Clock::now() - last_look_;
-  if (since >= between_looks) return look();
-  look_timer_ = loop_.after(between_looks - since, [this] {
-    look_timer_ = 0;
-    look();
-  });
-}
-
-// A VM with an ivshmem-plain device is there while somebody has its memory open.
-void Vm::look_for_vm() {
-  const auto now = Clock::now();
-  if (now - vm_looked_ < between_vm_looks) return;
-  vm_looked_ = now;
-  const bool there = open_elsewhere(region_->memfd());
-  if (vm_seen_ && !there) {
-    spdlog::info("{}: the VM has ended", options_.name);
-    look();  // what it did last
-    for (std::uint32_t k = 0; k < slots_.size(); ++k) release_held(k);
-    nobody_left();
-  }
-  vm_seen_ = there;
-}
-
-bool Vm::anybody() const { return plain() ? open_elsewhere(region_->memfd()) : server_ && server_->connected() != 0; }
-
 void Vm::look() {
-  last_look_ = Clock::now();
   region_->restore_header();
   beat();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
@@ -231,8 +120,8 @@ void Vm::look_at(std::uint32_t k) {
 
 void Vm::learn_owner(std::uint32_t k) {
   Slot& slot = slots_[k];
-  if (!slot.known.held() || slot.peer != 0 || !server_) return;
-  if (const std::uint32_t peer = region_->owner(k).peer; server_->has(peer)) slot.peer = peer;
+  if (!slot.known.held() || slot.peer != 0) return;
+  if (const std::uint32_t peer = region_->owner(k).peer; transport_->has(peer)) slot.peer = peer;
 }
 
 // To who traces: whose session it is, as the claimer says.
@@ -246,7 +135,7 @@ void Vm::release_unowned(std::uint32_t k) {
   if (!slot.known.held() || Clock::now() - slot.claimed < owner_patience) return;
   learn_owner(k);
   // Without connections an owner cannot be told from a scribble; it is the VM's own slot that a scribble wastes.
-  if (slot.peer != 0 || (plain() && region_->owner(k).pid != 0)) return;
+  if (slot.peer != 0 || (!transport_->tells_peers() && region_->owner(k).pid != 0)) return;
   std::uint32_t expected = slot.known.word();
   if (region_->entry(k).state.compare_exchange_strong(expected, slot.known.with(SlotState::Released).word(),
                                                       std::memory_order_acq_rel)) {  // A, B
@@ -268,7 +157,13 @@ void Vm::on_peer_gone(std::uint32_t peer) {
     const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
     if (holder == peer) release_held(k);
   }
-  if (!anybody()) nobody_left();
+  if (!transport_->anybody()) nobody_left();
+}
+
+void Vm::on_vm_gone() {
+  look();  // what it did last
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) release_held(k);
+  nobody_left();
 }
 
 void Vm::release_held(std::uint32_t k) {
@@ -336,7 +231,7 @@ bool Vm::may_be_emptied(std::uint32_t k) const {
 // Precondition: may_be_emptied, and it is wiped. A Ready slot that a guest claims at the last moment, though its worker
 // is gone, becomes Dead instead.
 void Vm::make_empty(std::uint32_t k) {
-  drain(slots_[k].doorbell.get());
+  transport_->forget_rings(k);
   if (slots_[k].known.state != SlotState::Ready) region_->clear_owner(k);
   if (!move(k, SlotState::Empty)) {
     look_at(k);
@@ -444,7 +339,7 @@ bool Vm::start_worker(std::uint32_t k) {
                               .arguments = arguments_for(k),
                               .environment = program_.environment,
                               .region_fd = region_->memfd(),
-                              .doorbell_fd = slot.doorbell.get(),
+                              .doorbell_fd = transport_->doorbell(k),
                               .telemetry_fd = slot.telemetry->memfd(),
                               .priority = program_.priority};
   slot.worker =
@@ -475,7 +370,7 @@ void Vm::on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text
     if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
   }
   tell_warm();
-  if (!stopping_ && !anybody()) end_surplus();
+  if (!stopping_ && !transport_->anybody()) end_surplus();
 }
 
 // Once, and again when a worker's differs.
@@ -493,14 +388,14 @@ void Vm::tell_jail(const WorkerJail& jail) {
 
 VmStatus Vm::status() const {
   VmStatus status{options_.name,
-                  socket_path_,
+                  transport_->socket(),
                   region_->path(),
                   static_cast<std::uint64_t>(options_.region_size),
                   region_->slot_bytes(),
                   options_.jail,
                   options_.spin_threads,
                   options_.spin_us,
-                  server_ ? server_->connected() : 0,
+                  transport_->connections(),
                   ended_,
                   {}};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {

@@ -1,4 +1,4 @@
-// One VM: its region, its ivshmem server, and the life of its slots.
+// One VM: its region, how its guests reach the host, and the life of its slots.
 //
 // The life of a slot is told in ring/layout.h. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
@@ -18,16 +18,14 @@
 #include <string>
 #include <vector>
 
-#include "host/broker/bell_line.h"
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
-#include "host/broker/fd.h"
-#include "host/broker/ivshmem_server.h"
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/status.h"
 #include "host/broker/telemetry.h"
 #include "host/broker/trace_server.h"
+#include "host/broker/transport.h"
 #include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
 
@@ -59,8 +57,6 @@ class Vm {
  private:
   struct Slot {
     ring::SlotWord known;
-    Fd doorbell;  // rings the slot's worker
-    Fd bell;      // rings it, too, where the device has no doorbell: the broker's own end, which never waits
     std::unique_ptr<Telemetry> telemetry;  // of the worker
     TraceServer::Session session = 0;      // its worker's
     std::unique_ptr<WorkerProcess> worker;
@@ -77,16 +73,6 @@ class Vm {
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces);
   bool open(const BrokerOptions& broker, std::string& error);
 
-  bool plain() const { return options_.transport == "plain"; }
-  bool make_doorbells(ServerOptions& server);
-  bool listen(const BrokerOptions& broker, ServerOptions server, std::string& error);
-  void watch_bells();
-  void on_bell(std::uint32_t peer);
-  void look_for_vm();
-  bool anybody() const;
-  void nobody_left();
-
-  void on_doorbell();
   void look();
   void look_at(std::uint32_t k);
   void learn_owner(std::uint32_t k);
@@ -94,6 +80,8 @@ class Vm {
   void release_unowned(std::uint32_t k);
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
+  void on_vm_gone();
+  void nobody_left();
   void release_held(std::uint32_t k);
 
   bool move(std::uint32_t k, ring::SlotState to);
@@ -125,21 +113,16 @@ class Vm {
   const VmOptions options_;
   const WorkerProgram program_;
   TraceServer& traces_;
-  std::string socket_path_;
   std::unique_ptr<Region> region_;
-  Fd doorbell_;  // rings the broker
   std::vector<Slot> slots_;
-  std::unique_ptr<IvshmemServer> server_;  // after the slots: it lends their doorbells
-  std::unique_ptr<BellLine> bells_;        // instead of the server, where the device is an ivshmem-plain
-  bool vm_seen_ = false;                   // whether such a VM was there at the last look
-  Clock::time_point vm_looked_;
+  std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
-  Clock::time_point last_look_, last_put_back_;
-  EventLoop::Id doorbell_watch_ = 0, look_timer_ = 0, beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
+  Clock::time_point last_put_back_;
+  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
   WorkerJail jail_told_;

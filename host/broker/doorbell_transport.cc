@@ -1,0 +1,106 @@
+// ivshmem-doorbell: QEMU, and programs of this machine, connect to the VM's socket and get the region and an eventfd
+// for each of the host's peers.
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "host/broker/fd.h"
+#include "host/broker/ivshmem_server.h"
+#include "host/broker/transport.h"
+
+namespace host::broker {
+namespace {
+
+class DoorbellTransport final : public Transport {
+ public:
+  DoorbellTransport(EventLoop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
+  ~DoorbellTransport() override { close(); }
+
+  bool open(const Region& region, const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+    socket_ = broker.runtime_dir + "/" + options.name + ".sock";
+    ServerOptions server;
+    if (!make_doorbells(static_cast<std::uint32_t>(options.slots), server)) {
+      error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
+      return false;
+    }
+    server.socket = {socket_, static_cast<unsigned>(broker.socket_mode), broker.socket_group};
+    server.connections = static_cast<std::size_t>(options.connections);
+    server.memfd = region.memfd();
+    server_ = IvshmemServer::listen(loop_, std::move(server), events_.peer_gone, error);
+    if (server_) watch();
+    return server_ != nullptr;
+  }
+
+  int doorbell(std::uint32_t slot) const override { return doorbells_[slot].get(); }
+  void forget_rings(std::uint32_t slot) override { drain(doorbell(slot)); }
+  bool anybody() const override { return connections() != 0; }
+  bool tells_peers() const override { return true; }
+  bool has(std::uint32_t peer) const override { return server_ && server_->has(peer); }
+  std::size_t connections() const override { return server_ ? server_->connected() : 0; }
+  std::string socket() const override { return socket_; }
+  void close() override {
+    server_.reset();
+    for (EventLoop::Id* id : {&watch_, &pause_}) loop_.forget(*id);
+  }
+
+ private:
+  bool make_doorbells(std::uint32_t slots, ServerOptions& server) {
+    const auto make = [] { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); };
+    broker_ = make();
+    bool made = static_cast<bool>(broker_);
+    server.host_peers = {{ring::peer_broker, broker_.get()}};
+    for (std::uint32_t k = 0; made && k < slots; ++k) {
+      doorbells_.push_back(make());
+      made = static_cast<bool>(doorbells_.back());
+      server.host_peers.push_back({ring::peer_of_slot(k), doorbells_.back().get()});
+    }
+    return made;
+  }
+
+  void watch() {
+    watch_ = loop_.watch(broker_.get(), POLLIN, [this](short) { on_ring(); });
+  }
+
+  void on_ring() {
+    drain(broker_.get());
+    const auto since = Clock::now() - last_;
+    if (since >= between_rings) return pass_on();
+    loop_.forget(watch_);
+    pause_ = loop_.after(between_rings - since, [this] {
+      pause_ = 0;
+      watch();
+      pass_on();
+    });
+  }
+
+  void pass_on() {
+    last_ = Clock::now();
+    events_.rung();
+  }
+
+  EventLoop& loop_;
+  const Events events_;
+  std::string socket_;
+  Fd broker_;                              // rings the broker
+  std::vector<Fd> doorbells_;              // ring the workers
+  std::unique_ptr<IvshmemServer> server_;  // after the doorbells: it lends them
+  Clock::time_point last_;
+  EventLoop::Id watch_ = 0, pause_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                   const BrokerOptions& broker, Transport::Events events,
+                                                   std::string& error) {
+  auto transport = std::make_unique<DoorbellTransport>(loop, std::move(events));
+  if (!transport->open(region, options, broker, error)) return nullptr;
+  return transport;
+}
+
+}  // namespace host::broker

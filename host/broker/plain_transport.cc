@@ -1,0 +1,125 @@
+// ivshmem-plain: the VM has the memory and nothing else. The broker looks at the bits that guests set
+// (host/broker/bell_line.h), rings workers for them, and asks the kernel whether the VM has the memory open.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "host/broker/bell_line.h"
+#include "host/broker/fd.h"
+#include "host/broker/plain_memory.h"
+#include "host/broker/transport.h"
+
+namespace host::broker {
+namespace {
+
+// Nothing says that the VM has ended: it is asked for this often.
+constexpr auto between_vm_looks = std::chrono::milliseconds(500);
+
+// A worker's doorbell that the broker itself rings. Of an eventfd a worker could make the broker's end wait, since both
+// share its flags; of a pipe each has an opening of its own. The worker's is for both ways: it rings itself, too.
+struct Doorbell {
+  Fd worker, bell;
+
+  bool make() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    const Fd reading(ends[0]);
+    bell.reset(ends[1]);
+    worker.reset(::open(fmt::format("/proc/self/fd/{}", reading.get()).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    return static_cast<bool>(worker);
+  }
+  void ring() const {
+    const char ring[8] = {1};                                              // as many bytes as a worker takes at once
+    [[maybe_unused]] const auto n = write(bell.get(), ring, sizeof ring);  // full: it is rung already
+  }
+};
+
+class PlainTransport final : public Transport {
+ public:
+  PlainTransport(EventLoop& loop, const Region& region, std::string name, Events events)
+      : loop_(loop), region_(region), name_(std::move(name)), events_(std::move(events)) {}
+  ~PlainTransport() override { close(); }
+
+  bool open(const VmOptions& options, std::string& error) {
+    doorbells_.resize(static_cast<std::size_t>(options.slots));
+    for (Doorbell& doorbell : doorbells_)
+      if (!doorbell.make()) {
+        error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
+        return false;
+      }
+    const BellLine::Pace pace{std::chrono::microseconds(options.bell_us),
+                              std::chrono::milliseconds(options.bell_idle_ms)};
+    bells_ = std::make_unique<BellLine>(
+        loop_, region_.header(), ring::peer_of_slot(static_cast<std::uint32_t>(options.slots)), pace,
+        [this](std::uint32_t peer) { on_bell(peer); }, [this] { look_for_vm(); });
+    return true;
+  }
+
+  int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
+  void forget_rings(std::uint32_t slot) override { drain(doorbell(slot)); }
+  bool anybody() const override { return open_elsewhere(region_.memfd()); }
+  bool tells_peers() const override { return false; }
+  bool has(std::uint32_t) const override { return false; }
+  std::size_t connections() const override { return 0; }
+  std::string socket() const override { return ""; }
+  void close() override {
+    bells_.reset();
+    loop_.forget(pause_);
+  }
+
+ private:
+  void on_bell(std::uint32_t peer) {
+    if (peer != ring::peer_broker) return doorbells_[peer - 1].ring();
+    if (pause_ != 0) return;
+    const auto since = Clock::now() - last_;
+    if (since >= between_rings) return pass_on();
+    pause_ = loop_.after(between_rings - since, [this] {
+      pause_ = 0;
+      pass_on();
+    });
+  }
+
+  void pass_on() {
+    last_ = Clock::now();
+    events_.rung();
+  }
+
+  // The VM is there while somebody has its memory open.
+  void look_for_vm() {
+    const auto now = Clock::now();
+    if (now - vm_looked_ < between_vm_looks) return;
+    vm_looked_ = now;
+    const bool there = anybody();
+    if (std::exchange(vm_seen_, there) && !there) {
+      spdlog::info("{}: the VM has ended", name_);
+      events_.vm_gone();
+    }
+  }
+
+  EventLoop& loop_;
+  const Region& region_;
+  const std::string name_;
+  const Events events_;
+  std::vector<Doorbell> doorbells_;
+  std::unique_ptr<BellLine> bells_;
+  bool vm_seen_ = false;
+  Clock::time_point vm_looked_, last_;
+  EventLoop::Id pause_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                Transport::Events events, std::string& error) {
+  auto transport = std::make_unique<PlainTransport>(loop, region, options.name, std::move(events));
+  if (!transport->open(options, error)) return nullptr;
+  return transport;
+}
+
+}  // namespace host::broker

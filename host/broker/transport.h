@@ -1,0 +1,62 @@
+// How a VM's guests reach the host, a kind for each form of the ivshmem device (`transport` in the configuration):
+// rings for the broker and for its workers, and whether anybody is there. doorbell_transport.cc has the ivshmem server
+// and its eventfds; plain_transport.cc, where the device is memory and nothing else, bits in the region's header and
+// the file's openings.
+//
+// Trust: a guest may ring without end, so a ring of the broker's is passed on once a millisecond.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "host/broker/config.h"
+#include "host/broker/event_loop.h"
+#include "host/broker/region.h"
+
+namespace host::broker {
+
+class Transport {
+ public:
+  struct Events {
+    std::function<void()> rung;                         // the broker is
+    std::function<void(std::uint32_t peer)> peer_gone;  // a connection has ended
+    std::function<void()> vm_gone;                      // the VM has, where it has no connection
+  };
+  virtual ~Transport() = default;
+
+  // What the worker of a slot waits on; it stays the transport's.
+  virtual int doorbell(std::uint32_t slot) const = 0;
+  // Rings that the slot's last worker has not taken.
+  virtual void forget_rings(std::uint32_t slot) = 0;
+
+  virtual bool anybody() const = 0;
+  // Guests that are known one by one, by their connections. Not so where they have the memory and nothing else.
+  virtual bool tells_peers() const = 0;
+  virtual bool has(std::uint32_t peer) const = 0;
+  virtual std::size_t connections() const = 0;
+  virtual std::string socket() const = 0;  // its path, or ""
+
+  // Nobody comes any more, and nothing is told any more. Doorbells stay.
+  virtual void close() = 0;
+};
+
+// The one that `options` names. Null on failure, and `error` is one sentence. `region` outlives it.
+std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                          const BrokerOptions& broker, Transport::Events events, std::string& error);
+
+// Each kind by itself.
+std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                   const BrokerOptions& broker, Transport::Events events,
+                                                   std::string& error);
+std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
+                                                Transport::Events events, std::string& error);
+
+// A ring that comes too soon after the last is passed on later, once for all that came meanwhile.
+inline constexpr auto between_rings = std::chrono::milliseconds(1);
+
+// Takes the rings there are. Guests and workers hold the same descriptor and can change its flags: this never waits.
+void drain(int doorbell);
+
+}  // namespace host::broker
