@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: bad_input.sh BUILD
 # `ivgpu vm` without what it needs: QEMU, a kernel, memory, a place for its socket. One sentence, the exit code, nothing
-# left behind. No guest gets as far as booting.
+# left behind. One guest gets as far as booting: the one whose output nobody reads to its end.
 set -uo pipefail
 build=$1
 # shellcheck source=tests/bad_input.sh
@@ -26,6 +26,7 @@ row 4 'ended before it said anything; --memory 32M' "$ivgpu" vm --gpu sim --memo
 row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
 row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
 row 3 'no folder can be made in /nowhere'           env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true
+stops_reading "$ivgpu" vm --gpu sim -- yes
 long=$TMPDIR/$(printf 'x%.0s' {1..90})
 mkdir "$long"
 said=$(env TMPDIR="$long" timeout 60 "$ivgpu" vm --gpu sim -- true 2>&1 </dev/null)
