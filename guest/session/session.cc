@@ -120,6 +120,14 @@ void Session::free_dead(std::uint32_t slot, const ring::SlotOwner& self) {
     region_->ring(ring::peer_broker);
 }
 
+bool Session::broker_answers() {
+  const Region::Broker broker = region_->broker();
+  if (broker == Region::Broker::Gone) return log(Level::Error, "the broker has ended"), false;
+  if (broker == Region::Broker::Unknown && !heart_beats())
+    return log(Level::Error, "the broker does not answer; if it was restarted, this VM must be started again"), false;
+  return true;
+}
+
 bool Session::claim(std::uint64_t until) {
   const ring::SlotOwner self = this_process(region_->peer());
   std::uint64_t next_burial = 0;
@@ -136,7 +144,7 @@ bool Session::claim(std::uint64_t until) {
       region_->ring(ring::peer_broker);
       asked = true;
     }
-    if (region_->broker() == Region::Broker::Gone) return log(Level::Error, "the broker has ended"), false;
+    if (!broker_answers()) return false;
     sleep_ns(1'000'000);
   } while (monotonic_nanoseconds() < until);
   log(Level::Error, "none of the %u session slots of this VM became free within %llu s", header_->slot_count,
@@ -292,7 +300,7 @@ bool Session::host_alive() {
   switch (region_->broker()) {
     case Region::Broker::Lives: return true;  // however late its heartbeat is
     case Region::Broker::Gone: return lose("the broker has ended"), false;
-    case Region::Broker::Unknown: return heart_beats();
+    case Region::Broker::Unknown: return heart_beats() || (lose("the broker's heartbeat has stopped"), false);
   }
   return false;
 }
@@ -305,7 +313,7 @@ bool Session::heart_beats() {
   if (beat != std::exchange(last_beat_, beat)) unanswered_ = 0;
   const std::uint64_t now = monotonic_nanoseconds();
   if (now - last_question_ns_ < between_questions_ns) return true;
-  if (unanswered_ == broker_patience) return lose("the broker's heartbeat has stopped"), false;
+  if (unanswered_ == broker_patience) return false;
   last_question_ns_ = now;
   ++unanswered_;
   region_->ring(ring::peer_broker);

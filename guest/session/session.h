@@ -78,6 +78,7 @@ class Session {
  private:
   Session(std::unique_ptr<Region> region, const ring::RegionHeader& header, bool reserve_device);
   bool heart_beats();
+  bool broker_answers();
   bool claim(std::uint64_t until);
   bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
   void free_dead(std::uint32_t slot, const ring::SlotOwner& self);

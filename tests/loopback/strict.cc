@@ -328,6 +328,48 @@ TEST_F(Strict, ABrokerThatAnswersLateIsNotGone) {
   }
 }
 
+// A region whose one slot never becomes Ready, and whose broker answers so many rings and then no more.
+class Deserted final : public guest::Region {
+ public:
+  explicit Deserted(int answers) : answers_(answers), bytes_(16 << 20) {
+    header_->version = ring::layout_version;
+    header_->slot_count = 1;
+    header_->region_bytes = bytes_.size();
+    header_->first_slot = ring::first_slot_offset;
+    header_->slot_bytes = bytes_.size() - ring::first_slot_offset;
+    header_->magic = ring::region_magic;
+  }
+  std::byte* map(std::uint64_t offset, std::size_t, void*) override { return bytes_.data() + offset; }
+  void ring(std::uint32_t) override {
+    if (answers_-- > 0) header_->heartbeat.fetch_add(1);
+  }
+  std::uint64_t size() const override { return bytes_.size(); }
+  std::uint32_t peer() const override { return ring::first_guest_peer; }
+  bool same_kernel() const override { return false; }
+  void forget() override {}
+
+ private:
+  int answers_;
+  std::vector<std::byte> bytes_;
+  ring::RegionHeader* const header_ = reinterpret_cast<ring::RegionHeader*>(bytes_.data());
+};
+
+double seconds_to_claim(int answers) {
+  const auto start = Clock::now();
+  EXPECT_EQ(guest::Session::open(std::make_unique<Deserted>(answers)), nullptr);
+  return seconds_since(start);
+}
+
+TEST(Claim, ABrokerThatDoesNotAnswerIsNotWaitedFor) {
+  const double seconds = seconds_to_claim(0);
+  EXPECT_GT(seconds, 0.6);
+  EXPECT_LT(seconds, 1.6);
+}
+
+TEST(Claim, ABrokerThatAnswersMayTakeItsTimeToStartAWorker) {
+  EXPECT_GT(seconds_to_claim(20), 2.0);  // ten questions a second, and then its silence
+}
+
 // ---- words that make no sense --------------------------------------------------------------------------------------
 
 TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
