@@ -47,7 +47,7 @@ rm "$work/said"
 [[ $(ls "$work") == $'future.json\ntext.json' ]] || fail "something is left behind: $(ls "$work")"
 
 expect 0 'say nothing about a GPU' --gpu sim --quick --json "$work/run.json" --plot "$work/run.svg"
-for word in launch_issue kernels_back_to_back empty_call idle_host_processor call_after_idle 'pageable_d2h 1 MiB' \
+for word in launch_issue kernels_back_to_back empty_call idle_host_processor idle_own_processor call_after_idle 'pageable_d2h 1 MiB' \
   'first_result x4' 'launch_synchronize x8' 'kernels x2' 'spin_us 50' 'each session' '  native  '; do
   [[ $output == *"$word"* ]] || fail "'$word' is not in: $output"
 done

@@ -74,7 +74,7 @@ void measure_side(const BenchOptions& options, Runner& runner, Side side, Report
   };
   group("latency", [&] {
     measure_latency(runner, side, report);
-    if (side == Side::Ivgpu) measure_idle(runner, idle_seconds(options), report);
+    measure_idle(runner, side, idle_seconds(options), report);
   });
   group("copy", [&] { measure_copy(runner, side, report); });
   group("start", [&] { measure_start(runner, side, report); });

@@ -65,6 +65,12 @@ std::optional<Told> parse_told(const std::string& line) {
   return told.word == "begin" || told.word == "left-out" ? std::optional(told) : std::nullopt;
 }
 
+Told samples_of(Measurer& measurer, const Runner& runner, Side side) {
+  while (const auto line = measurer.line())
+    if (const auto told = parse_told(*line); told && told->word == "samples") return *told;
+  runner.fail(side, "the measuring program told no samples");
+}
+
 void measure_latency(Runner& runner, Side side, Report& report) { run_part(runner, side, "latency", report); }
 
 void measure_copy(Runner& runner, Side side, Report& report) { run_part(runner, side, "copy", report); }

@@ -12,9 +12,9 @@ void measure_copy(Runner& runner, Side side, Report& report);
 void measure_start(Runner& runner, Side side, Report& report);
 void measure_sessions(Runner& runner, Side side, Report& report);
 
-// A session that does nothing for so long: what broker and worker take of a processor, and its next call. The side of
-// ivgpu alone.
-void measure_idle(Runner& runner, double seconds, Report& report);
+// A process that does nothing for so long, and its next call: what it takes of a processor natively, and what broker
+// and workers take.
+void measure_idle(Runner& runner, Side side, double seconds, Report& report);
 
 // The GPU's name and the version of CUDA, and with the side of ivgpu the broker's switches.
 void ask_about(Runner& runner, Side side, Setting& setting);
@@ -28,5 +28,7 @@ struct Told {
 };
 // Nothing where it is no such line.
 std::optional<Told> parse_told(const std::string& line);
+// The next samples that a program tells; an Error where there are none.
+Told samples_of(Measurer& measurer, const Runner& runner, Side side);
 
 }  // namespace ivgpu::bench

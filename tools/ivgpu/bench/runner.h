@@ -65,6 +65,7 @@ class Measurer {
   void expect_ready();
   void go();      // lets it begin, or go on
   void finish();  // no more is wanted; an Error where it does not end well
+  pid_t pid() const { return process_.pid(); }
 
  private:
   bool read_more();  // false at the end

@@ -1,9 +1,6 @@
-// Whole processes: the first result of a new one, many at once on one GPU, and one that is idle.
-#include <time.h>
-
+// Whole processes: the first result of a new one, and many at once on one GPU.
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tools/ivgpu/bench/groups.h"
 
@@ -11,13 +8,6 @@ namespace ivgpu::bench {
 namespace {
 
 using Measurers = std::vector<std::unique_ptr<Measurer>>;
-
-// The next samples that a program tells.
-Told samples_of(Measurer& measurer, const Runner& runner, Side side) {
-  while (const auto line = measurer.line())
-    if (const auto told = parse_told(*line); told && told->word == "samples") return *told;
-  runner.fail(side, "the measuring program told no samples");
-}
 
 Measurers start_several(const Runner& runner, Side side, int count, const std::vector<std::string>& words) {
   Measurers started;
@@ -93,31 +83,6 @@ void sessions_at_once(Runner& runner, Side side, int count, const std::string& s
   add_sessions(report, side, waits, rate);
 }
 
-// ---- idle ----------------------------------------------------------------------------------------------------------
-
-// What a process has taken of processors so far, all its threads together; 0 where it has gone.
-double processor_seconds(pid_t process) {
-  clockid_t clock{};
-  timespec time{};
-  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
-
-// The broker and its workers.
-std::vector<pid_t> host_processes(const Runner& runner) {
-  std::vector<pid_t> found = {runner.broker_pid()};
-  const auto status = nlohmann::json::parse(runner.broker_status());
-  for (const auto& slot : status.at("vms").at(0).at("slots"))
-    if (slot.contains("worker")) found.push_back(slot.at("worker").get<pid_t>());
-  return found;
-}
-
-double processor_seconds(const std::vector<pid_t>& processes) {
-  double sum = 0;
-  for (const pid_t process : processes) sum += processor_seconds(process);
-  return sum;
-}
-
 }  // namespace
 
 void measure_start(Runner& runner, Side side, Report& report) {
@@ -130,31 +95,6 @@ void measure_start(Runner& runner, Side side, Report& report) {
 
 void measure_sessions(Runner& runner, Side side, Report& report) {
   for (const int count : {1, 2, 4, 8}) sessions_at_once(runner, side, count, runner.quick() ? "0.1" : "1", report);
-}
-
-void measure_idle(Runner& runner, double seconds, Report& report) {
-  constexpr int rounds = 5;  // so that the next call is seen more than once
-  constexpr double settle = 0.05;
-  Measurer session(runner, Side::Ivgpu, {"idle"});
-  session.expect_ready();
-  runner.settle();  // from here on no worker comes or goes
-  const std::vector<pid_t> processes = host_processes(runner);
-  std::vector<double> after;
-  double used = 0;
-  for (int round = 0; round < rounds; ++round) {
-    runner.progress().say("ivgpu, latency: idle for " + number_text(seconds * (rounds - round) / rounds) + " s more");
-    runner.pause(settle);
-    const double before = processor_seconds(processes);
-    runner.pause(seconds / rounds);
-    used += processor_seconds(processes) - before;
-    session.go();
-    after.push_back(samples_of(session, runner, Side::Ivgpu).samples.front());
-  }
-  session.finish();
-  report.figure({.group = "latency", .name = "idle_host_processor", .unit = Unit::Percent}).ivgpu =
-      summary_of({used / seconds * 100}, false);
-  report.figure({.group = "latency", .name = "call_after_idle", .unit = Unit::Microseconds}).ivgpu =
-      summary_of(after, false);
 }
 
 }  // namespace ivgpu::bench

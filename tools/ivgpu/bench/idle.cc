@@ -1,0 +1,87 @@
+// A process that is idle: what it takes of a processor, and how long its next call takes.
+//
+// NVIDIA's driver has a thread in each process that uses it, which wakes ten times a second for as long as the process
+// lives, workers included. What ivgpu's own threads take is therefore a figure of its own.
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/ivgpu/bench/groups.h"
+
+namespace ivgpu::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Seconds of processor time since they began.
+struct Used {
+  double all = 0, own = 0;  // own: without the driver's threads
+};
+
+// Seen with driver 580.159.04: it names its threads, and nobody else's are named so.
+bool is_the_drivers(const std::string& name) { return name.starts_with("cuda"); }
+
+// 0 where it has gone: /proc/PID/task/TID/schedstat begins with nanoseconds.
+void add_thread(const fs::path& task, Used& used) {
+  double nanoseconds = 0;
+  std::string name;
+  std::ifstream(task / "schedstat") >> nanoseconds;
+  std::ifstream(task / "comm") >> name;
+  used.all += nanoseconds / 1e9;
+  if (!is_the_drivers(name)) used.own += nanoseconds / 1e9;
+}
+
+Used used_by(const std::vector<pid_t>& processes) {
+  Used used;
+  for (const pid_t process : processes) {
+    std::error_code gone;
+    for (const auto& task : fs::directory_iterator("/proc/" + std::to_string(process) + "/task", gone))
+      add_thread(task.path(), used);
+  }
+  return used;
+}
+
+// The broker and its workers; natively the process itself.
+std::vector<pid_t> processes_of(const Runner& runner, Side side, const Measurer& session) {
+  if (side == Side::Native) return {session.pid()};
+  std::vector<pid_t> found = {runner.broker_pid()};
+  const auto status = nlohmann::json::parse(runner.broker_status());
+  for (const auto& slot : status.at("vms").at(0).at("slots"))
+    if (slot.contains("worker")) found.push_back(slot.at("worker").get<pid_t>());
+  return found;
+}
+
+void add(Report& report, Side side, const char* name, Unit unit, const std::vector<double>& samples) {
+  report.figure({.group = "latency", .name = name, .unit = unit}).side(side) = summary_of(samples, false);
+}
+
+}  // namespace
+
+void measure_idle(Runner& runner, Side side, double seconds, Report& report) {
+  constexpr int rounds = 5;  // so that the next call is seen more than once
+  constexpr double settle = 0.05;
+  Measurer session(runner, side, {"idle"});
+  session.expect_ready();
+  if (side == Side::Ivgpu) runner.settle();  // from here on no worker comes or goes
+  const std::vector<pid_t> processes = processes_of(runner, side, session);
+  std::vector<double> after;
+  Used sum;
+  for (int round = 0; round < rounds; ++round) {
+    runner.progress().say(std::string(name_of(side)) + ", latency: idle for " +
+                          number_text(seconds * (rounds - round) / rounds) + " s more");
+    runner.pause(settle);
+    const Used before = used_by(processes);
+    runner.pause(seconds / rounds);
+    const Used now = used_by(processes);
+    sum.all += now.all - before.all, sum.own += now.own - before.own;
+    session.go();
+    after.push_back(samples_of(session, runner, side).samples.front());
+  }
+  session.finish();
+  add(report, side, "idle_host_processor", Unit::Percent, {sum.all / seconds * 100});
+  if (side == Side::Ivgpu) add(report, side, "idle_own_processor", Unit::Percent, {sum.own / seconds * 100});
+  add(report, side, "call_after_idle", Unit::Microseconds, after);
+}
+
+}  // namespace ivgpu::bench
