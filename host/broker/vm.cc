@@ -459,10 +459,10 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
 }
 
 void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
-  tell_warm();
   backoff_.failed(Clock::now());
   const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
   spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
+  tell_warm();  // who hears it finds the reason in the log
   start_emptying(k);
 }
 

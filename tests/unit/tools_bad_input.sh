@@ -23,6 +23,7 @@ row 2 'run needs a PROGRAM'                             "$ivgpu" run --gpu sim
 row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" run --gpu sim /nowhere/program
 row 126 'cannot run ./text: Permission denied'          "$ivgpu" run --gpu sim ./text
 row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" run --gpu /nowhere/libcuda.so.1 true
+row 3 'no worker starts: local: slot 0: '               "$ivgpu" run --gpu text true
 row 3 'not start: its configuration: [vm.local] region' "$ivgpu" run --gpu sim --region-size 3MiB true
 row 3 'not start: its configuration: [vm.local] slots'  "$ivgpu" run --gpu sim --extra-config bad.toml true
 row 2 'File does not exist: /nowhere/extra'             "$ivgpu" run --extra-config /nowhere/extra true

@@ -79,6 +79,16 @@ std::string last_words(const std::string& log, const std::string& config) {
   return ": " + words;
 }
 
+// The first error in a broker's log, without when, and without what the broker does next; "" where there is none.
+std::string first_error(const std::string& log) {
+  constexpr std::string_view head = " error ";
+  std::istringstream lines(log);
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t at = line.find(head); at != std::string::npos)
+      return line.substr(at + head.size(), line.rfind("; the next is started in ") - at - head.size());
+  return "";
+}
+
 }  // namespace
 
 std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu) {
@@ -128,6 +138,9 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   alive_ = std::move(alive.ours);
   if (!became_ready(*process_, ready.ours.get(), gate))
     throw Error(exit_code::missing, "ivgpud did not start" + last_words(read_file(log_), config.string()));
+  // It serves, and tries again and again; a program would wait for a worker in vain.
+  if (const std::string why = first_error(read_file(log_)); !why.empty())
+    throw Error(exit_code::missing, "no worker starts: " + why);
 }
 
 PrivateBroker::~PrivateBroker() {
