@@ -113,6 +113,14 @@ answer '{"format":1,"version":"9.9.9"}'; expect 1 "^wrong +broker +ivgpud has ve
 answer 'HTTP/1.0 400'; expect 1 '^wrong +broker .*is no ivgpud'; wait; good_host
 
 good_guest
+expect 1 '^wrong +broker +ivgpud does not answer'
+# From here on it does, whatever becomes of the region meanwhile.
+perl -e 'alarm 300; for (;; select undef, undef, undef, 0.02) {
+  next unless open my $region, "+<", $ARGV[0]; next if -s $region < 4096;
+  sysseek $region, 128, 0; syswrite $region, pack "Q", ++$beats }' "$m/$device/resource2" &
+heart=$!
+trap 'kill "$heart"; rm -rf "$work"' EXIT
+expect 0 '^ok +broker +ivgpud answers'
 expect 0 '^ok +region +16 MiB in 8 slots, ivshmem-doorbell'
 expect 0 '^ok +cache +BAR2 is mapped write-back: [0-9.]+ ns for a cache line'
 expect 0 '^ok +library +/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library'

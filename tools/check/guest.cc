@@ -1,5 +1,5 @@
-// What a guest needs: the device, the right to map it, a region of this version behind it, mapped in a way that is
-// fast, and the library.
+// What a guest needs: the device, the right to map it, a region of this version behind it and a broker that lives,
+// mapped in a way that is fast, and the library.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <sstream>
 
 #include "guest/region/cache_probe.h"
@@ -21,29 +22,31 @@ constexpr const char* rule =
     "as root";
 constexpr const char* group = "as root: adduser the user to the group video, and log in anew; or run as root";
 
-// The region's first pages, mapped as the library maps them; null where that is refused.
+constexpr std::size_t registers_bytes = 256, register_doorbell = 12;  // of the ivshmem device's BAR0
+
+// The first bytes of one of the device's BARs, mapped as the library maps them; null where that is refused.
 class Mapping {
  public:
-  explicit Mapping(const std::string& file) {
+  Mapping(const std::string& file, std::size_t bytes) : mapped_(bytes) {
     const int fd = open(file.c_str(), O_RDWR | O_CLOEXEC);
     struct stat status {};
     if (fd >= 0 && fstat(fd, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
-    if (size_ >= ring::first_slot_offset)
-      at_ = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (size_ >= mapped_) at_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (fd >= 0) close(fd);
   }
   ~Mapping() {
-    if (at_ != MAP_FAILED) munmap(at_, ring::first_slot_offset);
+    if (at_ != MAP_FAILED) munmap(at_, mapped_);
   }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
   bool there() const { return at_ != MAP_FAILED; }
-  std::uint64_t size() const { return size_; }
-  const std::byte* bytes() const { return static_cast<const std::byte*>(at_); }
-  const ring::RegionHeader& header() const { return *static_cast<const ring::RegionHeader*>(at_); }
+  std::uint64_t size() const { return size_; }  // of all of it
+  std::byte* bytes() const { return static_cast<std::byte*>(at_); }
+  ring::RegionHeader& header() const { return *static_cast<ring::RegionHeader*>(at_); }
 
  private:
+  std::size_t mapped_;
   std::uint64_t size_ = 0;
   void* at_ = MAP_FAILED;
 };
@@ -99,6 +102,29 @@ Finding region(const Mapping& mapping) {
           std::to_string(h.region_bytes >> 20) + " MiB in " + std::to_string(h.slot_count) + " slots, " +
               (h.no_doorbell != 0 ? "ivshmem-plain" : "ivshmem-doorbell"),
           ""};
+}
+
+void ring_broker(ring::RegionHeader& header, const Mapping& registers) {
+  if (header.no_doorbell != 0)
+    header.rung[0].fetch_or(1ULL << ring::peer_broker, std::memory_order_release);
+  else
+    *reinterpret_cast<volatile std::uint32_t*>(registers.bytes() + register_doorbell) = ring::peer_broker << 16;
+}
+
+// As the library asks: who rings the broker is answered by its heartbeat.
+Finding broker(const Mapping& mapping, const Mapping& registers) {
+  if (!registers.there())
+    return {"broker", State::Wrong, "the device's registers cannot be mapped (BAR0)", "run as root"};
+  ring::RegionHeader& header = mapping.header();
+  const std::uint64_t before = header.heartbeat.load(std::memory_order_relaxed);
+  for (int look = 0; look < 100; ++look) {
+    if (look % 10 == 0) ring_broker(header, registers);
+    if (header.heartbeat.load(std::memory_order_relaxed) != before) return {"broker", State::Ok, "ivgpud answers", ""};
+    const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
+    nanosleep(&pause, nullptr);
+  }
+  return {"broker", State::Wrong, "ivgpud does not answer: it has ended, or was started anew after the VM",
+          "see that ivgpud runs on the host, then shut the VM down and start it (a reboot inside is not enough)"};
 }
 
 Finding cache(const Mapping& mapping) {
@@ -164,8 +190,10 @@ Findings check_guest(const Machine& machine) {
           const ssize_t n = write(fd, "1", 1);
         if (fd >= 0) close(fd);
       }
-      const Mapping mapping(machine.at(devices.front() + "/resource2"));
+      const Mapping mapping(machine.at(devices.front() + "/resource2"), ring::first_slot_offset);
       all.push_back(region(mapping));
+      if (all.back().state == State::Ok)
+        all.push_back(broker(mapping, Mapping(machine.at(devices.front() + "/resource0"), registers_bytes)));
       if (mapping.there()) all.push_back(cache(mapping));
     }
   }
