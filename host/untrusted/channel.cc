@@ -156,8 +156,9 @@ class Channel {
     spin_.ended_asleep(static_cast<std::uint64_t>(waited.count()), static_cast<std::uint64_t>(bound.count()));
   }
 
+  // Who may not poll looks for a moment all the same; that counts as nothing.
   void ended_polling() {
-    ring::count(counters_.spun);
+    if (session_.options.spin_us != 0) ring::count(counters_.spun);
     spin_.ended_polling();
   }
 

@@ -33,15 +33,18 @@ endif()
 # With processes: the real broker and worker. A sanitizer's run-time does not bear the jail, nor a library that brings it
 # into a program that has none.
 if(TARGET simgpu AND NOT IVGPU_SANITIZE)
+  find_package(nlohmann_json REQUIRED)
   add_executable(loopback_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
-  target_link_libraries(loopback_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
+  target_link_libraries(loopback_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
   add_executable(loopback_processes ${CMAKE_CURRENT_LIST_DIR}/processes.cc)
-  target_link_libraries(loopback_processes PRIVATE ivgpu_ring GTest::gtest_main Threads::Threads)
+  target_link_libraries(loopback_processes PRIVATE ivgpu_ring GTest::gtest_main nlohmann_json::nlohmann_json
+                                                   Threads::Threads)
   target_compile_definitions(loopback_processes PRIVATE
-    IVGPUD="$<TARGET_FILE:ivgpud>" WORKER="$<TARGET_FILE:ivgpu-worker>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>"
+    IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" WORKER="$<TARGET_FILE:ivgpu-worker>"
+    FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>"
     PROGRAM="$<TARGET_FILE:loopback_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
     SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
-  add_dependencies(loopback_processes loopback_program guest_cuda ivgpud ivgpu-worker simgpu)
+  add_dependencies(loopback_processes loopback_program guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
   gtest_discover_tests(loopback_processes TEST_PREFIX loopback. PROPERTIES TIMEOUT 120)
   label_tests(loopback_processes loopback)
 endif()

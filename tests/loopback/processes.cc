@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ring/view.h"
@@ -83,7 +84,8 @@ class Processes : public testing::Test {
   void SetUp() override {
     folder_.write("c.toml", "[broker]\nruntime_dir = \"" + folder_.path() +
                                 "\"\nworker = \"" WORKER "\"\n[gpu]\nlibrary = \"" SIMULATED_GPU
-                                "\"\n[vm.t]\nregion_size = \"256MiB\"\nslots = 3\n");
+                                "\"\n[vm.t]\nregion_size = \"256MiB\"\nslots = 3\n" +
+                                more_keys_);
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
     const int log = open((folder_ / "log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
@@ -133,10 +135,36 @@ class Processes : public testing::Test {
     EXPECT_EQ(next.code(), 0);
   }
 
+  std::string more_keys_;
   broker_test::Folder folder_;
   pid_t broker_ = -1;
   std::optional<Client> client_;
 };
+
+class OnePoller : public Processes {
+ protected:
+  OnePoller() { more_keys_ = "spin_threads = 1\nspin_us = 200\n"; }
+  nlohmann::json slots() const {
+    const auto told = broker_test::run_program(IVGPU, {"status", "--json", "--runtime-dir", folder_.path()});
+    return nlohmann::json::parse(told.text).at("vms").at(0).at("slots");
+  }
+};
+
+// Whatever guests do, workers beyond spin_threads sleep when there is nothing to take.
+TEST_F(OnePoller, AFloodOfThreeSessionsKeepsOneWorkerPolling) {
+  Program a("flood", region()), b("flood", region()), c("flood", region());
+  ASSERT_TRUE(eventually([&] { return client_->count(ring::SlotState::Claimed) == 3; }));
+  int busy = 0, polling = 0;
+  ASSERT_TRUE(eventually([&] {
+    busy = polling = 0;
+    for (const auto& slot : slots()) {
+      busy += slot.contains("counters") && slot.at("counters").at("waited") > 500;
+      polling += slot.contains("counters") && slot.at("counters").at("spun") > 0;
+    }
+    return busy == 3;
+  }));
+  EXPECT_EQ(polling, 1);
+}
 
 TEST_F(Processes, AProgramWorksAndGivesItsSlotBack) {
   for (int i = 0; i < 3; ++i) expect_that_a_new_program_works();

@@ -6,9 +6,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "ring/api/cuda.h"
@@ -134,6 +137,28 @@ int exit_in_flight() {
   return 0;
 }
 
+// Eight threads that post and wait, so that their worker's are never idle for long.
+int flood(std::chrono::milliseconds time) {
+  if (!start()) return 1;
+  const auto end = std::chrono::steady_clock::now() + time;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      CUdeviceptr device = 0;
+      CUcontext context = nullptr;
+      wrong += CU(cuDevicePrimaryCtxRetain)(&context, 0) != CUDA_SUCCESS ||
+               CU(cuCtxSetCurrent)(context) != CUDA_SUCCESS || CU(cuMemAlloc_v2)(&device, 4096) != CUDA_SUCCESS;
+      while (wrong == 0 && std::chrono::steady_clock::now() < end) {
+        for (int i = 0; i < 16; ++i) wrong += CU(cuMemsetD32Async)(device, 1, 1024, nullptr) != CUDA_SUCCESS;
+        wrong += CU(cuStreamSynchronize)(nullptr) != CUDA_SUCCESS;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  say(wrong == 0 ? "flooded" : "refused");
+  return wrong == 0 ? 0 : 1;
+}
+
 int entries(const char* folder) {
   int n = 0;
   DIR* dir = opendir(folder);
@@ -176,5 +201,6 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "fork-after") == 0) return fork_after();
   if (std::strcmp(mode, "wait") == 0) return wait_for_ever();
   if (std::strcmp(mode, "exit-in-flight") == 0) return exit_in_flight();
+  if (std::strcmp(mode, "flood") == 0) return flood(std::chrono::minutes(1));
   return 8;
 }
