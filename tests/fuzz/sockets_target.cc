@@ -5,15 +5,14 @@
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 
 #include "host/broker/ivshmem_server.h"
 #include "host/broker/worker_process.h"
 #include "ring/layout.h"
+#include "tests/fuzz/client.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 
@@ -54,25 +53,11 @@ void worker_output(fuzz::Input& in) {
 
 // ---- the server ----------------------------------------------------------------------------------------------------
 
-// A folder for the socket, for the process's lifetime.
-const std::string& folder() {
-  static const struct Folder {
-    Folder() {
-      char name[] = "/tmp/ivgpu-fuzz-XXXXXX";
-      require(mkdtemp(name) != nullptr, "a folder can be made");
-      path = name;
-    }
-    ~Folder() { std::filesystem::remove_all(path); }
-    std::string path;
-  } made;
-  return made.path;
-}
-
 class Script {
  public:
   static constexpr std::size_t connections = 3;
 
-  explicit Script(fuzz::Input& in) : in_(in), loop_(make_epoll_waiter()), path_(folder() + "/vm.sock") {
+  explicit Script(fuzz::Input& in) : in_(in), loop_(make_epoll_waiter()), path_(fuzz::socket_folder() + "/vm.sock") {
     ServerOptions options{{path_, 0600, ""}, connections, doorbell_.get(), {}};
     for (std::uint32_t k = 0; k < 5; ++k) options.host_peers.push_back({k, doorbell_.get()});
     std::string error;
@@ -136,12 +121,7 @@ class Script {
 
   void connect_one() {
     if (clients_.size() > 2 * connections) return;
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return;
-    clients_.push_back({std::move(socket)});
+    if (Fd socket = fuzz::connect_to(path_)) clients_.push_back({std::move(socket)});
   }
 
   void speak(Client& c) {
@@ -153,32 +133,15 @@ class Script {
   void read_some(Client& c, std::size_t most) {
     for (; most > 0; --most) {
       std::int64_t value = 0;
-      iovec data{&value, sizeof value};
-      alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-      msghdr message{};
-      message.msg_iov = &data, message.msg_iovlen = 1;
-      message.msg_control = control, message.msg_controllen = sizeof control;
-      if (recvmsg(c.socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof value) return;
-      check_message(c, value, take_descriptors(message));
+      std::vector<Fd> descriptors;
+      if (fuzz::receive(c.socket, value, descriptors) != sizeof value) return;
+      check_message(c, value, descriptors.size());
       ++c.read;
     }
   }
 
-  static int take_descriptors(msghdr& message) {
-    int count = 0;
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-      const std::size_t descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      for (std::size_t i = 0; i < descriptors; ++i, ++count) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-        close(fd);
-      }
-    }
-    return count;
-  }
-
-  void check_message(Client& c, std::int64_t value, int descriptors) {
-    require(descriptors == (c.read >= 2 ? 1 : 0), "message %zu comes with %d descriptors", c.read, descriptors);
+  void check_message(Client& c, std::int64_t value, std::size_t descriptors) {
+    require(descriptors == (c.read >= 2 ? 1 : 0), "message %zu comes with %zu descriptors", c.read, descriptors);
     if (c.read == 0) require(value == 0, "the protocol's version is 0");
     if (c.read == 1) {
       require(value >= ring::first_guest_peer, "a guest's own number");

@@ -7,14 +7,13 @@
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "host/broker/trace_server.h"
+#include "tests/fuzz/client.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 
@@ -26,20 +25,6 @@ using ring::TraceMessage, ring::TraceNews, ring::TraceRequest;
 
 constexpr const char* vms[] = {"a", "b"};
 constexpr std::uint32_t slots[] = {1, 3};
-
-// A folder for the socket, for the process's lifetime.
-const std::string& folder() {
-  static const struct Folder {
-    Folder() {
-      char name[] = "/tmp/ivgpu-fuzz-XXXXXX";
-      require(mkdtemp(name) != nullptr, "a folder can be made");
-      path = name;
-    }
-    ~Folder() { std::filesystem::remove_all(path); }
-    std::string path;
-  } made;
-  return made.path;
-}
 
 struct Worker {
   std::size_t vm;
@@ -65,7 +50,8 @@ const Telemetry& telemetry() {
 
 class Script {
  public:
-  explicit Script(fuzz::Input& in) : in_(in), loop_(make_epoll_waiter()), path_(folder() + "/trace"), server_(loop_) {
+  explicit Script(fuzz::Input& in)
+      : in_(in), loop_(make_epoll_waiter()), path_(fuzz::socket_folder() + "/trace"), server_(loop_) {
     std::string error;
     require(server_.listen({path_, 0600, ""}, error), "%s", error.c_str());
     for (std::size_t k = 0; k < std::size(vms); ++k) server_.add_vm(vms[k], slots[k]);
@@ -114,12 +100,7 @@ class Script {
 
   void connect_one() {
     if (clients_.size() >= 20) return;  // the server takes fewer
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path_.copy(address.sun_path, sizeof address.sun_path - 1);
-    Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
-      clients_.push_back({.socket = std::move(socket)});
+    if (Fd socket = fuzz::connect_to(path_)) clients_.push_back({.socket = std::move(socket)});
   }
 
   // Most requests make sense, since those that do not are refused at their first look.
@@ -175,37 +156,20 @@ class Script {
   void listen_to(Client& c, std::size_t most) {
     for (; most > 0; --most) {
       TraceMessage message{};
-      iovec data{&message, sizeof message};
-      alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-      msghdr header{};
-      header.msg_iov = &data, header.msg_iovlen = 1;
-      header.msg_control = control, header.msg_controllen = sizeof control;
-      const ssize_t n = recvmsg(c.socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+      std::vector<Fd> descriptors;
+      const ssize_t n = fuzz::receive(c.socket, message, descriptors);
       if (n <= 0) return;
       require(n == sizeof message, "a message comes whole");
-      check(c, message, take_descriptors(header));
+      for (const Fd& fd : descriptors)
+        require((fcntl(fd.get(), F_GETFL) & O_ACCMODE) == O_RDONLY, "a client's descriptor only reads");
+      check(c, message, descriptors.size());
     }
   }
 
-  // How many came; each can only be read.
-  static int take_descriptors(msghdr& message) {
-    int count = 0;
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-      const std::size_t descriptors = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-      for (std::size_t i = 0; i < descriptors; ++i, ++count) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-        require((fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY, "a client's descriptor only reads");
-        close(fd);
-      }
-    }
-    return count;
-  }
-
-  void check(Client& c, const TraceMessage& message, int descriptors) {
+  void check(Client& c, const TraceMessage& message, std::size_t descriptors) {
     require(message.magic == ring::trace_magic && message.version == ring::telemetry_version, "magic and version");
     require(strnlen(message.text, sizeof message.text) < sizeof message.text, "the text ends");
-    require(descriptors == (message.news == TraceNews::Begins ? 1 : 0), "%d descriptors come", descriptors);
+    require(descriptors == (message.news == TraceNews::Begins ? 1 : 0), "%zu descriptors come", descriptors);
     require(!c.refused, "a refusal is the last message");
     c.refused = message.news == TraceNews::Refused;
     if (c.refused || message.news == TraceNews::Listed) return;
