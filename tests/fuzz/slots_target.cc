@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "host/broker/ivshmem_server.h"
 #include "host/broker/vm.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
