@@ -215,15 +215,15 @@ TEST(Trace, TheCommandShowsACallAndEndsWithTheBroker) {
 
 TEST(Trace, TheCommandIsToldWhatIsNotThere) {
   Broker broker;
-  const auto refused = [&](const std::vector<std::string>& more, const std::string& why) {
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& why, int code = 3) {
     const Outcome outcome = trace(broker, more);
-    EXPECT_EQ(outcome.code, 3);
+    EXPECT_EQ(outcome.code, code);
     EXPECT_EQ(outcome.text, "ivgpu: " + why + "\n");
   };
   refused({"--vm", "u"}, "the broker refuses: it has no VM of that name");
   refused({"--vm", "t", "--slot", "3"}, "the broker refuses: that VM has 3 slots, counted from 0");
-  refused({"--perfetto", "/nowhere/x.json"}, "/nowhere/x.json cannot be written: No such file or directory");
-  refused({"--perfetto", "/dev/full", "--seconds", "0.01"}, "/dev/full cannot be written: No space left on device");
+  refused({"--perfetto", "/nowhere/x.json"}, "/nowhere/x.json cannot be written: No such file or directory", 2);
+  refused({"--perfetto", "/dev/full", "--seconds", "0.01"}, "/dev/full cannot be written: No space left on device", 2);
   EXPECT_EQ(trace(broker, {"--process", "99999", "--seconds", "0.05"}).text, "");
   broker.terminate();
   refused({}, "no ivgpud answers at " + broker.folder.path() + "/ivgpud.trace: No such file or directory");
