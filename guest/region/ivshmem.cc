@@ -14,14 +14,12 @@
 #include <string>
 
 #include "guest/log.h"
+#include "guest/region/bell.h"
 #include "guest/region/cache_probe.h"
 #include "guest/region/region.h"
 
 namespace guest {
 namespace {
-
-constexpr std::size_t registers_bytes = 256;
-constexpr std::size_t register_id = 8, register_doorbell = 12;
 
 unsigned long read_number(const std::string& path) {
   char text[32] = {};
@@ -48,9 +46,9 @@ class Ivshmem final : public Region {
   }
   void ring(std::uint32_t peer) override {
     if (bells_ == nullptr)
-      registers_[register_doorbell / 4] = peer << 16;
+      ring_by_register(registers_, peer);
     else
-      bells_->rung[peer / 64].fetch_or(1ULL << peer % 64, std::memory_order_release);
+      ring_by_header(*bells_, peer);
   }
   // Rings through the header from now on; it stays mapped.
   void use_bells(ring::RegionHeader* header) { bells_ = header; }

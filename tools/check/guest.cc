@@ -10,6 +10,7 @@
 #include <ctime>
 #include <sstream>
 
+#include "guest/region/bell.h"
 #include "guest/region/cache_probe.h"
 #include "ring/layout.h"
 #include "tools/check/machine.h"
@@ -21,8 +22,6 @@ constexpr const char* rule =
     "as root: cp /usr/local/share/ivgpu/guest/60-ivgpu.rules /etc/udev/rules.d/, then udevadm trigger -s pci; or run "
     "as root";
 constexpr const char* group = "as root: adduser the user to the group video, and log in anew; or run as root";
-
-constexpr std::size_t registers_bytes = 256, register_doorbell = 12;  // of the ivshmem device's BAR0
 
 // The first bytes of one of the device's BARs, mapped as the library maps them; null where that is refused.
 class Mapping {
@@ -106,9 +105,9 @@ Finding region(const Mapping& mapping) {
 
 void ring_broker(ring::RegionHeader& header, const Mapping& registers) {
   if (header.no_doorbell != 0)
-    header.rung[0].fetch_or(1ULL << ring::peer_broker, std::memory_order_release);
+    guest::ring_by_header(header, ring::peer_broker);
   else
-    *reinterpret_cast<volatile std::uint32_t*>(registers.bytes() + register_doorbell) = ring::peer_broker << 16;
+    guest::ring_by_register(reinterpret_cast<volatile std::uint32_t*>(registers.bytes()), ring::peer_broker);
 }
 
 // As the library asks: who rings the broker is answered by its heartbeat.
@@ -193,7 +192,7 @@ Findings check_guest(const Machine& machine) {
       const Mapping mapping(machine.at(devices.front() + "/resource2"), ring::first_slot_offset);
       all.push_back(region(mapping));
       if (all.back().state == State::Ok)
-        all.push_back(broker(mapping, Mapping(machine.at(devices.front() + "/resource0"), registers_bytes)));
+        all.push_back(broker(mapping, Mapping(machine.at(devices.front() + "/resource0"), guest::registers_bytes)));
       if (mapping.there()) all.push_back(cache(mapping));
     }
   }

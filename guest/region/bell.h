@@ -1,0 +1,24 @@
+// How a guest rings a host's peer (ring::peer_broker, ring::peer_of_slot): by the ivshmem device's doorbell register
+// or, where the device has none, by a bit in the region's header, which the broker looks at.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/layout.h"
+
+namespace guest {
+
+// The ivshmem device's BAR0: so many bytes of it are mapped, and where its registers of 32 bits lie.
+inline constexpr std::size_t registers_bytes = 256;
+inline constexpr std::size_t register_id = 8, register_doorbell = 12;
+
+inline void ring_by_register(volatile std::uint32_t* registers, std::uint32_t peer) {
+  registers[register_doorbell / 4] = peer << 16;
+}
+
+inline void ring_by_header(ring::RegionHeader& header, std::uint32_t peer) {
+  header.rung[peer / 64].fetch_or(1ULL << peer % 64, std::memory_order_release);
+}
+
+}  // namespace guest
