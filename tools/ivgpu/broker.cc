@@ -16,6 +16,7 @@
 #include <sstream>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tools/ivgpu/error.h"
 
@@ -79,14 +80,15 @@ std::string last_words(const std::string& log, const std::string& config) {
   return ": " + words;
 }
 
-// The first error in a broker's log, without when, and without what the broker does next; "" where there is none.
-std::string first_error(const std::string& log) {
+// What a broker's log tells as errors, without when, and at most so many: the first tell, the rest are mostly the same.
+std::vector<std::string> errors_in(const std::string& log, std::size_t most) {
   constexpr std::string_view head = " error ";
   std::istringstream lines(log);
-  for (std::string line; std::getline(lines, line);)
+  std::vector<std::string> errors;
+  for (std::string line; errors.size() < most && std::getline(lines, line);)
     if (const std::size_t at = line.find(head); at != std::string::npos)
-      return line.substr(at + head.size(), line.rfind("; the next is started in ") - at - head.size());
-  return "";
+      errors.push_back(line.substr(at + head.size()));
+  return errors;
 }
 
 }  // namespace
@@ -139,8 +141,10 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   if (!became_ready(*process_, ready.ours.get(), gate))
     throw Error(exit_code::missing, "ivgpud did not start" + last_words(read_file(log_), config.string()));
   // It serves, and tries again and again; a program would wait for a worker in vain.
-  if (const std::string why = first_error(read_file(log_)); !why.empty())
-    throw Error(exit_code::missing, "no worker starts: " + why);
+  if (const auto errors = errors_in(read_file(log_), 1); !errors.empty()) {
+    const std::string& why = errors.front();
+    throw Error(exit_code::missing, "no worker starts: " + why.substr(0, why.rfind("; the next is started in ")));
+  }
 }
 
 PrivateBroker::~PrivateBroker() {
@@ -150,14 +154,8 @@ PrivateBroker::~PrivateBroker() {
 }
 
 int PrivateBroker::explain(int code) const {
-  std::ifstream log(log_);
-  int left = 3;  // the first errors tell; the rest are mostly the same again
-  for (std::string line; code != 0 && left > 0 && std::getline(log, line);) {
-    const std::size_t at = line.find(" error ");
-    if (at == std::string::npos) continue;
-    std::fprintf(stderr, "ivgpud: %s\n", line.c_str() + at + 7);
-    --left;
-  }
+  if (code == 0) return code;
+  for (const std::string& error : errors_in(read_file(log_), 3)) std::fprintf(stderr, "ivgpud: %s\n", error.c_str());
   return code;
 }
 
