@@ -17,12 +17,13 @@
 //   slot + arena_offset  arena          to the end of the slot
 //
 // Who writes what is said at each field; nobody believes a field that the other side can write. A guest can write every
-// byte here (it is its memory), so a reader on the host reads once, copies, then checks.
+// byte here (it is its memory), so a reader on the host reads once, copies, then checks. The structs are plain, so that
+// C can read them; C++ reaches them through ring/shared.h alone, which makes each word an atomic one. An ordering that
+// a comment names is part of the protocol.
 //
 // Everything is little-endian and 64-bit: both sides are x86-64 Linux. A change of any offset raises `layout_version`.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -55,22 +56,22 @@ inline constexpr std::uint32_t guest_spin_factor = 8;
 // ---- the region ----------------------------------------------------------------------------------------------------
 
 struct RegionHeader {
-  std::atomic<std::uint64_t> magic;  // stored last, with release: a reader who sees it sees the rest
-  std::uint32_t version;             // layout_version
-  std::uint32_t slot_count;          // 1..max_slots
-  std::uint64_t generation;          // random at each start of the broker: tells a region from its successor
-  std::uint64_t region_bytes;        // a power of two, as an ivshmem BAR must be
-  std::uint64_t first_slot;          // offset of slot 0
-  std::uint64_t slot_bytes;          // extent of each slot
-  char vm[64];                       // the VM's name in the broker's configuration, NUL-terminated
-  std::uint32_t no_doorbell;         // 1: the device is an ivshmem-plain; guests ring through `rung`
+  std::uint64_t magic;         // stored last, with release: a reader who sees it sees the rest
+  std::uint32_t version;       // layout_version
+  std::uint32_t slot_count;    // 1..max_slots
+  std::uint64_t generation;    // random at each start of the broker: tells a region from its successor
+  std::uint64_t region_bytes;  // a power of two, as an ivshmem BAR must be
+  std::uint64_t first_slot;    // offset of slot 0
+  std::uint64_t slot_bytes;    // extent of each slot
+  char vm[64];                 // the VM's name in the broker's configuration, NUL-terminated
+  std::uint32_t no_doorbell;   // 1: the device is an ivshmem-plain; guests ring through `rung`
   // broker: counts up whenever a guest rings it, and every heartbeat_ms while a slot is held
   // (docs/design/011-heartbeat.md)
-  alignas(line) std::atomic<std::uint64_t> heartbeat;
-  alignas(line) std::atomic<std::uint32_t> wanted;  // guests: counts up when a slot is wanted and none is Ready
+  alignas(line) std::uint64_t heartbeat;
+  alignas(line) std::uint32_t wanted;  // guests: counts up when a slot is wanted and none is Ready
   // guests: bit p % 64 of word p / 64 rings the host's peer p, set with release; the broker takes all bits of a word at
   // once, with acquire.
-  alignas(line) std::atomic<std::uint64_t> rung[bell_words];
+  alignas(line) std::uint64_t rung[bell_words];
 };
 inline constexpr int heartbeat_ms = 1000;
 
@@ -105,7 +106,7 @@ struct SlotOwner {
 };
 
 struct alignas(line) SlotEntry {
-  std::atomic<std::uint32_t> state;  // SlotWord
+  std::uint32_t state;  // SlotWord
   std::uint32_t reserved;
   SlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
 };
@@ -121,21 +122,21 @@ constexpr std::uint32_t first_guest_peer = 1 + max_slots;
 inline constexpr std::uint64_t slot_magic = 0x746f'6c73'5649'0a1aULL;
 
 struct SlotHeader {
-  std::atomic<std::uint64_t> magic;  // worker: stored last, when everything below and the device page are filled
-  std::uint32_t version;             // layout_version
-  std::uint32_t channels;            // how many of max_channels this worker serves
-  std::uint64_t arena_offset;        // from the slot's start
+  std::uint64_t magic;         // worker: stored last, when everything below and the device page are filled
+  std::uint32_t version;       // layout_version
+  std::uint32_t channels;      // how many of max_channels this worker serves
+  std::uint64_t arena_offset;  // from the slot's start
   std::uint64_t arena_bytes;
   std::uint32_t spin_us;  // how long its guest may poll: ring::guest_spin_factor times this
   std::uint32_t reserved;
   // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
-  alignas(line) std::atomic<std::uint32_t> fault;
+  alignas(line) std::uint32_t fault;
   // worker: 1 while text that kernels have printed waits to be fetched (take_output); set before the reply that ends a
   // wait.
-  std::atomic<std::uint32_t> output;
+  std::uint32_t output;
   // guest: one bit per channel in use. A bit set for the first time, then a ring of the slot's doorbell, makes the
   // worker start that channel's thread.
-  alignas(line) std::atomic<std::uint32_t> opened;
+  alignas(line) std::uint32_t opened;
 };
 
 // What never changes while a worker lives, so that a program's start costs no round trip. Filled from the driver.
@@ -168,26 +169,26 @@ struct DevicePage {
 // ---- a channel -----------------------------------------------------------------------------------------------------
 
 struct ChannelControl {
-  alignas(line) std::atomic<std::uint32_t> tail;  // guest: bytes ever published, free-running
-  alignas(line) std::atomic<std::uint32_t> head;  // worker: bytes ever taken, free-running
+  alignas(line) std::uint32_t tail;  // guest: bytes ever published, free-running
+  alignas(line) std::uint32_t head;  // worker: bytes ever taken, free-running
   // worker: 1 while it sleeps (or is about to) for want of records. The guest's ring makes it look again.
-  alignas(line) std::atomic<std::uint32_t> worker_asleep;
+  alignas(line) std::uint32_t worker_asleep;
   // worker: records executed, i.e. whose driver call has returned. What another channel waits for (order across
   // threads).
-  alignas(line) std::atomic<std::uint64_t> executed;
+  alignas(line) std::uint64_t executed;
   // worker: the reply mailbox. One reply is outstanding at most, since the thread waits for it.
-  alignas(line) std::atomic<std::uint64_t> reply_position;  // stored last: which record this answers
-  std::uint32_t reply_length;                               // bytes of the reply's payload
-  std::int32_t reply_result;                                // CUresult
+  alignas(line) std::uint64_t reply_position;  // stored last: which record this answers
+  std::uint32_t reply_length;                  // bytes of the reply's payload
+  std::int32_t reply_result;                   // CUresult
   // guest: 1 while it sleeps for want of a reply or of an executed record; the worker wakes it by futex where it can,
   // and only when `executed` has come to `guest_awaits`, which the guest writes before.
-  alignas(line) std::atomic<std::uint32_t> guest_asleep;
-  std::atomic<std::uint64_t> guest_awaits;
+  alignas(line) std::uint32_t guest_asleep;
+  std::uint64_t guest_awaits;
   // worker: errors of posted calls that the context did not keep (a fault is sticky, see SlotHeader::fault).
-  alignas(line) std::atomic<std::uint32_t> deferred_count;
-  std::atomic<std::uint32_t> deferred_result;  // CUresult of the latest
+  alignas(line) std::uint32_t deferred_count;
+  std::uint32_t deferred_result;  // CUresult of the latest
   // GPU or worker: what a stream has reached, one word per stream that is being waited for.
-  alignas(line) std::atomic<std::uint32_t> completion[max_completions];
+  alignas(line) std::uint32_t completion[max_completions];
 };
 
 inline constexpr std::size_t control_bytes = page;
@@ -248,6 +249,5 @@ static_assert(offsetof(ChannelControl, deferred_count) == 384 && offsetof(Channe
 static_assert(offsetof(ChannelControl, completion) == 448);
 static_assert(channel_offset(max_channels) <= arena_offset && channel_bytes % page == 0);
 static_assert((request_bytes & (request_bytes - 1)) == 0, "ring positions run free and are masked");
-static_assert(std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace ring

@@ -1,6 +1,6 @@
 // Asked where a fence, a second look or an exact bound stands: is this the mistake that is being tried? As shipped the
-// answer is a constant false and leaves nothing in the program. The tests of tests/models/ are built with
-// IVGPU_MUTANTS, try one mistake after the other, and must catch each (docs/models.md).
+// answer is a constant false and leaves nothing in the program. The tests of tests/models/ and the fuzzers are
+// built with IVGPU_MUTANTS, try one mistake after the other, and must catch each (docs/models.md).
 #pragma once
 
 namespace ring {
@@ -10,6 +10,9 @@ enum class Mutant {
 #define MUTANT(name, ...) name,
 #include "ring/mutants.def"
 #undef MUTANT
+#define DOUBLE_FETCH(name, ...) name,
+#include "ring/double_fetches.def"
+#undef DOUBLE_FETCH
 };
 
 #ifdef IVGPU_MUTANTS

@@ -15,6 +15,8 @@
 namespace guest {
 namespace {
 
+using Control = ring::ChannelControl;
+
 // How long a sleep lasts at most. With a futex the worker ends it; without one (in a VM without the kernel module) a
 // nap is the polling interval, which grows: short waits stay short, long ones cost little.
 constexpr std::uint64_t futex_sleep_ns = 50'000'000;
@@ -38,8 +40,8 @@ Channel::Channel(Session& session, std::uint32_t index, ring::SlotView slot)
       control_(slot.control(index)),
       mailbox_(slot.reply(index)),
       producer_(slot.requests(index)),
-      worker_(control_.worker_asleep),
-      self_(control_.guest_asleep) {}
+      worker_(control_[&Control::worker_asleep]),
+      self_(control_[&Control::guest_asleep]) {}
 
 bool Channel::begin(std::size_t payload, ring::Writer& writer) {
   if (session_.lost()) return false;  // the slot may be another process's (Session::leave)
@@ -68,28 +70,30 @@ std::uint64_t Channel::publish(std::uint16_t call, std::uint16_t flags) {
 
 Reply Channel::await_reply(std::uint64_t position) {
   // R: the reply's bytes were written before its position (host/untrusted/channel.cc)
-  const auto answered = [&] { return control_.reply_position.load(std::memory_order_acquire) == position; };
+  const auto answered = [&] { return control_[&Control::reply_position].load(std::memory_order_acquire) == position; };
   if (!answered() && !wait_until(answered, position)) return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
-  const std::uint32_t length = control_.reply_length;
+  std::uint32_t length = control_[&Control::reply_length].load(std::memory_order_relaxed);
   if (length > mailbox_.size()) {
     session_.lose("a reply is longer than its mailbox");
     return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   }
+  if (ring::wrong(ring::Mutant::reply_twice)) length = control_[&Control::reply_length].load(std::memory_order_relaxed);
   bytes.store(bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
-  return {static_cast<CUresult>(control_.reply_result), mailbox_.first(length)};
+  const std::int32_t result = control_[&Control::reply_result].load(std::memory_order_relaxed);
+  return {static_cast<CUresult>(result), mailbox_.sub(0, length)};
 }
 
 // Who finds the ring full is woken when half of the records have been executed: not for each.
 std::uint64_t Channel::half_of_what_is_queued() const {
-  const std::uint64_t executed = control_.executed.load(std::memory_order_relaxed);
+  const std::uint64_t executed = control_[&Control::executed].load(std::memory_order_relaxed);
   return executed + (posted() - executed) / 2;
 }
 
 CUresult Channel::take_deferred() {
-  const std::uint32_t count = control_.deferred_count.load(std::memory_order_acquire);
+  const std::uint32_t count = control_[&Control::deferred_count].load(std::memory_order_acquire);
   if (count == deferred_seen_.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
   deferred_seen_.store(count, std::memory_order_relaxed);
-  return static_cast<CUresult>(control_.deferred_result.load(std::memory_order_relaxed));
+  return static_cast<CUresult>(control_[&Control::deferred_result].load(std::memory_order_relaxed));
 }
 
 bool Channel::await_executed(std::uint64_t position, Sleep sleep) {
@@ -128,10 +132,10 @@ bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
 // Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). True: what is waited for came first.
 template <class Done>
 bool Channel::park(Done done, std::uint64_t awaited) {
-  control_.guest_awaits.store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
+  control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
   if (!self_.may_sleep(done)) return true;
   const timespec patience = after(futex_sleep_ns);
-  syscall(SYS_futex, &self_.word(), FUTEX_WAIT, 1, &patience, nullptr, 0);
+  syscall(SYS_futex, self_.word().futex_word(), FUTEX_WAIT, 1, &patience, nullptr, 0);
   self_.woke();
   return false;
 }

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <span>
 
 #include "ring/api/cuda.h"
 #include "ring/queue/parking.h"
@@ -18,6 +17,7 @@
 #include "ring/queue/spin.h"
 #include "ring/view.h"
 #include "ring/wire/record.h"
+#include "ring/wire/shared_reader.h"
 
 namespace guest {
 
@@ -25,7 +25,7 @@ class Session;
 
 struct Reply {
   CUresult result = CUDA_SUCCESS;
-  std::span<const std::byte> payload;  // in the mailbox: copy out before the lock is let go
+  ring::SharedBytes payload;  // in the mailbox: to be read before the lock is let go
 };
 
 class Channel {
@@ -48,7 +48,8 @@ class Channel {
   CUresult take_deferred();
   // Whether there is one. Of the thread's own channel, also without the lock: threads that share one may see it late.
   bool deferred_waits() const {
-    return control_.deferred_count.load(std::memory_order_relaxed) != deferred_seen_.load(std::memory_order_relaxed);
+    return control_[&ring::ChannelControl::deferred_count].load(std::memory_order_relaxed) !=
+           deferred_seen_.load(std::memory_order_relaxed);
   }
 
   // From any thread, without the lock.
@@ -58,7 +59,8 @@ class Channel {
   enum class Sleep : std::uint8_t { Park, Nap };
   bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Nap);
   bool executed(std::uint64_t position) const {
-    return control_.executed.load(std::memory_order_acquire) >= position;  // X (host/untrusted/channel.cc)
+    return control_[&ring::ChannelControl::executed].load(std::memory_order_acquire) >=
+           position;  // X (host/untrusted/channel.cc)
   }
   std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
   // How long the next wait polls.
@@ -79,8 +81,8 @@ class Channel {
 
   Session& session_;
   const std::uint32_t index_;
-  ring::ChannelControl& control_;
-  std::span<std::byte> mailbox_;
+  const ring::Shared<ring::ChannelControl> control_;
+  const ring::SharedBytes mailbox_;
   ring::Producer producer_;
   ring::Parking worker_, self_;
   ring::AdaptiveSpin spin_;

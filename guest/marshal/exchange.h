@@ -28,8 +28,8 @@ struct Sent {
 };
 
 // Sends `record` and the parts after it, each padded to 8, as the call with this id. Waited: `on_reply(CUresult,
-// Reader&)` sees the reply while the channel's lock is held, failed or not. The caller has waited for the order the
-// table's line asks for.
+// SharedReader&)` sees the reply while the channel's lock is held, failed or not. The caller has waited for the order
+// the table's line asks for.
 template <class Record, class OnReply>
 Sent send_record(int call, api::Way way, std::uint32_t device, const Record& record, std::span<const Part> parts,
                  OnReply on_reply, Earlier earlier_error = Earlier::Left) {
@@ -48,7 +48,7 @@ Sent send_record(int call, api::Way way, std::uint32_t device, const Record& rec
   const Use use{channel.index(), channel.publish(static_cast<std::uint16_t>(call), record_flags(device, waits))};
   if (!waits) return {CUDA_SUCCESS, use};
   const Reply reply = channel.await_reply(use.position);
-  ring::Reader reader(reply.payload);
+  ring::SharedReader reader(reply.payload);
   on_reply(reply.result, reader);
   if (reply.result != CUDA_SUCCESS) return {reply.result, use};
   if (!reader.ok()) return {session()->lose_to_nonsense(), use};
@@ -59,7 +59,7 @@ template <class Record>
 Sent send_record(int call, api::Way way, std::uint32_t device, const Record& record, std::span<const Part> parts = {},
                  Earlier earlier_error = Earlier::Left) {
   return send_record(
-      call, way, device, record, parts, [](CUresult, ring::Reader&) {}, earlier_error);
+      call, way, device, record, parts, [](CUresult, ring::SharedReader&) {}, earlier_error);
 }
 
 }  // namespace guest

@@ -177,7 +177,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (!waits) return CUDA_SUCCESS;
     const Reply reply = channel.await_reply(use_.position);
     if (reply.result != CUDA_SUCCESS) return reply.result;
-    ring::Reader r(reply.payload);
+    ring::SharedReader r(reply.payload);
     each([&]<std::size_t I>() { take_output<I>(r); });
     if (!r.ok()) return session()->lose_to_nonsense();
     return channel.take_deferred();
@@ -211,10 +211,9 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   template <std::size_t I>
-  void take_output(ring::Reader& r) const {
+  void take_output(ring::SharedReader& r) const {
     if constexpr (args[I].dir == Dir::Out)
-      if (const auto p = std::get<I>(params_))
-        if (const std::byte* at = r.take(length_[I])) std::memcpy(p, at, length_[I]);
+      if (const auto p = std::get<I>(params_)) r.copy(p, length_[I]);
   }
 
   // Remembers where the objects were used last, hands out what was created, lets go of what was destroyed.

@@ -1,5 +1,6 @@
 #include "guest/marshal/output.h"
 
+#include <array>
 #include <cstdio>
 
 #include "guest/marshal/exchange.h"
@@ -12,12 +13,12 @@ void print_output() {
   for (std::uint64_t length = 1; length != 0;) {
     length = 0;
     const api::TakeOutputRecord record{.room = api::max_output};
-    send_record(api::id_of::take_output, api::Way::Waited, 0, record, {}, [&](CUresult result, ring::Reader& r) {
+    send_record(api::id_of::take_output, api::Way::Waited, 0, record, {}, [&](CUresult result, ring::SharedReader& r) {
       if (result != CUDA_SUCCESS) return;
       length = r.slot();
-      const std::byte* text = r.take(length);
-      if (text == nullptr) return void(length = 0);
-      std::fwrite(text, 1, length, stdout);
+      std::array<char, api::max_output> text;
+      if (length > text.size() || !r.copy(text.data(), length)) return r.fail(), void(length = 0);
+      std::fwrite(text.data(), 1, length, stdout);
     });
   }
 }

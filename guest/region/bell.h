@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ring/layout.h"
+#include "ring/region_view.h"
 
 namespace guest {
 
@@ -17,8 +17,8 @@ inline void ring_by_register(volatile std::uint32_t* registers, std::uint32_t pe
   registers[register_doorbell / 4] = peer << 16;
 }
 
-inline void ring_by_header(ring::RegionHeader& header, std::uint32_t peer) {
-  header.rung[peer / 64].fetch_or(1ULL << peer % 64, std::memory_order_release);
+inline void ring_by_header(ring::Shared<ring::RegionHeader> header, std::uint32_t peer) {
+  header[&ring::RegionHeader::rung][peer / 64].fetch_or(1ULL << peer % 64, std::memory_order_release);
 }
 
 }  // namespace guest

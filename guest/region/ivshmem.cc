@@ -45,13 +45,13 @@ class Ivshmem final : public Region {
     return nullptr;
   }
   void ring(std::uint32_t peer) override {
-    if (bells_ == nullptr)
-      ring_by_register(registers_, peer);
+    if (bells_.there())
+      ring_by_header(bells_, peer);
     else
-      ring_by_header(*bells_, peer);
+      ring_by_register(registers_, peer);
   }
   // Rings through the header from now on; it stays mapped.
-  void use_bells(ring::RegionHeader* header) { bells_ = header; }
+  void use_bells(ring::Shared<ring::RegionHeader> header) { bells_ = header; }
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return registers_[register_id / 4]; }
   bool same_kernel() const override { return false; }
@@ -64,7 +64,7 @@ class Ivshmem final : public Region {
   int memory_;
   std::uint64_t size_;
   volatile std::uint32_t* registers_;  // mapped for the process's lifetime
-  ring::RegionHeader* bells_ = nullptr;
+  ring::Shared<ring::RegionHeader> bells_;
 };
 
 // A device whose memory space is switched off answers all ones: switch it on, as a driver would.
@@ -126,12 +126,11 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices) {
     ++seen;
     auto region = open_device(device);
     if (region == nullptr) continue;
-    if (const ring::RegionHeader* header = check_region(*region); header != nullptr) {
-      auto* mapped = const_cast<ring::RegionHeader*>(header);
-      if (mapped->no_doorbell != 0)
-        region->use_bells(mapped);
+    if (const auto checked = check_region(*region)) {
+      if (checked->no_doorbell)
+        region->use_bells(checked->view.header());
       else
-        munmap(mapped, ring::first_slot_offset);
+        munmap(checked->view.base(), ring::first_slot_offset);
       found = std::move(region);
     }
   }

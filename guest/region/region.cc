@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "guest/log.h"
+#include "ring/mutants.h"
 
 namespace guest {
 
@@ -17,38 +18,59 @@ std::unique_ptr<Region> find_region() {
   return open_ivshmem("/sys/bus/pci/devices");
 }
 
-const ring::RegionHeader* check_region(Region& region) {
+namespace {
+
+// Whether the slots that a header tells of lie within a region of `bytes`. Each number is held by itself first, so that
+// no sum of them overflows.
+bool slots_fit(const ring::RegionHeader& header, std::uint64_t bytes) {
+  if (header.slot_count == 0 || header.slot_count > ring::max_slots) return false;
+  if (header.slot_bytes < ring::min_slot_bytes || header.slot_bytes > bytes) return false;
+  if (header.first_slot < ring::first_slot_offset || header.first_slot > bytes) return false;
+  return header.slot_bytes * header.slot_count <= bytes - header.first_slot;
+}
+
+// Why a region of `bytes` with this header cannot be used has been logged. `magic` was acquired before the rest was
+// copied.
+bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64_t bytes) {
+  if (magic != ring::region_magic)
+    return log(Level::Info, "region has magic %llx, not %llx: not made by ivgpud",
+               static_cast<unsigned long long>(magic), static_cast<unsigned long long>(ring::region_magic)),
+           false;
+  if (header.version != ring::layout_version)
+    return log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u",
+               header.version, ring::layout_version),
+           false;
+  if (header.region_bytes != bytes)
+    return log(Level::Error, "region says it has %llu bytes, the device has %llu",
+               static_cast<unsigned long long>(header.region_bytes), static_cast<unsigned long long>(bytes)),
+           false;
+  if (!slots_fit(header, bytes))
+    return log(Level::Error, "region of %llu bytes cannot hold its %u slots of %llu bytes",
+               static_cast<unsigned long long>(bytes), header.slot_count,
+               static_cast<unsigned long long>(header.slot_bytes)),
+           false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<CheckedRegion> check_region(Region& region) {
   if (constexpr auto least = ring::first_slot_offset + ring::min_slot_bytes; region.size() < least) {
     log(Level::Info, "region of %llu bytes is too small for a slot: that takes %llu",
         static_cast<unsigned long long>(region.size()), static_cast<unsigned long long>(least));
-    return nullptr;
+    return std::nullopt;
   }
   std::byte* at = region.map(0, ring::first_slot_offset, nullptr);
-  if (at == nullptr) return nullptr;
-  const auto* header = reinterpret_cast<const ring::RegionHeader*>(at);
-  const std::uint64_t magic = header->magic.load(std::memory_order_acquire);
-  const std::uint64_t slots_end = header->first_slot + header->slot_bytes * header->slot_count;
-  if (magic != ring::region_magic) {
-    log(Level::Info, "region has magic %llx, not %llx: not made by ivgpud", static_cast<unsigned long long>(magic),
-        static_cast<unsigned long long>(ring::region_magic));
-  } else if (header->version != ring::layout_version) {
-    log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u",
-        header->version, ring::layout_version);
-  } else if (header->region_bytes != region.size()) {
-    log(Level::Error, "region says it has %llu bytes, the device has %llu",
-        static_cast<unsigned long long>(header->region_bytes), static_cast<unsigned long long>(region.size()));
-  } else if (header->slot_count == 0 || header->slot_count > ring::max_slots ||
-             header->slot_bytes < ring::min_slot_bytes || header->slot_bytes > region.size() ||
-             header->first_slot < ring::first_slot_offset || header->first_slot > region.size() ||
-             slots_end > region.size()) {
-    log(Level::Error, "region of %llu bytes cannot hold its %u slots of %llu bytes",
-        static_cast<unsigned long long>(region.size()), header->slot_count,
-        static_cast<unsigned long long>(header->slot_bytes));
-  } else {
-    return header;
+  if (at == nullptr) return std::nullopt;
+  const ring::RegionView view(at);
+  const std::uint64_t magic = view.header()[&ring::RegionHeader::magic].load(std::memory_order_acquire);
+  ring::RegionHeader header = view.header().copy_out();
+  if (is_sound(magic, header, region.size())) {
+    if (ring::wrong(ring::Mutant::region_twice)) header = view.header().copy_out();
+    return CheckedRegion{view, header.slot_count, header.first_slot, header.slot_bytes, header.no_doorbell != 0};
   }
   munmap(at, ring::first_slot_offset);
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace guest

@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
-#include "ring/layout.h"
+#include "ring/region_view.h"
 
 namespace guest {
 
@@ -40,7 +41,16 @@ std::unique_ptr<Region> find_region();
 std::unique_ptr<Region> connect_region(const char* socket_path);
 std::unique_ptr<Region> open_ivshmem(const char* pci_devices);  // "/sys/bus/pci/devices"
 
-// Maps the header and checks it; null and one log line with both values when the region is not of our making.
-const ring::RegionHeader* check_region(Region& region);
+// A region's first pages, mapped, and what its header said when it was checked. Other programs of the VM can write over
+// the header at any moment: what it says of sizes is never read from there again.
+struct CheckedRegion {
+  ring::RegionView view;
+  std::uint32_t slot_count;              // 1..ring::max_slots
+  std::uint64_t first_slot, slot_bytes;  // all slots lie within the region
+  bool no_doorbell;
+};
+
+// Maps the header and checks it; nothing and one log line with both values when the region is not of our making.
+std::optional<CheckedRegion> check_region(Region& region);
 
 }  // namespace guest

@@ -56,12 +56,15 @@ void sleep_ns(long ns) {
 
 // Before hello a worker serves nothing: in a slot where anything has happened, somebody has written nonsense.
 bool untouched(const ring::SlotView& slot) {
-  const auto zero = [](const auto&... words) { return ((words.load(std::memory_order_relaxed) == 0) && ...); };
-  const ring::SlotHeader& header = slot.header();
-  bool all = zero(header.fault, header.output, header.opened);
+  using Header = ring::SlotHeader;
+  using Control = ring::ChannelControl;
+  const auto zero = [](auto place, auto... words) {
+    return ((place[words].load(std::memory_order_relaxed) == 0) && ...);
+  };
+  bool all = zero(slot.header(), &Header::fault, &Header::output, &Header::opened);
   for (std::uint32_t c = 0; c < ring::max_channels; ++c) {
-    const ring::ChannelControl& control = slot.control(c);
-    all &= zero(control.tail, control.head, control.executed, control.reply_position, control.deferred_count);
+    all &= zero(slot.control(c), &Control::tail, &Control::head, &Control::executed, &Control::reply_position,
+                &Control::deferred_count);
   }
   return all;
 }
@@ -74,12 +77,12 @@ void set_session(Session* session) { the_session.store(session, std::memory_orde
 // Another program of this VM may have written over a slot that nobody had taken. Given back, it is new for whoever
 // takes it next: so each slot is tried, and one more time.
 std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool reserve_device) {
-  const ring::RegionHeader* header = check_region(*region);
-  if (header == nullptr) return nullptr;
+  const std::optional<CheckedRegion> checked = check_region(*region);
+  if (!checked) return nullptr;
   const std::uint64_t until = monotonic_nanoseconds() + claim_patience_ns;
-  const std::uint32_t tries = std::min(header->slot_count, ring::max_slots) + 1;
+  const std::uint32_t tries = checked->slot_count + 1;
   for (std::uint32_t i = 0; i < tries; ++i) {
-    std::unique_ptr<Session> s(new Session(std::move(region), *header, reserve_device));
+    std::unique_ptr<Session> s(new Session(std::move(region), *checked, reserve_device));
     if (!s->claim(until)) return nullptr;
     const Entered entered = s->enter_slot();
     if (entered == Entered::Yes) return s;
@@ -93,17 +96,13 @@ std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool rese
   return nullptr;
 }
 
-Session::Session(std::unique_ptr<Region> region, const ring::RegionHeader& header, bool reserve_device)
+Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device)
     : region_(std::move(region)),
-      header_(const_cast<ring::RegionHeader*>(&header)),
+      checked_(checked),
       futexes_(region_->same_kernel()),
       reserve_device_(reserve_device) {}
 
 Session::~Session() { leave(); }
-
-ring::SlotEntry& Session::entry(std::uint32_t slot) const {
-  return *reinterpret_cast<ring::SlotEntry*>(reinterpret_cast<std::byte*>(header_) + ring::slot_entry_offset(slot));
-}
 
 bool Session::try_claim(std::uint32_t slot, const ring::SlotOwner& self) {
   const auto claimed = guest::claim(entry(slot), self);
@@ -134,20 +133,20 @@ bool Session::claim(std::uint64_t until) {
   bool asked = false;
   do {
     if (const std::uint64_t now = monotonic_nanoseconds(); now >= next_burial) {
-      for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot) free_dead(slot, self);
+      for (std::uint32_t slot = 0; slot < checked_.slot_count; ++slot) free_dead(slot, self);
       next_burial = now + between_burials_ns;
     }
-    for (std::uint32_t slot = 0; slot < header_->slot_count; ++slot)
+    for (std::uint32_t slot = 0; slot < checked_.slot_count; ++slot)
       if (try_claim(slot, self)) return true;
     if (!asked) {
-      header_->wanted.fetch_add(1, std::memory_order_relaxed);
+      header()[&ring::RegionHeader::wanted].fetch_add(1, std::memory_order_relaxed);
       region_->ring(ring::peer_broker);
       asked = true;
     }
     if (!broker_answers()) return false;
     sleep_ns(1'000'000);
   } while (monotonic_nanoseconds() < until);
-  log(Level::Error, "none of the %u session slots of this VM became free within %llu s", header_->slot_count,
+  log(Level::Error, "none of the %u session slots of this VM became free within %llu s", checked_.slot_count,
       static_cast<unsigned long long>(claim_patience_ns / second_ns));
   return false;
 }
@@ -166,8 +165,8 @@ std::byte* Session::map_arena(std::uint64_t offset, std::uint64_t bytes, std::ui
 }
 
 Session::Entered Session::enter_slot() {
-  const std::uint64_t start = header_->first_slot + slot_index_ * header_->slot_bytes;
-  const std::uint64_t arena_bytes = header_->slot_bytes - ring::arena_offset;
+  const std::uint64_t start = checked_.first_slot + slot_index_ * checked_.slot_bytes;
+  const std::uint64_t arena_bytes = checked_.slot_bytes - ring::arena_offset;
   const std::uint64_t pin = std::min<std::uint64_t>(first_pin_bytes, arena_bytes / ring::huge_page * ring::huge_page);
   if (const Entered mapped = map_slot(start); mapped != Entered::Yes) return mapped;
   std::uint64_t window = 0;
@@ -189,14 +188,17 @@ Session::Entered Session::map_slot(std::uint64_t start) {
   if (control == nullptr)
     return log(Level::Error, "cannot map the session slot: %s", std::strerror(errno)), Entered::Refused;
   slot_ = ring::SlotView(control, ring::arena_offset);
-  const ring::SlotHeader& header = slot_.header();
-  if (header.magic.load(std::memory_order_acquire) != ring::slot_magic || header.version != ring::layout_version)
+  const std::uint64_t magic = slot_.header()[&ring::SlotHeader::magic].load(std::memory_order_acquire);
+  ring::SlotHeader header = slot_.header().copy_out();
+  if (magic != ring::slot_magic || header.version != ring::layout_version)
     return log(Level::Info, "session slot %u has magic %llx and layout version %u", slot_index_,
-               static_cast<unsigned long long>(header.magic.load(std::memory_order_relaxed)), header.version),
+               static_cast<unsigned long long>(magic), header.version),
            Entered::Spoilt;  // the region's own header has told the right one
   if (!untouched(slot_))
     return log(Level::Info, "session slot %u is not as a worker leaves it", slot_index_), Entered::Spoilt;
   const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
+  if (ring::wrong(ring::Mutant::slot_twice)) header = slot_.header().copy_out();
+  most_channels_ = std::clamp(header.channels, 1u, ring::max_channels);
   spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
   return Entered::Yes;
 }
@@ -235,7 +237,7 @@ bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
       const api::HelloRecord record{.window = window, .pin_bytes = pin_bytes};
       w.bytes(&record, sizeof record);
       reply = c.await_reply(c.publish(api::id_of::hello, ring::flag_wants_reply));
-      ring::Reader reader(reply.payload);
+      ring::SharedReader reader(reply.payload);
       if (reply.result == CUDA_SUCCESS) arena_address_ = reader.read<api::HelloReply>().arena_address;
       if (!reader.ok()) reply.result = lose_to_nonsense();
     }
@@ -254,11 +256,10 @@ Channel& Session::acquire_channel() {
     return *channels_[index];
   }
   const std::uint32_t open = open_count_.load(std::memory_order_relaxed);
-  const std::uint32_t most = std::clamp(slot_.header().channels, 1u, ring::max_channels);
-  if (open >= most) return *channels_[share_next_++ % open];
+  if (open >= most_channels_) return *channels_[share_next_++ % open];
   channels_[open] = std::make_unique<Channel>(*this, open, slot_);
   open_count_.store(open + 1, std::memory_order_release);
-  slot_.header().opened.fetch_or(1u << open, std::memory_order_release);
+  slot_.header()[&ring::SlotHeader::opened].fetch_or(1u << open, std::memory_order_release);
   region_->ring(ring::peer_of_slot(slot_index_));
   return *channels_[open];
 }
@@ -268,9 +269,9 @@ void Session::release_channel(Channel& channel) {
   free_channels_.push_back(channel.index());
 }
 
-void Session::wake_worker(std::atomic<std::uint32_t>& word) {
+void Session::wake_worker(ring::Shared<std::uint32_t> word) {
   if (futexes_)
-    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   else
     region_->ring(ring::peer_of_slot(slot_index_));
 }
@@ -282,7 +283,8 @@ void Session::lose(const char* why) {
 // What a call that waits for nothing can afford: a word that is in the cache, and the clock of the last timer tick.
 bool Session::attached() {
   if (lost()) return false;
-  if (entry(slot_index_).state.load(std::memory_order_relaxed) != claimed_.word()) return host_alive();
+  if (entry(slot_index_)[&ring::SlotEntry::state].load(std::memory_order_relaxed) != claimed_.word())
+    return host_alive();
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   const std::uint64_t tick =
@@ -295,7 +297,7 @@ bool Session::attached() {
 // The slot's word tells that the worker has gone; the connection or, in a VM, the heartbeat, that the broker has.
 bool Session::host_alive() {
   if (lost()) return false;
-  if (entry(slot_index_).state.load(std::memory_order_acquire) != claimed_.word())
+  if (entry(slot_index_)[&ring::SlotEntry::state].load(std::memory_order_acquire) != claimed_.word())
     return lose("its worker has ended"), false;
   switch (region_->broker()) {
     case Region::Broker::Lives: return true;  // however late its heartbeat is
@@ -309,7 +311,7 @@ bool Session::host_alive() {
 // paused VM's clock jumps, and a program that seldom calls seldom asks.
 bool Session::heart_beats() {
   std::lock_guard lock(alive_mutex_);
-  const std::uint64_t beat = header_->heartbeat.load(std::memory_order_relaxed);
+  const std::uint64_t beat = header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
   if (beat != std::exchange(last_beat_, beat)) unanswered_ = 0;
   const std::uint64_t now = monotonic_nanoseconds();
   if (now - last_question_ns_ < between_questions_ns) return true;
@@ -341,7 +343,7 @@ void Session::stop_senders() {
 }
 
 void Session::leave() {
-  if (header_ == nullptr || claimed_.state != ring::SlotState::Claimed || std::exchange(left_, true)) return;
+  if (claimed_.state != ring::SlotState::Claimed || std::exchange(left_, true)) return;
   stop_senders();
   if (release(entry(slot_index_), claimed_)) region_->ring(ring::peer_broker);
 }

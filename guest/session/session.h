@@ -27,12 +27,14 @@ class Session {
   static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
   ~Session();
 
-  const ring::DevicePage& devices() const { return slot_.device_page(); }
+  ring::Shared<ring::DevicePage> devices() const { return slot_.device_page(); }
   // The context's sticky error, CUDA_SUCCESS if there is none.
-  CUresult fault() const { return static_cast<CUresult>(slot_.header().fault.load(std::memory_order_acquire)); }
+  CUresult fault() const {
+    return static_cast<CUresult>(slot_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));
+  }
 
   // Whether kernels have printed something that nobody has fetched.
-  bool output_waiting() const { return slot_.header().output.load(std::memory_order_relaxed) != 0; }
+  bool output_waiting() const { return slot_.header()[&ring::SlotHeader::output].load(std::memory_order_relaxed) != 0; }
 
   // The calling thread's channel; threads beyond their number share. Given back when the thread ends.
   Channel& acquire_channel();
@@ -51,7 +53,7 @@ class Session {
 
   std::uint64_t spin_nanoseconds() const { return spin_ns_; }
   bool futexes() const { return futexes_; }
-  void wake_worker(std::atomic<std::uint32_t>& word);
+  void wake_worker(ring::Shared<std::uint32_t> word);
 
   // The process ends or lets go: the broker takes the slot back.
   void leave();
@@ -76,7 +78,7 @@ class Session {
   Object null_stream[ring::max_devices];  // what is remembered of each device's NULL stream
 
  private:
-  Session(std::unique_ptr<Region> region, const ring::RegionHeader& header, bool reserve_device);
+  Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device);
   bool heart_beats();
   bool broker_answers();
   bool claim(std::uint64_t until);
@@ -90,10 +92,11 @@ class Session {
   void make_arena(std::uint64_t arena_bytes, std::uint64_t pin);
   std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
   bool greet(std::uint64_t window, std::uint64_t pin_bytes);
-  ring::SlotEntry& entry(std::uint32_t slot) const;
+  ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return checked_.view.entry(slot); }
+  ring::Shared<ring::RegionHeader> header() const { return checked_.view.header(); }
 
   std::unique_ptr<Region> region_;
-  ring::RegionHeader* header_ = nullptr;
+  const CheckedRegion checked_;
   std::uint32_t slot_index_ = 0;
   ring::SlotWord claimed_;  // fixed once the session is open
   bool left_ = false;
@@ -102,6 +105,7 @@ class Session {
   std::uint64_t arena_bytes_ = 0;
   std::uint64_t arena_address_ = 0;
   std::uint64_t spin_ns_ = 0;
+  std::uint32_t most_channels_ = 1;
   bool futexes_ = false;
   bool reserve_device_ = true;
   std::atomic<bool> lost_{false};

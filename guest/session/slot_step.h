@@ -15,40 +15,44 @@
 
 #include "ring/layout.h"
 #include "ring/mutants.h"
+#include "ring/shared.h"
 
 namespace guest {
 
-inline bool step(ring::SlotEntry& entry, ring::SlotWord from, ring::SlotState to) {
+inline bool step(ring::Shared<ring::SlotEntry> entry, ring::SlotWord from, ring::SlotState to) {
+  const auto state = entry[&ring::SlotEntry::state];
   std::uint32_t word = from.word();
   if (ring::wrong(ring::Mutant::step_by_store))
-    return entry.state.load(std::memory_order_acquire) == word &&
-           (entry.state.store(from.with(to).word(), std::memory_order_release), true);
-  return entry.state.compare_exchange_strong(word, from.with(to).word(), std::memory_order_acq_rel);  // A, B
+    return state.load(std::memory_order_acquire) == word &&
+           (state.store(from.with(to).word(), std::memory_order_release), true);
+  return state.compare_exchange(word, from.with(to).word(), std::memory_order_acq_rel);  // A, B
 }
 
 // Takes a slot that is Ready: the word that says so from now on, or nothing where somebody was faster.
 // `self` is made before: a process that dies between the two stores leaves a slot that nobody can judge.
-inline std::optional<ring::SlotWord> claim(ring::SlotEntry& entry, const ring::SlotOwner& self) {
-  const auto seen = ring::SlotWord::of(entry.state.load(std::memory_order_relaxed));
+inline std::optional<ring::SlotWord> claim(ring::Shared<ring::SlotEntry> entry, const ring::SlotOwner& self) {
+  const auto seen = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
   if (seen.state != ring::SlotState::Ready) return std::nullopt;
   const bool early = ring::wrong(ring::Mutant::owner_early);
-  if (early) entry.owner = self;
+  if (early) entry[&ring::SlotEntry::owner].copy_in(self);
   if (!step(entry, seen, ring::SlotState::Claimed)) return std::nullopt;
-  if (!early) entry.owner = self;
+  if (!early) entry[&ring::SlotEntry::owner].copy_in(self);
   return seen.with(ring::SlotState::Claimed);
 }
 
 // Gives the slot of a process that has died without a word back to the broker. `dead`: bool(const SlotOwner&).
 template <class Dead>
-bool bury(ring::SlotEntry& entry, Dead dead) {
-  auto seen = ring::SlotWord::of(entry.state.load(std::memory_order_acquire));  // B: and the owner cleared before it
-  if (!seen.held() || !dead(entry.owner)) return false;
-  if (ring::wrong(ring::Mutant::buried_unseen)) seen = ring::SlotWord::of(entry.state.load(std::memory_order_relaxed));
+bool bury(ring::Shared<ring::SlotEntry> entry, Dead dead) {
+  auto seen = ring::SlotWord::of(
+      entry[&ring::SlotEntry::state].load(std::memory_order_acquire));  // B: and the owner cleared before it
+  if (!seen.held() || !dead(entry[&ring::SlotEntry::owner].copy_out())) return false;
+  if (ring::wrong(ring::Mutant::buried_unseen))
+    seen = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
   return seen.held() && step(entry, seen, ring::SlotState::Released);
 }
 
 // Gives one's own slot back, whether its worker lives or not.
-inline bool release(ring::SlotEntry& entry, ring::SlotWord claimed) {
+inline bool release(ring::Shared<ring::SlotEntry> entry, ring::SlotWord claimed) {
   if (step(entry, claimed.with(ring::SlotState::Claimed), ring::SlotState::Released)) return true;
   if (ring::wrong(ring::Mutant::dead_kept)) return false;
   return step(entry, claimed.with(ring::SlotState::Dead), ring::SlotState::Released);

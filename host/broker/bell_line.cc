@@ -9,7 +9,7 @@ constexpr auto busy_for = std::chrono::seconds(1);  // after the last ring
 
 }  // namespace
 
-BellLine::BellLine(EventLoop& loop, ring::RegionHeader& header, std::uint32_t peers, Pace pace,
+BellLine::BellLine(EventLoop& loop, ring::Shared<ring::RegionHeader> header, std::uint32_t peers, Pace pace,
                    std::function<void(std::uint32_t)> rung, std::function<void()> looked)
     : loop_(loop), header_(header), peers_(peers), pace_(pace), rung_(std::move(rung)), looked_(std::move(looked)) {
   look_again();
@@ -28,7 +28,7 @@ void BellLine::look() {
 // What a guest did before it rang is seen after: it sets its bit with release. The line is written only when there is
 // something to take, so that an idle look leaves it in the guest's cache.
 bool BellLine::take(std::uint32_t word) {
-  std::atomic<std::uint64_t>& line = header_.rung[word];
+  const ring::Shared<std::uint64_t> line = header_[&ring::RegionHeader::rung][word];
   if (line.load(std::memory_order_relaxed) == 0) return false;
   std::uint64_t bits = line.exchange(0, std::memory_order_acquire);
   for (; bits != 0; bits &= bits - 1) {

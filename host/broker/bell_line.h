@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "host/broker/event_loop.h"
-#include "ring/layout.h"
+#include "ring/region_view.h"
 
 namespace host::broker {
 
@@ -21,7 +21,7 @@ class BellLine {
     Clock::duration busy, idle;
   };
   // `rung` is called for each peer below `peers` that was rung, `looked` after each look.
-  BellLine(EventLoop& loop, ring::RegionHeader& header, std::uint32_t peers, Pace pace,
+  BellLine(EventLoop& loop, ring::Shared<ring::RegionHeader> header, std::uint32_t peers, Pace pace,
            std::function<void(std::uint32_t peer)> rung, std::function<void()> looked);
   ~BellLine();
   BellLine(const BellLine&) = delete;
@@ -33,7 +33,7 @@ class BellLine {
   void look_again();
 
   EventLoop& loop_;
-  ring::RegionHeader& header_;
+  const ring::Shared<ring::RegionHeader> header_;
   const std::uint32_t peers_;
   const Pace pace_;
   std::function<void(std::uint32_t)> rung_;

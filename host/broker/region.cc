@@ -94,18 +94,21 @@ Region::Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, con
 }
 
 void Region::restore_header() const {
-  ring::RegionHeader& to = header();
-  to.version = ring::layout_version;
-  to.slot_count = static_cast<std::uint32_t>(vm_.slots);
-  to.generation = generation_;
-  to.region_bytes = static_cast<std::uint64_t>(vm_.region_size);
-  to.first_slot = ring::first_slot_offset;
-  to.slot_bytes = slot_bytes_;
-  char name[sizeof to.vm] = {};
+  using Header = ring::RegionHeader;
+  const ring::Shared<Header> to = header();
+  const auto put = [&to](auto member, auto value) { to[member].store(value, std::memory_order_relaxed); };
+  put(&Header::version, ring::layout_version);
+  put(&Header::slot_count, static_cast<std::uint32_t>(vm_.slots));
+  put(&Header::generation, generation_);
+  put(&Header::region_bytes, static_cast<std::uint64_t>(vm_.region_size));
+  put(&Header::first_slot, std::uint64_t{ring::first_slot_offset});
+  put(&Header::slot_bytes, std::uint64_t{slot_bytes_});
+  put(&Header::no_doorbell, vm_.transport == "plain" ? 1u : 0u);
+  char name[sizeof Header::vm] = {};
   vm_.name.copy(name, sizeof name - 1);
-  std::memcpy(to.vm, name, sizeof name);
-  to.no_doorbell = vm_.transport == "plain" ? 1 : 0;
-  to.magic.store(ring::region_magic, std::memory_order_release);  // pairs with the acquire of who opens the region
+  to[&Header::vm].copy_in(name);
+  // Pairs with the acquire of whoever opens the region.
+  to[&Header::magic].store(ring::region_magic, std::memory_order_release);
 }
 
 bool Region::touched(std::uint32_t slot) const {
@@ -134,12 +137,9 @@ Region::~Region() {
   if (!vm_.plain_file.empty()) unlink(vm_.plain_file.c_str());
 }
 
-ring::SlotOwner Region::owner(std::uint32_t slot) const {
-  const volatile ring::SlotOwner& hint = entry(slot).owner;
-  return {hint.boot, hint.pid_space, hint.start_time, hint.pid, hint.peer};
-}
+ring::SlotOwner Region::owner(std::uint32_t slot) const { return entry(slot)[&ring::SlotEntry::owner].copy_out(); }
 
-void Region::clear_owner(std::uint32_t slot) const { entry(slot).owner = {}; }
+void Region::clear_owner(std::uint32_t slot) const { entry(slot)[&ring::SlotEntry::owner].copy_in({}); }
 
 bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) const {
   const auto start = static_cast<off_t>(slot_offset(slot) + from), size = static_cast<off_t>(bytes);

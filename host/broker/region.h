@@ -12,7 +12,7 @@
 #include "host/broker/config.h"
 #include "host/broker/fd.h"
 #include "host/broker/plain_memory.h"
-#include "ring/layout.h"
+#include "ring/region_view.h"
 
 namespace host::broker {
 
@@ -30,10 +30,8 @@ class Region {
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t slot_offset(std::uint32_t slot) const { return ring::first_slot_offset + slot * slot_bytes_; }
 
-  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
-  ring::SlotEntry& entry(std::uint32_t slot) const {
-    return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(slot));
-  }
+  ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(base_).header(); }
+  ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return ring::RegionView(base_).entry(slot); }
   // The claimer's word about itself, read once; it may be anything.
   ring::SlotOwner owner(std::uint32_t slot) const;
   void clear_owner(std::uint32_t slot) const;

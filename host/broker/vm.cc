@@ -97,7 +97,7 @@ void Vm::look() {
 
 void Vm::look_at(std::uint32_t k) {
   Slot& slot = slots_[k];
-  const std::uint32_t seen = region_->entry(k).state.load(std::memory_order_acquire);  // A
+  const std::uint32_t seen = region_->entry(k)[&ring::SlotEntry::state].load(std::memory_order_acquire);  // A
   const Step step = step_between(slot.known, seen);
   const bool taken = slot.known.state == SlotState::Ready && (step == Step::Claimed || step == Step::Released);
   if (taken && demand_ > 0) --demand_;
@@ -137,14 +137,14 @@ void Vm::release_unowned(std::uint32_t k) {
   // Without connections an owner cannot be told from a scribble; it is the VM's own slot that a scribble wastes.
   if (slot.peer != 0 || (!transport_->tells_peers() && region_->owner(k).pid != 0)) return;
   std::uint32_t expected = slot.known.word();
-  if (region_->entry(k).state.compare_exchange_strong(expected, slot.known.with(SlotState::Released).word(),
-                                                      std::memory_order_acq_rel)) {  // A, B
+  if (region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, slot.known.with(SlotState::Released).word(),
+                                                                  std::memory_order_acq_rel)) {  // A, B
     release(k);
   }
 }
 
 void Vm::look_at_wanted() {
-  const std::uint32_t wanted = region_->header().wanted.load(std::memory_order_acquire);
+  const std::uint32_t wanted = region_->header()[&ring::RegionHeader::wanted].load(std::memory_order_acquire);
   const std::uint32_t more = wanted - wanted_seen_;
   wanted_seen_ = wanted;
   demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, slots_.size()));
@@ -171,7 +171,8 @@ void Vm::release_held(std::uint32_t k) {
   if (!slot.known.held()) return;
   std::uint32_t expected = slot.known.word();
   const SlotWord released = slot.known.with(SlotState::Released);
-  region_->entry(k).state.compare_exchange_strong(expected, released.word(), std::memory_order_acq_rel);  // A, B
+  region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, released.word(),
+                                                              std::memory_order_acq_rel);  // A, B
   release(k);
 }
 
@@ -190,7 +191,8 @@ bool Vm::move(std::uint32_t k, SlotState to) {
   Slot& slot = slots_[k];
   const SlotWord next = to == SlotState::Empty ? emptied(slot.known) : slot.known.with(to);
   std::uint32_t expected = slot.known.word();
-  if (!region_->entry(k).state.compare_exchange_strong(expected, next.word(), std::memory_order_acq_rel)) return false;
+  if (!region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, next.word(), std::memory_order_acq_rel))
+    return false;
   slot.known = next;  // B
   return true;
 }
@@ -201,7 +203,7 @@ void Vm::put_back(std::uint32_t k, std::uint32_t seen) {
     spdlog::warn("{}: slot {}: a guest wrote {:#x} over {:#x}; put back", options_.name, k, seen,
                  slots_[k].known.word());
   }
-  region_->entry(k).state.compare_exchange_strong(seen, slots_[k].known.word(), std::memory_order_acq_rel);
+  region_->entry(k)[&ring::SlotEntry::state].compare_exchange(seen, slots_[k].known.word(), std::memory_order_acq_rel);
 }
 
 void Vm::release(std::uint32_t k) {
@@ -469,7 +471,7 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
 // ---- the heartbeat -------------------------------------------------------------------------------------------------
 
 // The answer to a guest that rings because it waits.
-void Vm::beat() { region_->header().heartbeat.store(++heartbeat_, std::memory_order_release); }
+void Vm::beat() { region_->header()[&ring::RegionHeader::heartbeat].store(++heartbeat_, std::memory_order_release); }
 
 // Rarely, for who does not ask; and what a guest did without a ring (it died before, or scribbled) is seen by then.
 // A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.

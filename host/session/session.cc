@@ -53,7 +53,7 @@ CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
   if (after != pinned_.begin() && std::prev(after)->first + std::prev(after)->second > offset)
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-  const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes), bytes, flags);
+  const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, flags);
   if (result != CUDA_SUCCESS) return result;
   pinned_[offset] = bytes;
   ranges.add(arena_address() + offset, bytes, Ranges::pinned, 0);
@@ -77,7 +77,7 @@ CUresult Session::reset(unsigned device) {
   driver.cuCtxSetCurrent(context);
   const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   for (const auto& [offset, bytes] : pinned_)
-    if (const CUresult r = driver.cuMemHostRegister_v2(arena(offset, bytes), bytes, flags);
+    if (const CUresult r = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, flags);
         r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
       return r;
   return CUDA_SUCCESS;
@@ -102,7 +102,8 @@ CUresult Session::make_current(unsigned device) {
 }
 
 void Session::note(CUresult result) {
-  if (result != CUDA_SUCCESS && is_fault(result)) slot.header().fault.store(result, std::memory_order_release);
+  if (result != CUDA_SUCCESS && is_fault(result))
+    slot.header()[&ring::SlotHeader::fault].store(result, std::memory_order_release);
 }
 
 }  // namespace host

@@ -40,13 +40,15 @@ class Session {
   // Makes a device's primary context current in this thread.
   CUresult make_current(unsigned device);
 
-  // The arena's bytes [offset, offset + bytes), or null when they are not all inside.
-  std::byte* arena(std::uint64_t offset, std::uint64_t bytes) const {
-    return offset <= arena_bytes_ && bytes <= arena_bytes_ - offset ? arena_.load(std::memory_order_relaxed) + offset
-                                                                    : nullptr;
+  // The arena's bytes [offset, offset + bytes); not there() when they are not all inside.
+  ring::SharedBytes arena(std::uint64_t offset, std::uint64_t bytes) const {
+    if (offset > arena_bytes_ || bytes > arena_bytes_ - offset) return {};
+    return {arena_.load(std::memory_order_relaxed) + offset, bytes};
   }
   bool in_arena(std::uint64_t address) const { return address - arena_address() < arena_bytes_; }
-  std::uint64_t arena_address() const { return reinterpret_cast<std::uint64_t>(arena(0, 0)); }
+  std::uint64_t arena_address() const {
+    return reinterpret_cast<std::uint64_t>(arena_.load(std::memory_order_relaxed));
+  }
   // hello: one channel greets, once. From then on the arena lies still; before, nothing else is served, or a channel
   // could use the arena's place while another moves it. G, greeting -> use: the place is known to who sees greeted().
   bool greeted() const { return greeting_.load(std::memory_order_acquire) == Greeting::Done; }  // G

@@ -27,6 +27,7 @@ namespace host {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using Control = ring::ChannelControl;
 
 class Channel {
  public:
@@ -35,8 +36,8 @@ class Channel {
         control_(session.slot.control(index)),
         mailbox_(session.slot.reply(index)),
         consumer_(session.slot.requests(index)),
-        worker_(control_.worker_asleep),
-        guest_(control_.guest_asleep),
+        worker_(control_[&Control::worker_asleep]),
+        guest_(control_[&Control::guest_asleep]),
         request_(new Buffer),
         reply_(new Buffer),
         counters_(session.telemetry.channel(index)),
@@ -67,7 +68,8 @@ class Channel {
     const bool in_turn = session_.greeted() || header.call == api::id_of::hello;
     const bool well_formed =
         handler != nullptr && in_turn && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
-    if (ring::wrong(ring::Mutant::executed_early)) control_.executed.store(position_, std::memory_order_release);
+    if (ring::wrong(ring::Mutant::executed_early))
+      control_[&Control::executed].store(position_, std::memory_order_release);
     delay();
     const bool traced = session_.telemetry.tracing();
     const std::uint64_t begin = traced ? now_ns() : 0;
@@ -120,21 +122,22 @@ class Channel {
 
   void conclude(const Request& request, CUresult result) {
     if (request.header.flags & ring::flag_wants_reply) {
-      if (output_waiting()) session_.slot.header().output.store(1, std::memory_order_relaxed);  // before R
+      if (output_waiting())
+        session_.slot.header()[&ring::SlotHeader::output].store(1, std::memory_order_relaxed);  // before R
       const std::size_t length = reply_length(request, result);
       ring::count(counters_.waited);
       ring::count(counters_.reply_bytes, length);
-      std::memcpy(mailbox_.data(), reply_->bytes, length);
-      control_.reply_length = static_cast<std::uint32_t>(length);
-      control_.reply_result = static_cast<std::int32_t>(result);
-      control_.reply_position.store(position_, std::memory_order_release);  // R
+      mailbox_.copy_in(0, reply_->bytes, length);
+      control_[&Control::reply_length].store(static_cast<std::uint32_t>(length), std::memory_order_relaxed);
+      control_[&Control::reply_result].store(static_cast<std::int32_t>(result), std::memory_order_relaxed);
+      control_[&Control::reply_position].store(position_, std::memory_order_release);  // R
     } else if (result != CUDA_SUCCESS) {
-      control_.deferred_result.store(result, std::memory_order_relaxed);
-      control_.deferred_count.fetch_add(1, std::memory_order_release);  // X, as the record's effect
+      control_[&Control::deferred_result].store(result, std::memory_order_relaxed);
+      control_[&Control::deferred_count].fetch_add(1, std::memory_order_release);  // X, as the record's effect
     }
-    control_.executed.store(position_, std::memory_order_release);  // X
+    control_[&Control::executed].store(position_, std::memory_order_release);  // X
     // Who waits for the last of many records sleeps through the others.
-    const auto awaited = [&] { return position_ >= control_.guest_awaits.load(std::memory_order_relaxed); };
+    const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
     if (!guest_.must_wake(awaited)) return;
     ring::count(counters_.woken);
     wake(guest_.word());
@@ -166,12 +169,12 @@ class Channel {
   void park(const std::atomic<bool>& stop) {
     if (!worker_.may_sleep([&] { return consumer_.anything() || stop.load(std::memory_order_relaxed); })) return;
     ring::count(counters_.parked);
-    syscall(SYS_futex, &worker_.word(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
+    syscall(SYS_futex, worker_.word().futex_word(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
     worker_.woke();
   }
 
-  static void wake(std::atomic<std::uint32_t>& word) {
-    syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  static void wake(ring::Shared<std::uint32_t> word) {
+    syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 
   void delay() {
@@ -181,8 +184,8 @@ class Channel {
   }
 
   Session& session_;
-  ring::ChannelControl& control_;
-  std::span<std::byte> mailbox_;
+  const ring::Shared<Control> control_;
+  const ring::SharedBytes mailbox_;
   ring::Consumer consumer_;
   ring::Parking worker_, guest_;
   ring::AdaptiveSpin spin_;

@@ -22,9 +22,9 @@ namespace {
 void wake_all(ring::SlotView slot, std::uint32_t started) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c)
     if (started & 1u << c) {
-      ring::Parking channel(slot.control(c).worker_asleep);
+      ring::Parking channel(slot.control(c)[&ring::ChannelControl::worker_asleep]);
       channel.call_off();
-      syscall(SYS_futex, &channel.word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+      syscall(SYS_futex, channel.word().futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     }
 }
 
@@ -43,7 +43,8 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   std::atomic<bool> stop{false};
 
   while (!session.broken.load(std::memory_order_relaxed)) {
-    const std::uint32_t opened = slot.header().opened.load(std::memory_order_acquire) & ((1u << options.channels) - 1);
+    const std::uint32_t all = slot.header()[&ring::SlotHeader::opened].load(std::memory_order_acquire);
+    const std::uint32_t opened = all & ((1u << options.channels) - 1);
     for (std::uint32_t c = 0; c < options.channels; ++c)
       if (opened & ~started & 1u << c)
         threads[c] = std::thread([&session, &stop, c, doorbell_fd] {

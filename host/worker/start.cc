@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 
 #include "host/jail/landlock.h"
 #include "host/jail/namespaces.h"
@@ -157,13 +158,19 @@ void close_jail(Jail& jail, std::size_t arena_bytes) {
 }
 
 void open_slot(ring::SlotView slot, std::uint32_t guest_spin_us) {
-  ring::SlotHeader& header = slot.header();
-  header.version = ring::layout_version;
-  header.channels = ring::max_channels;
-  header.arena_offset = ring::arena_offset;
-  header.arena_bytes = slot.arena_bytes();
-  header.spin_us = guest_spin_us;
-  header.magic.store(ring::slot_magic, std::memory_order_release);  // pairs with the guest's acquire at its claim
+  const ring::Shared<ring::SlotHeader> header = slot.header();
+  header.copy_in({.magic = 0,
+                  .version = ring::layout_version,
+                  .channels = ring::max_channels,
+                  .arena_offset = ring::arena_offset,
+                  .arena_bytes = slot.arena_bytes(),
+                  .spin_us = guest_spin_us,
+                  .reserved = 0,
+                  .fault = 0,
+                  .output = 0,
+                  .opened = 0});
+  // Pairs with the guest's acquire at its claim.
+  header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
 
 bool tell_ready(int control_fd, const Jail& jail) {
@@ -197,9 +204,11 @@ int run(const Options& options, const Backend& backend) {
     std::string error;
     if (!backend.start(library.reachable(), error)) return fail(exit_driver_failed, error);
   }
-  backend.describe(slot.device_page());
+  const auto page = std::make_unique<ring::DevicePage>();  // private: the slot is the guest's to write to
+  backend.describe(*page);
   close_jail(jail, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
+  slot.device_page().copy_in(*page);
   open_slot(slot, options.guest_spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
   return backend.serve(slot, telemetry);

@@ -22,12 +22,13 @@
 #include <cstdint>
 
 #include "ring/mutants.h"
+#include "ring/shared.h"
 
 namespace ring {
 
 class Parking {
  public:
-  explicit Parking(std::atomic<std::uint32_t>& asleep) : asleep_(asleep) {}
+  explicit Parking(Shared<std::uint32_t> asleep) : asleep_(asleep) {}
 
   // Sleeper. Announces the sleep and looks once more: `anything` says whether there is work. True: sleep now (and then
   // call woke()); false: there is work, the announcement is taken back.
@@ -61,10 +62,10 @@ class Parking {
     if (!wrong(Mutant::bell_clear)) woke();
   }
 
-  std::atomic<std::uint32_t>& word() { return asleep_; }
+  Shared<std::uint32_t> word() const { return asleep_; }
 
  private:
-  std::atomic<std::uint32_t>& asleep_;
+  Shared<std::uint32_t> asleep_;
 };
 
 }  // namespace ring

@@ -26,6 +26,7 @@
 
 #include "ring/layout.h"
 #include "ring/mutants.h"
+#include "ring/shared.h"
 #include "ring/wire/record.h"
 
 namespace ring {
@@ -34,28 +35,27 @@ enum class Peer : std::uint8_t { Ok, Wait, Broken };  // Wait: full for a produc
 
 // The two shared words of a ring, and its bytes.
 struct RingView {
-  std::atomic<std::uint32_t>* tail;
-  std::atomic<std::uint32_t>* head;
-  std::byte* bytes;
-  std::uint32_t size;  // a power of two
+  Shared<std::uint32_t> tail, head;
+  SharedBytes bytes;
+  std::uint32_t size() const { return static_cast<std::uint32_t>(bytes.size()); }  // a power of two
 };
 
 class Producer {
  public:
-  explicit Producer(RingView ring) : ring_(ring) {}
+  explicit Producer(RingView ring) : ring_(ring), size_(ring.size()) {}
 
   // Room for a record of exactly `bytes` (a multiple of 16, at most size / 2). Ok: `at` is where it is to be written,
   // then publish(). The bytes are the peer's to scribble on from the start; write them, never read them.
   Peer reserve(std::uint32_t bytes, std::byte*& at) {
-    const std::uint32_t offset = tail_ & (ring_.size - 1);
-    const std::uint32_t to_end = ring_.size - offset;
+    const std::uint32_t offset = tail_ & (size_ - 1);
+    const std::uint32_t to_end = size_ - offset;
     const std::uint32_t skip = bytes > to_end ? to_end : 0;
     if (const Peer room = room_for(wrong(Mutant::padding_free) ? bytes : skip + bytes); room != Peer::Ok) return room;
     if (skip != 0) {
       const RecordHeader pad{.bytes = skip, .call = padding_call};
-      std::memcpy(ring_.bytes + offset, &pad, sizeof pad);
+      ring_.bytes.copy_in(offset, &pad, sizeof pad);
     }
-    at = ring_.bytes + ((offset + skip) & (ring_.size - 1));
+    at = ring_.bytes.write_only((offset + skip) & (size_ - 1));
     reserved_ = skip + bytes;
     return Peer::Ok;
   }
@@ -64,23 +64,24 @@ class Producer {
   void publish() {
     tail_ += reserved_;
     reserved_ = 0;
-    ring_.tail->store(tail_, std::memory_order_release);  // P
+    ring_.tail.store(tail_, std::memory_order_release);  // P
   }
 
  private:
   Peer room_for(std::uint32_t bytes) {
     if (fits(bytes, tail_ - seen_head_)) return Peer::Ok;
-    const std::uint32_t head = ring_.head->load(std::memory_order_acquire);  // F
+    const std::uint32_t head = ring_.head.load(std::memory_order_acquire);  // F
     const std::uint32_t used = tail_ - head;
-    if (used > ring_.size || used % 16 != 0) return Peer::Broken;
+    if (used > size_ || used % 16 != 0) return Peer::Broken;
     seen_head_ = head;
     return fits(bytes, used) ? Peer::Ok : Peer::Wait;
   }
   bool fits(std::uint32_t bytes, std::uint32_t used) const {
-    return bytes <= ring_.size - used + (wrong(Mutant::full_by_one) ? 16 : 0);
+    return bytes <= size_ - used + (wrong(Mutant::full_by_one) ? 16 : 0);
   }
 
-  RingView ring_;
+  const RingView ring_;
+  const std::uint32_t size_;
   std::uint32_t tail_ = 0;
   std::uint32_t seen_head_ = 0;  // at most size behind tail_
   std::uint32_t reserved_ = 0;
@@ -88,7 +89,7 @@ class Producer {
 
 class Consumer {
  public:
-  explicit Consumer(RingView ring) : ring_(ring) {}
+  explicit Consumer(RingView ring) : ring_(ring), size_(ring.size()) {}
 
   // Copies the next record into `into` (at least max_record bytes, 8-aligned). Ok: `record` is the part of `into` it
   // fills, its header checked against the ring, its room given back. The payload means nothing yet.
@@ -97,21 +98,20 @@ class Consumer {
       if (seen_tail_ == head_)
         if (const Peer records = look(); records != Peer::Ok) return records;
       const std::uint32_t ready = seen_tail_ - head_;
-      const std::uint32_t offset = head_ & (ring_.size - 1);
+      const std::uint32_t offset = head_ & (size_ - 1);
       RecordHeader header;
-      std::memcpy(&header, ring_.bytes + offset, sizeof header);  // read once; from here on the copy is what counts
-      asm volatile("" ::"r"(&header) : "memory");                 // and the compiler may not read it again
-      if (!fits(header.bytes, ready, ring_.size - offset)) return Peer::Broken;
+      ring_.bytes.copy_out(&header, offset, sizeof header);  // read once; from here on the copy is what counts
+      if (!fits(header.bytes, ready, size_ - offset)) return Peer::Broken;
       if (header.call == padding_call) {
-        if (header.bytes != ring_.size - offset) return Peer::Broken;
+        if (header.bytes != size_ - offset) return Peer::Broken;
         give_back(header.bytes);
         continue;
       }
       if (header.bytes > max_record || header.bytes > into.size()) return Peer::Broken;
+      if (wrong(Mutant::record_twice)) ring_.bytes.copy_out(&header, offset, sizeof header);
       if (wrong(Mutant::early_room)) give_back(header.bytes);
       std::memcpy(into.data(), &header, sizeof header);
-      std::memcpy(into.data() + sizeof header, ring_.bytes + offset + sizeof header, header.bytes - sizeof header);
-      asm volatile("" ::"r"(into.data()) : "memory");
+      ring_.bytes.copy_out(into.data() + sizeof header, offset + sizeof header, header.bytes - sizeof header);
       if (!wrong(Mutant::early_room)) give_back(header.bytes);
       record = into.first(header.bytes);
       return Peer::Ok;
@@ -119,13 +119,13 @@ class Consumer {
   }
 
   // Whether take() would find something. For parking: it needs no ordering of its own.
-  bool anything() const { return seen_tail_ != head_ || ring_.tail->load(std::memory_order_relaxed) != head_; }
+  bool anything() const { return seen_tail_ != head_ || ring_.tail.load(std::memory_order_relaxed) != head_; }
 
  private:
   Peer look() {
-    const std::uint32_t tail = ring_.tail->load(std::memory_order_acquire);  // P
+    const std::uint32_t tail = ring_.tail.load(std::memory_order_acquire);  // P
     if (tail == head_) return Peer::Wait;
-    if (tail - head_ > ring_.size) return Peer::Broken;
+    if (tail - head_ > size_) return Peer::Broken;
     seen_tail_ = tail;
     return Peer::Ok;
   }
@@ -134,10 +134,11 @@ class Consumer {
   }
   void give_back(std::uint32_t bytes) {
     head_ += bytes;
-    ring_.head->store(head_, std::memory_order_release);  // F
+    ring_.head.store(head_, std::memory_order_release);  // F
   }
 
-  RingView ring_;
+  const RingView ring_;
+  const std::uint32_t size_;
   std::uint32_t head_ = 0;
   std::uint32_t seen_tail_ = 0;  // at most size ahead of head_
 };

@@ -15,6 +15,7 @@
 #include "ring/api/cuda.h"
 #include "ring/queue/record_ring.h"
 #include "tests/bench/stamps.h"
+#include "tests/shared_word.h"
 
 namespace {
 
@@ -222,10 +223,10 @@ class Program {
 
 // The ring alone, between two threads that poll: a record of 48 bytes there, a word back.
 void ring_round_trip(int samples) {
-  static std::atomic<std::uint32_t> tail{0}, head{0};
+  static SharedWord<std::uint32_t> tail, head;
   alignas(64) static std::atomic<std::uint64_t> answer{0};
   static std::array<std::byte, 1 << 16> bytes{};
-  const ring::RingView view{&tail, &head, bytes.data(), static_cast<std::uint32_t>(bytes.size())};
+  const ring::RingView view{tail, head, {bytes.data(), bytes.size()}};
   const auto rounds = static_cast<std::uint64_t>(samples);
   std::thread taker([&] {
     alignas(16) static std::array<std::byte, ring::max_record> into{};

@@ -17,6 +17,7 @@
 #include "host/untrusted/dispatch.h"
 #include "ring/api/records.h"
 #include "tests/docs/markdown.h"
+#include "tests/other_side.h"
 
 namespace {
 
@@ -56,7 +57,7 @@ class Worker {
   explicit Worker(ring::SlotView slot)
       : driver_(fake_driver()),
         session_(slot, driver_, {}),
-        control_(slot.control(0)),
+        control_(other_side::control(slot, 0)),
         ring_(slot.requests(0)),
         consumer_(ring_) {
     control_.worker_asleep = 1;
@@ -78,7 +79,7 @@ class Worker {
     host::Request request(session_, header, record.subspan(sizeof header), reply);
     const CUresult result = host::handler_of(header.call)(request);
     if (header.flags & ring::flag_wants_reply) {
-      std::memcpy(session_.slot.reply(0).data(), reply.data(), request.out.used());
+      session_.slot.reply(0).copy_in(0, reply.data(), request.out.used());
       control_.reply_length = static_cast<std::uint32_t>(request.out.used());
       control_.reply_result = result;
       control_.reply_position = header.position;
@@ -89,7 +90,9 @@ class Worker {
 
   bool broken() const { return session_.broken; }
   std::uint32_t tail() const { return control_.tail; }
-  std::vector<std::byte> ring(std::uint32_t bytes) const { return {ring_.bytes, ring_.bytes + bytes}; }
+  std::vector<std::byte> ring(std::uint32_t bytes) const {
+    return {ring_.bytes.write_only(0), ring_.bytes.write_only(bytes)};
+  }
   std::vector<std::byte> last;  // the record taken last
 
  private:
@@ -110,7 +113,7 @@ class PrivateRegion final : public guest::Region {
   PrivateRegion()
       : base_(static_cast<std::byte*>(
             mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
-    auto& header = *reinterpret_cast<ring::RegionHeader*>(base_);
+    ring::RegionHeader& header = other_side::region(base_);
     header.version = ring::layout_version;
     header.slot_count = 1;
     header.region_bytes = bytes;
@@ -118,13 +121,12 @@ class PrivateRegion final : public guest::Region {
     header.slot_bytes = slot_bytes;
     header.magic = ring::region_magic;
     const ring::SlotView slot = view();
-    slot.device_page().device_count = 1;
-    slot.header().version = ring::layout_version;
-    slot.header().channels = 1;
-    slot.header().magic = ring::slot_magic;
+    other_side::device_page(slot).device_count = 1;
+    other_side::header(slot).version = ring::layout_version;
+    other_side::header(slot).channels = 1;
+    other_side::header(slot).magic = ring::slot_magic;
     worker = std::make_unique<Worker>(slot);
-    reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(0))->state =
-        ring::SlotWord{.epoch = 1, .state = ring::SlotState::Ready}.word();
+    other_side::entry(base_, 0).state = ring::SlotWord{.epoch = 1, .state = ring::SlotState::Ready}.word();
   }
 
   std::byte* map(std::uint64_t offset, std::size_t, void*) override { return base_ + offset; }

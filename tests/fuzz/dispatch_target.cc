@@ -5,17 +5,26 @@
 // serve_channel() returns. So the next record can name what the reply to this one has brought.
 #include <sys/mman.h>
 
+#include <optional>
+
 #include "host/session/session.h"
 #include "host/untrusted/channel.h"
 #include "ring/api/records.h"
 #include "tests/fake/driver.h"
+#include "tests/fuzz/moving.h"
 #include "tests/fuzz/records.h"
+#include "tests/other_side.h"
 
 namespace {
 
 constexpr std::size_t arena_bytes = 4 << 20;
 constexpr std::uint64_t largest_allocation = 1 << 20;  // the fake driver fills what it allocates
 constexpr int most_records = 64;
+#ifdef FUZZ_MOVING  // tests/fuzz/dispatch_moving_target.cc
+constexpr bool memory_moves = true;
+#else
+constexpr bool memory_moves = false;
+#endif
 
 // The fake driver's table, with a refusal where it serves nothing: a call may be in the table before the fake knows it.
 template <class... P>
@@ -69,8 +78,8 @@ class World {
   };
   // Serves one record. Whatever header.bytes says, the ring holds `payload`, padded.
   Answer serve(ring::RecordHeader header, std::span<const std::byte> payload) {
-    ring::ChannelControl& control = slot_.control(0);
-    std::byte* at = slot_.requests(0).bytes;
+    ring::ChannelControl& control = other_side::control(slot_, 0);
+    std::byte* at = other_side::requests(slot_, 0).data();
     const std::uint32_t whole = ring::record_size(payload.size());
     const ring::RecordHeader last{.bytes = 16, .call = 0xffff};
     std::memcpy(at, &header, sizeof header);
@@ -79,9 +88,21 @@ class World {
     std::memcpy(at + whole, &last, sizeof last);
     control.tail = whole + 16, control.head = 0, control.executed = 0, control.reply_position = 0;
     control.deferred_count = 0;
-    host::serve_channel(session_, 0, never_);
-    fuzz::require(session_.broken.exchange(false), "a record that is no call's ends the session");
+    if (moving_ != nullptr) {
+      moving_->forget();
+      moving_->watch(at, whole);
+      moving_->watch(reinterpret_cast<std::byte*>(session_.arena_address()), arena_bytes);
+    }
+    stop_ = false;
+    host::serve_channel(session_, 0, stop_);
+    // Where the record has swallowed what follows it, there was nothing left to end the session.
+    fuzz::require(session_.broken.exchange(false) || stop_, "a record that is no call's ends the session");
     return read_answer(control);
+  }
+  // From now on the guest writes while records are read. `stop` ends a channel that waits for more.
+  void move(fuzz::Moving& moving) {
+    moving_ = &moving;
+    moving.after(10'000, [this] { stop_ = true; });
   }
   bool is_handle(std::uint64_t word) { return fake_.issued(reinterpret_cast<const void*>(word)); }
 
@@ -89,12 +110,14 @@ class World {
   Answer read_answer(ring::ChannelControl& control) {
     if (control.executed == 0) return {true, CUDA_ERROR_UNKNOWN, {}};
     if (control.reply_position == 0)
-      return {false, static_cast<CUresult>(control.deferred_count != 0 ? control.deferred_result.load() : 0), {}};
+      return {false, static_cast<CUresult>(control.deferred_count != 0 ? control.deferred_result : 0), {}};
     fuzz::require(control.reply_length <= ring::reply_bytes, "a reply fits into its mailbox");
-    return {false, static_cast<CUresult>(control.reply_result), slot_.reply(0).first(control.reply_length)};
+    return {false, static_cast<CUresult>(control.reply_result),
+            other_side::reply(slot_, 0).first(control.reply_length)};
   }
 
-  const std::atomic<bool> never_{false};
+  std::atomic<bool> stop_{false};
+  fuzz::Moving* moving_ = nullptr;
   fake::Driver fake_;
   host::Driver driver_;
   std::byte* base_;
@@ -148,6 +171,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Records records(arena_bytes);
   prepare(world, records, calls);
   records.read_from(in);
+  std::optional<fuzz::Moving> moving;
+  if (memory_moves) world.move(moving.emplace(in));
   for (int i = 0; i < most_records && !in.empty(); ++i) {
     const fuzz::CallLine& line = calls[in.below(calls.size())];
     std::vector<std::byte> payload = records.write(line);

@@ -7,6 +7,7 @@
 // patience costs nothing.
 #include <sys/mman.h>
 
+#include <optional>
 #include <tuple>
 
 #include "guest/local/local.h"
@@ -18,6 +19,8 @@
 #include "ring/api/records.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/moving.h"
+#include "tests/other_side.h"
 
 // Asked for by guest/local, part of the exported face, which is left out here.
 CUresult guest::find_entry_point(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
@@ -32,6 +35,11 @@ extern "C" int nanosleep(const timespec* time, timespec*) {
 
 namespace {
 
+#ifdef FUZZ_MOVING  // tests/fuzz/guest_moving_target.cc
+constexpr bool memory_moves = true;
+#else
+constexpr bool memory_moves = false;
+#endif
 constexpr std::size_t arena_bytes = 16 << 20;
 constexpr std::size_t region_bytes = ring::first_slot_offset + ring::arena_offset + arena_bytes;
 constexpr std::uint64_t device_memory = 0x7d00'0000'0000;
@@ -45,8 +53,15 @@ class Worker {
     fill();
   }
 
-  ring::RegionHeader& header() { return *reinterpret_cast<ring::RegionHeader*>(region_); }
-  ring::SlotEntry& entry() { return *reinterpret_cast<ring::SlotEntry*>(region_ + ring::slot_entry_offset(0)); }
+  ring::RegionHeader& header() { return other_side::region(region_); }
+  ring::SlotEntry& entry() { return other_side::entry(region_, 0); }
+
+  // From now on what is read moves. The words that a session looks at again and again are scribbled on anyway.
+  void move(fuzz::Moving& moving) {
+    moving_ = &moving;
+    moving.watch(region_ + sizeof(std::uint64_t), offsetof(ring::RegionHeader, heartbeat) - sizeof(std::uint64_t));
+    watch_slot();
+  }
 
   // What the broker does with a slot that was given back. False: no more of them.
   bool start_again() {
@@ -54,37 +69,53 @@ class Worker {
     madvise(region_, region_bytes, MADV_DONTNEED);  // all zeros again
     taken_[0] = taken_[1] = 0, stalls_ = false;
     fill();
+    if (moving_ != nullptr) moving_->forget(), watch_slot();
     return true;
   }
 
   // The doorbell: something was published or a channel was opened.
   void turn() {
     for (std::uint32_t c = 0; c < 2; ++c) {
-      ring::ChannelControl& control = slot_.control(c);
+      ring::ChannelControl& control = other_side::control(slot_, c);
       if (control.tail != taken_[c]) serve(c);
       control.worker_asleep = 1;  // so that the next record rings us, too
     }
   }
 
  private:
+  // A reply's length and result.
+  static constexpr std::size_t reply_words_bytes = 8;
+  std::byte* reply_words(std::uint32_t channel) {
+    return slot_.base() + ring::channel_offset(channel) + offsetof(ring::ChannelControl, reply_length);
+  }
+  void watch_slot() {
+    constexpr std::size_t magic = sizeof(std::uint64_t);
+    moving_->watch(slot_.base() + magic, offsetof(ring::SlotHeader, fault) - magic);
+    moving_->watch(slot_.base() + ring::device_page_offset, sizeof(ring::DevicePage));
+    for (std::uint32_t c = 0; c < 2; ++c) {
+      moving_->watch(slot_.base() + ring::reply_offset(c), ring::reply_bytes);
+      moving_->watch(reply_words(c), reply_words_bytes);
+    }
+  }
+
   void fill() {
     header().version = ring::layout_version, header().slot_count = 1;
     header().region_bytes = region_bytes, header().first_slot = ring::first_slot_offset;
     header().slot_bytes = slot_.bytes();
     header().magic = ring::region_magic;
-    ring::SlotHeader& s = slot_.header();
+    ring::SlotHeader& s = other_side::header(slot_);
     s.version = ring::layout_version, s.channels = ring::max_channels;
     s.arena_offset = ring::arena_offset, s.arena_bytes = arena_bytes;
     s.magic = ring::slot_magic;
     entry().state = ring::SlotWord{epoch_, ring::SlotState::Ready}.word();
-    ring::DevicePage& page = slot_.device_page();
+    ring::DevicePage& page = other_side::device_page(slot_);
     page.driver_version = CUDA_VERSION, page.device_count = 2;
     for (ring::DeviceInfo& info : page.device) {
       std::strcpy(info.name, "a worker's word");
       for (auto& attribute : info.attribute) attribute = 1024;
       info.least_priority = 0, info.greatest_priority = -5;
     }
-    for (std::uint32_t c = 0; c < 2; ++c) slot_.control(c).worker_asleep = 1;
+    for (std::uint32_t c = 0; c < 2; ++c) other_side::control(slot_, c).worker_asleep = 1;
     while (in_.once_in(4)) scribble();
   }
 
@@ -92,21 +123,23 @@ class Worker {
   // once.
   void scribble() {
     const auto value = in_.any();
-    ring::ChannelControl& c = slot_.control(0);
+    ring::ChannelControl& c = other_side::control(slot_, 0);
     switch (in_.below(14)) {
       case 0: c.head = static_cast<std::uint32_t>(value); break;
       case 1: c.executed = value; break;
       case 2: c.deferred_count = static_cast<std::uint32_t>(value); break;
       case 3: c.deferred_result = static_cast<std::uint32_t>(value); break;
       case 4: c.guest_asleep = static_cast<std::uint32_t>(value); break;
-      case 5: slot_.header().fault = in_.once_in(4) ? static_cast<std::uint32_t>(value) : 0; break;
-      case 6: slot_.header().output = static_cast<std::uint32_t>(value); break;
-      case 7: slot_.header().channels = static_cast<std::uint32_t>(value); break;
-      case 8: slot_.header().opened = static_cast<std::uint32_t>(value); break;
-      case 9: std::memset(slot_.reply(0).data() + in_.below(4096), in_.number(), 1 + in_.number()); break;
+      case 5: other_side::header(slot_).fault = in_.once_in(4) ? static_cast<std::uint32_t>(value) : 0; break;
+      case 6: other_side::header(slot_).output = static_cast<std::uint32_t>(value); break;
+      case 7: other_side::header(slot_).channels = static_cast<std::uint32_t>(value); break;
+      case 8: other_side::header(slot_).opened = static_cast<std::uint32_t>(value); break;
+      case 9: std::memset(other_side::reply(slot_, 0).data() + in_.below(4096), in_.number(), 1 + in_.number()); break;
       case 10: set_attribute(static_cast<std::int32_t>(value)); break;
-      case 11: std::memset(&slot_.device_page().device[in_.below(2)], in_.number(), sizeof(ring::DeviceInfo)); break;
-      case 12: slot_.device_page().device_count = static_cast<std::uint32_t>(value); break;
+      case 11:
+        std::memset(&other_side::device_page(slot_).device[in_.below(2)], in_.number(), sizeof(ring::DeviceInfo));
+        break;
+      case 12: other_side::device_page(slot_).device_count = static_cast<std::uint32_t>(value); break;
       default: header().heartbeat += 1; break;
     }
   }
@@ -115,7 +148,7 @@ class Worker {
     constexpr CUdevice_attribute used[] = {CU_DEVICE_ATTRIBUTE_WARP_SIZE, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                                            CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
                                            CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X};
-    ring::DeviceInfo& info = slot_.device_page().device[0];
+    ring::DeviceInfo& info = other_side::device_page(slot_).device[0];
     const std::size_t which =
         in_.once_in(2) ? in_.below(ring::max_attributes) : static_cast<std::size_t>(in_.pick(used));
     info.attribute[which] = value;
@@ -123,12 +156,13 @@ class Worker {
   }
 
   void serve(std::uint32_t channel) {
-    ring::ChannelControl& control = slot_.control(channel);
+    ring::ChannelControl& control = other_side::control(slot_, channel);
     ring::RecordHeader record;
-    std::memcpy(&record, slot_.requests(channel).bytes + (taken_[channel] & (ring::request_bytes - 1)), sizeof record);
+    std::memcpy(&record, other_side::requests(slot_, channel).data() + (taken_[channel] & (ring::request_bytes - 1)),
+                sizeof record);
     if (record.call == ring::padding_call) {
       taken_[channel] += record.bytes;
-      std::memcpy(&record, slot_.requests(channel).bytes, sizeof record);
+      std::memcpy(&record, other_side::requests(slot_, channel).data(), sizeof record);
     }
     taken_[channel] = control.tail;
     control.head = taken_[channel];
@@ -140,7 +174,11 @@ class Worker {
   }
 
   void answer(ring::ChannelControl& control, std::uint32_t channel, const ring::RecordHeader& record) {
-    const std::size_t length = reply(slot_.reply(channel), record.call);
+    if (moving_ != nullptr) {
+      moving_->renew(slot_.base() + ring::reply_offset(channel));
+      moving_->renew(reply_words(channel));
+    }
+    const std::size_t length = reply(other_side::reply(slot_, channel), record.call);
     control.reply_length = static_cast<std::uint32_t>(in_.once_in(16) ? in_.any() : length);
     control.reply_result = in_.once_in(8) ? static_cast<std::int32_t>(in_.any()) : 0;
     stalls_ = in_.once_in(64);
@@ -191,6 +229,7 @@ class Worker {
   std::uint32_t taken_[2] = {};
   std::uint32_t epoch_ = 1;
   bool stalls_ = false;
+  fuzz::Moving* moving_ = nullptr;
 };
 
 // The region as the library reaches it: our memory, and a doorbell that is a function call.
@@ -465,11 +504,14 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::require(first != nullptr, "an honest worker gets a session");
   std::byte* const region = the_region();
   Worker worker(region, in);
+  std::optional<fuzz::Moving> moving;
+  if (memory_moves) worker.move(moving.emplace(in));
   const std::unique_ptr<guest::Session> session = guest::Session::open(std::make_unique<Region>(region, worker), false);
   if (session == nullptr) return 0;
   for (std::uint32_t device = 0; device < guest::device_count(); ++device)  // as the first session's had
     session->objects.create(api::Handle::Context, device);
   begin(session.get());
+  if (guest::learn_devices(*session) != CUDA_SUCCESS) return guest::set_session(nullptr), 0;
   Known known;
   for (int calls = 0; calls < 200 && !in.empty(); ++calls) in.pick(steps)(known, in);
   guest::set_session(nullptr);

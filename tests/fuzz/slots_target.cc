@@ -15,6 +15,7 @@
 #include "host/broker/vm.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
+#include "tests/other_side.h"
 
 // ---- what the Vm stands on -----------------------------------------------------------------------------------------
 
@@ -37,12 +38,8 @@ struct Stage {
   IvshmemServer::PeerGone peer_gone;
   std::vector<Announcement> host_peers;
 
-  std::atomic<std::uint32_t>& word(std::uint32_t slot) const {
-    return reinterpret_cast<ring::SlotEntry*>(region + ring::slot_entry_offset(slot))->state;
-  }
-  ring::SlotEntry& entry(std::uint32_t slot) const {
-    return *reinterpret_cast<ring::SlotEntry*>(region + ring::slot_entry_offset(slot));
-  }
+  std::uint32_t& word(std::uint32_t slot) const { return entry(slot).state; }
+  ring::SlotEntry& entry(std::uint32_t slot) const { return other_side::entry(region, slot); }
   std::byte* extent(std::uint32_t slot) const {
     return region + ring::first_slot_offset + slot * ring::slot_bytes_for(region_bytes, slots);
   }
@@ -207,7 +204,7 @@ class Script {
     }
   }
 
-  ring::RegionHeader& header() { return *reinterpret_cast<ring::RegionHeader*>(stage_.region); }
+  ring::RegionHeader& header() { return other_side::region(stage_.region); }
 
   void set_state(std::uint32_t slot, SlotState state) {
     stage_.word(slot) = SlotWord::of(stage_.word(slot)).with(state).word();

@@ -11,12 +11,14 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
 #include "guest/region/region.h"
 #include "guest/session/owner.h"
 #include "ring/api/call.h"
+#include "ring/region_view.h"
 #include "ring/view.h"
 #include "ring/wire/record.h"
 
@@ -32,7 +34,7 @@ double now() {
 
 class Hostile {
  public:
-  Hostile(guest::Region& region, const ring::RegionHeader& header, unsigned long seed)
+  Hostile(guest::Region& region, const guest::CheckedRegion& header, unsigned long seed)
       : region_(region),
         slots_(header.slot_count),
         first_(header.first_slot),
@@ -46,14 +48,14 @@ class Hostile {
     while (now() < until) {
       const std::uint32_t slot = claim(until);
       if (slot == slots_) return;
-      const std::uint32_t word = entry(slot).state.load();
-      for (int round = 0; now() < until && entry(slot).state.load() == word; ++round) {
+      const std::uint32_t word = entry(slot)[&ring::SlotEntry::state].load();
+      for (int round = 0; now() < until && entry(slot)[&ring::SlotEntry::state].load() == word; ++round) {
         if (round % 3 == 0)
           scribble(slot_base(slot), slot_bytes_);
         else
           send_nonsense(slot);
         region_.ring(ring::peer_of_slot(slot));
-        header().wanted.fetch_add(static_cast<std::uint32_t>(random_()));
+        header()[&ring::RegionHeader::wanted].fetch_add(static_cast<std::uint32_t>(random_()));
         region_.ring(ring::peer_broker);
       }
       give_back(slot, word);
@@ -72,22 +74,23 @@ class Hostile {
   void report() const { std::printf("hostile: %llu words, %u slots\n", words_, worn_out_); }
 
  private:
-  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
-  ring::SlotEntry& entry(std::uint32_t slot) const {
-    return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(slot));
-  }
+  ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(base_).header(); }
+  ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return ring::RegionView(base_).entry(slot); }
   std::byte* slot_base(std::uint32_t slot) const { return base_ + first_ + slot * slot_bytes_; }
 
   std::uint32_t claim(double until) {
-    header().wanted.fetch_add(1);
+    header()[&ring::RegionHeader::wanted].fetch_add(1);
     region_.ring(ring::peer_broker);
     const ring::SlotOwner self = guest::this_process(region_.peer());
     while (now() < until) {
       for (std::uint32_t slot = 0; slot < slots_; ++slot) {
-        const ring::SlotWord ready = ring::SlotWord::of(entry(slot).state.load()).with(ring::SlotState::Ready);
+        const ring::SlotWord ready =
+            ring::SlotWord::of(entry(slot)[&ring::SlotEntry::state].load()).with(ring::SlotState::Ready);
         std::uint32_t expected = ready.word();
-        if (!entry(slot).state.compare_exchange_strong(expected, ready.with(ring::SlotState::Claimed).word())) continue;
-        entry(slot).owner = self;
+        if (!entry(slot)[&ring::SlotEntry::state].compare_exchange(expected,
+                                                                   ready.with(ring::SlotState::Claimed).word()))
+          continue;
+        entry(slot)[&ring::SlotEntry::owner].copy_in(self);
         region_.ring(ring::peer_broker);
         return slot;
       }
@@ -100,13 +103,14 @@ class Hostile {
   // First what no program may write, then what one writes at its end.
   void give_back(std::uint32_t slot, std::uint32_t word) {
     std::uint32_t nonsense = word;
-    entry(slot).state.compare_exchange_strong(nonsense, static_cast<std::uint32_t>(random_()) | 0x80u);
+    entry(slot)[&ring::SlotEntry::state].compare_exchange(nonsense, static_cast<std::uint32_t>(random_()) | 0x80u);
     region_.ring(ring::peer_broker);
     for (int i = 0; i < 1000; ++i) {
       const ring::SlotWord claimed = ring::SlotWord::of(word);
       for (const ring::SlotState from : {ring::SlotState::Claimed, ring::SlotState::Dead}) {
         std::uint32_t expected = claimed.with(from).word();
-        if (entry(slot).state.compare_exchange_strong(expected, claimed.with(ring::SlotState::Released).word()))
+        if (entry(slot)[&ring::SlotEntry::state].compare_exchange(expected,
+                                                                  claimed.with(ring::SlotState::Released).word()))
           return region_.ring(ring::peer_broker);
       }
       const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
@@ -138,10 +142,11 @@ class Hostile {
   void send_nonsense(std::uint32_t slot) {
     const ring::SlotView view(slot_base(slot), slot_bytes_);
     for (std::uint32_t channel = 0; channel < ring::max_channels; ++channel) {
-      ring::ChannelControl& control = view.control(channel);
+      const ring::Shared<ring::ChannelControl> control = view.control(channel);
       std::byte* const ring = view.base() + ring::request_offset(channel);
-      std::uint32_t at = control.head.load();
-      for (std::uint64_t position = control.executed.load() + 1; position < control.executed.load() + 9; ++position) {
+      std::uint32_t at = control[&ring::ChannelControl::head].load();
+      for (std::uint64_t position = control[&ring::ChannelControl::executed].load() + 1;
+           position < control[&ring::ChannelControl::executed].load() + 9; ++position) {
         const std::uint32_t bytes = 32 + static_cast<std::uint32_t>(random_() % 8) * 32;
         const ring::RecordHeader header{.bytes = bytes,
                                         .call = static_cast<std::uint16_t>(random_() % 400),
@@ -151,10 +156,10 @@ class Hostile {
         std::memcpy(ring + (at & (ring::request_bytes - 1) & ~15u), &header, sizeof header);
         at += bytes;
       }
-      control.tail.store(at);
-      control.worker_asleep.store(0);
+      control[&ring::ChannelControl::tail].store(at);
+      control[&ring::ChannelControl::worker_asleep].store(0);
     }
-    view.header().opened.store(~0u);
+    view.header()[&ring::SlotHeader::opened].store(~0u);
   }
 
   void scribble_wrapped(std::byte* ring, std::uint32_t at, std::uint32_t bytes) {
@@ -182,8 +187,8 @@ int main(int argc, char** argv) {
   const double until = now() + std::atof(argv[3]);
   const std::unique_ptr<guest::Region> region =
       where == "pci" ? guest::open_ivshmem("/sys/bus/pci/devices") : guest::connect_region(argv[1]);
-  const ring::RegionHeader* header = region != nullptr ? guest::check_region(*region) : nullptr;
-  if (header == nullptr) return 3;
+  const auto header = region != nullptr ? guest::check_region(*region) : std::nullopt;
+  if (!header) return 3;
   Hostile hostile(*region, *header, std::strtoul(argv[4], nullptr, 10));
   if (!hostile.mapped()) return 4;
   if (scope == "slot")

@@ -11,6 +11,7 @@
 #include "guest/session/process.h"
 #include "guest/shim/shim.h"
 #include "host/session/device_page.h"
+#include "tests/other_side.h"
 
 // Asked for by guest/local, part of the exported face, which these tests leave out.
 CUresult guest::find_entry_point(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
@@ -44,7 +45,7 @@ class InProcess::Region final : public guest::Region {
 
 void InProcess::ask_broker() {
   ++asked_;
-  if (answering_) header().heartbeat.fetch_add(1);
+  if (answering_) header()[&ring::RegionHeader::heartbeat].fetch_add(1);
 }
 
 void InProcess::fill(const host::Driver& driver, const InProcessOptions& options) {
@@ -55,22 +56,24 @@ void InProcess::fill(const host::Driver& driver, const InProcessOptions& options
       driver.cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS ||
       driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
     ADD_FAILURE() << "the driver does not start";
-  ring::SlotHeader& s = slot_.header();
+  ring::SlotHeader& s = other_side::header(slot_);
   s.version = ring::layout_version;
   s.channels = options.serve.channels;
   s.arena_offset = ring::arena_offset;
   s.arena_bytes = slot_.arena_bytes();
   s.spin_us = options.guest_spin_us;
 
-  host::fill_device_page(driver, init, slot_.device_page());
-  s.magic.store(ring::slot_magic, std::memory_order_release);
-  entry().state.store(ring::SlotWord{1, ring::SlotState::Ready}.word(), std::memory_order_release);
-  header().version = ring::layout_version;
-  header().slot_count = 1;
-  header().region_bytes = bytes_;
-  header().first_slot = ring::first_slot_offset;
-  header().slot_bytes = slot_.bytes();
-  header().magic.store(ring::region_magic, std::memory_order_release);
+  host::fill_device_page(driver, init, other_side::device_page(slot_));
+  s.magic = ring::slot_magic;
+  if (options.spoil != nullptr) options.spoil(slot_);
+  entry()[&ring::SlotEntry::state].store(ring::SlotWord{1, ring::SlotState::Ready}.word(), std::memory_order_release);
+  ring::RegionHeader& region = other_side::region(base_);
+  region.version = ring::layout_version;
+  region.slot_count = 1;
+  region.region_bytes = bytes_;
+  region.first_slot = ring::first_slot_offset;
+  region.slot_bytes = slot_.bytes();
+  region.magic = ring::region_magic;
 }
 
 InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options)
@@ -112,7 +115,7 @@ host::Served InProcess::end_worker() {
 
 void InProcess::mark_dead() {
   std::uint32_t claimed = ring::SlotWord{1, ring::SlotState::Claimed}.word();
-  entry().state.compare_exchange_strong(claimed, ring::SlotWord{1, ring::SlotState::Dead}.word());
+  entry()[&ring::SlotEntry::state].compare_exchange(claimed, ring::SlotWord{1, ring::SlotState::Dead}.word());
 }
 
 CUresult use_device() {

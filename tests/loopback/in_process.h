@@ -18,6 +18,7 @@
 #include "host/driver/driver.h"
 #include "host/session/session.h"
 #include "host/untrusted/serve.h"
+#include "ring/region_view.h"
 #include "ring/view.h"
 
 namespace loopback {
@@ -26,6 +27,8 @@ struct InProcessOptions {
   host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
   std::uint32_t guest_spin_us = 20;
   std::size_t arena_bytes = std::size_t{96} << 20;
+  // Called when the worker has filled the slot, before the session takes it.
+  void (*spoil)(const ring::SlotView&) = nullptr;
 };
 
 class InProcess {
@@ -38,10 +41,10 @@ class InProcess {
 
   bool ok() const { return session_ != nullptr; }
   ring::SlotView slot() const { return slot_; }
-  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
-  ring::SlotEntry& entry() const { return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(0)); }
+  ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(base_).header(); }
+  ring::Shared<ring::SlotEntry> entry() const { return ring::RegionView(base_).entry(0); }
   // Bit c: channel c has been opened.
-  std::uint32_t opened() const { return slot_.header().opened.load(); }
+  std::uint32_t opened() const { return slot_.header()[&ring::SlotHeader::opened].load(); }
 
   // Ends serve(), where it has not ended by itself, and waits for it: how it ended. The slot is Dead then, as the
   // broker leaves it.

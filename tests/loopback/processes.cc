@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ring/view.h"
+#include "tests/other_side.h"
 #include "tests/unit/broker_harness.h"
 
 namespace {
@@ -243,10 +244,10 @@ TEST_F(Processes, ASpoiltSlotIsGivenBackForAnother) {
     }
     expect_that_a_new_program_works();
   };
-  spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().magic = 0; });
-  spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().version = 0; });
-  spoil_what_is_ready([](const ring::SlotView& slot) { slot.control(0).reply_position = 1; });
-  spoil_what_is_ready([](const ring::SlotView& slot) { slot.header().fault = 226931228; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { other_side::header(slot).magic = 0; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { other_side::header(slot).version = 0; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { other_side::control(slot, 0).reply_position = 1; });
+  spoil_what_is_ready([](const ring::SlotView& slot) { other_side::header(slot).fault = 226931228; });
   EXPECT_TRUE(all_slots_are_back());
 }
 

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "guest/channel/channel.h"
+#include "guest/session/process.h"
 #include "guest/session/thread.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
+#include "tests/other_side.h"
 
 namespace {
 
@@ -341,7 +343,7 @@ class Deserted final : public guest::Region {
   }
   std::byte* map(std::uint64_t offset, std::size_t, void*) override { return bytes_.data() + offset; }
   void ring(std::uint32_t) override {
-    if (answers_-- > 0) header_->heartbeat.fetch_add(1);
+    if (answers_-- > 0) other_side::shared(header_->heartbeat).fetch_add(1);
   }
   std::uint64_t size() const override { return bytes_.size(); }
   std::uint32_t peer() const override { return ring::first_guest_peer; }
@@ -351,7 +353,7 @@ class Deserted final : public guest::Region {
  private:
   int answers_;
   std::vector<std::byte> bytes_;
-  ring::RegionHeader* const header_ = reinterpret_cast<ring::RegionHeader*>(bytes_.data());
+  ring::RegionHeader* const header_ = &other_side::region(bytes_.data());
 };
 
 double seconds_to_claim(int answers) {
@@ -376,12 +378,12 @@ TEST_F(Strict, AReplyLongerThanItsMailboxEndsTheSession) {
   block_worker();
   guest::Channel& channel = guest::session()->channel(0);
   const std::uint64_t next = channel.posted() + 1;
-  ring::ChannelControl& control = loopback_.slot().control(0);
+  const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   std::thread liar([&] {
     while (channel.posted() < next) std::this_thread::yield();
-    control.reply_length = ring::reply_bytes + 1;
-    control.reply_result = CUDA_SUCCESS;
-    control.reply_position.store(next, std::memory_order_release);
+    control[&ring::ChannelControl::reply_length].store(ring::reply_bytes + 1);
+    control[&ring::ChannelControl::reply_result].store(CUDA_SUCCESS);
+    control[&ring::ChannelControl::reply_position].store(next, std::memory_order_release);
   });
   char byte = 0;
   EXPECT_EQ(cu::cuMemcpyDtoH_v2(&byte, device_, 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -394,12 +396,12 @@ TEST_F(Strict, AReplyThatIsTooShortEndsTheSession) {
   block_worker();
   guest::Channel& channel = guest::session()->channel(0);
   const std::uint64_t next = channel.posted() + 1;
-  ring::ChannelControl& control = loopback_.slot().control(0);
+  const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   std::thread liar([&] {
     while (channel.posted() < next) std::this_thread::yield();
-    control.reply_length = 3;
-    control.reply_result = CUDA_SUCCESS;
-    control.reply_position.store(next, std::memory_order_release);
+    control[&ring::ChannelControl::reply_length].store(3);
+    control[&ring::ChannelControl::reply_result].store(CUDA_SUCCESS);
+    control[&ring::ChannelControl::reply_position].store(next, std::memory_order_release);
   });
   char bytes[16] = {};
   EXPECT_EQ(cu::cuMemcpyDtoH_v2(bytes, device_, sizeof bytes), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -423,12 +425,13 @@ TEST_F(Strict, NobodyWritesToASlotThatWasLeft) {
   });
   await(running);
   guest::session()->leave();
+  const auto tail = [&](std::uint32_t c) { return loopback_.slot().control(c)[&ring::ChannelControl::tail].load(); };
   std::uint32_t tails[ring::max_channels];
-  for (std::uint32_t c = 0; c < ring::max_channels; ++c) tails[c] = loopback_.slot().control(c).tail;
+  for (std::uint32_t c = 0; c < ring::max_channels; ++c) tails[c] = tail(c);
   sender.join();
   waiter.join();
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
-  for (std::uint32_t c = 0; c < ring::max_channels; ++c) EXPECT_EQ(loopback_.slot().control(c).tail, tails[c]) << c;
+  for (std::uint32_t c = 0; c < ring::max_channels; ++c) EXPECT_EQ(tail(c), tails[c]) << c;
 }
 
 // ---- what is known to be done --------------------------------------------------------------------------------------
@@ -523,12 +526,13 @@ TEST(StrictWithout, KnownDone) {
 TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   guest::Channel& channel = guest::this_channel();
   const std::uint64_t bound = guest::session()->spin_nanoseconds();
-  const std::atomic<std::uint32_t>& asleep = loopback_.slot().control(channel.index()).guest_asleep;
+  const ring::Shared<std::uint32_t> asleep =
+      loopback_.slot().control(channel.index())[&ring::ChannelControl::guest_asleep];
   ASSERT_GT(bound, 0u);
   for (int i = 0; i < 5; ++i) {
     block_worker();
     std::thread opener([&] {
-      while (asleep == 0) std::this_thread::yield();
+      while (asleep.load() == 0) std::this_thread::yield();
       std::this_thread::sleep_for(std::chrono::nanoseconds(bound * 4));
       fake_driver().open_gate();
     });
@@ -540,23 +544,23 @@ TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
 
 // Who waits for the last of many records sleeps through the others: it is not woken for each.
 TEST_F(Strict, AParkedGuestIsWokenForWhatItAwaits) {
-  ring::ChannelControl& control = loopback_.slot().control(0);
+  const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
   block_worker();
   for (int i = 0; i < 100; ++i) ASSERT_EQ(post(), CUDA_SUCCESS);
   // As a guest that has parked for a record far ahead.
-  control.guest_awaits = guest::this_channel().posted() + 1;
-  control.guest_asleep = 1;
+  control[&ring::ChannelControl::guest_awaits].store(guest::this_channel().posted() + 1);
+  control[&ring::ChannelControl::guest_asleep].store(1);
   const std::uint64_t last = guest::this_channel().posted();
   fake_driver().open_gate();
-  while (control.executed < last) std::this_thread::yield();
-  EXPECT_EQ(control.guest_asleep, 1u);
+  while (control[&ring::ChannelControl::executed].load() < last) std::this_thread::yield();
+  EXPECT_EQ(control[&ring::ChannelControl::guest_asleep].load(), 1u);
   ASSERT_EQ(post(), CUDA_SUCCESS);
-  while (control.guest_asleep != 0) std::this_thread::yield();
+  while (control[&ring::ChannelControl::guest_asleep].load() != 0) std::this_thread::yield();
 }
 
 TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
   block_worker();  // it would store the right index again
-  loopback_.slot().control(0).head.fetch_add(1 << 20);
+  loopback_.slot().control(0)[&ring::ChannelControl::head].fetch_add(1 << 20);
   CUresult last = CUDA_SUCCESS;
   const auto start = Clock::now();
   for (std::size_t i = 0; last == CUDA_SUCCESS && i < ring::request_bytes / 16; ++i) last = post();  // until it looks
@@ -566,59 +570,88 @@ TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
 }
 
 TEST_F(Strict, AScribbledTailEndsTheWorker) {
-  loopback_.slot().control(0).tail.fetch_add(24);
-  guest::session()->wake_worker(loopback_.slot().control(0).worker_asleep);
+  loopback_.slot().control(0)[&ring::ChannelControl::tail].fetch_add(24);
+  guest::session()->wake_worker(loopback_.slot().control(0)[&ring::ChannelControl::worker_asleep]);
   while (!loopback_.worker_has_ended()) std::this_thread::yield();
   EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
   expect_unavailable(device_);
 }
 
-// A device page whose texts lack their NUL and whose numbers nothing can be divided by.
-TEST_F(Strict, ADevicePageOfNonsenseIsReadWithinItsFields) {
-  CUmodule module = nullptr;
-  CUfunction f = nullptr;
-  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
-  ASSERT_EQ(cu::cuModuleGetFunction(&f, module, "fill"), CUDA_SUCCESS);
-  ring::DeviceInfo& info = loopback_.slot().device_page().device[0];
-  std::memset(info.name, 'n', sizeof info.name);
-  std::memset(info.bus_id, 'b', sizeof info.bus_id);
-  char text[1024];
-  EXPECT_EQ(cu::cuDeviceGetName(text, sizeof text, 0), CUDA_SUCCESS);
-  EXPECT_EQ(std::string(text), std::string(sizeof info.name, 'n'));
-  EXPECT_EQ(cu::cuDeviceGetPCIBusId(text, sizeof text, 0), CUDA_SUCCESS);
-  EXPECT_EQ(std::string(text), std::string(sizeof info.bus_id, 'b'));
-  for (const int nonsense : {0, -1, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
-    info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = nonsense;
-    info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = nonsense;
-    info.greatest_priority = nonsense;
-    int grid = 0, block = 0, priority = 0;
-    EXPECT_EQ(cu::cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 64), CUDA_SUCCESS) << nonsense;
-    EXPECT_EQ(cu::cuStreamGetPriority(stream_, &priority), CUDA_SUCCESS) << nonsense;
-  }
+// What a worker says of its devices is copied once, when the session begins: later changes change nothing.
+TEST_F(Strict, ADevicePageIsReadOnce) {
+  const auto name = [] {
+    char text[256] = {};
+    EXPECT_EQ(cu::cuDeviceGetName(text, sizeof text, 0), CUDA_SUCCESS);
+    return std::string(text);
+  };
+  const std::string before = name();
+  ring::DevicePage& page = other_side::device_page(loopback_.slot());
+  std::memset(&page, 'n', sizeof page);
+  EXPECT_EQ(name(), before);
+  int count = 0;
+  EXPECT_EQ(cu::cuDeviceGetCount(&count), CUDA_SUCCESS);
+  EXPECT_EQ(count, static_cast<int>(guest::device_count()));
 }
 
-// How many channels there are is the worker's word: none of it makes a thread go without one.
-TEST_F(Strict, AnyNumberOfChannelsServesEveryThread) {
-  for (const std::uint32_t channels : {0u, 1u, ring::max_channels + 1, ~0u}) {
-    loopback_.slot().header().channels = channels;
-    std::vector<std::thread> threads;
-    for (int i = 0; i < 3; ++i)
-      threads.emplace_back([] {
-        loopback::use_device();
-        EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
-      });
-    for (std::thread& t : threads) t.join();
-  }
+class DevicePageOfNonsense : public testing::TestWithParam<int> {};
+
+// A device page whose texts lack their NUL and whose numbers nothing can be divided by.
+TEST_P(DevicePageOfNonsense, IsReadWithinItsFields) {
+  const auto spoil = [](const ring::SlotView& slot) {
+    ring::DeviceInfo& info = other_side::device_page(slot).device[0];
+    std::memset(info.name, 'n', sizeof info.name);
+    std::memset(info.bus_id, 'b', sizeof info.bus_id);
+    info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = GetParam();
+    info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = GetParam();
+    info.greatest_priority = GetParam();
+  };
+  InProcess loopback(backend(), {.spoil = spoil});
+  ASSERT_TRUE(loopback.ok());
+  CUmodule module = nullptr;
+  CUfunction f = nullptr;
+  CUstream stream = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuModuleGetFunction(&f, module, "fill"), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  char text[1024];
+  EXPECT_EQ(cu::cuDeviceGetName(text, sizeof text, 0), CUDA_SUCCESS);
+  EXPECT_EQ(std::string(text), std::string(sizeof ring::DeviceInfo::name, 'n'));
+  EXPECT_EQ(cu::cuDeviceGetPCIBusId(text, sizeof text, 0), CUDA_SUCCESS);
+  EXPECT_EQ(std::string(text), std::string(sizeof ring::DeviceInfo::bus_id, 'b'));
+  int grid = 0, block = 0, priority = 0;
+  EXPECT_EQ(cu::cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 64), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuStreamGetPriority(stream, &priority), CUDA_SUCCESS);
 }
+
+INSTANTIATE_TEST_SUITE_P(Numbers, DevicePageOfNonsense,
+                         testing::Values(0, -1, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+
+class NumberOfChannels : public testing::TestWithParam<std::uint32_t> {};
+
+// How many channels there are is the worker's word: none of it makes a thread go without one.
+TEST_P(NumberOfChannels, ServesEveryThread) {
+  const auto spoil = [](const ring::SlotView& slot) { other_side::header(slot).channels = GetParam(); };
+  InProcess loopback(backend(), {.spoil = spoil});
+  ASSERT_TRUE(loopback.ok());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([] {
+      loopback::use_device();
+      EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Numbers, NumberOfChannels, testing::Values(0u, 1u, ring::max_channels + 1, ~0u));
 
 // Sleep words are hints: whatever they say, calls go through.
 TEST_F(Strict, ScribbledSleepWordsCostTimeOnly) {
   std::atomic<bool> stop{false};
   std::thread scribbler([&] {
     while (!stop) {
-      loopback_.slot().control(0).guest_asleep.store(7);
+      loopback_.slot().control(0)[&ring::ChannelControl::guest_asleep].store(7);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
-      loopback_.slot().control(0).guest_asleep.store(0);
+      loopback_.slot().control(0)[&ring::ChannelControl::guest_asleep].store(0);
     }
   });
   for (int i = 0; i < 50; ++i) EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);

@@ -194,8 +194,8 @@ class Machine {
   }
 
   void store(const void* address, std::uint64_t value, Order order, bool after_read = false) {
-    const unsigned p = find(address);
     if (!running_) return create(address, value);
+    const unsigned p = find(address);
     Thread& t = self();
     Knowledge released = releases(order) ? t.knows : t.fenced;
     if (after_read) released.learn(places_[p].history.back().released);  // a release sequence goes on

@@ -4,6 +4,7 @@
 #include "ring/queue/parking.h"
 #include "ring/queue/record_ring.h"
 #include "tests/models/scenarios.h"
+#include "tests/shared_word.h"
 
 namespace explore {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::uint32_t ring_bytes = 64;
 // around them.
 struct Channel {
   Channel() { share(bytes, sizeof bytes); }
-  ring::RingView view() { return {&tail, &head, bytes, ring_bytes}; }
+  ring::RingView view() { return {tail, head, {bytes, ring_bytes}}; }
 
   void publish_one() {
     std::byte* at = nullptr;
@@ -32,13 +33,13 @@ struct Channel {
   template <class Anything>
   void sleep(Anything anything) {
     if (!worker.may_sleep(anything)) return;
-    futex_wait(&asleep, 1);
+    futex_wait(asleep.address(), 1);
     worker.woke();
   }
 
   alignas(16) std::byte bytes[ring_bytes] = {};
   alignas(16) std::byte into[ring_bytes] = {};
-  std::atomic<std::uint32_t> tail{0}, head{0}, asleep{0};
+  SharedWord<std::uint32_t> tail, head, asleep;
   ring::Parking worker{asleep};
   ring::Producer producer{view()};
   ring::Consumer consumer{view()};
@@ -49,7 +50,7 @@ struct Futex {
   void guest() {
     for (int i = 0; i < 2; ++i) {
       channel.publish_one();
-      if (channel.worker.must_wake()) futex_wake(&channel.asleep);
+      if (channel.worker.must_wake()) futex_wake(channel.asleep.address());
     }
   }
   void worker() {
@@ -77,7 +78,7 @@ struct Bell {
     for (;;) {
       while (doorbell.exchange(0, std::memory_order_acq_rel) == 0) pause();
       channel.worker.call_off();
-      futex_wake(&channel.asleep);
+      futex_wake(channel.asleep.address());
     }
   }
   void finish() {}
@@ -90,7 +91,7 @@ struct Stop {
   void bell() {
     stop.store(1, std::memory_order_relaxed);
     channel.worker.call_off();
-    futex_wake(&channel.asleep);
+    futex_wake(channel.asleep.address());
   }
   void worker() {
     while (stop.load(std::memory_order_relaxed) == 0)
@@ -110,7 +111,7 @@ struct Reply {
       const std::uint64_t text[2] = {i, i};
       std::memcpy(reply, text, sizeof reply);
       position.store(i, std::memory_order_release);  // R
-      if (sleeper.must_wake()) futex_wake(&asleep);
+      if (sleeper.must_wake()) futex_wake(asleep.address());
     }
   }
   void guest() {
@@ -118,7 +119,7 @@ struct Reply {
       asked.store(i, std::memory_order_release);
       const auto answered = [&] { return position.load(std::memory_order_acquire) == i; };
       while (!answered() && sleeper.may_sleep(answered)) {
-        futex_wait(&asleep, 1);
+        futex_wait(asleep.address(), 1);
         sleeper.woke();
       }
       std::uint64_t text[2];
@@ -129,7 +130,7 @@ struct Reply {
   void finish() {}
   alignas(16) std::uint64_t reply[2] = {};
   std::atomic<std::uint64_t> asked{0}, position{0};
-  std::atomic<std::uint32_t> asleep{0};
+  SharedWord<std::uint32_t> asleep;
   ring::Parking sleeper{asleep};
 };
 
@@ -138,7 +139,7 @@ struct Awaited {
   void worker() {
     for (std::uint64_t i = 1; i <= 3; ++i) {
       executed.store(i, std::memory_order_release);  // X
-      if (sleeper.must_wake([&] { return i >= awaits.load(std::memory_order_relaxed); })) futex_wake(&asleep);
+      if (sleeper.must_wake([&] { return i >= awaits.load(std::memory_order_relaxed); })) futex_wake(asleep.address());
     }
   }
   void guest() {
@@ -148,14 +149,14 @@ struct Awaited {
       while (!done()) {
         awaits.store(position, std::memory_order_relaxed);
         if (!sleeper.may_sleep(done)) continue;
-        futex_wait(&asleep, 1);
+        futex_wait(asleep.address(), 1);
         sleeper.woke();
       }
     }
   }
   void finish() {}
   std::atomic<std::uint64_t> executed{0}, awaits{0};
-  std::atomic<std::uint32_t> asleep{0};
+  SharedWord<std::uint32_t> asleep;
   ring::Parking sleeper{asleep};
 };
 

@@ -4,6 +4,7 @@
 // after it:
 #include "ring/queue/record_ring.h"
 #include "tests/models/scenarios.h"
+#include "tests/shared_word.h"
 
 namespace explore {
 namespace {
@@ -17,7 +18,7 @@ struct Ring {
   Ring() { share(bytes, sizeof bytes); }
 
   void producer() {
-    ring::Producer p({&tail, &head, bytes, ring_bytes});
+    ring::Producer p({tail, head, {bytes, ring_bytes}});
     for (std::uint64_t i = 0; i < sizes.size(); ++i) {
       std::byte* at = nullptr;
       ring::Peer peer;
@@ -33,7 +34,7 @@ struct Ring {
   }
 
   void consumer() {
-    ring::Consumer c({&tail, &head, bytes, ring_bytes});
+    ring::Consumer c({tail, head, {bytes, ring_bytes}});
     alignas(16) std::byte into[ring_bytes];
     for (std::uint64_t i = 0; i < sizes.size(); ++i) {
       std::span<const std::byte> record;
@@ -51,7 +52,7 @@ struct Ring {
   void finish() { require(tail.load() == head.load(), "something is left in the ring"); }
 
   alignas(16) std::byte bytes[ring_bytes] = {};
-  std::atomic<std::uint32_t> tail{0}, head{0};
+  SharedWord<std::uint32_t> tail, head;
 };
 
 template <class R>

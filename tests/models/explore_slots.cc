@@ -19,27 +19,27 @@ SlotOwner process(std::uint32_t id) { return {.boot = 7, .pid_space = 7, .start_
 
 struct Base {
   Base(SlotState state, bool has_worker) : known(first_word.with(state)), worker(has_worker) {
-    entry.state.store(known.word());
+    word().store(known.word());
     share(slot, sizeof slot);
   }
 
   // ---- the broker, one thread
 
   void move(SlotWord to) {
-    std::uint32_t word = known.word();
-    require(entry.state.compare_exchange_strong(word, to.word(), std::memory_order_acq_rel),
+    std::uint32_t expected = known.word();
+    require(word().compare_exchange(expected, to.word(), std::memory_order_acq_rel),
             "the broker finds another word than it knows");  // A, B
     known = to;
   }
   void make_empty() {
     require(!worker, "a slot is wiped under its worker");
     if (known.state == SlotState::Ready) {
-      std::uint32_t word = known.word();
-      if (!entry.state.compare_exchange_strong(word, known.with(SlotState::Starting).word())) return look();
+      std::uint32_t expected = known.word();
+      if (!word().compare_exchange(expected, known.with(SlotState::Starting).word())) return look();
       known = known.with(SlotState::Starting);
     }
     writes(slot, sizeof slot);
-    entry.owner = {};
+    entry()[&ring::SlotEntry::owner].copy_in({});
     seen_owner.store(0, std::memory_order_relaxed);
     move(host::broker::emptied(known));
     move(known.with(SlotState::Starting));
@@ -52,7 +52,7 @@ struct Base {
     if (!worker) make_empty();
   }
   void look() {
-    const std::uint32_t seen = entry.state.load(std::memory_order_acquire);  // A
+    const std::uint32_t seen = word().load(std::memory_order_acquire);  // A
     switch (host::broker::step_between(known, seen)) {
       case Step::None: break;
       case Step::Claimed: known = known.with(SlotState::Claimed); break;
@@ -62,8 +62,8 @@ struct Base {
     if (known.state == SlotState::Claimed && !worker) lose_worker();
   }
   void lose_worker() {
-    std::uint32_t word = known.word();
-    if (entry.state.compare_exchange_strong(word, known.with(SlotState::Dead).word(), std::memory_order_acq_rel))
+    std::uint32_t expected = known.word();
+    if (word().compare_exchange(expected, known.with(SlotState::Dead).word(), std::memory_order_acq_rel))
       known = known.with(SlotState::Dead);  // B
   }
   void on_worker_gone() {
@@ -77,7 +77,7 @@ struct Base {
   // ---- the processes
 
   std::optional<SlotWord> claim(std::uint32_t id) {
-    const auto word = guest::claim(entry, process(id));
+    const auto word = guest::claim(entry(), process(id));
     if (word) seen_owner.store(id, std::memory_order_relaxed);
     return word;
   }
@@ -86,8 +86,11 @@ struct Base {
     writes(slot, sizeof slot);
   }
 
-  ring::SlotEntry entry{};
-  // What entry.owner may look like to another processor: the explorer keeps plain bytes once only.
+  ring::Shared<ring::SlotEntry> entry() { return ring::Shared<ring::SlotEntry>(&entry_); }
+  ring::Shared<std::uint32_t> word() { return entry()[&ring::SlotEntry::state]; }
+
+  ring::SlotEntry entry_{};
+  // What the owner may look like to another processor: the explorer keeps plain bytes once only.
   std::atomic<std::uint32_t> seen_owner{0};
   SlotWord known;
   bool worker;
@@ -98,19 +101,19 @@ struct Base {
 struct Claim : Base {
   Claim() : Base(SlotState::Starting, true) {}
   void user(std::uint32_t id) {
-    wait_for(&entry.state, first_word.with(SlotState::Ready).word());
+    wait_for(&entry_.state, first_word.with(SlotState::Ready).word());
     const auto word = claim(id);
     if (!word) return;
     require(++holders == 1, "two processes hold one slot");
     use();
-    require(guest::release(entry, *word), "a slot cannot be given back");
+    require(guest::release(entry(), *word), "a slot cannot be given back");
   }
   void first() { user(1); }
   void second() { user(2); }
   void broker() {
     writes(slot, sizeof slot);  // the worker
     move(known.with(SlotState::Ready));
-    wait_for(&entry.state, known.with(SlotState::Released).word());
+    wait_for(&entry_.state, known.with(SlotState::Released).word());
     look();
     require(known.state == SlotState::Released, "the broker does not see that the slot was given back");
     writes(slot, sizeof slot);  // the wiping
@@ -125,9 +128,9 @@ struct Loser : Base {
   void first() { dead[1] = !claim(1); }
   void second() { dead[2] = !claim(2); }
   void finder() {
-    wait_for(&entry.state, first_word.with(SlotState::Claimed).word());
+    wait_for(&entry_.state, first_word.with(SlotState::Claimed).word());
     const auto judge = [this](const SlotOwner& owner) { return owner.pid != 0 && dead[owner.pid]; };
-    require(!guest::bury(entry, judge), "a living process is buried");
+    require(!guest::bury(entry(), judge), "a living process is buried");
   }
   void finish() {}
   bool dead[3] = {};
@@ -137,18 +140,18 @@ struct Loser : Base {
 struct Burial : Base {
   Burial() : Base(SlotState::Claimed, false) { seen_owner.store(1); }
   void broker() {
-    std::uint32_t word = known.word();  // its connection has gone
-    entry.state.compare_exchange_strong(word, known.with(SlotState::Released).word(), std::memory_order_acq_rel);
+    std::uint32_t expected = known.word();  // its connection has gone
+    word().compare_exchange(expected, known.with(SlotState::Released).word(), std::memory_order_acq_rel);
     release();
   }
   void finder() {
-    guest::bury(entry, [this](const SlotOwner&) { return seen_owner.load(std::memory_order_relaxed) == 1; });
+    guest::bury(entry(), [this](const SlotOwner&) { return seen_owner.load(std::memory_order_relaxed) == 1; });
   }
   void next() {
     while (!(held = claim(2))) pause();
     use();
   }
-  void finish() { require(entry.state.load() == held->word(), "the slot of a living process is taken away"); }
+  void finish() { require(word().load() == held->word(), "the slot of a living process is taken away"); }
   std::optional<SlotWord> held;
 };
 
@@ -157,12 +160,12 @@ struct WorkerEnds : Base {
   WorkerEnds() : Base(SlotState::Ready, true) {}
   void guest() {
     const auto word = claim(1);
-    if (word) require(guest::release(entry, *word), "a slot cannot be given back");
+    if (word) require(guest::release(entry(), *word), "a slot cannot be given back");
   }
   void broker() {
     on_worker_gone();
     while (known.epoch == 0 && known.state != SlotState::Ready) {
-      if (entry.state.load(std::memory_order_relaxed) == known.word()) pause();
+      if (word().load(std::memory_order_relaxed) == known.word()) pause();
       look();
     }
   }

@@ -16,6 +16,9 @@ constexpr Names names[] = {
 #define MUTANT(name, ...) {#name, ring::Mutant::name},
 #include "ring/mutants.def"
 #undef MUTANT
+#define DOUBLE_FETCH(name, ...) {#name, ring::Mutant::name},
+#include "ring/double_fetches.def"
+#undef MUTANT
 };
 
 [[maybe_unused]] const bool chosen = [] {

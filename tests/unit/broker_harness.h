@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "ring/layout.h"
+#include "tests/other_side.h"
 
 namespace broker_test {
 
@@ -278,11 +279,12 @@ class Client {
     return true;
   }
 
-  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base); }
-  ring::SlotEntry& entry(std::uint32_t k) const {
-    return *reinterpret_cast<ring::SlotEntry*>(base + ring::slot_entry_offset(k));
-  }
-  ring::SlotWord word(std::uint32_t k) const { return ring::SlotWord::of(entry(k).state.load()); }
+  ring::RegionHeader& header() const { return other_side::region(base); }
+  ring::SlotEntry& entry(std::uint32_t k) const { return other_side::entry(base, k); }
+  // The broker's words that a test waits for.
+  ring::Shared<std::uint32_t> state(std::uint32_t k) const { return other_side::shared(entry(k).state); }
+  ring::Shared<std::uint64_t> heartbeat() const { return other_side::shared(header().heartbeat); }
+  ring::SlotWord word(std::uint32_t k) const { return ring::SlotWord::of(state(k).load()); }
   std::byte* slot(std::uint32_t k) const { return base + header().first_slot + k * header().slot_bytes; }
   volatile char* command(std::uint32_t k) const {
     return reinterpret_cast<volatile char*>(slot(k) + ring::arena_offset);
@@ -297,7 +299,7 @@ class Client {
   bool step(std::uint32_t k, ring::SlotState from, ring::SlotState to) const {
     const ring::SlotWord now = word(k);
     std::uint32_t expected = now.with(from).word();
-    const bool stepped = entry(k).state.compare_exchange_strong(expected, now.with(to).word());
+    const bool stepped = state(k).compare_exchange(expected, now.with(to).word());
     ring_peer(ring::peer_broker);
     return stepped;
   }
@@ -308,7 +310,7 @@ class Client {
       for (std::uint32_t k = 0; k < header().slot_count && !taken; ++k) {
         ring::SlotWord seen = word(k);
         std::uint32_t expected = seen.with(ring::SlotState::Ready).word();
-        if (entry(k).state.compare_exchange_strong(expected, seen.with(ring::SlotState::Claimed).word())) taken = k;
+        if (state(k).compare_exchange(expected, seen.with(ring::SlotState::Claimed).word())) taken = k;
       }
       return taken.has_value();
     });

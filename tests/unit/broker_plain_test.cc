@@ -4,6 +4,7 @@
 
 #include "broker_harness.h"
 #include "host/broker/plain_memory.h"
+#include "tests/other_side.h"
 
 namespace {
 
@@ -47,18 +48,17 @@ class Vm {
   }
 
   bool there() const { return base_ != nullptr; }
-  ring::RegionHeader& header() const { return *reinterpret_cast<ring::RegionHeader*>(base_); }
-  ring::SlotEntry& entry(std::uint32_t k) const {
-    return *reinterpret_cast<ring::SlotEntry*>(base_ + ring::slot_entry_offset(k));
+  ring::RegionHeader& header() const { return other_side::region(base_); }
+  ring::SlotEntry& entry(std::uint32_t k) const { return other_side::entry(base_, k); }
+  ring::Shared<std::uint32_t> state(std::uint32_t k) const { return other_side::shared(entry(k).state); }
+  bool becomes(std::uint32_t k, SlotState wanted) const {
+    return eventually([&] { return ring::SlotWord::of(state(k).load()).state == wanted; });
   }
-  bool becomes(std::uint32_t k, SlotState state) const {
-    return eventually([&] { return ring::SlotWord::of(entry(k).state.load()).state == state; });
-  }
-  void ring_peer(std::uint32_t peer) const { header().rung[peer / 64].fetch_or(1ULL << peer % 64); }
+  void ring_peer(std::uint32_t peer) const { other_side::shared(header().rung[peer / 64]).fetch_or(1ULL << peer % 64); }
   bool claim(std::uint32_t k, std::uint32_t pid) const {
     if (!becomes(k, SlotState::Ready)) return false;
-    const ring::SlotWord now = ring::SlotWord::of(entry(k).state.load());
-    entry(k).state.store(now.with(SlotState::Claimed).word());
+    const ring::SlotWord now = ring::SlotWord::of(state(k).load());
+    state(k).store(now.with(SlotState::Claimed).word());
     entry(k).owner.pid = pid;
     ring_peer(ring::peer_broker);
     return true;
@@ -129,7 +129,7 @@ TEST(Plain, RingingEverybodyAllTheTimeHurtsNobody) {
   Vm vm(file);
   ASSERT_TRUE(vm.there());
   for (int i = 0; i < 3000; ++i) {
-    for (auto& word : vm.header().rung) word.store(~0ULL);
+    for (auto& word : vm.header().rung) other_side::shared(word).store(~0ULL);
     std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   EXPECT_TRUE(vm.claim(0, 7));

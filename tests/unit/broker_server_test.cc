@@ -29,7 +29,7 @@ TEST(Ivshmem, TheRegionIsSealedAndItsHeaderComplete) {
   EXPECT_EQ(fcntl(guest.memfd, F_GET_SEALS) & 7, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW);
   EXPECT_EQ(ftruncate(guest.memfd, 4096), -1);
   const ring::RegionHeader& header = guest.header();
-  EXPECT_EQ(header.magic.load(), ring::region_magic);
+  EXPECT_EQ(header.magic, ring::region_magic);
   EXPECT_EQ(header.version, ring::layout_version);
   EXPECT_EQ(header.slot_count, 3U);
   EXPECT_NE(header.generation, 0U);

@@ -20,7 +20,7 @@ TEST(Slots, OneSpareIsReadyAndDescribed) {
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
   const auto& header = *reinterpret_cast<ring::SlotHeader*>(guest.slot(0));
-  EXPECT_EQ(header.magic.load(), ring::slot_magic);
+  EXPECT_EQ(header.magic, ring::slot_magic);
   EXPECT_EQ(header.version, ring::layout_version);
   EXPECT_EQ(header.channels, ring::max_channels);
   EXPECT_EQ(header.arena_offset, ring::arena_offset);
@@ -79,7 +79,7 @@ TEST(Slots, AllSlotsCanBeTakenAndNoMore) {
   ASSERT_TRUE(guest.greet(3));
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(guest.claim());
   EXPECT_EQ(guest.count(SlotState::Claimed), 3U);
-  guest.header().wanted.fetch_add(1);
+  other_side::shared(guest.header().wanted).fetch_add(1);
   guest.ring_peer(ring::peer_broker);
   ASSERT_TRUE(guest.step(1, SlotState::Claimed, SlotState::Released));
   EXPECT_TRUE(guest.becomes(1, SlotState::Ready));
@@ -91,7 +91,7 @@ TEST(Slots, AWantedSlotIsStartedWithoutASpare) {
   ASSERT_TRUE(guest.greet(3));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(guest.count(SlotState::Empty), 3U);
-  guest.header().wanted.fetch_add(1);
+  other_side::shared(guest.header().wanted).fetch_add(1);
   guest.ring_peer(ring::peer_broker);
   ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
   ASSERT_EQ(guest.claim(), 0U);
@@ -162,7 +162,7 @@ TEST(Slots, AHeaderThatIsWrittenOverComesBack) {
   const std::uint64_t generation = guest.header().generation;
   memset(static_cast<void*>(&guest.header()), 0xee, 112);  // as far as the name's end
   guest.ring_peer(ring::peer_broker);
-  ASSERT_TRUE(eventually([&] { return guest.header().magic.load() == ring::region_magic; }));
+  ASSERT_TRUE(eventually([&] { return other_side::shared(guest.header().magic).load() == ring::region_magic; }));
   EXPECT_EQ(guest.header().slot_count, 3U);
   EXPECT_EQ(guest.header().generation, generation);
   EXPECT_EQ(guest.header().region_bytes, guest.bytes);
@@ -194,7 +194,7 @@ TEST(Slots, WorkersThatWereStartedForNobodyGoWithTheLastGuest) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  guest.header().wanted.fetch_add(1000);
+  other_side::shared(guest.header().wanted).fetch_add(1000);
   guest.ring_peer(ring::peer_broker);
   ASSERT_TRUE(eventually([&] { return guest.count(SlotState::Ready) == 3; }));
   guest.hang_up();
@@ -245,7 +245,7 @@ TEST(Slots, AWorkerThatDiesWithItsGuestIsFollowedByOneOther) {
   kill(broker.pid, SIGSTOP);
   kill(workers[0], SIGKILL);
   const ring::SlotWord now = guest.word(0);
-  guest.entry(0).state.store(now.with(SlotState::Released).word());  // and no ring
+  guest.state(0).store(now.with(SlotState::Released).word());  // and no ring
   kill(broker.pid, SIGCONT);
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1 && guest.word(0).state == SlotState::Ready; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -345,7 +345,7 @@ TEST(Slots, ScribblingOverEverythingHurtsOnlyTheScribbler) {
       noise = noise * 1664525 + 1013904223;
       *reinterpret_cast<volatile std::uint32_t*>(guest.base + at) = noise % 3 == 0 ? noise : noise % 6;
     }
-    guest.header().wanted.fetch_add(noise);
+    other_side::shared(guest.header().wanted).fetch_add(noise);
     guest.ring_peer(ring::peer_broker);
   }
   guest.ring_peer(ring::peer_broker);
@@ -420,7 +420,7 @@ TEST(Slots, EndlessClaimsAreLimitedAndOthersAreServed) {
       if (greedy.step(slot, SlotState::Ready, SlotState::Claimed)) {
         ++claims;
         greedy.step(slot, SlotState::Claimed, SlotState::Released);
-        greedy.header().wanted.fetch_add(1);
+        other_side::shared(greedy.header().wanted).fetch_add(1);
         greedy.ring_peer(ring::peer_broker);
       }
   EXPECT_LE(claims, 3u + 2 * 5 + 2);
@@ -434,10 +434,10 @@ TEST(Slots, WhoRingsIsAnsweredByTheHeartbeat) {
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
   for (int i = 0; i < 3; ++i) {
-    const std::uint64_t before = guest.header().heartbeat.load();
+    const std::uint64_t before = guest.heartbeat().load();
     guest.ring_peer(ring::peer_broker);
     const auto start = std::chrono::steady_clock::now();
-    ASSERT_TRUE(eventually([&] { return guest.header().heartbeat.load() != before; }));
+    ASSERT_TRUE(eventually([&] { return guest.heartbeat().load() != before; }));
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(500));
   }
 }
@@ -449,9 +449,9 @@ TEST(Slots, TheHeartBeatsByItselfOnceASecondWhileASlotIsHeldAndOnlyThen) {
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
   const auto beats = [&](int ms) {
-    const std::uint64_t before = guest.header().heartbeat.load();
+    const std::uint64_t before = guest.heartbeat().load();
     std::this_thread::sleep_for(std::chrono::milliseconds(ms));
-    return guest.header().heartbeat.load() - before;
+    return guest.heartbeat().load() - before;
   };
   EXPECT_EQ(beats(1200), 0U);
   ASSERT_EQ(guest.claim(), 0U);
@@ -459,7 +459,7 @@ TEST(Slots, TheHeartBeatsByItselfOnceASecondWhileASlotIsHeldAndOnlyThen) {
   const std::uint64_t held = beats(2500);
   EXPECT_GE(held, 1U);
   EXPECT_LE(held, 3U);
-  guest.entry(0).state.store(guest.word(0).with(SlotState::Released).word());  // without a ring: the next beat finds it
+  guest.state(0).store(guest.word(0).with(SlotState::Released).word());  // without a ring: the next beat finds it
   ASSERT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
   beats(100);
   EXPECT_EQ(beats(1200), 0U);

@@ -7,6 +7,7 @@
 
 #include "ring/layout.h"
 #include "ring/view.h"
+#include "tests/other_side.h"
 
 namespace {
 
@@ -142,14 +143,18 @@ TEST(SlotWord, NextEpochIsEmptyAndWrapsWithin24Bits) {
 TEST(SlotView, FindsTheSamePlaces) {
   alignas(64) static std::byte slot[ring::arena_offset];
   const ring::SlotView view(slot, sizeof slot + ring::huge_page);
-  EXPECT_EQ(reinterpret_cast<std::byte*>(&view.header()), slot);
-  EXPECT_EQ(reinterpret_cast<std::byte*>(&view.device_page()), slot + 4096);
-  EXPECT_EQ(reinterpret_cast<std::byte*>(&view.control(2)), slot + ring::channel_offset(2));
-  EXPECT_EQ(view.requests(2).bytes, slot + ring::request_offset(2));
-  EXPECT_EQ(view.requests(2).size, ring::request_bytes);
-  EXPECT_EQ(view.requests(2).tail, &view.control(2).tail);
-  EXPECT_EQ(view.requests(2).head, &view.control(2).head);
-  EXPECT_EQ(view.reply(15).data(), slot + ring::reply_offset(15));
+  view.header()[&ring::SlotHeader::version].store(77);
+  EXPECT_EQ(other_side::header(view).version, 77u);
+  EXPECT_EQ(static_cast<void*>(&other_side::header(view)), slot);
+  view.device_page()[&ring::DevicePage::driver_version].store(78);
+  EXPECT_EQ(other_side::at<ring::DevicePage>(slot, 4096).driver_version, 78u);
+  view.control(2)[&ring::ChannelControl::executed].store(79);
+  EXPECT_EQ(other_side::at<ring::ChannelControl>(slot, ring::channel_offset(2)).executed, 79u);
+  EXPECT_EQ(view.requests(2).bytes.write_only(0), slot + ring::request_offset(2));
+  EXPECT_EQ(view.requests(2).size(), ring::request_bytes);
+  EXPECT_EQ(view.requests(2).tail.futex_word(), &other_side::control(view, 2).tail);
+  EXPECT_EQ(view.requests(2).head.futex_word(), &other_side::control(view, 2).head);
+  EXPECT_EQ(view.reply(15).write_only(0), slot + ring::reply_offset(15));
   EXPECT_EQ(view.reply(15).size(), ring::reply_bytes);
   EXPECT_EQ(view.arena_bytes(), ring::huge_page);
   EXPECT_EQ(ring::SlotView(slot, ring::arena_offset).arena_bytes(), 0u);

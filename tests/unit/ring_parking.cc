@@ -5,22 +5,26 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <ctime>
 #include <thread>
 
 #include "ring/queue/parking.h"
+#include "tests/shared_word.h"
 
 namespace {
 
 // On lines of their own, as in the region: on one line the processor would keep the order by itself.
 struct Side {
   alignas(64) std::atomic<std::uint64_t> published{0};
-  alignas(64) std::atomic<std::uint32_t> asleep{0};
+  alignas(64) SharedWord<std::uint32_t> asleep;
 };
 
-void wake(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+void wake(SharedWord<std::uint32_t>& word) {
+  syscall(SYS_futex, word.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 // Sleeps until `peer` has published `wanted`. False: nobody woke us in 5 s.
 bool wait_for(Side& self, const Side& peer, std::uint64_t wanted) {
@@ -29,7 +33,7 @@ bool wait_for(Side& self, const Side& peer, std::uint64_t wanted) {
     ring::Parking parking(self.asleep);
     if (!parking.may_sleep(there)) return true;
     const timespec patience{.tv_sec = 5, .tv_nsec = 0};
-    const long r = syscall(SYS_futex, &self.asleep, FUTEX_WAIT, 1, &patience, nullptr, 0);
+    const long r = syscall(SYS_futex, self.asleep.address(), FUTEX_WAIT, 1, &patience, nullptr, 0);
     const bool late = r != 0 && errno == ETIMEDOUT;
     parking.woke();
     if (late) return false;
@@ -120,7 +124,7 @@ TEST(Parking, SleeperOrWakerSeesTheOther) {
 }
 
 TEST(Parking, WorkThatIsThereForbidsSleep) {
-  std::atomic<std::uint32_t> word{0};
+  SharedWord<std::uint32_t> word;
   ring::Parking parking(word);
   EXPECT_FALSE(parking.may_sleep([] { return true; }));
   EXPECT_EQ(word.load(), 0u);
@@ -129,7 +133,7 @@ TEST(Parking, WorkThatIsThereForbidsSleep) {
 }
 
 TEST(Parking, ASleepIsEndedOnce) {
-  std::atomic<std::uint32_t> word{0};
+  SharedWord<std::uint32_t> word;
   ring::Parking parking(word);
   EXPECT_FALSE(parking.must_wake());
   ASSERT_TRUE(parking.may_sleep([] { return false; }));
@@ -140,7 +144,7 @@ TEST(Parking, ASleepIsEndedOnce) {
 // The word is the peer's to scribble on: whatever it says, asking changes nothing but the word.
 TEST(Parking, AScribbledWordIsANeedlessWakeUp) {
   for (const std::uint32_t scribble : {2u, 0x80000000u, ~0u}) {
-    std::atomic<std::uint32_t> word{scribble};
+    SharedWord<std::uint32_t> word{scribble};
     EXPECT_TRUE(ring::Parking(word).must_wake());
     EXPECT_EQ(word.load(), 0u);
   }

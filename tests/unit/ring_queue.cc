@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ring/queue/record_ring.h"
+#include "tests/shared_word.h"
 #include "tests/unit/under_tsan.h"
 
 namespace {
@@ -21,8 +22,8 @@ struct Ring {
   explicit Ring(std::uint32_t n) : bytes(new std::byte[n]()), size(n) {
     asm("" : "+r"(size));  // no constant: the compiler would warn of offsets that a ring's positions never have
   }
-  ring::RingView view() { return {&tail, &head, bytes.get(), size}; }
-  std::atomic<std::uint32_t> tail{0}, head{0};
+  ring::RingView view() { return {tail, head, {bytes.get(), size}}; }
+  SharedWord<std::uint32_t> tail, head;
   std::unique_ptr<std::byte[]> bytes;
   std::uint32_t size;
 };
@@ -278,8 +279,8 @@ TEST(RecordRing, ARecordPerPageBoundary) {
       mmap(nullptr, size + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   ASSERT_EQ(mprotect(mapped + page, size, PROT_READ | PROT_WRITE), 0);
   for (const std::uint32_t bytes : {16u, 32u, 48u, 4096u, ring::max_record}) {
-    std::atomic<std::uint32_t> tail{0}, head{0};
-    const ring::RingView view{&tail, &head, mapped + page, size};
+    SharedWord<std::uint32_t> tail, head;
+    const ring::RingView view{tail, head, {mapped + page, size}};
     Producer p(view);
     Consumer c(view);
     const auto into = std::make_unique<std::byte[]>(ring::max_record);

@@ -5,6 +5,7 @@
 
 #include "host/session/output.h"
 #include "host/untrusted/channel.h"
+#include "tests/other_side.h"
 #include "tests/unit/session_records.h"
 
 namespace {
@@ -21,7 +22,7 @@ class Channel {
                                     .call = static_cast<std::uint16_t>(call),
                                     .flags = ring::flag_wants_reply,
                                     .position = ++position_};
-    std::byte* at = slot().requests(index_).bytes + tail_;
+    std::byte* at = other_side::requests(slot(), index_).data() + tail_;
     std::memcpy(at, &header, sizeof header);
     if (payload.size() != 0) std::memcpy(at + sizeof header, payload.data().data(), payload.size());
     tail_ += header.bytes;
@@ -31,12 +32,12 @@ class Channel {
   std::uint64_t serve() {
     put(0xffff, {});
     const std::atomic<bool> never{false};
-    control().tail.store(tail_);
+    control().tail = tail_;
     host::serve_channel(*world_.session, index_, never);
     EXPECT_TRUE(world_.session->broken.exchange(false));
     return control().executed;
   }
-  ring::ChannelControl& control() const { return slot().control(index_); }
+  ring::ChannelControl& control() const { return other_side::control(slot(), index_); }
 
  private:
   ring::SlotView slot() const { return world_.session->slot; }
@@ -127,14 +128,14 @@ TEST(SessionChannel, TracesWhileItIsToldTo) {
 
 TEST(SessionArena, MovesToItsWindowWithItsBytes) {
   World world;
-  std::byte* const before = world.session->arena(4096, 1);
+  std::byte* const before = world.session->arena(4096, 1).write_only(0);
   *before = std::byte{7};
   const Answer a = world.send(ids::hello, hello(2));
   EXPECT_EQ(a.result, CUDA_SUCCESS);
   EXPECT_EQ(a.read<api::HelloReply>().arena_address, ring::window_address(2));
   EXPECT_EQ(world.session->arena_address(), ring::window_address(2));
   EXPECT_EQ(*reinterpret_cast<std::byte*>(ring::window_address(2) + 4096), std::byte{7});
-  EXPECT_EQ(world.session->arena(World::arena_bytes, 1), nullptr);
+  EXPECT_FALSE(world.session->arena(World::arena_bytes, 1).there());
   unsigned char resident = 0;
   EXPECT_EQ(mincore(before, 1, &resident), -1) << "the old place is nobody's";
 }
@@ -218,14 +219,14 @@ TEST(Output, TravelsInRepliesOfBoundedLength) {
   EXPECT_TRUE(ask(~std::uint64_t{0}).broken);
   const std::string text(api::max_output + 5, 'x');
   std::fputs(text.c_str(), stdout);
-  world.session->slot.header().output = 1;
+  other_side::header(world.session->slot).output = 1;
   const Answer first = ask(api::max_output);
   EXPECT_EQ(first.read<std::uint64_t>(), api::max_output);
   EXPECT_EQ(first.reply.size(), 8 + api::max_output);
-  EXPECT_EQ(world.session->slot.header().output, 1u) << "there is more";
+  EXPECT_EQ(other_side::header(world.session->slot).output, 1u) << "there is more";
   const Answer second = ask(api::max_output);
   EXPECT_EQ(second.read<std::uint64_t>(), 5u);
-  EXPECT_EQ(world.session->slot.header().output, 0u);
+  EXPECT_EQ(other_side::header(world.session->slot).output, 0u);
   EXPECT_EQ(ask(api::max_output).read<std::uint64_t>(), 0u);
 }
 

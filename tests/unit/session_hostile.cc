@@ -392,7 +392,7 @@ TEST_F(Loads, ImagesInTheArenaLieInside) {
   }
   api::LoadRecord r = record();
   r.arena = 4096;
-  std::byte* at = world.session->arena(4096, 100);
+  std::byte* at = world.session->arena(4096, 100).write_only(0);
   std::strcpy(reinterpret_cast<char*>(at), module_text);
   EXPECT_EQ(world.send(ids::cuModuleLoadData, Payload::record(r).slot(std::strlen(module_text) + 1)).result,
             CUDA_SUCCESS);

@@ -27,6 +27,12 @@ try host/untrusted/copy.cc 1 '  assert(offset < size);'
 try host/untrusted/copy.cc 0 '  static_assert(sizeof(int) == 4);'
 try host/session/copy.cc 0 '  assert(offset < size);'
 try ring/queue/ring.h 1 '  void* p = mmap(nullptr, 1, 0, 0, -1, 0);'
+try host/session/session.cc 1 '  auto& header = *reinterpret_cast<ring::SlotHeader*>(base);'
+try guest/session/session.cc 1 '  auto* page = reinterpret_cast<const ring::DevicePage*>(base);'
+try host/untrusted/module.cc 1 '  char* at = arena.for_driver();'
+try host/untrusted/channel.cc 0 '  wait(word.futex_word());'
+try host/broker/region.cc 1 '  wait(word.futex_word());'
+try guest/marshal/copy.cc 1 '  char* at = mailbox.write_only(0);'
 try ring/abi/image.h 1 '#include "guest/channel.h"'
 
 empty=$(mktemp -d)

@@ -12,7 +12,7 @@
 
 #include "guest/region/bell.h"
 #include "guest/region/cache_probe.h"
-#include "ring/layout.h"
+#include "ring/region_view.h"
 #include "tools/check/machine.h"
 
 namespace check {
@@ -42,7 +42,7 @@ class Mapping {
   bool there() const { return at_ != MAP_FAILED; }
   std::uint64_t size() const { return size_; }  // of all of it
   std::byte* bytes() const { return static_cast<std::byte*>(at_); }
-  ring::RegionHeader& header() const { return *static_cast<ring::RegionHeader*>(at_); }
+  ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(bytes()).header(); }
 
  private:
   std::size_t mapped_;
@@ -83,8 +83,9 @@ Finding region(const Mapping& mapping) {
     return {"region", State::Wrong,
             "the device's memory cannot be mapped (BAR2 of " + std::to_string(mapping.size()) + " bytes)",
             "run as root; with lockdown, or a BAR that the firmware found no room for, see qemu-config/README.md"};
-  const ring::RegionHeader& h = mapping.header();
-  if (h.magic.load(std::memory_order_acquire) != ring::region_magic)
+  const std::uint64_t magic = mapping.header()[&ring::RegionHeader::magic].load(std::memory_order_acquire);
+  const ring::RegionHeader h = mapping.header().copy_out();
+  if (magic != ring::region_magic)
     return {"region", State::Wrong, "the device's memory was not made by ivgpud",
             "name ivgpud's socket or memory to QEMU, and start ivgpud before the VM"};
   if (h.version != ring::layout_version)
@@ -103,8 +104,8 @@ Finding region(const Mapping& mapping) {
           ""};
 }
 
-void ring_broker(ring::RegionHeader& header, const Mapping& registers) {
-  if (header.no_doorbell != 0)
+void ring_broker(ring::Shared<ring::RegionHeader> header, const Mapping& registers) {
+  if (header[&ring::RegionHeader::no_doorbell].load(std::memory_order_relaxed) != 0)
     guest::ring_by_header(header, ring::peer_broker);
   else
     guest::ring_by_register(reinterpret_cast<volatile std::uint32_t*>(registers.bytes()), ring::peer_broker);
@@ -114,11 +115,12 @@ void ring_broker(ring::RegionHeader& header, const Mapping& registers) {
 Finding broker(const Mapping& mapping, const Mapping& registers) {
   if (!registers.there())
     return {"broker", State::Wrong, "the device's registers cannot be mapped (BAR0)", "run as root"};
-  ring::RegionHeader& header = mapping.header();
-  const std::uint64_t before = header.heartbeat.load(std::memory_order_relaxed);
+  const ring::Shared<ring::RegionHeader> header = mapping.header();
+  const ring::Shared<std::uint64_t> heartbeat = header[&ring::RegionHeader::heartbeat];
+  const std::uint64_t before = heartbeat.load(std::memory_order_relaxed);
   for (int look = 0; look < 100; ++look) {
     if (look % 10 == 0) ring_broker(header, registers);
-    if (header.heartbeat.load(std::memory_order_relaxed) != before) return {"broker", State::Ok, "ivgpud answers", ""};
+    if (heartbeat.load(std::memory_order_relaxed) != before) return {"broker", State::Ok, "ivgpud answers", ""};
     const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
     nanosleep(&pause, nullptr);
   }

@@ -36,9 +36,8 @@ CUresult copy_inline(const Copy& c) {
   }
   return send_record(
              c.call(), api::Way::Waited, c.device, c.record(ring::absent, 0, c.bytes), {},
-             [&](CUresult result, ring::Reader& r) {
-               if (result != CUDA_SUCCESS) return;
-               if (const std::byte* at = r.take(c.bytes)) std::memcpy(c.host, at, c.bytes);
+             [&](CUresult result, ring::SharedReader& r) {
+               if (result == CUDA_SUCCESS) r.copy(c.host, c.bytes);
              },
              Earlier::Told)
       .result;

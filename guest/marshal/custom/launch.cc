@@ -186,7 +186,7 @@ CUresult custom::cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const
                                    .attributes = c->numAttrs,
                                    .pad = 0};
   const Part attributes{c->attrs, c->numAttrs * sizeof(CUlaunchAttribute)};
-  const auto take = [&](CUresult result, ring::Reader& reply) {
+  const auto take = [&](CUresult result, ring::SharedReader& reply) {
     if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());
   };
   return send_record(api::id_of::cuOccupancyMaxActiveClusters, api::Way::Waited, device, record, {&attributes, 1}, take,

@@ -20,7 +20,7 @@ CUresult send_free(std::uint32_t device, std::uint64_t address) {
 
 CUresult allocate_once(int call, std::uint32_t device, const api::AllocateRecord& record, api::AllocateReply& reply) {
   return send_record(call, api::Way::Waited, device, record, {},
-                     [&](CUresult result, ring::Reader& r) {
+                     [&](CUresult result, ring::SharedReader& r) {
                        if (result == CUDA_SUCCESS) reply = r.read<api::AllocateReply>();
                      })
       .result;

@@ -72,19 +72,20 @@ void* value_of(const Options& o, CUjit_option name) {
   return nullptr;
 }
 
-void fill_log(const Options& o, CUjit_option buffer, CUjit_option size, ring::Reader& r) {
+void fill_log(const Options& o, CUjit_option buffer, CUjit_option size, ring::SharedReader& r) {
   const std::uint64_t length = r.slot();
-  const std::byte* text = r.take(length);
   const auto room = reinterpret_cast<std::size_t>(value_of(o, size));
   auto* into = static_cast<char*>(value_of(o, buffer));
-  if (text == nullptr || into == nullptr || room == 0) return;
+  if (length > ring::reply_bytes) return r.fail();
+  std::string text(length, '\0');
+  if (!r.copy(text.data(), length) || into == nullptr || room == 0) return;
   const std::size_t n = std::min<std::size_t>(length, room - 1);
-  std::memcpy(into, text, n);
+  std::memcpy(into, text.data(), n);
   into[n] = '\0';
 }
 
 // The driver rewrites values in place: wall time, the logs' lengths.
-void take_options(const Options& o, ring::Reader& r) {
+void take_options(const Options& o, ring::SharedReader& r) {
   std::array<std::uint64_t, api::max_jit_options> values{};
   for (unsigned i = 0; i < o.count; ++i) values[i] = r.slot();
   fill_log(o, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, r);
@@ -132,7 +133,7 @@ CUresult send_load(int call, std::uint32_t device, api::LoadRecord record, const
   for (unsigned i = 0; i < o.count; ++i) words.push_back(static_cast<std::uint64_t>(o.names[i]));
   for (unsigned i = 0; i < o.count; ++i) words.push_back(sent_value(o, i));
   std::vector<Part> parts{{words.data(), words.size() * 8}};
-  const auto take = [&](CUresult, ring::Reader& r) { take_options(o, r); };
+  const auto take = [&](CUresult, ring::SharedReader& r) { take_options(o, r); };
   if (image.bytes + words.size() * 8 <= inline_image) {
     record.arena = ring::absent;
     parts.insert(parts.end(), image.parts.begin(), image.parts.end());
@@ -174,19 +175,22 @@ Handle handle_of_object(const Object& object) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Reads what a lookup's reply tells of a function; null when the reply is malformed.
-FunctionInfo* read_function(const api::FunctionReply& reply, ring::Reader& r) {
+FunctionInfo* read_function(const api::FunctionReply& reply, ring::SharedReader& r) {
   FunctionInfo* info = session()->objects.new_function();
   info->param_bytes = reply.param_bytes;
   info->max_threads = reply.max_threads;
   info->static_shared = reply.static_shared;
   info->max_dynamic_shared = reply.max_dynamic_shared;
-  const std::byte* layout = r.take(std::size_t{reply.params} * 8);
-  const std::byte* name = r.take(reply.name_bytes);
-  if (layout != nullptr && name != nullptr && reply.name_bytes != 0) {
-    info->params.resize(reply.params);
-    if (reply.params != 0) std::memcpy(info->params.data(), layout, std::size_t{reply.params} * 8);
-    info->name.assign(reinterpret_cast<const char*>(name), reply.name_bytes - 1);
+  if (std::size_t{reply.params} * 8 > r.left() || reply.name_bytes > r.left() || reply.name_bytes == 0)
+    return r.fail(), info;
+  info->params.resize(reply.params);
+  info->name.resize(reply.name_bytes);
+  if (!r.copy(info->params.data(), std::size_t{reply.params} * 8) || !r.copy(info->name.data(), reply.name_bytes)) {
+    info->params.clear();
+    info->name.clear();
+    return info;
   }
+  info->name.pop_back();  // its NUL
   // Launches write each parameter where the layout says: the host must not make us write outside the block.
   for (const auto& p : info->params)
     if (p.offset > info->param_bytes || p.size > info->param_bytes - p.offset) r.fail();
@@ -194,7 +198,7 @@ FunctionInfo* read_function(const api::FunctionReply& reply, ring::Reader& r) {
 }
 
 // What was found: the proposed object, or one that an earlier lookup of the same thing has made.
-Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::Reader& r) {
+Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::SharedReader& r) {
   const bool function = kind != api::Handle::Module;
   api::FunctionReply reply{};
   if (function)
@@ -220,9 +224,10 @@ CUresult look_up(int call, api::Handle kind, std::uint32_t device, const Object&
   record.id = proposed->id.load(std::memory_order_relaxed);
   proposed->owner = record.from;
   found = nullptr;
-  const Sent sent = send_record(call, api::Way::Waited, device, record, parts, [&](CUresult result, ring::Reader& r) {
-    if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
-  });
+  const Sent sent =
+      send_record(call, api::Way::Waited, device, record, parts, [&](CUresult result, ring::SharedReader& r) {
+        if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
+      });
   if (sent.result != CUDA_SUCCESS || found != proposed) s.objects.retire(*proposed, {});
   return sent.result;
 }
@@ -237,7 +242,7 @@ CUresult find_global(int call, std::uint32_t device, const Object& owner, CUdevi
   const Part part{name, length};
   api::GlobalReply reply{};
   const Sent sent =
-      send_record(call, api::Way::Waited, device, record, {&part, 1}, [&](CUresult result, ring::Reader& r) {
+      send_record(call, api::Way::Waited, device, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
         if (result == CUDA_SUCCESS) reply = r.read<api::GlobalReply>();
       });
   if (sent.result != CUDA_SUCCESS) return sent.result;

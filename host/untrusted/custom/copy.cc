@@ -14,7 +14,7 @@ enum class Inline : std::uint8_t { No, InRecord, InReply };
 struct Copy {
   CUresult refused = CUDA_SUCCESS;  // broken() included
   CUdeviceptr device = 0;
-  std::byte* host = nullptr;
+  void* host = nullptr;
   std::size_t bytes = 0;
   CUstream stream = nullptr;
   bool then_wait = false;
@@ -25,7 +25,7 @@ Copy read_copy(Request& r, Inline where) {
   const auto record = r.in.read<api::CopyRecord>();
   Copy copy{.device = record.device, .bytes = record.bytes, .then_wait = record.then_wait != 0};
   if (record.arena != ring::absent) {
-    copy.host = r.session.arena(record.arena, record.bytes);
+    copy.host = r.session.arena(record.arena, record.bytes).for_driver();
   } else if (where == Inline::InRecord) {
     copy.host = const_cast<std::byte*>(r.in.take(record.bytes));
   } else if (where == Inline::InReply) {

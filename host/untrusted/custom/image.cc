@@ -5,6 +5,7 @@
 
 #include "ring/abi/image.h"
 #include "ring/api/jit_options.h"
+#include "ring/mutants.h"
 
 namespace host::custom {
 namespace {
@@ -64,10 +65,16 @@ bool LoadRequest::read_parts(const std::vector<std::uint64_t>& sizes) {
     if (size == 0 || size > max_image - total) return false;
     total += ring::padded(size);
   }
-  const std::byte* from = record_.arena != ring::absent ? r_.session.arena(record_.arena, total) : r_.in.take(total);
-  if (from == nullptr) return false;
+  const bool staged = record_.arena != ring::absent;
+  const ring::SharedBytes arena = staged ? r_.session.arena(record_.arena, total) : ring::SharedBytes();
+  const std::byte* const in_record = staged ? nullptr : r_.in.take(total);
+  if (staged ? !arena.there() : in_record == nullptr) return false;
   bytes_.assign(total / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
-  std::memcpy(bytes_.data(), from, total);
+  if (staged)
+    arena.copy_out(bytes_.data(), 0, total);
+  else
+    std::memcpy(bytes_.data(), in_record, total);
+  if (staged && ring::wrong(ring::Mutant::image_twice)) arena.copy_out(bytes_.data(), 0, total);
   std::byte* at = reinterpret_cast<std::byte*>(bytes_.data());
   for (const std::uint64_t size : sizes) {
     starts_.push_back(at);

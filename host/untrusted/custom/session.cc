@@ -12,7 +12,7 @@ namespace {
 // A range of the arena that may be registered: whole huge pages, inside.
 bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) {
   return bytes != 0 && offset % ring::huge_page == 0 && bytes % ring::huge_page == 0 &&
-         session.arena(offset, bytes) != nullptr;
+         session.arena(offset, bytes).there();
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ CUresult take_output(Request& r) {
   if (!r.complete() || record.room > api::max_output) return r.broken();
   std::array<std::byte, api::max_output> text;
   const std::size_t length = host::take_output(std::span(text).first(record.room));
-  if (!output_waiting()) r.session.slot.header().output.store(0, std::memory_order_relaxed);
+  if (!output_waiting()) r.session.slot.header()[&ring::SlotHeader::output].store(0, std::memory_order_relaxed);
   r.out.slot(length);
   r.out.bytes(text.data(), length);
   return CUDA_SUCCESS;

@@ -1,0 +1,28 @@
+// A region's first pages as typed places: its header and the slot directory. The only way from a mapping to these words
+// (ring/layout.h). Slots are ring/view.h's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ring/layout.h"
+#include "ring/shared.h"
+
+namespace ring {
+
+class RegionView {
+ public:
+  RegionView() = default;
+  // `base`: where the region's first byte is mapped, first_slot_offset bytes of it at least.
+  explicit RegionView(std::byte* base) : base_(base) {}
+
+  Shared<RegionHeader> header() const { return shared_at<RegionHeader>(base_, 0); }
+  // Preconditions: slot < max_slots.
+  Shared<SlotEntry> entry(std::uint32_t slot) const { return shared_at<SlotEntry>(base_, slot_entry_offset(slot)); }
+  std::byte* base() const { return base_; }
+
+ private:
+  std::byte* base_ = nullptr;
+};
+
+}  // namespace ring
