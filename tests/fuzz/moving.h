@@ -1,0 +1,88 @@
+// Shared memory that moves: before any read of it (ring/observed.h) the other side may have written there. It also
+// holds the code to its promise: a byte that is watched is read once. One at a time, in the thread that reads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "ring/observed.h"
+#include "tests/fuzz/input.h"
+
+namespace fuzz {
+
+class Moving {
+ public:
+  explicit Moving(Input& in) : in_(in) {
+    current() = this;
+#ifdef IVGPU_OBSERVED
+    ring::observer = [](const void* at, std::size_t bytes) { current()->before_read(at, bytes); };
+#endif
+  }
+  ~Moving() {
+#ifdef IVGPU_OBSERVED
+    ring::observer = nullptr;
+#endif
+    current() = nullptr;
+  }
+  Moving(const Moving&) = delete;
+  Moving& operator=(const Moving&) = delete;
+
+  // From now on each of these bytes is read once at most, and may change before that.
+  void watch(void* at, std::size_t bytes) { ranges_.push_back({static_cast<std::byte*>(at), bytes, {}}); }
+  void forget() { ranges_.clear(), reads_ = 0; }
+  // The same bytes mean something new: they may be read once more.
+  void renew(const void* at) {
+    for (Range& range : ranges_)
+      if (range.from == at) range.read.clear();
+  }
+  // Calls `then` at each read, of any shared memory, behind so many since the last forget(): the reader waits in vain.
+  void after(std::uint64_t reads, std::function<void()> then) { most_reads_ = reads, then_ = std::move(then); }
+
+ private:
+  struct Piece {
+    std::size_t from, to;
+  };
+  struct Range {
+    std::byte* from;
+    std::size_t bytes;
+    std::vector<Piece> read;
+  };
+  static Moving*& current() {
+    static Moving* moving = nullptr;
+    return moving;
+  }
+
+  void before_read(const void* at, std::size_t bytes) {
+    if (++reads_ > most_reads_ && then_) then_();
+    const auto* from = static_cast<const std::byte*>(at);
+    for (Range& range : ranges_) {
+      if (from < range.from || from >= range.from + range.bytes) continue;
+      const auto first = static_cast<std::size_t>(from - range.from);
+      for (const Piece& piece : range.read)
+        require(first >= piece.to || first + bytes <= piece.from,
+                "a byte of shared memory is read once: %zu bytes at %zu of %zu", bytes, first, range.bytes);
+      range.read.push_back({first, first + bytes});
+      change(range, first, bytes);
+    }
+  }
+
+  // What is about to be read, or anything else of the range.
+  void change(Range& range, std::size_t first, std::size_t bytes) {
+    if (!in_.once_in(4)) return;
+    const std::uint64_t value = in_.any();
+    const bool there = !in_.once_in(4);
+    const std::size_t at = there ? first + in_.below(bytes) : in_.below(range.bytes);
+    if (at >= range.bytes) return;
+    const std::size_t most = std::min({sizeof value, range.bytes - at, std::size_t{1} << in_.below(4)});
+    std::memcpy(range.from + at, &value, most);
+  }
+
+  Input& in_;
+  std::vector<Range> ranges_;
+  std::uint64_t reads_ = 0, most_reads_ = 0;
+  std::function<void()> then_;
+};
+
+}  // namespace fuzz
