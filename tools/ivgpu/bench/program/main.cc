@@ -14,8 +14,10 @@ using namespace measure;
 
 int usage() {
   std::fprintf(stderr,
-               "usage: ivgpu-measure [--library PATH] [--quick] latency|copy|start|session SECONDS|idle|about\n"
-               "Started by `ivgpu bench`, which puts what it prints beside each other.\n");
+               "usage: ivgpu-measure [--library PATH] [--quick] [--only NAME,...] "
+               "latency|copy|start|session SECONDS|idle|about\n"
+               "Started by `ivgpu bench`, which puts what it prints beside each other, and by tools/compare-builds.\n"
+               "--only: of latency's figures only these.\n");
   return 2;
 }
 
@@ -50,6 +52,8 @@ int main(int argc, char** argv) {
     const std::string word = argv[i];
     if (word == "--library" && i + 1 < argc)
       library = argv[++i];
+    else if (word == "--only" && i + 1 < argc)
+      measure_only(argv[++i]);
     else if (word == "--quick")
       quick = true;
     else

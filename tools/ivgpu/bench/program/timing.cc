@@ -3,6 +3,20 @@
 #include <cstdio>
 
 namespace measure {
+namespace {
+
+std::string& wanted() {
+  static std::string names;
+  return names;
+}
+
+}  // namespace
+
+void measure_only(const std::string& names) { wanted() = "," + names + ","; }
+
+bool is_wanted(const char* name) {
+  return wanted().empty() || wanted().find("," + std::string(name) + ",") != std::string::npos;
+}
 
 void say_ready() {
   std::printf("ready\n");

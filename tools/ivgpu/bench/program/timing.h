@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "tools/ivgpu/bench/program/driver.h"
@@ -19,6 +20,10 @@ using Clock = std::chrono::steady_clock;
 inline double microseconds_since(Clock::time_point from) {
   return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
 }
+
+// From here on time_each() leaves out what is not among these names, with commas between; without a call, nothing.
+void measure_only(const std::string& names);
+bool is_wanted(const char* name);
 
 // "ready", and then a line on standard input: so that others can be ready, too. False where none comes any more.
 void say_ready();
@@ -39,6 +44,7 @@ struct Plan {
 
 template <class F>
 void time_each(const Plan& plan, F f) {
+  if (!is_wanted(plan.name)) return;
   tell_begin(plan.name);
   const int warm_up = plan.samples / 10 + 1;
   std::vector<double> samples;
