@@ -18,8 +18,10 @@ add_test(NAME unit.tools.command_line COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_co
 add_test(NAME unit.tools.bench COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench.sh $<TARGET_FILE:ivgpu>)
 add_test(NAME unit.tools.bench_mps COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench_mps.sh $<TARGET_FILE:ivgpu>
                                            ${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1)
+add_test(NAME unit.tools.compare_builds COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_compare_builds.sh
+                                                ${CMAKE_SOURCE_DIR}/tools/compare-builds ${CMAKE_BINARY_DIR})
 # Of a library that is opened late, clang 14's leak checker guesses where its thread-local memory lies, and guesses wrong.
-set_tests_properties(unit.tools.bench unit.tools.bench_mps PROPERTIES PROCESSORS 2 TIMEOUT 120
+set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_builds PROPERTIES PROCESSORS 2 TIMEOUT 120
   ENVIRONMENT ASAN_OPTIONS=intercept_tls_get_addr=0)
 if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
   add_test(NAME unit.tools.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bad_input.sh ${CMAKE_BINARY_DIR})
