@@ -63,6 +63,30 @@ std::string rounded_count(double count) {
   return text;
 }
 
+// A string of the document, fit for a terminal: printable ASCII as it is, everything else as \xNN. What a worker said
+// may be its guest's; the broker escapes it so, and this takes no broker's word for that.
+std::string word_of(const json& word) {
+  std::string text;
+  for (const char c : word.get<std::string>()) {
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned char>(c));
+    if (c >= ' ' && c < 0x7f)
+      text += c;
+    else
+      text += code;
+  }
+  return text;
+}
+
+// json converts a fraction as the language does, which for one that does not fit is undefined.
+template <class T>
+T number_of(const json& number) {
+  if (!number.is_number_integer())
+    throw Error(exit_code::missing, std::string("the broker's status is not complete: a ") + number.type_name() +
+                                        " stands where a whole number belongs");
+  return number.get<T>();
+}
+
 std::string seconds_of(const json& seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", seconds.get<double>());
@@ -71,13 +95,13 @@ std::string seconds_of(const json& seconds) {
 
 std::string joined(const json& words) {
   std::string text;
-  for (const json& word : words) text += (text.empty() ? "" : ", ") + word.get<std::string>();
+  for (const json& word : words) text += (text.empty() ? "" : ", ") + word_of(word);
   return text.empty() ? "nothing" : text;
 }
 
 // "no_new_privs, user; missing: landlock (...)"
 std::string jail_of(const json& jail) {
-  const std::string missing = jail.at("missing");
+  const std::string missing = word_of(jail.at("missing"));
   return joined(jail.at("layers")) + (missing.empty() ? "" : "; missing: " + missing);
 }
 
@@ -115,7 +139,7 @@ std::string row(const std::string& label, Cell cell) {
 }
 
 std::uint64_t count_of(const json& counters, const char* key) {
-  return counters.is_object() ? counters.value(key, std::uint64_t{0}) : 0;
+  return counters.is_object() && counters.contains(key) ? number_of<std::uint64_t>(counters[key]) : 0;
 }
 
 // Where `before` has the same counters from `seconds` ago, a line of rates below them.
@@ -151,12 +175,13 @@ struct Earlier {
     static const json none;
     return vm_or_slot.is_object() && vm_or_slot.contains("counters") ? vm_or_slot["counters"] : none;
   }
+  static long worker_of(const json& slot) { return slot.contains("worker") ? number_of<long>(slot["worker"]) : 0; }
   // Of the same worker: another's would be no beginning.
   static const json& slot(const json& vm, const json& now) {
     static const json none;
     if (!vm.is_object()) return none;
     for (const json& slot : vm.at("slots"))
-      if (slot.at("slot") == now.at("slot") && slot.value("worker", 0L) == now.value("worker", 0L)) return slot;
+      if (slot.at("slot") == now.at("slot") && worker_of(slot) == worker_of(now)) return slot;
     return none;
   }
 };
@@ -176,14 +201,14 @@ std::string slot_lines(const json& slots) {
       ++empty;
       continue;
     }
-    const std::string worker = slot.contains("worker") ? std::to_string(slot["worker"].get<long>()) : "-";
+    const std::string worker = slot.contains("worker") ? std::to_string(number_of<long>(slot["worker"])) : "-";
     char text[96];
-    std::snprintf(text, sizeof text, "  slot %-3d  %-8s  worker %-8s", slot.at("slot").get<int>(),
-                  slot.at("state").get<std::string>().c_str(), worker.c_str());
+    std::snprintf(text, sizeof text, "  slot %-3d  %-8s  worker %-8s", number_of<int>(slot.at("slot")),
+                  word_of(slot.at("state")).c_str(), worker.c_str());
     std::string line = text;
     if (slot.contains("owner"))
-      line += "  process " + std::to_string(slot["owner"].at("process").get<long>()) + " of peer " +
-              std::to_string(slot["owner"].at("peer").get<long>()) + ", for " + seconds_of(slot.at("claimed_s"));
+      line += "  process " + std::to_string(number_of<long>(slot["owner"].at("process"))) + " of peer " +
+              std::to_string(number_of<long>(slot["owner"].at("peer"))) + ", for " + seconds_of(slot.at("claimed_s"));
     lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return lines +
@@ -199,30 +224,31 @@ std::string jail_lines(const json& vm) {
     const std::string jail = jail_of(slot["jail"]);
     same = same && (first.empty() || jail == first);
     if (first.empty()) first = jail;
-    lines += "  jail of slot " + std::to_string(slot.at("slot").get<int>()) + ": " + jail + "\n";
+    lines += "  jail of slot " + std::to_string(number_of<int>(slot.at("slot"))) + ": " + jail + "\n";
   }
   return same && !first.empty() ? "  jail: " + first + "\n" : lines;
 }
 
 std::string vm_text(const json& vm, const Earlier& earlier) {
-  std::string text =
-      "VM " + vm.at("name").get<std::string>() + ": " + vm.at("socket").get<std::string>() + vm.value("memory", "") +
-      ", region " + size_of(vm.at("region_bytes")) + ", slots of " + size_of(vm.at("slot_bytes")) + ", connections " +
-      std::to_string(vm.at("connections").get<long>()) + ", jail " + vm.at("jail").get<std::string>() + "\n";
+  std::string text = "VM " + word_of(vm.at("name")) + ": " + word_of(vm.at("socket")) +
+                     word_of(vm.value("memory", json(""))) + ", region " +
+                     size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
+                     size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
+                     std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
   text += jail_lines(vm) + slot_lines(vm.at("slots"));
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
-    counters += counter_rows("slot " + std::to_string(slot.at("slot").get<int>()), slot, Earlier::slot(before, slot),
-                             earlier.seconds);
+    counters += counter_rows("slot " + std::to_string(number_of<int>(slot.at("slot"))), slot,
+                             Earlier::slot(before, slot), earlier.seconds);
   counters += counter_rows("all", vm, before, earlier.seconds);
   return text + (counters.empty() ? "" : row("", [](const Column& c) { return std::string(c.title); }) + counters);
 }
 
 std::string text_of(const json& status, const Earlier& earlier) {
-  std::string text = "ivgpud " + status.at("version").get<std::string>() + ", process " +
-                     std::to_string(status.at("process").get<long>()) + ", up " + seconds_of(status.at("up_s")) +
-                     ", driver " + status.at("library").get<std::string>() + "\n";
+  std::string text = "ivgpud " + word_of(status.at("version")) + ", process " +
+                     std::to_string(number_of<long>(status.at("process"))) + ", up " + seconds_of(status.at("up_s")) +
+                     ", driver " + word_of(status.at("library")) + "\n";
   for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier);
   return text;
 }
