@@ -21,6 +21,9 @@ namespace {
 using ring::TraceMessage, ring::TraceNews;
 
 constexpr int patience_ms = 5000;  // of a broker's answer
+// Calls of one turn: as many as one worker's telemetry holds. Several workers share them: 64 of one VM, all their
+// guests', could else have whoever watches them hold two gigabytes.
+constexpr std::size_t most_of_a_turn = std::size_t{ring::max_channels} * ring::trace_cells;
 
 [[noreturn]] void another_version() {
   throw Error(exit_code::missing, "the broker is of another version: it does not trace as this ivgpu does");
@@ -59,15 +62,26 @@ struct Source::Traced {
   Traced(Session which, const Fd& memory) : session(std::move(which)), mapping(memory) {
     for (std::uint32_t c = 0; c < ring::max_channels; ++c) readers.push_back(mapping.reader(c));
   }
-  // At most what a channel holds: one that writes without end does not keep the others waiting.
-  void read(std::vector<std::pair<std::uint32_t, ring::TraceEntry>>& into) {
-    for (std::uint32_t c = 0; c < readers.size(); ++c)
-      for (std::uint32_t i = 0; i < ring::trace_cells; ++i) {
-        ring::TraceEntry entry;
-        const ring::Taken taken = readers[c].take(entry);
-        if (taken == ring::Taken::Nothing) break;
-        if (taken == ring::Taken::Entry) into.emplace_back(c, entry);
-      }
+  // At most what a channel holds, so that one that writes without end does not keep the others waiting, and at most
+  // `most` in all: the next time goes on with the channel that was cut short.
+  void read(std::size_t most, std::vector<std::pair<std::uint32_t, ring::TraceEntry>>& into) {
+    complete = true;
+    const std::uint32_t begin = next;
+    for (std::uint32_t k = 0; k < readers.size() && complete; ++k) {
+      next = (begin + k) % static_cast<std::uint32_t>(readers.size());
+      complete = read_channel(next, most, into);
+    }
+  }
+  // False where `most` has cut it short.
+  bool read_channel(std::uint32_t c, std::size_t most, std::vector<std::pair<std::uint32_t, ring::TraceEntry>>& into) {
+    for (std::uint32_t i = 0; i < ring::trace_cells; ++i) {
+      if (into.size() == most) return false;
+      ring::TraceEntry entry;
+      const ring::Taken taken = readers[c].take(entry);
+      if (taken == ring::Taken::Nothing) break;
+      if (taken == ring::Taken::Entry) into.emplace_back(c, entry);
+    }
+    return true;
   }
   std::uint64_t lost() const {
     std::uint64_t sum = 0;
@@ -79,6 +93,8 @@ struct Source::Traced {
   Mapping mapping;
   std::vector<ring::TraceReader> readers;
   KernelNames names;
+  std::uint32_t next = 0;  // the channel to begin with
+  bool complete = true;    // the last turn has read all that there was
   bool ended = false;
 };
 
@@ -184,10 +200,11 @@ bool Source::take(const std::function<void(const Call&)>& call) {
     ring::TraceEntry entry;
   };
   std::vector<Found> found;
+  const std::size_t share = std::max<std::size_t>(most_of_a_turn / std::max<std::size_t>(sessions_.size(), 1), 1);
   for (const auto& [number, traced] : sessions_) {
     if (filter_.process != 0 && traced->session.process == 0) continue;  // its cells keep them until it is known
     std::vector<std::pair<std::uint32_t, ring::TraceEntry>> entries;
-    traced->read(entries);
+    traced->read(share, entries);
     for (const auto& [channel, entry] : entries) found.push_back({traced.get(), channel, entry});
   }
   std::stable_sort(found.begin(), found.end(),
@@ -200,12 +217,18 @@ bool Source::take(const std::function<void(const Call&)>& call) {
   return !found.empty();
 }
 
-// What has ended was read to its end just now.
+void Source::take_rest(const std::function<void(const Call&)>& call) {
+  // In so many turns each has had a worker's whole telemetry; one more sees that there is no more.
+  for (std::size_t turns = sessions_.size() + 1; turns > 0 && take(call); --turns) continue;
+}
+
+// Those that were read to their ends.
 void Source::forget_ended() {
   for (auto at = sessions_.begin(); at != sessions_.end();) {
-    if (at->second->ended) lost_before_ += at->second->lost();
-    if (at->second->ended && at->second->session.process != 0) ++ended_;
-    at = at->second->ended ? sessions_.erase(at) : std::next(at);
+    const bool over = at->second->ended && at->second->complete;
+    if (over) lost_before_ += at->second->lost();
+    if (over && at->second->session.process != 0) ++ended_;
+    at = over ? sessions_.erase(at) : std::next(at);
   }
 }
 

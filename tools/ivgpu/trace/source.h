@@ -50,9 +50,12 @@ class Source {
   int fd() const { return socket_.get(); }  // readable when the broker says something
   // Hears what it says. False when the broker has gone.
   bool listen();
-  // Hands out all calls that have ended and were not handed out yet, in the order of their ends. Those of one channel
-  // never change places. False when there was none.
+  // Hands out calls that have ended and were not handed out yet, in the order of their ends: all, where they are not
+  // more than a worker's telemetry holds, and else so many, of each session its share. Those of one channel never
+  // change places. False when there was none.
   bool take(const std::function<void(const Call&)>& call);
+  // All that there are. It ends, however much is written meanwhile.
+  void take_rest(const std::function<void(const Call&)>& call);
   // Sessions that a guest has and whose worker lives.
   std::size_t held() const;
   // Sessions that a guest had and whose worker has gone.

@@ -92,16 +92,17 @@ class Tracing {
     return broker;
   }
 
-  // Once is enough for all that is there: what a busy session writes meanwhile has no end.
   bool take() {
-    return source_->take([this](const trace::Call& call) {
-      for (const auto& output : outputs_) output->add(call);
-    });
+    return source_->take([this](const trace::Call& call) { add(call); });
+  }
+
+  void add(const trace::Call& call) {
+    for (const auto& output : outputs_) output->add(call);
   }
 
   void finish() {
     source_->listen();
-    take();
+    source_->take_rest([this](const trace::Call& call) { add(call); });
     for (const auto& output : outputs_) output->finish();
     flush(to_);
     if (const std::uint64_t lost = source_->lost(); lost != 0)
