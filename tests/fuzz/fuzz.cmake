@@ -11,7 +11,7 @@ function(fuzz_count)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endforeach()
 endfunction()
-fuzz_count(ivgpu_abi ivgpu_session ivgpu_guest ivgpu_broker simgpu_image)
+fuzz_count(ivgpu_abi ivgpu_session ivgpu_guest ivgpu_broker ivgpu_tools simgpu_image)
 # Of the simulated GPU's engine what reads a text, not what runs it: that is hot, and other tests need it fast.
 set(read_ptx ptx/body.cc ptx/declare.cc ptx/lexer.cc ptx/parser.cc ptx/types.cc vm/form.cc vm/link.cc vm/lower.cc
              vm/lower_control.cc vm/lower_memory.cc vm/lower_move.cc vm/registers.cc)
@@ -19,6 +19,7 @@ list(TRANSFORM read_ptx PREPEND ${CMAKE_SOURCE_DIR}/host/simgpu/)
 set_property(SOURCE ${read_ptx} TARGET_DIRECTORY simgpu_engine
              APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
 
+find_package(nlohmann_json REQUIRED)
 add_custom_target(fuzzers)
 
 # fuzz_target(name seconds runs libraries...): NAME_target.cc here, its corpus in corpus/NAME, words for its mutations in
@@ -62,6 +63,8 @@ fuzz_target(trace 3 9000 ivgpu_broker)
 fuzz_target(image 5 500000 simgpu_image)
 fuzz_target(ptx 9 130000 simgpu_engine)
 fuzz_target(config 4 190000 ivgpu_broker)
+fuzz_target(status 3 8000 ivgpu_tools nlohmann_json::nlohmann_json)
+fuzz_target(text 4 900 ivgpu_tools ivgpu_broker ivgpu_api nlohmann_json::nlohmann_json)
 
 # Each double fetch of ring/double_fetches.def must be seen by its target, which its corpus suffices for.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/double_fetches.def)

@@ -1,0 +1,23 @@
+// What `ivgpu status` makes of a broker's document, and of an earlier one: whatever it says, a text of lines that hold
+// nothing but printable letters and are not much longer than the document, or one sentence. The input is the document
+// up to its first end of line, and behind it the earlier one.
+#include <string>
+
+#include "tests/fuzz/text.h"
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string both(reinterpret_cast<const char*>(data), size);
+  const std::size_t end = both.find('\n');
+  const std::string before = end == std::string::npos ? "" : both.substr(end + 1);
+  try {
+    const std::string text = ivgpu::status_as_text(both.substr(0, end), before, before.empty() ? 0 : 1);
+    fuzz::require_lines(text);
+    // A slot takes 24 letters of a document at least, and three lines of the text; a letter of a name four.
+    fuzz::require(text.size() <= 4096 + 64 * size, "%zu letters for a document of %zu", text.size(), size);
+  } catch (const ivgpu::Error& refused) {
+    fuzz::require_sentence(refused.what());
+  }
+  return 0;
+}
