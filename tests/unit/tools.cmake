@@ -25,6 +25,8 @@ add_test(NAME unit.tools.compare_builds COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_
 # Of a library that is opened late, clang 14's leak checker guesses where its thread-local memory lies, and guesses wrong.
 set_tests_properties(unit.tools.bench unit.tools.bench_mps unit.tools.compare_builds PROPERTIES PROCESSORS 2 TIMEOUT 120
   ENVIRONMENT ASAN_OPTIONS=intercept_tls_get_addr=0)
+# A hundred runs of scripts: seconds, and a minute beside other work.
+set_tests_properties(unit.tools.compare_builds PROPERTIES TIMEOUT 300)
 if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end of a process
   add_test(NAME unit.tools.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bad_input.sh ${CMAKE_BINARY_DIR})
 endif()
