@@ -29,6 +29,7 @@
 #include "host/broker/status_server.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/vm.h"
+#include "host/broker/wiper.h"
 
 namespace {
 
@@ -129,7 +130,7 @@ class Daemon {
  public:
   bool start(const Config& config, const WorkerProgram& program, std::string& error) {
     for (const VmOptions& options : config.vms) {
-      auto vm = Vm::create(loop_, options, config.broker, program, traces_, error);
+      auto vm = Vm::create(loop_, options, config.broker, program, traces_, wipes_, error);
       if (!vm) return false;
       vms_.push_back(std::move(vm));
     }
@@ -215,6 +216,7 @@ class Daemon {
 
   EventLoop loop_;
   TraceServer traces_{loop_};  // before the VMs: they tell it of their workers
+  WipeQueue wipes_{loop_};     // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
   std::unique_ptr<StatusServer> status_;  // after the VMs: it asks them
   const Clock::time_point started_ = Clock::now();

@@ -118,18 +118,14 @@ bool Region::touched(std::uint32_t slot) const {
   return data >= 0 && data < static_cast<off_t>(slot_offset(slot) + slot_bytes_);
 }
 
-void Region::wipe_rest() const {
-  if (huge_) return;  // taken at the start, once and for all
+std::vector<Region::Range> Region::rest() const {
+  if (huge_) return {};
   constexpr std::size_t directory_end = ring::slot_entry_offset(ring::max_slots);
   const std::size_t slots_end = slot_offset(static_cast<std::uint32_t>(vm_.slots));
-  const auto punch = [this](std::size_t from, std::size_t to) {
-    if (from < to) {
-      fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(from),
-                static_cast<off_t>(to - from));
-    }
-  };
-  punch(directory_end, ring::first_slot_offset);
-  punch(slots_end, static_cast<std::size_t>(vm_.region_size));
+  std::vector<Range> ranges = {{directory_end, ring::first_slot_offset - directory_end},
+                               {slots_end, static_cast<std::size_t>(vm_.region_size) - slots_end}};
+  std::erase_if(ranges, [](const Range& range) { return range.bytes == 0; });
+  return ranges;
 }
 
 Region::~Region() {
@@ -141,11 +137,11 @@ ring::SlotOwner Region::owner(std::uint32_t slot) const { return entry(slot)[&ri
 
 void Region::clear_owner(std::uint32_t slot) const { entry(slot)[&ring::SlotEntry::owner].copy_in({}); }
 
-bool Region::wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) const {
-  const auto start = static_cast<off_t>(slot_offset(slot) + from), size = static_cast<off_t>(bytes);
+bool Region::wipe(const Range& range, std::string& error) const {
+  const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);
   const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&
                      (!huge_ || fallocate(memfd_.get(), 0, start, size) == 0);
-  if (!wiped) error = fmt::format("slot {} cannot be wiped: {}", slot, std::strerror(errno));
+  if (!wiped) error = std::strerror(errno);
   return wiped;
 }
 

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "host/broker/config.h"
 #include "host/broker/fd.h"
@@ -18,6 +19,10 @@ namespace host::broker {
 
 class Region {
  public:
+  struct Range {
+    std::size_t from, bytes;  // in the region
+  };
+
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Region> create(const VmOptions& vm, const FileAccess& access, std::string& error);
   ~Region();
@@ -41,13 +46,14 @@ class Region {
   // Whether somebody wrote where nobody does before a slot is claimed: behind what a worker fills, as far as that may
   // be one huge page. Nothing is read.
   bool touched(std::uint32_t slot) const;
-  // Gives back the pages that belong to no slot and that nobody needs: behind the directory and behind the last slot.
-  void wipe_rest() const;
+  Range slot_range(std::uint32_t slot) const { return {slot_offset(slot), slot_bytes_}; }
+  // What belongs to no slot and nobody needs: behind the directory and behind the last slot. Nothing of huge pages,
+  // which were taken at the start, once and for all.
+  std::vector<Range> rest() const;
 
-  // No byte of the slot's last session remains from `from` on, for `bytes`: the pages go back to the machine and read
-  // as zeros. A failure (an empty pool of huge pages) is told as one sentence. Preconditions: the range lies in the
-  // slot.
-  bool wipe(std::uint32_t slot, std::size_t from, std::size_t bytes, std::string& error) const;
+  // No byte that was there remains: the pages go back to the machine and read as zeros. On failure (an empty pool of
+  // huge pages) `error` says why. It takes about a millisecond for 5 MiB: wiper.h has the queue for more than that.
+  bool wipe(const Range& range, std::string& error) const;
 
  private:
   Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm);

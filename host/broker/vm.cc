@@ -31,17 +31,19 @@ constexpr auto last_beats = milliseconds(100);
 
 // ---- beginning and end ---------------------------------------------------------------------------------------------
 
-Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces)
+Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes)
     : loop_(loop),
       options_(options),
       program_(program),
       traces_(traces),
+      wipes_(wipes),
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {}
 
 std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                               const WorkerProgram& program, TraceServer& traces, std::string& error) {
-  std::unique_ptr<Vm> vm(new Vm(loop, options, program, traces));
+                               const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes,
+                               std::string& error) {
+  std::unique_ptr<Vm> vm(new Vm(loop, options, program, traces, wipes));
   if (!vm->open(broker, error)) return nullptr;
   traces.add_vm(options.name, static_cast<std::uint32_t>(options.slots));
   vm->refill();
@@ -51,8 +53,12 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
   region_ = Region::create(options_, {static_cast<unsigned>(broker.socket_mode), broker.socket_group}, error);
   if (!region_) return false;
+  const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
+    return std::make_unique<Wiper>(wipes_, *region_, std::move(ranges), options_.name + ": " + what);
+  };
+  rest_wiper_ = wiper(region_->rest(), "what belongs to no slot");
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
-    slots_[k].wiper = std::make_unique<Wiper>(loop_, *region_, k, options_.name);
+    slots_[k].wiper = wiper({region_->slot_range(k)}, fmt::format("slot {}", k));
   transport_ = make_transport(
       loop_, *region_, options_, broker,
       {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); }}, error);
@@ -178,7 +184,7 @@ void Vm::release_held(std::uint32_t k) {
 
 void Vm::nobody_left() {
   end_surplus();
-  region_->wipe_rest();
+  rest_wiper_->start();
   // What they wrote into slots that nobody had goes back to the machine, too.
   for (Slot& slot : slots_)
     if (slot.known.state == SlotState::Empty) slot.wiper->start();

@@ -42,7 +42,8 @@ class Vm {
  public:
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Vm> create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
-                                    const WorkerProgram& program, TraceServer& traces, std::string& error);
+                                    const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes,
+                                    std::string& error);
   ~Vm();
   Vm(const Vm&) = delete;
   Vm& operator=(const Vm&) = delete;
@@ -70,7 +71,7 @@ class Vm {
     bool surplus = false;    // its unused worker is being ended
   };
 
-  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces);
+  Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
   bool open(const BrokerOptions& broker, std::string& error);
 
   void look();
@@ -113,7 +114,9 @@ class Vm {
   const VmOptions options_;
   const WorkerProgram program_;
   TraceServer& traces_;
+  WipeQueue& wipes_;
   std::unique_ptr<Region> region_;
+  std::unique_ptr<Wiper> rest_wiper_;  // of what belongs to no slot
   std::vector<Slot> slots_;
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;

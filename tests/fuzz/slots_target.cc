@@ -140,7 +140,7 @@ class Script {
   explicit Script(fuzz::Input& in) : in_(in), loop_(make_waiter()) {
     stage = &stage_;
     std::string error;
-    vm_ = Vm::create(loop_, options(), {}, {}, traces_, error);
+    vm_ = Vm::create(loop_, options(), {}, {}, traces_, wipes_, error);
     fuzz::require(vm_ != nullptr, "%s", error.c_str());
     began_ = fuzz::clock_ns;
   }
@@ -255,6 +255,7 @@ class Script {
   ScriptedWaiter* waiter_ = nullptr;
   EventLoop loop_;
   TraceServer traces_{loop_};
+  WipeQueue wipes_{loop_};
   std::unique_ptr<Vm> vm_;
   std::uint64_t began_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/slot_step.h"
+#include "host/broker/wiper.h"
 
 namespace {
 
@@ -97,10 +98,10 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   auto* bytes = static_cast<unsigned char*>(at);
   std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
   const std::size_t half = region->slot_bytes() / 2 / ring::page * ring::page;
-  ASSERT_TRUE(region->wipe(0, 0, half, error)) << error;
+  ASSERT_TRUE(region->wipe({region->slot_offset(0), half}, error)) << error;
   EXPECT_EQ(bytes[region->slot_offset(0) + half - 1], 0);
   EXPECT_EQ(bytes[region->slot_offset(0) + half], 0xab);
-  ASSERT_TRUE(region->wipe(0, half, region->slot_bytes() - half, error)) << error;
+  ASSERT_TRUE(region->wipe({region->slot_offset(0) + half, region->slot_bytes() - half}, error)) << error;
   const auto is = [](unsigned char value) { return [value](unsigned char b) { return b == value; }; };
   EXPECT_TRUE(std::all_of(bytes + region->slot_offset(0), bytes + region->slot_offset(1), is(0)));
   EXPECT_TRUE(
@@ -250,6 +251,158 @@ TEST_P(Loop, TheOtherEndsHangUpIsSeen) {
   });
   loop.run();
   EXPECT_TRUE(seen & POLLHUP);
+}
+
+// Two regions whose slots, of eight steps each, are dirty, and a queue that makes one step a turn.
+class Wipes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (auto& region : regions) {
+      VmOptions vm;
+      vm.name = "w";
+      vm.region_size = 64 << 20;
+      vm.slots = 3;
+      std::string error;
+      region = Region::create(vm, {}, error);
+      ASSERT_TRUE(region) << error;
+    }
+  }
+  std::unique_ptr<Wiper> wiper(int region, std::uint32_t slot) {
+    dirty(region, slot);
+    return std::make_unique<Wiper>(queue, *regions[region], std::vector{regions[region]->slot_range(slot)}, "w");
+  }
+  void dirty(int region, std::uint32_t slot) const {
+    const std::string page(ring::page, 'x');
+    for (std::size_t at = 0; at < regions[region]->slot_bytes(); at += step)
+      ASSERT_GT(pwrite(regions[region]->memfd(), page.data(), page.size(), offset(region, slot, at)), 0);
+  }
+  bool dirty_at(int region, std::uint32_t slot, std::size_t at) const {
+    char byte = 0;
+    EXPECT_EQ(pread(regions[region]->memfd(), &byte, 1, offset(region, slot, at)), 1);
+    return byte != 0;
+  }
+  off_t offset(int region, std::uint32_t slot, std::size_t at) const {
+    return static_cast<off_t>(regions[region]->slot_offset(slot) + at);
+  }
+  std::function<void()> note(const std::string& name) {
+    return [this, name] { order += name; };
+  }
+  // Runs the loop for as many turns of the queue as it may take.
+  void run(Clock::duration time) {
+    loop.after(time, [this] { loop.stop(); });
+    loop.run();
+  }
+  // One turn: of two timers of zero the first to be set is the first to run.
+  void turn() { run(Clock::duration::zero()); }
+
+  // Until so much has been told, and then some more turns.
+  void run_until(const std::string& told) {
+    for (int i = 0; i < 1000 && order != told; ++i) turn();
+    for (int i = 0; i < 20; ++i) turn();
+    EXPECT_EQ(order, told);
+  }
+
+  static constexpr std::size_t step = 2560 << 10;
+  EventLoop loop;
+  WipeQueue queue{loop, {.step = step, .turn = Clock::duration::zero()}};
+  std::unique_ptr<Region> regions[2];
+  std::string order;
+};
+
+TEST_F(Wipes, NothingIsWipedBeforeTheLoopTurnsAndThenAStepATurn) {
+  const auto a = wiper(0, 0);
+  a->start(note("a"));
+  EXPECT_TRUE(dirty_at(0, 0, 0));
+  for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) {
+    EXPECT_TRUE(dirty_at(0, 0, at));
+    EXPECT_EQ(order, "");
+    turn();
+    EXPECT_FALSE(dirty_at(0, 0, at));
+  }
+  run_until("a");
+}
+
+TEST_F(Wipes, RegionsTakeTurnsAndWithinOneTheFirstIsDoneFirst) {
+  const auto a = wiper(0, 0), b = wiper(0, 1), c = wiper(0, 2), other = wiper(1, 2);
+  a->start(note("a"));
+  b->start(note("b"));
+  c->start(note("c"));
+  other->start(note("other "));
+  run_until("aother bc");
+}
+
+TEST_F(Wipes, ATurnMakesAsManyStepsAsItHasTime) {
+  WipeQueue patient(loop, {.step = step, .turn = 1h});
+  dirty(0, 0);
+  Wiper all(patient, *regions[0], {regions[0]->slot_range(0), regions[0]->slot_range(2)}, "w");
+  dirty(0, 2);
+  all.start(note("all"));
+  turn();
+  EXPECT_EQ(order, "all");
+  EXPECT_FALSE(dirty_at(0, 0, 0));
+  EXPECT_FALSE(dirty_at(0, 2, 7 * step));
+}
+
+TEST_F(Wipes, StartedAgainItBeginsFromTheFirstByteAndTellsOnce) {
+  const auto a = wiper(0, 0);
+  a->start(note("first"));
+  for (int i = 0; i < 3; ++i) turn();
+  dirty(0, 0);
+  a->start(note("second"));
+  run_until("second");
+  for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) EXPECT_FALSE(dirty_at(0, 0, at));
+}
+
+TEST_F(Wipes, StoppedOrGoneNothingIsCalledOrWiped) {
+  auto a = wiper(0, 0), b = wiper(0, 1);
+  const auto c = wiper(1, 0);
+  a->start(note("a"));
+  b->start(note("b"));
+  c->start(note("c"));
+  turn();
+  a->stop();
+  b.reset();
+  run_until("c");
+  EXPECT_TRUE(dirty_at(0, 0, 7 * step));
+  EXPECT_TRUE(dirty_at(0, 1, 0));
+}
+
+TEST_F(Wipes, WhatIsCalledMayStartAndEndAnyWiper) {
+  auto a = wiper(0, 0), b = wiper(0, 1);
+  const auto c = wiper(1, 0);
+  c->start([&] {
+    order += "c ";
+    b.reset();  // which has one step left
+    c->start(note("again "));
+    a->start([&] {
+      order += "a";
+      a.reset();
+    });
+  });
+  b->start(note("b"));
+  run_until("c again a");
+}
+
+TEST_F(Wipes, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
+  const Region::Range outside{std::size_t{1} << 63, ring::page};
+  Wiper promised(queue, *regions[0], {outside}, "w"), unpromised(queue, *regions[0], {outside}, "w");
+  const auto b = wiper(0, 1);
+  testing::internal::CaptureStdout();
+  promised.start(note("never"));
+  unpromised.start();
+  b->start(note("b"));
+  run(1500ms);
+  EXPECT_EQ(order, "b");
+  promised.stop();
+  run(1200ms);
+  EXPECT_EQ(order, "b");
+  const std::string said = testing::internal::GetCapturedStdout(), again = "; the next try is in a second\n";
+  std::size_t failures = 0, retries = 0;
+  for (std::size_t at = 0; (at = said.find("w cannot be wiped: Invalid argument", at)) != std::string::npos; ++at)
+    ++failures;
+  for (std::size_t at = 0; (at = said.find(again, at)) != std::string::npos; ++at) ++retries;
+  EXPECT_EQ(failures, 3U) << said;
+  EXPECT_EQ(retries, 2U) << said;
 }
 
 }  // namespace

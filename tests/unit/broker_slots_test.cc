@@ -73,6 +73,40 @@ TEST(Slots, ALargeSlotIsWipedToItsEnd) {
   EXPECT_EQ(guest.slot(*slot)[bytes - 1], std::byte{0});
 }
 
+// Memory that the file behind a client's region takes of the machine, in bytes.
+std::size_t taken(const Client& client) {
+  struct stat status {};
+  EXPECT_EQ(fstat(client.memfd, &status), 0);
+  return static_cast<std::size_t>(status.st_blocks) * 512;
+}
+
+// How long the broker takes to answer a ring: the longest of those that were tried until `over`.
+std::chrono::milliseconds longest_answer(const Client& client, const std::function<bool()>& over) {
+  std::chrono::nanoseconds longest{0};
+  while (!over()) {
+    const std::uint64_t before = client.header().heartbeat.load();
+    const auto asked = std::chrono::steady_clock::now();
+    client.ring_peer(ring::peer_broker);
+    EXPECT_TRUE(eventually([&] { return client.header().heartbeat.load() != before; }));
+    longest = std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - asked);
+  }
+  return std::chrono::duration_cast<std::chrono::milliseconds>(longest);
+}
+
+// 64 slots and what lies behind them, dirtied and let go at once: nobody else has to wait for their wiping.
+TEST(Slots, AVmThatLetsGoOfAllItsMemoryDoesNotSilenceTheBroker) {
+  Broker broker("region_size = \"2GiB\"\nslots = 64\n[vm.other]");
+  Client hostile(broker.socket_path()), other(broker.folder / "other.sock");
+  ASSERT_TRUE(hostile.greet(64));
+  ASSERT_TRUE(other.greet(3));
+  for (std::size_t at = ring::first_slot_offset; at < hostile.bytes; at += ring::page) hostile.base[at] = std::byte{1};
+  ASSERT_GT(taken(hostile), std::size_t{2000} << 20);
+  hostile.hang_up();
+  const auto wiped = [&] { return taken(hostile) < std::size_t{64} << 20; };
+  EXPECT_LT(longest_answer(other, wiped), std::chrono::milliseconds(200));
+  EXPECT_EQ(hostile.base[hostile.bytes - 1], std::byte{0});
+}
+
 TEST(Slots, AllSlotsCanBeTakenAndNoMore) {
   Broker broker;
   Client guest(broker.socket_path());
