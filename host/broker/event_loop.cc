@@ -1,9 +1,20 @@
 #include "host/broker/event_loop.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace host::broker {
+namespace {
+
+std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+}  // namespace
 
 std::unique_ptr<Waiter> make_waiter() {
   auto waiter = make_uring_waiter();
@@ -63,21 +74,28 @@ void EventLoop::run_timers() {
   }
 }
 
+void EventLoop::turn(std::vector<Waiter::Event>& events) {
+  events.clear();
+  if (timers_.empty()) {
+    waiter_->wait(nullptr, events);
+  } else {
+    const std::chrono::nanoseconds left = timers_.begin()->first.first - Clock::now();
+    const std::chrono::nanoseconds timeout = std::max(left, std::chrono::nanoseconds(0));
+    waiter_->wait(&timeout, events);
+  }
+  for (const Waiter::Event& event : events)
+    if (!stopped_) dispatch(event);
+  run_timers();
+}
+
 void EventLoop::run() {
   std::vector<Waiter::Event> events;
   stopped_ = false;
-  while (!stopped_) {
-    events.clear();
-    if (timers_.empty()) {
-      waiter_->wait(nullptr, events);
-    } else {
-      const std::chrono::nanoseconds left = timers_.begin()->first.first - Clock::now();
-      const std::chrono::nanoseconds timeout = std::max(left, std::chrono::nanoseconds(0));
-      waiter_->wait(&timeout, events);
-    }
-    for (const Waiter::Event& event : events)
-      if (!stopped_) dispatch(event);
-    run_timers();
+  for (auto before = processor_time(); !stopped_;) {
+    turn(events);
+    const auto after = processor_time();
+    turns_.longest = std::max(turns_.longest, after - std::exchange(before, after));
+    ++turns_.count;
   }
 }
 

@@ -53,6 +53,14 @@ class EventLoop {
 
   void run();  // until stop()
   void stop() { stopped_ = true; }
+
+  // What the loop has cost since it began: nobody is answered during a turn, so the longest is how long others waited
+  // for the processor's sake. Waiting is part of a turn and takes none of its time.
+  struct Turns {
+    std::uint64_t count = 0;
+    std::chrono::nanoseconds longest{};  // of the processor's time
+  };
+  const Turns& turns() const { return turns_; }
   const char* waiter_name() const { return waiter_->name(); }
 
  private:
@@ -61,6 +69,7 @@ class EventLoop {
     short events;
     std::shared_ptr<std::function<void(short)>> callback;  // shared: it may forget its own watch while it runs
   };
+  void turn(std::vector<Waiter::Event>& events);
   void run_timers();
   void dispatch(const Waiter::Event& event);
 
@@ -69,6 +78,7 @@ class EventLoop {
   std::map<std::pair<Clock::time_point, Id>, std::function<void()>> timers_;
   std::unordered_map<Id, Clock::time_point> timer_times_;
   Id next_ = 1;
+  Turns turns_;
   bool stopped_ = false;
 };
 

@@ -170,7 +170,7 @@ class Daemon {
   }
 
   BrokerStatus status(const std::string& library) const {
-    BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, {}};
+    BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, loop_.turns(), {}};
     for (const auto& vm : vms_) status.vms.push_back(vm->status());
     return status;
   }

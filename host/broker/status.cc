@@ -58,6 +58,16 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
   return out;
 }
 
+json ends_as_json(const WorkerEnds& ends) {
+  return {{"orderly", ends.orderly},
+          {"protocol_broken", ends.protocol_broken},
+          {"killed_by_broker", ends.killed_by_broker},
+          {"signal", ends.signal},
+          {"other_code", ends.other_code},
+          {"last_reason", ends.last_reason},
+          {"last_signal", ends.last_signal}};
+}
+
 json vm_as_json(const VmStatus& vm) {
   json out = {{"name", vm.name},
               {"socket", vm.socket},
@@ -69,6 +79,7 @@ json vm_as_json(const VmStatus& vm) {
               {"spin_us", vm.spin_us},
               {"connections", vm.connections},
               {"counters", counters_as_json(vm.counters)},
+              {"worker_ends", ends_as_json(vm.ends)},
               {"slots", json::array()}};
   for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));
   return out;
@@ -84,8 +95,11 @@ std::vector<std::string> names_of_layers(std::uint32_t layers) {
 }
 
 std::string status_as_json(const BrokerStatus& status) {
-  json out = {{"format", format},          {"version", status.version},  {"process", getpid()},
-              {"library", status.library}, {"up_s", seconds(status.up)}, {"vms", json::array()}};
+  const double longest_ms = std::chrono::duration<double, std::milli>(status.turns.longest).count();
+  json out = {{"format", format},           {"version", status.version},
+              {"process", getpid()},        {"library", status.library},
+              {"up_s", seconds(status.up)}, {"loop", {{"turns", status.turns.count}, {"longest_turn_ms", longest_ms}}},
+              {"vms", json::array()}};
   for (const VmStatus& vm : status.vms) out["vms"].push_back(vm_as_json(vm));
   return out.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
 }

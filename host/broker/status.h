@@ -33,6 +33,13 @@ struct SlotStatus {
   Counters counters;  // of its worker
 };
 
+// How a VM's workers have ended, by WorkerProcess::End, and what is told of the last that did not end in order.
+struct WorkerEnds {
+  std::uint64_t orderly = 0, protocol_broken = 0, killed_by_broker = 0, signal = 0, other_code = 0;
+  std::string last_reason;  // "": all have
+  std::string last_signal;  // of the last that a signal ended which the broker has not sent
+};
+
 struct VmStatus {
   std::string name;
   std::string socket;  // "": none
@@ -42,6 +49,7 @@ struct VmStatus {
   std::int64_t spin_threads = 0, spin_us = 0;
   std::size_t connections = 0;
   Counters counters;  // of all its workers, those that have ended included
+  WorkerEnds ends;
   std::vector<SlotStatus> slots;
 };
 
@@ -49,6 +57,7 @@ struct BrokerStatus {
   std::string version;
   std::string library;
   Clock::duration up{};
+  EventLoop::Turns turns;
   std::vector<VmStatus> vms;
 };
 

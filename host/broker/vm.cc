@@ -27,6 +27,10 @@ constexpr auto owner_patience = seconds(2);
 // While the broker ends, nobody answers who rings: it beats as often as a guest that waits would ask.
 constexpr auto last_beats = milliseconds(100);
 
+std::string said_of(const WorkerProcess::Exit& exit) {
+  return exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words);
+}
+
 }  // namespace
 
 // ---- beginning and end ---------------------------------------------------------------------------------------------
@@ -405,6 +409,7 @@ VmStatus Vm::status() const {
                   options_.spin_us,
                   transport_->connections(),
                   ended_,
+                  ends_,
                   {}};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
@@ -434,12 +439,28 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   loop_.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
   retire_telemetry(slot);
+  count_end(k, exit);
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
   if (!released_in_look(before, slot.known)) conclude(k, exit);
   beat_while_held();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
   if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
+}
+
+void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  using End = WorkerProcess::End;
+  switch (exit.end) {
+    case End::Orderly: ++ends_.orderly; return;
+    case End::ProtocolBroken: ++ends_.protocol_broken; break;
+    case End::KilledByBroker: ++ends_.killed_by_broker; break;
+    case End::Signal: ++ends_.signal; break;
+    case End::OtherCode: ++ends_.other_code; break;
+  }
+  ends_.last_reason = fmt::format("slot {}: the worker {}", k, said_of(exit));
+  if (exit.end != End::Signal) return;
+  ends_.last_signal = ends_.last_reason;
+  if (stopping_) spdlog::warn("{}: {}", options_.name, ends_.last_reason);  // conclude() says it otherwise
 }
 
 // A slot without its worker, as the broker's last look found it.
@@ -452,14 +473,15 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
         start_emptying(k);
         break;
       }
-      on_start_failed(k, exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words));
+      on_start_failed(k, said_of(exit));
       break;
     case SlotState::Claimed:
     case SlotState::Dead:
       if (!stopping_) spdlog::warn("{}: slot {}: the worker {} while its guest used it", options_.name, k, exit.how);
       break;
     case SlotState::Released:
-      if (!exit.orderly) spdlog::info("{}: slot {}: the worker {}", options_.name, k, exit.how);
+      if (exit.end != WorkerProcess::End::Orderly)
+        spdlog::info("{}: slot {}: the worker {}", options_.name, k, exit.how);
       start_emptying(k);
       break;
     case SlotState::Empty: break;

@@ -100,6 +100,7 @@ class Vm {
   void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
   void retire_telemetry(Slot& slot);
+  void count_end(std::uint32_t k, const WorkerProcess::Exit& exit);
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);
   void refill_after(Clock::duration delay);
@@ -129,7 +130,8 @@ class Vm {
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
   WorkerJail jail_told_;
-  Counters ended_;  // of the workers that have gone
+  Counters ended_;   // of the workers that have gone
+  WorkerEnds ends_;  // theirs
 };
 
 }  // namespace host::broker

@@ -9,6 +9,8 @@ namespace {
 
 // Enough for a busy VM's round; a full queue is submitted early, and the kernel keeps completions beyond its own.
 constexpr unsigned queue_entries = 256;
+// Then the timers have their turn, as with epoll: 4096 connections may close at once.
+constexpr std::size_t most_events = 64;
 constexpr std::uint64_t nobody = 0;  // user data of cancellations, whose completion nobody awaits
 
 class UringWaiter final : public Waiter {
@@ -39,7 +41,7 @@ class UringWaiter final : public Waiter {
       __kernel_timespec limit{timeout->count() / 1'000'000'000, timeout->count() % 1'000'000'000};
       io_uring_submit_and_wait_timeout(&ring_, &completion, 1, &limit, nullptr);
     }
-    while (io_uring_peek_cqe(&ring_, &completion) == 0 && completion != nullptr) {
+    while (events.size() < most_events && io_uring_peek_cqe(&ring_, &completion) == 0 && completion != nullptr) {
       const std::uint64_t id = io_uring_cqe_get_data64(completion);
       if (id != nobody && id != LIBURING_UDATA_TIMEOUT && completion->res != -ECANCELED) {
         events.push_back({id, completion->res < 0 ? static_cast<short>(POLLERR) : static_cast<short>(completion->res)});

@@ -81,6 +81,13 @@ std::string how_it_ended(const siginfo_t& info) {
   return fmt::format("was killed by signal {} ({})", info.si_status, name != nullptr ? name : "?");
 }
 
+WorkerProcess::End kind_of_end(const siginfo_t& info, bool killed) {
+  using End = WorkerProcess::End;
+  if (info.si_code != CLD_EXITED) return killed && info.si_status == SIGKILL ? End::KilledByBroker : End::Signal;
+  if (info.si_status == worker::exit_ended) return End::Orderly;
+  return info.si_status == worker::exit_protocol_broken ? End::ProtocolBroken : End::OtherCode;
+}
+
 }  // namespace
 
 std::optional<ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags) {
@@ -165,6 +172,7 @@ void WorkerProcess::kill_now(const char* why) {
   spdlog::warn("{}: killed: {}", label_, why);
   loop_.forget(kill_timer_);
   loop_.forget(control_watch_);
+  killed_ = true;
   kill(pid_, SIGKILL);
 }
 
@@ -236,7 +244,7 @@ void WorkerProcess::on_exit() {
   lines_left_ = lines_per_second;
   read_output(output_budget);
   for (const std::string& line : lines_.finish()) log_line(line);
-  const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, how_it_ended(info), last_words_};
+  const Exit exit{kind_of_end(info, killed_), how_it_ended(info), last_words_};
   const auto gone = events_.gone;  // its own copy: the callee may destroy this object
   gone(exit);
 }

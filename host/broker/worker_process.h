@@ -35,9 +35,16 @@ std::optional<worker::ReadyMessage> parse_ready(const void* bytes, std::size_t l
 
 class WorkerProcess {
  public:
+  enum class End {
+    Orderly,         // exit code 0
+    ProtocolBroken,  // by its guest, as it says
+    KilledByBroker,  // by kill_now()
+    Signal,          // that the broker has not sent: a fault, an assertion, the jail, the kernel short of memory
+    OtherCode,
+  };
   struct Exit {
-    bool orderly = false;  // exit code 0
-    std::string how;       // "exited with code 4 (driver failed)", "was killed by signal 9"
+    End end = End::OtherCode;
+    std::string how;  // "exited with code 4 (driver failed)", "was killed by signal 9"
     std::string last_words;
   };
   struct Events {
@@ -78,7 +85,7 @@ class WorkerProcess {
   LineCutter lines_;
   std::string last_words_;
   int lines_left_;
-  bool ready_ = false, reaped_ = false;
+  bool ready_ = false, killed_ = false, reaped_ = false;
 };
 
 }  // namespace host::broker

@@ -107,7 +107,7 @@ void WorkerProcess::on_control() {
 }
 void WorkerProcess::on_exit() {
   const auto gone = events_.gone;
-  const Exit exit{stage->asked_to_end.count(this) != 0, "exited", ""};
+  const Exit exit{stage->asked_to_end.count(this) != 0 ? End::Orderly : End::Signal, "exited", ""};
   stage->workers.erase(this);
   stage->asked_to_end.erase(this);
   gone(exit);

@@ -215,6 +215,14 @@ class Broker {
   bool reaped_ = false;
 };
 
+// Of a broker's event loop, since it began, in milliseconds of the processor's time; -1 where it does not say.
+inline double longest_turn_ms(const Broker& broker) {
+  const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
+  const std::string key = "\"longest_turn_ms\":";
+  const std::size_t at = told.find(key);
+  return at == std::string::npos ? -1 : std::atof(told.c_str() + at + key.size());
+}
+
 // What QEMU and guest processes see: the messages, and the region behind them.
 class Client {
  public:

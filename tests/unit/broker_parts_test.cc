@@ -3,6 +3,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <ctime>
+
 #include "broker_harness.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpu_library.h"
@@ -251,6 +253,42 @@ TEST_P(Loop, TheOtherEndsHangUpIsSeen) {
   });
   loop.run();
   EXPECT_TRUE(seen & POLLHUP);
+}
+
+TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
+  EventLoop loop(waiter());
+  const auto busy_for = [](std::chrono::milliseconds time) {
+    const auto spent = [] { return std::chrono::nanoseconds(std::clock() * (1'000'000'000 / CLOCKS_PER_SEC)); };
+    for (const auto end = spent() + time; spent() < end;) {
+    }
+  };
+  EXPECT_EQ(loop.turns().count, 0U);
+  loop.after(0ms, [&] { busy_for(5ms); });
+  loop.after(10ms, [&] { busy_for(40ms); });
+  loop.after(250ms, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_GE(loop.turns().count, 3U);
+  EXPECT_GE(loop.turns().longest, 39ms);
+  EXPECT_LT(loop.turns().longest, 200ms) << "waiting takes none";
+}
+
+TEST_P(Loop, WhatHappensAllAtOnceIsNotOneTurn) {
+  EventLoop loop(waiter());
+  std::vector<Fd> bells;
+  std::size_t calls = 0, before_timer = 0;
+  for (int i = 0; i < 1000; ++i) {
+    bells.emplace_back(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+    const int bell = bells.back().get();
+    loop.watch(bell, POLLIN, [&, bell](short) {
+      std::uint64_t count;
+      EXPECT_EQ(read(bell, &count, sizeof count), 8);
+      if (++calls == 1) loop.after(0ms, [&] { before_timer = calls; });
+      if (calls == 1000) loop.stop();
+    });
+  }
+  loop.run();
+  EXPECT_LE(before_timer, 64U);
+  EXPECT_GT(loop.turns().count, 10U);
 }
 
 // Two regions whose slots, of eight steps each, are dirty, and a queue that makes one step a turn.

@@ -111,6 +111,75 @@ TEST(Status, WatchedUntilTheBrokerEnds) {
   EXPECT_TRUE(has(shown.text, "\nivgpu: the broker has ended\n")) << shown.text;
 }
 
+TEST(Status, TheCostOfTheEventLoop) {
+  Broker broker;
+  const std::regex turns("\"loop\":\\{\"longest_turn_ms\":[0-9.e-]+,\"turns\":([0-9]+)\\}");
+  std::smatch first, second;
+  const std::string before = status(broker, {"--json"}).text, after = status(broker, {"--json"}).text;
+  ASSERT_TRUE(std::regex_search(before, first, turns)) << before;
+  ASSERT_TRUE(std::regex_search(after, second, turns)) << after;
+  EXPECT_GT(std::stoi(second[1]), std::stoi(first[1])) << "reading it does not set it back";
+  const std::regex words("\nevent loop: [0-9]+ turns, [0-9.]+ ms of the processor in the longest\n");
+  EXPECT_TRUE(std::regex_search(status(broker).text, words));
+}
+
+// What tests of a broker look at: which of its workers ended otherwise than they should.
+TEST(Status, HowWorkersHaveEnded) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_FALSE(has(status(broker).text, "ended workers"));
+  const auto ends = [&](const char* kind, int count) {
+    return eventually(
+        [&] { return has(status(broker, {"--json"}).text, "\"" + std::string(kind) + "\":" + std::to_string(count)); });
+  };
+  const auto end_by = [&](char command) {
+    const auto slot = guest.claim();
+    ASSERT_TRUE(slot);
+    if (command == 'a') {
+      ASSERT_TRUE(guest.tell(*slot, 'p'));  // what it prints is hostile
+    }
+    guest.command(*slot)[0] = command;
+    guest.ring_peer(ring::peer_of_slot(*slot));
+    if (command != 0) {
+      ASSERT_TRUE(guest.becomes(*slot, SlotState::Dead));
+    }
+    guest.step(*slot, command == 0 ? SlotState::Claimed : SlotState::Dead, SlotState::Released);
+  };
+  end_by(0);
+  EXPECT_TRUE(ends("orderly", 1));
+  EXPECT_TRUE(has(status(broker, {"--json"}).text, "\"last_reason\":\"\",\"last_signal\":\"\"")) << "all is well";
+  end_by('a');
+  EXPECT_TRUE(ends("signal", 1));
+  end_by('x');
+  EXPECT_TRUE(ends("protocol_broken", 1));
+  const std::string json = status(broker, {"--json"}).text, text = status(broker).text;
+  EXPECT_TRUE(has(json, "the worker exited with code 3 (its guest broke the protocol)\",\"last_signal\":\"slot "))
+      << json;
+  EXPECT_TRUE(has(json, ": the worker was killed by signal 6 (ABRT): line ")) << json;
+  EXPECT_TRUE(has(json, "\\\\x1b[2J")) << json;
+  EXPECT_EQ(json.find('\x1b'), std::string::npos);
+  EXPECT_TRUE(has(text, "\n  ended workers: 1 in order, 1 protocol broken, 1 by another signal; the last: slot "))
+      << text;
+  EXPECT_TRUE(has(json, "\"killed_by_broker\":0,")) << json;
+}
+
+TEST(Status, AWorkerKilledBySomebodyElseIsToldFromOneThatTheBrokerKills) {
+  Broker broker("", "lie");  // these the broker kills
+  EXPECT_TRUE(eventually([&] { return has(status(broker).text, " killed by the broker; the last: slot "); }));
+  EXPECT_TRUE(has(status(broker, {"--json"}).text, "\"signal\":0}")) << status(broker, {"--json"}).text;
+  Broker other;
+  ASSERT_EQ(other.workers().size(), 1U);
+  kill(other.workers()[0], SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    return has(status(other).text,
+               "  ended workers: 1 by another signal; the last: slot 0: "
+               "the worker was killed by signal 9 (KILL)\n");
+  }));
+  Broker third("", "fail");
+  EXPECT_TRUE(eventually([&] { return has(status(third).text, " with another exit code; the last: slot "); }));
+}
+
 TEST(Status, TellsALayerThatIsMissing) {
   Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
   const std::string text = status(broker).text;

@@ -229,13 +229,40 @@ std::string jail_lines(const json& vm) {
   return same && !first.empty() ? "  jail: " + first + "\n" : lines;
 }
 
+// How workers have ended, where any has.
+std::string ends_line(const json& vm) {
+  if (!vm.contains("worker_ends")) return "";
+  static constexpr std::pair<const char*, const char*> kinds[] = {{"orderly", "in order"},
+                                                                  {"protocol_broken", "protocol broken"},
+                                                                  {"killed_by_broker", "killed by the broker"},
+                                                                  {"signal", "by another signal"},
+                                                                  {"other_code", "with another exit code"}};
+  const json& ends = vm["worker_ends"];
+  std::string line;
+  for (const auto& [key, words] : kinds) {
+    if (const auto count = number_of<std::uint64_t>(ends.at(key)); count != 0)
+      line += (line.empty() ? "" : ", ") + std::to_string(count) + " " + words;
+  }
+  const std::string last = word_of(ends.at("last_reason"));
+  return line.empty() ? "" : "  ended workers: " + line + (last.empty() ? "" : "; the last: " + last) + "\n";
+}
+
+std::string loop_text(const json& status) {
+  if (!status.contains("loop")) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "event loop: %llu turns, %.1f ms of the processor in the longest\n",
+                number_of<unsigned long long>(status["loop"].at("turns")),
+                status["loop"].at("longest_turn_ms").get<double>());
+  return text;
+}
+
 std::string vm_text(const json& vm, const Earlier& earlier) {
   std::string text = "VM " + word_of(vm.at("name")) + ": " + word_of(vm.at("socket")) +
                      word_of(vm.value("memory", json(""))) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += jail_lines(vm) + slot_lines(vm.at("slots"));
+  text += jail_lines(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
@@ -248,7 +275,7 @@ std::string vm_text(const json& vm, const Earlier& earlier) {
 std::string text_of(const json& status, const Earlier& earlier) {
   std::string text = "ivgpud " + word_of(status.at("version")) + ", process " +
                      std::to_string(number_of<long>(status.at("process"))) + ", up " + seconds_of(status.at("up_s")) +
-                     ", driver " + word_of(status.at("library")) + "\n";
+                     ", driver " + word_of(status.at("library")) + "\n" + loop_text(status);
   for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier);
   return text;
 }
