@@ -11,12 +11,13 @@
 
 #include "host/broker/toml.h"
 #include "host/broker/toml_guard.h"
+#include "host/broker/worker_users.h"
 #include "ring/layout.h"
 
 namespace host::broker {
 namespace {
 
-enum class Kind { Integer, Size, Mode, Boolean, Text, Choice };
+enum class Kind { Integer, Size, Mode, Boolean, Text, Choice, Users };
 
 using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOptions::*, std::string GpuOptions::*,
                             std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*>;
@@ -49,9 +50,23 @@ const Key keys[] = {
     {"broker", "runtime_dir", Kind::Text, "\"/run/ivgpu\"", nullptr, 0, 0, "the path of a folder, beginning with /",
      "Where the sockets lie: <runtime_dir>/<vm>.sock. Made if it is not there.", &B::runtime_dir},
     {"broker", "socket_mode", Kind::Mode, "\"0660\"", nullptr, 0, 0777, "permissions in octal, as \"0660\"",
-     "Who may connect to a VM's socket, and so use its GPU.", &B::socket_mode},
-    {"broker", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0, "the name of a group, or \"\" for the broker's own",
-     "The sockets' group, usually the one QEMU runs in.", &B::socket_group},
+     "Who may connect to a VM's socket, and so use its GPU, and to the broker's for its status.", &B::socket_mode},
+    {"broker", "socket_owner", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a user, or \"\" for the broker's own",
+     "The sockets' user. Only root can give them to another.", &B::socket_owner},
+    {"broker", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a group, or \"\" for the broker's own", "The sockets' group, usually the one QEMU runs in.",
+     &B::socket_group},
+    {"broker", "trace_mode", Kind::Mode, "\"0600\"", nullptr, 0, 0777, "permissions in octal, as \"0600\"",
+     "Who may see the calls and arguments of all VMs by `ivgpu trace`.", &B::trace_mode},
+    {"broker", "trace_owner", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a user, or \"\" for the broker's own", "That socket's user.", &B::trace_owner},
+    {"broker", "trace_group", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a group, or \"\" for the broker's own", "That socket's group.", &B::trace_group},
+    {"broker", "worker_uids", Kind::Users, "\"\"", nullptr, 0, 0,
+     "a range of numbers of users, as \"200000-200063\", or \"\" for none",
+     "The n-th VM of the file gets the n-th as worker_uid and worker_gid, where it does not say them. Needs root.",
+     &B::worker_uids},
     {"broker", "log_level", Kind::Choice, "\"info\"", nullptr, 0, 0, "\"debug\", \"info\", \"warning\" or \"error\"",
      "How much is logged to the standard error output.", &B::log_level},
     {"broker", "worker", Kind::Text, "\"\"", nullptr, 0, 0,
@@ -79,6 +94,15 @@ const Key keys[] = {
      "How many workers may be started at once after a pause.", &V::start_burst},
     {"vm", "connections", Kind::Integer, "128", nullptr, 1, 4096, "an integer from 1 to 4096",
      "How many processes may be connected to the VM's socket.", &V::connections},
+    {"vm", "socket_mode", Kind::Mode, "\"\"", nullptr, -1, 0777,
+     "permissions in octal, as \"0660\", or \"\" for those in [broker]",
+     "Who may connect to the VM's socket, or open its plain_file, and so use its GPU.", &V::socket_mode},
+    {"vm", "socket_owner", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a user, or \"\" for the one in [broker]",
+     "The socket's user. A plain_file stays the broker's own.", &V::socket_owner},
+    {"vm", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a group, or \"\" for the one in [broker]", "The group of socket or plain_file.",
+     &V::socket_group},
     {"vm", "jail", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
      "Whether a worker starts where the kernel does not give every layer of its jail.", &V::jail},
     {"vm", "worker_uid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
@@ -150,12 +174,20 @@ std::optional<Value> in_range(const Key& key, std::optional<std::int64_t> number
   return Value(*number);
 }
 
+// With a least value of -1, "" is that.
+std::optional<Value> to_mode(const Key& key, const std::string& text) {
+  if (text.empty() || text[0] == '-') return text.empty() ? in_range(key, -1) : std::nullopt;
+  return in_range(key, to_number(text, 8));
+}
+
 std::optional<Value> check(const Key& key, const toml::node& node) {
   const auto text = node.is_string() ? node.value<std::string>() : std::nullopt;
   switch (key.kind) {
     case Kind::Integer: return in_range(key, node.is_integer() ? node.value<std::int64_t>() : std::nullopt);
     case Kind::Size: return in_range(key, text ? to_size(*text) : std::nullopt);
-    case Kind::Mode: return in_range(key, text ? to_number(*text, 8) : std::nullopt);
+    case Kind::Mode: return text ? to_mode(key, *text) : std::nullopt;
+    case Kind::Users:
+      return text && (text->empty() || to_user_range(*text)) ? std::optional<Value>(*text) : std::nullopt;
     case Kind::Boolean: return node.is_boolean() ? std::optional<Value>(*node.value<bool>()) : std::nullopt;
     case Kind::Choice: return text && is_choice(key.allowed, *text) ? std::optional<Value>(*text) : std::nullopt;
     case Kind::Text: return text && good_text(key, *text) ? std::optional<Value>(*text) : std::nullopt;
@@ -223,7 +255,8 @@ class Parser {
     VmOptions defaults;
     return table("broker", "broker", root["broker"].as_table(), config_.broker) &&
            table("gpu", "gpu", root["gpu"].as_table(), config_.gpu) && defaults_of("vm", defaults) &&
-           overlay("vm", "defaults", root["defaults"].as_table(), defaults) && vms(root["vm"].as_table(), defaults);
+           overlay("vm", "defaults", root["defaults"].as_table(), defaults) && vms(root["vm"].as_table(), defaults) &&
+           users(root);
   }
   const std::string& error() const { return error_; }
 
@@ -283,9 +316,37 @@ class Parser {
       }
       if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
       if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm)) return false;
+      inherit(vm);
       config_.vms.push_back(vm);
     }
     return true;
+  }
+
+  void inherit(VmOptions& vm) const {
+    const BrokerOptions& broker = config_.broker;
+    if (vm.socket_mode < 0) vm.socket_mode = broker.socket_mode;
+    if (vm.socket_owner.empty()) vm.socket_owner = broker.socket_owner;
+    if (vm.socket_group.empty()) vm.socket_group = broker.socket_group;
+  }
+
+  // The table's order is that of the names; VMs are counted in the order of the file.
+  bool users(const toml::table& root) {
+    const toml::table* defaults = root["defaults"].as_table();
+    const auto in_defaults = [&](const char* key) { return defaults != nullptr && defaults->contains(key); };
+    if (!config_.broker.worker_uids.empty() && in_defaults("worker_uid"))
+      return say("[defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids");
+    std::vector<std::pair<std::uint32_t, UserWish>> wishes;
+    for (VmOptions& vm : config_.vms) {
+      const toml::table& table = *root["vm"][vm.name].as_table();
+      wishes.push_back(
+          {table.source().begin.line,
+           {&vm, table.contains("worker_uid"), table.contains("worker_gid") || in_defaults("worker_gid")}});
+    }
+    std::stable_sort(wishes.begin(), wishes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<UserWish> in_order;
+    for (const auto& [line, wish] : wishes) in_order.push_back(wish);
+    std::string why;
+    return give_users(config_.broker.worker_uids, in_order, why) || say(why);
   }
 
   // A VM's name is a file's name and stands in the region's header.
@@ -360,8 +421,8 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
 }
 
 std::vector<KeyInWords> keys_in_words() {
-  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text",
-                                          "boolean", "text",          "text"};
+  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text", "boolean", "text",
+                                          "text",    "text"};
   std::vector<KeyInWords> all;
   for (const Key& key : keys) {
     const std::string quote = key.by_cores == nullptr ? "`" : "";

@@ -8,12 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "host/broker/owner.h"
+
 namespace host::broker {
 
 struct BrokerOptions {
   std::string runtime_dir;
   std::int64_t socket_mode = 0;
-  std::string socket_group;
+  std::string socket_owner, socket_group;
+  std::int64_t trace_mode = 0;
+  std::string trace_owner, trace_group;
+  std::string worker_uids;
   std::string log_level;
   std::string worker;
 };
@@ -32,6 +37,8 @@ struct VmOptions {
   std::int64_t starts_per_second = 0;
   std::int64_t start_burst = 0;
   std::int64_t connections = 0;
+  std::int64_t socket_mode = 0;  // as the broker's where the file does not say, like the next two
+  std::string socket_owner, socket_group;
   std::string jail;
   std::int64_t worker_uid = 0;
   std::int64_t worker_gid = 0;
@@ -48,6 +55,10 @@ struct Config {
   GpuOptions gpu;
   std::vector<VmOptions> vms;
 };
+
+inline FileAccess access_of(const VmOptions& vm) {
+  return {static_cast<unsigned>(vm.socket_mode), vm.socket_owner, vm.socket_group};
+}
 
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error);

@@ -28,7 +28,7 @@ class DoorbellTransport final : public Transport {
       error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
       return false;
     }
-    server.socket = {socket_, static_cast<unsigned>(broker.socket_mode), broker.socket_group};
+    server.socket = {socket_, access_of(options)};
     server.connections = static_cast<std::size_t>(options.connections);
     server.memfd = region.memfd();
     server_ = IvshmemServer::listen(loop_, std::move(server), events_.peer_gone, error);

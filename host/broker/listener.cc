@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
@@ -95,20 +94,30 @@ bool Listener::bind_socket(std::string& error) {
 }
 
 bool Listener::set_permissions(std::string& error) {
-  if (!options_.group.empty()) {
-    const group* found = getgrnam(options_.group.c_str());
-    if (found == nullptr) {
-      error = fmt::format("{}: socket_group = \"{}\": there is no such group", options_.path, options_.group);
-      return false;
-    }
-    if (chown(options_.path.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) {
-      error = fmt::format("{}: socket_group = \"{}\": {}", options_.path, options_.group, std::strerror(errno));
-      return false;
-    }
+  const auto fail = [&](const char* key, const std::string& value, const std::string& why) {
+    error = fmt::format("{}: {}_{} = \"{}\": {}", options_.path, options_.keys, key, value, why);
+    return false;
+  };
+  const auto& [mode, owner, group] = options_.access;
+  auto uid = static_cast<uid_t>(-1);
+  auto gid = static_cast<gid_t>(-1);
+  if (!owner.empty()) {
+    const auto found = user_of(owner);
+    if (!found) return fail("owner", owner, "there is no such user");
+    uid = *found;
   }
-  if (chmod(options_.path.c_str(), options_.mode) == 0) return true;
-  error = fmt::format("{}: chmod: {}", options_.path, std::strerror(errno));
-  return false;
+  if (!group.empty()) {
+    const auto found = group_of(group);
+    if (!found) return fail("group", group, "there is no such group");
+    gid = *found;
+  }
+  // One by one, so that the right key is named. The group first: who gives the file away may not change it any more.
+  if (!group.empty() && lchown(options_.path.c_str(), static_cast<uid_t>(-1), gid) != 0)
+    return fail("group", group, std::strerror(errno));
+  if (chmod(options_.path.c_str(), mode) != 0) return fail("mode", fmt::format("{:04o}", mode), std::strerror(errno));
+  if (!owner.empty() && lchown(options_.path.c_str(), uid, static_cast<gid_t>(-1)) != 0)
+    return fail("owner", owner, fmt::format("{}; only root may give a socket to another user", std::strerror(errno)));
+  return true;
 }
 
 void Listener::watch() {

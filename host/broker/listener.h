@@ -8,13 +8,14 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/owner.h"
 
 namespace host::broker {
 
 struct ListenerOptions {
   std::string path;  // a lock file lies beside it
-  unsigned mode = 0660;
-  std::string group;  // empty: the broker's own
+  FileAccess access;
+  std::string keys = "socket";  // how the keys that say so begin in the configuration
 };
 
 class Listener {

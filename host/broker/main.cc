@@ -157,16 +157,18 @@ class Daemon {
 
  private:
   bool open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error) {
-    const ListenerOptions socket{status_path(broker.runtime_dir), static_cast<unsigned>(broker.socket_mode),
-                                 broker.socket_group};
+    const ListenerOptions socket{status_path(broker.runtime_dir),
+                                 {static_cast<unsigned>(broker.socket_mode), broker.socket_owner, broker.socket_group}};
     status_ = StatusServer::listen(
         loop_, socket, [this, library = program.library] { return status_as_json(status(library)); }, error);
     return status_ != nullptr;
   }
 
   bool open_traces(const BrokerOptions& broker, std::string& error) {
-    return traces_.listen(
-        {trace_path(broker.runtime_dir), static_cast<unsigned>(broker.socket_mode), broker.socket_group}, error);
+    return traces_.listen({trace_path(broker.runtime_dir),
+                           {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
+                           "trace"},
+                          error);
   }
 
   BrokerStatus status(const std::string& library) const {
@@ -244,6 +246,11 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
       return complain(exit_bad_configuration, fmt::format("descriptor {} is not open", fd));
     }
   std::string error;
+  if (!config.broker.worker_uids.empty() && geteuid() != 0) {
+    return complain(exit_failed,
+                    "[broker] worker_uids: only root can give workers users of their own; start ivgpud as "
+                    "root or leave worker_uids out");
+  }
   if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
   Daemon daemon;
   if (!daemon.start(config, program, error)) return complain(exit_failed, error);

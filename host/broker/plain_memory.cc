@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -61,12 +60,12 @@ bool lives_in_memory(int fd, bool& huge, std::string& error) {
 
 bool give_to_group(int fd, const std::string& name, std::string& error) {
   if (name.empty()) return true;
-  const group* found = getgrnam(name.c_str());
-  if (found == nullptr) {
+  const auto found = group_of(name);
+  if (!found) {
     error = fmt::format("there is no group {}", name);
     return false;
   }
-  if (fchown(fd, static_cast<uid_t>(-1), found->gr_gid) == 0) return true;
+  if (fchown(fd, static_cast<uid_t>(-1), *found) == 0) return true;
   error = fmt::format("it cannot be given to the group {}: {}", name, std::strerror(errno));
   return false;
 }

@@ -9,16 +9,13 @@
 #include <string>
 
 #include "host/broker/fd.h"
+#include "host/broker/owner.h"
 
 namespace host::broker {
 
-struct FileAccess {
-  unsigned mode = 0600;
-  std::string group;  // "": the broker's own
-};
-
-// A new file of `bytes`, locked as long as it is open; one that a dead broker left is replaced. `huge`: whether it has
-// huge pages. Empty on failure, and `error` says why without naming the file.
+// A new file of `bytes`, locked as long as it is open; one that a dead broker left is replaced. It stays the broker's
+// own, whatever `access.owner` says: by that it is told from one that QEMU has made. `huge`: whether it has huge pages.
+// Empty on failure, and `error` says why without naming the file.
 Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess& access, bool& huge,
                    std::string& error);
 

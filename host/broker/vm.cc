@@ -55,7 +55,7 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 }
 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
-  region_ = Region::create(options_, {static_cast<unsigned>(broker.socket_mode), broker.socket_group}, error);
+  region_ = Region::create(options_, access_of(options_), error);
   if (!region_) return false;
   const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
     return std::make_unique<Wiper>(wipes_, *region_, std::move(ranges), options_.name + ": " + what);

@@ -43,6 +43,40 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(vm.chaos_delay_us, 0);
 }
 
+TEST(Config, AVmsSocketIsTheBrokersUnlessItSaysOtherwise) {
+  const Config config = good(
+      "[broker]\nsocket_mode = \"0640\"\nsocket_owner = \"o\"\nsocket_group = \"g\"\n"
+      "[vm.a]\n[vm.b]\nsocket_mode = \"0600\"\nsocket_group = \"h\"\n[vm.c]\nsocket_mode = \"0000\"\nsocket_owner = "
+      "\"p\"");
+  EXPECT_EQ(config.vms[0].socket_mode, 0640);
+  EXPECT_EQ(config.vms[0].socket_owner + config.vms[0].socket_group, "og");
+  EXPECT_EQ(config.vms[1].socket_mode, 0600);
+  EXPECT_EQ(config.vms[1].socket_owner + config.vms[1].socket_group, "oh");
+  EXPECT_EQ(config.vms[2].socket_mode, 0);
+  EXPECT_EQ(config.vms[2].socket_owner + config.vms[2].socket_group, "pg");
+  EXPECT_EQ(good("[defaults]\nsocket_mode = \"0606\"\n[vm.a]").vms[0].socket_mode, 0606);
+  EXPECT_EQ(config.broker.trace_mode, 0600) << "stricter than the others";
+  EXPECT_EQ(config.broker.trace_owner + config.broker.trace_group, "");
+}
+
+TEST(Config, TheNthVmOfTheFileGetsTheNthUser) {
+  const std::string range = "[broker]\nworker_uids = \"70000-70002\"\n";
+  Config config = good(range + "[vm.c]\n[vm.a]\n[vm.b]");
+  const auto users = [&config] {
+    std::string all;
+    for (const auto& vm : config.vms)
+      all += vm.name + " " + std::to_string(vm.worker_uid) + ":" + std::to_string(vm.worker_gid) + " ";
+    return all;
+  };
+  EXPECT_EQ(users(), "a 70001:70001 b 70002:70002 c 70000:70000 ");
+  config = good(range + "[vm.d]\nworker_uid = 7\n[vm.a]\n[vm.b]\nworker_gid = 44\n[vm.c]");
+  EXPECT_EQ(users(), "a 70000:70000 b 70001:44 c 70002:70002 d 7:65534 ");
+  config = good(range + "[defaults]\nworker_gid = 44\n[vm.a]\n[vm.b]");
+  EXPECT_EQ(users(), "a 70000:44 b 70001:44 ");
+  config = good("[vm.a]\n[vm.b]");
+  EXPECT_EQ(users(), "a 65534:65534 b 65534:65534 ");
+}
+
 TEST(Config, NobodySpinsOnASmallMachineUnlessAsked) {
   EXPECT_EQ(good("[vm.a]", 2).vms[0].spin_threads, 0);
   EXPECT_EQ(good("[vm.a]", 3).vms[0].spin_threads, 2);
@@ -131,6 +165,34 @@ constexpr Mistake mistakes[] = {
     {"BadTransport", "[vm.a]\ntransport = \"vsock\"",
      "f.toml: [vm.a] transport = \"vsock\": transport takes \"doorbell\" or \"plain\""},
     {"BellTooFast", "[vm.a]\nbell_us = 10", "f.toml: [vm.a] bell_us = 10: bell_us takes an integer from 50 to 1000000"},
+    {"BadVmMode", "[vm.a]\nsocket_mode = \"-1\"",
+     "f.toml: [vm.a] socket_mode = \"-1\": socket_mode takes permissions in octal, as \"0660\", or \"\" for those in "
+     "[broker]"},
+    {"NoTraceMode", "[broker]\ntrace_mode = \"\"\n[vm.a]",
+     "f.toml: [broker] trace_mode = \"\": trace_mode takes permissions in octal, as \"0600\""},
+    {"RangeOfOne", "[broker]\nworker_uids = \"70000\"\n[vm.a]",
+     "f.toml: [broker] worker_uids = \"70000\": worker_uids takes a range of numbers of users, as \"200000-200063\", "
+     "or "
+     "\"\" for none"},
+    {"RangeWithRoot", "[broker]\nworker_uids = \"0-9\"\n[vm.a]",
+     "f.toml: [broker] worker_uids = \"0-9\": worker_uids takes a range of numbers of users, as \"200000-200063\", or "
+     "\"\" for none"},
+    {"RangeBackwards", "[broker]\nworker_uids = \"9-8\"\n[vm.a]",
+     "f.toml: [broker] worker_uids = \"9-8\": worker_uids takes a range of numbers of users, as \"200000-200063\", or "
+     "\"\" for none"},
+    {"RangeTooLarge", "[broker]\nworker_uids = \"1-4294967295\"\n[vm.a]",
+     "f.toml: [broker] worker_uids = \"1-4294967295\": worker_uids takes a range of numbers of users, as "
+     "\"200000-200063\", or \"\" for none"},
+    {"RangeTooSmall", "[broker]\nworker_uids = \"70000-70001\"\n[vm.a]\n[vm.b]\n[vm.c]",
+     "f.toml: [broker] worker_uids = \"70000-70001\" has 2 user(s), and 3 VMs are to have one each"},
+    {"UserOfTheRange", "[broker]\nworker_uids = \"70000-70009\"\n[vm.a]\n[vm.b]\nworker_uid = 70009",
+     "f.toml: [vm.b] worker_uid = 70009 is one of [broker] worker_uids = \"70000-70009\", which ivgpud gives to VMs by "
+     "itself"},
+    {"GroupOfTheRange", "[broker]\nworker_uids = \"70000-70009\"\n[vm.a]\nworker_gid = 70000",
+     "f.toml: [vm.a] worker_gid = 70000 is one of [broker] worker_uids = \"70000-70009\", which ivgpud gives to VMs by "
+     "itself"},
+    {"OneUserAndARange", "[broker]\nworker_uids = \"70000-70009\"\n[defaults]\nworker_uid = 7\n[vm.a]",
+     "f.toml: [defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids"},
     {"BadName", "[vm.\"a/b\"]",
      "f.toml: [vm.a/b]: a VM's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with a letter or digit"},
 };

@@ -174,7 +174,7 @@ TEST(PlainFile, WhatCannotBeOneIsToldAndNothingIsLeft) {
   EXPECT_EQ(refusal(link), "something is in the way that is no file of ours");
   EXPECT_EQ(folder.read("target"), "keep me");
   std::filesystem::remove(link);
-  EXPECT_EQ(refusal(plain_file("group"), {0660, "no-such-group"}), "there is no group no-such-group");
+  EXPECT_EQ(refusal(plain_file("group"), {0660, "", "no-such-group"}), "there is no group no-such-group");
   EXPECT_NE(access(plain_file("group").c_str(), F_OK), 0);
 }
 

@@ -1,5 +1,7 @@
 // The ivshmem server as its clients see it: bytes, descriptors, permissions, limits.
+#include <grp.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "broker_harness.h"
 
@@ -83,6 +85,100 @@ TEST(Ivshmem, TheSocketHasTheConfiguredMode) {
   struct stat status {};
   ASSERT_EQ(stat(broker.socket_path().c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0660U);
+}
+
+// Mode, user and group of a file.
+std::string access_of(const std::string& path) {
+  struct stat status {};
+  EXPECT_EQ(stat(path.c_str(), &status), 0) << path;
+  char text[64];
+  snprintf(text, sizeof text, "%04o %u:%u", status.st_mode & 0777, status.st_uid, status.st_gid);
+  return text;
+}
+const std::string own = " " + std::to_string(geteuid()) + ":" + std::to_string(getegid());
+
+void become_nobody() {
+  if (geteuid() == 0 && (setresgid(65534, 65534, 65534) != 0 || setresuid(65534, 65534, 65534) != 0)) _exit(124);
+}
+
+TEST(Access, EverySocketIsTheBrokersOwnWhereNothingIsSaid) {
+  Broker broker("[vm.u]\nsocket_mode = \"0600\"");
+  EXPECT_EQ(access_of(broker.socket_path()), "0660" + own);
+  EXPECT_EQ(access_of(broker.folder / "u.sock"), "0600" + own);
+  EXPECT_EQ(access_of(broker.folder / "ivgpud.status"), "0660" + own);
+  EXPECT_EQ(access_of(broker.folder / "ivgpud.trace"), "0600" + own) << "it shows what all VMs do";
+}
+
+TEST(Access, SocketsHaveOwnerGroupAndModeOfTheirOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  Broker broker(
+      "socket_owner = \"70001\"\nsocket_group = \"daemon\"\nsocket_mode = \"0640\"\n[vm.u]", "", [] {}, "",
+      "socket_owner = \"nobody\"\nsocket_group = \"70009\"\nsocket_mode = \"0600\"\n"
+      "trace_owner = \"daemon\"\ntrace_group = \"70007\"\ntrace_mode = \"0440\"");
+  EXPECT_EQ(broker.ready, "ready\n");
+  EXPECT_EQ(access_of(broker.socket_path()), "0640 70001:1");
+  EXPECT_EQ(access_of(broker.folder / "u.sock"), "0600 65534:70009");
+  EXPECT_EQ(access_of(broker.folder / "ivgpud.status"), "0600 65534:70009");
+  EXPECT_EQ(access_of(broker.folder / "ivgpud.trace"), "0440 1:70007");
+}
+
+// Of two VMs' sockets each lets its own user in, and nobody the other's.
+TEST(Access, AUserIsLetIntoItsOwnVmsSocketOnly) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be others";
+  Broker broker(
+      "socket_owner = \"70001\"\nsocket_mode = \"0600\"\n[vm.u]\nsocket_owner = \"70002\"\n"
+      "socket_mode = \"0600\"");
+  const auto may_connect = [&](uid_t user, const std::string& name) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) _exit(2);
+      _exit(Client(broker.folder / name).connected ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  };
+  EXPECT_EQ(may_connect(70001, "t.sock"), 0);
+  EXPECT_EQ(may_connect(70001, "u.sock"), 1);
+  EXPECT_EQ(may_connect(70002, "t.sock"), 1);
+  EXPECT_EQ(may_connect(70002, "u.sock"), 0);
+  EXPECT_EQ(may_connect(70001, "ivgpud.trace"), 1);
+}
+
+TEST(Access, WhatCannotBeIsOneSentence) {
+  struct Bad {
+    std::string vm, broker, says;
+  };
+  const std::string none = "there is no such user\n", no_group = "there is no such group\n";
+  for (const Bad& bad :
+       {Bad{"socket_owner = \"no-such-one\"", "", "/t.sock: socket_owner = \"no-such-one\": " + none},
+        Bad{"socket_group = \"no-such-one\"", "", "/t.sock: socket_group = \"no-such-one\": " + no_group},
+        Bad{"socket_owner = \"4294967295\"", "", "/t.sock: socket_owner = \"4294967295\": " + none},
+        Bad{"socket_owner = \"-5\"", "", "/t.sock: socket_owner = \"-5\": " + none},
+        Bad{"", "trace_owner = \"no-such-one\"", "/ivgpud.trace: trace_owner = \"no-such-one\": " + none},
+        Bad{"", "trace_group = \"no-such-one\"", "/ivgpud.trace: trace_group = \"no-such-one\": " + no_group}}) {
+    Broker broker(
+        bad.vm, "", [] {}, "", bad.broker);
+    EXPECT_EQ(broker.wait(), 1);
+    EXPECT_NE(broker.log().find(bad.says), std::string::npos) << broker.log();
+    EXPECT_NE(access(broker.socket_path().c_str(), F_OK), 0);
+  }
+}
+
+TEST(Access, WhatOnlyRootCanGiveIsRefusedWithoutIt) {
+  Broker owner("socket_owner = \"70001\"", "", become_nobody);
+  EXPECT_EQ(owner.wait(), 1);
+  EXPECT_TRUE(
+      owner.logged("/t.sock: socket_owner = \"70001\": Operation not permitted; only root may give a socket to "
+                   "another user\n"));
+  Broker group("socket_group = \"70001\"", "", become_nobody);
+  EXPECT_EQ(group.wait(), 1);
+  EXPECT_TRUE(group.logged("/t.sock: socket_group = \"70001\": Operation not permitted\n"));
+  Broker users("", "", become_nobody, "", "worker_uids = \"70000-70009\"");
+  EXPECT_EQ(users.wait(), 1);
+  EXPECT_EQ(users.log(),
+            "ivgpud: [broker] worker_uids: only root can give workers users of their own; start ivgpud as "
+            "root or leave worker_uids out\n");
 }
 
 TEST(Ivshmem, ASecondBrokerRefusesAndTheFirstGoesOn) {

@@ -89,6 +89,29 @@ TEST(Workers, TheyAreJailed) {
   }
 }
 
+TEST(Workers, EachVmsHaveAUserOfTheirOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be others";
+  Broker broker(
+      "[vm.b]\nworker_gid = 44\n[vm.a]\nworker_uid = 7\n[vm.c]", "", [] {}, "", "worker_uids = \"70000-70002\"");
+  EXPECT_EQ(broker.ready, "ready\n");
+  std::vector<std::string> users;
+  for (const pid_t worker : broker.workers()) {
+    std::ifstream file("/proc/" + std::to_string(worker) + "/status");
+    std::map<std::string, std::string> fields;
+    for (std::string name, rest; file >> name && std::getline(file, rest);) fields[name] = rest;
+    users.push_back(fields["Uid:"] + fields["Gid:"]);
+  }
+  std::sort(users.begin(), users.end());
+  const auto of = [](int uid, int gid) {
+    std::string text;
+    for (const int id : {uid, gid})
+      for (int i = 0; i < 4; ++i) text += "\t" + std::to_string(id);
+    return text;
+  };
+  // t, b and c in the order of the file; a says its own.
+  EXPECT_EQ(users, (std::vector{of(7, 65534), of(70000, 70000), of(70001, 44), of(70002, 70002)}));
+}
+
 TEST(Workers, TheyDoNotComeFirstThoughTheBrokerDoes) {
   Broker broker;
   Client guest(broker.socket_path());

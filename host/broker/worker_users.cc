@@ -1,0 +1,56 @@
+#include "host/broker/worker_users.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace host::broker {
+namespace {
+
+constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
+
+std::optional<std::int64_t> to_id(std::string_view text) {
+  std::int64_t id = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (failed != std::errc() || end != text.data() + text.size() || id < 1 || id > last_id) return std::nullopt;
+  return id;
+}
+
+}  // namespace
+
+std::optional<UserRange> to_user_range(std::string_view text) {
+  const std::size_t between = text.find('-');
+  if (between == std::string_view::npos) return std::nullopt;
+  const auto first = to_id(text.substr(0, between)), last = to_id(text.substr(between + 1));
+  if (!first || !last || *first > *last) return std::nullopt;
+  return UserRange{*first, *last};
+}
+
+bool give_users(const std::string& text, const std::vector<UserWish>& wishes, std::string& error) {
+  if (text.empty()) return true;
+  const UserRange range = *to_user_range(text);
+  // One that the file names and that the range gives to another VM would be shared unseen.
+  const auto taken = [&](const UserWish& wish, const char* key, bool given, std::int64_t id) {
+    if (!given || !range.has(id)) return false;
+    error = fmt::format("[vm.{}] {} = {} is one of [broker] worker_uids = \"{}\", which ivgpud gives to VMs by itself",
+                        wish.vm->name, key, id, text);
+    return true;
+  };
+  std::int64_t next = range.first;
+  for (const UserWish& wish : wishes) {
+    if (taken(wish, "worker_uid", wish.uid_given, wish.vm->worker_uid) ||
+        taken(wish, "worker_gid", wish.gid_given, wish.vm->worker_gid))
+      return false;
+    if (wish.uid_given) continue;
+    wish.vm->worker_uid = next;
+    if (!wish.gid_given) wish.vm->worker_gid = next;
+    ++next;
+  }
+  if (next - 1 <= range.last) return true;
+  error = fmt::format("[broker] worker_uids = \"{}\" has {} user(s), and {} VMs are to have one each", text,
+                      range.last - range.first + 1, next - range.first);
+  return false;
+}
+
+}  // namespace host::broker
