@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -43,8 +44,9 @@ std::unique_ptr<Telemetry> Telemetry::create(const std::string& name, std::strin
   };
   Fd memfd(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd) return fail("memfd_create");
-  if (ftruncate(memfd.get(), ring::telemetry_bytes) != 0 ||
-      fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+  // A memfd's mode is 0777: who gets a descriptor that only reads could open another through /proc that writes.
+  if (fchmod(memfd.get(), 0600) != 0 || ftruncate(memfd.get(), ring::telemetry_bytes) != 0 ||
+      fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     return fail("sizing and sealing");
   void* base = mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return fail("mmap");
@@ -52,6 +54,8 @@ std::unique_ptr<Telemetry> Telemetry::create(const std::string& name, std::strin
 }
 
 Telemetry::~Telemetry() { munmap(base_, ring::page); }
+
+bool Telemetry::seal() const { return fcntl(memfd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0; }
 
 Fd Telemetry::read_only() const {
   return Fd(open(("/proc/self/fd/" + std::to_string(memfd_.get())).c_str(), O_RDONLY | O_CLOEXEC));

@@ -1,6 +1,7 @@
 // A worker's telemetry as the broker has it: the memfd, its first page mapped, and the switch of its trace.
 //
 // Trust: the worker writes this memory and may be controlled by its guest. Its size is sealed, so reading never faults;
+// who traces gets a descriptor and reads;
 // the counters are numbers to show, copied once, and nothing is decided by them. Trace entries are not read here.
 #pragma once
 
@@ -31,7 +32,11 @@ class Telemetry {
   Telemetry& operator=(const Telemetry&) = delete;
 
   int memfd() const { return memfd_.get(); }
-  // A descriptor of the same memory that cannot write it; empty when there is none to be had.
+  // From now on only those write it who have it mapped already: this broker and its worker. Who has a descriptor of it
+  // cannot, root included. False where that cannot be had.
+  bool seal() const;
+  // A descriptor of the same memory that cannot write it, and of which none but the broker's user can make one that
+  // does, until seal(); empty when there is none to be had.
   Fd read_only() const;
   void trace(bool on) const { page().tracing.store(on ? 1 : 0, std::memory_order_relaxed); }
   Counters counters() const;

@@ -373,6 +373,7 @@ bool Vm::start_worker(std::uint32_t k) {
 
 void Vm::on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text) {
   loop_.forget(slots_[k].start_timer);
+  if (!slots_[k].telemetry->seal()) return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   backoff_.succeeded();
   slots_[k].jail = {true, layers, text};
   tell_jail(slots_[k].jail);

@@ -1,6 +1,7 @@
 // The broker's parts one by one: steps of a slot, rates, hostile text, the event loop on both of its waiters.
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -12,6 +13,7 @@
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/slot_step.h"
+#include "host/broker/telemetry.h"
 #include "host/broker/wiper.h"
 
 namespace {
@@ -159,6 +161,33 @@ TEST(GpuLibrary, AutoIsTheSystemsAndNeverTheSimulatedOne) {
   const std::string found = find_gpu_library("auto", root / "bin", error);
   EXPECT_EQ(found.find(root.path()), std::string::npos);
   EXPECT_EQ(found.empty(), error.find("this machine has no libcuda.so.1") != std::string::npos) << found << error;
+}
+
+TEST(Telemetry, OnceSealedItIsWrittenByWhoHasItMappedAndNobodyElse) {
+  std::string error;
+  const auto telemetry = Telemetry::create("t", error);
+  ASSERT_TRUE(telemetry) << error;
+  struct stat status {};
+  ASSERT_EQ(fstat(telemetry->memfd(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  void* worker = mmap(nullptr, ring::telemetry_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0);
+  ASSERT_NE(worker, MAP_FAILED);
+  ASSERT_TRUE(telemetry->seal());
+  ring::TelemetryView(static_cast<std::byte*>(worker)).page().channel[0].calls = 7;
+  EXPECT_EQ(telemetry->counters().calls, 7U);
+  telemetry->trace(true);
+  EXPECT_EQ(ring::TelemetryView(static_cast<std::byte*>(worker)).page().tracing.load(), 1U);
+  EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0), MAP_FAILED);
+  EXPECT_LT(write(telemetry->memfd(), "x", 1), 0);
+  munmap(worker, ring::telemetry_bytes);
+}
+
+TEST(Telemetry, SealedBySomebodyElseItIsRefused) {
+  std::string error;
+  const auto telemetry = Telemetry::create("t", error);
+  ASSERT_TRUE(telemetry) << error;
+  ASSERT_EQ(fcntl(telemetry->memfd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
+  EXPECT_FALSE(telemetry->seal());
 }
 
 class Loop : public ::testing::TestWithParam<const char*> {

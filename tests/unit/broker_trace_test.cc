@@ -124,6 +124,61 @@ TEST(Trace, TheDescriptorOnlyReads) {
   munmap(at, ring::telemetry_bytes);
 }
 
+// What the holder of a descriptor can do by opening it once more, as another user or as the one that it is.
+struct Reopened {
+  bool opened = false, mapped = false, written = false;
+};
+Reopened reopen(int memory, bool as_another) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    Reopened got;
+    if (as_another && geteuid() == 0 && (setresgid(70001, 70001, 70001) != 0 || setresuid(70001, 70001, 70001) != 0))
+      _exit(1);
+    const int fd = open(("/proc/self/fd/" + std::to_string(memory)).c_str(), O_RDWR | O_CLOEXEC);
+    got.opened = fd >= 0;
+    got.mapped = mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
+    got.written = write(fd, "x", 1) == 1;
+    [[maybe_unused]] const auto n = write(ends[1], &got, sizeof got);
+    _exit(0);
+  }
+  close(ends[1]);
+  Reopened got;
+  EXPECT_EQ(read(ends[0], &got, sizeof got), static_cast<ssize_t>(sizeof got));
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return got;
+}
+
+TEST(Trace, TheDescriptorCannotBeMadeOneThatWrites) {
+  Traced t;
+  Watcher watcher(t.broker);
+  watcher.ask(request("t", 0));
+  ASSERT_EQ(watcher.news(), TraceNews::Begins);
+  ASSERT_GE(watcher.memory, 0);
+  for (const bool as_another : {true, false}) {
+    const Reopened got = reopen(watcher.memory, as_another);
+    EXPECT_FALSE(got.mapped) << as_another;
+    EXPECT_FALSE(got.written) << as_another;
+  }
+  if (geteuid() == 0) {
+    EXPECT_FALSE(reopen(watcher.memory, true).opened);
+  }
+  EXPECT_EQ(t.traces(0), 'y') << "who has it mapped goes on writing";
+}
+
+TEST(Trace, BeforeAWorkerIsReadyNoOtherUserCanWriteEither) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be others";
+  Broker broker("", "hang");
+  Watcher watcher(broker);
+  watcher.ask(request("t", 0));
+  ASSERT_EQ(watcher.news(), TraceNews::Begins);
+  ASSERT_GE(watcher.memory, 0);
+  const Reopened got = reopen(watcher.memory, true);
+  EXPECT_FALSE(got.opened || got.mapped || got.written);
+}
+
 TEST(Trace, TellsTheLifeOfASession) {
   Traced t;
   Watcher watcher(t.broker);
