@@ -83,7 +83,10 @@ std::uint32_t IvshmemServer::free_peer() {
 
 void IvshmemServer::admit(Fd socket) {
   if (clients_.size() >= options_.connections) {
-    spdlog::warn("{}: a connection was refused: there are {} already", options_.socket.path, clients_.size());
+    if (const auto more = refusals_.admit()) {
+      spdlog::warn("{}: a connection was refused: there are {} already{}", options_.socket.path, clients_.size(),
+                   *more);
+    }
     return;
   }
   auto client = std::make_unique<Client>();

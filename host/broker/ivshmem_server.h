@@ -20,6 +20,7 @@
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
 #include "host/broker/listener.h"
+#include "host/broker/log_limiter.h"
 
 namespace host::broker {
 
@@ -63,6 +64,7 @@ class IvshmemServer {
   std::unique_ptr<Listener> listener_;
   std::map<std::uint32_t, std::unique_ptr<Client>> clients_;
   std::uint32_t next_peer_;
+  LogLimiter refusals_;
 };
 
 }  // namespace host::broker

@@ -139,7 +139,10 @@ bool TraceServer::tell(const Client& client, TraceNews news, Session session, co
   message.worker = traced.worker, message.process = traced.process, message.peer = traced.peer;
   if (news != TraceNews::Begins) return send_message(client, message, -1);
   const Fd memory = traced.telemetry->read_only();
-  if (!memory) spdlog::warn("a trace cannot be shown: {}", std::strerror(errno));
+  if (!memory) {
+    const int why = errno;
+    if (const auto more = failures_.admit()) spdlog::warn("a trace cannot be shown: {}{}", std::strerror(why), *more);
+  }
   return memory && send_message(client, message, memory.get());
 }
 

@@ -15,6 +15,7 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/listener.h"
+#include "host/broker/log_limiter.h"
 #include "host/broker/telemetry.h"
 #include "ring/trace_socket.h"
 
@@ -62,7 +63,7 @@ class TraceServer {
   static bool narrows(const ring::TraceRequest& next, const ring::TraceRequest& first);
   std::string refusal(const ring::TraceRequest& request) const;
   static bool wants(const Client& client, const Traced& traced);
-  static bool tell(const Client& client, ring::TraceNews news, Session session, const Traced& traced);
+  bool tell(const Client& client, ring::TraceNews news, Session session, const Traced& traced);
   static bool send_message(const Client& client, const ring::TraceMessage& message, int descriptor);
   void tell_all(ring::TraceNews news, Session session, const Traced& traced);
   void set_switches() const;
@@ -74,6 +75,7 @@ class TraceServer {
   std::map<Session, Traced> sessions_;
   Session next_ = 1;
   Clients clients_;
+  LogLimiter failures_;
 };
 
 // Where a broker listens for who wants to trace.

@@ -208,10 +208,9 @@ bool Vm::move(std::uint32_t k, SlotState to) {
 }
 
 void Vm::put_back(std::uint32_t k, std::uint32_t seen) {
-  if (const auto now = Clock::now(); now - last_put_back_ > seconds(1)) {  // or a guest would fill the log
-    last_put_back_ = now;
-    spdlog::warn("{}: slot {}: a guest wrote {:#x} over {:#x}; put back", options_.name, k, seen,
-                 slots_[k].known.word());
+  if (const auto more = put_backs_.admit()) {
+    spdlog::warn("{}: slot {}: a guest wrote {:#x} over {:#x}; put back{}", options_.name, k, seen,
+                 slots_[k].known.word(), *more);
   }
   region_->entry(k)[&ring::SlotEntry::state].compare_exchange(seen, slots_[k].known.word(), std::memory_order_acq_rel);
 }
@@ -353,7 +352,8 @@ bool Vm::start_worker(std::uint32_t k) {
                               .region_fd = region_->memfd(),
                               .doorbell_fd = transport_->doorbell(k),
                               .telemetry_fd = slot.telemetry->memfd(),
-                              .priority = program_.priority};
+                              .priority = program_.priority,
+                              .log = &worker_log_};
   slot.worker =
       WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
                            {[this, k](std::uint32_t layers, const std::string& text) { on_ready(k, layers, text); },
@@ -478,11 +478,15 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
       break;
     case SlotState::Claimed:
     case SlotState::Dead:
-      if (!stopping_) spdlog::warn("{}: slot {}: the worker {} while its guest used it", options_.name, k, exit.how);
+      if (stopping_) break;
+      if (const auto more = worker_ends_.admit())
+        spdlog::warn("{}: slot {}: the worker {} while its guest used it{}", options_.name, k, exit.how, *more);
       break;
     case SlotState::Released:
-      if (exit.end != WorkerProcess::End::Orderly)
-        spdlog::info("{}: slot {}: the worker {}", options_.name, k, exit.how);
+      if (exit.end != WorkerProcess::End::Orderly) {
+        if (const auto more = worker_ends_.admit())
+          spdlog::info("{}: slot {}: the worker {}{}", options_.name, k, exit.how, *more);
+      }
       start_emptying(k);
       break;
     case SlotState::Empty: break;

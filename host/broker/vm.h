@@ -20,6 +20,7 @@
 
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
+#include "host/broker/log_limiter.h"
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/status.h"
@@ -125,7 +126,8 @@ class Vm {
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
-  Clock::time_point last_put_back_;
+  LogLimiter put_backs_, worker_ends_;
+  WorkerLog worker_log_;
   EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;

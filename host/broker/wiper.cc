@@ -98,7 +98,9 @@ Wiper::Step Wiper::step(std::size_t bytes) {
   const Region::Range part{whole.from + wiped_, std::min(bytes, whole.bytes - wiped_)};
   std::string error;
   if (!region_.wipe(part, error)) {
-    spdlog::error("{} cannot be wiped: {}{}", label_, error, done_ ? "; the next try is in a second" : "");
+    if (const auto more = queue_.failures_.admit()) {
+      spdlog::error("{} cannot be wiped: {}{}{}", label_, error, done_ ? "; the next try is in a second" : "", *more);
+    }
     return Step::Failed;
   }
   wiped_ += part.bytes;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "host/broker/event_loop.h"
+#include "host/broker/log_limiter.h"
 #include "host/broker/region.h"
 
 namespace host::broker {
@@ -52,7 +53,8 @@ class WipeQueue {
 
   EventLoop& loop_;
   const Pace pace_;
-  std::list<Lane> lanes_;       // the first is the next
+  std::list<Lane> lanes_;  // the first is the next
+  LogLimiter failures_;
   std::vector<Wiper*> failed_;  // each waits for its second to pass
   EventLoop::Id timer_ = 0;     // the only one
   bool working_ = false;

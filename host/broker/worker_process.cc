@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <utility>
 
 namespace host::broker {
 namespace {
@@ -104,6 +105,7 @@ WorkerProcess::WorkerProcess(EventLoop& loop, std::string label, Events events)
 std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const WorkerCommand& command, std::string label,
                                                     Events events, std::string& error) {
   std::unique_ptr<WorkerProcess> process(new WorkerProcess(loop, std::move(label), std::move(events)));
+  process->log_ = command.log;
   if (!process->spawn(command, error)) return nullptr;
   process->watch_all();
   return process;
@@ -169,7 +171,7 @@ void WorkerProcess::end(Clock::duration patience) {
 }
 
 void WorkerProcess::kill_now(const char* why) {
-  spdlog::warn("{}: killed: {}", label_, why);
+  if (const auto more = log_->kills.admit()) spdlog::warn("{}: killed: {}{}", label_, why, *more);
   loop_.forget(kill_timer_);
   loop_.forget(control_watch_);
   killed_ = true;
@@ -194,10 +196,14 @@ void WorkerProcess::on_control() {
   events_.ready(message->layers, escaped(message->text));
 }
 
+// With the share of its VM used up it has none of its own. What is read already is left out then, but for last words.
 void WorkerProcess::log_line(const std::string& line) {
-  spdlog::info("{}: {}", label_, line);
   last_words_ = line;
+  if (lines_left_ > 0 && log_->lines.take(Clock::now()) != Span::zero()) lines_left_ = 0;
+  if (lines_left_ <= 0) return void(++lines_left_out_);
   --lines_left_;
+  if (const auto n = std::exchange(lines_left_out_, 0); n != 0) spdlog::info("{}: ({} lines were left out)", label_, n);
+  spdlog::info("{}: {}", label_, line);
 }
 
 void WorkerProcess::read_output(std::size_t budget) {

@@ -16,9 +16,19 @@
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
 #include "host/broker/hostile_text.h"
+#include "host/broker/log_limiter.h"
+#include "host/broker/rate.h"
 #include "host/worker/control.h"
 
 namespace host::broker {
+
+// What the workers of a VM may write into the log in sum: a guest can have its workers say things, and die, without
+// end.
+struct WorkerLog {
+  static constexpr int lines_per_second = 50, burst = 100;
+  TokenBucket lines{lines_per_second, burst, Clock::now()};
+  LogLimiter kills;
+};
 
 struct WorkerCommand {
   std::string program;
@@ -28,6 +38,7 @@ struct WorkerCommand {
   int doorbell_fd = -1;
   int telemetry_fd = -1;
   int priority = 0;  // as nice(1) counts; the broker's own may be another
+  WorkerLog* log;    // outlives the worker
 };
 
 // The only message a worker may send; `flags` are recvmsg's. Anything else: nullopt.
@@ -84,7 +95,8 @@ class WorkerProcess {
   EventLoop::Id control_watch_ = 0, output_watch_ = 0, exit_watch_ = 0, kill_timer_ = 0, output_timer_ = 0;
   LineCutter lines_;
   std::string last_words_;
-  int lines_left_;
+  int lines_left_, lines_left_out_ = 0;
+  WorkerLog* log_ = nullptr;
   bool ready_ = false, killed_ = false, reaped_ = false;
 };
 

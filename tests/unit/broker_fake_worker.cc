@@ -59,6 +59,9 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
     case 'p':
       for (int i = 0; i < 200; ++i) std::fprintf(stderr, "line %d \x1b[2J%s\n", i, std::string(600, '#').c_str());
       break;
+    case 'n':
+      for (int i = 0; i < 10000; ++i) std::fprintf(stderr, "x\n");
+      break;
     case 'f': std::memset(slot.base() + ring::first_channel, 0x5a, slot.bytes() - ring::first_channel); break;
     case 'o': command[2] = open("/etc/shadow", O_RDONLY) < 0 && socket(AF_UNIX, SOCK_STREAM, 0) < 0 ? 'n' : 'y'; break;
     case 'c':

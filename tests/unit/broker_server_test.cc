@@ -87,6 +87,24 @@ TEST(Ivshmem, TheSocketHasTheConfiguredMode) {
   EXPECT_EQ(status.st_mode & 0777, 0660U);
 }
 
+TEST(Ivshmem, RefusedConnectionsWithoutEndDoNotFillTheLog) {
+  Broker broker("connections = 1");
+  Client first(broker.socket_path());
+  ASSERT_TRUE(first.greet(3));
+  const auto began = std::chrono::steady_clock::now();
+  const auto refuse = [&] {
+    Client one_more(broker.socket_path());
+    EXPECT_FALSE(one_more.receive());
+  };
+  for (int i = 0; i < 300; ++i) refuse();
+  EXPECT_TRUE(broker.logged("a connection was refused: there are 1 already\n"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1010));
+  refuse();
+  EXPECT_TRUE(broker.eventually_logged(" more such lines were left out before)\n"));
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+  EXPECT_LE(static_cast<double>(broker.times_logged("a connection was refused")), 1 + passed.count());
+}
+
 // Mode, user and group of a file.
 std::string access_of(const std::string& path) {
   struct stat status {};

@@ -69,6 +69,31 @@ TEST(Workers, WhatTheyPrintIsEscapedBoundedAndLimited) {
   EXPECT_FALSE(broker.logged("line 150 "));
 }
 
+// A VM's workers share what may be printed, however many they are; and a line that is short counts as well.
+TEST(Workers, WhatTheyPrintInSumIsLimited) {
+  Broker broker("slots = 3\nspare = 3\n[vm.other]");
+  Client guest(broker.socket_path()), other(broker.folder / "other.sock");
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(other.greet(3));
+  const auto began = std::chrono::steady_clock::now();
+  for (std::uint32_t k = 0; k < 3; ++k) {
+    ASSERT_TRUE(guest.becomes(k, SlotState::Ready));
+    guest.command(k)[0] = 'n';
+    guest.ring_peer(ring::peer_of_slot(k));
+  }
+  ASSERT_TRUE(broker.eventually_logged(" lines were left out)"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  const std::size_t lines = broker.times_logged(": x\n");
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(lines, 50U);
+  EXPECT_LE(static_cast<double>(lines), 100 + 50 * passed.count() + 1);
+  ASSERT_EQ(other.claim(), 0U);
+  ASSERT_TRUE(other.becomes(0, SlotState::Claimed));
+  other.command(0)[0] = 'p';
+  other.ring_peer(ring::peer_of_slot(0));
+  EXPECT_TRUE(broker.eventually_logged("other/0: line 40 ")) << "another VM has its own share";
+}
+
 TEST(Workers, TheyAreJailed) {
   Broker broker;
   Client guest(broker.socket_path());

@@ -1,0 +1,36 @@
+// A line of the log that a guest or a client can cause as often as it likes: written once a second at most, and then
+// with how many were left out since. The time is passed in, so that it is tested without waiting.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace host::broker {
+
+class LogLimiter {
+ public:
+  static constexpr auto between = std::chrono::seconds(1);
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Nothing: the line is left out. Else what ends it: "" or how many were left out before.
+  std::optional<std::string> admit(Time now = std::chrono::steady_clock::now()) {
+    if (last_ && now - *last_ < between) {
+      ++left_out_;
+      return std::nullopt;
+    }
+    last_ = now;
+    const auto before = std::exchange(left_out_, 0);
+    return before == 0 ? "" : fmt::format(" ({} more such lines were left out before)", before);
+  }
+
+ private:
+  std::optional<Time> last_;
+  std::uint64_t left_out_ = 0;
+};
+
+}  // namespace host::broker
