@@ -25,6 +25,7 @@
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpu_library.h"
+#include "host/broker/plain_room.h"
 #include "host/broker/status.h"
 #include "host/broker/status_server.h"
 #include "host/broker/trace_server.h"
@@ -129,6 +130,7 @@ bool make_runtime_dir(const std::string& path, std::string& error) {
 class Daemon {
  public:
   bool start(const Config& config, const WorkerProgram& program, std::string& error) {
+    if (!plain_files_fit(config.vms, error)) return false;
     for (const VmOptions& options : config.vms) {
       auto vm = Vm::create(loop_, options, config.broker, program, traces_, wipes_, error);
       if (!vm) return false;

@@ -53,7 +53,7 @@ class Script {
   explicit Script(fuzz::Input& in)
       : in_(in), loop_(make_epoll_waiter()), path_(fuzz::socket_folder() + "/trace"), server_(loop_) {
     std::string error;
-    require(server_.listen({path_, 0600, ""}, error), "%s", error.c_str());
+    require(server_.listen({path_, {0600, "", ""}}, error), "%s", error.c_str());
     for (std::size_t k = 0; k < std::size(vms); ++k) server_.add_vm(vms[k], slots[k]);
     telemetry().trace(false);
   }

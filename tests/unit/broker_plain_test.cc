@@ -1,9 +1,12 @@
 // A VM with an ivshmem-plain device: its memory under a path, rings that the broker looks for, and a VM whose end
 // nobody tells. A real ivgpud and fake workers; the test is the VM.
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "broker_harness.h"
 #include "host/broker/plain_memory.h"
+#include "host/broker/plain_room.h"
 #include "tests/other_side.h"
 
 namespace {
@@ -187,6 +190,70 @@ TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   EXPECT_EQ(refusal(file),
             "user 65534 has made one: QEMU does where the VM is started before ivgpud; end the VM and remove the file");
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
+}
+
+// A tmpfs of 100 MiB that is gone with this process. False where the machine lets nobody mount one.
+bool mount_small(const std::string& at) {
+  if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+  return mount("ivgpu-test", at.c_str(), "tmpfs", 0, "size=100m,mode=777") == 0;
+}
+
+host::broker::VmOptions of_size(const std::string& name, const std::string& file, std::int64_t bytes) {
+  host::broker::VmOptions vm;
+  vm.name = name, vm.plain_file = file, vm.region_size = bytes;
+  return vm;
+}
+
+TEST(PlainFile, ThoseOfAllVmsMustFitTogether) {
+  using host::broker::plain_files_fit;
+  const std::int64_t half = std::int64_t{1} << 39;
+  std::string error;
+  EXPECT_FALSE(plain_files_fit(
+      {of_size("a", plain_file("a"), half), of_size("m", "", half), of_size("b", plain_file("b"), half)}, error));
+  EXPECT_EQ(error.rfind("the plain_file of a, b needs 1048576 MiB in all, and the file system of /dev/shm has ", 0), 0U)
+      << error;
+  EXPECT_NE(error.find(" MiB left; give it more (mount -o remount,size=...) or the VMs a smaller region_size"),
+            std::string::npos);
+  error = "";
+  EXPECT_TRUE(plain_files_fit({of_size("m", "", half)}, error)) << "a memfd has no file system";
+  EXPECT_TRUE(plain_files_fit({of_size("a", "/no/such/folder/a", half)}, error)) << "told when it is made";
+  EXPECT_TRUE(plain_files_fit({of_size("a", "/proc/a", half)}, error)) << "told when it is made";
+  EXPECT_EQ(error, "");
+}
+
+TEST(PlainFile, WhatADeadBrokerLeftIsRoomAndWhatOthersHaveIsNot) {
+  Folder folder;
+  if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
+  const std::int64_t size = 64 << 20;
+  std::string error;
+  const auto fits = [&](const char* name) {
+    return host::broker::plain_files_fit({of_size("a", folder / name, size)}, error);
+  };
+  EXPECT_TRUE(fits("mine")) << error;
+  const int fd = open((folder / "mine").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(fallocate(fd, 0, 0, size), 0);
+  close(fd);
+  EXPECT_TRUE(fits("mine")) << error;
+  EXPECT_FALSE(fits("other"));
+  umount2(folder.path().c_str(), MNT_DETACH);
+}
+
+TEST(PlainFile, ABrokerWhoseVmsDoNotFitDoesNotStart) {
+  Folder folder;
+  if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
+  {
+    Broker one(plain(folder / "t"));
+    EXPECT_EQ(one.ready, "ready\n") << "64 MiB fit";
+  }
+  std::filesystem::remove(folder / "t");
+  Broker two(plain(folder / "t") + "[vm.u]\n" + plain(folder / "u"));
+  ASSERT_EQ(two.ready, "") << "it serves both, and one may end the other";
+  EXPECT_EQ(two.wait(), 1);
+  EXPECT_TRUE(two.logged("ivgpud: the plain_file of t, u needs 128 MiB in all, and the file system of " +
+                         folder.path() + " has 100 MiB left; give it more"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "t"));
+  umount2(folder.path().c_str(), MNT_DETACH);
 }
 
 TEST(PlainFile, OnADiskItIsRefused) {
