@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "host/simgpu/api/device_names.h"
 #include "host/simgpu/image/image.h"
 
 namespace simgpu {
@@ -22,6 +23,6 @@ inline constexpr int device_warp = 32;
 std::optional<int> device_attribute(const Device& device, CUdevice_attribute attribute);
 
 // Domain 0, device 0, and a bus for each.
-inline int pci_bus(const Device& device) { return device.ordinal + 1; }
+inline int pci_bus(const Device& device) { return pci_bus_of(device.ordinal); }
 
 }  // namespace simgpu

@@ -3,19 +3,18 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "host/simgpu/api/device_names.h"
 #include "host/simgpu/api/driver.h"
 
 namespace simgpu {
 namespace {
 
-constexpr int max_devices = 8;
 constexpr std::size_t least_memory = std::size_t{1} << 20, most_memory = std::size_t{1} << 40;
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -36,18 +35,6 @@ std::optional<std::size_t> size(std::string_view text) {
   return *value << shift;
 }
 
-std::string uuid_text(int index) {
-  const CUuuid uuid = device_uuid(index);
-  std::string out = "GPU-";
-  for (std::size_t i = 0; i < sizeof uuid.bytes; ++i) {
-    char two[3];
-    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += two;
-  }
-  return out;
-}
-
 // The device that an element of CUDA_VISIBLE_DEVICES names: an index, or the beginning of a UUID.
 std::optional<int> named_device(std::string_view element, int count) {
   if (const auto index = number(element)) {
@@ -55,7 +42,7 @@ std::optional<int> named_device(std::string_view element, int count) {
     return std::nullopt;
   }
   for (int i = 0; i < count; ++i)
-    if (element.starts_with("GPU-") && uuid_text(i).starts_with(element)) return i;
+    if (element.starts_with("GPU-") && device_uuid_text(i).starts_with(element)) return i;
   return std::nullopt;
 }
 
@@ -76,8 +63,8 @@ CUresult choose_visible(std::string_view list, int count, std::vector<int>& visi
 
 CUuuid device_uuid(int index) {
   CUuuid uuid{};
-  std::memcpy(uuid.bytes, "ivgpu-sim", 9);
-  uuid.bytes[15] = static_cast<char>(index + 1);
+  const auto bytes = device_uuid_bytes(index);
+  std::memcpy(uuid.bytes, bytes.data(), bytes.size());
   return uuid;
 }
 
