@@ -85,7 +85,7 @@ void allow_system(Ruleset& rules) {
   for (const char* file : {"/dev/zero", "/dev/urandom"}) rules.allow(file, reading);
 }
 
-void allow_gpu_devices(Ruleset& rules) {
+void allow_all_gpu_devices(Ruleset& rules) {
   DIR* folder = opendir("/dev");
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder)) {
@@ -114,7 +114,8 @@ Result apply_landlock(const LandlockPaths& paths) {
   }
   Ruleset rules(static_cast<int>(fd), version);
   allow_system(rules);
-  allow_gpu_devices(rules);
+  if (paths.devices.empty()) allow_all_gpu_devices(rules);
+  for (const std::string& path : paths.devices) rules.allow(path, device);
   for (const std::string& path : paths.read) rules.allow(path, reading);
   for (const std::string& path : paths.write) rules.allow(path, version.all_fs() & ~fs_execute);
   result.missing = rules.enforce();

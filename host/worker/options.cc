@@ -26,6 +26,13 @@ bool jail_mode(std::string_view text, JailMode& into) {
   return true;
 }
 
+// Of NVIDIA's, and none that a path leads away from them.
+bool device(std::string_view path, std::vector<std::string>& into) {
+  if (!path.starts_with("/dev/nvidia") || path.find("..") != std::string_view::npos) return false;
+  into.emplace_back(path);
+  return true;
+}
+
 bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--control-fd") return number(value, o.control_fd);
   if (name == "--region-fd") return number(value, o.region_fd);
@@ -35,6 +42,7 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--slot-offset") return number(value, o.slot_offset);
   if (name == "--slot-bytes") return number(value, o.slot_bytes);
   if (name == "--library") return o.library = value, !value.empty();
+  if (name == "--device") return device(value, o.devices);
   if (name == "--jail") return jail_mode(value, o.jail);
   if (name == "--uid") return number(value, o.uid);
   if (name == "--gid") return number(value, o.gid);

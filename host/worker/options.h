@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace host::worker {
 
@@ -18,7 +19,8 @@ struct Options {
   pid_t broker = 0;
   std::uint64_t slot_offset = 0;  // of the slot's extent in the region
   std::uint64_t slot_bytes = 0;
-  std::string library;  // the libcuda.so.1 to drive
+  std::string library;               // the libcuda.so.1 to drive
+  std::vector<std::string> devices;  // the device files that it may open; empty: all of NVIDIA's
   JailMode jail = JailMode::BestEffort;
   uid_t uid = 65534;
   gid_t gid = 65534;

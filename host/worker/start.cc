@@ -124,9 +124,10 @@ class Library {
   int fd_;
 };
 
-jail::LandlockPaths files_for(const Library& library, const std::string& path) {
+jail::LandlockPaths files_for(const Library& library, const Options& options) {
   jail::LandlockPaths paths;
-  paths.read = {library.folder(), std::filesystem::path(path).parent_path().string()};
+  paths.read = {library.folder(), std::filesystem::path(options.library).parent_path().string()};
+  paths.devices = options.devices;
   if (const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY")) paths.write = {pipes, "/dev/shm"};
   return paths;
 }
@@ -137,7 +138,7 @@ void give_up_rights(Jail& jail, const Options& options, const Library& library) 
   jail.note(jail::apply_namespaces());
   jail.note(jail::apply_limits());
   jail.note(jail::apply_no_new_privileges());
-  jail.note(jail::apply_landlock(files_for(library, options.library)));
+  jail.note(jail::apply_landlock(files_for(library, options)));
   jail.note(jail::apply_user(options.uid, options.gid));
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // until the driver is up: it opens files below /proc/self for writing
 }

@@ -187,6 +187,24 @@ TEST(Landlock, OnlyTheNamedFilesOpen) {
   rmdir(folder);
 }
 
+TEST(Landlock, OnlyTheNamedDevicesOpen) {
+  NEEDS(landlock);
+  expect_clean(in_child([] {
+    CHILD_EXPECT(open("/dev/full", O_RDWR) >= 0 && open("/dev/zero", O_RDWR) >= 0);
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_landlock({{}, {}, {"/dev/full", "/dev/not-there"}}).active());
+    CHILD_EXPECT(open("/dev/full", O_RDWR) >= 0);
+    CHILD_EXPECT(refused(open("/dev/zero", O_RDWR), EACCES));
+    return 0;
+  }));
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_landlock({}).active());
+    CHILD_EXPECT(refused(open("/dev/full", O_RDWR), EACCES));
+    return 0;
+  }));
+}
+
 TEST(Landlock, SignalsAndAbstractSocketsStayInside) {
   NEEDS(landlock);
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
