@@ -17,10 +17,11 @@
 namespace host::broker {
 namespace {
 
-enum class Kind { Integer, Size, Mode, Boolean, Text, Choice, Users };
+enum class Kind { Integer, Size, Mode, Boolean, Text, Choice, Users, List };
 
 using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOptions::*, std::string GpuOptions::*,
-                            std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*>;
+                            std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*,
+                            std::vector<std::string> VmOptions::*>;
 
 struct Key {
   const char* table;  // broker, gpu; vm stands for [defaults] and every [vm.NAME]
@@ -103,6 +104,9 @@ const Key keys[] = {
     {"vm", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
      "the name or number of a group, or \"\" for the one in [broker]", "The group of socket or plain_file.",
      &V::socket_group},
+    {"vm", "gpus", Kind::List, "\"all\"", nullptr, 0, 0,
+     "\"all\", or an array of GPUs, each by its index, its UUID (or how that begins) or its PCI address",
+     "Which of the host's GPUs the VM's guests see, in this order and by ordinals of their own.", &V::gpus},
     {"vm", "jail", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
      "Whether a worker starts where the kernel does not give every layer of its jail.", &V::jail},
     {"vm", "worker_uid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
@@ -150,7 +154,8 @@ std::optional<std::int64_t> to_size(std::string_view text) {
   return std::nullopt;
 }
 
-using Value = std::variant<std::int64_t, std::string, bool>;
+using List = std::vector<std::string>;
+using Value = std::variant<std::int64_t, std::string, bool, List>;
 
 // Whether a text is one of those that `allowed` names in quotes.
 bool is_choice(const char* allowed, const std::string& text) {
@@ -180,6 +185,22 @@ std::optional<Value> to_mode(const Key& key, const std::string& text) {
   return in_range(key, to_number(text, 8));
 }
 
+// Texts and numbers, of which there is at least one. The one word that is allowed instead is the empty list.
+std::optional<Value> to_list(const Key& key, const toml::node& node) {
+  if (const auto word = node.is_string() ? node.value<std::string>() : std::nullopt)
+    return is_choice(key.allowed, *word) ? std::optional<Value>(List()) : std::nullopt;
+  if (!node.is_array() || node.as_array()->empty()) return std::nullopt;
+  List list;
+  for (const toml::node& element : *node.as_array()) {
+    std::string text;
+    if (element.is_string()) text = *element.value<std::string>();
+    if (element.is_integer()) text = std::to_string(*element.value<std::int64_t>());
+    if (text.empty() || !good_text(key, text)) return std::nullopt;
+    list.push_back(text);
+  }
+  return list;
+}
+
 std::optional<Value> check(const Key& key, const toml::node& node) {
   const auto text = node.is_string() ? node.value<std::string>() : std::nullopt;
   switch (key.kind) {
@@ -191,6 +212,7 @@ std::optional<Value> check(const Key& key, const toml::node& node) {
     case Kind::Boolean: return node.is_boolean() ? std::optional<Value>(*node.value<bool>()) : std::nullopt;
     case Kind::Choice: return text && is_choice(key.allowed, *text) ? std::optional<Value>(*text) : std::nullopt;
     case Kind::Text: return text && good_text(key, *text) ? std::optional<Value>(*text) : std::nullopt;
+    case Kind::List: return to_list(key, node);
   }
   return std::nullopt;
 }
@@ -213,6 +235,7 @@ void assign(const Key& key, VmOptions& object, const Value& value) {
   store<VmOptions, std::int64_t>(key, object, value);
   store<VmOptions, std::string>(key, object, value);
   store<VmOptions, bool>(key, object, value);
+  store<VmOptions, List>(key, object, value);
 }
 
 std::string as_written(const toml::node& node) {
@@ -221,7 +244,8 @@ std::string as_written(const toml::node& node) {
     if constexpr (toml::is_table<decltype(value)>) {
       text = "a table";
     } else if constexpr (toml::is_array<decltype(value)>) {
-      text = "an array";
+      for (const toml::node& element : value) text += (text.empty() ? "" : ", ") + as_written(element);
+      text = '[' + text + ']';
     } else if constexpr (toml::is_string<decltype(value)>) {
       text = '"' + value.get() + '"';
     } else {
@@ -421,8 +445,8 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
 }
 
 std::vector<KeyInWords> keys_in_words() {
-  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text", "boolean", "text",
-                                          "text",    "text"};
+  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text", "boolean",
+                                          "text",    "text",          "text",                  "array, or text"};
   std::vector<KeyInWords> all;
   for (const Key& key : keys) {
     const std::string quote = key.by_cores == nullptr ? "`" : "";

@@ -39,6 +39,7 @@ struct VmOptions {
   std::int64_t connections = 0;
   std::int64_t socket_mode = 0;  // as the broker's where the file does not say, like the next two
   std::string socket_owner, socket_group;
+  std::vector<std::string> gpus;  // none: all; what they mean is gpus.h's to say
   std::string jail;
   std::int64_t worker_uid = 0;
   std::int64_t worker_gid = 0;

@@ -30,6 +30,35 @@ A VM's name has 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a let
 Sizes are texts with a unit, KiB to TiB. The file is read once: a change needs a new start of `ivgpud`, and of its VMs.
 )";
 
+constexpr const char* tail = R"(
+## A VM's GPUs
+
+```toml
+[vm.build]
+gpus = [1]                                  # by index
+[vm.train]
+gpus = ["GPU-1a2b3c4d", "0000:81:00.0"]     # by how a UUID begins, by PCI address
+```
+
+A guest sees the GPUs of its VM and no others, in the order of the array: the first is its device 0. What it is told of
+each (UUID, PCI address, name) is the real one's. Several VMs may have the same GPU. `ivgpu status` shows each VM's.
+
+* An index counts in the order of PCI addresses, as `nvidia-smi` does, and not by speed, as CUDA does where
+  `CUDA_DEVICE_ORDER` is not set. UUIDs stay the same when a GPU is added. `ivgpu check` lists the GPUs with all three.
+* Workers can open the device files of their VM's GPUs only (`/dev/nvidia0` of GPU 0, say, as the kernel numbers them),
+  beside the three that all GPUs share: `nvidiactl`, `nvidia-uvm`, `nvidia-uvm-tools`. This is Landlock's work; where
+  the kernel has none, a guest still sees its own GPUs only, and the log says that the jail is incomplete.
+* With `"all"`, workers see what the broker's environment leaves them (`CUDA_VISIBLE_DEVICES`, `CUDA_DEVICE_ORDER`), and
+  can open the device files of all GPUs. With an array, these two variables of the environment are replaced, and the log
+  says so.
+* The kernel is asked when `ivgpud` starts (`/proc/driver/nvidia/gpus`). It does not know the UUID of a GPU that nobody
+  has used yet; `nvidia-persistenced` changes that, or `nvidia-smi`, once.
+* A MIG device is named by its UUID (`"MIG-..."`, from `nvidia-smi -L`), alone: CUDA shows a process one of them. The
+  kernel does not tell on which GPU it lies, so its workers can open the device files of all GPUs, and the log warns
+  of it.
+* The simulated GPU's devices (`library = "sim"`, `IVGPU_SIM_DEVICES`) are named in the same way.
+)";
+
 constexpr const char *title_broker = "[broker]", *title_gpu = "[gpu]", *title_vm = "[defaults] and each [vm.NAME]";
 
 // A page would take <this> for a tag.
@@ -54,4 +83,5 @@ int main() {
     }
     fmt::print("| `{}` | {} | {} | {} | {} |\n", key.name, key.type, key.fallback, key.allowed, escaped(key.help));
   }
+  fmt::print("{}", tail);
 }

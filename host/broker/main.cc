@@ -25,6 +25,7 @@
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpu_library.h"
+#include "host/broker/gpus.h"
 #include "host/broker/plain_room.h"
 #include "host/broker/status.h"
 #include "host/broker/status_server.h"
@@ -119,6 +120,30 @@ bool find_worker(const Config& config, const fs::path& own_folder, WorkerProgram
   return !program.library.empty();
 }
 
+// Those of each VM, in the order of `config.vms`.
+bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error) {
+  const std::vector<Gpu> host =
+      config.gpu.library == "sim" ? simulated_gpus(std::getenv("IVGPU_SIM_DEVICES")) : gpus_of_machine();
+  for (const VmOptions& vm : config.vms) {
+    if (choose_gpus(vm.gpus, host, all.emplace_back(), error)) continue;
+    error = fmt::format("[vm.{}] gpus: {}", vm.name, error);
+    return false;
+  }
+  return true;
+}
+
+// What an operator may not expect.
+void tell_gpus(const std::string& vm, const VmGpus& gpus) {
+  if (gpus.all) return;
+  std::string list;
+  for (const Gpu& gpu : gpus.list) list += (list.empty() ? "" : ", ") + in_words(gpu);
+  spdlog::info("{}: its guests see {}", vm, list);
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr)
+    spdlog::info("{}: the key gpus goes before CUDA_VISIBLE_DEVICES of the environment", vm);
+  if (gpus.devices.empty())
+    spdlog::warn("{}: the kernel does not say which device files a MIG device needs: its workers may open all", vm);
+}
+
 bool make_runtime_dir(const std::string& path, std::string& error) {
   std::error_code failed;
   fs::create_directories(path, failed);
@@ -129,10 +154,15 @@ bool make_runtime_dir(const std::string& path, std::string& error) {
 
 class Daemon {
  public:
-  bool start(const Config& config, const WorkerProgram& program, std::string& error) {
+  // `gpus`: of each VM.
+  bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error) {
     if (!plain_files_fit(config.vms, error)) return false;
-    for (const VmOptions& options : config.vms) {
-      auto vm = Vm::create(loop_, options, config.broker, program, traces_, wipes_, error);
+    for (std::size_t i = 0; i < config.vms.size(); ++i) {
+      WorkerProgram own = program;
+      own.gpus = gpus[i];
+      show_only(own.gpus, own.environment);
+      tell_gpus(config.vms[i].name, own.gpus);
+      auto vm = Vm::create(loop_, config.vms[i], config.broker, own, traces_, wipes_, error);
       if (!vm) return false;
       vms_.push_back(std::move(vm));
     }
@@ -236,7 +266,8 @@ void tell_ready(int fd) {
   close(fd);
 }
 
-int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program) {
+int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program,
+          const std::vector<VmGpus>& gpus) {
   set_up_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGIO, SIG_IGN);    // somebody opens a VM's memory just while the kernel is asked whether somebody does
@@ -255,7 +286,7 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   }
   if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
   Daemon daemon;
-  if (!daemon.start(config, program, error)) return complain(exit_failed, error);
+  if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
   spdlog::info("serving {} VM(s) with {}", config.vms.size(), program.library);
   spdlog::debug("waiting through {}", daemon.waiter());
   daemon.when_warm([&] { tell_ready(arguments.ready_fd); });
@@ -274,14 +305,15 @@ int run(const Arguments& arguments) {
   if (!read_config(arguments.config, config, error)) return complain(exit_bad_configuration, error);
   WorkerProgram program;
   const fs::path own_folder = fs::read_symlink("/proc/self/exe").parent_path();
-  if (!find_worker(config, own_folder, program, error)) {
+  std::vector<VmGpus> gpus;
+  if (!find_worker(config, own_folder, program, error) || !find_gpus(config, gpus, error)) {
     return complain(exit_bad_configuration, arguments.config + ": " + error);
   }
   if (arguments.check) {
     fmt::print("{}: good: {} VM(s), {}\n", arguments.config, config.vms.size(), program.library);
     return 0;
   }
-  return serve(arguments, config, program);
+  return serve(arguments, config, program, gpus);
 }
 
 int parse_and_run(int argc, char** argv) {

@@ -68,12 +68,27 @@ json ends_as_json(const WorkerEnds& ends) {
           {"last_signal", ends.last_signal}};
 }
 
+// A place in the array is the guest's ordinal; with "all_gpus" these are the host's. A MIG device has a UUID alone.
+json gpus_as_json(const VmGpus& gpus) {
+  json all = json::array();
+  for (const Gpu& gpu : gpus.list) {
+    json one = json::object();
+    if (gpu.index) one["index"] = *gpu.index;
+    if (!gpu.uuid.empty()) one["uuid"] = gpu.uuid;
+    if (!gpu.pci.empty()) one["pci"] = gpu.pci;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 json vm_as_json(const VmStatus& vm) {
   json out = {{"name", vm.name},
               {"socket", vm.socket},
               {"memory", vm.memory},
               {"region_bytes", vm.region_bytes},
               {"slot_bytes", vm.slot_bytes},
+              {"all_gpus", vm.gpus.all},
+              {"gpus", gpus_as_json(vm.gpus)},
               {"jail", vm.jail},
               {"spin_threads", vm.spin_threads},
               {"spin_us", vm.spin_us},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "host/broker/event_loop.h"
+#include "host/broker/gpus.h"
 #include "host/broker/telemetry.h"
 #include "ring/layout.h"
 
@@ -51,6 +52,7 @@ struct VmStatus {
   Counters counters;  // of all its workers, those that have ended included
   WorkerEnds ends;
   std::vector<SlotStatus> slots;
+  VmGpus gpus;  // as configured
 };
 
 struct BrokerStatus {

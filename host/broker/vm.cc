@@ -31,6 +31,11 @@ std::string said_of(const WorkerProcess::Exit& exit) {
   return exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words);
 }
 
+std::vector<std::string> with_devices(std::vector<std::string> arguments, const VmGpus& gpus) {
+  for (const std::string& device : gpus.devices) arguments.insert(arguments.end(), {"--device", device});
+  return arguments;
+}
+
 }  // namespace
 
 // ---- beginning and end ---------------------------------------------------------------------------------------------
@@ -347,7 +352,7 @@ bool Vm::start_worker(std::uint32_t k) {
     return false;
   }
   const WorkerCommand command{.program = program_.path,
-                              .arguments = arguments_for(k),
+                              .arguments = with_devices(arguments_for(k), program_.gpus),
                               .environment = program_.environment,
                               .region_fd = region_->memfd(),
                               .doorbell_fd = transport_->doorbell(k),
@@ -411,7 +416,8 @@ VmStatus Vm::status() const {
                   transport_->connections(),
                   ended_,
                   ends_,
-                  {}};
+                  {},
+                  program_.gpus};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
     SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}};

@@ -20,6 +20,7 @@
 
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
+#include "host/broker/gpus.h"
 #include "host/broker/log_limiter.h"
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
@@ -37,6 +38,7 @@ struct WorkerProgram {
   std::string library;  // the libcuda.so.1 it drives
   std::vector<std::string> environment;
   int priority = 0;  // of workers, as nice(1) counts
+  VmGpus gpus;       // the VM's; `environment` shows its workers no others
 };
 
 class Vm {

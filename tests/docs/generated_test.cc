@@ -58,14 +58,16 @@ TEST(CallsPage, AMissingEntryPointIsFound) {
             std::set<std::string>{"cuGone"});
 }
 
-TEST(ConfigurationPage, ShowsAGoodExample) {
+TEST(ConfigurationPage, ShowsGoodExamples) {
   const auto page = docs_test::parse(docs_test::read(root + "/docs/configuration.md"));
-  ASSERT_EQ(page.blocks.size(), 1u);
-  std::string text, error;
-  for (const std::string& example : page.blocks[0].lines) text += example + "\n";
-  host::broker::Config config;
-  EXPECT_TRUE(host::broker::parse_config(text, "example", 8, config, error)) << error;
-  EXPECT_EQ(config.vms.size(), 2u);
+  ASSERT_EQ(page.blocks.size(), 2u);
+  for (const auto& block : page.blocks) {
+    std::string text, error;
+    for (const std::string& example : block.lines) text += example + "\n";
+    host::broker::Config config;
+    EXPECT_TRUE(host::broker::parse_config(text, "example", 8, config, error)) << error;
+    EXPECT_EQ(config.vms.size(), 2u);
+  }
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ void check(const host::broker::VmOptions& vm) {
   const auto bytes =
       ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots));
   require(bytes >= ring::min_slot_bytes, "a slot of %zu bytes", bytes);
+  for (const std::string& gpu : vm.gpus) {
+    require(!gpu.empty() && gpu.find('\0') == std::string::npos, "an element of gpus is a text or a number");
+  }
   require(vm.name.find('/') == std::string::npos, "a VM's name is part of a path, and only its last");
 }
 

@@ -3,6 +3,8 @@
 // then it stood alone. Without a jail the attempts work, or the test would show nothing.
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cstddef>
 #include <utility>
@@ -286,6 +288,73 @@ TEST(JailHolds, ForADriverWithDeviceFilesToo) {
     EXPECT_EQ(inside.attempt("change /dev/nvidiactl"), "done");
   }
   expect_refusals('-', make_device_files);
+}
+
+// A machine with two GPUs, as far as its files tell: /dev with a node for each, and what the kernel says of them. Their
+// UUIDs are those of two simulated ones, which serve here. A node is one of its own, not another name of /dev/null, or
+// Landlock could not tell them apart. The second GPU by address has the lower number.
+void make_two_gpus(const std::string& folder) {
+  make_device_files();
+  const auto gpu = [&](const char* pci, int minor, int number) {
+    const std::string place = folder + "/driver/nvidia/gpus/" + pci;
+    std::filesystem::create_directories(place);
+    std::ofstream(place + "/information")
+        << "Model: \t\t a GPU\nGPU UUID: \t GPU-69766770-752d-7369-6d00-00000000000" << number << "\nBus Location: \t "
+        << pci << "\nDevice Minor: \t " << minor << "\n";
+  };
+  gpu("0000:19:00.0", 1, 1);
+  gpu("0000:3b:00.0", 0, 2);
+  bool made = mount((folder + "/driver").c_str(), "/proc/driver", nullptr, MS_BIND, nullptr) == 0;
+  made = made && mkdir("/dev/nvidia-caps", 0755) == 0;
+  umask(0);
+  for (const char* node :
+       {"/dev/nvidia0", "/dev/nvidia1", "/dev/nvidia-uvm", "/dev/nvidia-modeset", "/dev/nvidia-caps/nvidia-cap1"})
+    made = made && mknod(node, S_IFCHR | 0666, makedev(1, 3)) == 0;
+  umask(022);
+  setenv("IVGPU_SIM_DEVICES", "2", 1);
+  if (!made) _exit(124);
+}
+
+struct Opened {
+  const char* node;
+  bool by_one, by_all;  // by the workers of a VM that has the second GPU, and of one that has both
+};
+
+constexpr Opened opened[] = {{"/dev/nvidiactl", true, true},       {"/dev/nvidia-uvm", true, true},
+                             {"/dev/nvidia0", true, true},         {"/dev/nvidia1", false, true},
+                             {"/dev/../dev/nvidia1", false, true}, {"/proc/self/root/dev/nvidia1", false, true},
+                             {"/dev/nvidia-modeset", false, true}, {"/dev/nvidia-caps/nvidia-cap1", false, true}};
+
+TEST(JailHolds, ForTheDeviceFilesOfOtherVmsGpus) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  const Folder machine;
+  const Broker broker(
+      "jail = \"required\"\ngpus = [1]\n[vm.all]\njail = \"required\"", "", [&] { make_two_gpus(machine.path()); },
+      DRIVER);
+  ASSERT_TRUE(broker.logged("t: its guests see GPU 1 (GPU-69766770-752d-7369-6d00-000000000002, 0000:3b:00.0)"));
+  Inside one(broker, broker.folder / "t.sock"), all(broker, broker.folder / "all.sock");
+  for (const Opened& attempt : opened) {
+    for (const std::string how : {"read ", "change "}) {
+      EXPECT_EQ(one.attempt(how + attempt.node), attempt.by_one ? "done" : "refused EACCES") << how << attempt.node;
+      EXPECT_EQ(all.attempt(how + attempt.node), attempt.by_all ? "done" : "refused EACCES") << how << attempt.node;
+    }
+  }
+}
+
+// Landlock alone refuses them: a machine without it says so, and what a guest sees is the same.
+TEST(JailHolds, WithoutLandlockTheDeviceFilesOfOthersAreOpen) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  const Folder machine;
+  const Broker broker(
+      "gpus = [1]", "",
+      [&] {
+        make_two_gpus(machine.path());
+        take_away(SYS_landlock_create_ruleset);
+      },
+      DRIVER);
+  Inside one(broker, broker.socket_path());
+  EXPECT_EQ(one.attempt("change /dev/nvidia1"), "done");
+  EXPECT_TRUE(broker.logged("t: the workers' jail is incomplete: landlock"));
 }
 
 // The attempts themselves are sound.

@@ -185,6 +185,25 @@ int loaded_only(const char* path) {
   return 0;
 }
 
+// What the guest sees: a line for each ordinal, with its UUID and its PCI address.
+int devices() {
+  int count = 0;
+  if (const CUresult r = CU(cuInit)(0); r != CUDA_SUCCESS) return tell("cuInit", r);
+  if (CU(cuDeviceGetCount)(&count) != CUDA_SUCCESS) return 1;
+  for (int i = 0; i < count; ++i) {
+    CUdevice device = -1;
+    CUuuid uuid{};
+    char pci[16] = {};
+    if (CU(cuDeviceGet)(&device, i) != CUDA_SUCCESS || CU(cuDeviceGetUuid_v2)(&uuid, device) != CUDA_SUCCESS ||
+        CU(cuDeviceGetPCIBusId)(pci, sizeof pci, device) != CUDA_SUCCESS)
+      return 1;
+    std::printf("%d ", i);
+    for (const char byte : uuid.bytes) std::printf("%02x", static_cast<unsigned char>(byte));
+    std::printf(" %s\n", pci);
+  }
+  return start() && works() ? (say("works"), 0) : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -197,6 +216,7 @@ int main(int argc, char** argv) {
     return 7;
   }
   if (std::strcmp(mode, "work") == 0) return work();
+  if (std::strcmp(mode, "devices") == 0) return devices();
   if (std::strcmp(mode, "fork-before") == 0) return fork_before();
   if (std::strcmp(mode, "fork-after") == 0) return fork_after();
   if (std::strcmp(mode, "wait") == 0) return wait_for_ever();

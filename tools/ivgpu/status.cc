@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <iterator>
@@ -256,13 +257,26 @@ std::string loop_text(const json& status) {
   return text;
 }
 
+// What a guest sees, where that is not whatever the host has: an ordinal a line.
+std::string gpu_lines(const json& vm) {
+  if (vm.at("all_gpus").get<bool>()) return "  GPUs: all\n";
+  std::string lines;
+  for (const json& gpu : vm.at("gpus")) {
+    const auto ordinal = std::count(lines.begin(), lines.end(), '\n');
+    const std::string index = gpu.contains("index") ? "host's " + std::to_string(number_of<int>(gpu["index"])) + ", " : "";
+    lines += "  GPU " + std::to_string(ordinal) + ": " + index + word_of(gpu.at("uuid")) +
+             (gpu.contains("pci") ? ", " + word_of(gpu["pci"]) : "") + "\n";
+  }
+  return lines;
+}
+
 std::string vm_text(const json& vm, const Earlier& earlier) {
   std::string text = "VM " + word_of(vm.at("name")) + ": " + word_of(vm.at("socket")) +
                      word_of(vm.value("memory", json(""))) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += jail_lines(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
+  text += gpu_lines(vm) + jail_lines(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
