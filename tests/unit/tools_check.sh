@@ -11,12 +11,16 @@ m=$work/machine
 
 put() { mkdir -p "$m/$(dirname "$1")" && printf '%s\n' "$2" >"$m/$1"; }
 
+# gpu ADDRESS UUID MINOR: as the kernel lists it
+gpu() { put "proc/driver/nvidia/gpus/$1/information" $'Model: \t a GPU\nGPU UUID: \t '"$2"$'\nBus Location: \t '"$1"$'\nDevice Minor: \t '"$3"; }
+
 good_host() {
   rm -rf "$m"
   put proc/driver/nvidia/version 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build'
   put usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04 ''
   ln -s libcuda.so.580.159.04 "$m/usr/lib/x86_64-linux-gnu/libcuda.so.1"
   for file in dev/nvidiactl dev/nvidia0 dev/nvidia-uvm; do put $file ''; chmod 666 "$m/$file"; done
+  gpu 0000:19:00.0 GPU-1a2b3c4d-0000-0000-0000-000000000001 0
   put dev/kvm '' && chmod 666 "$m/dev/kvm"
   put proc/cpuinfo 'flags : fpu vmx sse'
   put proc/self/limits 'Max locked memory         8388608              8388608              bytes'
@@ -74,6 +78,13 @@ sed -i s/580/570/ "$m/proc/driver/nvidia/version"; expect 1 '^wrong +driver .*57
 ln -sf libcuda.so.575.1 "$m/usr/lib/x86_64-linux-gnu/libcuda.so.1"; touch "$m/usr/lib/x86_64-linux-gnu/libcuda.so.575.1"
 expect 1 '^wrong +library .*of driver 575\.1, the kernel.s is 580'; good_host
 rm "$m"/usr/lib/x86_64-linux-gnu/*; expect 1 '^wrong +library '; good_host
+expect 0 '^ok +gpus +GPU 0 \(GPU-1a2b3c4d-0000-0000-0000-000000000001, 0000:19:00\.0\)'
+gpu 0000:09:00.0 GPU-99999999-0000-0000-0000-000000000002 3; expect 1 '^wrong +devices +/dev/nvidia3 is missing'
+put dev/nvidia3 ''; chmod 666 "$m/dev/nvidia3"; expect 0 '^ok +gpus +GPU 0 \(GPU-9.*, 0000:09:00\.0\), GPU 1 \(GPU-1'
+expect 0 '^ok +devices +/dev/nvidiactl, /dev/nvidia-uvm, /dev/nvidia3, /dev/nvidia0 may be opened'; good_host
+gpu 0000:19:00.0 'GPU-????????-????-????-????-????????????' 0
+expect 0 '^warning +gpus +GPU 0 \(UUID not yet known, 0000:19:00\.0\): the key gpus cannot name'; good_host
+rm -r "$m/proc/driver/nvidia/gpus"; expect 0 '^ok +gpus .* lists no GPU'; good_host
 rm "$m/dev/nvidia-uvm"; expect 1 '^wrong +devices +/dev/nvidia-uvm is missing'; good_host
 chmod 660 "$m/dev/nvidia0"; expect 1 '^wrong +devices .*may not open /dev/nvidia0'; good_host
 put proc/cpuinfo 'flags : fpu'; expect 0 '^warning +kvm .*neither vmx nor svm'; good_host

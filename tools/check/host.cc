@@ -11,10 +11,13 @@
 #include <cstring>
 #include <regex>
 
+#include "host/broker/gpus.h"
 #include "tools/check/machine.h"
 
 namespace check {
 namespace {
+
+using host::broker::Gpu;
 
 constexpr int least_driver = 580;  // the driver of CUDA 13.0
 
@@ -54,17 +57,37 @@ Finding driver_library(const Machine& m) {
           "install libcuda1 (Debian), or name its path as library in [gpu]"};
 }
 
-Finding device_files(const Machine& m) {
-  if (kernel_driver(m).empty()) return {"devices", State::Ok, "no GPU, no device files", ""};
-  for (const char* path : {"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"}) {
-    if (!m.has(path))
-      return {"devices", State::Wrong, std::string(path) + " is missing",
-              "run nvidia-modprobe -u -c 0, or load nvidia-uvm at boot"};
-    if (!m.anybody_may_use(path))
-      return {"devices", State::Wrong, std::string("workers run as another user and may not open ") + path,
-              "set NVreg_DeviceFileMode=0666 for the nvidia module, or worker_gid to the files' group"};
+// The GPUs that the key `gpus` may name.
+Finding gpus(const std::vector<Gpu>& all) {
+  if (all.empty())
+    return {"gpus", State::Ok, "/proc/driver/nvidia/gpus lists no GPU: gpus = \"all\" alone makes sense", ""};
+  std::string list;
+  bool unknown = false;
+  for (const Gpu& gpu : all) {
+    list += (list.empty() ? "" : ", ") + in_words(gpu);
+    unknown = unknown || gpu.uuid.empty();
   }
-  return {"devices", State::Ok, "/dev/nvidiactl, /dev/nvidia0 and /dev/nvidia-uvm may be opened by workers", ""};
+  if (unknown)
+    return {"gpus", State::Warning, list + ": the key gpus cannot name one whose UUID is not known",
+            "run nvidia-persistenced before ivgpud, or nvidia-smi once"};
+  return {"gpus", State::Ok, list, ""};
+}
+
+Finding device_files(const Machine& m, const std::vector<Gpu>& gpus) {
+  if (kernel_driver(m).empty()) return {"devices", State::Ok, "no GPU, no device files", ""};
+  std::vector<std::string> paths = {"/dev/nvidiactl", "/dev/nvidia-uvm"};
+  for (const Gpu& gpu : gpus) paths.push_back(gpu.node);
+  if (gpus.empty()) paths.emplace_back("/dev/nvidia0");
+  std::string list;
+  for (const std::string& path : paths) {
+    if (!m.has(path))
+      return {"devices", State::Wrong, path + " is missing", "run nvidia-modprobe -u -c 0, or load nvidia-uvm at boot"};
+    if (!m.anybody_may_use(path))
+      return {"devices", State::Wrong, "workers run as another user and may not open " + path,
+              "set NVreg_DeviceFileMode=0666 for the nvidia module, or worker_gid to the files' group"};
+    list += (list.empty() ? "" : ", ") + path;
+  }
+  return {"devices", State::Ok, list + " may be opened by workers", ""};
 }
 
 Finding kvm(const Machine& m) {
@@ -200,8 +223,10 @@ Finding broker(const Machine& m, const HostOptions& options) {
 }  // namespace
 
 Findings check_host(const Machine& machine, const HostOptions& options) {
-  Findings all = {driver(machine),  driver_library(machine), device_files(machine), kvm(machine),
-                  memlock(machine), huge_pages(machine),     numa(machine),         mps(machine)};
+  const std::vector<Gpu> found = host::broker::gpus_of_machine(machine.at(""));
+  Findings all = {driver(machine), driver_library(machine), device_files(machine, found), gpus(found),
+                  kvm(machine),    memlock(machine),        huge_pages(machine),          numa(machine),
+                  mps(machine)};
   const Findings layers = jail(machine);
   all.insert(all.end(), layers.begin(), layers.end());
   all.push_back(broker(machine, options));
