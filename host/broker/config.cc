@@ -128,6 +128,14 @@ const Key keys[] = {
      "With \"plain\": how often it looks when nobody has rung for a second, in milliseconds.", &V::bell_idle_ms},
     {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
      "For tests: random delays up to this many microseconds between a worker's records.", &V::chaos_delay_us},
+    {"vm", "session_image_bytes", Kind::Size, "\"2GiB\"", nullptr, mebi, tebi,
+     "a power of two from \"1MiB\" to \"1TiB\"",
+     "How many bytes of code images a program may have loaded. An image that is being loaded counts twice, one that is "
+     "packed by its size unpacked as well.",
+     &V::session_image_bytes},
+    {"vm", "session_objects", Kind::Integer, "262144", nullptr, 64, 1048575, "an integer from 64 to 1048575",
+     "How many things a program may have: streams, events, modules, functions, kernels, globals, allocations.",
+     &V::session_objects},
 };
 
 std::string fallback_of(const Key& key, unsigned cores) {

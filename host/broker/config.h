@@ -49,6 +49,8 @@ struct VmOptions {
   std::int64_t bell_us = 0;
   std::int64_t bell_idle_ms = 0;
   std::int64_t chaos_delay_us = 0;
+  std::int64_t session_image_bytes = 0;
+  std::int64_t session_objects = 0;
 };
 
 struct Config {

@@ -325,7 +325,11 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--guest-spin-us",
           std::to_string(options_.spin_threads > 0 ? options_.spin_us : 0),
           "--chaos-delay-us",
-          std::to_string(options_.chaos_delay_us)};
+          std::to_string(options_.chaos_delay_us),
+          "--image-bytes",
+          std::to_string(options_.session_image_bytes),
+          "--objects",
+          std::to_string(options_.session_objects)};
 }
 
 // Which workers may spin is fixed at their start, so that nobody has to agree with anybody on it: at most

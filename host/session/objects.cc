@@ -30,6 +30,7 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   Entry& entry = entries_[parts.index];
   std::uint64_t empty = 0;  // of two channels that put here at the same time, one does
   if (!entry.id.compare_exchange_strong(empty, being_put, std::memory_order_relaxed)) return false;
+  count_.fetch_add(1, std::memory_order_relaxed);
   entry.puts.fetch_add(1, std::memory_order_release);     // G
   entry.handle.store(handle, std::memory_order_release);  // G
   entry.owner.store(place.owner, std::memory_order_relaxed);
@@ -46,7 +47,9 @@ std::uint64_t Objects::put_once(std::uint64_t id, api::Handle kind, void* handle
   std::uint64_t& known = once_[handle];
   if (Id::of(known).kind == kind && find(known, kind) == handle) return known;
   known = put(id, kind, handle, place) ? id : 0;
-  return known;
+  if (known != 0) return known;
+  once_.erase(handle);
+  return 0;
 }
 
 void* Objects::find(std::uint64_t id, api::Handle wanted) const {
@@ -62,7 +65,21 @@ void* Objects::find(std::uint64_t id, api::Handle wanted) const {
 bool Objects::drop(std::uint64_t id) {
   const Id parts = Id::of(id);
   if (parts.index == 0) return false;
-  return entries_[parts.index].id.compare_exchange_strong(id, 0, std::memory_order_relaxed);
+  Entry& entry = entries_[parts.index];
+  void* const handle = find(id, parts.kind);
+  std::uint64_t expected = id;
+  if (!entry.id.compare_exchange_strong(expected, 0, std::memory_order_relaxed)) return false;
+  count_.fetch_sub(1, std::memory_order_relaxed);
+  forget_handle(id, handle);
+  return true;
+}
+
+// A handle that put_once() has noted and that is gone: the driver may never give it again, and the notes would grow.
+void Objects::forget_handle(std::uint64_t id, void* handle) {
+  const api::Handle kind = Id::of(id).kind;
+  if (kind != api::Handle::Function && kind != api::Handle::Kernel && kind != api::Handle::Module) return;
+  std::lock_guard lock(once_mutex_);
+  if (const auto at = once_.find(handle); at != once_.end() && at->second == id) once_.erase(at);
 }
 
 // Calls f(id, entry) for each object.
@@ -107,7 +124,7 @@ void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, 
   if (range.owner == 0) allocated_ -= range.bytes;  // a new one has none
   range = {bytes, owner, device};
   if (owner == 0) allocated_ += bytes;
-  tell_held();
+  tell();
 }
 
 bool Ranges::remove(std::uint64_t start) {
@@ -116,13 +133,14 @@ bool Ranges::remove(std::uint64_t start) {
   if (at == ranges_.end() || at->second.owner != 0) return false;
   allocated_ -= at->second.bytes;
   ranges_.erase(at);
-  tell_held();
+  tell();
   return true;
 }
 
 void Ranges::remove_owned(std::uint64_t owner) {
   std::unique_lock lock(mutex_);
   std::erase_if(ranges_, [&](const auto& entry) { return entry.second.owner == owner; });
+  tell();
 }
 
 void Ranges::remove_allocated(std::uint32_t device) {
@@ -132,10 +150,11 @@ void Ranges::remove_allocated(std::uint32_t device) {
     if (gone) allocated_ -= entry.second.bytes;
     return gone;
   });
-  tell_held();
+  tell();
 }
 
-void Ranges::tell_held() {
+void Ranges::tell() {
+  count_.store(ranges_.size(), std::memory_order_relaxed);
   if (held_ != nullptr) held_->store(allocated_, std::memory_order_relaxed);
 }
 

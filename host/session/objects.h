@@ -46,6 +46,8 @@ class Objects {
   std::vector<std::uint64_t> drop_with_owned(std::uint64_t id);
   // What a device's context takes along when it ends: streams, events, modules and functions, and what goes with them.
   std::vector<std::uint64_t> drop_context(std::uint32_t device);
+  // How many there are.
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
   struct Entry {
@@ -57,10 +59,12 @@ class Objects {
   };
   template <class F>
   void each(F f);
+  void forget_handle(std::uint64_t id, void* handle);
 
   // One mapping for the largest index; pages are touched as indices are used.
   Entry* entries_ = nullptr;
   std::atomic<std::uint32_t> highest_{0};
+  std::atomic<std::uint64_t> count_{0};
   std::mutex once_mutex_;
   std::unordered_map<void*, std::uint64_t> once_;  // ids by handle; what they say is believed only while it holds
 };
@@ -79,17 +83,20 @@ class Ranges {
   // The allocations of a device, whose context ends.
   void remove_allocated(std::uint32_t device);
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
+  // How many there are.
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
   struct Range {
     std::uint64_t bytes = 0, owner = 0;
     std::uint32_t device = 0;
   };
-  void tell_held();
+  void tell();
 
   mutable std::shared_mutex mutex_;
   std::map<std::uint64_t, Range> ranges_;
   std::uint64_t allocated_ = 0;
+  std::atomic<std::uint64_t> count_{0};  // of ranges_
   std::atomic<std::uint64_t>* const held_;
 };
 

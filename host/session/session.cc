@@ -32,6 +32,7 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
       options(serve_options),
       telemetry(serve_options.telemetry),
       ranges(&telemetry.page().device_memory),
+      image_budget(serve_options.image_bytes),
       arena_(slot_view.base() + ring::arena_offset),
       arena_bytes_(slot_view.arena_bytes()) {}
 
@@ -52,6 +53,7 @@ CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
   if (after != pinned_.end() && after->first < offset + bytes) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   if (after != pinned_.begin() && std::prev(after)->first + std::prev(after)->second > offset)
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (!may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, flags);
   if (result != CUDA_SUCCESS) return result;
@@ -66,7 +68,7 @@ CUresult Session::reset(unsigned device) {
   if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
   const CUresult result = driver.cuDevicePrimaryCtxReset_v2(handle);
   if (result != CUDA_SUCCESS) return result;
-  for (const std::uint64_t gone : objects.drop_context(device)) ranges.remove_owned(gone);
+  forget(objects.drop_context(device));
   ranges.remove_allocated(device);
   contexts_[device].store(nullptr, std::memory_order_relaxed);
   resets_.fetch_add(1, std::memory_order_relaxed);  // no thread takes its current context for granted
@@ -99,6 +101,13 @@ CUresult Session::make_current(unsigned device) {
   const CUresult result = driver.cuCtxSetCurrent(context);
   if (result == CUDA_SUCCESS) current = device, seen_resets = resets;
   return result;
+}
+
+void Session::forget(const std::vector<std::uint64_t>& gone) {
+  for (const std::uint64_t id : gone) {
+    ranges.remove_owned(id);
+    images.drop(id);
+  }
 }
 
 void Session::note(CUresult result) {

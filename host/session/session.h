@@ -10,8 +10,10 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "host/driver/driver.h"
+#include "host/session/budget.h"
 #include "host/session/objects.h"
 #include "host/session/telemetry.h"
 #include "ring/view.h"
@@ -22,8 +24,10 @@ struct ServeOptions {
   std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: park at once
   std::uint32_t chaos_delay_us = 0;  // test switch: up to this many microseconds of random delay before each record
   std::uint32_t channels = ring::max_channels;
-  std::byte* telemetry = nullptr;  // mapped, of ring::telemetry_bytes; null: nobody looks at it
-  bool join_at_end = false;        // tests: wait for the channels' threads instead of ending the process
+  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // of images at most, those that are being loaded included
+  std::uint64_t objects = 262144;                      // at most: what has an id or a range of memory
+  std::byte* telemetry = nullptr;                      // mapped, of ring::telemetry_bytes; null: nobody looks at it
+  bool join_at_end = false;  // tests: wait for the channels' threads instead of ending the process
 };
 
 class Session {
@@ -60,6 +64,12 @@ class Session {
     greeting_.store(done ? Greeting::Done : Greeting::None, std::memory_order_release);  // G
   }
 
+  // Asked before the driver makes something that is remembered here. Each channel asks for itself, so together they may
+  // pass the bound by as many as they are.
+  bool may_make_another() const { return objects.count() + ranges.count() < options.objects; }
+  // What unloading or a reset has taken along: memory ranges and shares of `images` go with it.
+  void forget(const std::vector<std::uint64_t>& gone);
+
   // Remembers what a driver call returned: a fault of the context is told to every later call of the guest.
   void note(CUresult result);
 
@@ -69,6 +79,8 @@ class Session {
   const Telemetry telemetry;
   Objects objects;
   Ranges ranges;
+  Budget image_budget;
+  Shares images;
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
 
  private:

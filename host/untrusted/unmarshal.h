@@ -70,6 +70,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     each([&]<std::size_t I>() { settle<I>(); });
     if (!r_.complete() || broken_) return r_.broken();
     if (refused_ != CUDA_SUCCESS) return refused_;
+    if (creates() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
     const CUresult result = std::apply(function, params_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { conclude<I>(); });
     return broken_ ? r_.broken() : result;
@@ -83,6 +84,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   }
   template <std::size_t I>
   using Param = std::tuple_element_t<I, Params>;
+
+  static constexpr bool creates() { return ((A.dir == Dir::Creates) || ...); }
 
   template <std::size_t I>
   void settle() {

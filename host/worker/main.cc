@@ -44,6 +44,8 @@ class GpuBackend {
     host::ServeOptions serving;
     serving.spin_us = options_.spin_us;
     serving.chaos_delay_us = options_.chaos_delay_us;
+    serving.image_bytes = options_.image_bytes;
+    serving.objects = options_.objects;
     serving.telemetry = telemetry;
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }

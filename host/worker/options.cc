@@ -49,6 +49,8 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--spin-us") return number(value, o.spin_us);
   if (name == "--guest-spin-us") return number(value, o.guest_spin_us);
   if (name == "--chaos-delay-us") return number(value, o.chaos_delay_us);
+  if (name == "--image-bytes") return number(value, o.image_bytes);
+  if (name == "--objects") return number(value, o.objects);
   return false;
 }
 

@@ -27,6 +27,8 @@ struct Options {
   std::uint32_t spin_us = 0;        // its own threads
   std::uint32_t guest_spin_us = 0;  // what it tells its guest
   std::uint32_t chaos_delay_us = 0;
+  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // what a session may hold; host/session/session.h
+  std::uint64_t objects = 262144;
 };
 
 // False on a bad command line, and `error` is one sentence.

@@ -98,6 +98,18 @@ std::size_t size_of(const Memory& image) {
   return 0;
 }
 
+std::uint64_t largest_entry(const Memory& image) {
+  ContainerHeader container;
+  if (kind_of(image) != ImageKind::Container || !image.read(0, container)) return 0;
+  std::uint64_t largest = 0, at = container.header_size;
+  for (EntryHeader entry; image.read(at, entry);) {
+    largest = std::max(largest, entry.plain_size);
+    if (entry.header_size < sizeof entry || !image.holds(at + entry.header_size, entry.payload_size)) break;
+    at += entry.header_size + entry.payload_size;
+  }
+  return largest;
+}
+
 Memory in_a_program(const void* image) { return {static_cast<const std::byte*>(image), unbounded}; }
 
 }  // namespace
@@ -107,5 +119,7 @@ ImageKind image_kind(std::span<const std::byte> image) { return kind_of({image.d
 
 std::size_t image_size(const void* image) { return size_of(in_a_program(image)); }
 std::size_t image_size(std::span<const std::byte> image) { return size_of({image.data(), image.size()}); }
+
+std::uint64_t largest_unpacked(std::span<const std::byte> image) { return largest_entry({image.data(), image.size()}); }
 
 }  // namespace cuabi

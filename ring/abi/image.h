@@ -69,4 +69,8 @@ std::size_t image_size(const void* image);
 // 0 as well when the image reaches beyond the span, or is a text without its NUL there.
 std::size_t image_size(std::span<const std::byte> image);
 
+// The largest size that a container's compressed entry claims to have once it is unpacked: a driver unpacks the one
+// that fits its GPU. 0: none is compressed, or it is no container.
+std::uint64_t largest_unpacked(std::span<const std::byte> image);
+
 }  // namespace cuabi

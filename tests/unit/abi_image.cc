@@ -42,6 +42,28 @@ TEST(Image, container) {
   EXPECT_EQ(cuabi::image_size(&header), 0U) << "header shorter than itself";
 }
 
+TEST(Image, largest_unpacked_entry) {
+  cuabi::EntryHeader small{}, large{};
+  small.header_size = large.header_size = sizeof small;
+  small.payload_size = 16, small.plain_size = 100;
+  large.payload_size = 8, large.plain_size = 5000;
+  cuabi::ContainerHeader header{.magic = cuabi::container_magic, .version = 1, .header_size = 16, .size = 152};
+  std::vector<char> image = bytes(header, 168);
+  const auto unpacked = [&] { return cuabi::largest_unpacked(std::as_bytes(std::span(image))); };
+  std::memcpy(&image[16], &small, sizeof small);
+  std::memcpy(&image[96], &large, sizeof large);
+  EXPECT_EQ(unpacked(), 5000U);
+  image.resize(120);
+  EXPECT_EQ(unpacked(), 100U) << "an entry that is cut off";
+  image[16 + 8] = static_cast<char>(0xff);
+  EXPECT_EQ(unpacked(), 100U) << "behind an entry that is longer than the image nothing is read";
+  std::memset(&image[20], 0, 4);
+  EXPECT_EQ(unpacked(), 100U) << "a header of no length does not go on for ever";
+  image.resize(20);
+  EXPECT_EQ(unpacked(), 0U);
+  EXPECT_EQ(cuabi::largest_unpacked(std::as_bytes(std::span(".version 9.0"))), 0U);
+}
+
 Elf64_Ehdr elf() {
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);

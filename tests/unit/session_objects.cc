@@ -44,6 +44,20 @@ TEST(SessionObjects, AHandleThatComesAgainKeepsItsId) {
   EXPECT_EQ(o.put_once(id(Handle::Stream, 9), Handle::Function, thing(4), {}), 0u);
 }
 
+TEST(SessionObjects, AreCounted) {
+  host::Objects o;
+  ASSERT_TRUE(o.put(id(Handle::Module, 1), Handle::Module, thing(1), {}));
+  ASSERT_TRUE(
+      o.put(id(Handle::Function, 2), Handle::Function, thing(2), {.device = 0, .owner = id(Handle::Module, 1)}));
+  ASSERT_TRUE(o.put(id(Handle::Stream, 3), Handle::Stream, thing(3), {}));
+  EXPECT_FALSE(o.put(id(Handle::Event, 3), Handle::Event, thing(4), {}));
+  EXPECT_EQ(o.count(), 3u);
+  EXPECT_FALSE(o.drop(id(Handle::Event, 3)));
+  EXPECT_EQ(o.drop_with_owned(id(Handle::Module, 1)).size(), 2u);
+  EXPECT_FALSE(o.drop(id(Handle::Function, 2)));
+  EXPECT_EQ(o.count(), 1u);
+}
+
 TEST(SessionObjects, OnlyTheVeryIdFinds) {
   host::Objects o;
   ASSERT_TRUE(o.put(id(Handle::Stream, 5, 3), Handle::Stream, thing(1), {}));

@@ -84,14 +84,14 @@ inline constexpr const char* module_text = ".version 7.5\n.target sm_75\n.addres
 class World {
  public:
   static constexpr std::size_t arena_bytes = 16 << 20;
-  World() {
+  explicit World(const host::ServeOptions& options = {}) {
     const std::size_t bytes = ring::arena_offset + arena_bytes;
     base_ = static_cast<std::byte*>(
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     CUcontext context = nullptr;
     driver.table().cuDevicePrimaryCtxRetain(&context, 0);
     driver.table().cuCtxSetCurrent(context);
-    session = std::make_unique<host::Session>(ring::SlotView(base_, bytes), driver.table(), host::ServeOptions{});
+    session = std::make_unique<host::Session>(ring::SlotView(base_, bytes), driver.table(), options);
   }
   ~World() {
     munmap(reinterpret_cast<void*>(session->arena_address()), arena_bytes);  // hello may have moved it

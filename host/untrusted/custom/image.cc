@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "ring/abi/image.h"
 #include "ring/api/jit_options.h"
@@ -34,10 +35,13 @@ LoadRequest::LoadRequest(Request& r) : r_(r) {
     for (auto& size : sizes) size = r.in.slot();
     sound = read_options() && read_parts(sizes);
   }
+  if (refused_ != CUDA_SUCCESS) return;
   if (!sound || !r.complete()) {
     refused_ = r.broken();
   } else if (!parts_keep_within(sizes)) {
     refused_ = CUDA_ERROR_INVALID_IMAGE;
+  } else if (!take_held(sizes)) {
+    refused_ = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
     assemble();
     lend_logs();
@@ -48,6 +52,17 @@ bool LoadRequest::parts_keep_within(const std::vector<std::uint64_t>& sizes) con
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (!keeps_within({starts_[i], sizes[i]})) return false;
   return true;
+}
+
+// A driver keeps its own copy of an image, and one of its parts unpacked.
+bool LoadRequest::take_held(const std::vector<std::uint64_t>& sizes) {
+  std::uint64_t bytes = 0, unpacked = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    bytes += ring::padded(sizes[i]);
+    unpacked = std::max(unpacked, cuabi::largest_unpacked({starts_[i], sizes[i]}));
+  }
+  return unpacked <= std::numeric_limits<std::uint64_t>::max() - bytes && r_.session.may_make_another() &&
+         held_.take(r_.session.image_budget, bytes + unpacked);
 }
 
 bool LoadRequest::read_options() {
@@ -69,6 +84,10 @@ bool LoadRequest::read_parts(const std::vector<std::uint64_t>& sizes) {
   const ring::SharedBytes arena = staged ? r_.session.arena(record_.arena, total) : ring::SharedBytes();
   const std::byte* const in_record = staged ? nullptr : r_.in.take(total);
   if (staged ? !arena.there() : in_record == nullptr) return false;
+  if (!read_.take(r_.session.image_budget, total)) {  // before it is copied
+    refused_ = CUDA_ERROR_OUT_OF_MEMORY;
+    return false;
+  }
   bytes_.assign(total / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
   if (staged)
     arena.copy_out(bytes_.data(), 0, total);

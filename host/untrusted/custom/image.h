@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "host/untrusted/request.h"
@@ -22,6 +23,8 @@ class LoadRequest {
 
   std::uint64_t id() const { return record_.id; }
   const void* image() const { return image_; }
+  // What the session holds for the image from now on. For the time of the load the bytes read here count as well.
+  Share take_share() { return std::move(held_); }
   unsigned option_count() const { return static_cast<unsigned>(options_.size()); }
   CUjit_option* options() { return options_.data(); }
   void** values() { return values_.data(); }
@@ -36,8 +39,11 @@ class LoadRequest {
   void assemble();
   void lend_logs();
 
+  bool take_held(const std::vector<std::uint64_t>& sizes);
+
   Request& r_;
   api::LoadRecord record_{};
+  Share read_, held_;  // of the session's budget: the bytes below, and what the driver keeps
   CUresult refused_ = CUDA_SUCCESS;
   std::vector<std::uint64_t> bytes_;  // the image's parts, each 8-aligned; u64 for the alignment
   std::vector<const std::byte*> starts_;

@@ -65,6 +65,15 @@ CUresult told(Request& r, std::uint64_t id, std::uint64_t proposed) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+// A load's last step: the image is the session's under its id, or the record named an id that is taken.
+template <class T>
+CUresult loaded(Request& r, LoadRequest& load, Handle kind, T handle, CUresult result) {
+  load.reply(result);
+  if (result != CUDA_SUCCESS) return result;
+  if (!r.session.images.keep(load.id(), load.take_share())) return r.broken();
+  return r.session.objects.put(load.id(), kind, handle, r.place()) ? CUDA_SUCCESS : r.broken();
+}
+
 CUresult describe_function(Request& r, CUfunction function, std::uint64_t proposed, std::uint64_t owner,
                            std::string_view name) {
   const std::uint64_t id = r.session.objects.put_once(proposed, Handle::Function, function, r.place(owner));
@@ -109,6 +118,7 @@ CUresult find_global(Request& r, Handle kind, Get get) {
   if (!r.complete()) return r.broken();
   auto* owner = static_cast<Owner>(r.session.objects.find(record.from, kind));
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUdeviceptr address = 0;
   std::size_t bytes = 0;
   const CUresult result = get(&address, &bytes, owner, name.data());
@@ -126,9 +136,7 @@ CUresult close(Request& r, Handle kind, Unload unload) {
   auto* handle = static_cast<T>(r.session.objects.find(record.id, kind));
   if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const CUresult result = unload(handle);
-  if (result == CUDA_SUCCESS) {
-    for (const std::uint64_t gone : r.session.objects.drop_with_owned(record.id)) r.session.ranges.remove_owned(gone);
-  }
+  if (result == CUDA_SUCCESS) r.session.forget(r.session.objects.drop_with_owned(record.id));
   return result;
 }
 
@@ -140,9 +148,7 @@ CUresult cuModuleLoadDataEx(Request& r) {
   CUmodule module = nullptr;
   const CUresult result =
       r.session.driver.cuModuleLoadDataEx(&module, load.image(), load.option_count(), load.options(), load.values());
-  load.reply(result);
-  if (result == CUDA_SUCCESS && !r.session.objects.put(load.id(), Handle::Module, module, r.place())) return r.broken();
-  return result;
+  return loaded(r, load, Handle::Module, module, result);
 }
 
 CUresult cuModuleLoadData(Request& r) { return custom::cuModuleLoadDataEx(r); }
@@ -153,10 +159,7 @@ CUresult cuLibraryLoadData(Request& r) {
   CUlibrary library = nullptr;
   const CUresult result = r.session.driver.cuLibraryLoadData(&library, load.image(), load.options(), load.values(),
                                                              load.option_count(), nullptr, nullptr, 0);
-  load.reply(result);
-  if (result == CUDA_SUCCESS && !r.session.objects.put(load.id(), Handle::Library, library, r.place()))
-    return r.broken();
-  return result;
+  return loaded(r, load, Handle::Library, library, result);
 }
 
 CUresult cuModuleUnload(Request& r) {
@@ -173,6 +176,7 @@ CUresult cuModuleGetFunction(Request& r) {
   if (!r.complete()) return r.broken();
   auto* module = static_cast<CUmodule>(r.session.objects.find(record.from, Handle::Module));
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUfunction function = nullptr;
   const CUresult result = r.session.driver.cuModuleGetFunction(&function, module, name.data());
   return result != CUDA_SUCCESS ? result : describe_function(r, function, record.id, record.from, name);
@@ -184,6 +188,7 @@ CUresult cuLibraryGetKernel(Request& r) {
   if (!r.complete()) return r.broken();
   auto* library = static_cast<CUlibrary>(r.session.objects.find(record.from, Handle::Library));
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUkernel kernel = nullptr;
   const CUresult result = r.session.driver.cuLibraryGetKernel(&kernel, library, name.data());
   return result != CUDA_SUCCESS ? result : describe_kernel(r, kernel, record.id, record.from, name);
@@ -194,6 +199,7 @@ CUresult cuKernelGetFunction(Request& r) {
   if (!r.complete()) return r.broken();
   auto* kernel = static_cast<CUkernel>(r.session.objects.find(record.from, Handle::Kernel));
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUfunction function = nullptr;
   const CUresult result = r.session.driver.cuKernelGetFunction(&function, kernel);
   return result != CUDA_SUCCESS ? result : describe_function(r, function, record.id, record.from, "");
@@ -204,6 +210,7 @@ CUresult cuLibraryGetModule(Request& r) {
   if (!r.complete()) return r.broken();
   auto* library = static_cast<CUlibrary>(r.session.objects.find(record.from, Handle::Library));
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUmodule module = nullptr;
   const CUresult result = r.session.driver.cuLibraryGetModule(&module, library);
   if (result != CUDA_SUCCESS) return result;
