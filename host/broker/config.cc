@@ -17,7 +17,7 @@
 namespace host::broker {
 namespace {
 
-enum class Kind { Integer, Size, Mode, Boolean, Text, Choice, Users, List };
+enum class Kind { Integer, Size, Mode, Boolean, Text, Choice, Users, List, Limit, Processors };
 
 using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOptions::*, std::string GpuOptions::*,
                             std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*,
@@ -36,7 +36,11 @@ struct Key {
 };
 
 constexpr std::int64_t mebi = 1 << 20, tebi = mebi << 20;
-constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
+constexpr std::int64_t last_id = 4294967294;     // -1 means "none" to the kernel
+constexpr std::int64_t nobody = 65534;           // whom other programs may run as, too
+constexpr std::int64_t automatic = -1;           // a limit that is worked out from other keys
+constexpr std::int64_t worker_bytes = 1 << 30;   // a driver's own in a worker: 200 to 500 MB, more where it compiles
+constexpr std::int64_t least_beside = 64 << 20;  // what the simulated GPU needs
 
 using B = BrokerOptions;
 using V = VmOptions;
@@ -73,6 +77,9 @@ const Key keys[] = {
     {"broker", "worker", Kind::Text, "\"\"", nullptr, 0, 0,
      "the path of ivgpu-worker, or \"\" for the one beside ivgpud", "The program that serves one guest process.",
      &B::worker},
+    {"broker", "cgroups", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
+     "Whether each VM's workers get a control group (version 2), which memory_max, pids_max and cpu_max need.",
+     &B::cgroups},
 
     {"gpu", "library", Kind::Text, "\"auto\"", nullptr, 0, 0,
      "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
@@ -136,6 +143,18 @@ const Key keys[] = {
     {"vm", "session_objects", Kind::Integer, "262144", nullptr, 64, 1048575, "an integer from 64 to 1048575",
      "How many things a program may have: streams, events, modules, functions, kernels, globals, allocations.",
      &V::session_objects},
+    {"vm", "memory_max", Kind::Limit, "\"auto\"", nullptr, mebi, 16 * tebi,
+     "a size such as \"6GiB\", \"auto\" or \"none\"",
+     "How much memory the VM's workers may have together, the parts of the region that they touch first included; "
+     "beyond it the largest is killed. \"auto\": region_size, and session_image_bytes and 1 GiB for each slot.",
+     &V::memory_max},
+    {"vm", "pids_max", Kind::Integer, "4096", nullptr, 0, 4194304, "an integer from 0 to 4194304; 0: no bound",
+     "How many threads the VM's workers may have together. Without control groups it holds where worker_uid is this "
+     "VM's alone and not 65534.",
+     &V::pids_max},
+    {"vm", "cpu_max", Kind::Processors, "\"none\"", nullptr, 10, 1024 * 1000,
+     "a number of processors such as \"4\" or \"2.5\", or \"none\"",
+     "How much processor time the VM's workers may have together.", &V::cpu_max},
 };
 
 std::string fallback_of(const Key& key, unsigned cores) {
@@ -160,6 +179,17 @@ std::optional<std::int64_t> to_size(std::string_view text) {
     return *number << shift;
   }
   return std::nullopt;
+}
+
+// "2.5" in thousandths: at most three digits behind the point.
+std::optional<std::int64_t> to_thousandths(std::string_view text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  std::string digits(text.substr(0, point));
+  const std::string_view behind = point < text.size() ? text.substr(point + 1) : "0";
+  if (digits.empty() || digits.size() > 6 || behind.empty() || behind.size() > 3) return std::nullopt;
+  digits.append(behind).append(3 - behind.size(), '0');
+  if (digits.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+  return to_number(digits, 10);
 }
 
 using List = std::vector<std::string>;
@@ -209,6 +239,14 @@ std::optional<Value> to_list(const Key& key, const toml::node& node) {
   return list;
 }
 
+// A bound, where a word may stand for one.
+std::optional<Value> check_limit(const Key& key, const std::optional<std::string>& text) {
+  if (!text) return std::nullopt;
+  if (*text == "none") return Value(std::int64_t{0});
+  if (key.kind == Kind::Processors) return in_range(key, to_thousandths(*text));
+  return *text == "auto" ? std::optional<Value>(automatic) : in_range(key, to_size(*text));
+}
+
 std::optional<Value> check(const Key& key, const toml::node& node) {
   const auto text = node.is_string() ? node.value<std::string>() : std::nullopt;
   switch (key.kind) {
@@ -219,6 +257,8 @@ std::optional<Value> check(const Key& key, const toml::node& node) {
       return text && (text->empty() || to_user_range(*text)) ? std::optional<Value>(*text) : std::nullopt;
     case Kind::Boolean: return node.is_boolean() ? std::optional<Value>(*node.value<bool>()) : std::nullopt;
     case Kind::Choice: return text && is_choice(key.allowed, *text) ? std::optional<Value>(*text) : std::nullopt;
+    case Kind::Limit:
+    case Kind::Processors: return check_limit(key, text);
     case Kind::Text: return text && good_text(key, *text) ? std::optional<Value>(*text) : std::nullopt;
     case Kind::List: return to_list(key, node);
   }
@@ -348,9 +388,11 @@ class Parser {
       }
       if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
       if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm)) return false;
+      if (!settle_memory(title, vm)) return false;
       inherit(vm);
       config_.vms.push_back(vm);
     }
+    for (VmOptions& vm : config_.vms) vm.own_uid = is_own_uid(vm);
     return true;
   }
 
@@ -395,6 +437,20 @@ class Parser {
     if (ring::slot_bytes_for(bytes, static_cast<std::uint32_t>(slots)) >= ring::min_slot_bytes) return true;
     return say(fmt::format("[{}] region_size of {} MiB is too small for {} slots, which need {} MiB at least", title,
                            bytes >> 20, slots, (ring::first_slot_offset + slots * ring::min_slot_bytes) >> 20));
+  }
+
+  // The pages of the region belong to who touches them first, so its workers must be able to have them all.
+  bool settle_memory(const std::string& title, VmOptions& vm) {
+    if (vm.memory_max == automatic) vm.memory_max = vm.region_size + vm.slots * (vm.session_image_bytes + worker_bytes);
+    if (vm.memory_max == 0 || vm.memory_max >= vm.region_size + least_beside) return true;
+    return say(fmt::format("[{}] memory_max of {} MiB is too small for a region_size of {} MiB: {} MiB at least", title,
+                           vm.memory_max >> 20, vm.region_size >> 20, (vm.region_size + least_beside) >> 20));
+  }
+
+  bool is_own_uid(const VmOptions& vm) const {
+    return vm.worker_uid != nobody &&
+           std::count_if(config_.vms.begin(), config_.vms.end(),
+                         [&](const VmOptions& other) { return other.worker_uid == vm.worker_uid; }) == 1;
   }
 
   // Two VMs must not share one memory, and what is set without an effect is a mistake.
@@ -453,8 +509,8 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
 }
 
 std::vector<KeyInWords> keys_in_words() {
-  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text", "boolean",
-                                          "text",    "text",          "text",                  "array, or text"};
+  static constexpr const char* types[] = {"integer", "size, as text",  "octal number, as text", "boolean", "text", "text",
+                                          "text",    "array, or text", "text",                  "text"};
   std::vector<KeyInWords> all;
   for (const Key& key : keys) {
     const std::string quote = key.by_cores == nullptr ? "`" : "";

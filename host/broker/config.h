@@ -21,6 +21,7 @@ struct BrokerOptions {
   std::string worker_uids;
   std::string log_level;
   std::string worker;
+  std::string cgroups;
 };
 
 struct GpuOptions {
@@ -51,6 +52,10 @@ struct VmOptions {
   std::int64_t chaos_delay_us = 0;
   std::int64_t session_image_bytes = 0;
   std::int64_t session_objects = 0;
+  std::int64_t memory_max = 0;  // bytes; 0: no bound
+  std::int64_t pids_max = 0;    // 0: no bound
+  std::int64_t cpu_max = 0;     // thousandths of a processor; 0: no bound
+  bool own_uid = false;         // no other VM's workers, and no other program by custom, run as worker_uid
 };
 
 struct Config {

@@ -85,6 +85,9 @@ void raise_descriptor_limit() {
 // time of the processor. Only root may ask for this, and workers do not keep it.
 void come_first() { setpriority(PRIO_PROCESS, 0, -10); }
 
+// When memory is short, nothing that serves all VMs shall be ended for what one of them took. Only root may ask.
+void go_last_when_memory_is_short() { std::ofstream("/proc/self/oom_score_adj") << "-900"; }
+
 // A worker's environment, made from scratch: what it needs, and what the operator set for these and nothing else.
 std::vector<std::string> worker_environment() {
   std::vector<std::string> environment = {
@@ -156,9 +159,11 @@ class Daemon {
  public:
   // `gpus`: of each VM.
   bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error) {
+    if (!make_groups(config.broker, error)) return false;
     if (!plain_files_fit(config.vms, error)) return false;
     for (std::size_t i = 0; i < config.vms.size(); ++i) {
       WorkerProgram own = program;
+      own.groups = groups_.get();
       own.gpus = gpus[i];
       show_only(own.gpus, own.environment);
       tell_gpus(config.vms[i].name, own.gpus);
@@ -188,6 +193,19 @@ class Daemon {
   }
 
  private:
+  bool make_groups(const BrokerOptions& broker, std::string& error) {
+    if (broker.cgroups == "off") return true;
+    groups_ = std::make_unique<Groups>();
+    if (groups_->missing().empty()) {
+      spdlog::info("VMs have control groups below {}", groups_->path());
+      return true;
+    }
+    error = "VMs get no control groups: " + groups_->missing();
+    if (broker.cgroups == "required") return false;
+    spdlog::warn("{}; memory_max and cpu_max bind no worker, nor does pids_max where worker_uid is shared", error);
+    return true;
+  }
+
   bool open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error) {
     const ListenerOptions socket{status_path(broker.runtime_dir),
                                  {static_cast<unsigned>(broker.socket_mode), broker.socket_owner, broker.socket_group}};
@@ -249,8 +267,9 @@ class Daemon {
   }
 
   EventLoop loop_;
-  TraceServer traces_{loop_};  // before the VMs: they tell it of their workers
-  WipeQueue wipes_{loop_};     // and their slots are wiped by this
+  std::unique_ptr<Groups> groups_;  // before the VMs, whose groups lie in it
+  TraceServer traces_{loop_};       // before the VMs: they tell it of their workers
+  WipeQueue wipes_{loop_};          // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
   std::unique_ptr<StatusServer> status_;  // after the VMs: it asks them
   const Clock::time_point started_ = Clock::now();
@@ -274,6 +293,7 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   signal(SIGXFSZ, SIG_IGN);  // a region beyond RLIMIT_FSIZE: an error to be told
   raise_descriptor_limit();
   come_first();
+  go_last_when_memory_is_short();
   for (const int fd : {arguments.ready_fd, arguments.stay_while_fd})
     if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return complain(exit_bad_configuration, fmt::format("descriptor {} is not open", fd));

@@ -81,6 +81,23 @@ json gpus_as_json(const VmGpus& gpus) {
   return all;
 }
 
+json bounds_as_json(const BoundsStatus& b) {
+  json out = {
+      {"session_image_bytes", b.session_image_bytes}, {"session_objects", b.session_objects}, {"group", b.group}};
+  if (b.group.empty()) {
+    out["missing"] = b.missing;
+    return out;
+  }
+  out["memory_max_bytes"] = b.memory_max;
+  out["memory_bytes"] = b.use.memory_bytes;
+  out["oom_kills"] = b.use.oom_kills;
+  out["pids_max"] = b.pids_max;
+  out["pids"] = b.use.pids;
+  out["cpu_max"] = static_cast<double>(b.cpu_max) / 1000;
+  out["throttled_s"] = static_cast<double>(b.use.throttled_us) / 1e6;
+  return out;
+}
+
 json vm_as_json(const VmStatus& vm) {
   json out = {{"name", vm.name},
               {"socket", vm.socket},
@@ -95,6 +112,7 @@ json vm_as_json(const VmStatus& vm) {
               {"connections", vm.connections},
               {"counters", counters_as_json(vm.counters)},
               {"worker_ends", ends_as_json(vm.ends)},
+              {"bounds", bounds_as_json(vm.bounds)},
               {"slots", json::array()}};
   for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));
   return out;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/broker/cgroup.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpus.h"
 #include "host/broker/telemetry.h"
@@ -41,6 +42,15 @@ struct WorkerEnds {
   std::string last_signal;  // of the last that a signal ended which the broker has not sent
 };
 
+// What a VM's sessions and workers may have at most, as configured, and what its workers have together.
+struct BoundsStatus {
+  std::int64_t session_image_bytes = 0, session_objects = 0;
+  std::int64_t memory_max = 0, pids_max = 0, cpu_max = 0;
+  std::string group;    // the path of its control group; "": none, so that the three above bind nobody
+  std::string missing;  // why there is none; "": it is not wanted
+  GroupUse use;         // of the group
+};
+
 struct VmStatus {
   std::string name;
   std::string socket;  // "": none
@@ -53,6 +63,7 @@ struct VmStatus {
   WorkerEnds ends;
   std::vector<SlotStatus> slots;
   VmGpus gpus;  // as configured
+  BoundsStatus bounds;
 };
 
 struct BrokerStatus {

@@ -59,7 +59,16 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
   return vm;
 }
 
+bool Vm::make_group(std::string& error) {
+  if (program_.groups == nullptr || !program_.groups->missing().empty()) return true;
+  const GroupLimits limits{
+      .memory_bytes = options_.memory_max, .pids = options_.pids_max, .cpu_thousandths = options_.cpu_max};
+  group_ = program_.groups->make(options_.name, limits, error);
+  return group_ != nullptr;
+}
+
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
+  if (!make_group(error)) return false;
   region_ = Region::create(options_, access_of(options_), error);
   if (!region_) return false;
   const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
@@ -329,7 +338,9 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--image-bytes",
           std::to_string(options_.session_image_bytes),
           "--objects",
-          std::to_string(options_.session_objects)};
+          std::to_string(options_.session_objects),
+          "--max-threads",
+          std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0)};
 }
 
 // Which workers may spin is fixed at their start, so that nobody has to agree with anybody on it: at most
@@ -362,6 +373,7 @@ bool Vm::start_worker(std::uint32_t k) {
                               .doorbell_fd = transport_->doorbell(k),
                               .telemetry_fd = slot.telemetry->memfd(),
                               .priority = program_.priority,
+                              .group_entrance = group_ ? group_->entrance() : -1,
                               .log = &worker_log_};
   slot.worker =
       WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
@@ -408,6 +420,19 @@ void Vm::tell_jail(const WorkerJail& jail) {
   }
 }
 
+BoundsStatus Vm::bounds() const {
+  BoundsStatus bounds{.session_image_bytes = options_.session_image_bytes,
+                      .session_objects = options_.session_objects,
+                      .memory_max = options_.memory_max,
+                      .pids_max = options_.pids_max,
+                      .cpu_max = options_.cpu_max,
+                      .group = group_ ? group_->path() : "",
+                      .missing = program_.groups != nullptr ? program_.groups->missing() : "",
+                      .use = {}};
+  if (group_) bounds.use = group_->use();
+  return bounds;
+}
+
 VmStatus Vm::status() const {
   VmStatus status{options_.name,
                   transport_->socket(),
@@ -421,7 +446,8 @@ VmStatus Vm::status() const {
                   ended_,
                   ends_,
                   {},
-                  program_.gpus};
+                  program_.gpus,
+                  bounds()};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
     SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}};

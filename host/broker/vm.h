@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "host/broker/cgroup.h"
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpus.h"
@@ -37,7 +38,8 @@ struct WorkerProgram {
   std::string path;     // of ivgpu-worker
   std::string library;  // the libcuda.so.1 it drives
   std::vector<std::string> environment;
-  int priority = 0;  // of workers, as nice(1) counts
+  int priority = 0;                // of workers, as nice(1) counts
+  const Groups* groups = nullptr;  // where VMs get theirs; null: nowhere
   VmGpus gpus;       // the VM's; `environment` shows its workers no others
 };
 
@@ -76,6 +78,8 @@ class Vm {
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
   bool open(const BrokerOptions& broker, std::string& error);
+  bool make_group(std::string& error);
+  BoundsStatus bounds() const;
 
   void look();
   void look_at(std::uint32_t k);
@@ -121,6 +125,7 @@ class Vm {
   WipeQueue& wipes_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<Wiper> rest_wiper_;  // of what belongs to no slot
+  std::unique_ptr<Group> group_;  // outlives the workers; null: there is none
   std::vector<Slot> slots_;
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;

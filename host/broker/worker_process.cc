@@ -29,12 +29,25 @@ constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pi
 // Where the child finds its descriptors: the lowest after standard input and outputs.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_first_free = 7;
 
+// Of all that runs, a worker is what the kernel shall end first when memory is short: it is its guest's, it may be what
+// took the memory, and its VM starts another. Raising this needs no right.
+void go_first_when_memory_is_short() {
+  const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  [[maybe_unused]] const auto n = write(score, "900", 3);
+  close(score);
+}
+
 // The child's side of fork(): system calls only, since locks of the parent's threads may be held for ever.
 [[noreturn]] void become_worker(char* const* arguments, char* const* environment, const WorkerCommand& command,
                                 int control, int output) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   setsid();
   setpriority(PRIO_PROCESS, 0, command.priority);
+  go_first_when_memory_is_short();
+  if (command.group_entrance >= 0 && write(command.group_entrance, "0", 1) != 1) {
+    dprintf(output, "a worker cannot enter its VM's control group: %s\n", strerrordesc_np(errno));
+    _exit(127);
+  }
   signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);

@@ -37,8 +37,9 @@ struct WorkerCommand {
   int region_fd = -1;                    // passed on, stays the caller's
   int doorbell_fd = -1;
   int telemetry_fd = -1;
-  int priority = 0;  // as nice(1) counts; the broker's own may be another
-  WorkerLog* log;    // outlives the worker
+  int priority = 0;         // as nice(1) counts; the broker's own may be another
+  int group_entrance = -1;  // of the control group that it goes into; -1: it stays in the broker's
+  WorkerLog* log;           // outlives the worker
 };
 
 // The only message a worker may send; `flags` are recvmsg's. Anything else: nullopt.

@@ -59,10 +59,11 @@ Result apply_no_new_privileges() {
   return result;
 }
 
-Result apply_limits() {
+Result apply_limits(unsigned max_threads) {
   Result result{Layer::Limits, {}};
   if (!lower(RLIMIT_CORE, 0)) result.missing = failed("RLIMIT_CORE");
   if (!lower(RLIMIT_NOFILE, max_descriptors)) result.missing = failed("RLIMIT_NOFILE");
+  if (max_threads != 0 && !lower(RLIMIT_NPROC, max_threads)) result.missing = failed("RLIMIT_NPROC");
   return result;
 }
 

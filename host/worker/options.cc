@@ -51,6 +51,7 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--chaos-delay-us") return number(value, o.chaos_delay_us);
   if (name == "--image-bytes") return number(value, o.image_bytes);
   if (name == "--objects") return number(value, o.objects);
+  if (name == "--max-threads") return number(value, o.max_threads);
   return false;
 }
 

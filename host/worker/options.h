@@ -29,6 +29,7 @@ struct Options {
   std::uint32_t chaos_delay_us = 0;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // what a session may hold; host/session/session.h
   std::uint64_t objects = 262144;
+  std::uint32_t max_threads = 0;  // of its user, who is its VM's alone; 0: no bound
 };
 
 // False on a bad command line, and `error` is one sentence.

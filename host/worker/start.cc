@@ -136,7 +136,7 @@ jail::LandlockPaths files_for(const Library& library, const Options& options) {
 void give_up_rights(Jail& jail, const Options& options, const Library& library) {
   if (!jail.wanted()) return;
   jail.note(jail::apply_namespaces());
-  jail.note(jail::apply_limits());
+  jail.note(jail::apply_limits(options.max_threads));
   jail.note(jail::apply_no_new_privileges());
   jail.note(jail::apply_landlock(files_for(library, options)));
   jail.note(jail::apply_user(options.uid, options.gid));

@@ -41,6 +41,12 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(vm.worker_uid, 65534);
   EXPECT_FALSE(vm.huge_pages);
   EXPECT_EQ(vm.chaos_delay_us, 0);
+  EXPECT_EQ(vm.session_image_bytes, std::int64_t{2} << 30);
+  EXPECT_EQ(vm.session_objects, 262144);
+  EXPECT_EQ(vm.memory_max, std::int64_t{25} << 30) << "the region, and for 8 slots their images and 1 GiB";
+  EXPECT_EQ(vm.pids_max, 4096);
+  EXPECT_EQ(vm.cpu_max, 0);
+  EXPECT_EQ(config.broker.cgroups, "best-effort");
 }
 
 TEST(Config, AVmsSocketIsTheBrokersUnlessItSaysOtherwise) {
@@ -100,6 +106,28 @@ TEST(Config, WhatIsPrintedParsesToTheDefaults) {
   const Outcome outcome = run_ivgpud({"--print-config"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_NE(outcome.text.find("region_size = \"1GiB\""), std::string::npos);
+}
+
+TEST(Config, BoundsOfAVm) {
+  const auto vm = [](const std::string& keys) { return good("[vm.a]\n" + keys).vms[0]; };
+  EXPECT_EQ(vm("memory_max = \"6GiB\"").memory_max, std::int64_t{6} << 30);
+  EXPECT_EQ(vm("memory_max = \"1088MiB\"").memory_max, std::int64_t{1088} << 20);
+  EXPECT_EQ(vm("memory_max = \"none\"").memory_max, 0);
+  EXPECT_EQ(vm("slots = 2\nsession_image_bytes = \"1GiB\"").memory_max, std::int64_t{5} << 30);
+  EXPECT_EQ(vm("cpu_max = \"4\"").cpu_max, 4000);
+  EXPECT_EQ(vm("cpu_max = \"2.5\"").cpu_max, 2500);
+  EXPECT_EQ(vm("cpu_max = \"0.125\"").cpu_max, 125);
+  EXPECT_EQ(vm("cpu_max = \"none\"").cpu_max, 0);
+}
+
+// Threads are counted per user: a bound by that is for a VM whose user is nobody else's.
+TEST(Config, AUserOfAVmsOwn) {
+  const Config config = good("[vm.a]\n[vm.b]\nworker_uid = 7001\n[vm.c]\nworker_uid = 7002\n[vm.d]\nworker_uid = 7002");
+  EXPECT_FALSE(config.vms[0].own_uid) << "nobody may be anybody";
+  EXPECT_TRUE(config.vms[1].own_uid);
+  EXPECT_FALSE(config.vms[2].own_uid);
+  EXPECT_FALSE(config.vms[3].own_uid);
+  EXPECT_FALSE(good("[vm.a]").vms[0].own_uid);
 }
 
 struct Mistake {
@@ -193,6 +221,27 @@ constexpr Mistake mistakes[] = {
      "itself"},
     {"OneUserAndARange", "[broker]\nworker_uids = \"70000-70009\"\n[defaults]\nworker_uid = 7\n[vm.a]",
      "f.toml: [defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids"},
+    {"LittleMemory", "[vm.a]\nmemory_max = \"1GiB\"",
+     "f.toml: [vm.a] memory_max of 1024 MiB is too small for a region_size of 1024 MiB: 1088 MiB at least"},
+    {"MemoryWithoutUnit", "[vm.a]\nmemory_max = \"2000000000\"",
+     "f.toml: [vm.a] memory_max = \"2000000000\": memory_max takes a size such as \"6GiB\", \"auto\" or \"none\""},
+    {"CpuAuto", "[vm.a]\ncpu_max = \"auto\"",
+     "f.toml: [vm.a] cpu_max = \"auto\": cpu_max takes a number of processors such as \"4\" or \"2.5\", or \"none\""},
+    {"NoCpu", "[vm.a]\ncpu_max = \"0\"",
+     "f.toml: [vm.a] cpu_max = \"0\": cpu_max takes a number of processors such as \"4\" or \"2.5\", or \"none\""},
+    {"LessThanNoCpu", "[vm.a]\ncpu_max = \"-1.5\"",
+     "f.toml: [vm.a] cpu_max = \"-1.5\": cpu_max takes a number of processors such as \"4\" or \"2.5\", or \"none\""},
+    {"CpuTooExact", "[vm.a]\ncpu_max = \"1.2345\"",
+     "f.toml: [vm.a] cpu_max = \"1.2345\": cpu_max takes a number of processors such as \"4\" or \"2.5\", or \"none\""},
+    {"CpuPoint", "[vm.a]\ncpu_max = \"1.\"",
+     "f.toml: [vm.a] cpu_max = \"1.\": cpu_max takes a number of processors such as \"4\" or \"2.5\", or \"none\""},
+    {"TooManyPids", "[vm.a]\npids_max = 5000000",
+     "f.toml: [vm.a] pids_max = 5000000: pids_max takes an integer from 0 to 4194304; 0: no bound"},
+    {"NoObjects", "[vm.a]\nsession_objects = 0",
+     "f.toml: [vm.a] session_objects = 0: session_objects takes an integer from 64 to 1048575"},
+    {"FewImageBytes", "[vm.a]\nsession_image_bytes = \"512KiB\"",
+     "f.toml: [vm.a] session_image_bytes = \"512KiB\": session_image_bytes takes a power of two from \"1MiB\" to "
+     "\"1TiB\""},
     {"BadName", "[vm.\"a/b\"]",
      "f.toml: [vm.a/b]: a VM's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with a letter or digit"},
 };

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "broker_harness.h"
+#include "host/broker/cgroup.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpu_library.h"
 #include "host/broker/hostile_text.h"
@@ -42,6 +43,42 @@ TEST(SlotStep, GuestsMayMakeFourStepsAndNoOther) {
       EXPECT_EQ(step_between(known, SlotWord{8, to}.word()), Step::PutBack) << "another epoch";
     }
   EXPECT_EQ(step_between({7, SlotState::Ready}, 0x7ff), Step::PutBack) << "no state";
+}
+
+// ---- control groups ------------------------------------------------------------------------------------------------
+
+constexpr const char* unified = "24 1 0:22 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n";
+
+TEST(ControlGroups, TheOwnGroupIsFoundWhereItIsMounted) {
+  EXPECT_EQ(own_group("0::/system.slice/ivgpud.service\n", unified), "/sys/fs/cgroup/system.slice/ivgpud.service");
+  EXPECT_EQ(own_group("0::/\n", unified), "/sys/fs/cgroup");
+  // Version 1 beside it, the tree elsewhere, a path with a blank.
+  EXPECT_EQ(own_group("12:memory:/a\n0::/b\n",
+                      "30 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+                      "41 31 0:38 / /sys/fs/cgroup/the\\040tree rw,relatime - cgroup2 cgroup2 rw\n"),
+            "/sys/fs/cgroup/the tree/b");
+  // A mount that shows a part of the tree.
+  const std::string part = "24 1 0:22 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(own_group("0::/box/in\n", part), "/sys/fs/cgroup/in");
+  EXPECT_EQ(own_group("0::/box\n", part), "/sys/fs/cgroup");
+  EXPECT_EQ(own_group("0::/boxes\n", part), "");
+}
+
+TEST(ControlGroups, ThereIsNone) {
+  EXPECT_EQ(own_group("12:memory:/a\n", unified), "") << "of version 1 alone";
+  EXPECT_EQ(own_group("0::/a\n", "30 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"), "");
+  EXPECT_EQ(own_group("", ""), "");
+  EXPECT_EQ(own_group("0::", unified), "");
+  EXPECT_EQ(own_group("0::/a\n", "24 1\n - cgroup2 \n"), "") << "not a line of the kernel's";
+}
+
+TEST(ControlGroups, NumbersOfFlatFiles) {
+  const std::string events = "low 0\nhigh 0\nmax 77\noom 3\noom_kill 2\n";
+  EXPECT_EQ(number_of(events, "oom_kill"), 2U);
+  EXPECT_EQ(number_of(events, "oom"), 3U) << "not the first that begins so";
+  EXPECT_EQ(number_of(events, "oom_group_kill"), 0U);
+  EXPECT_EQ(number_of("oom", "oom"), 0U);
+  EXPECT_EQ(number_of("oom many", "oom"), 0U);
 }
 
 TEST(Rate, ABucketGivesItsBurstAndThenByTime) {

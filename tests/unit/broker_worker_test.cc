@@ -13,6 +13,42 @@ namespace {
 using namespace broker_test;
 using ring::SlotState;
 
+std::string file_of(pid_t pid, const char* name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/" + name);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Workers, AWorkerGoesBeforeTheBrokerWhenMemoryIsShort) {
+  Broker broker;
+  const auto workers = broker.workers();
+  ASSERT_EQ(workers.size(), 1U);
+  EXPECT_EQ(file_of(workers[0], "oom_score_adj"), "900\n");
+  EXPECT_LE(std::stoi(file_of(broker.pid, "oom_score_adj")), std::stoi(file_of(getpid(), "oom_score_adj")));
+}
+
+// Where control groups bind nobody, threads are bounded by user, if the VM has one of its own.
+TEST(Workers, ThreadsAreBoundedForAUserOfTheVmsOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root gives workers another user";
+  const auto bound = [](const std::string& keys) {
+    Broker broker(keys);
+    const auto workers = broker.workers();
+    const std::string limits = workers.empty() ? "" : file_of(workers[0], "limits");
+    const std::string line = limits.substr(limits.find("Max processes"));
+    return line.substr(0, line.find("processes", 20));
+  };
+  EXPECT_NE(bound("worker_uid = 7001\npids_max = 50").find(" 50 "), std::string::npos);
+  EXPECT_EQ(bound("worker_uid = 65534\npids_max = 50").find(" 50 "), std::string::npos) << "who else is nobody?";
+  EXPECT_EQ(bound("worker_uid = 7001\npids_max = 0").find(" 0 "), std::string::npos);
+}
+
+TEST(Workers, WithoutControlGroupsOneWarningTellsWhatIsMissing) {
+  Broker broker;
+  const bool bounded = broker.logged("VMs have control groups below ");
+  EXPECT_EQ(broker.times_logged("VMs get no control groups: "), bounded ? 0U : 1U) << "this machine may have them";
+}
+
 TEST(Workers, StartsAreLimitedPerSecond) {
   Broker broker("starts_per_second = 2\nstart_burst = 2\nslots = 1");
   Client guest(broker.socket_path());

@@ -84,12 +84,38 @@ TEST(Privileges, NoNewPrivilegesHoldsForGood) {
 TEST(Privileges, LimitsCannotBeRaisedAgain) {
   expect_clean(in_child([] {
     CHILD_EXPECT(become_ordinary_user());
-    CHILD_EXPECT(apply_limits().active());
+    CHILD_EXPECT(apply_limits(0).active());
     rlimit limit{};
     CHILD_EXPECT(getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0);
     CHILD_EXPECT(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max <= 2048);
     limit.rlim_max = limit.rlim_cur = 1 << 20;
     CHILD_EXPECT(setrlimit(RLIMIT_NOFILE, &limit) == -1);
+    return 0;
+  }));
+}
+
+// As a user that nobody else is: the kernel counts his threads, wherever they run.
+TEST(Privileges, ThreadsHaveABound) {
+  if (geteuid() != 0) GTEST_SKIP() << "not root";
+  expect_clean(in_child([] {
+    CHILD_EXPECT(apply_limits(8).active());
+    CHILD_EXPECT(apply_user(7654, 7654).active());
+    std::vector<std::thread> threads;
+    std::atomic<bool> end{false};
+    bool refused = false;
+    try {
+      while (threads.size() < 100)
+        threads.emplace_back([&] {
+          while (!end) usleep(1000);
+        });
+    } catch (const std::system_error& failed) {
+      refused = failed.code().value() == EAGAIN;
+    }
+    const std::size_t started = threads.size();
+    end = true;
+    for (std::thread& thread : threads) thread.join();
+    CHILD_EXPECT(refused);
+    CHILD_EXPECT(started == 7);  // and the first
     return 0;
   }));
 }
@@ -348,7 +374,7 @@ TEST(Jail, AllLayersTogetherInTheirOrder) {
   const bool started_as_root = geteuid() == 0;
   expect_clean(in_child([&] {
     CHILD_EXPECT(apply_namespaces().active());
-    CHILD_EXPECT(apply_limits().active());
+    CHILD_EXPECT(apply_limits(0).active());
     CHILD_EXPECT(apply_user(65534, 65534).active());
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_landlock({}).active());

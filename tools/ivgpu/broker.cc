@@ -108,7 +108,8 @@ BrokerOptions for_this_machine(BrokerOptions options) {
 std::string broker_config(const BrokerOptions& options, const fs::path& runtime_dir) {
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
-  std::string text = "[broker]\nruntime_dir = " + toml_string(runtime_dir.string()) +
+  // It bounds nobody but its own user.
+  std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +
                      (options.verbose ? "\nlog_level = \"debug\"" : "") +
                      "\n\n[gpu]\nlibrary = " + toml_string(library) + "\n\n[vm." + options.vm +
                      "]\nregion_size = " + toml_string(options.region_size) + "\n";

@@ -270,13 +270,39 @@ std::string gpu_lines(const json& vm) {
   return lines;
 }
 
+std::string of_at_most(const std::string& used, bool bounded, const std::string& most) {
+  return used + (bounded ? " of " + most : "");
+}
+
+// What the VM's workers have together of what they may have. A broker before this one does not tell it.
+std::string bounds_line(const json& vm) {
+  const json bounds = vm.value("bounds", json());
+  if (!bounds.is_object()) return "";
+  if (bounds.at("group") == "") {
+    const std::string why = word_of(bounds.at("missing"));
+    return "  bounds: of each session alone, images " + size_of(number_of<std::uint64_t>(bounds.at("session_image_bytes"))) + ", objects " +
+           std::to_string(number_of<long>(bounds.at("session_objects"))) + (why.empty() ? "" : "; missing: " + why) + "\n";
+  }
+  const auto memory = number_of<std::uint64_t>(bounds.at("memory_max_bytes"));
+  const auto pids = number_of<std::uint64_t>(bounds.at("pids_max"));
+  const auto kills = number_of<std::uint64_t>(bounds.at("oom_kills"));
+  char processors[64] = "processors unbounded";
+  if (const double most = bounds.at("cpu_max").get<double>(); most > 0)
+    std::snprintf(processors, sizeof processors, "processors %.3g, held back for %s", most,
+                  seconds_of(bounds.at("throttled_s")).c_str());
+  return "  bounds: memory " + of_at_most(size_of(number_of<std::uint64_t>(bounds.at("memory_bytes"))), memory != 0, size_of(memory)) +
+         (kills != 0 ? ", killed beyond it " + std::to_string(kills) : "") + "; threads " +
+         of_at_most(std::to_string(number_of<long>(bounds.at("pids"))), pids != 0, std::to_string(pids)) + "; " +
+         processors + "\n";
+}
+
 std::string vm_text(const json& vm, const Earlier& earlier) {
   std::string text = "VM " + word_of(vm.at("name")) + ": " + word_of(vm.at("socket")) +
                      word_of(vm.value("memory", json(""))) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += gpu_lines(vm) + jail_lines(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
+  text += gpu_lines(vm) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
