@@ -85,7 +85,7 @@ json bounds_as_json(const BoundsStatus& b) {
   json out = {
       {"session_image_bytes", b.session_image_bytes}, {"session_objects", b.session_objects}, {"group", b.group}};
   if (b.group.empty()) {
-    out["missing"] = b.missing;
+    out["group_missing"] = b.missing;
     return out;
   }
   out["memory_max_bytes"] = b.memory_max;

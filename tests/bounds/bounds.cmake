@@ -14,4 +14,8 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_dependencies(bounds_test flood simgpu guest_cuda ivgpud ivgpu-worker)
   gtest_discover_tests(bounds_test PROPERTIES TIMEOUT 120)
   label_tests(bounds_test jail)
+
+  # Control groups of version 2, in a guest that plays the host.
+  add_test(NAME vm.bounds COMMAND ${CMAKE_CURRENT_LIST_DIR}/../vm/bounds.sh ${CMAKE_BINARY_DIR})
+  set_tests_properties(vm.bounds PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 endif()

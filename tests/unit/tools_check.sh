@@ -31,6 +31,8 @@ good_host() {
   put sys/kernel/security/lsm lockdown,capability,landlock,yama
   put proc/sys/kernel/seccomp/actions_avail 'kill errno allow'
   put proc/sys/user/max_user_namespaces 15000
+  put proc/self/mountinfo '24 1 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw'
+  put sys/fs/cgroup/cgroup.controllers 'cpuset cpu io memory pids'
 }
 
 device=sys/bus/pci/devices/0000:00:04.0
@@ -111,6 +113,11 @@ put sys/kernel/security/lsm capability,yama; expect 0 '^warning +landlock '; goo
 rm "$m/proc/sys/kernel/seccomp/actions_avail"; expect 0 '^warning +seccomp '; good_host
 put proc/sys/user/max_user_namespaces 0; expect 0 '^warning +namespaces '; good_host
 
+put proc/self/mountinfo '30 1 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory'
+expect 0 '^warning +groups .*version 2'; good_host
+put sys/fs/cgroup/cgroup.controllers 'cpuset io memory pids'; expect 0 '^warning +groups .*version 2 with cpu:'; good_host
+expect 0 '^ok +groups .*at /sys/fs/cgroup; .*Delegate=yes'
+
 # Brokers that answer with one line.
 answer() {
   mkdir -p "$m/run/ivgpu"
@@ -121,6 +128,9 @@ answer() {
 }
 answer "{\"format\":1,\"version\":\"$version\"}"; expect 0 "^ok +broker +ivgpud $version answers"; wait; good_host
 answer '{"format":1,"version":"9.9.9"}'; expect 1 "^wrong +broker +ivgpud has version 9\.9\.9, this is $version"; wait; good_host
+answer "{\"format\":1,\"version\":\"$version\",\"vms\":[{\"bounds\":{\"group_missing\":\"/a has other processes\"}}]}"
+expect 0 '^warning +groups .*makes no control groups.*; /a has other processes'; wait; good_host
+answer "{\"format\":1,\"version\":\"$version\",\"vms\":[{\"bounds\":{\"group_missing\":\""; expect 0 '^ok +groups '; wait; good_host
 answer 'HTTP/1.0 400'; expect 1 '^wrong +broker .*is no ivgpud'; wait; good_host
 
 good_guest

@@ -1,4 +1,4 @@
-// What a host needs: NVIDIA's driver, KVM, memory, the kernel's parts of a worker's jail, and a broker.
+// What a host needs: NVIDIA's driver, KVM, memory, the kernel's parts of a worker's jail, control groups, a broker.
 #include <linux/landlock.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <regex>
+#include <sstream>
 
 #include "host/broker/gpus.h"
 #include "tools/check/machine.h"
@@ -181,6 +182,39 @@ Findings jail(const Machine& m) {
   return all;
 }
 
+// The folder of a whole tree of control groups, version 2; "" where none is mounted.
+std::string group_tree(const Machine& m) {
+  std::istringstream lines(m.text("/proc/self/mountinfo").value_or(""));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string number, parent, device, root, folder;
+    if (line.find(" - cgroup2 ") != std::string::npos && words >> number >> parent >> device >> root >> folder)
+      return folder;
+  }
+  return "";
+}
+
+// What a running broker tells it lacks; "" where none runs, or lacks nothing. `told` is its status.
+std::string groups_that_broker_lacks(const std::string& told) {
+  const std::string key = "\"group_missing\":\"";
+  const std::size_t at = told.find(key);
+  return at == std::string::npos ? "" : told.substr(at + key.size(), told.find('"', at + key.size()) - at - key.size());
+}
+
+Finding groups(const Machine& m, const std::string& told) {
+  const std::string alone = ": a VM's workers are bounded by their sessions' budgets alone";
+  const std::string tree = group_tree(m), there = " " + m.text(tree + "/cgroup.controllers").value_or("") + " ";
+  for (const char* controller : {"memory", "pids", "cpu"})
+    if (tree.empty() || !std::regex_search(there, std::regex("\\s" + std::string(controller) + "\\s")))
+      return {"groups", State::Warning,
+              "the kernel shows no control groups of version 2 with " + std::string(controller) + alone,
+              "boot with systemd.unified_cgroup_hierarchy=1, or mount -t cgroup2 none /sys/fs/cgroup"};
+  if (const std::string missing = groups_that_broker_lacks(told); !missing.empty())
+    return {"groups", State::Warning, "ivgpud makes no control groups" + alone + "; " + missing,
+            "Delegate=yes in the [Service] of its unit, or systemd-run -p Delegate=yes ivgpud --config FILE"};
+  return {"groups", State::Ok, "control groups of version 2 are at " + tree + "; ivgpud's unit needs Delegate=yes", ""};
+}
+
 // What the broker tells of itself; `why` where it tells nothing.
 std::string ask_broker(const std::string& path, int& why) {
   sockaddr_un address{};
@@ -201,10 +235,7 @@ std::string ask_broker(const std::string& path, int& why) {
   return all;
 }
 
-Finding broker(const Machine& m, const HostOptions& options) {
-  int why = 0;
-  const std::string path = options.runtime_dir + "/ivgpud.status";
-  const std::string told = ask_broker(m.at(path), why);
+Finding broker(const std::string& path, const std::string& told, int why) {
   if (why == EACCES || why == EPERM)
     return {"broker", State::Wrong, "this user may not talk to the broker at " + path,
             "add the user to the socket_group of ivgpud's configuration, or run as root"};
@@ -229,7 +260,10 @@ Findings check_host(const Machine& machine, const HostOptions& options) {
                   mps(machine)};
   const Findings layers = jail(machine);
   all.insert(all.end(), layers.begin(), layers.end());
-  all.push_back(broker(machine, options));
+  int why = 0;
+  const std::string path = options.runtime_dir + "/ivgpud.status", told = ask_broker(machine.at(path), why);
+  all.push_back(groups(machine, told));
+  all.push_back(broker(path, told, why));
   return all;
 }
 

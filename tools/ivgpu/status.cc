@@ -279,7 +279,7 @@ std::string bounds_line(const json& vm) {
   const json bounds = vm.value("bounds", json());
   if (!bounds.is_object()) return "";
   if (bounds.at("group") == "") {
-    const std::string why = word_of(bounds.at("missing"));
+    const std::string why = word_of(bounds.at("group_missing"));
     return "  bounds: of each session alone, images " + size_of(number_of<std::uint64_t>(bounds.at("session_image_bytes"))) + ", objects " +
            std::to_string(number_of<long>(bounds.at("session_objects"))) + (why.empty() ? "" : "; missing: " + why) + "\n";
   }

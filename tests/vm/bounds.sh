@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# usage: bounds.sh BUILD
+# A VM's control group, in a guest that plays the host: it mounts a tree of version 2, delegates a group to ivgpud, and
+# runs programs in loopback. One VM's worker takes too much memory and is killed, another's makes too many threads and
+# gets no more, a third's session lives through both; the broker lives, and its status tells. Then without delegation.
+set -euo pipefail
+build=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+mkdir "$work/host"
+for file in bin/ivgpud bin/ivgpu-worker bin/ivgpu bin/ivgpu-check tests/flood simgpu/libcuda.so.1; do
+  strip -o "$work/host/$(basename "$file")" "$build/$file"
+done
+cat >"$work/host/ivgpud.toml" <<'TOML'
+[broker]
+runtime_dir = "/run/ivgpu"
+cgroups = "required"
+[gpu]
+library = "/programs/host/libcuda.so.1"
+[defaults]
+region_size = "32MiB"
+slots = 2
+session_image_bytes = "16GiB"
+[vm.memory]
+memory_max = "96MiB"
+[vm.threads]
+pids_max = 50
+[vm.quiet]
+cpu_max = "0.5"
+TOML
+
+"$build/bin/ivgpu" vm --gpu sim --memory 768M --program-dir "$work/host" --timeout 500 >"$work/out" 2>"$work/err" <<'JOB' || true
+# A worker's environment is made from scratch: its libraries lie where the loader looks.
+for file in /lib/ivgpu/*; do [ "$file" = /lib/ivgpu/libcuda.so.1 ] || ln -s "$file" /lib/; done
+export PATH=$PATH:/programs/host
+tree=/sys/fs/cgroup
+own=$tree/system.slice/ivgpud.service
+start() {
+  mkfifo /tmp/ready
+  # A process of its own goes into the group and becomes the broker, as a unit's does.
+  sh -c "echo \$\$ >$own/cgroup.procs; exec ivgpud --config /programs/host/$1 --ready-fd 3" 3>/tmp/ready 2>/tmp/log &
+  broker=$!
+  read -r word </tmp/ready
+  echo "broker: ${word:-not ready}"
+  rm /tmp/ready
+}
+in_vm() { IVGPU_REGION=/run/ivgpu/$1.sock flood /lib/ivgpu/libcuda.so.1 $2 $3 $4; }
+told() { ivgpu status | sed -n "/^VM $1:/,/^ *bounds/p" | tail -n 1; }
+
+groups() { ivgpu-check --host | grep -o '^[a-z]* *groups'; }
+groups
+mount -t cgroup2 none $tree
+echo "+memory +pids +cpu" >$tree/cgroup.subtree_control
+mkdir -p $own
+echo "+memory +pids +cpu" >$tree/system.slice/cgroup.subtree_control
+groups
+
+start ivgpud.toml
+cat $own/ivgpu-memory/memory.max $own/ivgpu-threads/pids.max $own/ivgpu-quiet/cpu.max
+# It stays while the others flood, and works again afterwards.
+mkfifo /tmp/quiet
+in_vm quiet works </tmp/quiet >/tmp/worked &
+exec 9>/tmp/quiet
+sleep 1
+
+echo "memory: $(in_vm memory images 400 2 </dev/null | sed 's/ [0-9]* / some /')"
+told memory | sed 's/memory [0-9]* MiB/memory some/; s/threads [0-9]*/threads some/'
+echo "memory: the next $(in_vm memory works </dev/null)"
+
+mkfifo /tmp/waits
+in_vm threads waits 200 </tmp/waits >/dev/null &
+exec 8>/tmp/waits
+until [ "$(cat $own/ivgpu-threads/pids.current)" -ge 50 ] || [ "$((waited += 1))" = 30 ]; do sleep 1; done
+sleep 1
+# A worker that was started meanwhile is in the group, too, and gets no thread.
+told threads | grep -o 'threads 5[0-9] of 50;' | sed 's/5[0-9] of/at/'
+exec 8>&-
+
+echo >&9
+for i in 1 2 3 4 5; do [ "$(wc -l </tmp/worked)" = 2 ] && break; sleep 1; done
+sed 's/^/quiet: its session /' /tmp/worked
+echo "quiet: the next $(in_vm quiet works </dev/null)"
+exec 9>&-
+kill -0 $broker && echo "the broker lives"
+kill $broker
+wait $broker
+echo "the broker ended with $?, left: $(cd $own && ls -d */ 2>/dev/null)"
+
+# A group that has other processes: refused where groups are required, else one warning.
+sleep 1000 &
+echo $! >$own/cgroup.procs
+start ivgpud.toml
+grep -c 'has other processes, too' /tmp/log
+sed 's/required/best-effort/' /programs/host/ivgpud.toml >/programs/host/loose.toml
+start loose.toml
+grep -c 'warning.*has other processes, too' /tmp/log
+told quiet | grep -c 'of each session alone, .*missing: '
+echo "quiet: the next $(in_vm quiet works </dev/null)"
+kill $broker
+JOB
+
+cat >"$work/wanted" <<'TEXT'
+warning  groups
+ok       groups
+broker: ready
+100663296
+50
+50000 100000
+memory: images some CUDA_ERROR_DEVICE_UNAVAILABLE
+  bounds: memory some of 96 MiB, killed beyond it 1; threads some of 4096; processors unbounded
+memory: the next works
+threads at 50;
+quiet: its session works
+quiet: its session works
+quiet: the next works
+the broker lives
+the broker ended with 0, left: 
+broker: not ready
+1
+broker: ready
+1
+1
+quiet: the next works
+TEXT
+diff -u --label wanted --label guest "$work/wanted" "$work/out" || { cat "$work/err"; exit 1; }
