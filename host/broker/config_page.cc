@@ -57,6 +57,29 @@ each (UUID, PCI address, name) is the real one's. Several VMs may have the same 
   kernel does not tell on which GPU it lies, so its workers can open the device files of all GPUs, and the log warns
   of it.
 * The simulated GPU's devices (`library = "sim"`, `IVGPU_SIM_DEVICES`) are named in the same way.
+
+## Bounds of a VM
+
+| bound | counts | reached | needs |
+|---|---|---|---|
+| `session_image_bytes`, `session_objects` | what one program has loaded, made and allocated; what it unloads, destroys, frees or resets comes back | the call returns CUDA_ERROR_OUT_OF_MEMORY | nothing |
+| `memory_max` | pages of the VM's workers: the driver's own, and those of the region that a worker touches or registers before QEMU does | the largest worker is killed, its program gets an error, the others go on | a control group |
+| `pids_max` | threads of the VM's workers | no further thread is made; a worker that starts then may fail | a control group; or root, and a `worker_uid` of the VM's own |
+| `cpu_max` | processor time of the VM's workers | they wait for the next tenth of a second | a control group |
+
+Control groups are those of version 2. `ivgpud` makes one for each VM below its own where that is its alone and delegated
+to it, with the controllers `memory`, `pids` and `cpu`. Under systemd this takes one line of its unit:
+
+```ini
+[Service]
+ExecStart=/usr/local/bin/ivgpud --config /etc/ivgpud.toml
+Delegate=yes
+```
+
+Where it may not make groups, it says once in the log what is missing, and `ivgpu check` says what to do; with
+`cgroups = "required"` it does not start. `ivgpu status` shows each VM's bounds and what it uses of them. Nothing is
+swapped out for a VM with a `memory_max`. When the whole machine is short of memory, the kernel ends workers first
+(`oom_score_adj` 900) and a broker that is root last (-900).
 )";
 
 constexpr const char *title_broker = "[broker]", *title_gpu = "[gpu]", *title_vm = "[defaults] and each [vm.NAME]";

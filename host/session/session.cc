@@ -26,6 +26,13 @@ bool is_fault(CUresult result) {
   }
 }
 
+CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context) {
+  // Each time: a reset may have forgotten it. A driver that cannot do it now spins, as before.
+  if (asleep && driver.cuDevicePrimaryCtxSetFlags_v2 != nullptr)
+    driver.cuDevicePrimaryCtxSetFlags_v2(device, CU_CTX_SCHED_BLOCKING_SYNC);
+  return driver.cuDevicePrimaryCtxRetain(&context, device);
+}
+
 Session::Session(ring::SlotView slot_view, const Driver& the_driver, const ServeOptions& serve_options)
     : slot(slot_view),
       driver(the_driver),
@@ -74,7 +81,7 @@ CUresult Session::reset(unsigned device) {
   resets_.fetch_add(1, std::memory_order_relaxed);  // no thread takes its current context for granted
   // After a fault there is no new context. The reset has succeeded all the same; who wants the context is told.
   CUcontext context = nullptr;
-  if (driver.cuDevicePrimaryCtxRetain(&context, handle) != CUDA_SUCCESS) return CUDA_SUCCESS;
+  if (retain_primary(driver, handle, options.waits_asleep, context) != CUDA_SUCCESS) return CUDA_SUCCESS;
   contexts_[device].store(context, std::memory_order_relaxed);
   driver.cuCtxSetCurrent(context);
   const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
@@ -95,7 +102,7 @@ CUresult Session::make_current(unsigned device) {
   if (context == nullptr) {
     CUdevice handle = 0;
     if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = driver.cuDevicePrimaryCtxRetain(&context, handle); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = retain_primary(driver, handle, options.waits_asleep, context); r != CUDA_SUCCESS) return r;
     contexts_[device].store(context, std::memory_order_relaxed);
   }
   const CUresult result = driver.cuCtxSetCurrent(context);

@@ -23,6 +23,7 @@ namespace host {
 struct ServeOptions {
   std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: park at once
   std::uint32_t chaos_delay_us = 0;  // test switch: up to this many microseconds of random delay before each record
+  bool waits_asleep = false;         // in the driver, too: a thread behind a long kernel would spin there
   std::uint32_t channels = ring::max_channels;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // of images at most, those that are being loaded included
   std::uint64_t objects = 262144;                      // at most: what has an id or a range of memory
@@ -93,6 +94,10 @@ class Session {
   std::atomic<CUcontext> contexts_[ring::max_devices] = {};
   std::atomic<std::uint64_t> resets_{0};
 };
+
+// Makes a device's primary context, or counts one user more. `asleep`: whoever waits for the GPU in it sleeps. A guest
+// does not see that flag; it keeps its own.
+CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context);
 
 // Whether a result is one that the context never recovers from.
 bool is_fault(CUresult result);

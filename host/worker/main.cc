@@ -43,6 +43,7 @@ class GpuBackend {
   int serve(ring::SlotView slot, std::byte* telemetry) {
     host::ServeOptions serving;
     serving.spin_us = options_.spin_us;
+    serving.waits_asleep = waits_asleep();
     serving.chaos_delay_us = options_.chaos_delay_us;
     serving.image_bytes = options_.image_bytes;
     serving.objects = options_.objects;
@@ -65,7 +66,7 @@ class GpuBackend {
     CUdevice device = 0;
     CUcontext context = nullptr;
     CUresult result = driver_->cuDeviceGet(&device, 0);
-    if (result == CUDA_SUCCESS) result = driver_->cuDevicePrimaryCtxRetain(&context, device);
+    if (result == CUDA_SUCCESS) result = host::retain_primary(*driver_, device, waits_asleep(), context);
     if (result == CUDA_SUCCESS) result = driver_->cuCtxSetCurrent(context);
     if (result == CUDA_SUCCESS) return true;
     const char* name = "an unknown error";
@@ -73,6 +74,9 @@ class GpuBackend {
     error = "the driver cannot make a context on its first GPU: " + std::string(name);
     return false;
   }
+
+  // A worker that may not poll shall not spin in the driver either.
+  bool waits_asleep() const { return options_.spin_us == 0; }
 
   const Options& options_;
   std::unique_ptr<host::Driver> driver_;

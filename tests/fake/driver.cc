@@ -190,6 +190,12 @@ void fill_devices(host::Driver& t) {
 }
 
 void fill_contexts(host::Driver& t) {
+  t.cuDevicePrimaryCtxSetFlags_v2 = [](CUdevice device, unsigned flags) {
+    Entry entry("cuDevicePrimaryCtxSetFlags_v2", false, false);
+    check_device_number("cuDevicePrimaryCtxSetFlags_v2", device);
+    if (flags != CU_CTX_SCHED_BLOCKING_SYNC) die("cuDevicePrimaryCtxSetFlags_v2: flags of %u", flags);
+    return entry.result;
+  };
   t.cuDevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
     check_device_number("cuDevicePrimaryCtxRetain", device);
     return *context = reinterpret_cast<CUcontext>(&context_object), CUDA_SUCCESS;

@@ -179,6 +179,22 @@ TEST_F(ImageBudget, APackedOneCountsUnpacked) {
   EXPECT_EQ(world.session->image_budget.used(), 0u);
 }
 
+// ---- processors ----------------------------------------------------------------------------------------------------
+
+// Where a worker may not poll, contexts are made so that waiting threads sleep; a reset does not change that.
+TEST(Waits, SleepWhereTheSessionMayNotSpin) {
+  for (const bool asleep : {false, true}) {
+    host::ServeOptions options;
+    options.waits_asleep = asleep;
+    World world(options);
+    // A thread remembers what is current, so each session gets one that knows nothing.
+    std::thread([&] { EXPECT_EQ(world.session->make_current(0), CUDA_SUCCESS); }).join();
+    EXPECT_EQ(world.driver.calls("cuDevicePrimaryCtxSetFlags_v2"), asleep ? 1u : 0u);
+    EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
+    EXPECT_EQ(world.driver.calls("cuDevicePrimaryCtxSetFlags_v2"), asleep ? 2u : 0u);
+  }
+}
+
 // ---- objects -------------------------------------------------------------------------------------------------------
 
 host::ServeOptions with_objects(std::uint64_t objects) {
