@@ -171,7 +171,10 @@ class Daemon {
       if (!vm) return false;
       vms_.push_back(std::move(vm));
     }
-    return open_status(config.broker, program, error) && open_traces(config.broker, error) && watch_signals(error);
+    if (!open_status(config.broker, program, error) || !open_traces(config.broker, error) || !watch_signals(error))
+      return false;
+    tell_groups();
+    return true;
   }
 
   // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
@@ -196,14 +199,19 @@ class Daemon {
   bool make_groups(const BrokerOptions& broker, std::string& error) {
     if (broker.cgroups == "off") return true;
     groups_ = std::make_unique<Groups>();
-    if (groups_->missing().empty()) {
-      spdlog::info("VMs have control groups below {}", groups_->path());
-      return true;
-    }
+    if (groups_->missing().empty() || broker.cgroups != "required") return true;
     error = "VMs get no control groups: " + groups_->missing();
-    if (broker.cgroups == "required") return false;
-    spdlog::warn("{}; memory_max and cpu_max bind no worker, nor does pids_max where worker_uid is shared", error);
-    return true;
+    return false;
+  }
+
+  // Once everything else is there: a broker that does not start says why, and nothing else.
+  void tell_groups() const {
+    if (groups_ == nullptr) return;
+    if (groups_->missing().empty()) return spdlog::info("VMs have control groups below {}", groups_->path());
+    spdlog::warn(
+        "VMs get no control groups: {}; memory_max and cpu_max bind no worker, nor does pids_max where worker_uid is "
+        "shared",
+        groups_->missing());
   }
 
   bool open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error) {
