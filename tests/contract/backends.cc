@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string chosen_gpu = SIMULATED_GPU;
+std::string chosen_gpu = SIMULATED_GPU, chosen_worker = WORKER;
 
 // An ivgpud with one VM, in a folder of its own.
 class Broker {
@@ -28,8 +28,8 @@ class Broker {
     if (mkdtemp(name) == nullptr) return;
     folder_ = name;
     fs::permissions(folder_, fs::perms::all);  // workers have another user
-    std::ofstream(folder_ / "c.toml") << "[broker]\nruntime_dir = \"" << folder_.string()
-                                      << "\"\nworker = \"" WORKER "\"\n[gpu]\nlibrary = \"" << chosen_gpu
+    std::ofstream(folder_ / "c.toml") << "[broker]\nruntime_dir = \"" << folder_.string() << "\"\nworker = \""
+                                      << chosen_worker << "\"\n[gpu]\nlibrary = \"" << chosen_gpu
                                       << "\"\n[vm.t]\nregion_size = \"512MiB\"\nslots = 4\nspare = 2\n";
     start();
   }
@@ -99,6 +99,7 @@ std::string real_library() {
 }
 
 void set_gpu(const std::string& gpu) { chosen_gpu = gpu == "sim" ? SIMULATED_GPU : gpu; }
+void set_worker(const std::string& program) { chosen_worker = program; }
 void end_broker() { broker().reset(); }
 
 }  // namespace contract

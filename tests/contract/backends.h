@@ -26,6 +26,8 @@ extern const Backend simulated, loopback, real;
 std::string real_library();
 // What the loopback's worker drives: "sim" or "auto" as ivgpud's configuration takes them, or a library's path.
 void set_gpu(const std::string& gpu);
+// The program that serves a process, instead of the one that was built.
+void set_worker(const std::string& program);
 // Ends the broker, if one was started.
 void end_broker();
 

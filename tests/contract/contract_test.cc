@@ -249,8 +249,11 @@ int main(int argc, char** argv) {
       contract::gpu = argv[i + 1];
     } else if (i + 1 < argc && option == "--record") {
       contract::record_folder = argv[i + 1];
+    } else if (i + 1 < argc && option == "--worker") {
+      contract::set_worker(argv[i + 1]);
     } else {
-      std::cerr << "usage: contract_test [--gpu auto|sim|LIBRARY] [--record FOLDER] [GoogleTest's options]\n";
+      std::cerr << "usage: contract_test [--gpu auto|sim|LIBRARY] [--record FOLDER] [--worker PROGRAM] "
+                   "[GoogleTest's options]\n";
       return 2;
     }
   }

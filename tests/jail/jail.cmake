@@ -22,5 +22,14 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     DRIVER="$<TARGET_FILE:misbehaving_driver>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpud ivgpu-worker)
   gtest_discover_tests(jail_holds_test PROPERTIES TIMEOUT 120)
+
+  # What tools/record-ioctls puts before a worker's driver.
+  add_library(ioctl_recorder SHARED ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.cc)
+  target_link_libraries(ioctl_recorder PRIVATE ivgpu_options)
+  add_executable(ioctl_probe ${CMAKE_CURRENT_LIST_DIR}/ioctl_probe.cc)
+  target_link_libraries(ioctl_probe PRIVATE ivgpu_options)
+  add_test(NAME jail.ioctl_recorder
+           COMMAND ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  set_tests_properties(jail.ioctl_recorder PROPERTIES LABELS jail TIMEOUT 120)
   label_tests(jail_holds_test jail)
 endif()

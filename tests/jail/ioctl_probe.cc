@@ -1,0 +1,12 @@
+// Makes requests that are known, so that a test can tell whether the recorder writes them down.
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int main() {
+  const int fd = open("/dev/null", O_RDWR);
+  for (int i = 0; i < 3; ++i) ioctl(fd, 0xc0204601UL, nullptr);
+  ioctl(fd, 0x30000001UL, nullptr);
+  close(fd);
+  _exit(0);  // as a worker ends
+}
