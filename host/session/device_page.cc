@@ -50,13 +50,14 @@ void fill_device_page(const Driver& driver, CUresult init_result, ring::DevicePa
   if (init_result != CUDA_SUCCESS) return;
   int count = 0;
   driver.cuDeviceGetCount(&count);
-  page.device_count = std::min(static_cast<std::uint32_t>(std::max(count, 0)), ring::max_devices);
-  for (std::uint32_t i = 0; i < page.device_count; ++i) {
+  const std::uint32_t devices = std::min(static_cast<std::uint32_t>(std::max(count, 0)), ring::max_devices);
+  page.device_count = devices;
+  for (std::uint32_t i = 0; i < devices; ++i) {
     CUdevice device = 0;
     driver.cuDeviceGet(&device, static_cast<int>(i));
     fill_device(driver, device, page.device[i]);
   }
-  page.simulated = page.device_count != 0 && std::strstr(page.device[0].name, "simulated GPU") != nullptr;
+  page.simulated = devices != 0 && std::strstr(page.device[0].name, "simulated GPU") != nullptr;
 }
 
 }  // namespace host

@@ -158,7 +158,9 @@ void close_jail(Jail& jail, std::size_t arena_bytes) {
   jail.note(jail::apply_seccomp(driver_has_device_files(), arena_bytes));
 }
 
-void open_slot(ring::SlotView slot, std::uint32_t guest_spin_us) {
+// The first bytes of the slot that this process touches.
+void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t guest_spin_us) {
+  slot.device_page().copy_in(page);
   const ring::Shared<ring::SlotHeader> header = slot.header();
   header.copy_in({.magic = 0,
                   .version = ring::layout_version,
@@ -205,12 +207,11 @@ int run(const Options& options, const Backend& backend) {
     std::string error;
     if (!backend.start(library.reachable(), error)) return fail(exit_driver_failed, error);
   }
-  const auto page = std::make_unique<ring::DevicePage>();  // private: the slot is the guest's to write to
+  const auto page = std::make_unique<ring::DevicePage>();
   backend.describe(*page);
   close_jail(jail, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
-  slot.device_page().copy_in(*page);
-  open_slot(slot, options.guest_spin_us);
+  open_slot(slot, *page, options.guest_spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
   return backend.serve(slot, telemetry);
 }

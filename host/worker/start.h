@@ -1,7 +1,8 @@
 // A worker's life: maps its slot, gives up its rights, starts the driver, closes the jail, serves, ends.
 //
 // The order is the invariant: everything up to the driver runs in one thread (namespaces and Landlock need that), the
-// seccomp filter binds all threads before the slot's magic is stored, so no guest byte is read outside the jail.
+// seccomp filter binds all threads before the first byte of the slot is read or written. The slot is mapped before, but
+// what the guest is to read there is made in private memory and copied out in the jail.
 // What drives the GPU is passed in, so that this order is tested without one.
 #pragma once
 
@@ -17,7 +18,7 @@ namespace host::worker {
 struct Backend {
   // Loads and initialises the driver. False when it cannot be used at all, and the error is one sentence.
   std::function<bool(const std::string& library, std::string& error)> start;
-  // Fills the page that the guest reads.
+  // Fills the page that the guest will read. It is private memory, and zero.
   std::function<void(ring::DevicePage&)> describe;
   // Runs the session until the control socket reads EOF or the guest breaks the protocol; the exit code.
   std::function<int(ring::SlotView, std::byte* telemetry)> serve;

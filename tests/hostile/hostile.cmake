@@ -15,3 +15,14 @@ if(TARGET faults_host)
   add_test(NAME vm.hostile COMMAND hostile)
   set_tests_properties(vm.hostile PROPERTIES LABELS vm TIMEOUT 300 RUN_SERIAL ON FIXTURES_REQUIRED guest_image)
 endif()
+
+# While a worker starts. A sanitizer's run-time does not bear the jail.
+if(TARGET simgpu AND NOT IVGPU_SANITIZE)
+  add_executable(hostile_starting_test ${CMAKE_CURRENT_LIST_DIR}/starting_test.cc)
+  target_link_libraries(hostile_starting_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
+  target_compile_definitions(hostile_starting_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
+    FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" SIMULATED_GPU="$<TARGET_FILE:simgpu>")
+  add_dependencies(hostile_starting_test ivgpud ivgpu-worker simgpu)
+  gtest_discover_tests(hostile_starting_test PROPERTIES TIMEOUT 120)
+  label_tests(hostile_starting_test unit)
+endif()

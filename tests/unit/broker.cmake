@@ -22,3 +22,10 @@ endforeach()
 if(TARGET simgpu)
   add_dependencies(broker_gpus_test simgpu)  # the broker looks for its library
 endif()
+
+# A sanitizer's run-time does not bear the jail.
+if(NOT IVGPU_SANITIZE)
+  add_executable(worker_start_test ${CMAKE_CURRENT_LIST_DIR}/worker_start_test.cc)
+  target_link_libraries(worker_start_test PRIVATE ivgpu_worker_start GTest::gtest_main)
+  gtest_discover_tests(worker_start_test)
+endif()

@@ -1,0 +1,113 @@
+// The order in which a worker starts: the real start and jail in a child process, with a driver that looks on.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "host/worker/control.h"
+#include "host/worker/start.h"
+#include "ring/telemetry.h"
+
+namespace {
+
+using host::worker::Options;
+
+// What the child's handler needs; a handler has no other way to get it.
+struct Watch {
+  std::byte* slot = nullptr;
+  std::size_t bytes = 0;
+  volatile int touches = 0;   // first touches of the slot: 0 or 1
+  volatile int unjailed = 0;  // of these, before seccomp was in force
+} watch;
+
+// The filter refuses this question with EPERM; a filter that the whole machine is under answers it.
+bool seccomp_in_force() { return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == -1; }
+
+void on_touch(int, siginfo_t* info, void*) {
+  const auto* at = static_cast<std::byte*>(info->si_addr);
+  if (at < watch.slot || at >= watch.slot + watch.bytes) _exit(99);
+  watch.touches = watch.touches + 1;
+  if (!seccomp_in_force()) watch.unjailed = watch.unjailed + 1;
+  mprotect(watch.slot, watch.bytes, PROT_READ | PROT_WRITE);
+}
+
+// From here on, whoever reads or writes the slot is seen. The slot is the mapping of the region's file.
+bool watch_slot(std::size_t bytes) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long from = 0;
+    if (line.find("memfd:worker-start-region") == std::string::npos) continue;
+    if (std::sscanf(line.c_str(), "%lx-", &from) != 1) continue;
+    watch.slot = reinterpret_cast<std::byte*>(from);
+    watch.bytes = bytes;
+    struct sigaction action {};
+    action.sa_sigaction = on_touch;
+    action.sa_flags = SA_SIGINFO;
+    sigaction(SIGSEGV, &action, nullptr);
+    return mprotect(watch.slot, bytes, PROT_NONE) == 0;
+  }
+  return false;
+}
+
+constexpr std::size_t slot_bytes = 8 << 20;
+
+Options options_for_a_child(host::worker::JailMode jail) {
+  Options options;
+  int control[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, control), 0);
+  options.control_fd = control[0];  // the other end stays open as long as the test runs
+  options.region_fd = memfd_create("worker-start-region", 0);
+  options.doorbell_fd = open("/dev/null", O_RDWR);
+  options.telemetry_fd = memfd_create("worker-start-telemetry", 0);
+  EXPECT_EQ(ftruncate(options.region_fd, slot_bytes), 0);
+  EXPECT_EQ(ftruncate(options.telemetry_fd, static_cast<off_t>(ring::telemetry_bytes)), 0);
+  options.slot_bytes = slot_bytes;
+  options.library = "/proc/self/exe";
+  options.jail = jail;
+  return options;
+}
+
+// The child's exit code, or minus the signal that ended it.
+int in_child(const std::function<int()>& what) {
+  const pid_t child = fork();
+  if (child == 0) _exit(what());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
+  const Options options = options_for_a_child(host::worker::JailMode::BestEffort);
+  const int code = in_child([&] {
+    const auto start = [](const std::string&, std::string& error) {
+      error = "the slot is not found";
+      return watch_slot(slot_bytes);
+    };
+    const auto describe = [](ring::DevicePage& page) {
+      page.driver_version = 4242;
+      page.device_count = 3;
+      std::memset(page.device[15].bus_id, 'x', sizeof page.device[15].bus_id);
+    };
+    const auto serve = [](ring::SlotView slot, std::byte*) {
+      if (watch.touches != 1 || !seccomp_in_force()) return 40;
+      if (watch.unjailed != 0) return 41;
+      const ring::DevicePage& page = slot.device_page();
+      const bool filled = page.driver_version == 4242 && page.device_count == 3 && page.device[15].bus_id[31] == 'x';
+      return filled && slot.header().magic.load() == ring::slot_magic ? 42 : 43;
+    };
+    return host::worker::run(options, {start, describe, serve});
+  });
+  EXPECT_EQ(code, 42) << "41: the slot was touched before seccomp was in force; 43: it was not filled";
+}
+
+}  // namespace
