@@ -41,11 +41,16 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
       ranges(&telemetry.page().device_memory),
       image_budget(serve_options.image_bytes),
       arena_(slot_view.base() + ring::arena_offset),
-      arena_bytes_(slot_view.arena_bytes()) {}
+      arena_bytes_(slot_view.arena_bytes()),
+      windows_(serve_options.windows) {}
 
 bool Session::bind_arena(std::uint64_t window) {
   if (window >= ring::window_count || arena_bytes_ > ring::window_bytes) return false;
-  // The worker reserved the windows before the driver was loaded, so what this replaces is its own empty reservation.
+  // What this replaces may only be the worker's own empty reservation, made before the driver was loaded. A move that
+  // fails has cleared the place all the same, and something else may come to lie there: no second try.
+  const std::uint32_t bit = 1u << window;
+  if ((windows_ & bit) == 0) return false;
+  windows_ &= ~bit;
   void* wanted = reinterpret_cast<void*>(ring::window_address(static_cast<std::uint32_t>(window)));
   void* at =
       mremap(arena_.load(std::memory_order_relaxed), arena_bytes_, arena_bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, wanted);

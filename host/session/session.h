@@ -20,6 +20,8 @@
 
 namespace host {
 
+inline constexpr std::uint32_t all_windows = (1u << ring::window_count) - 1;
+
 struct ServeOptions {
   std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: park at once
   std::uint32_t chaos_delay_us = 0;  // test switch: up to this many microseconds of random delay before each record
@@ -28,6 +30,7 @@ struct ServeOptions {
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // of images at most, those that are being loaded included
   std::uint64_t objects = 262144;                      // at most: what has an id or a range of memory
   std::byte* telemetry = nullptr;                      // mapped, of ring::telemetry_bytes; null: nobody looks at it
+  std::uint32_t windows = 0;  // a bit for each arena window that the process has reserved
   bool join_at_end = false;  // tests: wait for the channels' threads instead of ending the process
 };
 
@@ -35,7 +38,8 @@ class Session {
  public:
   Session(ring::SlotView slot, const Driver& driver, const ServeOptions& options);
 
-  // Maps the arena at a window's address, where the guest has it, too. False when that place is not to be had.
+  // Maps the arena at a window's address, where the guest has it, too. False when that place is not to be had: not
+  // reserved, or tried before.
   bool bind_arena(std::uint64_t window);
   // Registers [offset, offset + bytes) of the arena with the GPU. Preconditions: the range lies in the arena.
   CUresult pin(std::uint64_t offset, std::uint64_t bytes);
@@ -87,6 +91,7 @@ class Session {
  private:
   std::atomic<std::byte*> arena_;
   std::size_t arena_bytes_;
+  std::uint32_t windows_;  // the reserved ones that were not tried yet; only the channel that greets uses it
   enum class Greeting : std::uint8_t { None, Begun, Done };
   std::atomic<Greeting> greeting_{Greeting::None};
   std::mutex mutex_;

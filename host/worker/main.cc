@@ -40,7 +40,7 @@ class GpuBackend {
 
   void describe(ring::DevicePage& page) { host::fill_device_page(*driver_, init_result_, page); }
 
-  int serve(ring::SlotView slot, std::byte* telemetry) {
+  int serve(ring::SlotView slot, std::byte* telemetry, std::uint32_t windows) {
     host::ServeOptions serving;
     serving.spin_us = options_.spin_us;
     serving.waits_asleep = waits_asleep();
@@ -48,6 +48,7 @@ class GpuBackend {
     serving.image_bytes = options_.image_bytes;
     serving.objects = options_.objects;
     serving.telemetry = telemetry;
+    serving.windows = windows;
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }
 
@@ -93,10 +94,12 @@ int main(int argc, char** argv) {
     return host::worker::exit_usage;
   }
   GpuBackend gpu(options);
-  const int code = host::worker::run(
-      options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
-                [&](ring::DevicePage& page) { gpu.describe(page); },
-                [&](ring::SlotView slot, std::byte* telemetry) { return gpu.serve(slot, telemetry); }});
+  const int code =
+      host::worker::run(options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
+                                  [&](ring::DevicePage& page) { gpu.describe(page); },
+                                  [&](ring::SlotView slot, std::byte* telemetry, std::uint32_t windows) {
+                                    return gpu.serve(slot, telemetry, windows);
+                                  }});
   // Without the exit handlers: the driver's would wait for a GPU that may be running a guest's endless kernel, and the
   // end of the process frees everything.
   std::fflush(nullptr);

@@ -87,15 +87,21 @@ std::byte* map_telemetry(int fd) {
   return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
-// So that neither the driver nor a heap takes the places where the guest may want its arena. A window that is taken
-// already is the guest's to find out: it asks for the next.
-void reserve_windows() {
+// So that neither the driver nor a heap takes the places where the guest may want its arena. The result has a bit for
+// each window that was free: where another mapping lies, a session must never be bound.
+std::uint32_t reserve_windows() {
+  std::uint32_t reserved = 0;
   for (std::uint32_t w = 0; w < ring::window_count; ++w) {
     void* wanted = reinterpret_cast<void*>(ring::window_address(w));
     void* at = mmap(wanted, ring::window_bytes, PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (at != MAP_FAILED && at != wanted) munmap(at, ring::window_bytes);
+    if (at == wanted) {
+      reserved |= 1u << w;
+    } else if (at != MAP_FAILED) {
+      munmap(at, ring::window_bytes);  // a kernel that takes the address for a hint
+    }
   }
+  return reserved;
 }
 
 // The driver library as the worker will be able to open it. Opened while the process still has its rights: the library
@@ -194,7 +200,7 @@ int run(const Options& options, const Backend& backend) {
   const ring::SlotView slot(base, options.slot_bytes);
   std::byte* const telemetry = map_telemetry(options.telemetry_fd);
   if (telemetry == nullptr) return fail(exit_region_failed, "the telemetry cannot be mapped");
-  reserve_windows();
+  const std::uint32_t windows = reserve_windows();
   close(options.region_fd);
   close(options.telemetry_fd);
 
@@ -213,7 +219,7 @@ int run(const Options& options, const Backend& backend) {
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, *page, options.guest_spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
-  return backend.serve(slot, telemetry);
+  return backend.serve(slot, telemetry, windows);
 }
 
 }  // namespace host::worker

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -20,8 +21,9 @@ struct Backend {
   std::function<bool(const std::string& library, std::string& error)> start;
   // Fills the page that the guest will read. It is private memory, and zero.
   std::function<void(ring::DevicePage&)> describe;
-  // Runs the session until the control socket reads EOF or the guest breaks the protocol; the exit code.
-  std::function<int(ring::SlotView, std::byte* telemetry)> serve;
+  // Runs the session until the control socket reads EOF or the guest breaks the protocol; the exit code. `windows`: a
+  // bit for each window that is reserved for the session's arena.
+  std::function<int(ring::SlotView, std::byte* telemetry, std::uint32_t windows)> serve;
 };
 
 // The process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.

@@ -60,7 +60,9 @@ class World {
         base_(static_cast<std::byte*>(mmap(nullptr, ring::arena_offset + arena_bytes, PROT_READ | PROT_WRITE,
                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
         slot_(base_, ring::arena_offset + arena_bytes),
-        session_(slot_, driver_, {.spin_us = 0, .chaos_delay_us = 0, .channels = 1, .join_at_end = true}) {
+        session_(
+            slot_, driver_,
+            {.spin_us = 0, .chaos_delay_us = 0, .channels = 1, .windows = host::all_windows, .join_at_end = true}) {
     CUcontext context = nullptr;
     driver_.cuDevicePrimaryCtxRetain(&context, 0);
     driver_.cuCtxSetCurrent(context);

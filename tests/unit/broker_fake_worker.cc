@@ -75,7 +75,7 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
   command[1] = 'k';
 }
 
-int serve(ring::SlotView slot, std::byte* telemetry) {
+int serve(ring::SlotView slot, std::byte* telemetry, std::uint32_t) {
   for (;;) {
     pollfd fds[2] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}};
     poll(fds, 2, -1);

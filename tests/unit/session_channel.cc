@@ -140,6 +140,41 @@ TEST(SessionArena, MovesToItsWindowWithItsBytes) {
   EXPECT_EQ(mincore(before, 1, &resident), -1) << "the old place is nobody's";
 }
 
+// Whatever else lies there is the worker's own: a stack, a library, another session's slot.
+TEST(SessionArena, OnlyAWindowThatTheWorkerReservedIsBound) {
+  World world(0b1001);
+  const std::uint64_t where = world.session->arena_address();
+  void* const wanted = reinterpret_cast<void*>(ring::window_address(1));
+  void* const other = mmap(wanted, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  ASSERT_EQ(other, wanted);
+  std::memset(other, 0x5a, 4096);
+  for (const std::uint64_t window : {1, 2}) {
+    const Answer a = world.send(ids::hello, hello(window));
+    EXPECT_EQ(a.result, CUDA_ERROR_INVALID_ADDRESS_SPACE) << window;
+    EXPECT_FALSE(a.broken);
+  }
+  EXPECT_EQ(static_cast<unsigned char*>(other)[4095], 0x5a);
+  EXPECT_EQ(world.session->arena_address(), where);
+  EXPECT_EQ(world.send(ids::hello, hello(3)).result, CUDA_SUCCESS) << "a guest that asks for another one gets it";
+  munmap(other, 4096);
+}
+
+// The kernel has cleared the place by then, and something else may have come to lie there.
+TEST(SessionArena, AWindowIsTriedOnce) {
+  World world;
+  munmap(reinterpret_cast<void*>(world.session->arena_address()), World::arena_bytes);  // so that moving it fails
+  EXPECT_FALSE(world.session->bind_arena(2));
+  void* const wanted = reinterpret_cast<void*>(ring::window_address(2));
+  void* const other = mmap(wanted, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  std::memset(other, 0x5a, 4096);
+  void* const back = mmap(reinterpret_cast<void*>(world.session->arena_address()), World::arena_bytes,
+                          PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(back, MAP_FAILED);
+  EXPECT_FALSE(world.session->bind_arena(2));
+  EXPECT_EQ(*static_cast<unsigned char*>(other), 0x5a);
+  munmap(other, 4096);
+}
+
 TEST(SessionArena, WindowsThatAreNone) {
   World world;
   const std::uint64_t where = world.session->arena_address();
@@ -153,7 +188,7 @@ TEST(SessionArena, OneThatIsLargerThanItsWindowStays) {
   fake::Driver driver;
   std::byte page[64] = {};
   host::Session session(ring::SlotView(page, ring::arena_offset + ring::window_bytes + ring::huge_page), driver.table(),
-                        {});
+                        {.windows = host::all_windows});
   EXPECT_FALSE(session.bind_arena(0));
   EXPECT_EQ(session.arena_address(), reinterpret_cast<std::uint64_t>(page) + ring::arena_offset);
 }

@@ -84,7 +84,13 @@ inline constexpr const char* module_text = ".version 7.5\n.target sm_75\n.addres
 class World {
  public:
   static constexpr std::size_t arena_bytes = 16 << 20;
-  explicit World(const host::ServeOptions& options = {}) {
+  static host::ServeOptions with(std::uint32_t windows) {
+    host::ServeOptions options;
+    options.windows = windows;
+    return options;
+  }
+  explicit World(std::uint32_t windows = host::all_windows) : World(with(windows)) {}
+  explicit World(const host::ServeOptions& options) {
     const std::size_t bytes = ring::arena_offset + arena_bytes;
     base_ = static_cast<std::byte*>(
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));

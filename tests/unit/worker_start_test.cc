@@ -98,7 +98,7 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
       page.device_count = 3;
       std::memset(page.device[15].bus_id, 'x', sizeof page.device[15].bus_id);
     };
-    const auto serve = [](ring::SlotView slot, std::byte*) {
+    const auto serve = [](ring::SlotView slot, std::byte*, std::uint32_t) {
       if (watch.touches != 1 || !seccomp_in_force()) return 40;
       if (watch.unjailed != 0) return 41;
       const ring::DevicePage& page = slot.device_page();
@@ -108,6 +108,25 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
     return host::worker::run(options, {start, describe, serve});
   });
   EXPECT_EQ(code, 42) << "41: the slot was touched before seccomp was in force; 43: it was not filled";
+}
+
+// Something lies where the guest may want its arena: the session must not be told that the place is free.
+TEST(WorkerStart, TellsWhichWindowsItReserved) {
+  const Options options = options_for_a_child(host::worker::JailMode::Off);
+  const int code = in_child([&] {
+    constexpr std::size_t taken_bytes = 4096;
+    void* const wanted = reinterpret_cast<void*>(ring::window_address(2) + ring::window_bytes / 2);
+    void* const taken =
+        mmap(wanted, taken_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (taken != wanted) return 50;
+    std::memset(taken, 0x5a, taken_bytes);
+    const auto start = [](const std::string&, std::string&) { return true; };
+    const auto serve = [&](ring::SlotView, std::byte*, std::uint32_t windows) {
+      return static_cast<unsigned char*>(taken)[taken_bytes - 1] == 0x5a ? static_cast<int>(windows) : 51;
+    };
+    return host::worker::run(options, {start, [](ring::DevicePage&) {}, serve});
+  });
+  EXPECT_EQ(code, 0b1011);
 }
 
 }  // namespace
