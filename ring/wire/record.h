@@ -44,6 +44,7 @@ class Writer {
  public:
   explicit Writer(std::span<std::byte> buffer) : buffer_(buffer) {}
 
+  // The padding is zero: what lay in the buffer before is nobody else's to read. The n bytes are the caller's to fill.
   std::byte* reserve(std::size_t n) {
     if (!ok_ || n > buffer_.size() - used_ || padded(n) > buffer_.size() - used_) {
       ok_ = false;
@@ -51,6 +52,8 @@ class Writer {
     }
     std::byte* at = buffer_.data() + used_;
     used_ += padded(n);
+    // The last word whole, before its first bytes are written: one store, none where n is a constant without padding.
+    if (n != padded(n)) std::memset(at + padded(n) - 8, 0, 8);
     return at;
   }
   void slot(std::uint64_t value) {

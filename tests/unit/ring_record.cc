@@ -51,6 +51,21 @@ TEST(Writer, ReaderReadsWhatItWrote) {
   EXPECT_EQ(r.left(), 0u);
 }
 
+// A reply is built on the worker's heap, and a record in memory that had other bytes before.
+TEST(Writer, LeavesNothingOfTheBufferInThePadding) {
+  for (std::size_t n = 0; n <= 24; ++n) {
+    std::vector<std::byte> buffer(48, std::byte{0xaa});
+    const std::vector<std::byte> text(n, std::byte{0x11});
+    ring::Writer w(buffer);
+    w.bytes(text.data(), n);
+    w.slot(~std::uint64_t{0});
+    for (std::size_t i = 0; i < ring::padded(n); ++i)
+      EXPECT_EQ(buffer[i], i < n ? std::byte{0x11} : std::byte{0}) << n << " bytes, at " << i;
+    EXPECT_EQ(buffer[ring::padded(n)], std::byte{0xff});
+    EXPECT_EQ(buffer[ring::padded(n) + 8], std::byte{0xaa}) << "nothing is written behind the end";
+  }
+}
+
 TEST(Writer, FailsForGoodAtTheFirstThatDoesNotFit) {
   std::vector<std::byte> buffer(16);
   ring::Writer w(buffer);
