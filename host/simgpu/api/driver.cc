@@ -79,6 +79,7 @@ Driver::Driver(const Settings& settings) : launch_blocking(settings.launch_block
   for (const int index : settings.visible) {
     const auto print_to = [this](std::string_view text) { print(text); };
     devices.push_back(std::make_unique<Device>(index, settings.memory, print_to));
+    devices.back()->pageable = settings.pageable;
   }
   for (const auto& device : devices) {
     device->primary = std::make_shared<Context>(*device);

@@ -33,6 +33,7 @@ struct Device {
   AddressSpace space;
   Engine engine;
   std::shared_ptr<Context> primary;  // set once, before the device is seen
+  bool pageable = false;             // the same: whether it says that kernels reach all of the process's memory
 
   std::recursive_mutex mutex;  // for what follows; the end of a context runs the runtime's code, which may come back
   unsigned primary_references = 0;

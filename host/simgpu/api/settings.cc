@@ -79,6 +79,14 @@ CUresult read_settings(Settings& out) {
   }
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   out.launch_blocking = blocking != nullptr && std::string_view(blocking) == "1";
+  if (const char* text = std::getenv("IVGPU_SIM_HMM")) {
+    const std::string_view hmm = text;
+    if (hmm != "0" && hmm != "1") {
+      say("IVGPU_SIM_HMM is \"" + std::string(hmm) + "\"; allowed are 0 and 1.");
+      return CUDA_ERROR_NO_DEVICE;
+    }
+    out.pageable = hmm == "1";
+  }
   int count = 1;
   if (const char* text = std::getenv("IVGPU_SIM_DEVICES")) {
     const auto value = number(text);
