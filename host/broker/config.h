@@ -42,6 +42,7 @@ struct VmOptions {
   std::string socket_owner, socket_group;
   std::vector<std::string> gpus;  // none: all; what they mean is gpus.h's to say
   std::string jail;
+  std::string jail_ioctls = "listed";
   std::int64_t worker_uid = 0;
   std::int64_t worker_gid = 0;
   bool huge_pages = false;

@@ -83,6 +83,9 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
                transport_->tells_peers() ? "" : ", for an ivshmem-plain device whose memory is ", region_->path());
+  if (options_.jail_ioctls == "any" && options_.jail != "off")
+    spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",
+                 options_.name);
   return true;
 }
 
@@ -325,6 +328,8 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           program_.library,
           "--jail",
           options_.jail,
+          "--ioctls",
+          options_.jail_ioctls,
           "--uid",
           std::to_string(options_.worker_uid),
           "--gid",

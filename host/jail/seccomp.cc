@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -34,12 +35,23 @@ constexpr scmp_datum_t open_flags_that_matter = O_ACCMODE | O_CREAT | O_TRUNC | 
 constexpr scmp_datum_t thread_flags = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND;
 constexpr scmp_datum_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                          CLONE_NEWPID | CLONE_NEWNET | CLONE_PARENT | CLONE_PTRACE;
-// NVIDIA's resource manager numbers its requests in the class 'F'; the unified-memory module's are plain numbers, with
-// two of its own for the descriptor's begin and end.
-constexpr scmp_datum_t class_mask = 0xff00, manager_class = 0x4600;
-constexpr scmp_datum_t unified_begin = 0x30000001, unified_end = 0x30000002, unified_mask = 0xffffff00;
+// The kernel looks at no more of a request than this; the C library passes it as a long.
+constexpr scmp_datum_t request_mask = 0xffffffff;
 
-std::vector<Alternative> alternatives(Check check, std::size_t movable_bytes) {
+struct Limits {
+  Requests requests;
+  std::size_t movable_bytes;
+};
+
+std::vector<Alternative> device_requests(Requests allowed) {
+  if (allowed == Requests::Any) return {{}};
+  std::vector<Alternative> all;
+  if (allowed == Requests::None) return all;
+  for (const Request& request : listed_requests) all.push_back(masked(1, request_mask, request.number));
+  return all;
+}
+
+std::vector<Alternative> alternatives(Check check, const Limits& limits) {
   switch (check) {
     case Check::Any: return {{}};
     case Check::NotExecutable: return {masked(2, PROT_EXEC, 0)};
@@ -49,12 +61,10 @@ std::vector<Alternative> alternatives(Check check, std::size_t movable_bytes) {
     case Check::OwnProcess: return {equal(0, static_cast<scmp_datum_t>(getpid())), equal(0, 0)};
     case Check::OwnLimits: return {equal(2, 0)};
     case Check::ThreadName: return {equal(0, PR_SET_NAME), equal(0, PR_GET_NAME), equal(0, PR_SET_VMA)};
-    case Check::DeviceControl:
-      return {masked(1, class_mask, manager_class), masked(1, unified_mask, 0), equal(1, unified_begin),
-              equal(1, unified_end)};
+    case Check::DeviceControl: return device_requests(limits.requests);
     case Check::MovesArena:
-      if (movable_bytes == 0) return {};
-      return {{SCMP_CMP(1, SCMP_CMP_EQ, movable_bytes, 0), SCMP_CMP(2, SCMP_CMP_EQ, movable_bytes, 0),
+      if (limits.movable_bytes == 0) return {};
+      return {{SCMP_CMP(1, SCMP_CMP_EQ, limits.movable_bytes, 0), SCMP_CMP(2, SCMP_CMP_EQ, limits.movable_bytes, 0),
                SCMP_CMP(3, SCMP_CMP_EQ, MREMAP_MAYMOVE | MREMAP_FIXED, 0)}};
     case Check::Descriptor:
       return {equal(1, F_DUPFD), equal(1, F_DUPFD_CLOEXEC), equal(1, F_GETFD),
@@ -79,11 +89,13 @@ struct Release {
 };
 using Filter = std::unique_ptr<void, Release>;
 
+std::atomic<bool> listed_only{false};
+
 // 0 or a negative errno. A call that this machine's libseccomp does not know by name stays refused by the default.
-int add(void* filter, const Rule& rule, std::size_t movable_bytes) {
+int add(void* filter, const Rule& rule, const Limits& limits) {
   const int number = seccomp_syscall_resolve_name(rule.call);
   if (number == __NR_SCMP_ERROR || rule.verdict == Verdict::Deny) return 0;  // EPERM is the default
-  for (const Alternative& alternative : alternatives(rule.check, movable_bytes)) {
+  for (const Alternative& alternative : alternatives(rule.check, limits)) {
     const int result = seccomp_rule_add_array(filter, action_of(rule.verdict), number,
                                               static_cast<unsigned>(alternative.size()), alternative.data());
     if (result != 0) return result;
@@ -91,31 +103,34 @@ int add(void* filter, const Rule& rule, std::size_t movable_bytes) {
   return 0;
 }
 
-int set_up(void* filter, bool device_files, std::size_t movable_bytes) {
+int set_up(void* filter, const Limits& limits) {
   int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
   if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a tree: the policy is long
   for (const Rule& rule : policy) {
     if (result != 0) return result;
-    if (rule.verdict == Verdict::AllowIfDevices && !device_files) continue;
-    result = add(filter, rule, movable_bytes);
+    if (rule.verdict == Verdict::AllowIfDevices && limits.requests == Requests::None) continue;
+    result = add(filter, rule, limits);
   }
   return result;
 }
 
 }  // namespace
 
-Result apply_seccomp(bool device_files, std::size_t movable_bytes) {
+Result apply_seccomp(Requests requests, std::size_t movable_bytes) {
   Result result{Layer::Seccomp, {}};
   const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
   if (!filter) {
     result.missing = "seccomp_init failed";
     return result;
   }
-  int failed = set_up(filter.get(), device_files, movable_bytes);
+  int failed = set_up(filter.get(), {requests, movable_bytes});
   if (failed == 0) failed = seccomp_load(filter.get());
   if (failed != 0) result.missing = std::string("seccomp: ") + std::strerror(-failed);
+  if (failed == 0) listed_only.store(requests != Requests::Any, std::memory_order_relaxed);
   return result;
 }
+
+bool list_in_force() { return listed_only.load(std::memory_order_relaxed); }
 
 }  // namespace host::jail

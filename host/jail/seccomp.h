@@ -4,13 +4,17 @@
 
 #include <cstddef>
 
+#include "host/jail/ioctls.h"
 #include "host/jail/layer.h"
 
 namespace host::jail {
 
-// `device_files`: the driver reaches its hardware through device files, so it may open them and control them; Landlock
-// keeps all others closed. `movable_bytes`: the one size of mapping that it may move, none where 0. A mapping that
-// could grow would reach the pages of the shared file behind it, which are other sessions'.
-Result apply_seccomp(bool device_files, std::size_t movable_bytes);
+// `requests`: the driver reaches its hardware through device files, so it may open them, and make these requests of
+// them; Landlock keeps all others closed. `movable_bytes`: the one size of mapping that it may move, none where 0. A
+// mapping that could grow would reach the pages of the shared file behind it, which are other sessions'.
+Result apply_seccomp(Requests requests, std::size_t movable_bytes);
+
+// Whether a filter that lets only listed requests through binds this process.
+bool list_in_force();
 
 }  // namespace host::jail

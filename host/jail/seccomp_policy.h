@@ -27,7 +27,7 @@ enum class Check {
   OwnProcess,     // arg 0 is this process
   OwnLimits,      // prlimit64 that changes nothing
   ThreadName,     // prctl that names a thread or a mapping
-  DeviceControl,  // ioctl of NVIDIA's kernel modules
+  DeviceControl,  // ioctl: the numbers of ioctls.h
   MovesArena,     // mremap that moves as much as the arena has, and changes no size
   Descriptor,     // fcntl that copies a descriptor or asks for its flags
 };

@@ -22,6 +22,7 @@ struct Options {
   std::string library;               // the libcuda.so.1 to drive
   std::vector<std::string> devices;  // the device files that it may open; empty: all of NVIDIA's
   JailMode jail = JailMode::BestEffort;
+  bool any_ioctl = false;  // lets every request through to the GPU's kernel modules
   uid_t uid = 65534;
   gid_t gid = 65534;
   std::uint32_t spin_us = 0;        // its own threads

@@ -21,6 +21,7 @@
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
 #include "host/worker/control.h"
+#include "ring/api/cuda.h"
 #include "ring/telemetry.h"
 
 namespace host::worker {
@@ -41,9 +42,11 @@ class Jail {
     if (result.active()) {
       layers_ |= static_cast<std::uint32_t>(result.layer);
     } else {
-      missing_ += (missing_.empty() ? "" : "; ") + std::string(name_of(result.layer)) + " (" + result.missing + ")";
+      lacks(std::string(name_of(result.layer)) + " (" + result.missing + ")");
     }
   }
+  // Of a layer that holds, a part that does not.
+  void lacks(const std::string& what) { missing_ += (missing_.empty() ? "" : "; ") + what; }
   bool acceptable() const { return mode_ != JailMode::Required || missing_.empty(); }
   std::uint32_t layers() const { return layers_; }
   const std::string& missing() const { return missing_; }
@@ -158,10 +161,28 @@ bool driver_has_device_files() {
   return false;
 }
 
-void close_jail(Jail& jail, std::size_t arena_bytes) {
+// A kernel on a GPU that pages through the processor's memory reads and writes whatever its process has: the guest's
+// kernels would be inside the worker, past every check.
+void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   if (!jail.wanted()) return;
+  const std::uint32_t devices = std::min(page.device_count, ring::max_devices);
+  for (std::uint32_t d = 0; d < devices; ++d) {
+    const auto says = [&](CUdevice_attribute a) { return page.device[d].attribute[a] != 0; };
+    const std::string what = "memory out of kernels' reach (GPU " + std::to_string(d);
+    if (says(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES))
+      return jail.lacks(what + " has ATS: load nvidia_uvm with uvm_ats_mode=0)");
+    if (says(CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS))
+      return jail.lacks(what + " has HMM: load nvidia_uvm with uvm_disable_hmm=1)");
+  }
+}
+
+void close_jail(Jail& jail, const Options& options, std::size_t arena_bytes) {
+  if (!jail.wanted()) return;
+  const jail::Choice choice =
+      jail::choose_requests(driver_has_device_files(), options.any_ioctl, jail::kernel_driver());
+  if (!choice.missing.empty()) jail.lacks(choice.missing);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers have the same user: they may not look into this one
-  jail.note(jail::apply_seccomp(driver_has_device_files(), arena_bytes));
+  jail.note(jail::apply_seccomp(choice.requests, arena_bytes));
 }
 
 // The first bytes of the slot that this process touches.
@@ -215,7 +236,8 @@ int run(const Options& options, const Backend& backend) {
   }
   const auto page = std::make_unique<ring::DevicePage>();
   backend.describe(*page);
-  close_jail(jail, slot.arena_bytes());
+  look_for_pageable_access(jail, *page);
+  close_jail(jail, options, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, *page, options.guest_spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind

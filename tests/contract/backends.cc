@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <optional>
 #include <sstream>
 
@@ -100,6 +101,12 @@ std::string real_library() {
 
 void set_gpu(const std::string& gpu) { chosen_gpu = gpu == "sim" ? SIMULATED_GPU : gpu; }
 void set_worker(const std::string& program) { chosen_worker = program; }
-void end_broker() { broker().reset(); }
+void end_broker() {
+  if (!broker()) return;
+  std::istringstream log(broker()->log());
+  for (std::string line; std::getline(log, line);)
+    if (line.find("the jail refused ioctl") != std::string::npos) std::cout << line << '\n';
+  broker().reset();
+}
 
 }  // namespace contract

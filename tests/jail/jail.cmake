@@ -26,6 +26,8 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   # What tools/record-ioctls puts before a worker's driver.
   add_library(ioctl_recorder SHARED ${CMAKE_CURRENT_LIST_DIR}/ioctl_recorder.cc)
   target_link_libraries(ioctl_recorder PRIVATE ivgpu_options)
+  add_executable(every_device ${CMAKE_CURRENT_LIST_DIR}/every_device.cc)
+  target_link_libraries(every_device PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   add_executable(ioctl_probe ${CMAKE_CURRENT_LIST_DIR}/ioctl_probe.cc)
   target_link_libraries(ioctl_probe PRIVATE ivgpu_options)
   add_test(NAME jail.ioctl_recorder

@@ -45,10 +45,12 @@ constexpr Wish wishes[] = {
     {"read /proc/%b/maps", "", true},
     {"read /proc/%b/mem", "", false},
     {"read /proc/%b/fd/2", "", true},
+    {"write /proc/%b/fd/2", "", true},
     {"read /proc/%b/cmdline", "NR", true},
     {"read /proc/%o/environ", "", true},
     {"read /proc/%o/maps", "", true},
     {"read /proc/%o/fd/0", "", true},
+    {"write /proc/%o/fd/1", "", true},
     {"read /proc/%o/cmdline", "NR", true},
     {"map-any-descriptor", "", false},
     {"ptrace %o", "", true},
@@ -94,6 +96,15 @@ constexpr Wish wishes[] = {
     {"syslog", "", false},
     {"inotify", "S", true},
     {"nice", "", true},
+    {"ioctl 0xc01046d3", "S", true},  // NV_ESC_IOCTL_XFER_CMD
+    {"ioctl 0x30000001", "S", true},  // UVM_INITIALIZE
+    {"ioctl 0x38", "S", true},        // UVM_TOOLS_INIT_EVENT_TRACKER
+    {"ioctl 0xc0306d00", "S", true},  // modesetting
+    {"ioctl 0xc0106400", "S", true},  // DRM
+    {"ioctl 0xae01", "S", true},      // KVM
+    {"ioctl 0x3b64", "S", true},      // VFIO
+    {"ioctl 0x8910", "S", true},      // a network's
+    {"ioctl 0x5451", "S", true},      // any file's
     {"tiocsti", "", false},
 };
 
@@ -243,6 +254,12 @@ void expect_refusals(char missing, const std::function<void()>& before) {
 
 void nothing_missing() {}
 
+std::string fmt_hex(int number) {
+  std::ostringstream text;
+  text << std::hex << number;
+  return text.str();
+}
+
 TEST(JailHolds, WithAllLayersEverythingIsRefused) { expect_refusals('-', nothing_missing); }
 
 TEST(JailHolds, WithoutSeccomp) {
@@ -355,6 +372,45 @@ TEST(JailHolds, WithoutLandlockTheDeviceFilesOfOthersAreOpen) {
   Inside one(broker, broker.socket_path());
   EXPECT_EQ(one.attempt("change /dev/nvidia1"), "done");
   EXPECT_TRUE(broker.logged("t: the workers' jail is incomplete: landlock"));
+}
+
+TEST(JailHolds, ListedRequestsPassAndOthersAreToldByNumber) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  Broker broker("", "", make_device_files, DRIVER);
+  Inside inside(broker, broker.socket_path());
+  EXPECT_EQ(inside.attempt("ioctl 0xc020462a"), "done") << "NV_ESC_RM_CONTROL";
+  EXPECT_EQ(inside.attempt("ioctl 0x21"), "done") << "UVM_MAP_EXTERNAL_ALLOCATION";
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(inside.attempt("ioctl 0xc01046d3"), "refused EPERM");
+  EXPECT_EQ(inside.attempt("ioctl 0x38"), "refused EPERM");
+  EXPECT_TRUE(broker.eventually_logged("the jail refused ioctl 0x00000038 of /dev/null"));
+  EXPECT_EQ(broker.times_logged("the jail refused ioctl 0xc01046d3 of /dev/null, which is not in its list"), 1U);
+  EXPECT_EQ(broker.times_logged("the jail refused ioctl"), 2U);
+  // What asks for number after number fills no log.
+  for (int number = 0x80; number < 0x100; ++number) inside.attempt("ioctl " + fmt_hex(number));
+  EXPECT_TRUE(broker.eventually_logged("the jail refused ioctl 0x0000009d"));
+  EXPECT_EQ(broker.times_logged("the jail refused ioctl"), 32U);
+}
+
+TEST(JailHolds, AnyRequestPassesWhereTheOperatorSaysSo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  Broker broker("jail_ioctls = \"any\"", "", make_device_files, DRIVER);
+  Inside inside(broker, broker.socket_path());
+  EXPECT_EQ(inside.attempt("ioctl 0xc01046d3"), "done");
+  EXPECT_FALSE(broker.logged("the jail refused ioctl"));
+  EXPECT_EQ(broker.times_logged("t: jail_ioctls = \"any\": its workers may make every request"), 1U);
+}
+
+// A kernel on it would be inside the worker.
+TEST(JailHolds, AGpuThatReachesAllMemoryIsToldAndNotServedWhereTheJailIsRequired) {
+  const auto with_hmm = [] { setenv("IVGPU_SIM_HMM", "1", 1); };
+  const std::string what = "memory out of kernels' reach (GPU 0 has HMM: load nvidia_uvm with uvm_disable_hmm=1)";
+  {
+    Broker broker("", "", with_hmm, DRIVER);
+    EXPECT_TRUE(broker.eventually_logged("the workers' jail is incomplete: " + what));
+  }
+  Broker broker("jail = \"required\"", "", with_hmm, DRIVER);
+  EXPECT_TRUE(broker.eventually_logged("exited with code 5 (the jail is incomplete): the jail is required, but this"));
+  EXPECT_TRUE(broker.logged(what));
 }
 
 // The attempts themselves are sound.

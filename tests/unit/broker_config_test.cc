@@ -38,6 +38,7 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(vm.spare, 1);
   EXPECT_EQ(vm.spin_threads, 4);
   EXPECT_EQ(vm.jail, "best-effort");
+  EXPECT_EQ(vm.jail_ioctls, "listed");
   EXPECT_EQ(vm.worker_uid, 65534);
   EXPECT_FALSE(vm.huge_pages);
   EXPECT_EQ(vm.chaos_delay_us, 0);
@@ -163,6 +164,8 @@ constexpr Mistake mistakes[] = {
      "f.toml: [vm.a] region_size of 32 MiB is too small for 8 slots, which need 50 MiB at least"},
     {"BadChoice", "[defaults]\njail = \"on\"\n[vm.a]",
      "f.toml: [defaults] jail = \"on\": jail takes \"best-effort\", \"required\" or \"off\""},
+    {"BadIoctls", "[defaults]\njail_ioctls = \"none\"\n[vm.a]",
+     "f.toml: [defaults] jail_ioctls = \"none\": jail_ioctls takes \"listed\" or \"any\""},
     {"ChoicesInOne", "[defaults]\njail = 'required\" or \"off'\n[vm.a]",
      "f.toml: [defaults] jail = \"required\" or \"off\": jail takes \"best-effort\", \"required\" or \"off\""},
     {"TwoLines", "[gpu]\n\"a\\nb\" = 1\n[vm.a]", "f.toml: [gpu] has no key 'a b'; it takes library"},

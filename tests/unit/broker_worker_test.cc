@@ -221,6 +221,14 @@ TEST(Workers, ALayerThatIsRequiredAndMissingKeepsThemFromStarting) {
   EXPECT_EQ(guest.count(SlotState::Ready), 0U);
 }
 
+TEST(Workers, ALiftedListOfIoctlsIsToldOnce) {
+  Broker broker("jail_ioctls = \"any\"");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  EXPECT_EQ(broker.times_logged("t: jail_ioctls = \"any\": its workers may make every request"), 1U);
+}
+
 TEST(Workers, WithEveryLayerRequiredTheyStartWhereTheMachineGivesThem) {
   Broker broker("jail = \"required\"");
   Client guest(broker.socket_path());
@@ -263,6 +271,7 @@ TEST(Workers, ABadCommandLineIsOneSentence) {
   for (const std::vector<std::string>& bad : {std::vector<std::string>{"--control-fd", "x"},
                                               {"--control-fd"},
                                               {"--jail", "maybe"},
+                                              {"--ioctls", "some"},
                                               {"--slot-bytes", "-1"},
                                               {"--nonsense", "1"}}) {
     const Outcome outcome = said(bad);

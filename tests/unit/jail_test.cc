@@ -254,7 +254,7 @@ TEST(Landlock, SignalsAndAbstractSocketsStayInside) {
 TEST(Seccomp, ThreadsAndMemoryStillWork) {
   expect_clean(in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
-    CHILD_EXPECT(apply_seccomp(false, 0).active());
+    CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     std::atomic<int> ran{0};
     std::thread([&] { ran = 1; }).join();
     CHILD_EXPECT(ran == 1);
@@ -274,7 +274,7 @@ TEST(Seccomp, ThreadsAndMemoryStillWork) {
 TEST(Seccomp, WhatIsNotNamedIsRefused) {
   expect_clean(in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
-    CHILD_EXPECT(apply_seccomp(false, 0).active());
+    CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0), EPERM));
     CHILD_EXPECT(refused(connect(0, nullptr, 0), EPERM));
     CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));
@@ -309,7 +309,7 @@ TEST(Seccomp, MappingsMoveButNeverGrow) {
     void* other = mmap(nullptr, mine, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHILD_EXPECT(at != MAP_FAILED && other != MAP_FAILED);
     CHILD_EXPECT(apply_no_new_privileges().active());
-    CHILD_EXPECT(apply_seccomp(false, mine).active());
+    CHILD_EXPECT(apply_seccomp(Requests::None, mine).active());
     CHILD_EXPECT(mremap(at, mine, 2 * mine, MREMAP_MAYMOVE) == MAP_FAILED && errno == EPERM);
     CHILD_EXPECT(mremap(at, 0, mine, MREMAP_MAYMOVE) == MAP_FAILED && errno == EPERM);
     CHILD_EXPECT(mremap(at, mine / 2, mine, MREMAP_MAYMOVE | MREMAP_FIXED, other) == MAP_FAILED && errno == EPERM);
@@ -323,7 +323,7 @@ TEST(Seccomp, MappingsMoveButNeverGrow) {
 TEST(Seccomp, DeviceFilesOpenOnlyForADriverThatHasThem) {
   expect_clean(in_child([] {
     CHILD_EXPECT(apply_no_new_privileges().active());
-    CHILD_EXPECT(apply_seccomp(true, 0).active());
+    CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
     CHILD_EXPECT(open("/dev/null", O_RDWR | O_CLOEXEC) >= 0);
     CHILD_EXPECT(refused(open("/tmp/ivgpu-seccomp", O_CREAT | O_RDWR, 0600), EPERM));
     CHILD_EXPECT(refused(open("/dev/null", O_RDWR | O_TRUNC), EPERM));
@@ -333,11 +333,104 @@ TEST(Seccomp, DeviceFilesOpenOnlyForADriverThatHasThem) {
   }));
 }
 
+// What passes the filter reaches /dev/null, which knows none of it.
+bool passes(unsigned long request) { return refused(syscall(SYS_ioctl, 0, request, nullptr), ENOTTY); }
+bool stopped(unsigned long request) { return refused(syscall(SYS_ioctl, 0, request, nullptr), EPERM); }
+
+bool null_is_standard_input() { return dup2(open("/dev/null", O_RDWR), 0) == 0; }
+
+TEST(Seccomp, RequestsArePassedByTheirWholeNumber) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
+    CHILD_EXPECT(list_in_force());
+    for (const Request& request : listed_requests) {
+      CHILD_EXPECT(passes(request.number));
+      CHILD_EXPECT(passes(request.number | 0xffffffff00000000UL));  // as from an int: the kernel takes 32 bits
+      CHILD_EXPECT(is_listed(request.number ^ 0x100) || stopped(request.number ^ 0x100));      // another class
+      CHILD_EXPECT(is_listed(request.number ^ 0x10000) || stopped(request.number ^ 0x10000));  // another size
+    }
+    return 0;
+  }));
+}
+
+TEST(Seccomp, RequestsThatAreNotListedAreRefused) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
+    std::uint32_t passed = 0;
+    for (std::uint32_t number = 0; number < 0x100; ++number) {
+      passed += passes(number) ? 1 : 0;  // unified memory
+      for (std::uint32_t size = 0; size <= 64; size += 4) passed += passes(0xc0004600 | size << 16 | number) ? 1 : 0;
+    }
+    CHILD_EXPECT(passed == std::size(listed_requests));
+    CHILD_EXPECT(stopped(0xc01046d3));                         // NV_ESC_IOCTL_XFER_CMD: a number within a number
+    CHILD_EXPECT(stopped(0x30000001) && stopped(0x30000002));  // UVM_INITIALIZE, UVM_DEINITIALIZE
+    CHILD_EXPECT(stopped(0xc0306d00) && stopped(0xc0106400));  // modesetting, DRM
+    CHILD_EXPECT(stopped(0x3b64) && stopped(0xae01));          // VFIO, KVM
+    CHILD_EXPECT(stopped(0x5412) && stopped(0x5421) && stopped(0x8901));  // a terminal's, any file's, a socket's
+    return 0;
+  }));
+}
+
+TEST(Seccomp, WithoutDeviceFilesNoRequestPasses) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
+    for (const Request& request : listed_requests) CHILD_EXPECT(stopped(request.number));
+    CHILD_EXPECT(refused(open("/dev/null", O_RDWR | O_CLOEXEC), EPERM));
+    return 0;
+  }));
+}
+
+TEST(Seccomp, AnyRequestPassesWhereTheOperatorWantsIt) {
+  expect_clean(in_child([] {
+    CHILD_EXPECT(null_is_standard_input() && apply_no_new_privileges().active());
+    CHILD_EXPECT(apply_seccomp(Requests::Any, 0).active());
+    CHILD_EXPECT(!list_in_force());
+    for (const unsigned long request : {0xc020462aUL, 0xc0004600UL, 0x30000001UL, 0x4bUL})
+      CHILD_EXPECT(passes(request));
+    return 0;
+  }));
+}
+
+TEST(Ioctls, TheListIsOneDriversAndOthersGetAnyAndAWarning) {
+  const auto choose = [](bool devices, bool any, const char* driver) { return choose_requests(devices, any, driver); };
+  EXPECT_EQ(choose(false, false, "").requests, Requests::None);
+  EXPECT_EQ(choose(false, true, "1.2").requests, Requests::None);
+  const std::string recorded(recorded_driver);
+  EXPECT_EQ(choose(true, false, recorded.c_str()).requests, Requests::Listed);
+  EXPECT_EQ(choose(true, false, recorded.c_str()).missing, "");
+  EXPECT_EQ(choose(true, false, "").requests, Requests::Listed) << "a module that tells no version";
+  EXPECT_EQ(choose(true, true, recorded.c_str()).requests, Requests::Any);
+  EXPECT_EQ(choose(true, true, "600.1").missing, "");
+  const Choice other = choose(true, false, "600.1");
+  EXPECT_EQ(other.requests, Requests::Any);
+  EXPECT_NE(other.missing.find("this is 600.1: run tools/record-ioctls, or set jail_ioctls"), std::string::npos);
+}
+
+TEST(Ioctls, TheKernelModuleTellsItsVersion) {
+  char name[] = "/tmp/ivgpu-version-XXXXXX";
+  const int fd = mkstemp(name);
+  for (const auto& [line, version] :
+       {std::pair("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (a@b)",
+                  "580.159.04"),
+        std::pair("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54  Thu Jun  8", "535.54"),
+        std::pair("nonsense", ""), std::pair("", "")}) {
+    ASSERT_EQ(ftruncate(fd, 0), 0);
+    ASSERT_EQ(pwrite(fd, line, std::strlen(line), 0), static_cast<ssize_t>(std::strlen(line)));
+    EXPECT_EQ(kernel_driver(name), version);
+  }
+  close(fd);
+  unlink(name);
+  EXPECT_EQ(kernel_driver("/no/such/file"), "");
+}
+
 TEST(Seccomp, AttackersCallsEndTheProcess) {
   const auto with_filter = [](const std::function<void()>& call) {
     return in_child([&] {
       CHILD_EXPECT(apply_no_new_privileges().active());
-      CHILD_EXPECT(apply_seccomp(true, 0).active());
+      CHILD_EXPECT(apply_seccomp(Requests::Listed, 0).active());
       call();
       return 250;
     });
@@ -357,7 +450,7 @@ TEST(Seccomp, ThreadsThatWereThereBeforeAreBoundToo) {
       execl("/bin/true", "true", nullptr);
     });
     CHILD_EXPECT(apply_no_new_privileges().active());
-    CHILD_EXPECT(apply_seccomp(false, 0).active());
+    CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     go = true;
     older.join();
     return 0;
@@ -378,7 +471,7 @@ TEST(Jail, AllLayersTogetherInTheirOrder) {
     CHILD_EXPECT(apply_user(65534, 65534).active());
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_landlock({}).active());
-    CHILD_EXPECT(apply_seccomp(false, 0).active());
+    CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     std::atomic<int> ran{0};
     std::thread([&] { ran = 1; }).join();
     CHILD_EXPECT(ran == 1);

@@ -21,6 +21,7 @@ good_host() {
   ln -s libcuda.so.580.159.04 "$m/usr/lib/x86_64-linux-gnu/libcuda.so.1"
   for file in dev/nvidiactl dev/nvidia0 dev/nvidia-uvm; do put $file ''; chmod 666 "$m/$file"; done
   gpu 0000:19:00.0 GPU-1a2b3c4d-0000-0000-0000-000000000001 0
+  put sys/module/nvidia_uvm/parameters/uvm_disable_hmm Y
   put dev/kvm '' && chmod 666 "$m/dev/kvm"
   put proc/cpuinfo 'flags : fpu vmx sse'
   put proc/self/limits 'Max locked memory         8388608              8388608              bytes'
@@ -89,6 +90,11 @@ expect 0 '^warning +gpus +GPU 0 \(UUID not yet known, 0000:19:00\.0\): the key g
 rm -r "$m/proc/driver/nvidia/gpus"; expect 0 '^ok +gpus .* lists no GPU'; good_host
 rm "$m/dev/nvidia-uvm"; expect 1 '^wrong +devices +/dev/nvidia-uvm is missing'; good_host
 chmod 660 "$m/dev/nvidia0"; expect 1 '^wrong +devices .*may not open /dev/nvidia0'; good_host
+put sys/module/nvidia_uvm/parameters/uvm_disable_hmm N; expect 0 '^warning +hmm .*may reach all memory of a worker'
+put proc/driver/nvidia/version 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Thu'; expect 0 '^ok +hmm .*not the open ones'; good_host
+put sys/module/nvidia_uvm/parameters/uvm_ats_mode 1; expect 0 '^ok +hmm .*with ATS they would'; good_host
+rm "$m/sys/module/nvidia_uvm/parameters/uvm_disable_hmm"; expect 0 '^warning +hmm .*does not tell'; good_host
+sed -i s/580/590/ "$m/proc/driver/nvidia/version"; expect 1 '^warning +ioctls .*is 590\.159\.04'; good_host
 put proc/cpuinfo 'flags : fpu'; expect 0 '^warning +kvm .*neither vmx nor svm'; good_host
 rm "$m/dev/kvm"; expect 0 '^warning +kvm +/dev/kvm is missing'; good_host
 chmod 600 "$m/dev/kvm"; chown 0:0 "$m/dev/kvm" 2>/dev/null; ((EUID != 0)) || expect 0 '^warning +kvm +this user may not'; good_host

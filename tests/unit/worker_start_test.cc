@@ -60,12 +60,14 @@ bool watch_slot(std::size_t bytes) {
 }
 
 constexpr std::size_t slot_bytes = 8 << 20;
+int control_of_broker = -1;  // of the worker that options were made for last
 
 Options options_for_a_child(host::worker::JailMode jail) {
   Options options;
   int control[2];
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, control), 0);
-  options.control_fd = control[0];  // the other end stays open as long as the test runs
+  options.control_fd = control[0];
+  control_of_broker = control[1];
   options.region_fd = memfd_create("worker-start-region", 0);
   options.doorbell_fd = open("/dev/null", O_RDWR);
   options.telemetry_fd = memfd_create("worker-start-telemetry", 0);
@@ -108,6 +110,39 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
     return host::worker::run(options, {start, describe, serve});
   });
   EXPECT_EQ(code, 42) << "41: the slot was touched before seccomp was in force; 43: it was not filled";
+}
+
+// How a worker starts on a GPU with this attribute: its exit code, or what it told the broker of its jail.
+std::string told_of_jail(host::worker::JailMode mode, int attribute) {
+  const Options options = options_for_a_child(mode);
+  const int code = in_child([&] {
+    const auto start = [](const std::string&, std::string&) { return true; };
+    const auto describe = [&](ring::DevicePage& page) {
+      page.device_count = 2;
+      if (attribute >= 0) page.device[1].attribute[attribute] = 1;
+    };
+    return host::worker::run(options, {start, describe, [](ring::SlotView, std::byte*, std::uint32_t) { return 0; }});
+  });
+  if (code != 0) return "exit " + std::to_string(code);
+  host::worker::ReadyMessage message{};
+  if (recv(control_of_broker, &message, sizeof message, MSG_DONTWAIT) != sizeof message) return "nothing";
+  return message.text;
+}
+
+TEST(WorkerStart, LooksWhetherKernelsReachItsMemory) {
+  using host::worker::JailMode;
+  constexpr int pageable = 88, host_page_tables = 100;  // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS...
+  const std::string before = told_of_jail(JailMode::BestEffort, -1);
+  EXPECT_EQ(before.find("GPU"), std::string::npos) << before;
+  const std::string hmm = told_of_jail(JailMode::BestEffort, pageable);
+  EXPECT_NE(hmm.find("memory out of kernels' reach (GPU 1 has HMM: load nvidia_uvm with uvm_disable_hmm=1)"),
+            std::string::npos)
+      << hmm;
+  const std::string ats = told_of_jail(JailMode::BestEffort, host_page_tables);
+  EXPECT_NE(ats.find("GPU 1 has ATS"), std::string::npos) << ats;
+  for (const int attribute : {pageable, host_page_tables})
+    EXPECT_EQ(told_of_jail(JailMode::Required, attribute), "exit 5") << attribute;
+  EXPECT_EQ(told_of_jail(JailMode::Off, pageable), "the jail is off");
 }
 
 // Something lies where the guest may want its arena: the session must not be told that the place is free.

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "host/broker/gpus.h"
+#include "host/jail/ioctls.h"
 #include "tools/check/machine.h"
 
 namespace check {
@@ -89,6 +90,46 @@ Finding device_files(const Machine& m, const std::vector<Gpu>& gpus) {
     list += (list.empty() ? "" : ", ") + path;
   }
   return {"devices", State::Ok, list + " may be opened by workers", ""};
+}
+
+// Whether kernels reach all memory of a worker can only be asked of libcuda. What can be known without: whether the
+// module has switched it off, and whether the kernel could do it at all.
+Finding pageable_memory(const Machine& m) {
+  if (kernel_driver(m).empty()) return {"hmm", State::Ok, "no driver, so no GPU that reaches a worker's memory", ""};
+  const auto parameter = [&](const char* name) {
+    return m.text(std::string("/sys/module/nvidia_uvm/parameters/") + name).value_or("").substr(0, 1);
+  };
+  const std::string hmm = parameter("uvm_disable_hmm"), ats = parameter("uvm_ats_mode");
+  if (hmm.empty())
+    return {"hmm", State::Warning,
+            "nvidia_uvm does not tell whether it lets kernels reach all memory of a worker (HMM)",
+            "load nvidia_uvm; a worker looks for itself, and its log tells"};
+  // The open modules alone have HMM, from Linux 6.1.24 on; ATS is a matter of the hardware.
+  const bool open_module =
+      m.text("/proc/driver/nvidia/version").value_or("").find("Open Kernel Module") != std::string::npos;
+  if (hmm == "Y" || !open_module)
+    return {"hmm", State::Ok,
+            std::string("kernels do not reach a worker's memory by HMM: ") +
+                (hmm == "Y" ? "uvm_disable_hmm is set" : "the driver's modules are not the open ones") +
+                (ats == "1" ? "; on hardware with ATS they would (uvm_ats_mode is 1)" : ""),
+            ""};
+  return {
+      "hmm", State::Warning,
+      "with the open modules and uvm_disable_hmm=N a kernel may reach all memory of a worker; where it does, no worker "
+      "starts with jail = \"required\"",
+      "echo options nvidia_uvm uvm_disable_hmm=1 > /etc/modprobe.d/ivgpu.conf, and load the module anew"};
+}
+
+// The jail's list of ioctls is one driver's.
+Finding listed_ioctls(const Machine& m) {
+  const std::string version = kernel_driver(m);
+  if (version.empty() || version == host::jail::recorded_driver)
+    return {"ioctls", State::Ok,
+            "the jail's list of ioctls is driver " + std::string(host::jail::recorded_driver) + "'s", ""};
+  return {"ioctls", State::Warning,
+          "the jail's list of ioctls is driver " + std::string(host::jail::recorded_driver) + "'s and this is " +
+              version + ": workers may make any, and with jail = \"required\" none starts",
+          "set jail_ioctls = \"any\", or record the list anew: tools/record-ioctls"};
 }
 
 Finding kvm(const Machine& m) {
@@ -255,9 +296,9 @@ Finding broker(const std::string& path, const std::string& told, int why) {
 
 Findings check_host(const Machine& machine, const HostOptions& options) {
   const std::vector<Gpu> found = host::broker::gpus_of_machine(machine.at(""));
-  Findings all = {driver(machine), driver_library(machine), device_files(machine, found), gpus(found),
-                  kvm(machine),    memlock(machine),        huge_pages(machine),          numa(machine),
-                  mps(machine)};
+  Findings all = {driver(machine),          driver_library(machine), device_files(machine, found), gpus(found),
+                  pageable_memory(machine), listed_ioctls(machine),  kvm(machine),                 memlock(machine),
+                  huge_pages(machine),      numa(machine),           mps(machine)};
   const Findings layers = jail(machine);
   all.insert(all.end(), layers.begin(), layers.end());
   int why = 0;

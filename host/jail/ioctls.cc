@@ -1,0 +1,25 @@
+#include "host/jail/ioctls.h"
+
+#include <fstream>
+#include <regex>
+
+namespace host::jail {
+
+std::string kernel_driver(const std::string& version_file) {
+  std::ifstream file(version_file);
+  std::string line;
+  std::getline(file, line);
+  std::smatch found;
+  static const std::regex version(R"(Kernel Module.*?\s(\d+\.\d+(\.\d+)?)\s)");
+  return std::regex_search(line, found, version) ? found[1].str() : "";
+}
+
+Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver) {
+  if (!device_files) return {Requests::None, {}};
+  if (any_wanted) return {Requests::Any, {}};
+  if (driver.empty() || driver == recorded_driver) return {Requests::Listed, {}};
+  return {Requests::Any, "a list of this driver's ioctls (it is driver " + std::string(recorded_driver) +
+                             "'s, this is " + driver + ": run tools/record-ioctls, or set jail_ioctls = \"any\")"};
+}
+
+}  // namespace host::jail

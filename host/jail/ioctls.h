@@ -1,0 +1,73 @@
+// Which requests a worker may make of NVIDIA's kernel modules once it serves a guest: by number, the whole of it with
+// the argument's size, as tools/record-ioctls saw them on an H200 with everything that exercises the driver. A new
+// driver, or a new call that we serve, needs a new recording.
+//
+// A filter sees the number and not the device. What stands behind some numbers is large: RM_CONTROL and RM_ALLOC have
+// commands and classes of their own, which lie in memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace host::jail {
+
+inline constexpr std::string_view recorded_driver = "580.159.04";
+
+struct Request {
+  std::uint32_t number;
+  const char* devices;  // of which devices it was seen: nvidiactl, nvidia0 and on (gpu), nvidia-uvm (uvm)
+  const char* name;     // in NVIDIA's open kernel modules
+  std::string_view why;
+};
+
+// Seen in the finished jail. What the driver asks while it starts is asked before, and is not here.
+inline constexpr Request listed_requests[] = {
+    {0xc0384627, "gpu", "NV_ESC_RM_ALLOC_MEMORY", "pinned memory"},
+    {0xc0104629, "nvidiactl", "NV_ESC_RM_FREE", "objects of the resource manager end"},
+    {0xc020462a, "nvidiactl", "NV_ESC_RM_CONTROL", "commands to such objects"},
+    {0xc030462b, "nvidiactl, gpu", "NV_ESC_RM_ALLOC", "such objects: memory, channels, address spaces"},
+    {0xc038464e, "nvidiactl", "NV_ESC_RM_MAP_MEMORY", "device memory that the processor sees"},
+    {0xc020464f, "nvidiactl", "NV_ESC_RM_UNMAP_MEMORY", "the same, its end"},
+    {0xc028465e, "nvidiactl", "NV_ESC_RM_UPDATE_DEVICE_MAPPING_INFO", "where such a mapping lies"},
+    {0xc00446c9, "gpu", "NV_ESC_REGISTER_FD", "a device's descriptor belongs to a control descriptor"},
+    {0xc01046ce, "gpu", "NV_ESC_ALLOC_OS_EVENT", "waits that sleep"},
+    {0xc01046cf, "gpu", "NV_ESC_FREE_OS_EVENT", "the same, their end"},
+    {23, "uvm", "UVM_CREATE_RANGE_GROUP", "address ranges of allocations"},
+    {24, "uvm", "UVM_DESTROY_RANGE_GROUP", "the same, their end"},
+    {25, "uvm", "UVM_REGISTER_GPU_VASPACE", "a context made anew after cuDevicePrimaryCtxReset"},
+    {26, "uvm", "UVM_UNREGISTER_GPU_VASPACE", "the same, its end"},
+    {27, "uvm", "UVM_REGISTER_CHANNEL", "the GPU's queues of such a context"},
+    {28, "uvm", "UVM_UNREGISTER_CHANNEL", "the same, their end"},
+    {33, "uvm", "UVM_MAP_EXTERNAL_ALLOCATION", "memory gets its address on the GPU"},
+    {34, "uvm", "UVM_FREE", "and loses it"},
+    {65, "uvm", "UVM_MAP_DYNAMIC_PARALLELISM_REGION", "such a context"},
+    {68, "uvm", "UVM_ALLOC_SEMAPHORE_POOL", "such a context"},
+    {72, "uvm", "UVM_VALIDATE_VA_RANGE", "whether an address range is free"},
+    {73, "uvm", "UVM_CREATE_EXTERNAL_RANGE", "an address range for memory of the resource manager"},
+};
+
+constexpr bool is_listed(std::uint32_t number) {
+  for (const Request& request : listed_requests)
+    if (request.number == number) return true;
+  return false;
+}
+
+enum class Requests {
+  None,    // the driver has no device file open
+  Listed,  // those above
+  Any,     // every request of every device file that the worker can open
+};
+
+// The kernel module's version as `version_file` tells it; empty where there is none.
+std::string kernel_driver(const std::string& version_file = "/proc/driver/nvidia/version");
+
+struct Choice {
+  Requests requests;
+  std::string missing;  // why the list is not in force although it was asked for
+};
+// What a worker's filter lets through. The list is of no use with another driver: what that one needs is not known, and
+// a refusal could come long after the start, in the middle of somebody's work.
+Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver);
+
+}  // namespace host::jail

@@ -1,0 +1,66 @@
+// The worker's own ioctl(), which the driver library finds before the C library's: what the jail refuses is told by
+// number, so that a new driver's need is seen at once.
+//
+// Telling is all it does. The refusal is the filter's, so a subverted worker that calls the kernel itself gains nothing
+// but silence. The filter could raise SIGSYS instead, but a thread that blocks signals, as a library's own threads may,
+// would then be the end of the worker.
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+
+#include "host/jail/ioctls.h"
+#include "host/jail/seccomp.h"
+
+namespace {
+
+using Ioctl = int (*)(int, unsigned long, ...);
+
+// Looked up before the jail closes, and before there are threads.
+const auto next = reinterpret_cast<Ioctl>(dlsym(RTLD_NEXT, "ioctl"));
+
+constexpr std::size_t most_told = 32;
+std::atomic<std::uint32_t> told[most_told] = {};  // numbers; 0 is free
+
+// Each number once, and no more than there is room for.
+bool first_time(std::uint32_t number) {
+  for (std::atomic<std::uint32_t>& place : told) {
+    std::uint32_t seen = 0;
+    if (place.compare_exchange_strong(seen, number, std::memory_order_relaxed)) return true;
+    if (seen == number) return false;
+  }
+  return false;
+}
+
+void tell(int fd, std::uint32_t number) {
+  char link[32], path[64] = {};
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  if (readlink(link, path, sizeof path - 1) < 0) path[0] = '?';
+  char line[192];
+  const int length = std::snprintf(line, sizeof line,
+                                   "the jail refused ioctl 0x%08x of %s, which is not in its list: tools/record-ioctls "
+                                   "records it anew\n",
+                                   number, path);
+  static_cast<void>(!write(STDERR_FILENO, line, static_cast<std::size_t>(length)));
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...) {
+  va_list arguments;
+  va_start(arguments, request);
+  void* argument = va_arg(arguments, void*);
+  va_end(arguments);
+  const int result =
+      next != nullptr ? next(fd, request, argument) : static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
+  if (result != -1 || errno != EPERM || !host::jail::list_in_force()) return result;
+  const auto number = static_cast<std::uint32_t>(request);
+  if (number != 0 && !host::jail::is_listed(number) && first_time(number)) tell(fd, number);
+  errno = EPERM;
+  return result;
+}
