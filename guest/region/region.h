@@ -2,6 +2,7 @@
 // host's own machine (loopback). What is behind it is nobody's business above this page.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -19,7 +19,6 @@ enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
 
 struct Process {
   std::mutex mutex;                              // of cuInit
-  std::unique_ptr<const ring::DevicePage> page;  // copied out of the slot once: what a program is told stays the same
   std::vector<std::uint32_t> visible;
   PrimaryContext primary[ring::max_devices];
 };
@@ -55,26 +54,16 @@ std::vector<std::uint32_t> visible_devices(std::uint32_t count) {
   return devices;
 }
 
-}  // namespace
-
-CUresult learn_devices(const Session& session) {
+CUresult adopt(Session* s) {
   Process& p = process();
-  p.page = std::make_unique<ring::DevicePage>(session.devices().copy_out());
-  const std::uint32_t count = p.page->device_count;
-  if (p.page->init_result != CUDA_SUCCESS || count == 0 || count > ring::max_devices) {
-    log(Level::Error, "the host's driver has no usable GPU: its cuInit gave error %u", p.page->init_result);
+  const ring::DevicePage& page = s->devices();
+  const std::uint32_t count = page.device_count;
+  if (page.init_result != CUDA_SUCCESS || count == 0 || count > ring::max_devices) {
+    log(Level::Error, "the host's driver has no usable GPU: its cuInit gave error %u", page.init_result);
     return CUDA_ERROR_NO_DEVICE;
   }
-  if (ring::wrong(ring::Mutant::page_twice)) p.page = std::make_unique<ring::DevicePage>(session.devices().copy_out());
   p.visible = visible_devices(count);
-  return p.visible.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
-}
-
-namespace {
-
-CUresult adopt(Session* s) {
-  if (const CUresult r = learn_devices(*s); r != CUDA_SUCCESS) return r;
-  Process& p = process();
+  if (p.visible.empty()) return CUDA_ERROR_NO_DEVICE;
   for (std::size_t i = 0; i < p.visible.size(); ++i) {
     const Object* context = s->objects.create(api::Handle::Context, static_cast<std::uint32_t>(i));
     p.primary[i].handle = context->id.load(std::memory_order_relaxed);
@@ -140,7 +129,7 @@ CUresult ready() {
 
 std::uint32_t device_count() { return static_cast<std::uint32_t>(process().visible.size()); }
 const ring::DeviceInfo& device_info(std::uint32_t ordinal) {
-  return process().page->device[process().visible[ordinal]];
+  return session()->devices().device[process().visible[ordinal]];
 }
 PrimaryContext& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
 

@@ -25,8 +25,6 @@ struct PrimaryContext {
 CUresult initialize(unsigned flags);
 // For tests: the same with a session that the caller made.
 CUresult initialize_with(Session* session);
-// What the session's worker says of its devices, copied once. CUDA_ERROR_NO_DEVICE when none is usable.
-CUresult learn_devices(const Session& session);
 
 // CUDA_SUCCESS, NOT_INITIALIZED (before cuInit, in a forked child), DEINITIALIZED (the process is ending).
 CUresult ready();

@@ -203,6 +203,15 @@ Session::Entered Session::map_slot(std::uint64_t start) {
   return Entered::Yes;
 }
 
+// Texts get the NUL that they may lack.
+// A number of devices that there cannot be is refused when the session is adopted (guest/session/process.cc).
+void Session::copy_devices() {
+  devices_ = slot_.device_page().copy_out();
+  if (ring::wrong(ring::Mutant::page_twice)) devices_ = slot_.device_page().copy_out();
+  for (ring::DeviceInfo& device : devices_.device)
+    device.name[sizeof device.name - 1] = device.bus_id[sizeof device.bus_id - 1] = '\0';
+}
+
 void Session::unmap_slot() {
   if (region_->same_address_space()) return;
   if (arena_base_ != nullptr) munmap(arena_base_, arena_bytes_);

@@ -27,7 +27,7 @@ class Session {
   static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
   ~Session();
 
-  ring::Shared<ring::DevicePage> devices() const { return slot_.device_page(); }
+  const ring::DevicePage& devices() const { return devices_; }
   // The context's sticky error, CUDA_SUCCESS if there is none.
   CUresult fault() const {
     return static_cast<CUresult>(slot_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));
@@ -88,6 +88,7 @@ class Session {
   enum class Entered : std::uint8_t { Yes, Spoilt, Refused };
   Entered enter_slot();
   Entered map_slot(std::uint64_t start);
+  void copy_devices();
   void unmap_slot();
   void make_arena(std::uint64_t arena_bytes, std::uint64_t pin);
   std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
@@ -101,6 +102,9 @@ class Session {
   ring::SlotWord claimed_;  // fixed once the session is open
   bool left_ = false;
   ring::SlotView slot_;
+  // What a worker says once, in the slot's header and the device page: copied when the slot is taken.
+  std::uint32_t most_channels_ = 1;
+  ring::DevicePage devices_{};
   std::byte* arena_base_ = nullptr;
   std::uint64_t arena_bytes_ = 0;
   std::uint64_t arena_address_ = 0;

@@ -34,11 +34,11 @@ double now() {
 
 class Hostile {
  public:
-  Hostile(guest::Region& region, const guest::CheckedRegion& header, unsigned long seed)
+  Hostile(guest::Region& region, const guest::CheckedRegion& layout, unsigned long seed)
       : region_(region),
-        slots_(header.slot_count),
-        first_(header.first_slot),
-        slot_bytes_(header.slot_bytes),
+        slots_(layout.slot_count),
+        first_(layout.first_slot),
+        slot_bytes_(layout.slot_bytes),
         base_(region.map(0, region.size(), nullptr)),
         random_(seed) {}
 
@@ -187,9 +187,9 @@ int main(int argc, char** argv) {
   const double until = now() + std::atof(argv[3]);
   const std::unique_ptr<guest::Region> region =
       where == "pci" ? guest::open_ivshmem("/sys/bus/pci/devices") : guest::connect_region(argv[1]);
-  const auto header = region != nullptr ? guest::check_region(*region) : std::nullopt;
-  if (!header) return 3;
-  Hostile hostile(*region, *header, std::strtoul(argv[4], nullptr, 10));
+  const auto layout = region != nullptr ? guest::check_region(*region) : std::nullopt;
+  if (!layout) return 3;
+  Hostile hostile(*region, *layout, std::strtoul(argv[4], nullptr, 10));
   if (!hostile.mapped()) return 4;
   if (scope == "slot")
     hostile.wear_out_slots(until);

@@ -65,7 +65,6 @@ void InProcess::fill(const host::Driver& driver, const InProcessOptions& options
 
   host::fill_device_page(driver, init, other_side::device_page(slot_));
   s.magic = ring::slot_magic;
-  if (options.spoil != nullptr) options.spoil(slot_);
   entry()[&ring::SlotEntry::state].store(ring::SlotWord{1, ring::SlotState::Ready}.word(), std::memory_order_release);
   ring::RegionHeader& region = other_side::region(base_);
   region.version = ring::layout_version;
@@ -91,6 +90,7 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
   base_ = static_cast<std::byte*>(at);
   slot_ = ring::SlotView(base_ + ring::first_slot_offset, bytes_ - ring::first_slot_offset);
   fill(driver, options);
+  if (options.before_open != nullptr) options.before_open(slot_);
   worker_ = std::thread([this, &driver, serve = options.serve] {
     served_ = host::serve(slot_, driver, serve, doorbell_, control_[1]);
     mark_dead();

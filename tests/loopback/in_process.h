@@ -27,8 +27,7 @@ struct InProcessOptions {
   host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
   std::uint32_t guest_spin_us = 20;
   std::size_t arena_bytes = std::size_t{96} << 20;
-  // Called when the worker has filled the slot, before the session takes it.
-  void (*spoil)(const ring::SlotView&) = nullptr;
+  void (*before_open)(ring::SlotView) = nullptr;  // changes what the worker has said, before the guest reads it
 };
 
 class InProcess {

@@ -1,5 +1,6 @@
 // What needs a driver that obeys the test: errors of posted calls, a full ring, a worker or a broker that is gone,
 // words of the region that make no sense.
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -577,35 +578,23 @@ TEST_F(Strict, AScribbledTailEndsTheWorker) {
   expect_unavailable(device_);
 }
 
-// What a worker says of its devices is copied once, when the session begins: later changes change nothing.
-TEST_F(Strict, ADevicePageIsReadOnce) {
-  const auto name = [] {
-    char text[256] = {};
-    EXPECT_EQ(cu::cuDeviceGetName(text, sizeof text, 0), CUDA_SUCCESS);
-    return std::string(text);
-  };
-  const std::string before = name();
-  ring::DevicePage& page = other_side::device_page(loopback_.slot());
-  std::memset(&page, 'n', sizeof page);
-  EXPECT_EQ(name(), before);
-  int count = 0;
-  EXPECT_EQ(cu::cuDeviceGetCount(&count), CUDA_SUCCESS);
-  EXPECT_EQ(count, static_cast<int>(guest::device_count()));
+// A device page whose texts lack their NUL and whose numbers nothing can be divided by.
+template <int nonsense>
+void spoil_devices(ring::SlotView slot) {
+  ring::DeviceInfo& info = other_side::device_page(slot).device[0];
+  std::memset(info.name, 'n', sizeof info.name);
+  std::memset(info.bus_id, 'b', sizeof info.bus_id);
+  info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = nonsense;
+  info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = nonsense;
+  info.greatest_priority = nonsense;
 }
 
-class DevicePageOfNonsense : public testing::TestWithParam<int> {};
+class NonsensePage : public testing::TestWithParam<void (*)(ring::SlotView)> {};
 
-// A device page whose texts lack their NUL and whose numbers nothing can be divided by.
-TEST_P(DevicePageOfNonsense, IsReadWithinItsFields) {
-  const auto spoil = [](const ring::SlotView& slot) {
-    ring::DeviceInfo& info = other_side::device_page(slot).device[0];
-    std::memset(info.name, 'n', sizeof info.name);
-    std::memset(info.bus_id, 'b', sizeof info.bus_id);
-    info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = GetParam();
-    info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = GetParam();
-    info.greatest_priority = GetParam();
-  };
-  InProcess loopback(backend(), {.spoil = spoil});
+TEST_P(NonsensePage, IsReadWithinItsFields) {
+  loopback::InProcessOptions options;
+  options.before_open = GetParam();
+  InProcess loopback(backend(), options);
   ASSERT_TRUE(loopback.ok());
   CUmodule module = nullptr;
   CUfunction f = nullptr;
@@ -615,34 +604,69 @@ TEST_P(DevicePageOfNonsense, IsReadWithinItsFields) {
   ASSERT_EQ(cu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   char text[1024];
   EXPECT_EQ(cu::cuDeviceGetName(text, sizeof text, 0), CUDA_SUCCESS);
-  EXPECT_EQ(std::string(text), std::string(sizeof ring::DeviceInfo::name, 'n'));
+  EXPECT_EQ(std::string(text), std::string(sizeof(ring::DeviceInfo::name) - 1, 'n'));
   EXPECT_EQ(cu::cuDeviceGetPCIBusId(text, sizeof text, 0), CUDA_SUCCESS);
-  EXPECT_EQ(std::string(text), std::string(sizeof ring::DeviceInfo::bus_id, 'b'));
+  EXPECT_EQ(std::string(text), std::string(sizeof(ring::DeviceInfo::bus_id) - 1, 'b'));
   int grid = 0, block = 0, priority = 0;
   EXPECT_EQ(cu::cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 64), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuStreamGetPriority(stream, &priority), CUDA_SUCCESS);
 }
+INSTANTIATE_TEST_SUITE_P(Numbers, NonsensePage,
+                         testing::Values(spoil_devices<0>, spoil_devices<-1>,
+                                         spoil_devices<std::numeric_limits<int>::min()>,
+                                         spoil_devices<std::numeric_limits<int>::max()>));
 
-INSTANTIATE_TEST_SUITE_P(Numbers, DevicePageOfNonsense,
-                         testing::Values(0, -1, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
-
-class NumberOfChannels : public testing::TestWithParam<std::uint32_t> {};
-
-// How many channels there are is the worker's word: none of it makes a thread go without one.
-TEST_P(NumberOfChannels, ServesEveryThread) {
-  const auto spoil = [](const ring::SlotView& slot) { other_side::header(slot).channels = GetParam(); };
-  InProcess loopback(backend(), {.spoil = spoil});
-  ASSERT_TRUE(loopback.ok());
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 3; ++i)
-    threads.emplace_back([] {
-      loopback::use_device();
-      EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
-    });
-  for (std::thread& t : threads) t.join();
+// What the worker says once is read once: whoever writes over it later changes nothing for a session that has begun.
+TEST_F(Strict, ADevicePageIsReadOnce) {
+  char before[256], after[256];
+  std::size_t memory_before = 0, memory_after = 0;
+  ASSERT_EQ(cu::cuDeviceGetName(before, sizeof before, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuDeviceTotalMem_v2(&memory_before, 0), CUDA_SUCCESS);
+  std::memset(static_cast<void*>(&other_side::device_page(loopback_.slot())), 0xff, sizeof(ring::DevicePage));
+  ASSERT_EQ(cu::cuDeviceGetName(after, sizeof after, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuDeviceTotalMem_v2(&memory_after, 0), CUDA_SUCCESS);
+  EXPECT_STREQ(before, after);
+  EXPECT_EQ(memory_before, memory_after);
 }
 
-INSTANTIATE_TEST_SUITE_P(Numbers, NumberOfChannels, testing::Values(0u, 1u, ring::max_channels + 1, ~0u));
+// A page whose driver has failed, or with more devices than there is room for: no session.
+TEST(DevicePage, WithoutAUsableGpuIsRefused) {
+  EXPECT_NONFATAL_FAILURE(
+      {
+        loopback::InProcessOptions options;
+        options.before_open = [](ring::SlotView slot) { other_side::device_page(slot).device_count = ring::max_devices + 1; };
+        InProcess loopback(backend(), options);
+      },
+      "the session was not opened");
+}
+
+// How many channels there are is the worker's word: none of it makes a thread go without one.
+template <std::uint32_t channels>
+void tell_channels(ring::SlotView slot) {
+  other_side::header(slot).channels = channels;
+}
+class NumberOfChannels : public testing::TestWithParam<void (*)(ring::SlotView)> {};
+
+TEST_P(NumberOfChannels, ServesEveryThread) {
+  loopback::InProcessOptions options;
+  options.before_open = GetParam();
+  InProcess loopback(backend(), options);
+  ASSERT_TRUE(loopback.ok());
+  std::atomic<unsigned> served{0};
+  constexpr unsigned threads = ring::max_channels + 4;  // all of them at a time
+  std::vector<std::thread> all;
+  for (unsigned i = 0; i < threads; ++i)
+    all.emplace_back([&] {
+      loopback::use_device();
+      EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+      for (++served; served < threads;) std::this_thread::yield();
+    });
+  for (std::thread& t : all) t.join();
+  EXPECT_LE(guest::session()->open_channels(), ring::max_channels);
+}
+INSTANTIATE_TEST_SUITE_P(Told, NumberOfChannels,
+                         testing::Values(tell_channels<0>, tell_channels<1>, tell_channels<ring::max_channels + 1>,
+                                         tell_channels<~0u>));
 
 // Sleep words are hints: whatever they say, calls go through.
 TEST_F(Strict, ScribbledSleepWordsCostTimeOnly) {

@@ -23,6 +23,8 @@
 #include "guest/region/cache_probe.h"
 #include "guest/region/region.h"
 #include "guest/session/owner.h"
+#include "guest/session/session.h"
+#include "tests/other_side.h"
 
 namespace {
 
@@ -113,6 +115,67 @@ TEST(CheckRegion, RefusesARegionThatIsTooSmallToHoldASlot) {
     MemoryRegion region(bytes);
     EXPECT_FALSE(guest::check_region(region)) << bytes;
   }
+}
+
+// A program of the VM that changes the header once it has been checked: when the library asks for its own id, on its
+// way to a slot. What is mapped is noted.
+class ChangedLater final : public guest::Region {
+ public:
+  explicit ChangedLater(std::vector<std::pair<std::uint64_t, std::uint64_t>>& mapped) : mapped_(mapped) {
+    at_ = static_cast<std::byte*>(
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    fill(header(), bytes, 2);
+    for (std::uint32_t slot : {0u, 1u})
+      other_side::entry(at_, slot).state =
+          ring::SlotWord{1, ring::SlotState::Ready}.word();
+  }
+  ~ChangedLater() override { munmap(at_, bytes); }
+  std::byte* map(std::uint64_t offset, std::size_t n, void* address) override {
+    mapped_.emplace_back(offset, n);
+    return address == nullptr && offset <= bytes && n <= bytes - offset ? at_ + offset : nullptr;
+  }
+  void ring(std::uint32_t) override {}
+  std::uint64_t size() const override { return bytes; }
+  std::uint32_t peer() const override {
+    header().slot_count = ~0u;  // a directory far beyond what is mapped
+    header().first_slot = ring::first_slot_offset + 1 * mib;
+    header().slot_bytes = 1 * mib;  // less than an arena's offset
+    return ring::first_guest_peer;
+  }
+  bool same_kernel() const override { return true; }
+  bool same_address_space() const override { return true; }
+  void forget() override {}
+
+  static constexpr std::uint64_t bytes = 64 * mib;
+
+ private:
+  ring::RegionHeader& header() const { return other_side::region(at_); }
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>& mapped_;
+  std::byte* at_;
+};
+
+TEST(CheckRegion, WhatIsCheckedIsWhatIsUsed) {
+  const std::uint64_t slot = ring::slot_bytes_for(ChangedLater::bytes, 2);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> mapped;
+  EXPECT_EQ(guest::Session::open(std::make_unique<ChangedLater>(mapped)), nullptr);  // no worker has filled the slots
+  ASSERT_EQ(mapped.size(), 3u);
+  EXPECT_EQ(mapped[1].first, ring::first_slot_offset);
+  EXPECT_EQ(mapped[2].first, ring::first_slot_offset + slot);
+}
+
+TEST(CheckRegion, WhatWasReadStaysAsItWas) {
+  MemoryRegion region(64 * mib);
+  auto* h = reinterpret_cast<ring::RegionHeader*>(region.map(0, 4096, nullptr));
+  fill(*h, 64 * mib, 2);
+  const auto layout = guest::check_region(region);
+  ASSERT_TRUE(layout);
+  std::memset(static_cast<void*>(h), 0xff, sizeof *h);
+  EXPECT_EQ(layout->slot_count, 2u);
+  EXPECT_EQ(layout->first_slot, ring::first_slot_offset);
+  EXPECT_EQ(layout->slot_bytes, ring::slot_bytes_for(64 * mib, 2));
+  EXPECT_FALSE(layout->no_doorbell);
+  munmap(h, 4096);
+  munmap(layout->view.base(), ring::first_slot_offset);
 }
 
 // ---- loopback ------------------------------------------------------------------------------------------------------
