@@ -1,3 +1,21 @@
+// Waits that were given up. While the broker does not answer (Session::suspend), a wait ends without its reply, and the
+// record stays in the ring: nobody takes it back. If the session comes back, then:
+//   * The worker executes what is in the ring, in order, and answers the record whose wait was given up. A position is
+//     never used twice, and a reply counts when reply_position equals the position that is waited for. So the late
+//     reply is nobody's.
+//   * A late reply may be written while the next waited record is in flight. The worker's thread writes the replies of
+//   a
+//     channel one after the other, each position last (edge R): who sees the position of his record sees that reply's
+//     bytes, and the next reply is written for a record that the channel's lock does not let anybody publish before
+//     these have been read. So length, result and bytes are never those of two replies.
+//   * Results reach the caller's memory from the mailbox only, by the calling thread, before the call returns. A call
+//     that has failed writes nothing later. What the host writes by itself is memory that the GPU may touch: the arena
+//     (below) and the device.
+//   * A full ring that was given up leaves the producer as it was: room is taken by publish() alone.
+//   * An error of the record is in its reply if it was waited for, and dropped; if it was posted, it is the next
+//   call's.
+// What such a record uses is held until `executed` has passed it: staging chunks (guest/objects/arena.h), blocks of the
+// arena (Arena::free_after), ids (guest/objects/objects.h), the order of its streams (send_record's callers).
 #include "guest/channel/channel.h"
 
 #include <linux/futex.h>
@@ -44,8 +62,8 @@ Channel::Channel(Session& session, std::uint32_t index, ring::SlotView slot)
       self_(control_[&Control::guest_asleep]) {}
 
 bool Channel::begin(std::size_t payload, ring::Writer& writer) {
-  if (session_.lost()) return false;  // the slot may be another process's (Session::leave)
-  if (payload > ring::max_record - sizeof(ring::RecordHeader)) return false;
+  if (!session_.usable()) return false;  // lost: the slot may be another process's (Session::leave)
+  if (!fits(payload)) return false;
   record_bytes_ = ring::record_size(payload);
   ring::Peer peer = ring::Peer::Wait;
   const auto has_room = [&] { return (peer = producer_.reserve(record_bytes_, record_)) != ring::Peer::Wait; };
@@ -71,16 +89,17 @@ std::uint64_t Channel::publish(std::uint16_t call, std::uint16_t flags) {
 Reply Channel::await_reply(std::uint64_t position) {
   // R: the reply's bytes were written before its position (host/untrusted/channel.cc)
   const auto answered = [&] { return control_[&Control::reply_position].load(std::memory_order_acquire) == position; };
-  if (!answered() && !wait_until(answered, position)) return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  if (!answered() && !wait_until(answered, position)) 
+    return {.came = false, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   std::uint32_t length = control_[&Control::reply_length].load(std::memory_order_relaxed);
   if (length > mailbox_.size()) {
     session_.lose("a reply is longer than its mailbox");
-    return {.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+    return {.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   }
   if (ring::wrong(ring::Mutant::reply_twice)) length = control_[&Control::reply_length].load(std::memory_order_relaxed);
   bytes.store(bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
   const std::int32_t result = control_[&Control::reply_result].load(std::memory_order_relaxed);
-  return {static_cast<CUresult>(result), mailbox_.sub(0, length)};
+  return {.came = true, .result = static_cast<CUresult>(result), .payload = mailbox_.sub(0, length)};
 }
 
 // Who finds the ring full is woken when half of the records have been executed: not for each.

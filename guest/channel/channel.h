@@ -24,6 +24,7 @@ namespace guest {
 class Session;
 
 struct Reply {
+  bool came = true;  // false: the wait for it was given up, and its record may be executed later
   CUresult result = CUDA_SUCCESS;
   ring::SharedBytes payload;  // in the mailbox: to be read before the lock is let go
 };
@@ -38,11 +39,15 @@ class Channel {
   // All below: under the lock.
 
   // Room for a record with this much payload; waits while the ring is full. `writer` is over the payload in the ring.
-  // False: the record can never fit, or the session is lost.
+  // False: the record can never fit, or the session is lost or suspended; nothing is changed then.
   bool begin(std::size_t payload, ring::Writer& writer);
+  // What a call returns for which begin() has no room.
+  static CUresult refusal(std::size_t payload) {
+    return fits(payload) ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE;
+  }
   // Publishes what begin() made room for and wakes the worker if it sleeps. Returns the record's position.
   std::uint64_t publish(std::uint16_t call, std::uint16_t flags);
-  // Waits for the reply to the record at `position`. Session lost: CUDA_ERROR_DEVICE_UNAVAILABLE.
+  // Waits for the reply to the record at `position`. Session lost or suspended: CUDA_ERROR_DEVICE_UNAVAILABLE.
   Reply await_reply(std::uint64_t position);
   // The error of an earlier posted call, once: CUDA_SUCCESS if there is none.
   CUresult take_deferred();
@@ -54,8 +59,8 @@ class Channel {
 
   // From any thread, without the lock.
 
-  // Waits until the record at `position` has been executed. False: the session is lost. Only the thread that holds the
-  // lock may park: one sleeper a channel, else one's waking would unsay another's sleep. The others nap.
+  // Waits until the record at `position` has been executed. False: the session is lost or suspended. Only the thread
+  // that holds the lock may park: one sleeper a channel, else one's waking would unsay another's sleep. The others nap.
   enum class Sleep : std::uint8_t { Park, Nap };
   bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Nap);
   bool executed(std::uint64_t position) const {
@@ -70,6 +75,7 @@ class Channel {
   std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
 
  private:
+  static constexpr bool fits(std::size_t payload) { return payload <= ring::max_record - sizeof(ring::RecordHeader); }
   // `awaited`: with which record, executed, `done` is expected to hold.
   template <class Done>
   bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);

@@ -48,7 +48,7 @@ bool valid_flags(unsigned flags) {
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (session()->lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   PrimaryContext& p = primary_of(device);
   std::lock_guard lock(p.mutex);
   // After a fault no context begins; one that lives can still be had.
@@ -67,7 +67,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   if (p.retained.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
   // Nobody waits for the end of a context whose last user has let go: programs do this on their way out.
   const bool last = p.retained.load(std::memory_order_relaxed) == 1;
-  const CUresult result = last ? reset_primary(static_cast<std::uint32_t>(device), api::Posted) : CUDA_SUCCESS;
+  const CUresult result = last ? reset_primary(static_cast<std::uint32_t>(device), api::Posted).result : CUDA_SUCCESS;
   p.retained.fetch_sub(1, std::memory_order_relaxed);
   return result;
 }

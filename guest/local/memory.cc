@@ -107,6 +107,7 @@ CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
   if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
   *at = session()->arena->allocate(bytes, flags);
   if (*at != nullptr) return CUDA_SUCCESS;
+  if (!session()->usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // more of it could not be registered
   log(Level::Warn, "no room for %zu bytes of pinned memory in the arena: give the VM a larger region", bytes);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

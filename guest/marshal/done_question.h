@@ -5,6 +5,9 @@
 // answer is known. A post by another thread meanwhile shows afterwards, as another last use. The NULL stream and the
 // context are done when everything is: what counts there is how many records all channels have sent.
 //
+// A wait that was given up has found nothing, so nothing is kept of it. Where several uses are remembered
+// (guest/objects/last_use.h), the word no longer tells one post from the next, so nothing is known either.
+//
 // Errors are not lost: a fault of the context is looked for at every call, and while an error of a posted call waits to
 // be told nothing is answered here.
 #pragma once
@@ -38,16 +41,18 @@ class DoneQuestion {
 
   bool answered() const {
     const auto& word = asks_ == Asks::Query ? known_.for_queries : known_.for_waits;
-    return switches().known_done && word.load(std::memory_order_relaxed) == state_;
+    return switches().known_done && !untold() && word.load(std::memory_order_relaxed) == state_;
   }
   // The call was sent, as one record, and succeeded.
   void succeeded() {
+    if (untold()) return;
     const std::uint64_t now = everything_ ? state_ + 1 : state_;
     known_.for_queries.store(now, std::memory_order_relaxed);
     if (asks_ == Asks::Wait) known_.for_waits.store(now, std::memory_order_relaxed);
   }
 
  private:
+  bool untold() const { return !everything_ && state_ == LastUse::several; }
   static std::uint64_t sent() {
     Session& s = *session();
     std::uint64_t sum = 0;

@@ -25,6 +25,9 @@ enum class Earlier : std::uint8_t { Left, Told };
 struct Sent {
   CUresult result = CUDA_SUCCESS;
   Use use;  // position 0: nothing was sent
+  // The record was sent and the wait for its reply was given up: what becomes of it nobody knows, so what it names is
+  // held as for a posted call (guest/channel/channel.cc).
+  bool unanswered = false;
 };
 
 // Sends `record` and the parts after it, each padded to 8, as the call with this id. Waited: `on_reply(CUresult,
@@ -41,8 +44,7 @@ Sent send_record(int call, api::Way way, std::uint32_t device, const Record& rec
   std::size_t payload = ring::padded(sizeof record);
   for (const Part& part : parts) payload += part.bytes > ring::max_record ? ring::max_record : ring::padded(part.bytes);
   ring::Writer w({});
-  if (!channel.begin(payload, w))
-    return {session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE, {}};
+  if (!channel.begin(payload, w)) return {Channel::refusal(payload), {}};
   w.bytes(&record, sizeof record);
   for (const Part& part : parts) w.bytes(part.at, part.bytes);
   const Use use{channel.index(), channel.publish(static_cast<std::uint16_t>(call), record_flags(device, waits))};
@@ -50,7 +52,7 @@ Sent send_record(int call, api::Way way, std::uint32_t device, const Record& rec
   const Reply reply = channel.await_reply(use.position);
   ring::SharedReader reader(reply.payload);
   on_reply(reply.result, reader);
-  if (reply.result != CUDA_SUCCESS) return {reply.result, use};
+  if (reply.result != CUDA_SUCCESS) return {reply.result, use, !reply.came};
   if (!reader.ok()) return {session()->lose_to_nonsense(), use};
   return {earlier_error == Earlier::Told ? channel.take_deferred() : CUDA_SUCCESS, use};
 }

@@ -64,6 +64,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     lock.unlock();
     if (question && result == CUDA_SUCCESS) question->succeeded();
     each([&]<std::size_t I>() { settle<I>(way); });
+    if (unanswered_ && order == api::Order::Null) remember(session()->null_stream[device_], use_);
     return result;
   }
 
@@ -169,13 +170,13 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (!waits)  // an earlier posted call's error is this call's answer, and the call is not made: CUDA's rule
       if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
     ring::Writer w({});
-    if (!channel.begin(payload_bytes(), w))
-      return session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE;
+    if (const std::size_t bytes = payload_bytes(); !channel.begin(bytes, w)) return Channel::refusal(bytes);
     each([&]<std::size_t I>() { put_slot<I>(w); });
     each([&]<std::size_t I>() { put_payload<I>(w); });
     use_ = {channel.index(), channel.publish(call, record_flags(device_, waits))};
     if (!waits) return CUDA_SUCCESS;
     const Reply reply = channel.await_reply(use_.position);
+    unanswered_ = !reply.came;
     if (reply.result != CUDA_SUCCESS) return reply.result;
     ring::SharedReader r(reply.payload);
     each([&]<std::size_t I>() { take_output<I>(r); });
@@ -232,7 +233,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if constexpr (args[I].closes)
         session()->objects.retire(*objects_[I], use_);
       else if constexpr (kind == Handle::Stream || kind == Handle::Event)
-        if (way == api::Way::Posted) remember(*objects_[I], use_);  // what was waited for has been executed
+        if (way == api::Way::Posted || unanswered_) remember(*objects_[I], use_);  // else it has been executed
     }
     (void)way;
   }
@@ -254,7 +255,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   StreamRef stream_;
   std::uint32_t device_ = 0;
   Use use_;
-  bool nothing_ = false;  // a length of 0: there is nothing to do
+  bool unanswered_ = false;  // sent, and the wait for its reply was given up
+  bool nothing_ = false;     // a length of 0: there is nothing to do
   CUresult refused_ = CUDA_SUCCESS;
 };
 

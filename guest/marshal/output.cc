@@ -9,7 +9,7 @@
 namespace guest {
 
 void print_output() {
-  if (ready() != CUDA_SUCCESS || session()->lost()) return;
+  if (ready() != CUDA_SUCCESS || !session()->usable()) return;
   for (std::uint64_t length = 1; length != 0;) {
     length = 0;
     const api::TakeOutputRecord record{.room = api::max_output};

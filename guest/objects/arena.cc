@@ -1,7 +1,6 @@
 #include "guest/objects/arena.h"
 
-#include <bit>
-
+#include "guest/session/order.h"
 #include "ring/layout.h"
 
 namespace guest {
@@ -17,18 +16,33 @@ Arena::Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, Pin pin
     : base_(base),
       bytes_(bytes / ring::huge_page * ring::huge_page),
       pin_(std::move(pin)),
-      segments_{{staging_bytes, pinned}} {}
+      segments_{{staging_bytes, pinned}} {
+  for (std::uint32_t i = 0; i < chunk_count; ++i) chunks_[i] = {.index = i, .at = base_ + i * chunk_bytes};
+}
 
 // Registers what comes next in the arena: enough for a block of `bytes`, and for more where there is room.
 bool Arena::add_segment(std::uint64_t bytes) {
+  // The worker refuses ranges that overlap: what is unsure is settled first, as it was asked for.
+  if (unsure_.end != 0) {
+    const Registered again = pin(unsure_);
+    if (again == Registered::Unknown) return false;
+    if (again == Registered::Yes && segments_.back().end - segments_.back().start >= bytes) return true;
+  }
   const std::uint64_t start = segments_.back().end;
   const std::uint64_t least = rounded(bytes, ring::huge_page);
   for (const std::uint64_t size : {std::min(bytes_ - start, std::max(least, pin_step)), least}) {
-    if (size < least || size > bytes_ - start || !pin_(start, size)) continue;
-    segments_.push_back({start, start + size});
-    return true;
+    if (size < least || size > bytes_ - start) continue;
+    const Registered done = pin({start, start + size});
+    if (done != Registered::No) return done == Registered::Yes;
   }
   return false;
+}
+
+Arena::Registered Arena::pin(Segment segment) {
+  const Registered done = pin_(segment.start, segment.end - segment.start);
+  unsure_ = done == Registered::Unknown ? segment : Segment{0, 0};
+  if (done == Registered::Yes) segments_.push_back(segment);
+  return done;
 }
 
 std::byte* Arena::allocate_in(const Segment& segment, std::uint64_t bytes, unsigned flags) {
@@ -46,6 +60,7 @@ std::byte* Arena::allocate_in(const Segment& segment, std::uint64_t bytes, unsig
 std::byte* Arena::allocate(std::uint64_t bytes, unsigned flags) {
   if (bytes == 0 || bytes > bytes_) return nullptr;
   std::lock_guard lock(mutex_);
+  free_executed();
   for (const Segment& segment : segments_)
     if (std::byte* at = allocate_in(segment, bytes, flags)) return at;
   return add_segment(bytes) ? allocate_in(segments_.back(), bytes, flags) : nullptr;
@@ -55,6 +70,18 @@ bool Arena::free(const void* start) {
   std::lock_guard lock(mutex_);
   const auto* at = static_cast<const std::byte*>(start);
   return at >= base_ && at < base_ + bytes_ && blocks_.erase(offset(at)) != 0;
+}
+
+bool Arena::free_after(const void* start, Use last) {
+  std::lock_guard lock(mutex_);
+  const std::uint64_t at = offset(static_cast<const std::byte*>(start));
+  if (!blocks_.contains(at)) return false;
+  leaving_.emplace_back(at, last);
+  return true;
+}
+
+void Arena::free_executed() {
+  std::erase_if(leaving_, [&](const auto& block) { return executed(block.second) && blocks_.erase(block.first) != 0; });
 }
 
 std::optional<PinnedBlock> Arena::find(const void* inside) const {
@@ -83,18 +110,28 @@ bool Arena::holds(std::uint64_t offset, std::uint64_t bytes) const {
 
 std::optional<Arena::Chunk> Arena::borrow(bool wait) {
   std::unique_lock lock(staging_mutex_);
-  const auto any = [&] { return borrowed_ != (1u << chunk_count) - 1; };
-  if (wait) returned_.wait(lock, any);
-  if (!any()) return std::nullopt;
-  const auto index = static_cast<std::uint32_t>(std::countr_one(borrowed_));
-  borrowed_ |= 1u << index;
-  return Chunk{index, base_ + index * chunk_bytes, last_[index]};
+  if (wait) returned_.wait(lock, [&] { return borrowed_ != (1u << chunk_count) - 1; });
+  const auto index = free_chunk(wait);
+  if (!index) return std::nullopt;
+  borrowed_ |= 1u << *index;
+  return chunks_[*index];
+}
+
+// One whose last use is over; where there is none, any that nobody holds, if `wait`.
+std::optional<std::uint32_t> Arena::free_chunk(bool wait) const {
+  std::optional<std::uint32_t> in_use;
+  for (const Chunk& chunk : chunks_) {
+    if (borrowed_ & 1u << chunk.index) continue;
+    if (chunk.unfinished == 0 && (chunk.last == 0 || executed(Use::of(chunk.last)))) return chunk.index;
+    if (wait && !in_use) in_use = chunk.index;
+  }
+  return in_use;
 }
 
 void Arena::give_back(const Chunk& chunk) {
   {
     std::lock_guard lock(staging_mutex_);
-    last_[chunk.index] = chunk.last;
+    chunks_[chunk.index] = chunk;
     borrowed_ &= ~(1u << chunk.index);
   }
   returned_.notify_one();

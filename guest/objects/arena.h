@@ -2,6 +2,11 @@
 // the staging chunks of pageable copies live here.
 //
 // All bookkeeping is in private memory. Thread-safe.
+//
+// What the GPU or the worker may still use when its holder lets go of it, because a wait was given up
+// (guest/channel/channel.cc), is not handed out before the record that uses it has been executed: a chunk carries that
+// record along, a block is freed by free_after(), and a registration of which nobody knows whether it was made is asked
+// for again, as it was.
 #pragma once
 
 #include <array>
@@ -25,9 +30,11 @@ struct PinnedBlock {
 
 class Arena {
  public:
-  // Registers [offset, offset + bytes) with the GPU; false when the worker could not. A copy must lie in one
-  // registration, so no block crosses from one to the next.
-  using Pin = std::function<bool(std::uint64_t offset, std::uint64_t bytes)>;
+  // Registers [offset, offset + bytes) with the GPU, or finds that it was registered so. No: the worker could not.
+  // Unknown: the wait for its answer was given up. A copy must lie in one registration, so no block crosses from one to
+  // the next.
+  enum class Registered : std::uint8_t { No, Yes, Unknown };
+  using Pin = std::function<Registered(std::uint64_t offset, std::uint64_t bytes)>;
 
   static constexpr std::size_t chunk_bytes = 1 << 20;
   static constexpr std::uint32_t chunk_count = 8;
@@ -39,6 +46,8 @@ class Arena {
   // A block of pinned memory, aligned to a page; null when the arena is full or cannot be registered.
   std::byte* allocate(std::uint64_t bytes, unsigned flags);
   bool free(const void* start);
+  // The same for a block that a record still in a ring names.
+  bool free_after(const void* start, Use last);
   std::optional<PinnedBlock> find(const void* inside) const;
   // The offset of [at, at + bytes) when all of it is one live block.
   std::optional<std::uint64_t> offset_of(const void* at, std::uint64_t bytes) const;
@@ -47,13 +56,14 @@ class Arena {
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
   std::uint64_t offset(const std::byte* at) const { return static_cast<std::uint64_t>(at - base_); }
 
-  // A staging chunk that no other thread uses. `last` is the record that used it last: wait until that has been
-  // executed before writing to it. Only who holds none may wait for one (`wait`): else threads could wait for each
-  // other's.
+  // A staging chunk that no other thread uses. Its last use may not be over: see await_chunk()
+  // (guest/marshal/custom/chunk.h) before touching its bytes. Only who holds none may wait for one (`wait`): else
+  // threads could wait for each other's. One whose last use is over is preferred; without `wait` no other is lent.
   struct Chunk {
     std::uint32_t index = 0;
     std::byte* at = nullptr;
-    std::uint64_t last = 0;  // Use, packed
+    std::uint64_t last = 0;        // Use, packed: the record that used it last
+    std::uint32_t unfinished = 0;  // not 0: the copy may outlast that record, on the device of this number less 1
   };
   std::optional<Chunk> borrow(bool wait);
   void give_back(const Chunk& chunk);
@@ -64,16 +74,21 @@ class Arena {
   };
   std::byte* allocate_in(const Segment& segment, std::uint64_t bytes, unsigned flags);
   bool add_segment(std::uint64_t bytes);
+  Registered pin(Segment segment);
+  void free_executed();
+  std::optional<std::uint32_t> free_chunk(bool wait) const;
 
   std::byte* const base_;
   const std::uint64_t bytes_;
   const Pin pin_;
   mutable std::mutex mutex_;
   std::vector<Segment> segments_;
+  Segment unsure_{0, 0};  // the registration that was asked for, and not answered; empty: none
   std::map<std::uint64_t, PinnedBlock> blocks_;
+  std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks that are freed when their last use was executed
   std::mutex staging_mutex_;
   std::condition_variable returned_;
-  std::array<std::uint64_t, chunk_count> last_{};
+  std::array<Chunk, chunk_count> chunks_{};
   std::uint32_t borrowed_ = 0;  // one bit a chunk
 };
 

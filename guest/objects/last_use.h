@@ -25,6 +25,11 @@ struct Use {
 
 class LastUse {
  public:
+  // Stands for several uses, none of which is known to be executed: a wait for one of them was given up. Who touches
+  // the object waits for every channel.
+  static constexpr std::uint32_t any_channel = 0xfe;
+  static constexpr std::uint64_t several = Use{any_channel, 0}.packed();
+
   // Waits until the last use by another channel than `mine` was executed. `await`: bool(Use), false if the session is
   // lost; then so is this.
   template <class Await>
@@ -35,7 +40,8 @@ class LastUse {
   }
 
   // Another use. Threads may use one object at a time, in either order, but it remembers one use: so the other's is
-  // executed before it is forgotten, and who waits for the one that is remembered has waited for both.
+  // executed before it is forgotten, and who waits for the one that is remembered has waited for both. Where that wait
+  // is given up, `several` is remembered.
   template <class Await>
   void remember(Use use, Await await) {
     std::uint64_t last = word_.load(std::memory_order_relaxed);
@@ -44,7 +50,8 @@ class LastUse {
       const bool same_channel = last != 0 && before.channel == use.channel;
       const bool older = same_channel && before.position > use.position;  // threads that share a channel
       if (older && !ring::wrong(ring::Mutant::use_set_back)) return;
-      if (last != 0 && !same_channel && !ring::wrong(ring::Mutant::use_forgotten) && !await(before)) return;
+      if (last != 0 && !same_channel && !ring::wrong(ring::Mutant::use_forgotten) && !await(before))
+        return word_.store(several, std::memory_order_relaxed);
     } while (!word_.compare_exchange_weak(last, use.packed(), std::memory_order_relaxed, std::memory_order_relaxed));
   }
 

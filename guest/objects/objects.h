@@ -84,7 +84,10 @@ class Objects {
     Object& object = table_[id.index];
     return object.id.load(std::memory_order_acquire) == value ? &object : nullptr;
   }
-  // The object is gone once the record at `last` has been executed; its index is used again after that.
+  // The object is gone once the record at `last` has been executed; its index is used again after that. An object whose
+  // creation was sent and not answered in time (guest/channel/channel.cc) is not retired: the host may have it, and its
+  // id must be no other's. Nobody is told of it, unless a later lookup finds the same function or module; it goes with
+  // its owner, with its context's reset, or with the session.
   void retire(Object& object, Use last);
   // A function's layout, for the process's lifetime. Held here, so that a leak checker in the program sees who holds
   // it.

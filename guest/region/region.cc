@@ -9,40 +9,6 @@
 
 namespace guest {
 
-namespace {
-
-// Preconditions: the magic was seen.
-RegionLayout copied(ring::RegionHeader& header) {
-  return {.shared = &header,
-          .version = load_once(header.version),
-          .slot_count = load_once(header.slot_count),
-          .no_doorbell = load_once(header.no_doorbell),
-          .region_bytes = load_once(header.region_bytes),
-          .first_slot = load_once(header.first_slot),
-          .slot_bytes = load_once(header.slot_bytes)};
-}
-
-bool holds_its_slots(const RegionLayout& layout, std::uint64_t size) {
-  if (layout.version != ring::layout_version)
-    return log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u",
-               layout.version, ring::layout_version),
-           false;
-  if (layout.region_bytes != size)
-    return log(Level::Error, "region says it has %llu bytes, the device has %llu",
-               static_cast<unsigned long long>(layout.region_bytes), static_cast<unsigned long long>(size)),
-           false;
-  const bool few = layout.slot_count != 0 && layout.slot_count <= ring::max_slots;
-  const bool fit = few && layout.slot_bytes >= ring::min_slot_bytes && layout.slot_bytes <= size &&
-                   layout.first_slot >= ring::first_slot_offset && layout.first_slot <= size &&
-                   layout.first_slot + layout.slot_bytes * layout.slot_count <= size;
-  if (!fit)
-    log(Level::Error, "region of %llu bytes cannot hold its %u slots of %llu bytes",
-        static_cast<unsigned long long>(size), layout.slot_count, static_cast<unsigned long long>(layout.slot_bytes));
-  return fit;
-}
-
-}  // namespace
-
 std::unique_ptr<Region> find_region() {
   if (const char* path = std::getenv("IVGPU_REGION"); path != nullptr && *path != '\0') {
     log(Level::Info, "IVGPU_REGION names the broker's socket %s", path);

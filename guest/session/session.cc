@@ -41,10 +41,17 @@ constexpr int broker_patience = 7;
 
 std::atomic<Session*> the_session{nullptr};
 
+bool await_all(Session& s) {
+  for (std::uint32_t c = 0; c < s.open_channels(); ++c)
+    if (!s.channel(c).await_executed(s.channel(c).posted())) return false;
+  return true;
+}
+
 // Two threads may use one stream at the same time. A use by another channel tells that the channel is open, but hands
 // nothing over: how many are open does.
 bool await_executed(Use use) {
   Session& s = *session();
+  if (use.channel == LastUse::any_channel) return await_all(s);
   while (use.channel >= s.open_channels()) __builtin_ia32_pause();
   return s.channel(use.channel).await_executed(use.position);
 }
@@ -198,13 +205,13 @@ Session::Entered Session::map_slot(std::uint64_t start) {
     return log(Level::Info, "session slot %u is not as a worker leaves it", slot_index_), Entered::Spoilt;
   const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
   if (ring::wrong(ring::Mutant::slot_twice)) header = slot_.header().copy_out();
+  copy_devices();
   most_channels_ = std::clamp(header.channels, 1u, ring::max_channels);
   spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
   return Entered::Yes;
 }
 
-// Texts get the NUL that they may lack.
-// A number of devices that there cannot be is refused when the session is adopted (guest/session/process.cc).
+// Texts get the NUL that they may lack. A number of devices that there cannot be is refused when the session is adopted (guest/session/process.cc).
 void Session::copy_devices() {
   devices_ = slot_.device_page().copy_out();
   if (ring::wrong(ring::Mutant::page_twice)) devices_ = slot_.device_page().copy_out();
@@ -221,24 +228,27 @@ void Session::unmap_slot() {
 void Session::make_arena(std::uint64_t arena_bytes, std::uint64_t pin) {
   arena = std::make_unique<Arena>(arena_base_, arena_bytes, pin, [this](std::uint64_t offset, std::uint64_t bytes) {
     Channel& c = acquire_channel();
-    bool done = false;
+    Reply reply{.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
     {
       std::lock_guard lock(c.mutex());
       ring::Writer w({});
       if (c.begin(sizeof(api::PinArenaRecord), w)) {
         const api::PinArenaRecord record{.offset = offset, .bytes = bytes};
         w.bytes(&record, sizeof record);
-        done = c.await_reply(c.publish(api::id_of::pin_arena, ring::flag_wants_reply)).result == CUDA_SUCCESS;
+        reply = c.await_reply(c.publish(api::id_of::pin_arena, ring::flag_wants_reply));
       }
     }
     release_channel(c);
-    return done;
+    if (!reply.came) return Arena::Registered::Unknown;
+    // Already: by an earlier request for the same range that was not answered in time (Arena asks for no other twice).
+    const bool done = reply.result == CUDA_SUCCESS || reply.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    return done ? Arena::Registered::Yes : Arena::Registered::No;
   });
 }
 
 bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
   Channel& c = acquire_channel();
-  Reply reply{.result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  Reply reply{.came = false, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   {
     std::lock_guard lock(c.mutex());
     ring::Writer w({});
@@ -252,7 +262,7 @@ bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
     }
   }
   release_channel(c);
-  if (reply.result != CUDA_SUCCESS && !lost())
+  if (reply.result != CUDA_SUCCESS && usable())
     log(Level::Error, "the worker refused the session with CUDA error %d", reply.result);
   return reply.result == CUDA_SUCCESS;
 }
@@ -286,12 +296,25 @@ void Session::wake_worker(ring::Shared<std::uint32_t> word) {
 }
 
 void Session::lose(const char* why) {
-  if (!lost_.exchange(true)) log(Level::Error, "the session with the host is lost: %s", why);
+  if (condition_.exchange(Condition::Lost) != Condition::Lost)
+    log(Level::Error, "the session with the host is lost: %s", why);
+}
+
+// Not from Lost: that is final.
+void Session::suspend() {
+  auto open = Condition::Open;
+  if (condition_.compare_exchange_strong(open, Condition::Suspended))
+    log(Level::Error,
+        "the broker does not answer: calls fail until it does; if it was restarted, this VM must be started again");
+}
+
+bool Session::slot_is_ours() const {
+  return entry(slot_index_)[&ring::SlotEntry::state].load(std::memory_order_acquire) == claimed_.word();
 }
 
 // What a call that waits for nothing can afford: a word that is in the cache, and the clock of the last timer tick.
 bool Session::attached() {
-  if (lost()) return false;
+  if (!usable()) return comes_back();
   if (entry(slot_index_)[&ring::SlotEntry::state].load(std::memory_order_relaxed) != claimed_.word())
     return host_alive();
   timespec now{};
@@ -305,15 +328,27 @@ bool Session::attached() {
 
 // The slot's word tells that the worker has gone; the connection or, in a VM, the heartbeat, that the broker has.
 bool Session::host_alive() {
-  if (lost()) return false;
-  if (entry(slot_index_)[&ring::SlotEntry::state].load(std::memory_order_acquire) != claimed_.word())
-    return lose("its worker has ended"), false;
+  if (!usable()) return false;
+  if (!slot_is_ours()) return lose("its worker has ended"), false;
   switch (region_->broker()) {
     case Region::Broker::Lives: return true;  // however late its heartbeat is
     case Region::Broker::Gone: return lose("the broker has ended"), false;
-    case Region::Broker::Unknown: return heart_beats() || (lose("the broker's heartbeat has stopped"), false);
+    case Region::Broker::Unknown: return heart_beats() || (suspend(), false);
   }
   return false;
+}
+
+// A suspended session is open again when the broker answers and the slot's word is still ours: its epoch tells the slot
+// from a later one of the same number, and its state that the worker lives. What became of the calls that were given up
+// meanwhile: guest/channel/channel.cc.
+bool Session::comes_back() {
+  if (lost()) return false;
+  if (!slot_is_ours()) return lose("its worker has ended"), false;
+  if (!answers_again()) return false;
+  auto suspended = Condition::Suspended;
+  if (condition_.compare_exchange_strong(suspended, Condition::Open))
+    log(Level::Warn, "the broker answers again: the session goes on; calls that failed meanwhile are not made up for");
+  return usable();
 }
 
 // The broker counts its heartbeat up when it is rung (docs/design/011-heartbeat.md). Questions are counted, not time: a
@@ -331,6 +366,18 @@ bool Session::heart_beats() {
   return true;
 }
 
+// The same question as long as the session is suspended. Any beat since the last look is an answer.
+bool Session::answers_again() {
+  std::lock_guard lock(alive_mutex_);
+  const std::uint64_t beat = header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
+  if (beat != std::exchange(last_beat_, beat)) return unanswered_ = 0, true;
+  const std::uint64_t now = monotonic_nanoseconds();
+  if (now - last_question_ns_ < between_questions_ns) return false;
+  last_question_ns_ = now;
+  region_->ring(ring::peer_broker);
+  return false;
+}
+
 std::optional<std::uint64_t> Session::device_view(std::uint64_t at, std::uint64_t bytes) const {
   if (allocations.contains(at, bytes)) return at;
   const auto* here = reinterpret_cast<const std::byte*>(at);
@@ -342,7 +389,7 @@ std::optional<std::uint64_t> Session::device_view(std::uint64_t at, std::uint64_
 // here on, which begin() looks at under its channel's lock, and whoever holds such a lock is waited for: a thread that
 // waits for a reply sees the loss within a sleep, and does not write.
 void Session::stop_senders() {
-  lost_.store(true, std::memory_order_relaxed);
+  condition_.store(Condition::Lost, std::memory_order_relaxed);
   const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;
   for (std::uint32_t c = 0; c < open_channels(); ++c) {
     std::unique_lock lock(channels_[c]->mutex(), std::defer_lock);

@@ -43,8 +43,13 @@ class Session {
   std::uint32_t open_channels() const { return open_count_.load(std::memory_order_acquire); }
   Channel& channel(std::uint32_t index) { return *channels_[index]; }
 
-  // Liveness. lost() is what is known; attached() looks as far as every call can afford; host_alive() is for who waits.
-  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+  // Liveness. Lost is final: the worker has gone, the connection to the broker has ended, the worker says nonsense, or
+  // the process has left. Suspended is not: the broker does not answer, so calls fail at once; later ones ask it again,
+  // and go on where it answers and the slot is still ours (docs/design/012-coming-back.md).
+  // usable() and lost() are what is known; attached() looks as far as every call can afford; call host_alive() while
+  // waiting.
+  bool usable() const { return condition_.load(std::memory_order_relaxed) == Condition::Open; }
+  bool lost() const { return condition_.load(std::memory_order_relaxed) == Condition::Lost; }
   bool attached();
   bool host_alive();
   void lose(const char* why);
@@ -80,6 +85,10 @@ class Session {
  private:
   Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device);
   bool heart_beats();
+  bool answers_again();
+  bool comes_back();
+  bool slot_is_ours() const;
+  void suspend();
   bool broker_answers();
   bool claim(std::uint64_t until);
   bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
@@ -112,7 +121,8 @@ class Session {
   std::uint32_t most_channels_ = 1;
   bool futexes_ = false;
   bool reserve_device_ = true;
-  std::atomic<bool> lost_{false};
+  enum class Condition : std::uint8_t { Open, Suspended, Lost };
+  std::atomic<Condition> condition_{Condition::Open};
   std::atomic<std::uint64_t> last_look_ms_{0};
 
   std::mutex channels_mutex_;

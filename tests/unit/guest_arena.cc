@@ -23,10 +23,12 @@ class ArenaTest : public testing::Test {
   };
   std::vector<Pinned> pins_;
   std::uint64_t refuse_from_ = ~0ULL;  // pins that reach beyond fail
+  int unanswered_ = 0;                 // of so many the answer does not come
   Arena arena_{base_, bytes, 16 * mib, [this](std::uint64_t offset, std::uint64_t n) {
-                 if (offset + n > refuse_from_) return false;
+                 if (offset + n > refuse_from_) return Arena::Registered::No;
                  pins_.push_back({offset, n});
-                 return true;
+                 if (unanswered_ != 0) return --unanswered_, Arena::Registered::Unknown;
+                 return Arena::Registered::Yes;
                }};
 
   std::uint64_t place(std::uint64_t n) {
@@ -165,6 +167,56 @@ TEST_F(ArenaTest, ChunksAreLentOnceAndRememberTheirLastUse) {
   EXPECT_EQ(again->index, chunks[3].index);
   EXPECT_EQ(guest::Use::of(again->last).channel, 2u);
   EXPECT_EQ(guest::Use::of(again->last).position, 77u);
+}
+
+// A block that a record in a ring still names. Without a session every record counts as executed.
+TEST_F(ArenaTest, ABlockThatLeavesLaterIsFreedOnce) {
+  const std::byte* at = arena_.allocate(4096, 0);
+  EXPECT_FALSE(arena_.free_after(at + 4096, {0, 1}));
+  EXPECT_TRUE(arena_.free_after(at, {0, 1}));
+  EXPECT_EQ(arena_.allocate(4096, 0), at);
+  EXPECT_EQ(arena_.allocate(4096, 0), at + 4096) << "it was freed twice";
+}
+
+// The worker refuses what overlaps: a registration that was not answered is asked for again as it was.
+TEST_F(ArenaTest, ARegistrationWithoutAnAnswerIsAskedForAgain) {
+  unanswered_ = 2;
+  EXPECT_EQ(arena_.allocate(9 * mib, 0), nullptr);
+  ASSERT_EQ(pins_.size(), 1u) << "it was tried smaller, over what may be registered";
+  EXPECT_EQ(arena_.allocate(20 * mib, 0), nullptr);
+  EXPECT_NE(place(33 * mib), ~0ULL);  // more than was asked for before
+  ASSERT_EQ(pins_.size(), 4u);
+  for (const Pinned& pin : {pins_[1], pins_[2]}) {
+    EXPECT_EQ(pin.offset, pins_[0].offset);
+    EXPECT_EQ(pin.bytes, pins_[0].bytes);
+  }
+  EXPECT_EQ(pins_[3].offset, pins_[0].offset + pins_[0].bytes);
+  const std::uint64_t first = pins_[0].offset;
+  EXPECT_EQ(place(30 * mib), first);
+}
+
+// One that the worker then refuses is given up: what is needed is tried.
+TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
+  unanswered_ = 1;
+  EXPECT_EQ(arena_.allocate(9 * mib, 0), nullptr);
+  refuse_from_ = 16 * mib + 10 * mib;
+  EXPECT_NE(place(9 * mib), ~0ULL);
+  EXPECT_EQ(pins_.back().bytes, 10 * mib);
+}
+
+// A chunk that may still be in use is not lent while there is another.
+TEST_F(ArenaTest, AnUnfinishedChunkIsLentLast) {
+  Arena::Chunk first = *arena_.borrow(false);
+  first.unfinished = 1;
+  arena_.give_back(first);
+  std::vector<Arena::Chunk> chunks;
+  while (const auto chunk = arena_.borrow(false)) chunks.push_back(*chunk);
+  EXPECT_EQ(chunks.size(), Arena::chunk_count - 1);
+  for (const Arena::Chunk& chunk : chunks) EXPECT_NE(chunk.index, first.index);
+  const auto last = arena_.borrow(true);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->index, first.index);
+  EXPECT_EQ(last->unfinished, 1u);
 }
 
 TEST_F(ArenaTest, WhoWaitsForAChunkGetsTheOneGivenBack) {

@@ -85,6 +85,26 @@ TEST(GuestObjects, NewObjectsRememberNothingOfOldOnes) {
   EXPECT_TRUE(fresh->last_use.await_others(7, [](guest::Use) { return false; }));
 }
 
+// A use whose forerunner was not seen to end: whoever comes next waits for every channel, until that has succeeded.
+TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
+  guest::LastUse last;
+  const auto yes = [](guest::Use) { return true; };
+  std::vector<std::uint32_t> awaited;
+  const auto note = [&](bool answer) {
+    return [&awaited, answer](guest::Use use) { return awaited.push_back(use.channel), answer; };
+  };
+  last.remember({1, 5}, yes);
+  last.remember({2, 9}, note(false));
+  EXPECT_EQ(last.now(), guest::LastUse::several);
+  for (const std::uint32_t mine : {1u, 2u, 3u}) EXPECT_FALSE(last.await_others(mine, note(false))) << mine;
+  last.remember({3, 1}, note(false));
+  EXPECT_EQ(last.now(), guest::LastUse::several);
+  EXPECT_EQ(awaited, (std::vector<std::uint32_t>{1, 254, 254, 254, 254}));
+  last.remember({3, 2}, yes);
+  EXPECT_EQ(last.now(), (guest::Use{3, 2}.packed()));
+  EXPECT_TRUE(last.await_others(3, note(false)));
+}
+
 TEST(GuestObjects, EachVisitsTheLivingOfAKind) {
   guest::Objects objects;
   Object* a = objects.create(Handle::Stream, 0);

@@ -9,14 +9,14 @@
 
 namespace guest {
 
-CUresult reset_primary(std::uint32_t device, api::Way way) {
+Sent reset_primary(std::uint32_t device, api::Way way) {
   Session& s = *session();
-  if (s.lost()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   cuabi::storage_release(reinterpret_cast<CUcontext>(primary(device).handle));
-  if (!wait_for_all(this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!wait_for_all(this_channel())) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   const api::ResetRecord record{.device = primary(device).host_device};
   const Sent sent = send_record(api::id_of::cuDevicePrimaryCtxReset_v2, way, device, record);
-  if (sent.use.position == 0) return sent.result;
+  if (sent.use.position == 0) return sent;
   std::vector<Object*> gone;
   for (const api::Handle kind : {api::Handle::Stream, api::Handle::Event, api::Handle::Module, api::Handle::Function})
     s.objects.each(kind, [&](Object& o) {
@@ -27,7 +27,7 @@ CUresult reset_primary(std::uint32_t device, api::Way way) {
     s.objects.retire(*o, sent.use);
   }
   s.allocations.drop_all(device);
-  return sent.result;
+  return sent;
 }
 
 CUresult custom::cuDevicePrimaryCtxReset_v2(CUdevice device) {
@@ -36,9 +36,9 @@ CUresult custom::cuDevicePrimaryCtxReset_v2(CUdevice device) {
   PrimaryContext& p = primary(static_cast<std::uint32_t>(device));
   std::lock_guard lock(p.mutex);
   if (p.retained.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
-  const CUresult result = reset_primary(static_cast<std::uint32_t>(device), api::Way::Waited);
-  p.retained.store(0, std::memory_order_relaxed);
-  return result;
+  const Sent sent = reset_primary(static_cast<std::uint32_t>(device), api::Way::Waited);
+  if (sent.use.position != 0) p.retained.store(0, std::memory_order_relaxed);
+  return sent.result;
 }
 
 }  // namespace guest

@@ -16,11 +16,16 @@ namespace {
 // Up to here bytes travel in a record or reply: one cache-warm copy more is cheaper than a chunk's bookkeeping.
 constexpr std::size_t inline_limit = 32 << 10;
 
+// What may still be under way when the call returns: later calls on its stream must not overtake it.
+void remember_unfinished(const Copy& c, const Sent& sent) {
+  if (sent.use.position != 0 && (c.async || sent.unanswered)) remember(*c.ref.object, sent.use);
+}
+
 // Pinned memory: the driver copies from or to the very pages.
 CUresult copy_pinned(const Copy& c, std::uint64_t arena) {
   const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
   const Sent sent = send_record(c.call(), way, c.device, c.record(arena, 0, c.bytes), {}, Earlier::Told);
-  if (c.async && sent.use.position != 0) remember(*c.ref.object, sent.use);
+  remember_unfinished(c, sent);
   session()->staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
   return sent.result;
 }
@@ -31,7 +36,7 @@ CUresult copy_inline(const Copy& c) {
     const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
     const Sent sent =
         send_record(c.call(), way, c.device, c.record(ring::absent, 0, c.bytes), {&part, 1}, Earlier::Told);
-    if (c.async && sent.use.position != 0) remember(*c.ref.object, sent.use);
+    remember_unfinished(c, sent);
     return sent.result;
   }
   return send_record(

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "guest/local/local.h"
+#include "guest/marshal/custom/chunk.h"
 #include "guest/marshal/custom/custom.h"
 #include "guest/marshal/exchange.h"
 #include "ring/api/records.h"
@@ -81,7 +82,7 @@ struct Rows {
 
 CUresult synchronize(const Rows& c) { return Stub<api::id_of::cuStreamSynchronize>::call(c.stream); }
 
-CUresult send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
+Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
   const auto side = [&](const Side& s) {
     return api::RowsSide{.address = s.start, .pitch = s.pitch, .rows = s.pitch == 0 ? 0 : s.slice / s.pitch};
   };
@@ -94,34 +95,29 @@ CUresult send(const Rows& c, const Side& to, const Side& from, const Shape& shap
   const int call = c.async ? api::id_of::cuMemcpy3DAsync_v2 : api::id_of::cuMemcpy3D_v2;
   const Sent sent = send_record(call, c.async ? api::Posted : api::Waited, c.device, record, {}, Earlier::Told);
   if (sent.use.position != 0) remember(*c.ref.object, sent.use);
-  return sent.result;
+  return sent;
 }
 
 // The program's own memory on one side: rows are packed into a chunk, or unpacked from one.
 class Staged {
  public:
-  explicit Staged(const Rows& copy) : copy_(copy), chunk_(*session()->arena->borrow(true)) {
-    if (chunk_.last != 0) {
-      const Use use = Use::of(chunk_.last);
-      alive_ = session()->channel(use.channel).await_executed(use.position);
-    }
-    chunk_.last = 0;
-  }
+  explicit Staged(const Rows& copy) : copy_(copy), chunk_(*session()->arena->borrow(true)) {}
   ~Staged() { session()->arena->give_back(chunk_); }
   Staged(const Staged&) = delete;
   Staged& operator=(const Staged&) = delete;
 
   CUresult run() {
+    if (const CUresult r = await_chunk(chunk_); r != CUDA_SUCCESS) return r;
     const Shape& all = copy_.shape;
     const std::size_t width = std::min(all.width, Arena::chunk_bytes);
     const std::size_t height = std::max<std::size_t>(Arena::chunk_bytes / all.width, 1);
-    for (std::size_t z = 0; alive_ && z < all.depth; ++z)
+    for (std::size_t z = 0; z < all.depth; ++z)
       for (std::size_t y = 0; y < all.height; y += height)
         for (std::size_t x = 0; x < all.width; x += width) {
           const Shape shape{std::min(width, all.width - x), std::min(height, all.height - y), 1};
           if (const CUresult r = piece(shape, x, y, z); r != CUDA_SUCCESS) return r;
         }
-    return alive_ ? CUDA_SUCCESS : CUDA_ERROR_DEVICE_UNAVAILABLE;
+    return CUDA_SUCCESS;
   }
 
  private:
@@ -137,10 +133,12 @@ class Staged {
     if (copy_.from.pageable)
       for (std::size_t row = 0; row < shape.height; ++row)
         std::memcpy(chunk_.at + row * shape.width, pageable.bytes(x, y + row, z), shape.width);
-    const CUresult sent = copy_.to.pageable ? send(copy_, here, there, shape) : send(copy_, there, here, shape);
-    if (sent != CUDA_SUCCESS) return sent;
+    const Sent sent = copy_.to.pageable ? send(copy_, here, there, shape) : send(copy_, there, here, shape);
+    note_use(sent);
+    if (sent.result != CUDA_SUCCESS) return sent.result;
     if (copy_.async)  // the chunk is used again at once
       if (const CUresult r = synchronize(copy_); r != CUDA_SUCCESS) return r;
+    chunk_.last = 0, chunk_.unfinished = 0;
     if (copy_.to.pageable)
       for (std::size_t row = 0; row < shape.height; ++row)
         std::memcpy(pageable.bytes(x, y + row, z), chunk_.at + row * shape.width, shape.width);
@@ -148,9 +146,15 @@ class Staged {
     return CUDA_SUCCESS;
   }
 
+  // What the chunk is given back with unless the copy is seen to end.
+  void note_use(const Sent& sent) {
+    if (copy_.async ? sent.use.position == 0 : !sent.unanswered) return;
+    chunk_.last = sent.use.packed();
+    if (copy_.async) chunk_.unfinished = copy_.device + 1;
+  }
+
   const Rows& copy_;
   Arena::Chunk chunk_;
-  bool alive_ = true;
 };
 
 CUresult copy_here(const Rows& c) {
@@ -177,7 +181,7 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   if (!wait_for_stream(rows.ref, rows.device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (rows.to.pageable && rows.from.pageable) return copy_here(rows);
   if (rows.to.pageable || rows.from.pageable) return Staged(rows).run();
-  return send(rows, rows.to, rows.from, rows.shape);
+  return send(rows, rows.to, rows.from, rows.shape).result;
 }
 
 // One slice of the three-dimensional form.

@@ -68,8 +68,8 @@ CUresult write_launch(Channel& channel, const api::LaunchRecord& record, const L
                       const Part& packed) {
   ring::Writer w({});
   const std::size_t attribute_bytes = l.attributes.size_bytes();
-  if (!channel.begin(sizeof record + ring::padded(attribute_bytes) + ring::padded(record.param_bytes), w))
-    return session()->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE;
+  const std::size_t payload = sizeof record + ring::padded(attribute_bytes) + ring::padded(record.param_bytes);
+  if (!channel.begin(payload, w)) return Channel::refusal(payload);
   w.bytes(&record, sizeof record);
   w.bytes(l.attributes.data(), attribute_bytes);
   std::byte* at = w.reserve(record.param_bytes);

@@ -1,5 +1,8 @@
 // Device memory. CUSTOM because an address of device memory must mean nothing else in this process: each allocation's
 // range is reserved here, and made again elsewhere where something of the program lies in it.
+//
+// An allocation whose reply was not waited for to the end (guest/channel/channel.cc) stays on the host, unknown to the
+// program, until a reset of the context or the session's end; a free whose reply was not has been done, or will be.
 #include <array>
 
 #include "guest/log.h"
@@ -13,9 +16,9 @@ namespace {
 // More collisions in a row than this and the address space is fuller than the driver can work around.
 constexpr std::size_t max_collisions = 64;
 
-CUresult send_free(std::uint32_t device, std::uint64_t address) {
+Sent send_free(std::uint32_t device, std::uint64_t address) {
   const api::FreeRecord record{.address = address};
-  return send_record(api::id_of::cuMemFree_v2, api::Way::Waited, device, record).result;
+  return send_record(api::id_of::cuMemFree_v2, api::Way::Waited, device, record);
 }
 
 CUresult allocate_once(int call, std::uint32_t device, const api::AllocateRecord& record, api::AllocateReply& reply) {
@@ -86,8 +89,10 @@ CUresult custom::cuMemFree_v2(CUdeviceptr address) {
   Session& s = *session();
   const auto allocation = s.allocations.take(address);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
-  if (!wait_for_all(this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  return send_free(allocation->device, address);
+  const Sent sent =
+      wait_for_all(this_channel()) ? send_free(allocation->device, address) : Sent{CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  if (sent.use.position == 0) s.allocations.add(*allocation);  // nothing was sent: it may be freed later
+  return sent.result;
 }
 
 }  // namespace guest

@@ -116,18 +116,25 @@ class StagedImage {
     }
   }
   ~StagedImage() {
-    if (at_ != nullptr) session()->arena->free(at_);
+    if (at_ == nullptr) return;
+    if (late_reader_.position == 0)
+      session()->arena->free(at_);
+    else
+      session()->arena->free_after(at_, late_reader_);
   }
   StagedImage(const StagedImage&) = delete;
   StagedImage& operator=(const StagedImage&) = delete;
   bool ok() const { return at_ != nullptr; }
   std::uint64_t offset() const { return session()->arena->offset(at_); }
+  // Whose reply was not waited for to the end: the image stays until it was executed.
+  void keep_until(Use use) { late_reader_ = use; }
 
  private:
   std::byte* at_;
+  Use late_reader_;
 };
 
-CUresult send_load(int call, std::uint32_t device, api::LoadRecord record, const Image& image, const Options& o) {
+Sent send_load(int call, std::uint32_t device, api::LoadRecord record, const Image& image, const Options& o) {
   std::vector<std::uint64_t> words;  // sizes, options, values: as they follow the record
   for (const Part& part : image.parts) words.push_back(part.bytes);
   for (unsigned i = 0; i < o.count; ++i) words.push_back(static_cast<std::uint64_t>(o.names[i]));
@@ -137,15 +144,18 @@ CUresult send_load(int call, std::uint32_t device, api::LoadRecord record, const
   if (image.bytes + words.size() * 8 <= inline_image) {
     record.arena = ring::absent;
     parts.insert(parts.end(), image.parts.begin(), image.parts.end());
-    return send_record(call, api::Way::Waited, device, record, parts, take).result;
+    return send_record(call, api::Way::Waited, device, record, parts, take);
   }
-  const StagedImage staged(image);
+  StagedImage staged(image);
+  if (!staged.ok() && !session()->usable()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   if (!staged.ok()) {
     log(Level::Error, "an image of %zu bytes does not fit into the arena: give the VM a larger region", image.bytes);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return {CUDA_ERROR_OUT_OF_MEMORY, {}};
   }
   record.arena = staged.offset();
-  return send_record(call, api::Way::Waited, device, record, parts, take).result;
+  const Sent sent = send_record(call, api::Way::Waited, device, record, parts, take);
+  if (sent.unanswered) staged.keep_until(sent.use);
+  return sent;
 }
 
 CUresult load(int call, api::Handle kind, std::uint32_t device, const void* code, const Options& o, Object*& loaded) {
@@ -161,9 +171,9 @@ CUresult load(int call, api::Handle kind, std::uint32_t device, const void* code
                                .parts = static_cast<std::uint32_t>(image.parts.size()),
                                .options = o.count,
                                .pad = 0};
-  const CUresult result = send_load(call, device, record, image, o);
-  if (result != CUDA_SUCCESS) session()->objects.retire(*loaded, {});
-  return result;
+  const Sent sent = send_load(call, device, record, image, o);
+  if (sent.result != CUDA_SUCCESS && !sent.unanswered) session()->objects.retire(*loaded, {});
+  return sent.result;
 }
 
 template <class Handle>
@@ -207,7 +217,8 @@ Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, r
     reply.id = r.slot();
   Object* found = session()->objects.find(reinterpret_cast<const void*>(reply.id), kind);
   if (found == nullptr) return r.fail(), nullptr;
-  if (!function || found != &proposed) return found;
+  // Made by a lookup whose reply was not waited for to the end: then it is described only now.
+  if (!function || (found != &proposed && found->function != nullptr)) return found;
   found->function = read_function(reply, r);
   if (found->function->name.empty() && owner.function != nullptr) found->function->name = owner.function->name;
   return found;
@@ -228,7 +239,7 @@ CUresult look_up(int call, api::Handle kind, std::uint32_t device, const Object&
       send_record(call, api::Way::Waited, device, record, parts, [&](CUresult result, ring::SharedReader& r) {
         if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
       });
-  if (sent.result != CUDA_SUCCESS || found != proposed) s.objects.retire(*proposed, {});
+  if (!sent.unanswered && (sent.result != CUDA_SUCCESS || found != proposed)) s.objects.retire(*proposed, {});
   return sent.result;
 }
 

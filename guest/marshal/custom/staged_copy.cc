@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "guest/marshal/custom/chunk.h"
 #include "guest/marshal/exchange.h"
 #include "guest/objects/copiers.h"
 #include "guest/objects/streaming_copy.h"
@@ -21,7 +22,12 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  CUresult run() { return copy_.direction == Direction::ToDevice ? to_device() : from_device(); }
+  CUresult run() {
+    const CUresult result = copy_.direction == Direction::ToDevice ? to_device() : from_device();
+    // Given up: pieces may still be under way, and later calls on the stream must not overtake them.
+    if (result == CUDA_ERROR_DEVICE_UNAVAILABLE && last_.position != 0) remember(*copy_.ref.object, last_);
+    return result;
+  }
 
  private:
   struct Turn {
@@ -49,6 +55,7 @@ class Pipeline {
   std::size_t held_ = 0, lag_ = 0;
   std::size_t posted_ = 0;    // pieces whose record has been sent
   std::size_t emptying_ = 0;  // pieces that the threads were told to take out
+  Use last_;                  // of them, the last
   CUresult error_ = CUDA_SUCCESS;
 };
 
@@ -141,6 +148,7 @@ CUresult Pipeline::post(std::size_t piece) {
   record.then_wait = copy_.async ? 1 : 0;
   const Sent sent = send_record(copy_.call(), api::Way::Posted, copy_.device, record);
   if (sent.use.position == 0) return sent.result;
+  last_ = sent.use;
   chunk.last = sent.use.packed();
   if (copy_.async) remember(*copy_.ref.object, sent.use);
   session()->staged_bytes.fetch_add(length_of(piece), std::memory_order_relaxed);
@@ -148,14 +156,8 @@ CUresult Pipeline::post(std::size_t piece) {
   return CUDA_SUCCESS;
 }
 
-// Until the GPU is through with a chunk: its record is executed when the copy is complete.
-CUresult Pipeline::await_posted(Turn& turn) {
-  if (turn.chunk.last == 0) return CUDA_SUCCESS;
-  const Use use = Use::of(turn.chunk.last);
-  if (!session()->channel(use.channel).await_executed(use.position)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  turn.chunk.last = 0;
-  return CUDA_SUCCESS;
-}
+// Until the GPU is through with a chunk: a piece's record is executed when its copy is complete.
+CUresult Pipeline::await_posted(Turn& turn) { return await_chunk(turn.chunk); }
 
 // A piece's copy was posted, so its failure is a deferred one: sticky here, so that no later piece hides it.
 CUresult Pipeline::error() {

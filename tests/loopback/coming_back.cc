@@ -1,0 +1,631 @@
+// A broker that falls silent for a while, as a stalled one does, beside a worker that is slow: calls in flight fail,
+// later ones work, and what the given-up ones left behind harms nobody.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "guest/channel/channel.h"
+#include "guest/session/thread.h"
+#include "tests/loopback/backend_fake.h"
+#include "tests/loopback/in_process.h"
+#include "tests/loopback/kernels.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using loopback::backend, loopback::fake_driver, loopback::InProcess;
+using Bytes = std::vector<unsigned char>;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+Bytes pattern(std::size_t n, unsigned seed) {
+  Bytes bytes(n);
+  for (std::size_t i = 0; i < n; ++i) bytes[i] = static_cast<unsigned char>((i * 7 + i / 4096 + seed * 31) & 0xff);
+  return bytes;
+}
+
+// A thread of the program, with a channel of its own.
+template <class F>
+std::thread elsewhere(F f) {
+  return std::thread([f] {
+    EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
+    f();
+  });
+}
+
+// Until a call is served again; it asks by calling.
+testing::AssertionResult comes_back() {
+  int ordinal = 0;
+  for (const auto start = Clock::now(); seconds_since(start) < 2; pause_ms(10))
+    if (cu::cuStreamGetDevice(nullptr, &ordinal) == CUDA_SUCCESS) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "the session stays lost though the broker answers";
+}
+
+class ComingBack : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(loopback_.ok());
+    device_ = allocate(room + 1);
+    stream_ = new_stream(CU_STREAM_NON_BLOCKING);
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  void TearDown() override { fake_driver().open_gate(); }
+
+  static CUdeviceptr allocate(std::size_t bytes) {
+    CUdeviceptr at = 0;
+    EXPECT_EQ(cu::cuMemAlloc_v2(&at, bytes), CUDA_SUCCESS);
+    return at;
+  }
+  static CUstream new_stream(unsigned flags) {
+    CUstream stream = nullptr;
+    EXPECT_EQ(cu::cuStreamCreate(&stream, flags), CUDA_SUCCESS);
+    return stream;
+  }
+  static Bytes fetched(CUdeviceptr from, std::size_t bytes) {
+    Bytes back(bytes);
+    EXPECT_EQ(cu::cuMemcpyDtoH_v2(back.data(), from, bytes), CUDA_SUCCESS);
+    return back;
+  }
+
+  // From here on: the worker's thread for this thread's channel stands in a driver call, and the broker is silent.
+  void stall() {
+    block_worker();
+    loopback_.answer(false);
+  }
+  void block_worker() {
+    fake_driver().close_gate();
+    ASSERT_EQ(cu::cuMemsetD8Async(device_ + room, 1, 1, stream_), CUDA_SUCCESS);
+    while (!fake_driver().somebody_waits()) std::this_thread::yield();
+  }
+  // The broker answers, the worker stands.
+  void come_back() {
+    loopback_.answer(true);
+    ASSERT_TRUE(comes_back());
+  }
+  // And now the worker goes on.
+  void open_gate() {
+    fake_driver().open_gate();
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  std::thread gate_opens_after(int ms) {
+    return std::thread([ms] {
+      pause_ms(ms);
+      fake_driver().open_gate();
+    });
+  }
+
+  static constexpr std::size_t room = 8 << 20;
+  InProcess loopback_{backend()};
+  CUdeviceptr device_ = 0;
+  CUstream stream_ = nullptr;
+};
+
+// ---- the session ---------------------------------------------------------------------------------------------------
+
+TEST_F(ComingBack, CallsFailWhileTheBrokerIsSilentAndWorkWhenItAnswers) {
+  testing::internal::CaptureStderr();
+  const Bytes data = pattern(room, 1);
+  stall();
+  const auto start = Clock::now();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_GT(seconds_since(start), 0.6);
+  EXPECT_LT(seconds_since(start), 1.6);
+  fake_driver().open_gate();
+  const auto at_once = Clock::now();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_LT(seconds_since(at_once), 0.3) << "they wait, though it is known that nobody answers";
+  come_back();
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemcpyHtoD_v2(device_, data.data(), room), CUDA_SUCCESS);
+  EXPECT_EQ(fetched(device_, room), data);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("the broker does not answer"), std::string::npos) << log;
+  EXPECT_NE(log.find("the broker answers again"), std::string::npos) << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
+}
+
+TEST_F(ComingBack, ASilentBrokerIsAskedTenTimesASecond) {
+  stall();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  const std::uint32_t before = loopback_.asked();
+  for (const auto start = Clock::now(); seconds_since(start) < 0.55;)
+    EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_GE(loopback_.asked() - before, 4U);
+  EXPECT_LE(loopback_.asked() - before, 6U);
+  come_back();
+}
+
+TEST_F(ComingBack, AsOftenAsNeeded) {
+  for (int round = 0; round < 3; ++round) {
+    stall();
+    EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE) << round;
+    come_back();
+    open_gate();
+  }
+}
+
+TEST_F(ComingBack, NotWhereTheWorkerHasDiedMeanwhile) {
+  stall();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  loopback_.mark_dead();
+  loopback_.answer(true);
+  for (const auto start = Clock::now(); seconds_since(start) < 0.4; pause_ms(10))
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_TRUE(guest::session()->lost());
+  loopback_.entry().state.store(ring::SlotWord{1, ring::SlotState::Claimed}.word());  // lost is lost
+  for (const auto start = Clock::now(); seconds_since(start) < 0.3; pause_ms(10))
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST_F(ComingBack, NotToASlotThatIsAnothersNow) {
+  stall();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  loopback_.entry().state.store(ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the epoch tells
+  loopback_.answer(true);
+  for (const auto start = Clock::now(); seconds_since(start) < 0.4; pause_ms(10))
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_TRUE(guest::session()->lost());
+}
+
+TEST_F(ComingBack, NotAfterTheProcessHasLeft) {
+  stall();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  const auto start = Clock::now();
+  guest::session()->leave();
+  EXPECT_LT(seconds_since(start), 0.5);
+  EXPECT_EQ(ring::SlotWord::of(loopback_.entry().state).state, ring::SlotState::Released);
+  loopback_.answer(true);
+  for (const auto again = Clock::now(); seconds_since(again) < 0.4; pause_ms(10))
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_TRUE(guest::session()->lost());
+}
+
+TEST_F(ComingBack, AForkedChildHasNoPartInIt) {
+  stall();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  const pid_t child = fork();
+  if (child == 0) {
+    loopback_.answer(true);
+    for (int i = 0; i < 3; ++i)
+      if (cu::cuCtxSynchronize() != CUDA_ERROR_NOT_INITIALIZED) _exit(1);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  come_back();
+  open_gate();
+}
+
+// ---- replies, rings ------------------------------------------------------------------------------------------------
+
+// The late reply is long and full, the next one short: neither its length, nor its result, nor its bytes are the
+// other's.
+TEST_F(ComingBack, ALateReplyIsNobodys) {
+  constexpr std::size_t most = 32 << 10;
+  ASSERT_EQ(cu::cuMemcpyHtoD_v2(device_, pattern(most, 1).data(), most), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuMemcpyHtoD_v2(device_ + most, pattern(64, 2).data(), 64), CUDA_SUCCESS);
+  for (int round = 0; round < 3; ++round) {
+    Bytes late(most, 0xee);
+    stall();
+    EXPECT_EQ(cu::cuMemcpyDtoH_v2(late.data(), device_, most), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    come_back();
+    std::thread opener = gate_opens_after(50);
+    EXPECT_EQ(fetched(device_ + most, 64), pattern(64, 2));  // in flight while the late one is written
+    opener.join();
+    EXPECT_EQ(late, Bytes(most, 0xee)) << "a call that had failed wrote";
+  }
+}
+
+TEST_F(ComingBack, ALateErrorIsNobodys) {
+  stall();
+  fake_driver().fail_next("cuMemGetInfo_v2", CUDA_ERROR_NOT_PERMITTED);
+  std::size_t free = 1, total = 1;
+  EXPECT_EQ(cu::cuMemGetInfo_v2(&free, &total), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  come_back();
+  open_gate();
+  EXPECT_EQ(free, 1u);
+  EXPECT_EQ(total, 1u);
+  EXPECT_EQ(cu::cuMemGetInfo_v2(&free, &total), CUDA_SUCCESS);
+  EXPECT_GT(total, 1u);
+}
+
+TEST_F(ComingBack, WhatWasPostedStaysPostedAndAFullRingStaysWhole) {
+  const std::uint64_t before = fake_driver().calls("cuMemsetD32Async");
+  stall();
+  std::uint64_t posted = 0;
+  CUresult last = CUDA_SUCCESS;
+  while (posted < 100'000 && last == CUDA_SUCCESS) {
+    last = cu::cuMemsetD32Async(device_, static_cast<unsigned>(posted), 1, stream_);
+    posted += last == CUDA_SUCCESS;
+  }
+  EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_GT(posted, 100u);
+  come_back();
+  std::thread opener = gate_opens_after(50);
+  for (int i = 0; i < 3000; ++i, ++posted)  // more than a ring
+    ASSERT_EQ(cu::cuMemsetD32Async(device_, static_cast<unsigned>(posted), 1, stream_), CUDA_SUCCESS);
+  opener.join();
+  ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().calls("cuMemsetD32Async") - before, posted);
+  unsigned value = 0;
+  ASSERT_EQ(cu::cuMemcpyDtoH_v2(&value, device_, 4), CUDA_SUCCESS);
+  EXPECT_EQ(value, posted - 1);
+}
+
+TEST_F(ComingBack, AnErrorOfWhatWasPostedIsToldAfterwards) {
+  block_worker();
+  fake_driver().fail_next("cuMemsetD32Async", CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(cu::cuMemsetD32Async(device_, 1, 1, stream_), CUDA_SUCCESS);
+  loopback_.answer(false);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  come_back();
+  fake_driver().open_gate();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+}
+
+// ---- order, and what is known --------------------------------------------------------------------------------------
+
+// A copy that failed is made all the same, later: what another thread does on a stream that waits for the NULL stream
+// comes after it.
+class OrderAfterComingBack : public ComingBack {
+ protected:
+  template <class Call>
+  void overtaken(Call call) {
+    stall();
+    EXPECT_EQ(call(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    come_back();
+    std::thread opener = gate_opens_after(100);
+    elsewhere([&] {
+      const CUstream blocking = new_stream(0);
+      EXPECT_EQ(cu::cuMemsetD32Async(device_, 7, 1, blocking), CUDA_SUCCESS);
+      EXPECT_EQ(cu::cuStreamSynchronize(blocking), CUDA_SUCCESS);
+    }).join();
+    opener.join();
+    open_gate();
+    unsigned value = 0;
+    ASSERT_EQ(cu::cuMemcpyDtoH_v2(&value, device_, 4), CUDA_SUCCESS);
+    EXPECT_EQ(value, 7u) << "the call that had failed came last";
+  }
+};
+
+TEST_F(OrderAfterComingBack, OfASmallCopy) {
+  const Bytes data = pattern(16, 1);
+  overtaken([&] { return cu::cuMemcpyHtoD_v2(device_, data.data(), data.size()); });
+}
+
+TEST_F(OrderAfterComingBack, OfALargeCopy) {
+  const Bytes data = pattern(3 << 20, 1);
+  overtaken([&] { return cu::cuMemcpyHtoD_v2(device_, data.data(), data.size()); });
+}
+
+TEST_F(OrderAfterComingBack, OfACopyFromPinnedMemory) {
+  void* pinned = nullptr;
+  ASSERT_EQ(cu::cuMemHostAlloc(&pinned, 4096, 0), CUDA_SUCCESS);
+  std::memset(pinned, 0x11, 4096);
+  overtaken([&] { return cu::cuMemcpyHtoD_v2(device_, pinned, 4096); });
+}
+
+TEST_F(OrderAfterComingBack, OfAFill) {
+  overtaken([&] { return cu::cuMemsetD32_v2(device_, 0x22222222, 4); });
+}
+
+TEST_F(OrderAfterComingBack, OfRows) {
+  const Bytes data = pattern(64 * 16, 1);
+  CUDA_MEMCPY2D c{};
+  c.srcMemoryType = CU_MEMORYTYPE_HOST, c.srcHost = data.data(), c.srcPitch = 64;
+  c.dstMemoryType = CU_MEMORYTYPE_DEVICE, c.dstDevice = device_, c.dstPitch = 64;
+  c.WidthInBytes = 64, c.Height = 16;
+  overtaken([&] { return cu::cuMemcpy2D_v2(&c); });
+}
+
+TEST_F(ComingBack, NothingIsKnownToBeDoneByAWaitThatFailed) {
+  CUevent event = nullptr;
+  ASSERT_EQ(cu::cuEventCreate(&event, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuEventRecord(event, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  for (const auto& wait : {+[](CUstream s, CUevent) { return cu::cuStreamSynchronize(s); },
+                           +[](CUstream, CUevent e) { return cu::cuEventSynchronize(e); },
+                           +[](CUstream, CUevent) { return cu::cuCtxSynchronize(); },
+                           +[](CUstream, CUevent) { return cu::cuStreamSynchronize(nullptr); }}) {
+    stall();
+    ASSERT_EQ(cu::cuEventRecord(event, stream_), CUDA_SUCCESS);
+    EXPECT_EQ(wait(stream_, event), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    come_back();
+    std::thread opener = gate_opens_after(50);
+    const std::uint64_t asked = guest::this_channel().waited_calls;
+    EXPECT_EQ(wait(stream_, event), CUDA_SUCCESS);
+    EXPECT_EQ(guest::this_channel().waited_calls, asked + 1) << "it was not asked";
+    opener.join();
+  }
+}
+
+// Where a wait between two uses was given up nobody knows which is the last: no question is answered from memory.
+TEST_F(ComingBack, AnObjectOfSeveralUsesIsAskedForEachTime) {
+  guest::Object* object = guest::session()->objects.find(stream_, api::Handle::Stream);
+  ASSERT_NE(object, nullptr);
+  object->last_use.remember({3, 9}, [](guest::Use) { return true; });
+  object->last_use.remember({4, 1}, [](guest::Use) { return false; });
+  const std::uint64_t asked = guest::this_channel().waited_calls;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(guest::this_channel().waited_calls, asked + 3);
+  EXPECT_EQ(cu::cuMemsetD32Async(device_, 1, 1, stream_), CUDA_SUCCESS);  // and the next post is the last again
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(guest::this_channel().waited_calls, asked + 4);
+}
+
+// ---- staging -------------------------------------------------------------------------------------------------------
+
+// One copy is given up behind the worker's closed gate, another thread makes a second one meanwhile, then the gate
+// opens and the first is made: each has its own bytes.
+class StagingAfterComingBack : public ComingBack {
+ protected:
+  // `copy(stream, which)`: copy 0 or 1. The second finishes before the gate opens where `free_chunks` says so.
+  template <class Copy>
+  void given_up_then(Copy copy, bool free_chunks) {
+    stall();
+    EXPECT_EQ(copy(stream_, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+    come_back();
+    std::atomic<bool> done{false};
+    std::thread second = elsewhere([&] {
+      const CUstream other = new_stream(CU_STREAM_NON_BLOCKING);
+      EXPECT_EQ(copy(other, 1), CUDA_SUCCESS);
+      done = true;
+    });
+    for (const auto start = Clock::now(); !done && seconds_since(start) < (free_chunks ? 5 : 0.1);) pause_ms(1);
+    EXPECT_EQ(done, free_chunks);
+    fake_driver().open_gate();
+    second.join();
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  }
+  void to_device(std::size_t bytes, bool free_chunks) {
+    const Bytes data[] = {pattern(bytes, 1), pattern(bytes, 2)};
+    given_up_then(
+        [&](CUstream s, int which) {
+          return cu::cuMemcpyHtoDAsync_v2(device_ + which * (room / 2), data[which].data(), bytes, s);
+        },
+        free_chunks);
+    EXPECT_EQ(fetched(device_, bytes), data[0]);
+    EXPECT_EQ(fetched(device_ + room / 2, bytes), data[1]);
+  }
+  void from_device(std::size_t bytes, bool free_chunks) {
+    const Bytes data[] = {pattern(bytes, 1), pattern(bytes, 2)};
+    Bytes back[] = {Bytes(bytes, 0xee), Bytes(bytes, 0xee)};
+    for (int which : {0, 1})
+      ASSERT_EQ(cu::cuMemcpyHtoD_v2(device_ + which * (room / 2), data[which].data(), bytes), CUDA_SUCCESS);
+    given_up_then(
+        [&](CUstream s, int which) {
+          return cu::cuMemcpyDtoHAsync_v2(back[which].data(), device_ + which * (room / 2), bytes, s);
+        },
+        free_chunks);
+    EXPECT_EQ(back[0], Bytes(bytes, 0xee)) << "a call that had failed wrote";
+    EXPECT_EQ(back[1], data[1]);
+  }
+  // Rows to the device or back, by the asynchronous form or, first, by the other.
+  void rows(bool to_device, bool first_waits) {
+    constexpr std::size_t width = 1000, height = 100, bytes = width * height;
+    const Bytes data[] = {pattern(bytes, 1), pattern(bytes, 2)};
+    Bytes back[] = {Bytes(bytes, 0xee), Bytes(bytes, 0xee)};
+    for (int which = 0; which < 2 && !to_device; ++which)
+      ASSERT_EQ(cu::cuMemcpyHtoD_v2(device_ + which * (room / 2), data[which].data(), bytes), CUDA_SUCCESS);
+    given_up_then(
+        [&](CUstream s, int which) {
+          CUDA_MEMCPY2D c{};
+          c.srcMemoryType = to_device ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+          c.dstMemoryType = to_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+          (to_device ? c.dstDevice : c.srcDevice) = device_ + which * (room / 2);
+          c.srcHost = to_device ? data[which].data() : nullptr;
+          c.dstHost = to_device ? nullptr : back[which].data();
+          c.srcPitch = c.dstPitch = width;
+          c.WidthInBytes = width, c.Height = height;
+          return first_waits && which == 0 ? cu::cuMemcpy2D_v2(&c) : cu::cuMemcpy2DAsync_v2(&c, s);
+        },
+        true);
+    if (to_device) {
+      EXPECT_EQ(fetched(device_, bytes), data[0]);
+      EXPECT_EQ(fetched(device_ + room / 2, bytes), data[1]);
+    } else {
+      EXPECT_EQ(back[0], Bytes(bytes, 0xee)) << "a call that had failed wrote";
+      EXPECT_EQ(back[1], data[1]);
+    }
+  }
+};
+
+TEST_F(StagingAfterComingBack, OneChunkToTheDevice) { to_device(100 << 10, true); }
+TEST_F(StagingAfterComingBack, OneChunkFromTheDevice) { from_device(100 << 10, true); }
+TEST_F(StagingAfterComingBack, AllChunksToTheDevice) { to_device(4 << 20, false); }
+TEST_F(StagingAfterComingBack, AllChunksFromTheDevice) { from_device(4 << 20, false); }
+TEST_F(StagingAfterComingBack, RowsToTheDevice) { rows(true, false); }
+TEST_F(StagingAfterComingBack, RowsFromTheDevice) { rows(false, false); }
+TEST_F(StagingAfterComingBack, RowsToTheDeviceByACallThatWaits) { rows(true, true); }
+TEST_F(StagingAfterComingBack, RowsFromTheDeviceByACallThatWaits) { rows(false, true); }
+
+// ---- what was made or ended ----------------------------------------------------------------------------------------
+
+// Ids of what nobody knows whether it was made are no other object's: the worker would end the session.
+TEST_F(ComingBack, IdsOfLostCreationsAreNotUsedAgain) {
+  CUmodule module = nullptr, given_up = nullptr;
+  CUfunction f = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  const std::size_t before = fake_driver().live_handles();
+  stall();
+  EXPECT_EQ(cu::cuModuleLoadData(&given_up, loopback::module_text), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(given_up, nullptr);
+  come_back();
+  std::vector<CUstream> made;
+  for (int i = 0; i < 8; ++i) made.push_back(new_stream(CU_STREAM_NON_BLOCKING));
+  std::thread opener = gate_opens_after(50);
+  ASSERT_EQ(cu::cuModuleGetFunction(&f, module, "nothing"), CUDA_SUCCESS);
+  opener.join();
+  EXPECT_EQ(fake_driver().live_handles(), before + 1 + made.size() + 1);  // the module, and the function
+  EXPECT_EQ(cu::cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, made.back(), nullptr, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_FALSE(loopback_.worker_has_ended());
+}
+
+// The worker has the function under the id of the lookup that failed: the next one takes it from there.
+TEST_F(ComingBack, ALookupThatFailedIsMadeAgain) {
+  CUmodule module = nullptr;
+  CUfunction fill = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  stall();
+  EXPECT_EQ(cu::cuModuleGetFunction(&fill, module, "fill"), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(fill, nullptr);
+  come_back();
+  open_gate();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(cu::cuModuleGetFunction(&fill, module, "fill"), CUDA_SUCCESS);
+    unsigned n = 16, value = 77;
+    void* params[] = {&device_, &n, &value};
+    ASSERT_EQ(cu::cuLaunchKernel(fill, 1, 1, 1, 32, 1, 1, 0, stream_, params, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  }
+  unsigned back[16] = {};
+  ASSERT_EQ(cu::cuMemcpyDtoH_v2(back, device_, sizeof back), CUDA_SUCCESS);
+  EXPECT_EQ(back[15], 77u);
+  ASSERT_EQ(cu::cuModuleUnload(module), CUDA_SUCCESS);
+  for (int i = 0; i < 100; ++i) new_stream(0);
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+// An image waits for its late reader: its place in the arena is nobody else's before.
+TEST_F(ComingBack, AnImageInTheArenaStaysUntilItWasRead) {
+  const std::string image = loopback::module_text + std::string("//") + std::string(100'000, '-') + "\n";
+  const std::size_t before = fake_driver().live_handles();
+  CUmodule module = nullptr;
+  stall();
+  EXPECT_EQ(cu::cuModuleLoadData(&module, image.c_str()), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  come_back();
+  void* pinned = nullptr;
+  ASSERT_EQ(cu::cuMemHostAlloc(&pinned, 64 << 10, 0), CUDA_SUCCESS);
+  std::memset(pinned, 0xff, 64 << 10);
+  open_gate();
+  EXPECT_EQ(fake_driver().live_handles(), before + 1) << "the late load found something else";
+  void* again = nullptr;  // and then it is free
+  ASSERT_EQ(cu::cuMemHostAlloc(&again, 64 << 10, 0), CUDA_SUCCESS);
+  EXPECT_LT(again, pinned);
+}
+
+TEST_F(ComingBack, AnAllocationThatFailedStaysTheHostsUntilAReset) {
+  const std::size_t before = fake_driver().live_allocations();
+  CUdeviceptr at = 0;
+  stall();
+  EXPECT_EQ(cu::cuMemAlloc_v2(&at, 4096), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(at, 0u);
+  come_back();
+  open_gate();
+  EXPECT_EQ(fake_driver().live_allocations(), before + 1);
+  const CUdeviceptr other = allocate(4096);
+  EXPECT_EQ(cu::cuMemsetD8_v2(other, 1, 4096), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemFree_v2(other), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().live_allocations(), 0u);
+}
+
+TEST_F(ComingBack, WhatCouldNotBeFreedCanBeFreedLater) {
+  const CUdeviceptr at = allocate(4096);
+  void* pinned = nullptr;
+  ASSERT_EQ(cu::cuMemHostAlloc(&pinned, 4096, 0), CUDA_SUCCESS);
+  const std::size_t before = fake_driver().live_allocations();
+  CUevent event = nullptr;
+  ASSERT_EQ(cu::cuEventCreate(&event, 0), CUDA_SUCCESS);
+  stall();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuMemFree_v2(at), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuMemFreeHost(pinned), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuEventDestroy_v2(event), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  CUstream none = nullptr;
+  EXPECT_EQ(cu::cuStreamCreate(&none, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(cu::cuDevicePrimaryCtxReset_v2(0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  come_back();
+  open_gate();
+  EXPECT_EQ(cu::cuMemFree_v2(at), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemFreeHost(pinned), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuEventDestroy_v2(event), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(fake_driver().live_allocations(), before - 1);
+}
+
+// A free that waited for other threads' work, in vain: it was not sent.
+TEST_F(ComingBack, AFreeThatWasNotSentCanBeMadeLater) {
+  const CUdeviceptr at = allocate(4096);
+  stall();
+  elsewhere([&] { EXPECT_EQ(cu::cuMemFree_v2(at), CUDA_ERROR_DEVICE_UNAVAILABLE); }).join();
+  come_back();
+  open_gate();
+  EXPECT_EQ(cu::cuMemFree_v2(at), CUDA_SUCCESS);
+}
+
+// The range is registered once, whoever learns of it.
+TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
+  const std::size_t before = fake_driver().registered_bytes();
+  fake_driver().close_gate();
+  elsewhere([&] { EXPECT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS); }).join();
+  while (!fake_driver().somebody_waits()) std::this_thread::yield();
+  loopback_.answer(false);
+  void* pinned = nullptr;
+  EXPECT_EQ(cu::cuMemHostAlloc(&pinned, 40u << 20, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);  // by the ended thread's channel
+  EXPECT_EQ(pinned, nullptr);
+  come_back();
+  open_gate();
+  ASSERT_EQ(cu::cuMemHostAlloc(&pinned, 36u << 20, 0), CUDA_SUCCESS);  // not so much as before
+  EXPECT_EQ(fake_driver().registered_bytes(), before + (40u << 20));
+  std::memset(pinned, 0x33, room);
+  ASSERT_EQ(cu::cuMemcpyHtoD_v2(device_, pinned, room), CUDA_SUCCESS);
+  EXPECT_EQ(fetched(device_, room), Bytes(room, 0x33));
+}
+
+// ---- all at once ---------------------------------------------------------------------------------------------------
+
+// Threads copy to and fro while the broker comes and goes and the worker is late with any record: what succeeds is
+// right.
+TEST(ComingBackStress, WhatSucceedsIsRight) {
+  constexpr loopback::InProcessOptions late{.serve = {.spin_us = 20, .chaos_delay_us = 20'000, .join_at_end = true}};
+  InProcess loopback(backend(), late);
+  ASSERT_TRUE(loopback.ok());
+  std::atomic<bool> stop{false};
+  std::atomic<unsigned> wrong{0}, right{0}, failed{0};
+  constexpr std::size_t bytes = 700 << 10;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 3; ++t)
+    threads.push_back(elsewhere([&, t] {
+      CUdeviceptr at = 0;
+      CUstream s = nullptr;
+      EXPECT_EQ(cu::cuMemAlloc_v2(&at, bytes), CUDA_SUCCESS);
+      EXPECT_EQ(cu::cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+      for (unsigned round = 0; !stop; ++round) {
+        const Bytes data = pattern(bytes, t * 1000 + round);
+        Bytes back(bytes);
+        const bool made = cu::cuMemcpyHtoDAsync_v2(at, data.data(), bytes, s) == CUDA_SUCCESS &&
+                          cu::cuMemcpyDtoHAsync_v2(back.data(), at, bytes, s) == CUDA_SUCCESS;
+        if (!made) pause_ms(1);
+        ++(!made ? failed : back == data ? right : wrong);
+      }
+    }));
+  for (int round = 0; round < 3; ++round) {
+    loopback.answer(false);
+    pause_ms(900);
+    loopback.answer(true);
+    pause_ms(300);
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(right, 10u);
+  EXPECT_GT(failed, 2u);
+  EXPECT_FALSE(loopback.worker_has_ended());
+}
+
+}  // namespace
