@@ -89,7 +89,7 @@ std::uint64_t Channel::publish(std::uint16_t call, std::uint16_t flags) {
 Reply Channel::await_reply(std::uint64_t position) {
   // R: the reply's bytes were written before its position (host/untrusted/channel.cc)
   const auto answered = [&] { return control_[&Control::reply_position].load(std::memory_order_acquire) == position; };
-  if (!answered() && !wait_until(answered, position)) 
+  if (!answered() && !wait_until(answered, position))
     return {.came = false, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   std::uint32_t length = control_[&Control::reply_length].load(std::memory_order_relaxed);
   if (length > mailbox_.size()) {

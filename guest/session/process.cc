@@ -18,7 +18,7 @@ namespace {
 enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
 
 struct Process {
-  std::mutex mutex;                              // of cuInit
+  std::mutex mutex;  // of cuInit
   std::vector<std::uint32_t> visible;
   PrimaryContext primary[ring::max_devices];
 };

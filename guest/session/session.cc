@@ -211,7 +211,8 @@ Session::Entered Session::map_slot(std::uint64_t start) {
   return Entered::Yes;
 }
 
-// Texts get the NUL that they may lack. A number of devices that there cannot be is refused when the session is adopted (guest/session/process.cc).
+// Texts get the NUL that they may lack. A number of devices that there cannot be is refused when the session is adopted
+// (guest/session/process.cc).
 void Session::copy_devices() {
   devices_ = slot_.device_page().copy_out();
   if (ring::wrong(ring::Mutant::page_twice)) devices_ = slot_.device_page().copy_out();

@@ -118,7 +118,6 @@ class Session {
   std::uint64_t arena_bytes_ = 0;
   std::uint64_t arena_address_ = 0;
   std::uint64_t spin_ns_ = 0;
-  std::uint32_t most_channels_ = 1;
   bool futexes_ = false;
   bool reserve_device_ = true;
   enum class Condition : std::uint8_t { Open, Suspended, Lost };

@@ -512,8 +512,8 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
 }
 
 std::vector<KeyInWords> keys_in_words() {
-  static constexpr const char* types[] = {"integer", "size, as text",  "octal number, as text", "boolean", "text", "text",
-                                          "text",    "array, or text", "text",                  "text"};
+  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text", "boolean", "text",
+                                          "text",    "text",          "array, or text",        "text",    "text"};
   std::vector<KeyInWords> all;
   for (const Key& key : keys) {
     const std::string quote = key.by_cores == nullptr ? "`" : "";

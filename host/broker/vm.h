@@ -40,7 +40,7 @@ struct WorkerProgram {
   std::vector<std::string> environment;
   int priority = 0;                // of workers, as nice(1) counts
   const Groups* groups = nullptr;  // where VMs get theirs; null: nowhere
-  VmGpus gpus;       // the VM's; `environment` shows its workers no others
+  VmGpus gpus;                     // the VM's; `environment` shows its workers no others
 };
 
 class Vm {
@@ -125,7 +125,7 @@ class Vm {
   WipeQueue& wipes_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<Wiper> rest_wiper_;  // of what belongs to no slot
-  std::unique_ptr<Group> group_;  // outlives the workers; null: there is none
+  std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
   std::vector<Slot> slots_;
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;

@@ -30,7 +30,7 @@ struct ServeOptions {
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // of images at most, those that are being loaded included
   std::uint64_t objects = 262144;                      // at most: what has an id or a range of memory
   std::byte* telemetry = nullptr;                      // mapped, of ring::telemetry_bytes; null: nobody looks at it
-  std::uint32_t windows = 0;  // a bit for each arena window that the process has reserved
+  std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
   bool join_at_end = false;  // tests: wait for the channels' threads instead of ending the process
 };
 

@@ -18,9 +18,9 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(jail_holds_test ${CMAKE_CURRENT_LIST_DIR}/jail_holds_test.cc)
   target_link_libraries(jail_holds_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
   target_compile_definitions(jail_holds_test PRIVATE
-    IVGPUD="$<TARGET_FILE:ivgpud>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" PROGRAM="$<TARGET_FILE:jail_program>"
+    IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" PROGRAM="$<TARGET_FILE:jail_program>"
     DRIVER="$<TARGET_FILE:misbehaving_driver>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
-  add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpud ivgpu-worker)
+  add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpu ivgpud ivgpu-worker)
   gtest_discover_tests(jail_holds_test PROPERTIES TIMEOUT 120)
 
   # What tools/record-ioctls puts before a worker's driver.

@@ -162,7 +162,7 @@ TEST_F(ComingBack, NotWhereTheWorkerHasDiedMeanwhile) {
   for (const auto start = Clock::now(); seconds_since(start) < 0.4; pause_ms(10))
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
   EXPECT_TRUE(guest::session()->lost());
-  loopback_.entry().state.store(ring::SlotWord{1, ring::SlotState::Claimed}.word());  // lost is lost
+  loopback_.entry()[&ring::SlotEntry::state].store(ring::SlotWord{1, ring::SlotState::Claimed}.word());  // lost is lost
   for (const auto start = Clock::now(); seconds_since(start) < 0.3; pause_ms(10))
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
@@ -170,7 +170,7 @@ TEST_F(ComingBack, NotWhereTheWorkerHasDiedMeanwhile) {
 TEST_F(ComingBack, NotToASlotThatIsAnothersNow) {
   stall();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  loopback_.entry().state.store(ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the epoch tells
+  loopback_.entry()[&ring::SlotEntry::state].store(ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the epoch tells
   loopback_.answer(true);
   for (const auto start = Clock::now(); seconds_since(start) < 0.4; pause_ms(10))
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
@@ -183,7 +183,7 @@ TEST_F(ComingBack, NotAfterTheProcessHasLeft) {
   const auto start = Clock::now();
   guest::session()->leave();
   EXPECT_LT(seconds_since(start), 0.5);
-  EXPECT_EQ(ring::SlotWord::of(loopback_.entry().state).state, ring::SlotState::Released);
+  EXPECT_EQ(ring::SlotWord::of(loopback_.entry()[&ring::SlotEntry::state].load()).state, ring::SlotState::Released);
   loopback_.answer(true);
   for (const auto again = Clock::now(); seconds_since(again) < 0.4; pause_ms(10))
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);

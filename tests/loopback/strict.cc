@@ -634,7 +634,9 @@ TEST(DevicePage, WithoutAUsableGpuIsRefused) {
   EXPECT_NONFATAL_FAILURE(
       {
         loopback::InProcessOptions options;
-        options.before_open = [](ring::SlotView slot) { other_side::device_page(slot).device_count = ring::max_devices + 1; };
+        options.before_open = [](ring::SlotView slot) {
+          other_side::device_page(slot).device_count = ring::max_devices + 1;
+        };
         InProcess loopback(backend(), options);
       },
       "the session was not opened");

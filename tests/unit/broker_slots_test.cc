@@ -84,10 +84,10 @@ std::size_t taken(const Client& client) {
 std::chrono::milliseconds longest_answer(const Client& client, const std::function<bool()>& over) {
   std::chrono::nanoseconds longest{0};
   while (!over()) {
-    const std::uint64_t before = client.header().heartbeat.load();
+    const std::uint64_t before = client.heartbeat().load();
     const auto asked = std::chrono::steady_clock::now();
     client.ring_peer(ring::peer_broker);
-    EXPECT_TRUE(eventually([&] { return client.header().heartbeat.load() != before; }));
+    EXPECT_TRUE(eventually([&] { return client.heartbeat().load() != before; }));
     longest = std::max<std::chrono::nanoseconds>(longest, std::chrono::steady_clock::now() - asked);
   }
   return std::chrono::duration_cast<std::chrono::milliseconds>(longest);

@@ -126,8 +126,7 @@ class ChangedLater final : public guest::Region {
         mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     fill(header(), bytes, 2);
     for (std::uint32_t slot : {0u, 1u})
-      other_side::entry(at_, slot).state =
-          ring::SlotWord{1, ring::SlotState::Ready}.word();
+      other_side::entry(at_, slot).state = ring::SlotWord{1, ring::SlotState::Ready}.word();
   }
   ~ChangedLater() override { munmap(at_, bytes); }
   std::byte* map(std::uint64_t offset, std::size_t n, void* address) override {

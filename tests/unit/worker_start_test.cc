@@ -103,9 +103,9 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
     const auto serve = [](ring::SlotView slot, std::byte*, std::uint32_t) {
       if (watch.touches != 1 || !seccomp_in_force()) return 40;
       if (watch.unjailed != 0) return 41;
-      const ring::DevicePage& page = slot.device_page();
+      const ring::DevicePage page = slot.device_page().copy_out();
       const bool filled = page.driver_version == 4242 && page.device_count == 3 && page.device[15].bus_id[31] == 'x';
-      return filled && slot.header().magic.load() == ring::slot_magic ? 42 : 43;
+      return filled && slot.header()[&ring::SlotHeader::magic].load() == ring::slot_magic ? 42 : 43;
     };
     return host::worker::run(options, {start, describe, serve});
   });

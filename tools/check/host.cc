@@ -296,9 +296,17 @@ Finding broker(const std::string& path, const std::string& told, int why) {
 
 Findings check_host(const Machine& machine, const HostOptions& options) {
   const std::vector<Gpu> found = host::broker::gpus_of_machine(machine.at(""));
-  Findings all = {driver(machine),          driver_library(machine), device_files(machine, found), gpus(found),
-                  pageable_memory(machine), listed_ioctls(machine),  kvm(machine),                 memlock(machine),
-                  huge_pages(machine),      numa(machine),           mps(machine)};
+  Findings all = {driver(machine),
+                  driver_library(machine),
+                  device_files(machine, found),
+                  gpus(found),
+                  pageable_memory(machine),
+                  listed_ioctls(machine),
+                  kvm(machine),
+                  memlock(machine),
+                  huge_pages(machine),
+                  numa(machine),
+                  mps(machine)};
   const Findings layers = jail(machine);
   all.insert(all.end(), layers.begin(), layers.end());
   int why = 0;

@@ -263,7 +263,8 @@ std::string gpu_lines(const json& vm) {
   std::string lines;
   for (const json& gpu : vm.at("gpus")) {
     const auto ordinal = std::count(lines.begin(), lines.end(), '\n');
-    const std::string index = gpu.contains("index") ? "host's " + std::to_string(number_of<int>(gpu["index"])) + ", " : "";
+    const std::string index =
+        gpu.contains("index") ? "host's " + std::to_string(number_of<int>(gpu["index"])) + ", " : "";
     lines += "  GPU " + std::to_string(ordinal) + ": " + index + word_of(gpu.at("uuid")) +
              (gpu.contains("pci") ? ", " + word_of(gpu["pci"]) : "") + "\n";
   }
@@ -280,8 +281,10 @@ std::string bounds_line(const json& vm) {
   if (!bounds.is_object()) return "";
   if (bounds.at("group") == "") {
     const std::string why = word_of(bounds.at("group_missing"));
-    return "  bounds: of each session alone, images " + size_of(number_of<std::uint64_t>(bounds.at("session_image_bytes"))) + ", objects " +
-           std::to_string(number_of<long>(bounds.at("session_objects"))) + (why.empty() ? "" : "; missing: " + why) + "\n";
+    return "  bounds: of each session alone, images " +
+           size_of(number_of<std::uint64_t>(bounds.at("session_image_bytes"))) + ", objects " +
+           std::to_string(number_of<long>(bounds.at("session_objects"))) + (why.empty() ? "" : "; missing: " + why) +
+           "\n";
   }
   const auto memory = number_of<std::uint64_t>(bounds.at("memory_max_bytes"));
   const auto pids = number_of<std::uint64_t>(bounds.at("pids_max"));
@@ -290,7 +293,8 @@ std::string bounds_line(const json& vm) {
   if (const double most = bounds.at("cpu_max").get<double>(); most > 0)
     std::snprintf(processors, sizeof processors, "processors %.3g, held back for %s", most,
                   seconds_of(bounds.at("throttled_s")).c_str());
-  return "  bounds: memory " + of_at_most(size_of(number_of<std::uint64_t>(bounds.at("memory_bytes"))), memory != 0, size_of(memory)) +
+  return "  bounds: memory " +
+         of_at_most(size_of(number_of<std::uint64_t>(bounds.at("memory_bytes"))), memory != 0, size_of(memory)) +
          (kills != 0 ? ", killed beyond it " + std::to_string(kills) : "") + "; threads " +
          of_at_most(std::to_string(number_of<long>(bounds.at("pids"))), pids != 0, std::to_string(pids)) + "; " +
          processors + "\n";
