@@ -9,9 +9,9 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(bounds_test ${CMAKE_CURRENT_LIST_DIR}/bounds_test.cc)
   target_link_libraries(bounds_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
   target_compile_definitions(bounds_test PRIVATE
-    IVGPUD="$<TARGET_FILE:ivgpud>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" FLOOD="$<TARGET_FILE:flood>"
+    IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" FLOOD="$<TARGET_FILE:flood>"
     LIBRARY="$<TARGET_FILE:simgpu>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
-  add_dependencies(bounds_test flood simgpu guest_cuda ivgpud ivgpu-worker)
+  add_dependencies(bounds_test flood simgpu guest_cuda ivgpu ivgpud ivgpu-worker)
   gtest_discover_tests(bounds_test PROPERTIES TIMEOUT 120)
   label_tests(bounds_test jail)
 
