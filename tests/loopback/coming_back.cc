@@ -170,7 +170,8 @@ TEST_F(ComingBack, NotWhereTheWorkerHasDiedMeanwhile) {
 TEST_F(ComingBack, NotToASlotThatIsAnothersNow) {
   stall();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  loopback_.entry()[&ring::SlotEntry::state].store(ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the epoch tells
+  loopback_.entry()[&ring::SlotEntry::state].store(
+      ring::SlotWord{2, ring::SlotState::Claimed}.word());  // the epoch tells
   loopback_.answer(true);
   for (const auto start = Clock::now(); seconds_since(start) < 0.4; pause_ms(10))
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);

@@ -1,6 +1,7 @@
 // Streams that write a word in memory, or wait for one.
 #include "host/simgpu/api/cuda_api.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -32,17 +33,21 @@ bool satisfied(Word seen, Word value, unsigned comparison) {
   }
 }
 
-// Polls, at first without pause, until the word is right or can never be.
+// Polls, at first without pause and then ever more rarely, until the word is right or can never be: hundreds of streams
+// that wait for ever must not take a processor.
 template <class Word>
 void wait_for_word(Driver& driver, const Context& context, CUdeviceptr address, Word value, unsigned comparison) {
   constexpr int eager_rounds = 200;
+  std::chrono::microseconds nap(50);
+  constexpr std::chrono::microseconds longest_nap(2000);
   for (int round = 0; usable<Word>(driver, address); ++round) {
     if (satisfied(word_at<Word>(address).load(std::memory_order_acquire), value, comparison)) return;
     if (driver.fault() != CUDA_SUCCESS || context.ending.load(std::memory_order_relaxed)) return;
     if (round < eager_rounds) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      std::this_thread::sleep_for(nap);
+      nap = std::min(2 * nap, longest_nap);
     }
   }
 }
