@@ -26,3 +26,18 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   gtest_discover_tests(hostile_starting_test PROPERTIES TIMEOUT 120)
   label_tests(hostile_starting_test unit)
 endif()
+
+# What a VM can do to another's time. Alone, since it measures; the table in docs/threat-model.md is what it prints.
+if(TARGET flood AND TARGET hostile_program)
+  find_package(nlohmann_json REQUIRED)
+  add_executable(attacks_test ${CMAKE_CURRENT_LIST_DIR}/attacks_test.cc)
+  target_link_libraries(attacks_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main nlohmann_json::nlohmann_json
+                                             Threads::Threads)
+  target_compile_definitions(attacks_test PRIVATE IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>"
+    FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" PROGRAM="$<TARGET_FILE:faults_program>" FLOOD="$<TARGET_FILE:flood>"
+    HOSTILE="$<TARGET_FILE:hostile_program>" SIMULATED_GPU="$<TARGET_FILE:simgpu>"
+    GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
+  add_dependencies(attacks_test hostile_program faults_program flood guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
+  gtest_discover_tests(attacks_test TEST_PREFIX hostile. PROPERTIES TIMEOUT 180 RUN_SERIAL ON)
+  label_tests(attacks_test faults)
+endif()

@@ -5,6 +5,11 @@
 //   `wanted`.
 //           This is what a program may do without harming others of its own VM.
 //   region  every word there is. Other sessions of the VM are harmed: without a kernel module they trust each other.
+//   dirty   takes every slot that it gets, writes to each of their pages, and lets go of all at once.
+//   claims  takes a slot and lets go of it, as fast as that goes, and asks for more of them all the time.
+//   words   the directory's words, so that the broker puts them back and would write so to its log.
+// and of a broker's socket:
+//   connections   connects and hangs up, a hundred at a time.
 // Prints how many words it wrote and how many slots it wore out.
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +19,8 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "guest/region/region.h"
 #include "guest/session/owner.h"
@@ -71,6 +78,40 @@ class Hostile {
     }
   }
 
+  void wear_out_memory(double until) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> held;  // slot, word
+    while (now() < until) {
+      for (std::uint32_t slot = claim(now() + 0.05); slot != slots_; slot = claim(now() + 0.05)) {
+        held.emplace_back(slot, entry(slot)[&ring::SlotEntry::state].load());
+        for (std::uint64_t at = 0; at < slot_bytes_; at += ring::page) slot_base(slot)[at] = std::byte{0x5a};
+        words_ += slot_bytes_ / ring::page;
+        if (now() >= until) break;
+      }
+      for (const auto& [slot, word] : held) let_go(slot, word);
+      worn_out_ += static_cast<unsigned>(held.size());
+      held.clear();
+    }
+  }
+
+  void wear_out_claims(double until) {
+    while (now() < until) {
+      header()[&ring::RegionHeader::wanted].fetch_add(1000);
+      const std::uint32_t slot = claim(until);
+      if (slot == slots_) return;
+      let_go(slot, entry(slot)[&ring::SlotEntry::state].load());
+      ++worn_out_;
+    }
+  }
+
+  void wear_out_words(double until) {
+    while (now() < until) {
+      for (std::uint32_t slot = 0; slot < slots_; ++slot)
+        entry(slot)[&ring::SlotEntry::state].store(static_cast<std::uint32_t>(random_()));
+      words_ += slots_;
+      region_.ring(ring::peer_broker);
+    }
+  }
+
   void report() const { std::printf("hostile: %llu words, %u slots\n", words_, worn_out_); }
 
  private:
@@ -98,6 +139,13 @@ class Hostile {
       nanosleep(&pause, nullptr);
     }
     return slots_;
+  }
+
+  void let_go(std::uint32_t slot, std::uint32_t word) {
+    std::uint32_t claimed = word;
+    entry(slot)[&ring::SlotEntry::state].compare_exchange(
+        claimed, ring::SlotWord::of(word).with(ring::SlotState::Released).word());
+    region_.ring(ring::peer_broker);
   }
 
   // First what no program may write, then what one writes at its end.
@@ -179,22 +227,35 @@ class Hostile {
   unsigned worn_out_ = 0;
 };
 
+// As QEMUs do that start and end, a hundred at a time.
+int wear_out_connections(const char* socket, double until) {
+  unsigned made = 0;
+  while (now() < until) {
+    std::vector<std::unique_ptr<guest::Region>> all;
+    for (int i = 0; i < 100 && now() < until; ++i, ++made) all.push_back(guest::connect_region(socket));
+  }
+  std::printf("hostile: %u connections\n", made);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
   const std::string where = argv[1], scope = argv[2];
   const double until = now() + std::atof(argv[3]);
+  if (scope == "connections") return wear_out_connections(argv[1], until);
   const std::unique_ptr<guest::Region> region =
       where == "pci" ? guest::open_ivshmem("/sys/bus/pci/devices") : guest::connect_region(argv[1]);
   const auto layout = region != nullptr ? guest::check_region(*region) : std::nullopt;
   if (!layout) return 3;
   Hostile hostile(*region, *layout, std::strtoul(argv[4], nullptr, 10));
   if (!hostile.mapped()) return 4;
-  if (scope == "slot")
-    hostile.wear_out_slots(until);
-  else
-    hostile.wear_out_region(until);
+  if (scope == "slot") hostile.wear_out_slots(until);
+  if (scope == "region") hostile.wear_out_region(until);
+  if (scope == "dirty") hostile.wear_out_memory(until);
+  if (scope == "claims") hostile.wear_out_claims(until);
+  if (scope == "words") hostile.wear_out_words(until);
   hostile.report();
   return 0;
 }
