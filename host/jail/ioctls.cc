@@ -14,10 +14,15 @@ std::string kernel_driver(const std::string& version_file) {
   return std::regex_search(line, found, version) ? found[1].str() : "";
 }
 
-Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver) {
+Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver, std::uint32_t gpus) {
   if (!device_files) return {Requests::None, {}};
   if (any_wanted) return {Requests::Any, {}};
-  if (driver.empty() || driver == recorded_driver) return {Requests::Listed, {}};
+  if (driver.empty()) return {Requests::Listed, {}};
+  if (driver == recorded_driver && gpus > recorded_gpus)
+    return {Requests::Any, "a list of what several GPUs in one session need (it was recorded with " +
+                               std::to_string(recorded_gpus) + ": give the VM that many by the key gpus, run " +
+                               "tools/record-ioctls, or set jail_ioctls = \"any\")"};
+  if (driver == recorded_driver) return {Requests::Listed, {}};
   return {Requests::Any, "a list of this driver's ioctls (it is driver " + std::string(recorded_driver) +
                              "'s, this is " + driver + ": run tools/record-ioctls, or set jail_ioctls = \"any\")"};
 }

@@ -13,6 +13,7 @@
 namespace host::jail {
 
 inline constexpr std::string_view recorded_driver = "580.159.04";
+inline constexpr std::uint32_t recorded_gpus = 1;  // a context on a second one is made in the finished jail
 
 struct Request {
   std::uint32_t number;
@@ -66,8 +67,9 @@ struct Choice {
   Requests requests;
   std::string missing;  // why the list is not in force although it was asked for
 };
-// What a worker's filter lets through. The list is of no use with another driver: what that one needs is not known, and
-// a refusal could come long after the start, in the middle of somebody's work.
-Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver);
+// What a worker's filter lets through. The list is of no use with another driver, or with more GPUs than it was
+// recorded with: what is needed then is not known, and a refusal could come long after the start, in the middle of
+// somebody's work. `gpus`: how many the driver shows.
+Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver, std::uint32_t gpus);
 
 }  // namespace host::jail

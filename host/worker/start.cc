@@ -176,10 +176,10 @@ void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   }
 }
 
-void close_jail(Jail& jail, const Options& options, std::size_t arena_bytes) {
+void close_jail(Jail& jail, const Options& options, std::uint32_t gpus, std::size_t arena_bytes) {
   if (!jail.wanted()) return;
   const jail::Choice choice =
-      jail::choose_requests(driver_has_device_files(), options.any_ioctl, jail::kernel_driver());
+      jail::choose_requests(driver_has_device_files(), options.any_ioctl, jail::kernel_driver(), gpus);
   if (!choice.missing.empty()) jail.lacks(choice.missing);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers have the same user: they may not look into this one
   jail.note(jail::apply_seccomp(choice.requests, arena_bytes));
@@ -237,7 +237,7 @@ int run(const Options& options, const Backend& backend) {
   const auto page = std::make_unique<ring::DevicePage>();
   backend.describe(*page);
   look_for_pageable_access(jail, *page);
-  close_jail(jail, options, slot.arena_bytes());
+  close_jail(jail, options, page->device_count, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, *page, options.guest_spin_us);
   if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind

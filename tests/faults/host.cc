@@ -123,6 +123,13 @@ std::vector<pid_t> Host::workers(const std::string& vm, const std::string& state
   return found;
 }
 
+void Host::expect_no_worker_died() const {
+  const json status = this->status();
+  for (const json& vm : status["vms"])
+    if (const json& ends = vm["worker_ends"]; ends["signal"] != 0)
+      throw Failure("a worker has died: " + ends["last_signal"].get<std::string>());
+}
+
 std::set<pid_t> Host::children() const {
   const std::string pid = std::to_string(broker());
   std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");

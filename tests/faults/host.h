@@ -51,6 +51,10 @@ class Host {
   long long kill_broker();
   void start();
 
+  // A Failure where a worker has died by a signal that the broker did not send, an assertion's or a sanitizer's
+  // included. Not for rounds in which the test itself kills workers.
+  void expect_no_worker_died() const;
+
   // Waits until all slots are back and nothing of the last round is left; a Failure says what is.
   void expect_settled(std::size_t connections);
 

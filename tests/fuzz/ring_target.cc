@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tests/fuzz/input.h"
+#include "tests/shared_word.h"
 
 namespace {
 
@@ -16,7 +17,7 @@ struct Shared {
 
   std::uint32_t size;
   std::unique_ptr<std::byte[]> memory;
-  std::atomic<std::uint32_t> tail{0}, head{0};
+  SharedWord<std::uint32_t> tail, head;
 };
 
 // A header at the place where the next is looked for: random bytes alone would hardly ever be one.

@@ -68,6 +68,7 @@ void loopback(const Paths& paths, Host& host, const std::string& scope, const Op
   host.expect_settled(0);
   expect_that_a_new_program_works(paths, host);
   host.expect_settled(0);
+  host.expect_no_worker_died();
 }
 
 // Both scopes in one boot.
@@ -106,6 +107,7 @@ void in_a_vm(const Paths& paths, Host& host, const Options& options) {
   }
   machine.kill();
   host.expect_settled(0);
+  host.expect_no_worker_died();
 }
 
 int run(const Options& options) {

@@ -395,7 +395,9 @@ TEST(Seccomp, AnyRequestPassesWhereTheOperatorWantsIt) {
 }
 
 TEST(Ioctls, TheListIsOneDriversAndOthersGetAnyAndAWarning) {
-  const auto choose = [](bool devices, bool any, const char* driver) { return choose_requests(devices, any, driver); };
+  const auto choose = [](bool devices, bool any, const char* driver, unsigned gpus = 1) {
+    return choose_requests(devices, any, driver, gpus);
+  };
   EXPECT_EQ(choose(false, false, "").requests, Requests::None);
   EXPECT_EQ(choose(false, true, "1.2").requests, Requests::None);
   const std::string recorded(recorded_driver);
@@ -404,6 +406,10 @@ TEST(Ioctls, TheListIsOneDriversAndOthersGetAnyAndAWarning) {
   EXPECT_EQ(choose(true, false, "").requests, Requests::Listed) << "a module that tells no version";
   EXPECT_EQ(choose(true, true, recorded.c_str()).requests, Requests::Any);
   EXPECT_EQ(choose(true, true, "600.1").missing, "");
+  const Choice several = choose(true, false, recorded.c_str(), recorded_gpus + 1);
+  EXPECT_EQ(several.requests, Requests::Any) << "a context on the second is made in the finished jail";
+  EXPECT_NE(several.missing.find("a list of what several GPUs in one session need"), std::string::npos);
+  EXPECT_EQ(choose(true, true, recorded.c_str(), 2).missing, "");
   const Choice other = choose(true, false, "600.1");
   EXPECT_EQ(other.requests, Requests::Any);
   EXPECT_NE(other.missing.find("this is 600.1: run tools/record-ioctls, or set jail_ioctls"), std::string::npos);
