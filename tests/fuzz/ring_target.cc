@@ -6,18 +6,19 @@
 #include <memory>
 
 #include "tests/fuzz/input.h"
-#include "tests/shared_word.h"
 
 namespace {
 
 // A ring in memory of exactly its size, and its two words.
 struct Shared {
   explicit Shared(std::uint32_t bytes) : size(bytes), memory(new std::byte[bytes]{}) {}
-  ring::RingView view() { return {&tail, &head, memory.get(), size}; }
+  ring::RingView view() {
+    return {ring::Shared<std::uint32_t>(&tail), ring::Shared<std::uint32_t>(&head), {memory.get(), size}};
+  }
 
   std::uint32_t size;
   std::unique_ptr<std::byte[]> memory;
-  SharedWord<std::uint32_t> tail, head;
+  std::uint32_t tail = 0, head = 0;
 };
 
 // A header at the place where the next is looked for: random bytes alone would hardly ever be one.
@@ -57,7 +58,7 @@ void consume(fuzz::Input& in) {
   const auto room = static_cast<std::size_t>(in.once_in(4) ? 64 : ring::max_record);
   const std::unique_ptr<std::byte[]> memory(new std::byte[room]);
   ring::Consumer consumer(s.view());
-  for (std::uint32_t head = 0; !in.empty(); head = s.head.load()) {
+  for (std::uint32_t head = 0; !in.empty(); head = s.head) {
     switch (in.below(4)) {
       case 0: write_header(s, head, in); break;
       case 1: write_bytes(s, in); break;

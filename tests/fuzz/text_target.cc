@@ -63,8 +63,10 @@ broker::SlotStatus some_slot(fuzz::Input& in) {
 }
 
 broker::BrokerStatus some_status(fuzz::Input& in) {
-  broker::BrokerStatus status{"0.1.0", "/usr/lib/libcuda.so.1", std::chrono::seconds(5), {}};
-  broker::VmStatus vm{.name = "t", .socket = "/run/ivgpu/t.sock", .jail = "best-effort"};
+  broker::BrokerStatus status{"0.1.0", "/usr/lib/libcuda.so.1", std::chrono::seconds(5), {}, {}};
+  broker::VmStatus vm;
+  vm.name = "t", vm.socket = "/run/ivgpu/t.sock", vm.jail = "best-effort";
+  vm.ends.signal = in.number(), vm.ends.last_reason = broker::escaped(some_text(in, 120));
   vm.region_bytes = in.any(), vm.slot_bytes = in.any();
   vm.counters = some_counters(in);
   for (std::size_t n = in.below(4); n > 0; --n) vm.slots.push_back(some_slot(in));
