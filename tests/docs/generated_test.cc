@@ -60,14 +60,17 @@ TEST(CallsPage, AMissingEntryPointIsFound) {
 
 TEST(ConfigurationPage, ShowsGoodExamples) {
   const auto page = docs_test::parse(docs_test::read(root + "/docs/configuration.md"));
-  ASSERT_EQ(page.blocks.size(), 2u);
+  std::size_t examples = 0;
   for (const auto& block : page.blocks) {
+    if (block.kind != "toml") continue;  // systemd's unit
+    ++examples;
     std::string text, error;
     for (const std::string& example : block.lines) text += example + "\n";
     host::broker::Config config;
     EXPECT_TRUE(host::broker::parse_config(text, "example", 8, config, error)) << error;
     EXPECT_EQ(config.vms.size(), 2u);
   }
+  EXPECT_EQ(examples, 2u);
 }
 
 }  // namespace

@@ -58,13 +58,15 @@ class Moving {
     if (++reads_ > most_reads_ && then_) then_();
     const auto* from = static_cast<const std::byte*>(at);
     for (Range& range : ranges_) {
-      if (from < range.from || from >= range.from + range.bytes) continue;
-      const auto first = static_cast<std::size_t>(from - range.from);
+      const std::byte* const begin = std::max<const std::byte*>(from, range.from);
+      const std::byte* const end = std::min<const std::byte*>(from + bytes, range.from + range.bytes);
+      if (begin >= end) continue;
+      const Piece now{static_cast<std::size_t>(begin - range.from), static_cast<std::size_t>(end - range.from)};
       for (const Piece& piece : range.read)
-        require(first >= piece.to || first + bytes <= piece.from,
-                "a byte of shared memory is read once: %zu bytes at %zu of %zu", bytes, first, range.bytes);
-      range.read.push_back({first, first + bytes});
-      change(range, first, bytes);
+        require(now.from >= piece.to || now.to <= piece.from,
+                "a byte of shared memory is read once: bytes %zu to %zu of %zu", now.from, now.to, range.bytes);
+      range.read.push_back(now);
+      change(range, now.from, now.to - now.from);
     }
   }
 

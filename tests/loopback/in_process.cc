@@ -103,8 +103,8 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
 
 InProcess::~InProcess() {
   if (worker_.joinable()) end_worker();
-  // The process has had its session: threads that end after this look at it, so it stays.
-  static_cast<void>(session_.release());
+  // The process has had its session: threads that end after this look at it, so it stays. One that was not taken goes.
+  if (guest::session() == session_.get()) static_cast<void>(session_.release());
 }
 
 host::Served InProcess::end_worker() {

@@ -259,7 +259,8 @@ std::string loop_text(const json& status) {
 
 // What a guest sees, where that is not whatever the host has: an ordinal a line.
 std::string gpu_lines(const json& vm) {
-  if (vm.at("all_gpus").get<bool>()) return "  GPUs: all\n";
+  if (!vm.contains("all_gpus")) return "";  // a broker before this one does not tell it
+  if (vm["all_gpus"].get<bool>()) return "  GPUs: all\n";
   std::string lines;
   for (const json& gpu : vm.at("gpus")) {
     const auto ordinal = std::count(lines.begin(), lines.end(), '\n');
