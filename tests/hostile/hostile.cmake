@@ -11,6 +11,15 @@ if(TARGET faults_host)
     GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(hostile hostile_program faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
 
+  # Images that a libcuda must not believe: here the simulated GPU's, by tools/gpu-check NVIDIA's.
+  add_executable(hostile_images ${CMAKE_CURRENT_LIST_DIR}/images.cc)
+  target_link_libraries(hostile_images PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
+  set(images ${CMAKE_BINARY_DIR}/tests/programs/driver_api)
+  add_test(NAME hostile.images
+           COMMAND $<TARGET_FILE:ivgpu> run --private --gpu sim $<TARGET_FILE:hostile_images> libcuda.so.1 5 1
+                   ${images}/fatbin ${images}/ptx ${images}/cubin)
+  set_tests_properties(hostile.images PROPERTIES LABELS faults TIMEOUT 120)
+
   # tests/hostile: 60 s of each by `hostile --seconds 60`.
   add_test(NAME vm.hostile COMMAND hostile)
   set_tests_properties(vm.hostile PROPERTIES LABELS vm TIMEOUT 300 RUN_SERIAL ON FIXTURES_REQUIRED guest_image)

@@ -1,0 +1,140 @@
+// Images whose bytes are changed at random, loaded through whatever libcuda there is: process after process, each with
+// a session of its own. NVIDIA's compilers and loaders are not ours to mend; a worker may die of an image, and then its
+// own program is told so and nobody else feels it. A program may also fall over its own image while its size is looked
+// for, natively as well: a load is given no length.
+//
+// usage: hostile_images LIBCUDA SECONDS SEED IMAGE... IMAGE is a file: a cubin, a fat binary, PTX.
+// Prints how many were loaded and refused, and how many sessions ended. Exit codes: 0, 1 a process ended otherwise or
+// something was never tried, 2 usage.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ring/api/cuda.h"
+
+namespace {
+
+using Image = std::vector<char>;
+
+constexpr int images_per_process = 200;
+constexpr unsigned patience_s = 60;  // of one process: a compiler may take long
+
+enum class Told : std::size_t { Loaded, Refused, Lost, Fell, Count };
+using Counts = std::array<unsigned, static_cast<std::size_t>(Told::Count)>;
+
+double now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+template <class F>
+F find(void* library, const char* name) {
+  return reinterpret_cast<F>(dlsym(library, name));
+}
+#define CU(fn) find<decltype(&::fn)>(library, #fn)
+
+// A few bytes, mostly in the first pages, where the headers and tables are; or a shorter one; or both.
+Image changed(Image image, std::mt19937_64& random) {
+  const std::size_t near_by = std::min<std::size_t>(image.size(), 4096);
+  for (auto changes = 1 + random() % 16; changes > 0; --changes) {
+    const std::size_t at = random() % (random() % 4 != 0 ? near_by : image.size());
+    image[at] = random() % 2 != 0 ? static_cast<char>(random()) : static_cast<char>(image[at] ^ (1 << random() % 8));
+  }
+  if (random() % 8 == 0) image.resize(1 + random() % image.size());
+  return image;
+}
+
+// A load is given no length and goes by what the image says of itself: zeros lie behind it, as far as any says.
+class Place {
+ public:
+  const void* put(const Image& image) {
+    madvise(at_, before_, MADV_DONTNEED);
+    std::memcpy(at_, image.data(), image.size());
+    before_ = image.size();
+    return at_;
+  }
+
+ private:
+  static constexpr std::size_t room = std::size_t{64} << 30;
+  void* const at_ = mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  std::size_t before_ = 0;
+};
+
+// What a load says; a module that loads has functions looked up, which is when some drivers read the rest.
+Told load(void* library, const void* image) {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  const CUresult result = CU(cuModuleLoadData)(&module, image);
+  if (result == CUDA_ERROR_DEVICE_UNAVAILABLE) return Told::Lost;
+  if (result != CUDA_SUCCESS) return Told::Refused;
+  for (const char* name : {"many_parameters", "large_parameters"}) CU(cuModuleGetFunction)(&function, module, name);
+  return CU(cuModuleUnload)(module) == CUDA_ERROR_DEVICE_UNAVAILABLE ? Told::Lost : Told::Loaded;
+}
+
+[[noreturn]] void one_process(const char* path, const std::vector<Image>& images, unsigned long seed, int report) {
+  alarm(patience_s);
+  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CUcontext context = nullptr;
+  if (library == nullptr || CU(cuInit)(0) != CUDA_SUCCESS ||
+      CU(cuDevicePrimaryCtxRetain)(&context, 0) != CUDA_SUCCESS || CU(cuCtxSetCurrent)(context) != CUDA_SUCCESS)
+    _exit(2);
+  std::mt19937_64 random(seed);
+  Place place;
+  for (int i = 0; i < images_per_process; ++i) {
+    const Told told = load(library, place.put(changed(images[random() % images.size()], random)));
+    if (write(report, &told, sizeof told) != sizeof told || told == Told::Lost) break;
+  }
+  _exit(0);
+}
+
+// False: the process did not end by itself.
+bool run_process(const char* path, const std::vector<Image>& images, unsigned long seed, Counts& counts) {
+  int ends[2];
+  if (pipe(ends) != 0) return false;
+  const pid_t child = fork();
+  if (child == 0) one_process(path, images, seed, ends[1]);
+  close(ends[1]);
+  for (Told told; read(ends[0], &told, sizeof told) == sizeof told;) ++counts[static_cast<std::size_t>(told)];
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) return ++counts[static_cast<std::size_t>(Told::Fell)], true;
+  std::printf("seed %lu: the process ended with %s %d\n", seed, WIFEXITED(status) ? "code" : "signal",
+              WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+  return false;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) return 2;
+  std::vector<Image> images;
+  for (int i = 4; i < argc; ++i) {
+    std::ifstream file(argv[i], std::ios::binary);
+    images.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    if (images.back().empty()) return std::fprintf(stderr, "hostile_images: %s holds nothing\n", argv[i]), 2;
+  }
+  const double until = now() + std::atof(argv[2]);
+  unsigned long seed = std::strtoul(argv[3], nullptr, 10);
+  Counts counts{};
+  bool good = true;
+  while (good && now() < until) good = run_process(argv[1], images, seed++, counts);
+  std::printf("images: %u loaded, %u refused, %u sessions lost, %u programs fell over their own\n", counts[0],
+              counts[1], counts[2], counts[3]);
+  return good && counts[0] + counts[1] > 0 ? 0 : 1;
+}
