@@ -1,7 +1,7 @@
 // Images whose bytes are changed at random, loaded through whatever libcuda there is: process after process, each with
 // a session of its own. NVIDIA's compilers and loaders are not ours to mend; a worker may die of an image, and then its
 // own program is told so and nobody else feels it. A program may also fall over its own image while its size is looked
-// for, natively as well: a load is given no length.
+// for, natively as well: a load is given no length. A compiler that never ends keeps its own session only.
 //
 // usage: hostile_images LIBCUDA SECONDS SEED IMAGE... IMAGE is a file: a cubin, a fat binary, PTX.
 // Prints how many were loaded and refused, and how many sessions ended. Exit codes: 0, 1 a process ended otherwise or
@@ -30,9 +30,9 @@ namespace {
 using Image = std::vector<char>;
 
 constexpr int images_per_process = 200;
-constexpr unsigned patience_s = 60;  // of one process: a compiler may take long
+constexpr unsigned patience_s = 10;  // of one process: a compiler may take long, or never end
 
-enum class Told : std::size_t { Loaded, Refused, Lost, Fell, Count };
+enum class Told : std::size_t { Loaded, Refused, Lost, Fell, Hung, Count };
 using Counts = std::array<unsigned, static_cast<std::size_t>(Told::Count)>;
 
 double now() {
@@ -113,6 +113,7 @@ bool run_process(const char* path, const std::vector<Image>& images, unsigned lo
   int status = 0;
   waitpid(child, &status, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return ++counts[static_cast<std::size_t>(Told::Hung)], true;
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) return ++counts[static_cast<std::size_t>(Told::Fell)], true;
   std::printf("seed %lu: the process ended with %s %d\n", seed, WIFEXITED(status) ? "code" : "signal",
               WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
@@ -134,7 +135,7 @@ int main(int argc, char** argv) {
   Counts counts{};
   bool good = true;
   while (good && now() < until) good = run_process(argv[1], images, seed++, counts);
-  std::printf("images: %u loaded, %u refused, %u sessions lost, %u programs fell over their own\n", counts[0],
-              counts[1], counts[2], counts[3]);
+  std::printf("images: %u loaded, %u refused, %u sessions lost, %u programs fell over their own, %u hung\n", counts[0],
+              counts[1], counts[2], counts[3], counts[4]);
   return good && counts[0] + counts[1] > 0 ? 0 : 1;
 }

@@ -119,22 +119,21 @@ class Inside {
   // "done", "refused ERRNO", or "killed": how the worker ended where it did.
   std::string attempt(const std::string& command) {
     if (pid_ <= 0) enter();
-    const std::size_t ends_before = broker_.times_logged(end_of_worker);
+    const Ends before = ends_of_workers(broker_, vm());
     const std::string line = command + "\n";
     EXPECT_EQ(write(to_, line.data(), line.size()), static_cast<ssize_t>(line.size()));
     const std::string answer = read_line();
     if (answer.rfind("lost", 0) != 0) return answer;
     leave();
-    if (!eventually([&] { return broker_.times_logged(end_of_worker) > ends_before; }))
-      return "lost, and it still runs";
-    const std::string log = broker_.log();
-    const std::size_t at = log.rfind(end_of_worker);
-    const std::string how = log.substr(log.rfind('\n', at) + 1, at - log.rfind('\n', at) - 1);
-    return how.find("killed by signal 31 (SYS)") != std::string::npos ? "killed" : "done: " + how;
+    Ends now;
+    const auto has_ended = [&] { return (now = ends_of_workers(broker_, vm())).all > before.all; };
+    if (!eventually(has_ended)) return "lost, and it still runs";
+    const bool by_filter = now.last_signal.find("killed by signal 31 (SYS)") != std::string::npos;
+    return now.signals > before.signals && by_filter ? "killed" : "done: it has ended";
   }
 
  private:
-  static constexpr const char* end_of_worker = " while its guest used it";
+  std::string vm() const { return std::filesystem::path(region_).stem(); }
 
   void enter() {
     int in[2], out[2];

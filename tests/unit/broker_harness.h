@@ -223,6 +223,27 @@ inline double longest_turn_ms(const Broker& broker) {
   return at == std::string::npos ? -1 : std::atof(told.c_str() + at + key.size());
 }
 
+// How many of a VM's workers have ended, how many of them by a signal that the broker did not send, and what is told of
+// the last of these. The log leaves out lines that come too often.
+struct Ends {
+  unsigned long all = 0, signals = 0;
+  std::string last_signal;
+};
+inline Ends ends_of_workers(const Broker& broker, const std::string& vm) {
+  const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
+  const std::size_t from = told.find("\"worker_ends\":{", told.find("\"name\":\"" + vm + "\""));
+  Ends ends;
+  if (from == std::string::npos) return ends;
+  const auto behind = [&](const std::string& key) { return told.find(key, from) + key.size(); };
+  const auto number = [&](const char* kind) { return std::strtoul(told.c_str() + behind(kind), nullptr, 10); };
+  ends.signals = number("\"signal\":");
+  ends.all = ends.signals + number("\"orderly\":") + number("\"protocol_broken\":") + number("\"killed_by_broker\":") +
+             number("\"other_code\":");
+  const std::size_t last = behind("\"last_signal\":\"");
+  ends.last_signal = told.substr(last, told.find('"', last) - last);
+  return ends;
+}
+
 // What QEMU and guest processes see: the messages, and the region behind them.
 class Client {
  public:
