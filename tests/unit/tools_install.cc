@@ -54,7 +54,8 @@ TEST(Gpu, AutoIsTheSimulatedOneOnlyWhereThereIsNoOther) {
 
 TEST(BrokerConfig, NamesTheFolderTheGpuAndTheVm) {
   EXPECT_EQ(broker_config({.vm = "guest", .gpu = "sim", .region_size = "64MiB"}, "/run/x"),
-            "[broker]\ncgroups = \"off\"\nruntime_dir = \"/run/x\"\n\n[gpu]\nlibrary = \"sim\"\n\n[vm.guest]\nregion_size = \"64MiB\"\n");
+            "[broker]\ncgroups = \"off\"\nruntime_dir = \"/run/x\"\n\n[gpu]\nlibrary = "
+            "\"sim\"\n\n[vm.guest]\nregion_size = \"64MiB\"\n");
 }
 
 TEST(BrokerConfig, AGpuByPathBecomesAbsoluteAndIsQuoted) {
