@@ -395,7 +395,6 @@ class Parser {
       inherit(vm);
       config_.vms.push_back(vm);
     }
-    for (VmOptions& vm : config_.vms) vm.own_uid = is_own_uid(vm);
     return true;
   }
 
@@ -423,7 +422,9 @@ class Parser {
     std::vector<UserWish> in_order;
     for (const auto& [line, wish] : wishes) in_order.push_back(wish);
     std::string why;
-    return give_users(config_.broker.worker_uids, in_order, why) || say(why);
+    if (!give_users(config_.broker.worker_uids, in_order, why)) return say(why);
+    for (VmOptions& vm : config_.vms) vm.own_uid = is_own_uid(vm);
+    return true;
   }
 
   // A VM's name is a file's name and stands in the region's header.

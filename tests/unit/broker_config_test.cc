@@ -76,12 +76,14 @@ TEST(Config, TheNthVmOfTheFileGetsTheNthUser) {
     return all;
   };
   EXPECT_EQ(users(), "a 70001:70001 b 70002:70002 c 70000:70000 ");
+  for (const auto& vm : config.vms) EXPECT_TRUE(vm.own_uid) << vm.name;
   config = good(range + "[vm.d]\nworker_uid = 7\n[vm.a]\n[vm.b]\nworker_gid = 44\n[vm.c]");
   EXPECT_EQ(users(), "a 70000:70000 b 70001:44 c 70002:70002 d 7:65534 ");
   config = good(range + "[defaults]\nworker_gid = 44\n[vm.a]\n[vm.b]");
   EXPECT_EQ(users(), "a 70000:44 b 70001:44 ");
   config = good("[vm.a]\n[vm.b]");
   EXPECT_EQ(users(), "a 65534:65534 b 65534:65534 ");
+  for (const auto& vm : config.vms) EXPECT_FALSE(vm.own_uid) << vm.name;
 }
 
 TEST(Config, NobodySpinsOnASmallMachineUnlessAsked) {
