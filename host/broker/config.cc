@@ -96,6 +96,10 @@ const Key keys[] = {
      "How many of the VM's workers may poll before they sleep. 0: its guests sleep at once, too.", &V::spin_threads},
     {"vm", "spin_us", Kind::Integer, "50", nullptr, 0, ring::longest_spin_us, "an integer from 0 to 10000",
      "How many microseconds such a worker polls at most; it polls less while that does not pay.", &V::spin_us},
+    {"vm", "wait_spin_ms", Kind::Integer, "20", nullptr, 0, 60000, "an integer from 0 to 60000",
+     "How many milliseconds a wait may spin in the driver while another of its session does; then it pauses. 0: for "
+     "ever.",
+     &V::wait_spin_ms},
     {"vm", "starts_per_second", Kind::Integer, "20", nullptr, 1, 1000, "an integer from 1 to 1000",
      "How many workers are started per second at most, in the long run.", &V::starts_per_second},
     {"vm", "start_burst", Kind::Integer, "32", nullptr, 1, 1000, "an integer from 1 to 1000",

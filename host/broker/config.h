@@ -35,6 +35,7 @@ struct VmOptions {
   std::int64_t spare = 0;
   std::int64_t spin_threads = 0;
   std::int64_t spin_us = 0;
+  std::int64_t wait_spin_ms = 0;
   std::int64_t starts_per_second = 0;
   std::int64_t start_burst = 0;
   std::int64_t connections = 0;

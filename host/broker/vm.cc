@@ -336,6 +336,8 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(options_.worker_gid),
           "--spin-us",
           std::to_string(slots_[k].may_spin ? options_.spin_us : 0),
+          "--wait-spin-ms",
+          std::to_string(options_.wait_spin_ms),
           "--guest-spin-us",
           std::to_string(options_.spin_threads > 0 ? options_.spin_us : 0),
           "--chaos-delay-us",

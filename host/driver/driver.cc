@@ -10,6 +10,12 @@ void find(void* library, const char* name, F& into) {
   into = reinterpret_cast<F>(dlsym(library, name));
 }
 
+decltype(&::cuEventCreate) create_event_as_asked = nullptr;
+
+CUresult create_sleeping_event(CUevent* event, unsigned flags) {
+  return create_event_as_asked(event, flags | CU_EVENT_BLOCKING_SYNC);
+}
+
 }  // namespace
 
 std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& error) {
@@ -31,6 +37,11 @@ std::unique_ptr<Driver> Driver::load(const std::string& path, std::string& error
     return nullptr;
   }
   return driver;
+}
+
+void make_events_sleep(Driver& driver) {
+  create_event_as_asked = driver.cuEventCreate;
+  driver.cuEventCreate = create_sleeping_event;
 }
 
 }  // namespace host

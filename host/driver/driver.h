@@ -24,4 +24,8 @@ struct Driver {
   static std::unique_ptr<Driver> load(const std::string& path, std::string& error);
 };
 
+// From now on who waits for an event sleeps, whatever the event was asked to be: without CU_EVENT_BLOCKING_SYNC it
+// spins even in a context that sleeps. A guest cannot see the flag. Called once, before other threads use the driver.
+void make_events_sleep(Driver& driver);
+
 }  // namespace host

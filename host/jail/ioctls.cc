@@ -19,8 +19,8 @@ Choice choose_requests(bool device_files, bool any_wanted, const std::string& dr
   if (any_wanted) return {Requests::Any, {}};
   if (driver.empty()) return {Requests::Listed, {}};
   if (driver == recorded_driver && gpus > recorded_gpus)
-    return {Requests::Any, "a list of what several GPUs in one session need (it was recorded with " +
-                               std::to_string(recorded_gpus) + ": give the VM that many by the key gpus, run " +
+    return {Requests::Any, "a list of what so many GPUs in one session need (it was recorded with " +
+                               std::to_string(recorded_gpus) + ": give the VM no more by the key gpus, run " +
                                "tools/record-ioctls, or set jail_ioctls = \"any\")"};
   if (driver == recorded_driver) return {Requests::Listed, {}};
   return {Requests::Any, "a list of this driver's ioctls (it is driver " + std::string(recorded_driver) +

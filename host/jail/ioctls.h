@@ -1,6 +1,6 @@
 // Which requests a worker may make of NVIDIA's kernel modules once it serves a guest: by number, the whole of it with
-// the argument's size, as tools/record-ioctls saw them on an H200 with everything that exercises the driver. A new
-// driver, or a new call that we serve, needs a new recording.
+// the argument's size, as tools/record-ioctls saw them on one and on two H200 with everything that exercises the
+// driver. A new driver, or a new call that we serve, needs a new recording.
 //
 // A filter sees the number and not the device. What stands behind some numbers is large: RM_CONTROL and RM_ALLOC have
 // commands and classes of their own, which lie in memory.
@@ -13,7 +13,7 @@
 namespace host::jail {
 
 inline constexpr std::string_view recorded_driver = "580.159.04";
-inline constexpr std::uint32_t recorded_gpus = 1;  // a context on a second one is made in the finished jail
+inline constexpr std::uint32_t recorded_gpus = 2;  // a context on a second one is made in the finished jail
 
 struct Request {
   std::uint32_t number;
@@ -26,6 +26,8 @@ struct Request {
 inline constexpr Request listed_requests[] = {
     {0xc0384627, "gpu", "NV_ESC_RM_ALLOC_MEMORY", "pinned memory"},
     {0xc0104629, "nvidiactl", "NV_ESC_RM_FREE", "objects of the resource manager end"},
+    {0xc01c4634, "nvidiactl", "NV_ESC_RM_DUP_OBJECT",
+     "one GPU's memory in another's address space; with two GPUs only"},
     {0xc020462a, "nvidiactl", "NV_ESC_RM_CONTROL", "commands to such objects"},
     {0xc030462b, "nvidiactl, gpu", "NV_ESC_RM_ALLOC", "such objects: memory, channels, address spaces"},
     {0xc038464e, "nvidiactl", "NV_ESC_RM_MAP_MEMORY", "device memory that the processor sees"},

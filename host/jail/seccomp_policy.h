@@ -109,6 +109,9 @@ inline constexpr Rule policy[] = {
     {"rt_sigreturn", Verdict::Allow, Check::Any, "end of a handler"},
     {"sigaltstack", Verdict::Allow, Check::Any, "stacks of handlers"},
     {"tgkill", Verdict::Allow, Check::OwnProcess, "abort"},
+    {"timer_create", Verdict::Allow, Check::Any, "what bounds the waits of a channel's thread"},
+    {"timer_settime", Verdict::Allow, Check::Any, "the same"},
+    {"timer_delete", Verdict::Allow, Check::Any, "the same"},
     {"restart_syscall", Verdict::Allow, Check::Any, "a wait that a signal cut short"},
 
     // descriptors and files

@@ -39,6 +39,7 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
       options(serve_options),
       telemetry(serve_options.telemetry),
       ranges(&telemetry.page().device_memory),
+      long_waits(serve_options.wait_spin_ms),
       image_budget(serve_options.image_bytes),
       arena_(slot_view.base() + ring::arena_offset),
       arena_bytes_(slot_view.arena_bytes()),

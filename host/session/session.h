@@ -14,6 +14,7 @@
 
 #include "host/driver/driver.h"
 #include "host/session/budget.h"
+#include "host/session/long_waits.h"
 #include "host/session/objects.h"
 #include "host/session/telemetry.h"
 #include "ring/view.h"
@@ -26,6 +27,7 @@ struct ServeOptions {
   std::uint32_t spin_us = 50;        // how long a channel polls before it parks; 0: park at once
   std::uint32_t chaos_delay_us = 0;  // test switch: up to this many microseconds of random delay before each record
   bool waits_asleep = false;         // in the driver, too: a thread behind a long kernel would spin there
+  std::uint32_t wait_spin_ms = 20;   // how long others than one of the channels may spin there; 0: without bound
   std::uint32_t channels = ring::max_channels;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // of images at most, those that are being loaded included
   std::uint64_t objects = 262144;                      // at most: what has an id or a range of memory
@@ -84,6 +86,7 @@ class Session {
   const Telemetry telemetry;
   Objects objects;
   Ranges ranges;
+  LongWaits long_waits;
   Budget image_budget;
   Shares images;
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops

@@ -29,6 +29,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Control = ring::ChannelControl;
 
+// What the driver may compute for long in, on its own account.
+constexpr bool compiles(std::uint32_t call) {
+  switch (call) {
+    case api::id_of::cuModuleLoadData:
+    case api::id_of::cuModuleLoadDataEx:
+    case api::id_of::cuLibraryLoadData:
+    case api::id_of::cuFuncLoad: return true;
+    default: return false;
+  }
+}
+
+// Of the thread that runs it, which makes and ends it, too.
 class Channel {
  public:
   Channel(Session& session, std::uint32_t index)
@@ -42,6 +54,7 @@ class Channel {
         reply_(new Buffer),
         counters_(session.telemetry.channel(index)),
         trace_(session.telemetry.writer(index)),
+        watch_(session.long_waits, index),
         random_(index) {}
 
   void run(const std::atomic<bool>& stop) {
@@ -73,7 +86,9 @@ class Channel {
     delay();
     const bool traced = session_.telemetry.tracing();
     const std::uint64_t begin = traced ? now_ns() : 0;
+    watch_.begin(compiles(header.call));
     const CUresult result = well_formed ? call(handler, request) : request.broken();
+    watch_.end();
     count(request, header.bytes);
     if (traced) [[unlikely]]
       trace(request, result, begin, record);
@@ -193,6 +208,7 @@ class Channel {
   std::uint64_t position_ = 0;
   ring::ChannelCounters& counters_;
   ring::TraceWriter trace_;
+  WaitWatch watch_;
   std::minstd_rand random_;
 };
 

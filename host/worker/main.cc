@@ -31,6 +31,7 @@ class GpuBackend {
     host::catch_output();
     driver_ = host::Driver::load(library, error);
     if (!driver_) return false;
+    if (waits_asleep()) host::make_events_sleep(*driver_);
     init_result_ = driver_->cuInit(0);
     // A driver without a usable GPU is told to the guest, whose own cuInit then returns the same.
     if (init_result_ != CUDA_SUCCESS) return true;
@@ -44,6 +45,7 @@ class GpuBackend {
     host::ServeOptions serving;
     serving.spin_us = options_.spin_us;
     serving.waits_asleep = waits_asleep();
+    serving.wait_spin_ms = options_.wait_spin_ms;
     serving.chaos_delay_us = options_.chaos_delay_us;
     serving.image_bytes = options_.image_bytes;
     serving.objects = options_.objects;

@@ -48,6 +48,7 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--uid") return number(value, o.uid);
   if (name == "--gid") return number(value, o.gid);
   if (name == "--spin-us") return number(value, o.spin_us);
+  if (name == "--wait-spin-ms") return number(value, o.wait_spin_ms);
   if (name == "--guest-spin-us") return number(value, o.guest_spin_us);
   if (name == "--chaos-delay-us") return number(value, o.chaos_delay_us);
   if (name == "--image-bytes") return number(value, o.image_bytes);

@@ -26,6 +26,7 @@ struct Options {
   uid_t uid = 65534;
   gid_t gid = 65534;
   std::uint32_t spin_us = 0;        // its own threads
+  std::uint32_t wait_spin_ms = 20;  // in the driver; host/session/long_waits.h
   std::uint32_t guest_spin_us = 0;  // what it tells its guest
   std::uint32_t chaos_delay_us = 0;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // what a session may hold; host/session/session.h

@@ -6,6 +6,10 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   add_executable(flood ${CMAKE_CURRENT_LIST_DIR}/flood.cc)
   target_link_libraries(flood PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
 
+  # For a machine with a GPU: tools/gpu-check.
+  add_executable(spinners ${CMAKE_CURRENT_LIST_DIR}/spinners.cc)
+  target_link_libraries(spinners PRIVATE ivgpu_api ivgpu_options Threads::Threads ${CMAKE_DL_LIBS})
+
   add_executable(bounds_test ${CMAKE_CURRENT_LIST_DIR}/bounds_test.cc)
   target_link_libraries(bounds_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
   target_compile_definitions(bounds_test PRIVATE

@@ -131,7 +131,8 @@ struct Entry {
   bool failed() const { return result != CUDA_SUCCESS; }
   static void wait_at_gate() {
     ++the_driver->waiting_;
-    while (the_driver->gate_closed_) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    while (the_driver->gate_closed_)
+      if (!the_driver->gate_spins_) std::this_thread::sleep_for(std::chrono::microseconds(200));
     --the_driver->waiting_;
   }
 

@@ -40,8 +40,12 @@ class Driver {
   std::uint64_t calls(const std::string& name);
   // Of those, by their _ptsz or _ptds form.
   std::uint64_t per_thread_calls(const std::string& name);
-  // While closed, cuMemsetD8Async does not return.
-  void close_gate() { gate_closed_ = true; }
+  // While closed, cuMemsetD8Async does not return. `spins`: who is held there keeps a processor busy, as in a driver
+  // that waits for a GPU.
+  void close_gate(bool spins = false) {
+    gate_spins_ = spins;
+    gate_closed_ = true;
+  }
   void open_gate() { gate_closed_ = false; }
   bool somebody_waits() const { return waiting_ != 0; }
   // Live objects of all kinds, and device allocations: what a session has left behind.
@@ -53,7 +57,7 @@ class Driver {
 
  private:
   host::Driver table_;
-  std::atomic<bool> gate_closed_{false};
+  std::atomic<bool> gate_closed_{false}, gate_spins_{false};
   std::atomic<int> waiting_{0};
   friend struct Entry;
 };

@@ -1,0 +1,90 @@
+// Threads that all wait for one long kernel, half of them for its stream, half with launches into that stream's full
+// queue: natively each keeps a processor busy meanwhile.
+//
+// usage: spinners LIBCUDA THREADS SECONDS. Prints "waiting" when they have begun, and "right" when the kernel has ended
+// and all calls have succeeded. Exit codes: 0, 1 a call failed, 2 it could not begin.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "ring/api/cuda.h"
+
+namespace {
+
+void* library = nullptr;
+
+template <class F>
+F find(const char* name) {
+  return reinterpret_cast<F>(dlsym(library, name));
+}
+#define CU(fn) find<decltype(&::fn)>(#fn)
+
+// A kernel that runs for `ns` nanoseconds.
+constexpr const char* text = R"(
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry long_kernel(.param .u64 ns) {
+  .reg .u64 %rd<5>;
+  .reg .pred %p;
+  ld.param.u64 %rd1, [ns];
+  mov.u64 %rd2, %globaltimer;
+again:
+  mov.u64 %rd3, %globaltimer;
+  sub.u64 %rd4, %rd3, %rd2;
+  setp.lt.u64 %p, %rd4, %rd1;
+  @%p bra again;
+  ret;
+}
+)";
+constexpr int more_than_a_queue = 2000;
+
+CUcontext context = nullptr;
+CUstream stream = nullptr;
+CUfunction kernel = nullptr;
+
+CUresult launch(unsigned long long ns) {
+  void* parameters[] = {&ns};
+  return CU(cuLaunchKernel)(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
+}
+
+bool begin(const char* path) {
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CUmodule module = nullptr;
+  return library != nullptr && CU(cuInit)(0) == CUDA_SUCCESS &&
+         CU(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS && CU(cuCtxSetCurrent)(context) == CUDA_SUCCESS &&
+         CU(cuModuleLoadData)(&module, text) == CUDA_SUCCESS &&
+         CU(cuModuleGetFunction)(&kernel, module, "long_kernel") == CUDA_SUCCESS &&
+         CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS && launch(0) == CUDA_SUCCESS &&
+         CU(cuStreamSynchronize)(stream) == CUDA_SUCCESS;
+}
+
+bool wait_somehow(int thread) {
+  if (CU(cuCtxSetCurrent)(context) != CUDA_SUCCESS) return false;
+  if (thread % 2 == 0) return CU(cuStreamSynchronize)(stream) == CUDA_SUCCESS;
+  for (int i = 0; i < more_than_a_queue; ++i)
+    if (launch(0) != CUDA_SUCCESS) return false;
+  return CU(cuStreamSynchronize)(stream) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4 || !begin(argv[1])) return 2;
+  if (launch(static_cast<unsigned long long>(std::atof(argv[3]) * 1e9)) != CUDA_SUCCESS) return 2;
+  std::puts("waiting");
+  std::fflush(stdout);
+  std::atomic<bool> right{true};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < std::atoi(argv[2]); ++i)
+    threads.emplace_back([i, &right] {
+      if (!wait_somehow(i)) right = false;
+    });
+  for (std::thread& t : threads) t.join();
+  std::puts(right ? "right" : "wrong");
+  return right ? 0 : 1;
+}
