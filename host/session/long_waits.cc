@@ -95,6 +95,7 @@ void WaitWatch::on_tick() {
   if (busy_ms < waits_.patience_ms() * times || waits_.may_go_on(channel_)) return;
   const std::int64_t pause = std::clamp((now_ms() - begun_ms_) / pause_share, shortest_pause, longest_pause);
   const timespec time{0, pause * 1'000'000};
+  waits_.pauses_.fetch_add(1, std::memory_order_relaxed);
   nanosleep(&time, nullptr);
 }
 

@@ -33,6 +33,8 @@ class LongWaits {
   // Whether this channel may go on without a pause in its present call: nobody else of the session does. Safe in a
   // signal handler.
   bool may_go_on(std::uint32_t channel);
+  // How often somebody was made to pause.
+  std::uint64_t pauses() const { return pauses_.load(std::memory_order_relaxed); }
 
  private:
   friend class WaitWatch;
@@ -41,6 +43,7 @@ class LongWaits {
   const std::uint32_t patience_ms_;
   // How many calls a channel's thread has begun and ended: odd inside of one. Nothing is ordered by it.
   std::atomic<std::uint64_t> steps_[ring::max_channels] = {};
+  std::atomic<std::uint64_t> pauses_{0};
   std::atomic<std::uint64_t> goes_on_{nobody};  // the step and, in the lowest bits, the channel
 };
 
