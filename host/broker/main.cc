@@ -45,6 +45,7 @@ struct Arguments {
   std::string config;
   int ready_fd = -1;
   int stay_while_fd = -1;
+  int last_status_fd = -1;
   bool check = false;
   bool print_config = false;
 };
@@ -189,6 +190,12 @@ class Daemon {
 
   const char* waiter() const { return loop_.waiter_name(); }
 
+  BrokerStatus status(const std::string& library) const {
+    BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, loop_.turns(), {}};
+    for (const auto& vm : vms_) status.vms.push_back(vm->status());
+    return status;
+  }
+
   // Until a signal, or until nobody holds the other end of `stay_fd` any more.
   void run(int stay_fd) {
     if (stay_fd >= 0) stay_watch_ = loop_.watch(stay_fd, POLLIN, [this, stay_fd](short) { on_stay(stay_fd); });
@@ -227,12 +234,6 @@ class Daemon {
                            {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
                            "trace"},
                           error);
-  }
-
-  BrokerStatus status(const std::string& library) const {
-    BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, loop_.turns(), {}};
-    for (const auto& vm : vms_) status.vms.push_back(vm->status());
-    return status;
   }
 
   bool watch_signals(std::string& error) {
@@ -293,6 +294,18 @@ void tell_ready(int fd) {
   close(fd);
 }
 
+// Its socket has gone by now, and workers end after that.
+void tell_last_status(int fd, const BrokerStatus& status) {
+  if (fd < 0) return;
+  const std::string text = status_as_json(status);
+  for (std::size_t at = 0; at < text.size();) {
+    const ssize_t n = write(fd, text.data() + at, text.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return spdlog::warn("--last-status-fd {}: {}", fd, std::strerror(errno));
+    at += static_cast<std::size_t>(n);
+  }
+}
+
 int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program,
           const std::vector<VmGpus>& gpus) {
   set_up_log(config.broker.log_level);
@@ -302,7 +315,7 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   raise_descriptor_limit();
   come_first();
   go_last_when_memory_is_short();
-  for (const int fd : {arguments.ready_fd, arguments.stay_while_fd})
+  for (const int fd : {arguments.ready_fd, arguments.stay_while_fd, arguments.last_status_fd})
     if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return complain(exit_bad_configuration, fmt::format("descriptor {} is not open", fd));
     }
@@ -319,6 +332,7 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   spdlog::debug("waiting through {}", daemon.waiter());
   daemon.when_warm([&] { tell_ready(arguments.ready_fd); });
   daemon.run(arguments.stay_while_fd);
+  tell_last_status(arguments.last_status_fd, daemon.status(program.library));
   return 0;
 }
 
@@ -352,6 +366,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--ready-fd", arguments.ready_fd,
                  "Write 'ready' and a newline to this descriptor when serving, with the first workers up");
   app.add_option("--stay-while-fd", arguments.stay_while_fd, "End when this descriptor reads end of file");
+  app.add_option("--last-status-fd", arguments.last_status_fd,
+                 "At the end, write the status as JSON to this descriptor: how every worker has ended");
   app.add_flag("--check", arguments.check, "Read the configuration, say whether it is good, and end");
   app.add_flag("--print-config", arguments.print_config, "Print every key with its default, and end");
   app.set_version_flag("--version", "ivgpud " IVGPU_VERSION);

@@ -58,6 +58,16 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
   return out;
 }
 
+json failures_as_json(const WorkerEnds& ends) {
+  json all = json::array();
+  for (const WorkerFailure& f : ends.failures)
+    all.push_back({{"worker", f.worker},
+                   {"slot", f.slot},
+                   {f.by_signal ? "signal_number" : "exit_code", f.number},
+                   {"how", f.how}});
+  return all;
+}
+
 json ends_as_json(const WorkerEnds& ends) {
   return {{"orderly", ends.orderly},
           {"protocol_broken", ends.protocol_broken},
@@ -65,7 +75,8 @@ json ends_as_json(const WorkerEnds& ends) {
           {"signal", ends.signal},
           {"other_code", ends.other_code},
           {"last_reason", ends.last_reason},
-          {"last_signal", ends.last_signal}};
+          {"last_signal", ends.last_signal},
+          {"failures", failures_as_json(ends)}};
 }
 
 // A place in the array is the guest's ordinal; with "all_gpus" these are the host's. A MIG device has a UUID alone.

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -35,11 +36,23 @@ struct SlotStatus {
   Counters counters;  // of its worker
 };
 
+// A worker that ended by a signal that the broker has not sent, or with a code that it has no reason for.
+struct WorkerFailure {
+  pid_t worker = 0;
+  std::uint32_t slot = 0;
+  bool by_signal = false;
+  int number = 0;  // of the signal, or the exit code
+  std::string how;
+};
+
 // How a VM's workers have ended, by WorkerProcess::End, and what is told of the last that did not end in order.
 struct WorkerEnds {
   std::uint64_t orderly = 0, protocol_broken = 0, killed_by_broker = 0, signal = 0, other_code = 0;
   std::string last_reason;  // "": all have
   std::string last_signal;  // of the last that a signal ended which the broker has not sent
+  // The last that `signal` and `other_code` count, the oldest first.
+  static constexpr std::size_t most_failures = 16;  // enough to tell one fault from many; no guest makes it longer
+  std::deque<WorkerFailure> failures;
 };
 
 // What a VM's sessions and workers may have at most, as configured, and what its workers have together.

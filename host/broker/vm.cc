@@ -492,6 +492,11 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
 }
 
+void Vm::keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit) {
+  if (ends_.failures.size() == WorkerEnds::most_failures) ends_.failures.pop_front();
+  ends_.failures.push_back({exit.worker, k, exit.end == WorkerProcess::End::Signal, exit.number, exit.how});
+}
+
 void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
   using End = WorkerProcess::End;
   switch (exit.end) {
@@ -502,6 +507,7 @@ void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
     case End::OtherCode: ++ends_.other_code; break;
   }
   ends_.last_reason = fmt::format("slot {}: the worker {}", k, said_of(exit));
+  if (exit.end == End::Signal || exit.end == End::OtherCode) keep_failure(k, exit);
   if (exit.end != End::Signal) return;
   ends_.last_signal = ends_.last_reason;
   if (stopping_) spdlog::warn("{}: {}", options_.name, ends_.last_reason);  // conclude() says it otherwise

@@ -107,6 +107,7 @@ class Vm {
   void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
   void retire_telemetry(Slot& slot);
+  void keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit);
   void count_end(std::uint32_t k, const WorkerProcess::Exit& exit);
   void conclude(std::uint32_t k, const WorkerProcess::Exit& exit);
   void on_start_failed(std::uint32_t k, const std::string& why);

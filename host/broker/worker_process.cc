@@ -263,7 +263,7 @@ void WorkerProcess::on_exit() {
   lines_left_ = lines_per_second;
   read_output(output_budget);
   for (const std::string& line : lines_.finish()) log_line(line);
-  const Exit exit{kind_of_end(info, killed_), how_it_ended(info), last_words_};
+  const Exit exit{kind_of_end(info, killed_), pid_, info.si_status, how_it_ended(info), last_words_};
   const auto gone = events_.gone;  // its own copy: the callee may destroy this object
   gone(exit);
 }

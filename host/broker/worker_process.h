@@ -56,6 +56,8 @@ class WorkerProcess {
   };
   struct Exit {
     End end = End::OtherCode;
+    pid_t worker = 0;
+    int number = 0;   // of the signal, or the exit code
     std::string how;  // "exited with code 4 (driver failed)", "was killed by signal 9"
     std::string last_words;
   };

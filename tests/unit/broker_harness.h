@@ -155,6 +155,9 @@ class Broker {
     close(stay_);
     stay_ = -1;
   }
+  bool ended() const { return reaped_; }
+  // As `ivgpu status --json`; "" unless it has ended in order.
+  std::string last_status() const { return folder.read("last-status"); }
   // The exit code; -1 when it was killed.
   int wait() {
     int status = 0;
@@ -189,12 +192,13 @@ class Broker {
       if (!fake.empty()) setenv("IVGPU_SIM_FAKE", fake.c_str(), 1);
       dup2(log, 2);
       const int stay = dup(stay_pipe[0]);
+      const int last = open((folder / "last-status").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
       const std::string config = folder / "c.toml", ready_fd = std::to_string(ready_pipe[1]),
-                        stay_fd = std::to_string(stay);
+                        stay_fd = std::to_string(stay), last_fd = std::to_string(last);
       close(ready_pipe[0]);
       before();
       execl(IVGPUD, "ivgpud", "--config", config.c_str(), "--ready-fd", ready_fd.c_str(), "--stay-while-fd",
-            stay_fd.c_str(), nullptr);
+            stay_fd.c_str(), "--last-status-fd", last_fd.c_str(), nullptr);
       _exit(126);
     }
     close(log);

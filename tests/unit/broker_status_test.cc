@@ -181,6 +181,40 @@ TEST(Status, AWorkerKilledBySomebodyElseIsToldFromOneThatTheBrokerKills) {
   EXPECT_TRUE(eventually([&] { return has(status(third).text, " with another exit code; the last: slot "); }));
 }
 
+std::string of_signal(pid_t worker, const std::string& number_and_name, int number) {
+  return "{\"how\":\"was killed by signal " + number_and_name + "\",\"signal_number\":" + std::to_string(number) +
+         ",\"slot\":0,\"worker\":" + std::to_string(worker) + "}";
+}
+
+TEST(Status, NamesTheLastWorkersThatFailed) {
+  Broker broker("spare = 1\nslots = 1\nstarts_per_second = 1000\nstart_burst = 1000");
+  const auto told = [&] { return status(broker, {"--json"}).text; };
+  EXPECT_TRUE(has(told(), "\"failures\":[],")) << told();
+  pid_t first = 0, last = 0;
+  for (int i = 1; i <= 17; ++i) {
+    ASSERT_TRUE(eventually([&] { return has(told(), "\"state\":\"ready\",\"worker\"") && !broker.workers().empty(); }));
+    last = broker.workers().at(0);
+    if (i == 1) first = last;
+    kill(last, SIGSEGV);
+    ASSERT_TRUE(eventually([&] { return has(told(), "\"signal\":" + std::to_string(i) + "}"); })) << told();
+  }
+  EXPECT_TRUE(has(told(), of_signal(last, "11 (SEGV)", 11) + "],")) << told();
+  EXPECT_FALSE(has(told(), of_signal(first, "11 (SEGV)", 11))) << "more than sixteen: " << told();
+}
+
+// Its socket has gone by then.
+TEST(Status, TellsAtTheEndHowTheLastWorkersEnded) {
+  Broker broker;
+  const pid_t worker = broker.workers().at(0);
+  kill(broker.pid, SIGSTOP);
+  kill(worker, SIGSEGV);
+  kill(broker.pid, SIGTERM);
+  kill(broker.pid, SIGCONT);
+  EXPECT_EQ(broker.wait(), 0);
+  EXPECT_TRUE(has(broker.last_status(), of_signal(worker, "11 (SEGV)", 11))) << broker.last_status();
+  EXPECT_EQ(broker.last_status().back(), '\n');
+}
+
 TEST(Status, TellsALayerThatIsMissing) {
   Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
   const std::string text = status(broker).text;

@@ -61,6 +61,7 @@ row 2 '/nowhere/libcuda.so.1'                           "$ivgpud" --config no-gp
 row 2 'worker: /nowhere/worker: No such file'           "$ivgpud" --config no-worker.toml
 row 2 'runtime_dir = "/proc/nowhere" cannot be made'    "$ivgpud" --config no-folder.toml
 row 2 'descriptor 99 is not open'                       "$ivgpud" --config no-folder.toml --ready-fd 99
+row 2 'descriptor 98 is not open'                       "$ivgpud" --config no-folder.toml --last-status-fd 98
 row 2 "'--fast 1' is no option of a worker"             "$build/bin/ivgpu-worker" --fast 1
 row 2 'are needed; ivgpud starts workers'               "$build/bin/ivgpu-worker"
 
