@@ -5,6 +5,7 @@
 # gets no more, a third's session lives through both; the broker lives, and its status tells. Then without delegation.
 set -euo pipefail
 build=$1
+code=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -30,7 +31,7 @@ pids_max = 50
 cpu_max = "0.5"
 TOML
 
-"$build/bin/ivgpu" vm --gpu sim --memory 768M --program-dir "$work/host" --timeout 500 >"$work/out" 2>"$work/err" <<'JOB' || true
+"$build/bin/ivgpu" vm --gpu sim --memory 768M --program-dir "$work/host" --timeout 500 >"$work/out" 2>"$work/err" <<'JOB' || code=$?
 # A worker's environment is made from scratch: its libraries lie where the loader looks.
 for file in /lib/ivgpu/*; do [ "$file" = /lib/ivgpu/libcuda.so.1 ] || ln -s "$file" /lib/; done
 export PATH=$PATH:/programs/host
@@ -85,6 +86,10 @@ sed 's/^/quiet: its session /' /tmp/worked
 echo "quiet: the next $(in_vm quiet works </dev/null)"
 exec 9>&-
 kill -0 $broker && echo "the broker lives"
+# By signal: the kernel's, for want of memory, and none else.
+for vm in memory quiet; do
+  echo "$vm: $(ivgpu status | sed -n "/^VM $vm:/,/^$/p" | grep -o '[0-9]* by another signal' || echo none by a signal)"
+done
 kill $broker
 wait $broker
 echo "the broker ended with $?, left: $(cd $own && ls -d */ 2>/dev/null)"
@@ -100,6 +105,7 @@ grep -c 'warning.*has other processes, too' /tmp/log
 told quiet | grep -c 'of each session alone, .*missing: '
 echo "quiet: the next $(in_vm quiet works </dev/null)"
 kill $broker
+wait $broker
 JOB
 
 cat >"$work/wanted" <<'TEXT'
@@ -118,6 +124,8 @@ quiet: its session works
 quiet: its session works
 quiet: the next works
 the broker lives
+memory: 1 by another signal
+quiet: none by a signal
 the broker ended with 0, left: 
 broker: not ready
 1
@@ -127,3 +135,4 @@ broker: ready
 quiet: the next works
 TEXT
 diff -u --label wanted --label guest "$work/wanted" "$work/out" || { cat "$work/err"; exit 1; }
+[[ $code == 0 ]] || { echo "ivgpu vm ended with $code"; cat "$work/err"; exit 1; }

@@ -12,7 +12,10 @@ work=$(mktemp -d)
 shm=ivgpu-test-$$
 broker=''
 end_broker() {
-  if [[ $broker ]]; then kill "$broker" 2>/dev/null || true; wait "$broker" || true; fi
+  if [[ $broker ]]; then
+    kill "$broker" 2>/dev/null || true
+    wait "$broker" || fail "ivgpud ended with $?"
+  fi
   broker=''
 }
 # shellcheck disable=SC2317
@@ -117,4 +120,5 @@ serve 'transport = "plain"'
 memory=$(sed -n 's/.* vm1: .*whose memory is //p' "$work/log")
 define plain-memfd "s,/proc/PID/fd/N,$memory,"
 starts plain-memfd memfd:ivgpu
+end_broker
 exit "$status"

@@ -5,6 +5,8 @@
 # form's command line and its file.
 set -euo pipefail
 build=$1 qemu=$2
+# shellcheck source=tests/oracle.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../oracle.sh"
 files=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../qemu-config" && pwd)
 work=$(mktemp -d)
 shm=/dev/shm/ivgpu-test-$$
@@ -28,7 +30,8 @@ fail() { echo "FAIL: $1"; status=1; }
   done
 } >"$work/ivgpud.toml"
 mkfifo "$work/ready"
-"$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 9>"$work/ready" 2>"$work/log" &
+"$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 --last-status-fd 8 9>"$work/ready" 8>"$work/last" \
+  2>"$work/log" &
 broker=$!
 read -r _ <"$work/ready" || { cat "$work/log"; exit 1; }
 
@@ -94,5 +97,7 @@ done
 kill "$broker"
 wait "$broker" || fail "ivgpud ended with $?"
 broker=''
+said=$(workers_failed "$work/last")
+[[ -z $said ]] || fail "$said"
 [[ ! -e $shm-args && ! -e $shm-cfg ]] || fail "a memory file was left behind"
 exit "$status"

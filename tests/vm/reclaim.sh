@@ -5,11 +5,12 @@
 # with a parent that never asks after it. Each time the next one must pass.
 set -euo pipefail
 build=$1
+code=0
 data=$(cd "$(dirname "${BASH_SOURCE[0]}")/../data" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$build/bin/ivgpu" vm --gpu sim --extra-config "$data/one_slot.toml" --timeout 120 >"$work/out" 2>"$work/err" <<'JOB' || true
+"$build/bin/ivgpu" vm --gpu sim --extra-config "$data/one_slot.toml" --timeout 120 >"$work/out" 2>"$work/err" <<'JOB' || code=$?
 hold() { exec handoff --rounds 5000000; }
 # A program that finds no slot waits, longer than this lets it.
 is_held() { timeout 2 vector_add --n 1000 >/dev/null 2>&1 || echo "$1: the slot is held"; }
@@ -43,3 +44,4 @@ killed and forgotten: it is a zombie
 killed and forgotten: the next program works
 TEXT
 diff -u --label wanted --label guest "$work/wanted" "$work/out" || { cat "$work/err"; exit 1; }
+[[ $code == 0 ]] || { echo "ivgpu vm ended with $code"; cat "$work/err"; exit 1; }

@@ -12,6 +12,10 @@ add_test(NAME vm.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAK
 set_tests_properties(vm.programs vm.command vm.reclaim vm.qemu_config vm.bad_input
                      PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 
+# That they notice when a worker, ivgpud or QEMU dies.
+add_test(NAME vm.oracle COMMAND ${CMAKE_CURRENT_LIST_DIR}/oracle.sh ${CMAKE_BINARY_DIR})
+set_tests_properties(vm.oracle PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_REQUIRED guest_image)
+
 # What qemu-config/ and docs/guest.md say to libvirt; boots nothing.
 add_test(NAME vm.libvirt COMMAND ${CMAKE_CURRENT_LIST_DIR}/libvirt.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(vm.libvirt PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 120)

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/ivgpu/deaths.h"
 #include "tools/ivgpu/error.h"
 
 namespace ivgpu {
@@ -118,7 +119,7 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
 
 PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& options, const fs::path& folder,
                              const SignalGate& gate)
-    : socket_(folder / (options.vm + ".sock")), log_(folder / "ivgpud.log") {
+    : socket_(folder / (options.vm + ".sock")), log_(folder / "ivgpud.log"), last_status_(folder / "last-status") {
   require(install.broker, "the broker ivgpud");
   if (options.gpu != "auto" && options.gpu != "sim") require(options.gpu, "the GPU's libcuda");
   const fs::path config = folder / "ivgpud.toml";
@@ -127,20 +128,24 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   FdPair ready = make_pipe_to_us();
   FdPair alive = make_pipe_from_us();
   const Fd log_file(open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const Fd last(open(last_status_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int output = options.verbose ? STDERR_FILENO : log_file.get();
-  process_.emplace(
-      Command{.argv = {install.broker.string(), "--config", config.string(), "--ready-fd",
-                       std::to_string(ready.theirs.get()), "--stay-while-fd", std::to_string(alive.theirs.get())},
-              .keep = {ready.theirs.get(), alive.theirs.get()},
-              .in = nothing.get(),
-              .out = output,
-              .err = output,
-              .own_group = true});
+  process_.emplace(Command{
+      .argv = {install.broker.string(), "--config", config.string(), "--ready-fd", std::to_string(ready.theirs.get()),
+               "--stay-while-fd", std::to_string(alive.theirs.get()), "--last-status-fd", std::to_string(last.get())},
+      .keep = {ready.theirs.get(), alive.theirs.get(), last.get()},
+      .in = nothing.get(),
+      .out = output,
+      .err = output,
+      .own_group = true});
   ready.theirs.reset();
   alive_ = std::move(alive.ours);
-  if (!became_ready(*process_, ready.ours.get(), gate))
-    throw Error(exit_code::missing, "ivgpud did not start" + last_words(read_file(log_), config.string()));
+  if (!became_ready(*process_, ready.ours.get(), gate)) {
+    const std::string death = death_of("ivgpud", process_->wait_for(milliseconds(100)).value_or(0));
+    throw Error(exit_code::missing,
+                !death.empty() ? death : "ivgpud did not start" + last_words(read_file(log_), config.string()));
+  }
   // It serves, and tries again and again; a program would wait for a worker in vain.
   if (const auto errors = errors_in(read_file(log_), 1); !errors.empty()) {
     const std::string& why = errors.front();
@@ -148,16 +153,30 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   }
 }
 
+// Where it was not ended before, something else has failed and was told: a death is told beside it.
 PrivateBroker::~PrivateBroker() {
-  alive_.reset();
-  if (process_ && !process_->wait_for(end_patience)) process_->signal(SIGTERM);
-  if (process_) process_->wait_for(end_patience);
+  if (process_) tell_deaths(0, stop());
 }
 
-int PrivateBroker::explain(int code) const {
-  if (code == 0) return code;
+std::vector<std::string> PrivateBroker::stop() {
+  alive_.reset();
+  std::optional<int> code = process_->wait_for(end_patience);
+  if (!code) process_->signal(SIGTERM);
+  if (!code) code = process_->wait_for(end_patience);
+  process_.reset();
+  if (!code) return {"ivgpud did not end when asked to"};
+  if (const std::string death = death_of("ivgpud", *code); !death.empty()) return {death};
+  return deaths_of_workers(read_file(last_status_));
+}
+
+void PrivateBroker::explain(int code) const {
+  if (code == 0) return;
   for (const std::string& error : errors_in(read_file(log_), 3)) std::fprintf(stderr, "ivgpud: %s\n", error.c_str());
-  return code;
+}
+
+int PrivateBroker::end(int code) {
+  explain(code);
+  return tell_deaths(code, stop());
 }
 
 std::optional<std::string> running_broker() {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/install.h"
@@ -30,11 +31,17 @@ class PrivateBroker {
   pid_t pid() const { return process_->pid(); }
 
   // Passes on what the broker logged as an error, for a command that failed: a program in a guest cannot say why its
-  // host could not serve it. Returns `code`.
-  int explain(int code) const;
+  // host could not serve it.
+  void explain(int code) const;
+
+  // Ends it and its workers. Explains, says who was killed by a signal meanwhile, and returns the code to end with:
+  // `code`, or that of a death where these count (deaths.h).
+  int end(int code);
 
  private:
-  std::filesystem::path socket_, log_;
+  std::vector<std::string> stop();
+
+  std::filesystem::path socket_, log_, last_status_;
   Fd alive_;  // ivgpud ends when this closes
   std::optional<Child> process_;
 };

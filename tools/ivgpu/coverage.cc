@@ -131,7 +131,7 @@ int record(const CoverageOptions& options, Coverage& found) {
   const SignalGate gate;
   const TempDir folder;
   const fs::path file = folder.path() / "calls";
-  const PrivateBroker broker(install, for_this_machine(options.broker), folder.path(), gate);
+  PrivateBroker broker(install, for_this_machine(options.broker), folder.path(), gate);
   Child program({.argv = options.program,
                  .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)},
                                  {"IVGPU_REGION", broker.socket().string()},
@@ -139,7 +139,7 @@ int record(const CoverageOptions& options, Coverage& found) {
                                  {"IVGPU_LOG_FILE", file.string()},
                                  {"IVGPU_COVERAGE", "1"}},
                  .out = STDERR_FILENO});
-  const int code = broker.explain(wait_passing_signals(program, gate));
+  const int code = broker.end(wait_passing_signals(program, gate));
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) read_line(line, found);
   return code;
@@ -197,7 +197,7 @@ int coverage(const CoverageOptions& options) {
     for (const std::string& file : options.program) read_program(file, found);
   else
     code = record(options, found);
-  if (code == exit_code::not_executable || code == exit_code::not_found) return code;
+  if (code == exit_code::not_executable || code == exit_code::not_found || code == exit_code::died) return code;
   if (options.json)
     std::printf("%s\n", nlohmann::json({{"format", 1},
                                         {"version", IVGPU_VERSION},

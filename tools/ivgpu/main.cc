@@ -15,7 +15,8 @@ using namespace ivgpu;
 
 constexpr const char* exit_codes =
     "Exit codes: the program's own; 128 + n if signal n ended it; 2 the command line makes no sense; 3 a piece is\n"
-    "missing or does not start; 4 the guest was lost; 124 --timeout ran out; 126 cannot be run; 127 not found.";
+    "missing or does not start; 4 the guest was lost; 5 with IVGPU_STRICT set: a worker failed, or a signal\n"
+    "ended ivgpud or QEMU; 124 --timeout ran out; 126 cannot be run; 127 not found.";
 
 // CLI11 knows nothing of the words that prefix_command() leaves, so its usage line lacks them.
 class Formatter : public CLI::Formatter {

@@ -27,8 +27,8 @@ int run(const RunOptions& options) {
     if (const auto region = running_broker()) return run_at(install, options, *region, gate);
 
   const TempDir folder;
-  const PrivateBroker broker(install, for_this_machine(options.broker), folder.path(), gate);
-  return broker.explain(run_at(install, options, broker.socket().string(), gate));
+  PrivateBroker broker(install, for_this_machine(options.broker), folder.path(), gate);
+  return broker.end(run_at(install, options, broker.socket().string(), gate));
 }
 
 }  // namespace ivgpu

@@ -15,6 +15,7 @@
 
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/deaths.h"
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/guest.h"
 #include "tools/ivgpu/qemu.h"
@@ -103,8 +104,9 @@ class Boot {
   void look_at_ports();
   void take_control(const char* data, std::size_t size);
   void take_line(const std::string& line);
-  void quit() const;
+  void quit();
   std::optional<milliseconds> remaining() const;
+  int with_death(int code, int ended) const;
 
   const VmOptions& options_;
   const SignalGate& gate_;
@@ -114,7 +116,7 @@ class Boot {
   std::optional<Child> process_;
   std::string control_text_;
   std::optional<int> code_;
-  bool timed_out_ = false;
+  bool timed_out_ = false, asked_to_end_ = false, signalled_ = false;
   std::optional<Clock::time_point> deadline_;
 };
 
@@ -150,7 +152,10 @@ std::optional<milliseconds> Boot::remaining() const {
 }
 
 // QEMU ends at SIGTERM by itself; its Child makes sure of it.
-void Boot::quit() const { process_->signal(SIGTERM); }
+void Boot::quit() {
+  process_->signal(SIGTERM);
+  asked_to_end_ = true;
+}
 
 void Boot::take_line(const std::string& line) {
   char text[128];
@@ -189,6 +194,7 @@ bool Boot::watch() {
   if (ready == 0) deadline_ = Clock::now() + quit_patience;
   if (const auto arrived = gate_.take()) {
     code_ = exit_code::signal_base + arrived->number;
+    signalled_ = true;
     quit();
   }
   return !(events[0].revents & POLLIN);
@@ -205,17 +211,21 @@ bool Boot::watch() {
               "the guest ended without a result (QEMU's exit code: " + std::to_string(ended) + "):\n" + qemu + console);
 }
 
+// The terminal's signals reach QEMU, too, as whatever else ends us.
+int Boot::with_death(int code, int ended) const {
+  const std::string death = death_of("QEMU", ended, asked_to_end_ ? SIGTERM : 0);
+  return death.empty() || signalled_ ? code : tell_deaths(code, {death});
+}
+
 int Boot::run(QemuOptions qemu) {
   const TerminalGuard terminal;
   start(qemu);
   while (watch()) continue;
   const int ended = process_->wait();
   look_at_ports();
-  if (timed_out_) {
-    std::fprintf(stderr, "ivgpu: the command did not end within %d s\n", options_.timeout_s);
-    return exit_code::timeout;
-  }
-  if (code_) return *code_;
+  if (timed_out_) std::fprintf(stderr, "ivgpu: the command did not end within %d s\n", options_.timeout_s);
+  if (timed_out_) code_ = exit_code::timeout;
+  if (code_) return with_death(*code_, ended);
   throw_lost(ended, options_.memory, text_of(qemu_log_), text_of(qemu.serial.console_log));
 }
 
@@ -260,7 +270,7 @@ int vm(const VmOptions& options) {
   steps.say("guest image is ready: " + image.initramfs.string());
 
   const BrokerOptions broker_options = for_this_machine(options.broker);
-  const PrivateBroker broker(install, broker_options, folder.path(), gate);
+  PrivateBroker broker(install, broker_options, folder.path(), gate);
   steps.say("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
 
   QemuOptions qemu{.qemu = bundled("qemu", "qemu-system-x86_64"),
@@ -274,7 +284,7 @@ int vm(const VmOptions& options) {
   steps.say("booting " + qemu.kernel.filename().string() + " in QEMU (" +
             (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
             " processors, " + options.memory + ")");
-  return broker.explain(Boot(options, gate, steps, folder.path() / "qemu.log").run(qemu));
+  return broker.end(Boot(options, gate, steps, folder.path() / "qemu.log").run(qemu));
 }
 
 }  // namespace ivgpu

@@ -49,6 +49,7 @@ Runner::Runner(const Install& install, BrokerOptions broker, bool quick, const S
     : install_(install), options_(std::move(broker)), quick_(quick), gate_(gate) {}
 
 void Runner::take_side(Side side) {
+  if (broker_ && broker_->end(0) != 0) throw Error(exit_code::died, "");
   broker_.reset();
   folder_.reset();
   if (side == Side::Native) return;

@@ -146,8 +146,8 @@ int trace_calls(const TraceOptions& options) {
   if (!options.own_broker)
     if (const auto region = running_broker()) return run_program(options, tracing, *region, false);
   const TempDir folder;
-  const PrivateBroker broker(find_install(), for_this_machine(options.broker), folder.path(), gate);
-  return broker.explain(run_program(options, tracing, broker.socket(), true));
+  PrivateBroker broker(find_install(), for_this_machine(options.broker), folder.path(), gate);
+  return broker.end(run_program(options, tracing, broker.socket(), true));
 }
 
 }  // namespace ivgpu

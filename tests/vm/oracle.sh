@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# usage: oracle.sh BUILD
+# The oracle of the VM's tests: a worker, ivgpud and QEMU are killed behind a command's back, which itself ends well.
+# Each time it says so and, where IVGPU_STRICT is set, ends with 5; and one that nothing happens to does neither.
+set -euo pipefail
+build=$1
+# shellcheck source=tests/oracle.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../oracle.sh"
+ivgpu=$build/bin/ivgpu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+fail() { echo "FAIL: $1"; status=1; }
+
+# expect CODE WORDS COMMAND...: it ends so and says so on standard error; WORDS is empty where it shall say nothing.
+expect() {
+  local wanted=$1 words=$2 code=0
+  shift 2
+  "$@" </dev/null >"$work/out" 2>"$work/said" || code=$?
+  [[ $code == "$wanted" ]] || fail "$* ended with $code, not $wanted: $(cat "$work/said")"
+  if [[ $words ]]; then
+    grep -qxF -- "$words" "$work/said" || fail "$* does not say '$words', but: $(cat "$work/said")"
+  elif [[ -s $work/said ]]; then
+    fail "$* says: $(cat "$work/said")"
+  fi
+}
+
+# child NAME OF: the first child of that process that has the name, once it is there.
+child() {
+  local pid pids
+  while :; do
+    read -ra pids <"/proc/$2/task/$2/children" || true
+    for pid in "${pids[@]}"; do
+      if [[ $(cat "/proc/$pid/comm") == "$1" ]]; then echo "$pid"; return; fi
+    done
+    sleep 0.1
+  done
+}
+export -f child
+
+# Programs of this machine: siblings of their ivgpud.
+# shellcheck disable=SC2016
+kill_worker='kill -SEGV "$(child ivgpu-worker "$(child ivgpud $PPID)")"; sleep 0.5'
+# shellcheck disable=SC2016
+kill_broker='kill -SEGV "$(child ivgpud $PPID)"; sleep 0.5'
+run=("$ivgpu" run --private --gpu sim bash -c)
+died='ivgpu: a worker of VM local was killed by signal 11 (SEGV)'
+export IVGPU_STRICT=1
+expect 0 '' "${run[@]}" true
+expect 5 "$died" "${run[@]}" "$kill_worker"
+expect 5 "$died" "${run[@]}" "$kill_worker; exit 7"
+expect 5 'ivgpu: ivgpud was killed by signal 11 (SEGV)' "${run[@]}" "$kill_broker"
+expect 0 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker"
+expect 7 "$died" env -u IVGPU_STRICT "${run[@]}" "$kill_worker; exit 7"
+
+# In a VM: while the guest boots, which takes seconds.
+# shellcheck disable=SC2317
+kill_worker_of() {
+  local ivgpu_pid
+  "$@" &
+  ivgpu_pid=$!
+  child qemu-system-x86 "$ivgpu_pid" >/dev/null
+  kill -SEGV "$(child ivgpu-worker "$(child ivgpud "$ivgpu_pid")")"
+  wait "$ivgpu_pid"
+}
+vm=("$ivgpu" vm --gpu sim --timeout 120 -- 'echo in the guest')
+expect 5 'ivgpu: a worker of VM guest was killed by signal 11 (SEGV)' kill_worker_of "${vm[@]}"
+grep -qx 'in the guest' "$work/out" || fail "the command's output is lost"
+
+# A QEMU that ends by a fault when its guest has switched it off.
+mkdir "$work/bundle"
+bundle=${IVGPU_BUNDLE:-$build/guest-image}
+qemu=$(command -v "${IVGPU_BUNDLE:-/nowhere}/qemu" || command -v qemu-system-x86_64)
+ln -s "$bundle/vmlinuz" "$bundle/busybox" "$work/bundle/"
+printf '#!/usr/bin/env bash\n%q "$@"\nkill -SEGV $$\n' "$qemu" >"$work/bundle/qemu"
+chmod +x "$work/bundle/qemu"
+expect 5 'ivgpu: QEMU was killed by signal 11 (SEGV)' env IVGPU_BUNDLE="$work/bundle" "${vm[@]}"
+
+# The form of it for tests that start an ivgpud of their own.
+printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n[vm.a]\nregion_size = "64MiB"\n' "$work" >"$work/ivgpud.toml"
+own_broker() {
+  mkfifo "$work/ready"
+  "$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 --last-status-fd 8 \
+    9>"$work/ready" 8>"$work/last" 2>"$work/log" &
+  broker=$!
+  read -r _ <"$work/ready"
+  rm "$work/ready"
+  worker=$(child ivgpu-worker "$broker")
+}
+own_broker
+kill "$broker"
+wait "$broker" || fail "ivgpud ended with $?"
+[[ -z $(workers_failed "$work/last") ]] || fail "all went well: $(workers_failed "$work/last")"
+own_broker
+kill -SEGV "$worker"
+while [[ -e /proc/$worker ]]; do sleep 0.05; done
+kill "$broker"
+wait "$broker" || fail "ivgpud ended with $?"
+[[ $(workers_failed "$work/last") == *"\"worker\":$worker}"* ]] || fail "a worker's death is not told: $(workers_failed "$work/last")"
+[[ $(workers_failed /dev/null) ]] || fail "a broker that told nothing is believed"
+exit "$status"
