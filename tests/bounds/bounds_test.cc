@@ -1,6 +1,6 @@
 // A program that floods its session, through the guest library, ring, worker and simulated GPU: it gets the driver's
 // error, its worker's memory stays bounded, and the VM serves the next program.
-#include "tests/unit/broker_harness.h"
+#include "tests/unit/watched_broker.h"
 
 namespace {
 
@@ -71,7 +71,7 @@ void expect_that_the_next_works(const Broker& broker) { EXPECT_EQ(Flood(broker, 
 constexpr const char* small = "session_image_bytes = \"64MiB\"\nsession_objects = 1000\n";
 
 TEST(Bounds, ImagesAreRefusedAndTheWorkerStaysSmall) {
-  Broker broker(
+  WatchedBroker broker(
       small, "", [] {}, LIBRARY);
   {
     const Flood flood(broker, {"images", "150", "4"});
@@ -85,7 +85,7 @@ TEST(Bounds, ImagesAreRefusedAndTheWorkerStaysSmall) {
 }
 
 TEST(Bounds, ObjectsAreRefused) {
-  Broker broker(
+  WatchedBroker broker(
       small, "", [] {}, LIBRARY);
   {
     const Flood flood(broker, {"objects", "100000"});
@@ -100,7 +100,7 @@ TEST(Bounds, ObjectsAreRefused) {
 // Each waiting stream keeps a thread of the simulated GPU. Where the VM has a user of its own, these have a bound.
 TEST(Bounds, ThreadsHaveABoundByTheVmsUser) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives workers another user";
-  Broker broker(
+  WatchedBroker broker(
       "worker_uid = 7003\npids_max = 60\nspare = 0", "", [] {}, LIBRARY);
   {
     const Flood flood(broker, {"waits", "300"});

@@ -1,6 +1,7 @@
 #include "tests/contract/backends.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <sstream>
 
 #include "host/broker/gpu_library.h"
+#include "tests/oracle.h"
 
 namespace contract {
 namespace {
@@ -34,38 +36,45 @@ class Broker {
                                       << "\"\n[vm.t]\nregion_size = \"512MiB\"\nslots = 4\nspare = 2\n";
     start();
   }
-  ~Broker() {
-    if (process_ > 0) {
-      kill(process_, SIGTERM);
-      waitpid(process_, nullptr, 0);
-    }
-    fs::remove_all(folder_);
-  }
+  ~Broker() { fs::remove_all(folder_); }
   Broker(const Broker&) = delete;
   Broker& operator=(const Broker&) = delete;
 
   bool ready() const { return ready_; }
   std::string socket() const { return (folder_ / "t.sock").string(); }
-  std::string log() const {
-    std::ifstream in(folder_ / "log");
+  std::string log() const { return text_of("log"); }
+  // What of its end is not as it should be; "": nothing.
+  std::string end() const {
+    int status = 0;
+    if (process_ <= 0 || !ready_) return {};  // a failure that was told
+    kill(process_, SIGTERM);
+    waitpid(process_, &status, 0);
+    if (status != 0) return "ivgpud did not end in order: wait status " + std::to_string(status);
+    return oracle::Workers().last_complaint(text_of("last-status"));
+  }
+
+ private:
+  std::string text_of(const std::string& name) const {
+    std::ifstream in(folder_ / name);
     std::ostringstream text;
     text << in.rdbuf();
     return text.str();
   }
-
- private:
   void start() {
     int ends[2];
     if (pipe(ends) != 0) return;
     const std::string config = (folder_ / "c.toml").string(), log = (folder_ / "log").string();
+    const int last = open((folder_ / "last-status").c_str(), O_CREAT | O_WRONLY, 0600);
     process_ = fork();
     if (process_ == 0) {
       close(ends[0]);
       if (freopen(log.c_str(), "w", stderr) == nullptr) _exit(126);
-      execl(IVGPUD, "ivgpud", "--config", config.c_str(), "--ready-fd", std::to_string(ends[1]).c_str(), nullptr);
+      execl(IVGPUD, "ivgpud", "--config", config.c_str(), "--ready-fd", std::to_string(ends[1]).c_str(),
+            "--last-status-fd", std::to_string(last).c_str(), nullptr);
       _exit(126);
     }
     close(ends[1]);
+    close(last);
     char byte = 0;
     ready_ = process_ > 0 && read(ends[0], &byte, 1) == 1;
     close(ends[0]);
@@ -101,12 +110,15 @@ std::string real_library() {
 
 void set_gpu(const std::string& gpu) { chosen_gpu = gpu == "sim" ? SIMULATED_GPU : gpu; }
 void set_worker(const std::string& program) { chosen_worker = program; }
-void end_broker() {
-  if (!broker()) return;
+bool end_broker() {
+  if (!broker()) return true;
   std::istringstream log(broker()->log());
   for (std::string line; std::getline(log, line);)
     if (line.find("the jail refused ioctl") != std::string::npos) std::cout << line << '\n';
+  const std::string complaint = broker()->end();
   broker().reset();
+  if (!complaint.empty()) std::cout << complaint << '\n';
+  return complaint.empty();
 }
 
 }  // namespace contract

@@ -28,7 +28,7 @@ std::string real_library();
 void set_gpu(const std::string& gpu);
 // The program that serves a process, instead of the one that was built.
 void set_worker(const std::string& program);
-// Ends the broker, if one was started.
-void end_broker();
+// Ends the broker, if one was started; false, and why on standard output, where it or a worker did not end in order.
+bool end_broker();
 
 }  // namespace contract

@@ -259,6 +259,5 @@ int main(int argc, char** argv) {
   }
   contract::set_gpu(contract::gpu);
   const int result = RUN_ALL_TESTS();
-  contract::end_broker();
-  return result;
+  return contract::end_broker() ? result : 1;
 }

@@ -17,6 +17,16 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(faults faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
 
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(faults_oracle_test ${CMAKE_CURRENT_LIST_DIR}/oracle_test.cc)
+  target_link_libraries(faults_oracle_test PRIVATE faults_host GTest::gtest_main)
+  target_compile_definitions(faults_oracle_test PRIVATE BUILD="${CMAKE_BINARY_DIR}" IVGPUD="$<TARGET_FILE:ivgpud>"
+    PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
+  add_dependencies(faults_oracle_test faults_program guest_cuda ivgpud ivgpu-worker simgpu)
+  gtest_discover_tests(faults_oracle_test TEST_PREFIX faults. PROPERTIES TIMEOUT 120 RUN_SERIAL ON)
+  label_tests(faults_oracle_test faults)
+
   add_test(NAME faults.loopback COMMAND faults --vm-rounds 0)
   add_test(NAME faults.vm COMMAND faults --rounds 0)
   # Alone: they count what is in /dev/shm, and a guest notices the end of its broker by a heartbeat, within a second only

@@ -14,6 +14,8 @@
 #include <sstream>
 #include <thread>
 
+#include "tools/ivgpu/deaths.h"
+
 namespace faults {
 namespace {
 
@@ -23,6 +25,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds settle_patience{10'000};
 constexpr milliseconds start_patience{20'000};
+constexpr milliseconds end_patience{10'000};
 constexpr std::size_t descriptors_per_connection = 3;  // socket, doorbell, process
 // The log's buffers and the allocator's: not a leak, which would grow with the rounds.
 constexpr std::size_t memory_slack_kib = 8 << 10;
@@ -55,6 +58,11 @@ long long now_ns() {
   return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
 }
 
+void expect_no_other_signal(const std::string& who, int code, int sent) {
+  if (const std::string death = ivgpu::death_of(who, code, sent); !death.empty())
+    throw Failure(death + ", which the test has not sent");
+}
+
 Host::Host(const Paths& paths) : paths_(paths) {
   std::ofstream(folder_.path() / "ivgpud.toml")
       << "[broker]\nlog_level = \"debug\"\nruntime_dir = \"" << folder_.path().string() << "\"\n"
@@ -70,18 +78,29 @@ Host::~Host() = default;
 void Host::start() {
   ivgpu::FdPair ready = ivgpu::make_pipe_to_us();
   const ivgpu::Fd log(open((folder_.path() / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  process_.emplace(
-      ivgpu::Command{.argv = {paths_.ivgpud.string(), "--config", (folder_.path() / "ivgpud.toml").string(),
-                              "--ready-fd", std::to_string(ready.theirs.get())},
-                     .keep = {ready.theirs.get()},
-                     .out = log.get(),
-                     .err = log.get()});
+  const ivgpu::Fd last(open(last_status().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  process_.emplace(ivgpu::Command{
+      .argv = {paths_.ivgpud.string(), "--config", (folder_.path() / "ivgpud.toml").string(), "--ready-fd",
+               std::to_string(ready.theirs.get()), "--last-status-fd", std::to_string(last.get())},
+      .keep = {ready.theirs.get(), last.get()},
+      .out = log.get(),
+      .err = log.get()});
   ready.theirs.reset();
   pollfd news{ready.ours.get(), POLLIN, 0};
   char byte;
   if (poll(&news, 1, static_cast<int>(start_patience.count())) != 1 || read(ready.ours.get(), &byte, 1) != 1)
     throw Failure("ivgpud does not start:\n" + this->log());
   before_.reset();
+  oracle_ = {};
+}
+
+void Host::end() {
+  process_->signal(SIGTERM);
+  const std::optional<int> code = process_->wait_for(end_patience);
+  if (!code) throw Failure("ivgpud does not end when asked to");
+  expect_no_other_signal("ivgpud", *code, 0);
+  if (*code != 0) throw Failure("ivgpud ended with " + std::to_string(*code));
+  if (const std::string words = oracle_.last_complaint(text_of(last_status())); !words.empty()) throw Failure(words);
 }
 
 std::string Host::log() const { return text_of(folder_.path() / "log"); }
@@ -123,11 +142,8 @@ std::vector<pid_t> Host::workers(const std::string& vm, const std::string& state
   return found;
 }
 
-void Host::expect_no_worker_died() const {
-  const json status = this->status();
-  for (const json& vm : status["vms"])
-    if (const json& ends = vm["worker_ends"]; ends["signal"] != 0)
-      throw Failure("a worker has died: " + ends["last_signal"].get<std::string>());
+void Host::expect_no_worker_died() {
+  if (const std::string words = oracle_.complaint(status()); !words.empty()) throw Failure(words);
 }
 
 std::set<pid_t> Host::children() const {
@@ -139,10 +155,11 @@ std::set<pid_t> Host::children() const {
 }
 
 long long Host::kill_broker() {
+  expect_no_worker_died();
   const std::set<pid_t> workers = children();
   const long long when = now_ns();
   process_->signal(SIGKILL);
-  process_->wait();
+  expect_no_other_signal("ivgpud", process_->wait(), SIGKILL);
   for (const pid_t worker : workers) {
     while (alive(worker) && now_ns() - when < 1'000'000'000) std::this_thread::sleep_for(milliseconds(1));
     if (alive(worker)) throw Failure("worker " + std::to_string(worker) + " outlives its broker by a second");
@@ -215,7 +232,7 @@ void Host::expect_settled(std::size_t connections) {
       before_->descriptors -= connections * descriptors_per_connection;
     }
     if (left.empty()) left = leak(connections);
-    if (left.empty()) return;
+    if (left.empty()) return expect_no_worker_died();
     if (now_ns() > until) throw Failure("after the round: " + left);
     std::this_thread::sleep_for(milliseconds(5));
   }

@@ -1,5 +1,5 @@
-// The host under test: one ivgpud with a VM for programs of this machine and one for a QEMU, and what must not have
-// grown when everybody has gone.
+// The host under test: one ivgpud with a VM for programs of this machine and one for a QEMU; what must not have grown
+// when everybody has gone, and what none of its processes may have ended by.
 #pragma once
 
 #include <csignal>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/oracle.h"
 #include "tools/ivgpu/child.h"
 
 namespace faults {
@@ -19,6 +20,10 @@ namespace faults {
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+// A Failure where a process ended by a signal other than `sent`, the one that the test sent it (0: none). `code` is a
+// Child's. It may have ended by itself before the signal came.
+void expect_no_other_signal(const std::string& who, int code, int sent);
 
 long long now_ns();  // CLOCK_MONOTONIC, as the programs print it
 
@@ -47,15 +52,20 @@ class Host {
   // Workers of claimed slots, or of ready ones.
   std::vector<pid_t> workers(const std::string& vm, const std::string& state) const;
 
-  // kill -9, and a new one; checks that no worker outlives its broker by a second.
+  // kill -9, of a worker that may have ended already.
+  void kill_worker(pid_t worker) { oracle_.kill(worker); }
+  // kill -9, after a last look at its workers; checks that none outlives its broker by a second. Then start() a new
+  // one.
   long long kill_broker();
   void start();
+  // Asks the broker to end, which it must do in order, and so must its workers.
+  void end();
 
-  // A Failure where a worker has died by a signal that the broker did not send, an assertion's or a sanitizer's
-  // included. Not for rounds in which the test itself kills workers.
-  void expect_no_worker_died() const;
+  // A Failure where a worker has ended by a signal that neither kill_worker() nor the broker sent, an assertion's or a
+  // sanitizer's included, or with a code of its own. Of this broker's workers that no earlier call has told.
+  void expect_no_worker_died();
 
-  // Waits until all slots are back and nothing of the last round is left; a Failure says what is.
+  // Waits until all slots are back and nothing of the last round is left; a Failure says what is, or which worker died.
   void expect_settled(std::size_t connections);
 
  private:
@@ -67,11 +77,13 @@ class Host {
   std::string not_settled(std::size_t connections) const;
   std::string leak(std::size_t connections) const;
   std::set<pid_t> children() const;
+  std::filesystem::path last_status() const { return folder_.path() / "last-status"; }
 
   const Paths paths_;
   ivgpu::TempDir folder_;
   std::optional<ivgpu::Child> process_;
   std::optional<Held> before_;
+  oracle::Workers oracle_;  // of this broker
 };
 
 }  // namespace faults

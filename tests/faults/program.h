@@ -45,6 +45,7 @@ class Program {
   // CUDA_ERROR_DEVICE_UNAVAILABLE within a second of `when`, the end of its host side; or right at about that time.
   // Returns how long it took, in nanoseconds.
   long long expect_lost(long long when);
+  // A Failure where another signal was first.
   void kill();
 
  private:

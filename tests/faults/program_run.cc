@@ -15,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds program_patience{30'000};
 constexpr long long second_ns = 1'000'000'000;
+constexpr milliseconds end_patience{1000};  // from the end of its output to its own
 // A program that was about to end may do so before its worker has gone.
 constexpr long long overlap_ns = second_ns / 10;
 constexpr int device_unavailable = 46;
@@ -78,8 +79,11 @@ void Program::expect_begun() {
 
 Ending Program::ending() {
   const auto line = lines_.next(patience_);
-  if (!line) throw Failure(mode_ + ": hangs, or ended without a word");
-  child_.wait();
+  if (!line) {
+    if (const auto code = child_.wait_for(end_patience)) expect_no_other_signal(mode_ + ": the program", *code, 0);
+    throw Failure(mode_ + ": hangs, or ended without a word");
+  }
+  expect_no_other_signal(mode_ + ": the program", child_.wait(), 0);
   return parse_ending(*line);
 }
 
@@ -109,7 +113,7 @@ std::string Program::errors() const {
 
 void Program::kill() {
   child_.signal(SIGKILL);
-  child_.wait();
+  expect_no_other_signal(mode_ + ": the program", child_.wait(), SIGKILL);
 }
 
 }  // namespace faults

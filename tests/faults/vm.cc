@@ -103,7 +103,7 @@ Machine::Endings Machine::endings() {
 
 void Machine::kill() {
   qemu_->signal(SIGKILL);
-  qemu_->wait();
+  expect_no_other_signal("QEMU", qemu_->wait(), SIGKILL);
 }
 
 }  // namespace faults

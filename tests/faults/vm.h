@@ -30,7 +30,7 @@ class Machine {
   };
   Endings endings();
   void signal(int number) const { qemu_->signal(number); }
-  void kill();
+  void kill();  // a Failure where another signal was first
 
  private:
   void take_ending(const std::string& said);

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/unit/broker_harness.h"
+#include "tests/unit/watched_broker.h"
 
 namespace {
 
@@ -23,7 +23,7 @@ class Gpus : public testing::Test {
     return outcome.text;
   }
 
-  Broker broker_{vms, "", [] { setenv("IVGPU_SIM_DEVICES", "3", 1); }, "sim"};
+  WatchedBroker broker_{vms, "", [] { setenv("IVGPU_SIM_DEVICES", "3", 1); }, "sim"};
 };
 
 TEST_F(Gpus, EachVmSeesItsOwnByOrdinalsOfItsOwn) {
@@ -55,7 +55,7 @@ TEST_F(Gpus, TheStatusTellsThem) {
 
 // The key goes before what the operator's environment says, and "all" leaves that as it is.
 TEST(GpusAndTheEnvironment, TheKeyGoesFirst) {
-  const Broker broker(
+  const WatchedBroker broker(
       "[vm.u]\ngpus = [2]", "",
       [] {
         setenv("IVGPU_SIM_DEVICES", "3", 1);

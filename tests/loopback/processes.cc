@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ring/view.h"
+#include "tests/oracle.h"
 #include "tests/other_side.h"
 #include "tests/unit/broker_harness.h"
 
@@ -79,7 +80,7 @@ class Program {
   std::string text_;
 };
 
-// An ivgpud with one VM, "t", of three slots.
+// An ivgpud with one VM, "t", of three slots. It and its workers must end as they should (tests/oracle.h).
 class Processes : public testing::Test {
  protected:
   void SetUp() override {
@@ -90,15 +91,17 @@ class Processes : public testing::Test {
     int ready[2];
     ASSERT_EQ(pipe(ready), 0);
     const int log = open((folder_ / "log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
+    const int last = open((folder_ / "last-status").c_str(), O_CREAT | O_WRONLY, 0600);
     broker_ = fork();
     if (broker_ == 0) {
       dup2(log, 2);
       close(ready[0]);
       execl(IVGPUD, "ivgpud", "--config", (folder_ / "c.toml").c_str(), "--ready-fd", std::to_string(ready[1]).c_str(),
-            nullptr);
+            "--last-status-fd", std::to_string(last).c_str(), nullptr);
       _exit(126);
     }
     close(log);
+    close(last);
     close(ready[1]);
     char byte = 0;
     ASSERT_EQ(read(ready[0], &byte, 1), 1) << folder_.read("log");
@@ -107,8 +110,16 @@ class Processes : public testing::Test {
     ASSERT_TRUE(client_->greet(3));
   }
   void TearDown() override {
-    if (broker_ > 0) kill(broker_, SIGTERM), waitpid(broker_, nullptr, 0);
+    if (broker_ > 0) expect_an_orderly_end();
     if (HasFailure()) std::fprintf(stderr, "---- ivgpud's log\n%s----\n", folder_.read("log").c_str());
+  }
+
+  void expect_an_orderly_end() {
+    int status = 0;
+    kill(broker_, SIGTERM);
+    waitpid(broker_, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "ivgpud's wait status: " << status;
+    EXPECT_EQ(oracle_.last_complaint(folder_.read("last-status")), "");
   }
 
   std::string region() const { return folder_ / "t.sock"; }
@@ -140,6 +151,7 @@ class Processes : public testing::Test {
   broker_test::Folder folder_;
   pid_t broker_ = -1;
   std::optional<Client> client_;
+  oracle::Workers oracle_;
 };
 
 class OnePoller : public Processes {
@@ -226,7 +238,7 @@ TEST_F(Processes, AWorkerKilledInMidCall) {
   // Its worker was there before it: the spare. Others are started behind it.
   const auto start = Clock::now();
   ASSERT_FALSE(before.empty());
-  for (const pid_t worker : before) kill(worker, SIGKILL);
+  for (const pid_t worker : before) oracle_.kill(worker);
   EXPECT_EQ(p.line(), "cuCtxSynchronize 46");  // CUDA_ERROR_DEVICE_UNAVAILABLE
   EXPECT_LT(seconds_since(start), 1.0);
   EXPECT_EQ(p.code(), 1);

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "tests/unit/broker_harness.h"
+#include "tests/unit/watched_broker.h"
 
 namespace {
 
@@ -96,7 +96,7 @@ TEST(TraceOfVectorAdd, TheProgramsExitCodeIsPassedOn) {
 
 // At a broker that serves others, too: only the program's own calls, and from its first on.
 TEST(TraceOfVectorAdd, AtARunningBroker) {
-  Broker broker(
+  WatchedBroker broker(
       "", "", [] {}, SIMULATED_GPU);
   setenv("IVGPU_REGION", broker.socket_path().c_str(), 1);
   const std::string add = PROGRAM;

@@ -1,0 +1,139 @@
+// The faults' oracle itself: each death that it must tell is made here, once, and each that it must let pass.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/faults/host.h"
+#include "tests/faults/program.h"
+
+namespace {
+
+using namespace faults;
+using std::chrono::milliseconds;
+
+// What a Failure says; "" where there is none.
+template <class F>
+std::string complaint(F f) {
+  try {
+    f();
+  } catch (const Failure& failed) {
+    return failed.what();
+  }
+  return {};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+class Oracle : public testing::Test {
+ protected:
+  void SetUp() override { host_.expect_settled(0); }
+  pid_t spare() const { return host_.workers(local_vm, "ready").at(0); }
+  // Until the broker has seen it.
+  static void expect_gone(pid_t worker) {
+    for (int i = 0; i < 5000 && kill(worker, 0) == 0; ++i) std::this_thread::sleep_for(milliseconds(1));
+    EXPECT_NE(kill(worker, 0), 0) << "worker " << worker << " lives";
+  }
+  // By somebody else, and the worker's number.
+  pid_t end_spare(int signal) const {
+    const pid_t worker = spare();
+    kill(worker, signal);
+    expect_gone(worker);
+    return worker;
+  }
+  void kill_spare() {
+    const pid_t worker = spare();
+    host_.kill_worker(worker);
+    expect_gone(worker);
+  }
+  std::string after_the_round() {
+    return complaint([this] { host_.expect_settled(0); });
+  }
+
+  const Paths paths_{BUILD, IVGPUD, PROGRAM, GUEST_CUDA};
+  Host host_{paths_};
+};
+
+TEST_F(Oracle, AWorkerThatEndsByAFault) {
+  const pid_t worker = end_spare(SIGSEGV);
+  const std::string words = after_the_round();
+  EXPECT_TRUE(has(words, "worker " + std::to_string(worker) + " was killed by signal 11 (SEGV)")) << words;
+  EXPECT_EQ(after_the_round(), "") << "it is told once";
+}
+
+TEST_F(Oracle, AWorkerThatEndsByAnAssertion) {
+  end_spare(SIGABRT);
+  const std::string words = after_the_round();
+  EXPECT_TRUE(has(words, "was killed by signal 6 (ABRT)")) << words;
+}
+
+TEST_F(Oracle, AWorkerThatTheTestHasKilledIsNoFailure) {
+  for (int i = 0; i < 3; ++i) {
+    kill_spare();
+    EXPECT_EQ(after_the_round(), "");
+  }
+  int told = 0;
+  const nlohmann::json status = host_.status();
+  for (const auto& vm : status["vms"]) told += vm["worker_ends"]["signal"].get<int>();
+  EXPECT_EQ(told, 3);
+  EXPECT_EQ(complaint([this] { host_.end(); }), "");
+}
+
+TEST_F(Oracle, AnotherWorkerBesideTheKilledOne) {
+  kill_spare();
+  EXPECT_EQ(after_the_round(), "");
+  end_spare(SIGKILL);
+  const std::string words = after_the_round();
+  EXPECT_TRUE(has(words, "was killed by signal 9 (KILL)")) << words;
+}
+
+TEST_F(Oracle, AFaultOfAWorkerBeforeTheTestKillsIt) {
+  const pid_t worker = end_spare(SIGSEGV);
+  host_.kill_worker(worker);
+  const std::string words = after_the_round();
+  EXPECT_TRUE(has(words, "was killed by signal 11 (SEGV)")) << words;
+}
+
+TEST_F(Oracle, AWorkerThatEndsByAFaultBeforeTheBrokerIsKilled) {
+  end_spare(SIGSEGV);
+  const std::string words = complaint([this] { host_.kill_broker(); });
+  EXPECT_TRUE(has(words, "was killed by signal 11 (SEGV)")) << words;
+}
+
+// Its socket has gone then: only its last status tells.
+TEST_F(Oracle, AWorkerThatEndsByAFaultWhileTheBrokerEnds) {
+  const pid_t worker = spare();
+  kill(host_.broker(), SIGSTOP);
+  kill(worker, SIGSEGV);
+  kill(host_.broker(), SIGTERM);
+  std::thread later([this] {
+    std::this_thread::sleep_for(milliseconds(100));
+    kill(host_.broker(), SIGCONT);
+  });
+  const std::string words = complaint([this] { host_.end(); });
+  later.join();
+  EXPECT_TRUE(has(words, "worker " + std::to_string(worker) + " was killed by signal 11 (SEGV)")) << words;
+}
+
+TEST_F(Oracle, ABrokerThatEndsByAFault) {
+  kill(host_.broker(), SIGSEGV);
+  const std::string words = complaint([this] { host_.end(); });
+  EXPECT_TRUE(has(words, "ivgpud was killed by signal 11 (SEGV), which the test has not sent")) << words;
+}
+
+TEST_F(Oracle, AProgramThatEndsByAFault) {
+  Program program(paths_, host_.socket(local_vm), "busy", 10'000);
+  program.expect_begun();
+  kill(program.pid(), SIGSEGV);
+  const std::string words = complaint([&] { program.expect_right(); });
+  EXPECT_TRUE(has(words, "the program was killed by signal 11 (SEGV), which the test has not sent")) << words;
+}
+
+TEST_F(Oracle, AProgramThatEndsByAFaultBeforeItIsKilled) {
+  Program program(paths_, host_.socket(local_vm), "busy", 10'000);
+  program.expect_begun();
+  kill(program.pid(), SIGSEGV);
+  std::this_thread::sleep_for(milliseconds(300));
+  EXPECT_NE(complaint([&] { program.kill(); }), "");
+}
+
+}  // namespace
