@@ -94,7 +94,9 @@ void EventLoop::run() {
   for (auto before = processor_time(); !stopped_;) {
     turn(events);
     const auto after = processor_time();
-    turns_.longest = std::max(turns_.longest, after - std::exchange(before, after));
+    const auto took = after - std::exchange(before, after);
+    turns_.longest = std::max(turns_.longest, took);
+    turns_.beyond += took > Turns::bound;
     ++turns_.count;
   }
 }

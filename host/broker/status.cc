@@ -140,10 +140,15 @@ std::vector<std::string> names_of_layers(std::uint32_t layers) {
 
 std::string status_as_json(const BrokerStatus& status) {
   const double longest_ms = std::chrono::duration<double, std::milli>(status.turns.longest).count();
-  json out = {{"format", format},           {"version", status.version},
-              {"process", getpid()},        {"library", status.library},
-              {"up_s", seconds(status.up)}, {"loop", {{"turns", status.turns.count}, {"longest_turn_ms", longest_ms}}},
-              {"vms", json::array()}};
+  json out = {
+      {"format", format},
+      {"version", status.version},
+      {"process", getpid()},
+      {"library", status.library},
+      {"up_s", seconds(status.up)},
+      {"loop",
+       {{"turns", status.turns.count}, {"turns_over_50_ms", status.turns.beyond}, {"longest_turn_ms", longest_ms}}},
+      {"vms", json::array()}};
   for (const VmStatus& vm : status.vms) out["vms"].push_back(vm_as_json(vm));
   return out.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
 }

@@ -284,6 +284,8 @@ void Vm::refill() {
     if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
     if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
     if (!start_worker(k)) return;
+    // A start takes about a millisecond; the next waits for another turn of the loop, so that nobody waits for many.
+    return refill_after(Span::zero());
   }
 }
 

@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/close_range.h>
 #include <poll.h>
+#include <spawn.h>
 #include <spdlog/spdlog.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,46 +24,9 @@ using worker::ReadyMessage;
 constexpr int lines_per_second = 50;
 constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pipe's capacity
 
-// Where the child finds its descriptors: the lowest after standard input and outputs.
-constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_first_free = 7;
-
-// Of all that runs, a worker is what the kernel shall end first when memory is short: it is its guest's, it may be what
-// took the memory, and its VM starts another. Raising this needs no right.
-void go_first_when_memory_is_short() {
-  const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  [[maybe_unused]] const auto n = write(score, "900", 3);
-  close(score);
-}
-
-// The child's side of fork(): system calls only, since locks of the parent's threads may be held for ever.
-[[noreturn]] void become_worker(char* const* arguments, char* const* environment, const WorkerCommand& command,
-                                int control, int output) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  setsid();
-  setpriority(PRIO_PROCESS, 0, command.priority);
-  go_first_when_memory_is_short();
-  if (command.group_entrance >= 0 && write(command.group_entrance, "0", 1) != 1) {
-    dprintf(output, "a worker cannot enter its VM's control group: %s\n", strerrordesc_np(errno));
-    _exit(127);
-  }
-  signal(SIGPIPE, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  // First out of the way of their targets, then onto them.
-  constexpr int above = 32;
-  const int nothing = open("/dev/null", O_RDONLY);
-  const int sources[child_first_free] = {
-      nothing, output, output, control, command.region_fd, command.doorbell_fd, command.telemetry_fd};
-  int moved[child_first_free];
-  for (int i = 0; i < child_first_free; ++i) moved[i] = fcntl(sources[i], F_DUPFD, above);
-  for (int i = 0; i < child_first_free; ++i) dup2(moved[i], i);
-  syscall(SYS_close_range, child_first_free, ~0U, 0);
-  execve(arguments[0], arguments, environment);
-  const char* why = strerrordesc_np(errno);
-  dprintf(STDERR_FILENO, "%s cannot be started: %s\n", arguments[0], why != nullptr ? why : "unknown error");
-  _exit(127);
-}
+// Where the child finds its descriptors: the lowest after standard input and outputs. The group's is there for some.
+constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
+              child_first_free = 8;
 
 std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -75,6 +36,51 @@ std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
+// What posix_spawn() is to do in the child before it becomes another program. Posix_spawn and not fork: a copy of the
+// broker's page tables would have it take a fault for each page that it writes to next, and each of these waits for
+// the machine's other processors.
+class ChildSetup {
+ public:
+  ChildSetup() {
+    posix_spawn_file_actions_init(&files_);
+    posix_spawnattr_init(&attributes_);
+    sigset_t none, by_default;
+    sigemptyset(&none);
+    sigemptyset(&by_default);
+    sigaddset(&by_default, SIGPIPE);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setsigdefault(&attributes_, &by_default);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  }
+  ~ChildSetup() {
+    posix_spawn_file_actions_destroy(&files_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  ChildSetup(const ChildSetup&) = delete;
+  ChildSetup& operator=(const ChildSetup&) = delete;
+
+  // `fd` is open as `number` there; -1 is not.
+  void pass(int fd, int number) {
+    if (fd < 0) return;
+    // First out of the way of all numbers, for one descriptor may have another's.
+    constexpr int above = 32;
+    const int moved = moved_.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, above)).get();
+    failed_ = failed_ || moved < 0 || posix_spawn_file_actions_adddup2(&files_, moved, number) != 0;
+  }
+  // 0, or an error number. Everything that is not passed is closed there.
+  int start(pid_t& pid, char* const* arguments, char* const* environment) {
+    failed_ = failed_ || posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0) != 0;
+    failed_ = failed_ || posix_spawn_file_actions_addclosefrom_np(&files_, child_first_free) != 0;
+    return failed_ ? EMFILE : posix_spawn(&pid, arguments[0], &files_, &attributes_, arguments, environment);
+  }
+
+ private:
+  posix_spawn_file_actions_t files_;
+  posix_spawnattr_t attributes_;
+  std::vector<Fd> moved_;
+  bool failed_ = false;
+};
+
 const char* meaning(int code) {
   switch (code) {
     case worker::exit_ended: return "ended";
@@ -83,7 +89,7 @@ const char* meaning(int code) {
     case worker::exit_driver_failed: return "the driver failed to start";
     case worker::exit_jail_missing: return "the jail is incomplete";
     case worker::exit_region_failed: return "the slot could not be mapped";
-    case 127: return "not started";
+    case worker::exit_place_failed: return "its control group could not be entered";
     default: return "unexpected";
   }
 }
@@ -140,17 +146,24 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
 
   std::vector<std::string> arguments = {command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
-  for (const auto& [name, fd] :
-       {std::pair("--control-fd", child_control), std::pair("--region-fd", child_region),
-        std::pair("--doorbell-fd", child_doorbell), std::pair("--telemetry-fd", child_telemetry)}) {
-    arguments.insert(arguments.end(), {name, std::to_string(fd)});
+  ChildSetup child;
+  for (const int number : {STDOUT_FILENO, STDERR_FILENO}) child.pass(child_output.get(), number);
+  struct Passed {
+    const char* option;
+    int fd, number;
+  };
+  for (const Passed& p : {Passed{"--control-fd", child_end.get(), child_control},
+                          {"--region-fd", command.region_fd, child_region},
+                          {"--doorbell-fd", command.doorbell_fd, child_doorbell},
+                          {"--telemetry-fd", command.telemetry_fd, child_telemetry},
+                          {"--group-fd", command.group_entrance, child_group}}) {
+    child.pass(p.fd, p.number);
+    if (p.fd >= 0) arguments.insert(arguments.end(), {p.option, std::to_string(p.number)});
   }
+  arguments.insert(arguments.end(), {"--nice", std::to_string(command.priority)});
   const std::vector<char*> argv = as_pointers(arguments), envp = as_pointers(command.environment);
-  pid_ = fork();
-  if (pid_ < 0) return fail("fork");
-  if (pid_ == 0) {
-    become_worker(argv.data(), envp.data(), command, child_end.get(), child_output.get());
-  }
+  errno = child.start(pid_, argv.data(), envp.data());
+  if (errno != 0) return fail(command.program.c_str());
   // The child is not reaped before on_exit(), so its number is still its own here.
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   if (process_) return true;

@@ -25,6 +25,7 @@ enum ExitCode : int {
   exit_driver_failed = 4,
   exit_jail_missing = 5,
   exit_region_failed = 6,
+  exit_place_failed = 7,
 };
 
 }  // namespace host::worker

@@ -38,6 +38,8 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--region-fd") return number(value, o.region_fd);
   if (name == "--doorbell-fd") return number(value, o.doorbell_fd);
   if (name == "--telemetry-fd") return number(value, o.telemetry_fd);
+  if (name == "--group-fd") return number(value, o.group_fd);
+  if (name == "--nice") return number(value, o.nice);
   if (name == "--broker") return number(value, o.broker);
   if (name == "--slot-offset") return number(value, o.slot_offset);
   if (name == "--slot-bytes") return number(value, o.slot_bytes);

@@ -16,6 +16,8 @@ struct Options {
   int region_fd = -1;
   int doorbell_fd = -1;
   int telemetry_fd = -1;
+  int group_fd = -1;  // cgroup.procs of its VM's control group; -1: it stays where it was started
+  int nice = 0;
   pid_t broker = 0;
   std::uint64_t slot_offset = 0;  // of the slot's extent in the region
   std::uint64_t slot_bytes = 0;

@@ -21,6 +21,7 @@
 #include "host/jail/privileges.h"
 #include "host/jail/seccomp.h"
 #include "host/worker/control.h"
+#include "host/worker/place.h"
 #include "ring/api/cuda.h"
 #include "ring/telemetry.h"
 
@@ -216,6 +217,7 @@ bool tell_ready(int control_fd, const Jail& jail) {
 
 int run(const Options& options, const Backend& backend) {
   if (!die_with_broker(options.broker)) return exit_ended;
+  if (const std::string why = take_place(options); !why.empty()) return fail(exit_place_failed, why);
   std::byte* const base = map_slot(options);
   if (base == nullptr) return fail(exit_region_failed, "the slot's extent cannot be mapped: it is not in the region");
   const ring::SlotView slot(base, options.slot_bytes);
