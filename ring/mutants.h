@@ -13,6 +13,9 @@ enum class Mutant {
 #define DOUBLE_FETCH(name, ...) name,
 #include "ring/double_fetches.def"
 #undef DOUBLE_FETCH
+#define RACE(name, ...) name,
+#include "ring/races.def"
+#undef RACE
 };
 
 #ifdef IVGPU_MUTANTS

@@ -61,7 +61,8 @@ bool Session::bind_arena(std::uint64_t window) {
 }
 
 CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (!ring::wrong(ring::Mutant::pinning_unlocked)) lock.lock();
   const auto after = pinned_.lower_bound(offset);
   if (after != pinned_.end() && after->first < offset + bytes) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   if (after != pinned_.begin() && std::prev(after)->first + std::prev(after)->second > offset)
@@ -76,6 +77,7 @@ CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 CUresult Session::reset(unsigned device) {
+  const auto alone = ending();
   std::lock_guard lock(mutex_);
   CUdevice handle = 0;
   if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;

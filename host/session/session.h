@@ -1,7 +1,7 @@
 // One guest process as its worker sees it: objects, memory ranges, arena and contexts.
 //
 // Thread-safety: one thread per channel uses a Session; what they share is safe by itself (Objects, Ranges, atomics) or
-// under `mutex`.
+// under `mutex_`. What a call makes is known here when nobody can end it unseen: making() and ending().
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "host/session/long_waits.h"
 #include "host/session/objects.h"
 #include "host/session/telemetry.h"
+#include "ring/mutants.h"
 #include "ring/view.h"
 
 namespace host {
@@ -45,6 +47,19 @@ class Session {
   bool bind_arena(std::uint64_t window);
   // Registers [offset, offset + bytes) of the arena with the GPU. Preconditions: the range lies in the arena.
   CUresult pin(std::uint64_t offset, std::uint64_t bytes);
+  // Held from before a call looks up what it makes something of, until what the driver made is known here. Otherwise a
+  // reset or an unload of another channel may pass between the two: the driver's object ends with it, and the session
+  // then comes to know what is gone, or forgets what a later call has got the same handle for. A library needs it not:
+  // nothing ends it but its own name.
+  [[nodiscard]] std::shared_lock<std::shared_mutex> making() {
+    if (ring::wrong(ring::Mutant::making_unlocked)) return {};
+    return std::shared_lock(lives_);
+  }
+  // Held while something ends and takes along what it does not name.
+  [[nodiscard]] std::unique_lock<std::shared_mutex> ending() {
+    if (ring::wrong(ring::Mutant::ending_unlocked)) return {};
+    return std::unique_lock(lives_);
+  }
   // cuDevicePrimaryCtxReset: what lived in the context is gone, libraries and kernels stay, the arena is registered
   // again.
   CUresult reset(unsigned device);
@@ -97,6 +112,7 @@ class Session {
   std::uint32_t windows_;  // the reserved ones that were not tried yet; only the channel that greets uses it
   enum class Greeting : std::uint8_t { None, Begun, Done };
   std::atomic<Greeting> greeting_{Greeting::None};
+  std::shared_mutex lives_;  // taken before mutex_
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // offset -> bytes
   std::atomic<CUcontext> contexts_[ring::max_devices] = {};

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <limits>
+#include <shared_mutex>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -71,6 +72,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (!r_.complete() || broken_) return r_.broken();
     if (refused_ != CUDA_SUCCESS) return refused_;
     if (creates() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
+    const auto making = creates() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
     const CUresult result = std::apply(function, params_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { conclude<I>(); });
     return broken_ ? r_.broken() : result;

@@ -9,8 +9,11 @@ namespace {
 #ifndef IVGPU_MUTANTS  // the build that the fuzzers try mistakes in is not shipped
 #define MUTANT(name, ...) static_assert(!ring::wrong(ring::Mutant::name), "a mutant is in a build that may be shipped");
 #define DOUBLE_FETCH MUTANT
+#define RACE MUTANT
 #include "ring/double_fetches.def"
 #include "ring/mutants.def"
+#include "ring/races.def"
+#undef RACE
 #undef DOUBLE_FETCH
 #undef MUTANT
 #endif

@@ -18,7 +18,10 @@ constexpr Names names[] = {
 #undef MUTANT
 #define DOUBLE_FETCH(name, ...) {#name, ring::Mutant::name},
 #include "ring/double_fetches.def"
-#undef MUTANT
+#undef DOUBLE_FETCH
+#define RACE(name, ...) {#name, ring::Mutant::name},
+#include "ring/races.def"
+#undef RACE
 };
 
 [[maybe_unused]] const bool chosen = [] {

@@ -3,8 +3,12 @@
 // fake driver ends the process at anything that is not the session's.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <limits>
+#include <thread>
+#include <utility>
 
 #include "tests/unit/session_records.h"
 
@@ -293,6 +297,93 @@ TEST(Lookups, WhatCannotBeToldIsNotMade) {
     EXPECT_TRUE(told.reply.empty());
     EXPECT_EQ(world.send(call, world.lookup(owner, id, "fill")).result, CUDA_SUCCESS) << "the id is free";
   }
+}
+
+// ---- one channel ends what another is making something of
+// ------------------------------------------------------------
+
+// A world whose driver lets another channel work right behind one of its calls, before the session knows what came of
+// it. Who has to wait until then is waited for a moment only.
+class Meanwhile : public testing::Test {
+ protected:
+  Meanwhile() : driver_(world.driver.table()), session(slot(), driver_, World::with(0)) {
+    inner_ = &world.driver.table();
+    driver_.cuMemAlloc_v2 = [](CUdeviceptr* at, std::size_t bytes) { return behind(inner_->cuMemAlloc_v2(at, bytes)); };
+    driver_.cuLibraryGetKernel = [](CUkernel* kernel, CUlibrary library, const char* name) {
+      return behind(inner_->cuLibraryGetKernel(kernel, library, name));
+    };
+    driver_.cuLibraryGetGlobal = [](CUdeviceptr* at, std::size_t* bytes, CUlibrary library, const char* name) {
+      return behind(inner_->cuLibraryGetGlobal(at, bytes, library, name));
+    };
+    driver_.cuStreamCreate = [](CUstream* stream, unsigned flags) {
+      return behind(inner_->cuStreamCreate(stream, flags));
+    };
+  }
+  // Sends `made` while another channel sends `ended`, as far as it may. What `made` came to.
+  Answer while_ending(int made, const Payload& payload, int ended, const Payload& other) {
+    std::promise<void> through;
+    other_ = [&, waits = through.get_future().share()] {
+      thread_ = std::thread([&] {
+        session.make_current(0);
+        EXPECT_EQ(send_to(session, ended, other).result, CUDA_SUCCESS);
+        through.set_value();
+      });
+      waits.wait_for(std::chrono::milliseconds(100));
+    };
+    const Answer answer = send_to(session, made, payload);
+    thread_.join();
+    return answer;
+  }
+
+  World world;
+
+ private:
+  ring::SlotView slot() const { return world.session->slot; }
+  static CUresult behind(CUresult result) {
+    if (other_) std::exchange(other_, nullptr)();
+    return result;
+  }
+  static inline const host::Driver* inner_ = nullptr;
+  static inline std::function<void()> other_;
+  std::thread thread_;
+  host::Driver driver_;
+
+ protected:
+  host::Session session;
+};
+
+constexpr std::uint64_t a_library = Id{Handle::Library, 1, 0}.value(), a_kernel = Id{Handle::Kernel, 2, 0}.value(),
+                        a_stream = Id{Handle::Stream, 3, 0}.value();
+const Payload reset_record = Payload::record(api::ResetRecord{0});
+
+TEST_F(Meanwhile, MemoryThatAResetTookMayNotBeNamed) {
+  const Answer made = while_ending(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 0}),
+                                   ids::cuDevicePrimaryCtxReset_v2, reset_record);
+  EXPECT_EQ(world.driver.live_allocations(), 0u);
+  EXPECT_FALSE(session.ranges.contains(made.read<api::AllocateReply>().address, 64));
+  EXPECT_EQ(session.ranges.count(), 0u);
+}
+
+TEST_F(Meanwhile, AStreamThatAResetTookIsNotKnown) {
+  while_ending(ids::cuStreamCreate, Payload::of(a_stream, 0), ids::cuDevicePrimaryCtxReset_v2, reset_record);
+  EXPECT_EQ(session.objects.find(a_stream, Handle::Stream), nullptr);
+  EXPECT_EQ(session.objects.count(), 0u);
+}
+
+TEST_F(Meanwhile, AKernelGoesWithItsLibrary) {
+  ASSERT_EQ(send_to(session, ids::cuLibraryLoadData, world.load(a_library)).result, CUDA_SUCCESS);
+  while_ending(ids::cuLibraryGetKernel, world.lookup(a_library, a_kernel, "nothing"), ids::cuLibraryUnload,
+               Payload::record(api::CloseRecord{a_library}));
+  EXPECT_EQ(session.objects.find(a_kernel, Handle::Kernel), nullptr);
+  EXPECT_EQ(session.objects.count(), 0u);
+}
+
+TEST_F(Meanwhile, AGlobalGoesWithItsLibrary) {
+  ASSERT_EQ(send_to(session, ids::cuLibraryLoadData, world.load(a_library)).result, CUDA_SUCCESS);
+  const Answer made =
+      while_ending(ids::cuLibraryGetGlobal, Payload::record(api::GlobalRecord{a_library, 8}).text("counter"),
+                   ids::cuLibraryUnload, Payload::record(api::CloseRecord{a_library}));
+  EXPECT_FALSE(session.ranges.contains(made.read<api::GlobalReply>().address, 16));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ CUresult cuMemAlloc_v2(Request& r) {
   const auto record = r.in.read<api::AllocateRecord>();
   if (!r.complete()) return r.broken();
   if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto making = r.session.making();
   CUdeviceptr address = 0;
   const CUresult result = r.session.driver.cuMemAlloc_v2(&address, record.bytes);
   return result != CUDA_SUCCESS ? result : allocated(r, {.address = address, .pitch = 0, .bytes = record.bytes});
@@ -26,6 +27,7 @@ CUresult cuMemAllocPitch_v2(Request& r) {
   const auto record = r.in.read<api::AllocateRecord>();
   if (!r.complete()) return r.broken();
   if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto making = r.session.making();
   CUdeviceptr address = 0;
   std::size_t pitch = 0;
   const CUresult result =

@@ -116,6 +116,7 @@ CUresult find_global(Request& r, Handle kind, Get get) {
   const auto record = r.in.read<api::GlobalRecord>();
   const std::string_view name = read_name(r, record.name_bytes);
   if (!r.complete()) return r.broken();
+  const auto making = r.session.making();
   auto* owner = static_cast<Owner>(r.session.objects.find(record.from, kind));
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -133,6 +134,7 @@ template <class T, class Unload>
 CUresult close(Request& r, Handle kind, Unload unload) {
   const auto record = r.in.read<api::CloseRecord>();
   if (!r.complete()) return r.broken();
+  const auto ending = r.session.ending();
   auto* handle = static_cast<T>(r.session.objects.find(record.id, kind));
   if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const CUresult result = unload(handle);
@@ -145,6 +147,7 @@ CUresult close(Request& r, Handle kind, Unload unload) {
 CUresult cuModuleLoadDataEx(Request& r) {
   LoadRequest load(r);
   if (!load.ok()) return load.refused();
+  const auto making = r.session.making();
   CUmodule module = nullptr;
   const CUresult result =
       r.session.driver.cuModuleLoadDataEx(&module, load.image(), load.option_count(), load.options(), load.values());
@@ -174,6 +177,7 @@ CUresult cuModuleGetFunction(Request& r) {
   const auto record = r.in.read<api::LookupRecord>();
   const std::string_view name = read_name(r, record.name_bytes);
   if (!r.complete()) return r.broken();
+  const auto making = r.session.making();
   auto* module = static_cast<CUmodule>(r.session.objects.find(record.from, Handle::Module));
   if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -186,6 +190,7 @@ CUresult cuLibraryGetKernel(Request& r) {
   const auto record = r.in.read<api::LookupRecord>();
   const std::string_view name = read_name(r, record.name_bytes);
   if (!r.complete()) return r.broken();
+  const auto making = r.session.making();
   auto* library = static_cast<CUlibrary>(r.session.objects.find(record.from, Handle::Library));
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -197,6 +202,7 @@ CUresult cuLibraryGetKernel(Request& r) {
 CUresult cuKernelGetFunction(Request& r) {
   const auto record = r.in.read<api::DeriveRecord>();
   if (!r.complete()) return r.broken();
+  const auto making = r.session.making();
   auto* kernel = static_cast<CUkernel>(r.session.objects.find(record.from, Handle::Kernel));
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -208,6 +214,7 @@ CUresult cuKernelGetFunction(Request& r) {
 CUresult cuLibraryGetModule(Request& r) {
   const auto record = r.in.read<api::DeriveRecord>();
   if (!r.complete()) return r.broken();
+  const auto making = r.session.making();
   auto* library = static_cast<CUlibrary>(r.session.objects.find(record.from, Handle::Library));
   if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
