@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -18,6 +19,12 @@ namespace fake {
 namespace {
 
 using api::Handle;
+
+struct EndedRange {
+  CUdeviceptr start;
+  std::size_t bytes;
+  std::uint64_t by;  // which record
+};
 
 struct State {
   std::mutex mutex;
@@ -34,6 +41,11 @@ struct State {
   std::vector<const void*> destroyed;             // kept, so that no later handle has the same address
   std::size_t allocated = 0;
   CUresult sticky = CUDA_SUCCESS;
+  std::optional<Races> races;
+  std::map<const void*, std::vector<std::uint64_t>> ended_by;  // where races are let: the records, by handle
+  std::map<const void*, Handle> places;                        // of ended handles, for new ones of that kind
+  std::vector<EndedRange> ended_ranges;
+  std::map<std::pair<const void*, std::string>, const void*> found;  // what has been looked up, by owner and name
 };
 State* state = nullptr;
 Driver* the_driver = nullptr;
@@ -60,17 +72,50 @@ void touch(const void* at, std::size_t bytes) {
 
 // ---- handles and addresses; all under the state's lock -------------------------------------------------------------
 
+// The place of an ended handle of this kind, where such come again; else a new one. Streams and events do not: two that
+// destroy one at the same time would end another's, and no worker can tell.
+std::uint64_t* place_for(Handle kind) {
+  const bool comes_again =
+      state->races && state->races->handles_come_again && kind != Handle::Stream && kind != Handle::Event;
+  for (const auto& [place, last] : state->places)
+    if (comes_again && last == kind) {
+      auto* again = static_cast<std::uint64_t*>(const_cast<void*>(place));
+      std::erase(state->destroyed, place);
+      state->places.erase(place);
+      state->owners.erase(again);
+      return again;
+    }
+  return new std::uint64_t[2]{};
+}
+
 template <class T>
 T issue(Handle kind, const void* owner = nullptr) {
-  auto* handle = new std::uint64_t[2]{};
+  auto* handle = place_for(kind);
   state->handles[handle] = kind;
   if (owner != nullptr) state->owners[handle] = owner;
   return reinterpret_cast<T>(handle);
 }
 
+// What an owner has under a name: the handle that it has had since it was looked up first, where handles come again.
+template <class T>
+T issue_once(Handle kind, const void* owner, const std::string& name) {
+  if (!state->races || !state->races->handles_come_again) return issue<T>(kind, owner);
+  const void*& known = state->found[{owner, name}];
+  if (known == nullptr) known = issue<T>(kind, owner);
+  return static_cast<T>(const_cast<void*>(known));
+}
+
+// Throws where what was ended by this record has been used by one that runs at the same time.
+void forgive_race(std::uint64_t ended_by) {
+  if (state->races->overlap(ended_by, state->races->now())) throw Raced();
+}
+
 void check(const char* call, Handle wanted, const void* handle) {
   const auto at = state->handles.find(handle);
-  if (at == state->handles.end()) die("%s: handle %p was never issued or is destroyed", call, handle);
+  if (at == state->handles.end()) {
+    for (const std::uint64_t record : state->ended_by[handle]) forgive_race(record);
+    die("%s: handle %p was never issued or is destroyed", call, handle);
+  }
   if (!api::accepts(wanted, at->second)) die("%s: handle %p is of kind %d", call, handle, static_cast<int>(at->second));
 }
 
@@ -78,16 +123,26 @@ void check_stream(const char* call, CUstream stream) {
   if (reinterpret_cast<std::uint64_t>(stream) > 2) check(call, Handle::Stream, stream);
 }
 
+void end_range(CUdeviceptr start, std::size_t bytes) {
+  state->ranges.erase(start);
+  if (state->races) state->ended_ranges.push_back({start, bytes, state->races->now()});
+}
+
 void forget_global(const void* owner) {
   const auto global = state->globals.find(owner);
   if (global == state->globals.end()) return;
-  state->ranges.erase(global->second.first);
+  end_range(global->second.first, state->ranges[global->second.first]);
   state->globals.erase(global);
 }
 
 void destroy(const char* call, Handle kind, const void* handle) {
   check(call, kind, handle);
   forget_global(handle);
+  if (state->races) {
+    state->ended_by[handle].push_back(state->races->now());
+    state->places[handle] = state->handles[handle];
+    std::erase_if(state->found, [&](const auto& f) { return f.first.first == handle || f.second == handle; });
+  }
   state->handles.erase(handle);
   state->destroyed.push_back(handle);
   std::vector<const void*> owned;
@@ -109,8 +164,15 @@ bool is_live(CUdeviceptr at, std::size_t bytes) {
   return false;
 }
 
+void forgive_ended_range(CUdeviceptr at, std::size_t bytes) {
+  for (const EndedRange& range : state->ended_ranges)
+    if (at <= range.start + range.bytes && range.start <= at + bytes) forgive_race(range.by);
+}
+
 void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
-  if (!is_live(at, bytes)) die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
+  if (is_live(at, bytes)) return;
+  forgive_ended_range(at, bytes);
+  die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
 }
 
 }  // namespace
@@ -215,8 +277,9 @@ void fill_contexts(host::Driver& t) {
     for (const void* handle : gone)
       if (const auto at = state->handles.find(handle); at != state->handles.end())
         destroy("cuDevicePrimaryCtxReset_v2", at->second, handle);
-    for (const auto& [start, bytes] : state->memory) state->ranges.erase(start);
+    for (const auto& [start, bytes] : state->memory) end_range(start, state->ranges[start]);
     state->memory.clear();
+    for (const auto& [start, bytes] : state->pinned) end_range(reinterpret_cast<CUdeviceptr>(start), bytes);
     state->pinned.clear();
     state->allocated = 0, state->sticky = CUDA_SUCCESS;
     return CUDA_SUCCESS;
@@ -328,9 +391,12 @@ void fill_memory(host::Driver& t) {
     Entry entry("cuMemFree_v2");
     if (entry.failed()) return entry.result;
     const auto at = state->memory.find(address);
-    if (at == state->memory.end()) die("cuMemFree: %llx was not allocated", address);
+    if (at == state->memory.end()) {
+      forgive_ended_range(address, 0);
+      die("cuMemFree: %llx was not allocated", address);
+    }
     state->allocated -= state->ranges[address];
-    state->ranges.erase(address);
+    end_range(address, state->ranges[address]);
     state->memory.erase(at);
     return CUDA_SUCCESS;
   };
@@ -595,7 +661,7 @@ CUresult look_up(const char* call, T* made, Handle made_kind, Owner owner, Handl
   std::string wanted = name;
   if (wanted.starts_with("fill")) wanted = "fill";
   if (wanted != "fill" && wanted != "fault" && wanted != "nothing") return CUDA_ERROR_NOT_FOUND;
-  *made = issue<T>(made_kind, owner);
+  *made = issue_once<T>(made_kind, owner, wanted);
   state->kernels[*made] = wanted;
   return CUDA_SUCCESS;
 }
@@ -720,15 +786,17 @@ void fill_modules(host::Driver& t) {
   };
   t.cuKernelGetFunction = [](CUfunction* f, CUkernel k) {
     Entry entry("cuKernelGetFunction");
+    if (entry.failed()) return entry.result;
     check("cuKernelGetFunction", Handle::Kernel, k);
-    *f = issue<CUfunction>(Handle::Function, k);
+    *f = issue_once<CUfunction>(Handle::Function, k, "");
     state->kernels[*f] = std::string(state->kernels[k]);
     return entry.result;
   };
   t.cuLibraryGetModule = [](CUmodule* m, CUlibrary l) {
     Entry entry("cuLibraryGetModule");
+    if (entry.failed()) return entry.result;
     check("cuLibraryGetModule", Handle::Library, l);
-    return *m = issue<CUmodule>(Handle::Module, l), entry.result;
+    return *m = issue_once<CUmodule>(Handle::Module, l, ""), entry.result;
   };
   t.cuModuleGetFunctionCount = [](unsigned* count, CUmodule m) {
     Entry entry("cuModuleGetFunctionCount");
@@ -818,6 +886,11 @@ void Driver::fail_next(const std::string& call, CUresult result) {
   state->failures[call] = result;
 }
 
+void Driver::let_race(const Races& races) {
+  std::lock_guard lock(state->mutex);
+  state->races = races;
+}
+
 std::uint64_t Driver::calls(const std::string& name) {
   std::lock_guard lock(state->mutex);
   return state->calls[name];
@@ -842,6 +915,16 @@ bool Driver::issued(const void* address) {
 std::size_t Driver::live_allocations() {
   std::lock_guard lock(state->mutex);
   return state->memory.size();
+}
+
+bool Driver::is_live(const void* handle) {
+  std::lock_guard lock(state->mutex);
+  return state->handles.count(handle) != 0;
+}
+
+std::vector<std::pair<CUdeviceptr, std::size_t>> Driver::live_ranges() {
+  std::lock_guard lock(state->mutex);
+  return {state->ranges.begin(), state->ranges.end()};
 }
 
 std::size_t Driver::registered_bytes() {

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "host/driver/driver.h"
 
@@ -24,6 +25,18 @@ namespace fake {
 inline constexpr std::size_t device_memory = std::size_t{1} << 30;  // more cannot be allocated
 inline constexpr int max_threads_per_block = 1024;
 inline constexpr unsigned max_dynamic_shared = 48 << 10;  // of a launch
+
+// For a test whose channels run at once. What is used while somebody else ends it is no mistake of the worker's: a
+// native program that does so races as well. The use then throws Raced, which the test turns into the call's result;
+// what had ended before the use began still ends the process.
+struct Races {
+  std::uint64_t (*now)();                                          // which record's work the calling thread does
+  bool (*overlap)(std::uint64_t one_record, std::uint64_t other);  // whether neither was executed when the other began
+  // As real drivers do: a name looked up again has the same handle, and a new module or kernel lies where an ended one
+  // lay.
+  bool handles_come_again;
+};
+struct Raced {};
 
 class Driver {
  public:
@@ -40,6 +53,7 @@ class Driver {
   std::uint64_t calls(const std::string& name);
   // Of those, by their _ptsz or _ptds form.
   std::uint64_t per_thread_calls(const std::string& name);
+  void let_race(const Races& races);
   // While closed, cuMemsetD8Async does not return. `spins`: who is held there keeps a processor busy, as in a driver
   // that waits for a GPU.
   void close_gate(bool spins = false) {
@@ -53,6 +67,9 @@ class Driver {
   // Whether this is the address of a handle, live or destroyed: what must never be seen outside of the worker.
   bool issued(const void* address);
   std::size_t live_allocations();
+  bool is_live(const void* handle);
+  // Device memory that may be named: allocations and globals, as start and bytes.
+  std::vector<std::pair<CUdeviceptr, std::size_t>> live_ranges();
   std::size_t registered_bytes();
 
  private:

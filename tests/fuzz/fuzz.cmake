@@ -57,6 +57,12 @@ fuzz_target(guest 8 44000 ivgpu_guest)
 # With memory that moves between any two reads of it.
 fuzz_target(dispatch_moving 8 30000 ivgpu_session ivgpu_fake_driver)
 fuzz_target(guest_moving 6 30000 ivgpu_guest)
+# Of several channels one runs at a time, and another goes on where one takes a lock.
+fuzz_target(channels 8 8000 ivgpu_session ivgpu_fake_driver)
+target_sources(fuzz_channels PRIVATE ${CMAKE_CURRENT_LIST_DIR}/locks.cc)
+foreach(lock pthread_mutex_lock pthread_rwlock_rdlock pthread_rwlock_wrlock)
+  target_link_options(fuzz_channels PRIVATE -Wl,--wrap=${lock})
+endforeach()
 fuzz_target(slots 7 15000 ivgpu_broker)
 fuzz_target(sockets 5 27000 ivgpu_broker)
 fuzz_target(trace 3 9000 ivgpu_broker)
@@ -66,18 +72,23 @@ fuzz_target(config 4 190000 ivgpu_broker)
 fuzz_target(status 3 8000 ivgpu_tools nlohmann_json::nlohmann_json)
 fuzz_target(text 4 900 ivgpu_tools ivgpu_broker ivgpu_api nlohmann_json::nlohmann_json)
 
-# Each double fetch of ring/double_fetches.def must be seen by its target, which its corpus suffices for.
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/ring/double_fetches.def)
-file(STRINGS ${CMAKE_SOURCE_DIR}/ring/double_fetches.def double_fetches REGEX "^DOUBLE_FETCH\\(")
-foreach(line IN LISTS double_fetches)
-  if(NOT line MATCHES "^DOUBLE_FETCH\\(([a-z_]+), \".*\", ([a-z_]+)\\)$")
-    message(FATAL_ERROR "ring/double_fetches.def: this line is not understood: ${line}")
-  endif()
-  add_test(NAME fuzz.${CMAKE_MATCH_2}.catches.${CMAKE_MATCH_1}
-           COMMAND ${CMAKE_CURRENT_LIST_DIR}/caught.sh $<TARGET_FILE:fuzz_${CMAKE_MATCH_2}> ${CMAKE_MATCH_1}
-                   ${CMAKE_CURRENT_LIST_DIR}/corpus/${CMAKE_MATCH_2})
-  set_tests_properties(fuzz.${CMAKE_MATCH_2}.catches.${CMAKE_MATCH_1} PROPERTIES LABELS fuzz TIMEOUT 180)
-endforeach()
+# Each mistake of these files must be seen by its target, which its corpus suffices for: MISTAKE(name, what, target).
+function(fuzz_catches file word promise)
+  set(path ${CMAKE_SOURCE_DIR}/ring/${file})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  file(STRINGS ${path} lines REGEX "^${word}\\(")
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^${word}\\(([a-z_]+), \".*\", ([a-z_]+)\\)$")
+      message(FATAL_ERROR "ring/${file}: this line is not understood: ${line}")
+    endif()
+    set(test fuzz.${CMAKE_MATCH_2}.catches.${CMAKE_MATCH_1})
+    add_test(NAME ${test} COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/caught.sh $<TARGET_FILE:fuzz_${CMAKE_MATCH_2}>
+             ${CMAKE_MATCH_1} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/corpus/${CMAKE_MATCH_2} ${promise})
+    set_tests_properties(${test} PROPERTIES LABELS fuzz TIMEOUT 180)
+  endforeach()
+endfunction()
+fuzz_catches(double_fetches.def DOUBLE_FETCH "a byte of shared memory is read once")
+fuzz_catches(races.def RACE "the driver|is the driver.s|are counted")
 
 get_property(list GLOBAL PROPERTY IVGPU_FUZZ_LIST)
 string(REPLACE ";" " " list "${list}")

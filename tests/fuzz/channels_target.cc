@@ -1,0 +1,403 @@
+// Several channels of one session at once, as a hostile guest's threads may use them: one ends, resets or makes anew
+// what another is using. Each channel is served by a thread of its own, over one session on the strict fake driver.
+//
+// Of the threads one runs at a time, and the input says which. Another may go on
+//   - before each record, when the one before has been executed;
+//   - before each call of the driver, and behind it: between a look-up and the use, and between the driver's deed and
+//     the session's knowing;
+//   - before each lock that the worker's code takes (tests/fuzz/locks.h).
+// So no time passes in the choice, and an input repeats what it has found. What lies between two operations on the
+// session's atomic words is not searched here: tests/unit/session_objects.cc interrupts these.
+//
+// The records break no rule of the protocol, but for one in 64, in which a word is damaged. What must hold: whole
+// records do not break the session; nobody waits for ever; what ended before a record began is not handed to the driver
+// in it; when all is quiet the session knows the driver's objects and memory, and no others; and when everything has
+// been ended, nothing is counted any more.
+#include <sys/mman.h>
+
+#include <deque>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "host/session/session.h"
+#include "host/untrusted/channel.h"
+#include "ring/api/records.h"
+#include "tests/fake/driver.h"
+#include "tests/fuzz/locks.h"
+#include "tests/fuzz/turns.h"
+#include "tests/fuzz/whole_records.h"
+#include "tests/other_side.h"
+
+namespace {
+
+constexpr std::size_t arena_bytes = 4 << 20;
+constexpr unsigned most_records = 48;       // of all channels together
+constexpr std::uint32_t quiet_channel = 8;  // before and behind the others, which are 0 to 3
+constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+
+class World;
+class Lane;
+thread_local Lane* lane = nullptr;  // the channel that this thread serves
+thread_local bool in_driver = false;
+fuzz::Turns* turns = nullptr;  // null while one channel is served alone
+
+void point() {
+  if (lane != nullptr && turns != nullptr && !in_driver) turns->pass();
+}
+
+std::uint64_t record_of_this_thread();
+
+// ---- the driver, with a point before and behind each call ----------------------------------------------------------
+
+host::Driver plain;
+
+template <auto entry>
+struct Through;
+template <class... P, CUresult (*host::Driver::*entry)(P...)>
+struct Through<entry> {
+  static CUresult call(P... p) {
+    if (plain.*entry == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    point();
+    in_driver = true;
+    CUresult result = CUDA_ERROR_INVALID_HANDLE;  // of a use that has raced with the end of what it uses
+    try {
+      result = (plain.*entry)(p...);
+    } catch (const fake::Raced&) {
+    }
+    in_driver = false;
+    point();
+    return result;
+  }
+};
+
+host::Driver with_points(const fake::Driver& fake) {
+  plain = fake.table();
+  host::Driver driver;
+#define CALL(id, fn, ...) driver.fn = Through<&host::Driver::fn>::call;
+#define CUSTOM CALL
+#define LOCAL(fn, ...) driver.fn = Through<&host::Driver::fn>::call;
+#define VARIANT(fn, ...) driver.fn = Through<&host::Driver::fn>::call;
+#define ABSENT(...)
+#include "ring/api/driver.def"
+  return driver;
+}
+
+// ---- records, and which of them ran at the same time ---------------------------------------------------------------
+
+struct Span {
+  std::uint64_t began = 0, executed = never;
+};
+std::vector<Span> spans;  // by record
+std::uint64_t ticks = 0;
+
+std::uint64_t record_of_this_thread();
+bool overlap(std::uint64_t one, std::uint64_t other) {
+  return spans[one].began < spans[other].executed && spans[other].began < spans[one].executed;
+}
+
+// A record on its way: what the guest knows of it.
+struct Sent {
+  const fuzz::CallLine* line = nullptr;
+  std::uint64_t made = 0;
+  bool wants_reply = false;
+};
+
+// One channel: writes its next record when the worker looks for it and the one before has been executed.
+class Lane {
+ public:
+  Lane(World& world, std::uint32_t channel);
+  void serve();
+  // In the thread that serves, before shared memory is read.
+  void before_read(const void* at) {
+    if (at == &control_.tail && control_.head == control_.tail && !stop_) next();
+  }
+  std::uint64_t record() const { return record_; }
+
+ private:
+  void next();
+  void send(const std::vector<std::byte>& payload);
+  void conclude();
+
+  World& world_;
+  const std::uint32_t channel_;
+  ring::ChannelControl& control_;
+  std::byte* const ring_;
+  std::atomic<bool> stop_{false};
+  Sent sent_;
+  std::uint64_t position_ = 0, record_ = 0;
+};
+
+std::uint64_t record_of_this_thread() { return lane != nullptr ? lane->record() : 0; }
+
+class World {
+ public:
+  explicit World(fuzz::Input& in)
+      : in_(in),
+        driver_(with_points(fake_)),
+        base_(static_cast<std::byte*>(mmap(nullptr, ring::arena_offset + arena_bytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))),
+        slot(base_, ring::arena_offset + arena_bytes),
+        session(slot, driver_, {.spin_us = 0, .chaos_delay_us = 0, .windows = host::all_windows, .join_at_end = true}),
+        ids_([this](std::uint64_t id) { return known(id); }),
+        records_(in, ids_) {
+    fake_.let_race({record_of_this_thread, overlap, in.once_in(2)});
+    spans.assign(1, {});
+    // What this thread has current is a session's before, as far as make_current() knows.
+    CUcontext context = nullptr;
+    plain.cuDevicePrimaryCtxRetain(&context, 0);
+    plain.cuCtxSetCurrent(context);
+  }
+  ~World() { munmap(base_, ring::arena_offset + arena_bytes); }
+
+  void run() {
+    prepare();
+    const auto channels = 2 + static_cast<unsigned>(in_.below(fuzz::Turns::most_threads - 1));
+    fuzz::Turns order(channels, in_);
+    turns = &order;
+    std::vector<std::thread> threads;
+    for (unsigned c = 0; c < channels; ++c) threads.emplace_back([this, c] { serve_in_turn(c); });
+    for (std::thread& thread : threads) thread.join();
+    turns = nullptr;
+    fuzz::require(!session.broken || damaged_, "whole records break no session");
+    if (session.broken) return;
+    check_known();
+    end_everything();
+  }
+
+  // What the next record is: false when there is none.
+  bool choose(Sent& sent, std::vector<std::byte>& payload);
+  void executed(const Sent& sent, CUresult result, std::span<const std::byte> reply);
+
+ private:
+  bool known(std::uint64_t id) const { return session.objects.find(id, api::Id::of(id).kind) != nullptr; }
+  void serve_in_turn(unsigned channel) {
+    turns->begin(channel);
+    Lane(*this, channel).serve();
+    turns->end();
+  }
+  // These records one after the other, on a channel of their own.
+  void serve_alone() {
+    std::memset(static_cast<void*>(&other_side::control(slot, quiet_channel)), 0, sizeof(ring::ChannelControl));
+    Lane(*this, quiet_channel).serve();
+  }
+  void order(const char* name, std::vector<std::uint64_t> words) { ordered_.push_back({name, std::move(words)}); }
+  void prepare();
+  void check_known();
+  void check_ranges();
+  void end_everything();
+  bool choose_ordered(Sent& sent, std::vector<std::byte>& payload);
+
+  struct Ordered {
+    std::string_view name;
+    std::vector<std::uint64_t> words;  // the payload; none: as it comes
+  };
+  fuzz::Input& in_;
+  fake::Driver fake_;
+  const host::Driver driver_;
+  std::byte* const base_;
+
+ public:
+  const ring::SlotView slot;
+  host::Session session;
+
+ private:
+  fuzz::SharedIds ids_;
+  fuzz::WholeRecords records_;
+  std::deque<Ordered> ordered_;
+  bool chosen_by_input_ = false, damaged_ = false;
+  unsigned sent_ = 0;
+};
+
+const std::vector<fuzz::CallLine>& calls() {
+  static const std::vector<fuzz::CallLine> known = [] {
+    std::vector<fuzz::CallLine> lines = fuzz::all_calls();
+    std::erase_if(lines, [](const fuzz::CallLine& line) { return !fuzz::WholeRecords::knows(line); });
+    return lines;
+  }();
+  return known;
+}
+// The calls that end what others use, or make what is kept beside them: every other record is one of these.
+constexpr std::string_view telling[] = {
+    "cuDevicePrimaryCtxReset_v2", "cuModuleUnload",     "cuLibraryUnload",     "cuMemFree_v2",
+    "cuStreamDestroy_v2",         "cuEventDestroy_v2",  "pin_arena",           "cuMemAlloc_v2",
+    "cuModuleLoadData",           "cuLibraryLoadData",  "cuModuleGetFunction", "cuLibraryGetKernel",
+    "cuModuleGetGlobal_v2",       "cuLibraryGetGlobal", "cuKernelGetFunction", "cuLibraryGetModule"};
+const fuzz::CallLine& call_named(std::string_view name) {
+  static const std::vector<fuzz::CallLine> all = fuzz::all_calls();
+  return *std::find_if(all.begin(), all.end(), [&](const auto& line) { return line.name == name; });
+}
+
+// ---- a channel -----------------------------------------------------------------------------------------------------
+
+Lane::Lane(World& world, std::uint32_t channel)
+    : world_(world),
+      channel_(channel),
+      control_(other_side::control(world.slot, channel)),
+      ring_(other_side::requests(world.slot, channel).data()) {}
+
+void Lane::serve() {
+  lane = this;
+  host::serve_channel(world_.session, channel_, stop_);
+  if (sent_.line != nullptr) conclude();
+  lane = nullptr;
+}
+
+void Lane::next() {
+  if (sent_.line != nullptr) conclude();
+  point();
+  std::vector<std::byte> payload;
+  if (world_.session.broken || !world_.choose(sent_, payload)) {
+    stop_ = true;
+    return;
+  }
+  send(payload);
+}
+
+void Lane::send(const std::vector<std::byte>& payload) {
+  const ring::RecordHeader header{.bytes = ring::record_size(payload.size()),
+                                  .call = sent_.line->id,
+                                  .flags = sent_.wants_reply ? ring::flag_wants_reply : std::uint16_t{0},
+                                  .position = ++position_};
+  fuzz::require(control_.tail + header.bytes <= ring::request_bytes, "the ring has room for all records");
+  std::memcpy(ring_ + control_.tail, &header, sizeof header);
+  std::copy(payload.begin(), payload.end(), ring_ + control_.tail + sizeof header);
+  record_ = spans.size();
+  spans.push_back({.began = ++ticks});
+  control_.tail += header.bytes;
+}
+
+void Lane::conclude() {
+  const Sent sent = std::exchange(sent_, {});
+  if (control_.executed != position_) return;  // the session has been broken
+  spans[record_].executed = ++ticks;
+  const bool replied = control_.reply_position == position_;
+  fuzz::require(replied == sent.wants_reply, "who wants a reply gets one");
+  if (!replied) return world_.executed(sent, CUDA_SUCCESS, {});
+  fuzz::require(control_.reply_length <= ring::reply_bytes, "a reply fits into its mailbox");
+  world_.executed(sent, static_cast<CUresult>(control_.reply_result),
+                  other_side::reply(world_.slot, channel_).first(control_.reply_length));
+}
+
+// ---- what is sent, and what comes back -----------------------------------------------------------------------------
+
+bool World::choose(Sent& sent, std::vector<std::byte>& payload) {
+  if (!chosen_by_input_) return choose_ordered(sent, payload);
+  if (in_.empty() || ++sent_ > most_records) return false;
+  const fuzz::CallLine& line = in_.once_in(2) ? call_named(in_.pick(telling)) : calls()[in_.below(calls().size())];
+  payload = records_.write(line);
+  sent = {&line, records_.made(), line.waits || in_.once_in(4)};
+  if (in_.once_in(64)) {
+    payload = records_.damage();
+    damaged_ = true;
+  }
+  return true;
+}
+
+bool World::choose_ordered(Sent& sent, std::vector<std::byte>& payload) {
+  if (ordered_.empty()) return false;
+  const Ordered wanted = std::move(ordered_.front());
+  ordered_.pop_front();
+  const fuzz::CallLine& line = call_named(wanted.name);
+  sent = {&line, 0, true};
+  const auto bytes = std::as_bytes(std::span(wanted.words));
+  payload.assign(bytes.begin(), bytes.end());
+  if (wanted.words.empty()) {
+    payload = records_.write(line);
+    sent.made = records_.made();
+  }
+  return true;
+}
+
+// Device addresses are the guest's to know; no other address of the worker's is.
+void World::executed(const Sent& sent, CUresult result, std::span<const std::byte> reply) {
+  if (sent.made != 0) ids_.made(sent.made);
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i + sizeof word <= reply.size(); i += sizeof word) {
+    std::memcpy(&word, reply.data() + i, sizeof word);
+    fuzz::require(!fake_.issued(reinterpret_cast<const void*>(word)), "a reply holds the driver's handle %llx",
+                  static_cast<unsigned long long>(word));
+  }
+  const std::string_view name = sent.line->name;
+  const bool gives_memory = name.starts_with("cuMemAlloc") || name.find("GetGlobal") != name.npos || name == "hello";
+  if (!gives_memory || result != CUDA_SUCCESS || reply.size() < sizeof word) return;
+  std::memcpy(&word, reply.data(), sizeof word);
+  records_.learn_address(word);
+}
+
+// One thing of each kind, so that short inputs find something to share.
+void World::prepare() {
+  order("hello", {ring::window_count, 0});
+  for (const char* name : {"cuMemAlloc_v2", "cuStreamCreate", "cuEventCreate", "cuModuleLoadData", "cuLibraryLoadData",
+                           "cuModuleGetFunction", "cuLibraryGetKernel", "cuModuleGetGlobal_v2"})
+    order(name, {});
+  serve_alone();
+  chosen_by_input_ = true;
+}
+
+// ---- what must hold when all is quiet ------------------------------------------------------------------------------
+
+void World::check_known() {
+  std::uint64_t found = 0;
+  for (const std::uint64_t id : ids_.all())
+    if (const void* handle = session.objects.find(id, api::Id::of(id).kind); handle != nullptr) {
+      ++found;
+      fuzz::require(fake_.is_live(handle), "what id %llx names is the driver's", static_cast<unsigned long long>(id));
+    }
+  fuzz::require(session.objects.count() == found, "%llu objects are counted, %llu are there",
+                static_cast<unsigned long long>(session.objects.count()), static_cast<unsigned long long>(found));
+  fuzz::require(fake_.live_handles() == found || damaged_, "the driver has %zu objects, the session %llu",
+                fake_.live_handles(), static_cast<unsigned long long>(found));
+  check_ranges();
+}
+
+void World::check_ranges() {
+  const auto live = fake_.live_ranges();
+  const auto is_live = [&](std::uint64_t at) {
+    return std::any_of(live.begin(), live.end(), [&](const auto& r) { return at - r.first < r.second; });
+  };
+  for (const std::uint64_t at : records_.addresses())
+    fuzz::require(!session.ranges.contains(at, 1) || is_live(at) || session.in_arena(at),
+                  "memory that may be named is the driver's");
+  // After a fault of the context nothing can be freed: what the session has let go comes back with a reset.
+  if (other_side::header(slot).fault != 0) return;
+  for (const auto& [start, bytes] : live)
+    fuzz::require(session.ranges.contains(start, bytes), "the driver's memory may be named");
+  fuzz::require(session.ranges.count() == live.size() + fake_.registered_bytes() / ring::huge_page,
+                "%llu ranges are counted, the driver has %zu", static_cast<unsigned long long>(session.ranges.count()),
+                live.size());
+}
+
+// A reset takes what the context has, and the libraries go one by one.
+void World::end_everything() {
+  chosen_by_input_ = false;
+  order("cuDevicePrimaryCtxReset_v2", {0});
+  for (const std::uint64_t id : ids_.all())
+    if (api::Id::of(id).kind == api::Handle::Library && known(id)) order("cuLibraryUnload", {id});
+  serve_alone();
+  fuzz::require(!session.broken, "an orderly end breaks no session");
+  fuzz::require(session.objects.count() == 0, "no object is counted at the end");
+  fuzz::require(session.image_budget.used() == 0, "no image is counted at the end");
+  fuzz::require(session.ranges.count() == fake_.registered_bytes() / ring::huge_page,
+                "only the arena may be named at the end");
+  fuzz::require(session.telemetry.page().device_memory == 0, "no memory is told of at the end");
+  fuzz::require(fake_.live_handles() == 0 && fake_.live_allocations() == 0, "the driver has nothing at the end");
+}
+
+}  // namespace
+
+void fuzz::lock_wanted() { point(); }
+bool fuzz::lock_taken() {
+  if (lane == nullptr || turns == nullptr || in_driver) return false;
+  turns->blocked();
+  return true;
+}
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  ring::observer = [](const void* at, std::size_t) {
+    if (lane != nullptr) lane->before_read(at);
+  };
+  fuzz::Input in(data, size);
+  World(in).run();
+  return 0;
+}
