@@ -133,10 +133,11 @@ class Witness {
   void run() {
     setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), -10);
     while (!over_) {
-      const double before = processor_ms();
-      double now = before, last = before;
-      for (; now - before < 0.3; last = now) now = processor_ms();
-      stops_ += now - last > longest_turn / 2;
+      const double begun = processor_ms();
+      for (double last = begun, now = begun; now - begun < 0.3; last = now) {
+        now = processor_ms();
+        stops_ += now - last > longest_turn / 2;
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
