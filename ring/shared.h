@@ -54,6 +54,7 @@ class SharedBytes {
   }
   void copy_in(std::size_t offset, const void* from, std::size_t bytes) const {
     if (bytes == 0) return;
+    observe_write(at_ + offset, bytes);
     std::memcpy(at_ + offset, from, bytes);
     copied(at_ + offset);
   }
@@ -84,6 +85,7 @@ requires(std::is_integral_v<T> && sizeof(T) >= 4) class Shared<T> {
     return words::load(at_, order, site);
   }
   void store(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
+    observe_write(at_, sizeof(T));
     words::store(at_, value, order, site);
   }
   T exchange(T value, Order order = Order::seq_cst, Site site = Site::current()) const {
@@ -119,6 +121,7 @@ class Shared<T[n]> {
   // Preconditions: i < n.
   Shared<T> operator[](std::size_t i) const { return Shared<T>(at_ + i); }
   void copy_in(const T (&from)[n]) const {
+    observe_write(at_, sizeof from);
     std::memcpy(at_, from, sizeof from);
     copied(at_);
   }
@@ -146,6 +149,7 @@ requires(std::is_class_v<T>&& std::is_trivially_copyable_v<T>) class Shared<T> {
     return value;
   }
   void copy_in(const T& value) const {
+    observe_write(at_, sizeof value);
     std::memcpy(static_cast<void*>(at_), &value, sizeof value);
     copied(at_);
   }

@@ -23,6 +23,7 @@
 #include "host/worker/control.h"
 #include "host/worker/place.h"
 #include "ring/api/cuda.h"
+#include "ring/mutants.h"
 #include "ring/telemetry.h"
 
 namespace host::worker {
@@ -189,6 +190,8 @@ void close_jail(Jail& jail, const Options& options, std::uint32_t gpus, std::siz
 // The first bytes of the slot that this process touches.
 void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t guest_spin_us) {
   slot.device_page().copy_in(page);
+  if (ring::wrong(ring::Mutant::count_twice))
+    for (std::uint32_t d = 0; d < slot.device_page()[&ring::DevicePage::device_count].load();) ++d;
   const ring::Shared<ring::SlotHeader> header = slot.header();
   header.copy_in({.magic = 0,
                   .version = ring::layout_version,
