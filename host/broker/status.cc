@@ -120,6 +120,7 @@ json vm_as_json(const VmStatus& vm) {
               {"jail", vm.jail},
               {"spin_threads", vm.spin_threads},
               {"spin_us", vm.spin_us},
+              {"wait_spin_ms", vm.wait_spin_ms},
               {"connections", vm.connections},
               {"counters", counters_as_json(vm.counters)},
               {"worker_ends", ends_as_json(vm.ends)},

@@ -69,8 +69,8 @@ struct VmStatus {
   std::string socket;  // "": none
   std::string memory;  // the path of an ivshmem-plain device's memory; "": it comes through the socket
   std::uint64_t region_bytes = 0, slot_bytes = 0;
-  std::string jail;  // as configured, like the next two
-  std::int64_t spin_threads = 0, spin_us = 0;
+  std::string jail;  // as configured, like the next three
+  std::int64_t spin_threads = 0, spin_us = 0, wait_spin_ms = 0;
   std::size_t connections = 0;
   Counters counters;  // of all its workers, those that have ended included
   WorkerEnds ends;

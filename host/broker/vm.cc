@@ -451,6 +451,7 @@ VmStatus Vm::status() const {
                   options_.jail,
                   options_.spin_threads,
                   options_.spin_us,
+                  options_.wait_spin_ms,
                   transport_->connections(),
                   ended_,
                   ends_,

@@ -50,6 +50,7 @@ TEST(Status, AsJson) {
   EXPECT_TRUE(has(shown.text, "\"state\":\"ready\"")) << shown.text;
   EXPECT_TRUE(has(shown.text, "\"spin_threads\":")) << shown.text;
   EXPECT_TRUE(has(shown.text, "\"spin_us\":50")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "\"wait_spin_ms\":20")) << shown.text;
   EXPECT_TRUE(has(shown.text, "\"session_image_bytes\":2147483648,\"session_objects\":262144")) << shown.text;
 }
 
