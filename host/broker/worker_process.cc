@@ -38,7 +38,8 @@ std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
 
 // What posix_spawn() is to do in the child before it becomes another program. Posix_spawn and not fork: a copy of the
 // broker's page tables would have it take a fault for each page that it writes to next, and each of these waits for
-// the machine's other processors.
+// the machine's other processors. The broker stands still until the child has become that program, so all that can wait
+// is done there: host/worker/place.h.
 class ChildSetup {
  public:
   ChildSetup() {
@@ -50,7 +51,7 @@ class ChildSetup {
     sigaddset(&by_default, SIGPIPE);
     posix_spawnattr_setsigmask(&attributes_, &none);
     posix_spawnattr_setsigdefault(&attributes_, &by_default);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   }
   ~ChildSetup() {
     posix_spawn_file_actions_destroy(&files_);

@@ -27,6 +27,9 @@ std::string take_place(const Options& options) {
     close(options.group_fd);
     if (!entered) return std::string("a worker cannot enter its VM's control group: ") + std::strerror(why);
   }
+  // Not in the broker's session: what is typed at its terminal is for the broker. A kernel may share processors out by
+  // session (autogroup), too.
+  setsid();
   setpriority(PRIO_PROCESS, 0, options.nice);
   go_first_when_memory_is_short();
   return {};

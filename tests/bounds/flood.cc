@@ -6,7 +6,6 @@
 // Prints one line: how many there are and the first error, as in "images 15 CUDA_ERROR_OUT_OF_MEMORY", or whether a
 // copy there and back is right, that again for each line of its standard input. It stays until that ends. Exit code 2:
 // it could not begin.
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,17 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "ring/api/cuda.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  return reinterpret_cast<F>(dlsym(library, name));
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 struct Outcome {
   long made = 0;
@@ -84,9 +75,8 @@ void works() {
 }
 
 bool begin(const char* path) {
-  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   CUcontext context = nullptr;
-  return library != nullptr && CU(cuInit)(0) == CUDA_SUCCESS &&
+  return open_library(path) != nullptr && CU(cuInit)(0) == CUDA_SUCCESS &&
          CU(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS && CU(cuCtxSetCurrent)(context) == CUDA_SUCCESS;
 }
 

@@ -3,25 +3,15 @@
 //
 // usage: spinners LIBCUDA THREADS SECONDS. Prints "waiting" when they have begun, and "right" when the kernel has ended
 // and all calls have succeeded. Exit codes: 0, 1 a call failed, 2 it could not begin.
-#include <dlfcn.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
-#include "ring/api/cuda.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  return reinterpret_cast<F>(dlsym(library, name));
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 // A kernel that runs for `ns` nanoseconds.
 constexpr const char* text = R"(
@@ -53,9 +43,8 @@ CUresult launch(unsigned long long ns) {
 }
 
 bool begin(const char* path) {
-  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   CUmodule module = nullptr;
-  return library != nullptr && CU(cuInit)(0) == CUDA_SUCCESS &&
+  return open_library(path) != nullptr && CU(cuInit)(0) == CUDA_SUCCESS &&
          CU(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS && CU(cuCtxSetCurrent)(context) == CUDA_SUCCESS &&
          CU(cuModuleLoadData)(&module, text) == CUDA_SUCCESS &&
          CU(cuModuleGetFunction)(&kernel, module, "long_kernel") == CUDA_SUCCESS &&

@@ -2,22 +2,12 @@
 // for a device that is not the first comes after a worker's jail has closed.
 //
 // usage: every_device LIBCUDA. Exit codes: 0, 1 a call failed, 2 usage.
-#include <dlfcn.h>
-
 #include <cstdio>
 #include <vector>
 
-#include "ring/api/cuda.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  return reinterpret_cast<F>(dlsym(library, name));
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 constexpr std::size_t bytes = 4 << 20;
 
@@ -42,8 +32,7 @@ bool use(int device, CUdeviceptr& memory) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (library == nullptr) return 2;
+  if (argc != 2 || open_library(argv[1]) == nullptr) return 2;
   int devices = 0;
   if (!good(CU(cuInit)(0), "cuInit", 0) || !good(CU(cuDeviceGetCount)(&devices), "the count", 0)) return 1;
   std::vector<CUdeviceptr> memory(static_cast<std::size_t>(devices));

@@ -2,25 +2,15 @@
 // came of each. Ends with the session.
 //
 // usage: jail_program LIBCUDA
-#include <dlfcn.h>
-
 #include <array>
 #include <cstdio>
 #include <iostream>
 #include <string>
 
-#include "ring/api/cuda.h"
 #include "tests/jail/wish.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  return reinterpret_cast<F>(dlsym(library, name));
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 CUresult pass_on(CUdeviceptr at, const std::string& wish, std::string& answer) {
   std::array<char, misbehave::wish_bytes> text{};
@@ -36,8 +26,7 @@ CUresult pass_on(CUdeviceptr at, const std::string& wish, std::string& answer) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (library == nullptr) return 2;
+  if (argc != 2 || open_library(argv[1]) == nullptr) return 2;
   CUcontext context = nullptr;
   CUdeviceptr at = 0;
   if (CU(cuInit)(0) != CUDA_SUCCESS || CU(cuDevicePrimaryCtxRetain)(&context, 0) != CUDA_SUCCESS ||
