@@ -107,7 +107,12 @@ void WorkerProcess::on_control() {
 }
 void WorkerProcess::on_exit() {
   const auto gone = events_.gone;
-  const Exit exit{stage->asked_to_end.count(this) != 0 ? End::Orderly : End::Signal, "exited", ""};
+  const bool asked = stage->asked_to_end.count(this) != 0;
+  const Exit exit{.end = asked ? End::Orderly : End::Signal,
+                  .worker = 1,
+                  .number = asked ? 0 : 11,
+                  .how = "exited",
+                  .last_words = ""};
   stage->workers.erase(this);
   stage->asked_to_end.erase(this);
   gone(exit);
