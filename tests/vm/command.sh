@@ -22,8 +22,8 @@ cmp "$work/mine/bytes" "$work/out" || fail "the output is not what the command w
 [[ $(cat "$work/err") == "it's here" ]] || fail "the errors are not what the command wrote: $(cat "$work/err")"
 
 code=0
-"$ivgpu" vm --gpu sim --timeout 20 -- 'echo begun; sleep 1000' >"$work/out" 2>"$work/err" || code=$?
+"$ivgpu" vm --gpu sim --timeout 40 -- 'echo begun; sleep 1000' >"$work/out" 2>"$work/err" || code=$?
 [[ $code == 124 ]] || fail "exit code $code instead of 124 after the time ran out"
-grep -q '^ivgpu: the command did not end within 20 s$' "$work/err" || fail "no word about the time that ran out"
+grep -q '^ivgpu: the command did not end within 40 s$' "$work/err" || fail "no word about the time that ran out"
 [[ $(cat "$work/out") == begun ]] || fail "what the command wrote before its end is lost"
 exit "$status"

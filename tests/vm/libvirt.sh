@@ -92,10 +92,14 @@ attach() {
   virsh_ attach-device vm1 "$work/device.xml" --config || fail "$1: libvirt does not take the device"
 }
 starts() {
-  local form=$1 memory=$2 pid
+  local form=$1 memory=$2 pid i
   virsh_ start vm1 >"$work/said" 2>&1 || { cat "$work/said"; fail "$form: the VM does not start"; return; }
-  # Not through a pipe: virsh would end by SIGPIPE where grep has read enough before the rest is written.
-  virsh_ qemu-monitor-command --hmp vm1 'info pci' >"$work/said" 2>&1 || true
+  # The device lies behind a bridge, and is not listed before the firmware has given that bridge its bus.
+  for ((i = 0; i < 300; ++i)); do
+    virsh_ qemu-monitor-command --hmp vm1 'info pci' >"$work/said" 2>&1 || true
+    grep -q 'PCI device 1af4:1110' "$work/said" && break
+    sleep 0.1
+  done
   grep -q 'PCI device 1af4:1110' "$work/said" || { cat "$work/said"; fail "$form: the VM has no device"; }
   pid=$(cat "$work"/libvirt/qemu/run/vm1.pid)
   grep -qE -- "rw-s .*$memory" "/proc/$pid/maps" || fail "$form: QEMU has not mapped $memory"
