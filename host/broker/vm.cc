@@ -279,14 +279,15 @@ void Vm::make_empty(std::uint32_t k) {
 void Vm::refill() {
   if (stopping_ || refill_timer_ != 0) return;
   const auto target = std::max(static_cast<std::uint32_t>(options_.spare), demand_);
-  for (std::uint32_t k = 0; k < slots_.size() && count(SlotState::Starting) + count(SlotState::Ready) < target; ++k) {
-    if (slots_[k].known.state != SlotState::Empty) continue;
-    if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
-    if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
-    if (!start_worker(k)) return;
-    // A start takes about a millisecond; the next waits for another turn of the loop, so that nobody waits for many.
-    return refill_after(Span::zero());
-  }
+  if (count(SlotState::Starting) + count(SlotState::Ready) >= target) return;
+  const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
+  const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
+  if (empty == slots_.end()) return;
+  if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
+  if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
+  if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
+  // A start takes about a millisecond; the next waits for another turn of the loop, so that nobody waits for many.
+  refill_after(Span::zero());
 }
 
 // The last guest has gone: of what was started for those that waited, the spare ones are kept, unless it wrote into
