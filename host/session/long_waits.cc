@@ -28,25 +28,7 @@ std::int64_t now_ms() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Once for the process; a session more changes nothing.
-void set_handler() {
-  struct sigaction action {};
-  action.sa_sigaction = [](int, siginfo_t* info, void*) {
-    // Only a timer's signal carries a watch.
-    if (info->si_code == SI_TIMER) on_wait_tick(*static_cast<WaitWatch*>(info->si_value.sival_ptr));
-  };
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  sigaction(tick_signal(), &action, nullptr);
-}
-
 }  // namespace
-
-void on_wait_tick(WaitWatch& watch) {
-  const int before = errno;
-  watch.on_tick();
-  errno = before;
-}
 
 bool LongWaits::may_go_on(std::uint32_t channel) {
   const std::uint64_t mine = steps_[channel].load(std::memory_order_relaxed) << 8 | channel;
@@ -65,7 +47,19 @@ WaitWatch::WaitWatch(LongWaits& waits, std::uint32_t channel) : waits_(waits), c
 }
 
 WaitWatch::~WaitWatch() {
-  if (has_timer_) timer_delete(timer_);
+  if (timer_) timer_delete(*timer_);
+}
+
+// Once for the process; a session more changes nothing.
+void WaitWatch::set_handler() {
+  struct sigaction action {};
+  action.sa_sigaction = [](int, siginfo_t* info, void*) {
+    // Only a timer's signal carries a watch.
+    if (info->si_code == SI_TIMER) static_cast<WaitWatch*>(info->si_value.sival_ptr)->on_tick();
+  };
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(tick_signal(), &action, nullptr);
 }
 
 void WaitWatch::set_timer() {
@@ -75,10 +69,10 @@ void WaitWatch::set_timer() {
   event.sigev_signo = tick_signal();
   event.sigev_value.sival_ptr = this;
   event._sigev_un._tid = static_cast<pid_t>(syscall(SYS_gettid));
-  has_timer_ = timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer_) == 0;
+  if (timer_t timer{}; timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer) == 0) timer_ = timer;
   itimerspec every{};
   every.it_value.tv_nsec = every.it_interval.tv_nsec = tick_ms * 1'000'000;
-  if (!has_timer_ || timer_settime(timer_, 0, &every, nullptr) != 0)
+  if (!timer_ || timer_settime(*timer_, 0, &every, nullptr) != 0)
     std::fprintf(stderr, "ivgpu-worker: a channel's waits in the driver have no bound: %s\n", std::strerror(errno));
 }
 
@@ -96,7 +90,9 @@ void WaitWatch::on_tick() {
   const std::int64_t pause = std::clamp((now_ms() - begun_ms_) / pause_share, shortest_pause, longest_pause);
   const timespec time{0, pause * 1'000'000};
   waits_.pauses_.fetch_add(1, std::memory_order_relaxed);
+  const int before = errno;  // the interrupted code's
   nanosleep(&time, nullptr);
+  errno = before;
 }
 
 }  // namespace host
