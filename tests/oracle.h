@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include <cstdint>
 #include <map>
@@ -35,6 +36,16 @@ class Workers {
   // The same of what the broker has written as its last.
   std::string last_complaint(const std::string& document) {
     return complaint(nlohmann::json::parse(document, nullptr, false));
+  }
+  // Ends the broker, a child of the caller's, and asks for the last time; `read_last` gives what it has written as its
+  // last by then. Also complains of an end that is not in order.
+  template <class ReadLast>
+  std::string end_broker(pid_t broker, const ReadLast& read_last) {
+    int status = 0;
+    ::kill(broker, SIGTERM);
+    if (waitpid(broker, &status, 0) != broker || status != 0)
+      return "ivgpud did not end in order: wait status " + std::to_string(status);
+    return last_complaint(read_last());
   }
 
  private:

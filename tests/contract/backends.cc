@@ -45,12 +45,8 @@ class Broker {
   std::string log() const { return text_of("log"); }
   // What of its end is not as it should be; "": nothing.
   std::string end() const {
-    int status = 0;
     if (process_ <= 0 || !ready_) return {};  // a failure that was told
-    kill(process_, SIGTERM);
-    waitpid(process_, &status, 0);
-    if (status != 0) return "ivgpud did not end in order: wait status " + std::to_string(status);
-    return oracle::Workers().last_complaint(text_of("last-status"));
+    return oracle::Workers().end_broker(process_, [this] { return text_of("last-status"); });
   }
 
  private:

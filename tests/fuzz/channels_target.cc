@@ -380,7 +380,7 @@ void World::end_everything() {
   fuzz::require(session.image_budget.used() == 0, "no image is counted at the end");
   fuzz::require(session.ranges.count() == fake_.registered_bytes() / ring::huge_page,
                 "only the arena may be named at the end");
-  fuzz::require(session.telemetry.page().device_memory == 0, "no memory is told of at the end");
+  fuzz::require(session.telemetry.page().device_memory == 0, "the telemetry shows no device memory at the end");
   fuzz::require(fake_.live_handles() == 0 && fake_.live_allocations() == 0, "the driver has nothing at the end");
 }
 

@@ -10,6 +10,7 @@
 #include "ring/wire/record.h"
 #include "tests/fuzz/calls.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/payload.h"
 
 namespace fuzz {
 
@@ -27,10 +28,10 @@ class Records {
       write_fields(line.fields);
     else
       write_recipe(line.recipe);
-    return payload_;
+    return payload_.bytes();
   }
 
-  const std::vector<std::byte>& payload() const { return payload_; }
+  const std::vector<std::byte>& payload() const { return payload_.bytes(); }
 
   // What the last record asked the host to create, if it has succeeded.
   void succeeded() {
@@ -42,23 +43,12 @@ class Records {
     switch (input_->below(4)) {
       case 0: payload_.resize(input_->below(payload_.size() + 1)); break;
       case 1: payload_.resize(payload_.size() + input_->below(64)); break;
-      case 2: overwrite(input_->any()); break;
-      default: overwrite(some_word()); break;
+      case 2: payload_.overwrite(*input_, input_->any()); break;
+      default: payload_.overwrite(*input_, some_word()); break;
     }
   }
 
  private:
-  void put(std::uint64_t value) { put_bytes(&value, sizeof value); }
-  void put_bytes(const void* from, std::size_t n) {
-    const std::size_t at = payload_.size();
-    payload_.resize(at + ring::padded(n));
-    if (n != 0) std::memcpy(payload_.data() + at, from, n);
-  }
-  void overwrite(std::uint64_t value) {
-    if (payload_.size() < 8) return;
-    std::memcpy(payload_.data() + input_->below(payload_.size() / 8) * 8, &value, 8);
-  }
-
   // ---- words -------------------------------------------------------------------------------------------------------
 
   std::uint64_t some_word() {
@@ -151,7 +141,7 @@ class Records {
     for (const Field& f : fields) slots.push_back(value(f));
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].arg.dir == api::Dir::In || fields[i].arg.dir == api::Dir::Out) slots[i] = length(fields[i], slots);
-    for (const std::uint64_t slot : slots) put(slot);
+    for (const std::uint64_t slot : slots) payload_.put(slot);
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].arg.dir == api::Dir::In && slots[i] <= 4096) put_input(slots[i]);
   }
@@ -161,14 +151,14 @@ class Records {
     const auto given = input_->take(std::min<std::size_t>(n, 16));
     std::copy(given.begin(), given.end(), bytes.begin());
     if (n != 0 && !input_->once_in(16)) bytes.back() = 0;
-    put_bytes(bytes.data(), n);
+    payload_.put_bytes(bytes.data(), n);
   }
 
   // ---- CUSTOM and SESSION lines ------------------------------------------------------------------------------------
 
   void write_recipe(std::string_view recipe) {
     const std::size_t blank = recipe.find(' ');
-    for (const char letter : recipe.substr(0, blank)) put(word(letter));
+    for (const char letter : recipe.substr(0, blank)) payload_.put(word(letter));
     if (blank == std::string_view::npos) return;
     const std::string_view rest = recipe.substr(blank + 1);
     if (rest == "name") write_name();
@@ -184,16 +174,16 @@ class Records {
       long_name_.assign(input_->number<std::uint16_t>(), 'f');
       name = long_name_;
     }
-    put(input_->once_in(16) ? input_->any() : name.size() + 1);
+    payload_.put(input_->once_in(16) ? input_->any() : name.size() + 1);
     std::vector<char> text(name.begin(), name.end());
     text.push_back('\0');
-    put_bytes(text.data(), text.size());
+    payload_.put_bytes(text.data(), text.size());
   }
 
   void write_copied() {
     std::uint64_t bytes = 0, arena = 0;
-    std::memcpy(&arena, payload_.data() + 8, 8);
-    std::memcpy(&bytes, payload_.data() + 16, 8);
+    std::memcpy(&arena, payload_.bytes().data() + 8, 8);
+    std::memcpy(&bytes, payload_.bytes().data() + 16, 8);
     if (arena == ring::absent && bytes <= 4096) put_input(bytes);
   }
 
@@ -202,16 +192,16 @@ class Records {
     const std::uint64_t attributes = input_->once_in(4) ? input_->below(4) : 0;
     const std::uint64_t params = input_->once_in(4) ? small() & 0xffff'ffff : 16;
     for (const std::uint64_t dims : {one | one << 32, one | one << 32, one | one << 32})
-      put(input_->once_in(16) ? input_->any() : dims);
-    put((input_->once_in(16) ? input_->number<std::uint16_t>() : 0) | params << 32);
-    put(attributes);
+      payload_.put(input_->once_in(16) ? input_->any() : dims);
+    payload_.put((input_->once_in(16) ? input_->number<std::uint16_t>() : 0) | params << 32);
+    payload_.put(attributes);
     for (std::uint64_t i = 0; i < attributes; ++i) {
-      put(input_->below(20));  // its id; the value's 64 bytes follow
-      for (int word = 0; word < 8; ++word) put(input_->number());
+      payload_.put(input_->below(20));  // its id; the value's 64 bytes follow
+      for (int word = 0; word < 8; ++word) payload_.put(input_->number());
     }
     if (params == 16) {
-      put(address());
-      put(input_->number() | std::uint64_t{input_->number()} << 32);
+      payload_.put(address());
+      payload_.put(input_->number() | std::uint64_t{input_->number()} << 32);
     } else if (params <= 4096) {
       put_input(params);
     }
@@ -221,18 +211,18 @@ class Records {
     constexpr std::string_view text = ".version 7.5\n.target sm_75\n.address_size 64\n";
     const std::uint64_t options = input_->once_in(4) ? input_->below(6) : 0,
                         parts = input_->once_in(8) ? 1 + input_->below(3) : 1;
-    put((parts == 1 ? input_->below(3) : 2) | parts << 32);
-    put(options);
+    payload_.put((parts == 1 ? input_->below(3) : 2) | parts << 32);
+    payload_.put(options);
     std::vector<std::vector<std::uint8_t>> images(parts);
     for (auto& image : images) {
       image.assign(text.begin(), text.end());
       image.push_back(0);
       if (input_->once_in(4)) write_image(image);
-      put(input_->once_in(16) ? input_->any() : image.size());
+      payload_.put(input_->once_in(16) ? input_->any() : image.size());
     }
-    for (std::uint64_t i = 0; i < options; ++i) put(input_->below(35));
-    for (std::uint64_t i = 0; i < options; ++i) put(input_->any());
-    for (const auto& image : images) put_bytes(image.data(), image.size());
+    for (std::uint64_t i = 0; i < options; ++i) payload_.put(input_->below(35));
+    for (std::uint64_t i = 0; i < options; ++i) payload_.put(input_->any());
+    for (const auto& image : images) payload_.put_bytes(image.data(), image.size());
   }
 
   // Headers of the other forms, with lengths of their own.
@@ -247,7 +237,7 @@ class Records {
 
   Input* input_ = nullptr;
   const std::uint64_t arena_bytes_;
-  std::vector<std::byte> payload_;
+  Payload payload_;
   std::map<api::Handle, std::vector<std::uint64_t>> ids_;
   std::vector<std::uint64_t> addresses_;
   std::string long_name_;

@@ -14,6 +14,7 @@
 #include "ring/wire/record.h"
 #include "tests/fuzz/calls.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/payload.h"
 
 namespace fuzz {
 
@@ -80,39 +81,28 @@ class WholeRecords {
     if (line.recipe == nullptr) {
       write_fields(line.fields);
     } else if (name.starts_with("cuMemcpy3D")) {
-      write_words({address(), 32, 2, address(), 32, 2, 1 + in_.below(16), 1 + in_.below(2), 1, stream()});
+      payload_.put_words({address(), 32, 2, address(), 32, 2, 1 + in_.below(16), 1 + in_.below(2), 1, stream()});
     } else if (name.starts_with("cuMemsetD2D")) {
-      write_words({address(), 32, 1 + in_.below(8), 1 + in_.below(2), in_.number(), stream()});
+      payload_.put_words({address(), 32, 1 + in_.below(8), 1 + in_.below(2), in_.number(), stream()});
     } else if (name.starts_with("cuMemAlloc")) {
-      write_words({16 + in_.below(64), in_.below(3), 4});
+      payload_.put_words({16 + in_.below(64), in_.below(3), 4});
     } else if (name == "pin_arena") {
-      write_words({in_.below(2) << 21, 1 << 21});
+      payload_.put_words({in_.below(2) << 21, 1 << 21});
     } else {
       write_recipe(name, line.recipe);
     }
-    return payload_;
+    return payload_.bytes();
   }
   std::uint64_t made() const { return made_; }
   void learn_address(std::uint64_t address) { addresses_.push_back(address); }
   const std::vector<std::uint64_t>& addresses() const { return addresses_; }
   // One word of the last record is another one now: it may break the protocol.
   const std::vector<std::byte>& damage() {
-    const std::uint64_t value = in_.any();
-    if (payload_.size() >= 8) std::memcpy(payload_.data() + in_.below(payload_.size() / 8) * 8, &value, 8);
-    return payload_;
+    payload_.overwrite(in_, in_.any());
+    return payload_.bytes();
   }
 
  private:
-  void put(std::uint64_t value) { put_bytes(&value, sizeof value); }
-  void put_bytes(const void* from, std::size_t n) {
-    const std::size_t at = payload_.size();
-    payload_.resize(at + ring::padded(n));
-    if (n != 0) std::memcpy(payload_.data() + at, from, n);
-  }
-  void write_words(std::initializer_list<std::uint64_t> words) {
-    for (const std::uint64_t word : words) put(word);
-  }
-
   // ---- words -------------------------------------------------------------------------------------------------------
 
   std::uint64_t id(api::Handle kind) { return ids_.some(kind, in_.number()); }
@@ -160,9 +150,9 @@ class WholeRecords {
     for (const Field& f : fields) slots.push_back(points(f) ? 0 : value(f));
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (points(fields[i])) slots[i] = length(fields[i], slots);
-    for (const std::uint64_t slot : slots) put(slot);
+    for (const std::uint64_t slot : slots) payload_.put(slot);
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].arg.dir == api::Dir::In) payload_.resize(payload_.size() + ring::padded(slots[i]));
+      if (fields[i].arg.dir == api::Dir::In) payload_.put_zeros(slots[i]);
   }
 
   // ---- CUSTOM and SESSION lines ------------------------------------------------------------------------------------
@@ -171,7 +161,7 @@ class WholeRecords {
     const std::string_view words = recipe.substr(0, recipe.find(' '));
     if (name.starts_with("cuMemcpy")) return write_copy(recipe.ends_with(" bytes"), name == "cuMemcpyDtoHAsync_v2");
     if (words == "fs") return write_launch(name == "cuOccupancyMaxActiveClusters");
-    for (const char letter : words) put(letter == 'a' ? ring::absent : word(letter));
+    for (const char letter : words) payload_.put(letter == 'a' ? ring::absent : word(letter));
     if (recipe.ends_with(" name")) write_name();
     if (recipe.ends_with(" load")) write_load();
   }
@@ -179,37 +169,37 @@ class WholeRecords {
   void write_name() {
     constexpr std::string_view names[] = {"fill", "counter", "nothing", "none"};
     const std::string text(in_.pick(names));
-    put(text.size() + 1);
-    put_bytes(text.c_str(), text.size() + 1);
+    payload_.put(text.size() + 1);
+    payload_.put_bytes(text.c_str(), text.size() + 1);
   }
 
   // To the device the record itself may hold the bytes; from there the reply does, but for an asynchronous copy.
   void write_copy(bool to_device, bool needs_arena) {
     const bool in_arena = needs_arena || in_.once_in(2);
     const std::uint64_t bytes = in_.below(64);
-    write_words({address(), in_arena ? in_.below(4) * 64 : ring::absent, bytes, stream(), in_.below(2)});
-    if (to_device && !in_arena) payload_.resize(payload_.size() + ring::padded(bytes));
+    payload_.put_words({address(), in_arena ? in_.below(4) * 64 : ring::absent, bytes, stream(), in_.below(2)});
+    if (to_device && !in_arena) payload_.put_zeros(bytes);
   }
 
   void write_launch(bool asks) {
     constexpr std::uint64_t one = 1, param_bytes = 16;
-    write_words({word('f'), stream()});
-    for (int i = 0; i < 3; ++i) put(one | one << 32);
-    write_words({asks ? 0 : param_bytes << 32, 0});
-    if (!asks) write_words({address(), 4});
+    payload_.put_words({word('f'), stream()});
+    for (int i = 0; i < 3; ++i) payload_.put(one | one << 32);
+    payload_.put_words({asks ? 0 : param_bytes << 32, 0});
+    if (!asks) payload_.put_words({address(), 4});
   }
 
   void write_load() {
     constexpr std::string_view text = ".version 7.5\n.target sm_75\n.address_size 64\n";
     constexpr std::uint64_t one = 1;
     const std::uint64_t bytes = text.size() + 1;
-    write_words({one << 32, 0, bytes});
-    put_bytes(std::string(text).c_str(), bytes);
+    payload_.put_words({one << 32, 0, bytes});
+    payload_.put_bytes(std::string(text).c_str(), bytes);
   }
 
   Input& in_;
   SharedIds& ids_;
-  std::vector<std::byte> payload_;
+  Payload payload_;
   std::vector<std::uint64_t> addresses_;
   std::uint64_t made_ = 0;
 };

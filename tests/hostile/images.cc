@@ -6,7 +6,6 @@
 // usage: hostile_images LIBCUDA SECONDS SEED IMAGE... IMAGE is a file: a cubin, a fat binary, PTX.
 // Prints how many were loaded and refused, and how many sessions ended. Exit codes: 0, 1 a process ended otherwise or
 // something was never tried, 2 usage.
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/api/cuda.h"
+#include "tests/named_driver.h"
 
 namespace {
 
@@ -40,12 +39,6 @@ double now() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
-
-template <class F>
-F find(void* library, const char* name) {
-  return reinterpret_cast<F>(dlsym(library, name));
-}
-#define CU(fn) find<decltype(&::fn)>(library, #fn)
 
 // A few bytes, mostly in the first pages, where the headers and tables are; or a shorter one; or both.
 Image changed(Image image, std::mt19937_64& random) {
@@ -75,7 +68,7 @@ class Place {
 };
 
 // What a load says; a module that loads has functions looked up, which is when some drivers read the rest.
-Told load(void* library, const void* image) {
+Told load(const void* image) {
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   const CUresult result = CU(cuModuleLoadData)(&module, image);
@@ -87,15 +80,14 @@ Told load(void* library, const void* image) {
 
 [[noreturn]] void one_process(const char* path, const std::vector<Image>& images, unsigned long seed, int report) {
   alarm(patience_s);
-  void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   CUcontext context = nullptr;
-  if (library == nullptr || CU(cuInit)(0) != CUDA_SUCCESS ||
+  if (open_library(path) == nullptr || CU(cuInit)(0) != CUDA_SUCCESS ||
       CU(cuDevicePrimaryCtxRetain)(&context, 0) != CUDA_SUCCESS || CU(cuCtxSetCurrent)(context) != CUDA_SUCCESS)
     _exit(2);
   std::mt19937_64 random(seed);
   Place place;
   for (int i = 0; i < images_per_process; ++i) {
-    const Told told = load(library, place.put(changed(images[random() % images.size()], random)));
+    const Told told = load(place.put(changed(images[random() % images.size()], random)));
     if (write(report, &told, sizeof told) != sizeof told || told == Told::Lost) break;
   }
   _exit(0);

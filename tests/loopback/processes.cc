@@ -110,16 +110,8 @@ class Processes : public testing::Test {
     ASSERT_TRUE(client_->greet(3));
   }
   void TearDown() override {
-    if (broker_ > 0) expect_an_orderly_end();
+    if (broker_ > 0) EXPECT_EQ(oracle_.end_broker(broker_, [this] { return folder_.read("last-status"); }), "");
     if (HasFailure()) std::fprintf(stderr, "---- ivgpud's log\n%s----\n", folder_.read("log").c_str());
-  }
-
-  void expect_an_orderly_end() {
-    int status = 0;
-    kill(broker_, SIGTERM);
-    waitpid(broker_, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "ivgpud's wait status: " << status;
-    EXPECT_EQ(oracle_.last_complaint(folder_.read("last-status")), "");
   }
 
   std::string region() const { return folder_ / "t.sock"; }

@@ -5,47 +5,12 @@
 
 #include "host/session/output.h"
 #include "host/untrusted/channel.h"
-#include "tests/other_side.h"
-#include "tests/unit/session_records.h"
+#include "tests/unit/session_channel.h"
 
 namespace {
 
 using namespace session_test;
 namespace ids = api::id_of;
-
-// Records put into a channel's ring, then served in this thread until one ends the session; the last put always does.
-class Channel {
- public:
-  explicit Channel(World& world, std::uint32_t index = 0) : world_(world), index_(index) {}
-  Channel& put(int call, const Payload& payload) {
-    const ring::RecordHeader header{.bytes = ring::record_size(payload.size()),
-                                    .call = static_cast<std::uint16_t>(call),
-                                    .flags = ring::flag_wants_reply,
-                                    .position = ++position_};
-    std::byte* at = other_side::requests(slot(), index_).data() + tail_;
-    std::memcpy(at, &header, sizeof header);
-    if (payload.size() != 0) std::memcpy(at + sizeof header, payload.data().data(), payload.size());
-    tail_ += header.bytes;
-    return *this;
-  }
-  // How many records were executed.
-  std::uint64_t serve() {
-    put(0xffff, {});
-    const std::atomic<bool> never{false};
-    control().tail = tail_;
-    host::serve_channel(*world_.session, index_, never);
-    EXPECT_TRUE(world_.session->broken.exchange(false));
-    return control().executed;
-  }
-  ring::ChannelControl& control() const { return other_side::control(slot(), index_); }
-
- private:
-  ring::SlotView slot() const { return world_.session->slot; }
-  World& world_;
-  const std::uint32_t index_;
-  std::uint32_t tail_ = 0;
-  std::uint64_t position_ = 0;
-};
 
 Payload hello(std::uint64_t window, std::uint64_t pin = 0) { return Payload::record(api::HelloRecord{window, pin}); }
 Payload allocation() { return Payload::record(api::AllocateRecord{64, 0, 0, 0}); }

@@ -8,9 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "host/untrusted/channel.h"
-#include "tests/other_side.h"
-#include "tests/unit/session_records.h"
+#include "tests/unit/session_channel.h"
 
 namespace {
 
@@ -25,11 +23,9 @@ class Held {
     world.session->end_greeting(true);
     world.driver.close_gate(true);
     for (std::uint32_t c = 0; c < channels; ++c) {
-      put(c);
-      threads_.emplace_back([&world, c] {
-        const std::atomic<bool> never{false};
-        host::serve_channel(*world.session, c, never);
-      });
+      Channel channel(world, c);
+      channel.put(ids::cuMemsetD8Async, Payload::of(memory_, 1, 64, stream_)).publish();
+      threads_.emplace_back([channel]() mutable { channel.serve_published(); });
       pthread_getcpuclockid(threads_.back().native_handle(), &clocks_.emplace_back());
     }
   }
@@ -56,22 +52,6 @@ class Held {
       all.push_back(static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6);
     }
     return all;
-  }
-  // The second record breaks the protocol and so ends the thread.
-  void put(std::uint32_t channel) {
-    const Payload fill = Payload::of(memory_, 1, 64, stream_);
-    std::uint32_t tail = 0;
-    for (const auto& [call, payload] : {std::pair<int, Payload>(ids::cuMemsetD8Async, fill), {0xffff, Payload()}}) {
-      const ring::RecordHeader header{.bytes = ring::record_size(payload.size()),
-                                      .call = static_cast<std::uint16_t>(call),
-                                      .flags = 0,
-                                      .position = tail == 0 ? 1u : 2u};
-      std::byte* at = other_side::requests(world_.session->slot, channel).data() + tail;
-      std::memcpy(at, &header, sizeof header);
-      if (payload.size() != 0) std::memcpy(at + sizeof header, payload.data().data(), payload.size());
-      tail += header.bytes;
-    }
-    other_side::control(world_.session->slot, channel).tail = tail;
   }
   World& world_;
   const std::uint64_t memory_, stream_;
