@@ -108,7 +108,12 @@ CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
   *at = session()->arena->allocate(bytes, flags);
   if (*at != nullptr) return CUDA_SUCCESS;
   if (!session()->usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // more of it could not be registered
-  log(Level::Warn, "no room for %zu bytes of pinned memory in the arena: give the VM a larger region", bytes);
+  const Arena::Room room = session()->arena->room();
+  log(Level::Warn,
+      "no room for %zu bytes of pinned memory: %llu bytes of this session's arena are free, the largest piece has "
+      "%llu; "
+      "give the VM a larger region_size, or fewer slots",
+      bytes, static_cast<unsigned long long>(room.bytes), static_cast<unsigned long long>(room.largest));
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -1,69 +1,73 @@
 #include "guest/objects/arena.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "guest/session/order.h"
 #include "ring/layout.h"
 
 namespace guest {
 namespace {
 
-constexpr std::uint64_t pin_step = 32 << 20;  // registering costs a call to the host: not for every block
-
 constexpr std::uint64_t rounded(std::uint64_t n, std::uint64_t to) { return (n + to - 1) / to * to; }
 
 }  // namespace
 
-Arena::Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, Pin pin)
+Arena::Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask)
     : base_(base),
       bytes_(bytes / ring::huge_page * ring::huge_page),
-      pin_(std::move(pin)),
-      segments_{{staging_bytes, pinned}} {
+      segments_(staging_bytes, pinned, bytes_, may_join, std::move(ask)) {
   for (std::uint32_t i = 0; i < chunk_count; ++i) chunks_[i] = {.index = i, .at = base_ + i * chunk_bytes};
 }
 
-// Registers what comes next in the arena: enough for a block of `bytes`, and for more where there is room.
-bool Arena::add_segment(std::uint64_t bytes) {
-  // The worker refuses ranges that overlap: what is unsure is settled first, as it was asked for.
-  if (unsure_.end != 0) {
-    const Registered again = pin(unsure_);
-    if (again == Registered::Unknown) return false;
-    if (again == Registered::Yes && segments_.back().end - segments_.back().start >= bytes) return true;
-  }
-  const std::uint64_t start = segments_.back().end;
-  const std::uint64_t least = rounded(bytes, ring::huge_page);
-  for (const std::uint64_t size : {std::min(bytes_ - start, std::max(least, pin_step)), least}) {
-    if (size < least || size > bytes_ - start) continue;
-    const Registered done = pin({start, start + size});
-    if (done != Registered::No) return done == Registered::Yes;
-  }
-  return false;
-}
-
-Arena::Registered Arena::pin(Segment segment) {
-  const Registered done = pin_(segment.start, segment.end - segment.start);
-  unsure_ = done == Registered::Unknown ? segment : Segment{0, 0};
-  if (done == Registered::Yes) segments_.push_back(segment);
-  return done;
-}
-
-std::byte* Arena::allocate_in(const Segment& segment, std::uint64_t bytes, unsigned flags) {
-  const std::uint64_t size = rounded(bytes, ring::page);
+// visit(start, end) for each stretch of the segment that no block holds, in order, until it returns true.
+template <class Visit>
+void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
   std::uint64_t at = segment.start;
-  for (auto b = blocks_.lower_bound(segment.start); b != blocks_.end() && b->first < segment.end; ++b) {  // first fit
-    if (b->first - at >= size) break;
+  for (auto b = blocks_.lower_bound(segment.start); b != blocks_.end() && b->first < segment.end; ++b) {
+    if (b->first > at && visit(at, b->first)) return;
     at = b->first + rounded(b->second.bytes, ring::page);
   }
-  if (at > segment.end || size > segment.end - at) return nullptr;
-  blocks_[at] = {at, bytes, flags};
-  return base_ + at;
+  if (segment.end > at) visit(at, segment.end);
+}
+
+std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags) {
+  std::byte* place = nullptr;
+  each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {  // first fit
+    if (end - start < rounded(bytes, ring::page)) return false;
+    blocks_[start] = {start, bytes, flags};
+    place = base_ + start;
+    return true;
+  });
+  return place;
+}
+
+bool Arena::is_empty(std::uint64_t start, std::uint64_t end) const {
+  const auto block = blocks_.lower_bound(start);
+  return block == blocks_.end() || block->first >= end;
 }
 
 std::byte* Arena::allocate(std::uint64_t bytes, unsigned flags) {
   if (bytes == 0 || bytes > bytes_) return nullptr;
   std::lock_guard lock(mutex_);
   free_executed();
-  for (const Segment& segment : segments_)
-    if (std::byte* at = allocate_in(segment, bytes, flags)) return at;
-  return add_segment(bytes) ? allocate_in(segments_.back(), bytes, flags) : nullptr;
+  do {
+    for (const Segments::Segment& segment : segments_.all())
+      if (std::byte* at = segment.registered() ? allocate_in(segment, bytes, flags) : nullptr) return at;
+  } while (segments_.add_room(bytes, [this](std::uint64_t start, std::uint64_t end) { return is_empty(start, end); }));
+  return nullptr;
+}
+
+Arena::Room Arena::room() const {
+  std::lock_guard lock(mutex_);
+  Room room{0, segments_.largest_room([this](std::uint64_t start, std::uint64_t end) { return is_empty(start, end); })};
+  for (const Segments::Segment& segment : segments_.all())
+    each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {
+      room.bytes += end - start;
+      if (segment.registered()) room.largest = std::max(room.largest, end - start);
+      return false;
+    });
+  return room;
 }
 
 bool Arena::free(const void* start) {

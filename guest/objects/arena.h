@@ -13,13 +13,13 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "guest/objects/objects.h"
+#include "guest/objects/segments.h"
 
 namespace guest {
 
@@ -30,24 +30,23 @@ struct PinnedBlock {
 
 class Arena {
  public:
-  // Registers [offset, offset + bytes) with the GPU, or finds that it was registered so. No: the worker could not.
-  // Unknown: the wait for its answer was given up. A copy must lie in one registration, so no block crosses from one to
-  // the next.
-  enum class Registered : std::uint8_t { No, Yes, Unknown };
-  using Pin = std::function<Registered(std::uint64_t offset, std::uint64_t bytes)>;
-
   static constexpr std::size_t chunk_bytes = 1 << 20;
   static constexpr std::uint32_t chunk_count = 8;
   static constexpr std::uint64_t staging_bytes = chunk_bytes * chunk_count;
 
-  // `pinned`: how much of its start is registered already, staging included.
-  Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, Pin pin);
+  // `pinned`: how much of its start is registered already, staging included. `may_join`: guest/objects/segments.h.
+  Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask);
 
   // A block of pinned memory, aligned to a page; null when the arena is full or cannot be registered.
   std::byte* allocate(std::uint64_t bytes, unsigned flags);
   bool free(const void* start);
   // The same for a block that a record still in a ring names.
   bool free_after(const void* start, Use last);
+  // What is left for blocks: all of it, and the largest block that could be had now.
+  struct Room {
+    std::uint64_t bytes, largest;
+  };
+  Room room() const;
   std::optional<PinnedBlock> find(const void* inside) const;
   // The offset of [at, at + bytes) when all of it is one live block.
   std::optional<std::uint64_t> offset_of(const void* at, std::uint64_t bytes) const;
@@ -69,21 +68,17 @@ class Arena {
   void give_back(const Chunk& chunk);
 
  private:
-  struct Segment {  // one registration
-    std::uint64_t start, end;
-  };
-  std::byte* allocate_in(const Segment& segment, std::uint64_t bytes, unsigned flags);
-  bool add_segment(std::uint64_t bytes);
-  Registered pin(Segment segment);
+  template <class Visit>
+  void each_gap(const Segments::Segment& segment, Visit visit) const;
+  std::byte* allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags);
+  bool is_empty(std::uint64_t start, std::uint64_t end) const;
   void free_executed();
   std::optional<std::uint32_t> free_chunk(bool wait) const;
 
   std::byte* const base_;
   const std::uint64_t bytes_;
-  const Pin pin_;
   mutable std::mutex mutex_;
-  std::vector<Segment> segments_;
-  Segment unsure_{0, 0};  // the registration that was asked for, and not answered; empty: none
+  Segments segments_;
   std::map<std::uint64_t, PinnedBlock> blocks_;
   std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks that are freed when their last use was executed
   std::mutex staging_mutex_;

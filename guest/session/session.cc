@@ -227,24 +227,28 @@ void Session::unmap_slot() {
 }
 
 void Session::make_arena(std::uint64_t arena_bytes, std::uint64_t pin) {
-  arena = std::make_unique<Arena>(arena_base_, arena_bytes, pin, [this](std::uint64_t offset, std::uint64_t bytes) {
-    Channel& c = acquire_channel();
-    Reply reply{.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
-    {
-      std::lock_guard lock(c.mutex());
-      ring::Writer w({});
-      if (c.begin(sizeof(api::PinArenaRecord), w)) {
-        const api::PinArenaRecord record{.offset = offset, .bytes = bytes};
-        w.bytes(&record, sizeof record);
-        reply = c.await_reply(c.publish(api::id_of::pin_arena, ring::flag_wants_reply));
-      }
+  arena = std::make_unique<Arena>(arena_base_, arena_bytes, pin, true,
+                                  [this](std::uint64_t start, std::uint64_t end, bool join) {
+                                    return ask_for_arena({.offset = start, .bytes = end - start}, join);
+                                  });
+}
+
+Segments::Registered Session::ask_for_arena(const api::PinArenaRecord& record, bool join) {
+  Channel& c = acquire_channel();
+  Reply reply{.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  {
+    std::lock_guard lock(c.mutex());
+    ring::Writer w({});
+    if (c.begin(sizeof record, w)) {
+      w.bytes(&record, sizeof record);
+      reply = c.await_reply(c.publish(join ? api::id_of::join_arena : api::id_of::pin_arena, ring::flag_wants_reply));
     }
-    release_channel(c);
-    if (!reply.came) return Arena::Registered::Unknown;
-    // Already: by an earlier request for the same range that was not answered in time (Arena asks for no other twice).
-    const bool done = reply.result == CUDA_SUCCESS || reply.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    return done ? Arena::Registered::Yes : Arena::Registered::No;
-  });
+  }
+  release_channel(c);
+  if (!reply.came) return Segments::Registered::Unknown;
+  // Already: by an earlier request for the same range that was not answered in time (Arena asks for no other twice).
+  const bool done = reply.result == CUDA_SUCCESS || reply.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  return done ? Segments::Registered::Yes : Segments::Registered::No;
 }
 
 bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {

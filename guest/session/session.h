@@ -15,6 +15,7 @@
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
 #include "guest/region/region.h"
+#include "ring/api/records.h"
 #include "ring/view.h"
 
 namespace guest {
@@ -100,6 +101,7 @@ class Session {
   void copy_devices();
   void unmap_slot();
   void make_arena(std::uint64_t arena_bytes, std::uint64_t pin);
+  Segments::Registered ask_for_arena(const api::PinArenaRecord& record, bool join);
   std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
   bool greet(std::uint64_t window, std::uint64_t pin_bytes);
   ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return checked_.view.entry(slot); }

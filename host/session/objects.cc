@@ -127,11 +127,11 @@ void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, 
   tell();
 }
 
-bool Ranges::remove(std::uint64_t start) {
+bool Ranges::remove(std::uint64_t start, std::uint64_t owner) {
   std::unique_lock lock(mutex_);
   const auto at = ranges_.find(start);
-  if (at == ranges_.end() || at->second.owner != 0) return false;
-  allocated_ -= at->second.bytes;
+  if (at == ranges_.end() || at->second.owner != owner) return false;
+  if (owner == 0) allocated_ -= at->second.bytes;
   ranges_.erase(at);
   tell();
   return true;

@@ -78,7 +78,8 @@ class Ranges {
   // `held`, where there is one, is kept at the sum of the allocations' bytes.
   explicit Ranges(std::atomic<std::uint64_t>* held = nullptr) : held_(held) {}
   void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t device);
-  bool remove(std::uint64_t start);
+  // False: no range of this owner starts there.
+  bool remove(std::uint64_t start, std::uint64_t owner = 0);
   void remove_owned(std::uint64_t owner);
   // The allocations of a device, whose context ends.
   void remove_allocated(std::uint32_t device);

@@ -5,6 +5,11 @@
 #include <algorithm>
 
 namespace host {
+namespace {
+
+constexpr unsigned register_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+
+}  // namespace
 
 bool is_fault(CUresult result) {
   switch (result) {
@@ -67,12 +72,38 @@ CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
   if (after != pinned_.end() && after->first < offset + bytes) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   if (after != pinned_.begin() && std::prev(after)->first + std::prev(after)->second > offset)
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  return register_arena(offset, bytes);
+}
+
+CUresult Session::join_pins(std::uint64_t offset, std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  const auto first = pinned_.lower_bound(offset), last = pinned_.lower_bound(offset + bytes);
+  if (first != pinned_.begin() && std::prev(first)->first + std::prev(first)->second > offset)
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (last != first && std::prev(last)->first + std::prev(last)->second > offset + bytes)
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  // The driver waits here for whatever the GPU still does with the memory.
+  while (pinned_.lower_bound(offset) != last)
+    if (const CUresult r = unregister_arena(pinned_.lower_bound(offset)->first); r != CUDA_SUCCESS) return r;
+  return register_arena(offset, bytes);
+}
+
+// Under mutex_.
+CUresult Session::register_arena(std::uint64_t offset, std::uint64_t bytes) {
   if (!may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
-  const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-  const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, flags);
+  const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, register_flags);
   if (result != CUDA_SUCCESS) return result;
   pinned_[offset] = bytes;
   ranges.add(arena_address() + offset, bytes, Ranges::pinned, 0);
+  return result;
+}
+
+// Under mutex_. The registration is forgotten whatever the driver says: in a context with a fault it says that alone.
+CUresult Session::unregister_arena(std::uint64_t offset) {
+  const auto piece = pinned_.find(offset);
+  ranges.remove(arena_address() + offset, Ranges::pinned);
+  const CUresult result = driver.cuMemHostUnregister(arena(offset, piece->second).for_driver());
+  pinned_.erase(piece);
   return result;
 }
 
@@ -92,9 +123,8 @@ CUresult Session::reset(unsigned device) {
   if (retain_primary(driver, handle, options.waits_asleep, context) != CUDA_SUCCESS) return CUDA_SUCCESS;
   contexts_[device].store(context, std::memory_order_relaxed);
   driver.cuCtxSetCurrent(context);
-  const unsigned flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
   for (const auto& [offset, bytes] : pinned_)
-    if (const CUresult r = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, flags);
+    if (const CUresult r = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, register_flags);
         r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
       return r;
   return CUDA_SUCCESS;

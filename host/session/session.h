@@ -47,6 +47,9 @@ class Session {
   bool bind_arena(std::uint64_t window);
   // Registers [offset, offset + bytes) of the arena with the GPU. Preconditions: the range lies in the arena.
   CUresult pin(std::uint64_t offset, std::uint64_t bytes);
+  // The same in place of all registrations inside of the range; where this fails, none of them is left. One that
+  // reaches out of the range: CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, and nothing has changed.
+  CUresult join_pins(std::uint64_t offset, std::uint64_t bytes);
   // Held from before a call looks up what it makes something of, until what the driver made is known here. Otherwise a
   // reset or an unload of another channel may pass between the two: the driver's object ends with it, and the session
   // then comes to know what is gone, or forgets what a later call has got the same handle for. A library needs it not:
@@ -107,6 +110,9 @@ class Session {
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
 
  private:
+  CUresult register_arena(std::uint64_t offset, std::uint64_t bytes);
+  CUresult unregister_arena(std::uint64_t offset);
+
   std::atomic<std::byte*> arena_;
   std::size_t arena_bytes_;
   std::uint32_t windows_;  // the reserved ones that were not tried yet; only the channel that greets uses it

@@ -16,7 +16,8 @@ struct HelloReply {
   std::uint64_t arena_address;  // where the worker, and so the GPU, sees the arena
 };
 
-// Registers [offset, offset + bytes) of the arena with the GPU. Multiples of ring::huge_page.
+// Registers [offset, offset + bytes) of the arena with the GPU. Multiples of ring::huge_page. join_arena: by one
+// registration in place of all that lie inside; when it fails, none of these is left.
 struct PinArenaRecord {
   std::uint64_t offset, bytes;
 };

@@ -3,6 +3,8 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
+
 namespace contract {
 namespace {
 
@@ -62,6 +64,30 @@ GROUP(host_memory, InContext) {
   show("cuMemFreeHost", CU(cuMemFreeHost)(p));
   show("cuMemFreeHost twice", CU(cuMemFreeHost)(p));
   show("cuMemFreeHost null", CU(cuMemFreeHost)(nullptr));
+}
+
+// Pinned memory that was freed serves a larger block, and a copy reaches over all of it.
+GROUP(host_memory_again, InContext) {
+  constexpr std::size_t mib = 1 << 20;
+  void* p = nullptr;
+  CUdeviceptr a = 0;
+  for (const std::size_t size : {64, 40}) {
+    show("cuMemHostAlloc", CU(cuMemHostAlloc)(&p, size * mib, 0));
+    show("cuMemFreeHost", CU(cuMemFreeHost)(p));
+  }
+  show("cuMemHostAlloc of more", CU(cuMemHostAlloc)(&p, 96 * mib, 0));
+  std::memset(p, 0x5a, 96 * mib);
+  CU(cuMemAlloc_v2)(&a, 96 * mib);
+  show("cuMemcpyHtoD over all", CU(cuMemcpyHtoD_v2)(a, p, 96 * mib));
+  std::memset(p, 0, 96 * mib);
+  show("cuMemcpyDtoHAsync over all", CU(cuMemcpyDtoHAsync_v2)(p, a, 96 * mib, nullptr));
+  CU(cuStreamSynchronize)(nullptr);
+  const auto* bytes = static_cast<const unsigned char*>(p);
+  show("its first byte", bytes[0]);
+  show("its middle", bytes[63 * mib]);
+  show("its last byte", bytes[96 * mib - 1]);
+  show("cuMemsetD8 over all", CU(cuMemsetD8_v2)(reinterpret_cast<CUdeviceptr>(p), 1, 96 * mib));
+  show("cuMemFreeHost of more", CU(cuMemFreeHost)(p));
 }
 
 GROUP(registered_memory, InContext) {

@@ -409,7 +409,12 @@ void fill_memory(host::Driver& t) {
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     return CUDA_SUCCESS;
   };
-  t.cuMemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+  t.cuMemHostUnregister = [](void* at) {
+    Entry entry("cuMemHostUnregister");
+    if (entry.failed()) return entry.result;
+    if (state->pinned.erase(static_cast<std::byte*>(at)) == 0) die("cuMemHostUnregister: %p is not registered", at);
+    return CUDA_SUCCESS;
+  };
 }
 
 void fill_copies(host::Driver& t) {

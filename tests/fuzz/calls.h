@@ -56,6 +56,7 @@ struct FieldsOf<api::Shape<CUresult(P...), A...>> {
 inline constexpr std::pair<std::string_view, const char*> recipes[] = {
     {"hello", "wp"},
     {"pin_arena", "pp"},
+    {"join_arena", "pp"},
     {"take_output", "n"},
     {"cuDevicePrimaryCtxReset_v2", "0"},
     {"cuMemAlloc_v2", "nn0"},

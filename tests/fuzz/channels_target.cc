@@ -218,11 +218,23 @@ const std::vector<fuzz::CallLine>& calls() {
   return known;
 }
 // The calls that end what others use, or make what is kept beside them: every other record is one of these.
-constexpr std::string_view telling[] = {
-    "cuDevicePrimaryCtxReset_v2", "cuModuleUnload",     "cuLibraryUnload",     "cuMemFree_v2",
-    "cuStreamDestroy_v2",         "cuEventDestroy_v2",  "pin_arena",           "cuMemAlloc_v2",
-    "cuModuleLoadData",           "cuLibraryLoadData",  "cuModuleGetFunction", "cuLibraryGetKernel",
-    "cuModuleGetGlobal_v2",       "cuLibraryGetGlobal", "cuKernelGetFunction", "cuLibraryGetModule"};
+constexpr std::string_view telling[] = {"cuDevicePrimaryCtxReset_v2",
+                                        "cuModuleUnload",
+                                        "cuLibraryUnload",
+                                        "cuMemFree_v2",
+                                        "cuStreamDestroy_v2",
+                                        "cuEventDestroy_v2",
+                                        "pin_arena",
+                                        "join_arena",
+                                        "cuMemAlloc_v2",
+                                        "cuModuleLoadData",
+                                        "cuLibraryLoadData",
+                                        "cuModuleGetFunction",
+                                        "cuLibraryGetKernel",
+                                        "cuModuleGetGlobal_v2",
+                                        "cuLibraryGetGlobal",
+                                        "cuKernelGetFunction",
+                                        "cuLibraryGetModule"};
 const fuzz::CallLine& call_named(std::string_view name) {
   static const std::vector<fuzz::CallLine> all = fuzz::all_calls();
   return *std::find_if(all.begin(), all.end(), [&](const auto& line) { return line.name == name; });

@@ -86,7 +86,7 @@ class WholeRecords {
       payload_.put_words({address(), 32, 1 + in_.below(8), 1 + in_.below(2), in_.number(), stream()});
     } else if (name.starts_with("cuMemAlloc")) {
       payload_.put_words({16 + in_.below(64), in_.below(3), 4});
-    } else if (name == "pin_arena") {
+    } else if (name == "pin_arena" || name == "join_arena") {
       payload_.put_words({in_.below(2) << 21, 1 << 21});
     } else {
       write_recipe(name, line.recipe);

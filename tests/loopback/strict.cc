@@ -717,4 +717,35 @@ TEST_F(Strict, TheArenaIsRegisteredAsItIsUsed) {
   EXPECT_EQ(fake_driver().registered_bytes(), after);
 }
 
+// What was registered for smaller blocks is registered as one for a larger block, and a copy may reach over all of it.
+TEST_F(Strict, PinnedMemoryThatWasFreedServesALargerBlock) {
+  void* pinned = nullptr;
+  for (const std::size_t mib : {20, 33, 36}) {
+    ASSERT_EQ(cu::cuMemHostAlloc(&pinned, mib << 20, 0), CUDA_SUCCESS) << mib;
+    ASSERT_EQ(cu::cuMemFreeHost(pinned), CUDA_SUCCESS);
+  }
+  const std::uint64_t before = fake_driver().calls("cuMemHostUnregister");
+  ASSERT_EQ(cu::cuMemHostAlloc(&pinned, std::size_t{64} << 20, 0), CUDA_SUCCESS);
+  EXPECT_GE(fake_driver().calls("cuMemHostUnregister"), before + 2) << "it found room without joining";
+  auto* bytes = static_cast<unsigned char*>(pinned);
+  std::memset(bytes + (std::size_t{30} << 20), 0x5a, std::size_t{8} << 20);
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, std::size_t{64} << 20), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuMemcpyHtoD_v2(device, bytes, std::size_t{64} << 20), CUDA_SUCCESS);
+  std::memset(bytes, 0, std::size_t{64} << 20);
+  ASSERT_EQ(cu::cuMemcpyDtoH_v2(bytes, device, std::size_t{64} << 20), CUDA_SUCCESS);
+  EXPECT_EQ(bytes[(std::size_t{34} << 20)], 0x5a);
+  EXPECT_EQ(cu::cuMemFree_v2(device), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuMemFreeHost(pinned), CUDA_SUCCESS);
+}
+
+TEST_F(Strict, AJoinThatTheDriverRefusesIsNoRoom) {
+  void* pinned = nullptr;
+  ASSERT_EQ(cu::cuMemHostAlloc(&pinned, std::size_t{40} << 20, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuMemFreeHost(pinned), CUDA_SUCCESS);
+  fake_driver().fail_next("cuMemHostRegister_v2", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cu::cuMemHostAlloc(&pinned, std::size_t{64} << 20, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cu::cuMemHostAlloc(&pinned, std::size_t{64} << 20, 0), CUDA_SUCCESS) << "what was given up is free";
+}
+
 }  // namespace

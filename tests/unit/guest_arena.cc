@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -10,7 +12,7 @@
 
 namespace {
 
-using guest::Arena;
+using guest::Arena, guest::Segments;
 constexpr std::uint64_t mib = 1 << 20;
 
 // An arena over addresses that are never touched: bookkeeping is in private memory.
@@ -20,16 +22,28 @@ class ArenaTest : public testing::Test {
   std::byte* const base_ = reinterpret_cast<std::byte*>(0x7e80'0000'0000);
   struct Pinned {
     std::uint64_t offset, bytes;
+    bool join;
   };
   std::vector<Pinned> pins_;
   std::uint64_t refuse_from_ = ~0ULL;  // pins that reach beyond fail
   int unanswered_ = 0;                 // of so many the answer does not come
-  Arena arena_{base_, bytes, 16 * mib, [this](std::uint64_t offset, std::uint64_t n) {
-                 if (offset + n > refuse_from_) return Arena::Registered::No;
-                 pins_.push_back({offset, n});
-                 if (unanswered_ != 0) return --unanswered_, Arena::Registered::Unknown;
-                 return Arena::Registered::Yes;
-               }};
+  // What the worker has registered, beside the first segment: start -> end.
+  std::map<std::uint64_t, std::uint64_t> registered_;
+  Arena arena_{base_, bytes, 16 * mib, true,
+               [this](std::uint64_t start, std::uint64_t end, bool join) { return ask(start, end, join); }};
+
+  Segments::Registered ask(std::uint64_t start, std::uint64_t end, bool join) {
+    if (join)
+      for (auto piece = registered_.lower_bound(start); piece != registered_.end() && piece->first < end;) {
+        EXPECT_LE(piece->second, end) << "a registration reaches out of what is joined";
+        piece = registered_.erase(piece);
+      }
+    if (end > refuse_from_) return Segments::Registered::No;
+    pins_.push_back({start, end - start, join});
+    registered_[start] = end;
+    if (unanswered_ != 0) return --unanswered_, Segments::Registered::Unknown;
+    return Segments::Registered::Yes;
+  }
 
   std::uint64_t place(std::uint64_t n) {
     const std::byte* at = arena_.allocate(n, 0);
@@ -82,7 +96,7 @@ TEST_F(ArenaTest, ABlockLiesInOneRegistration) {
     const std::uint64_t at = place(n);
     ASSERT_NE(at, ~0ULL) << n;
     bool inside = at >= 8 * mib && at + n <= 16 * mib;
-    for (const Pinned& pin : pins_) inside |= at >= pin.offset && at + n <= pin.offset + pin.bytes;
+    for (const auto& [start, end] : registered_) inside |= at >= start && at + n <= end;
     EXPECT_TRUE(inside) << n << " at " << at;
   }
 }
@@ -202,6 +216,112 @@ TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
   refuse_from_ = 16 * mib + 10 * mib;
   EXPECT_NE(place(9 * mib), ~0ULL);
   EXPECT_EQ(pins_.back().bytes, 10 * mib);
+}
+
+// ---- joining -------------------------------------------------------------------------------------------------------
+
+// 128 MiB: 112 behind the first segment.
+TEST_F(ArenaTest, SegmentsWithoutBlocksAreJoinedForALargerBlock) {
+  std::byte* first = arena_.allocate(64 * mib, 0);
+  ASSERT_NE(first, nullptr);
+  ASSERT_TRUE(arena_.free(first));
+  EXPECT_EQ(arena_.room().largest, 112 * mib);
+  const std::uint64_t at = place(96 * mib);
+  ASSERT_NE(at, ~0ULL);
+  EXPECT_TRUE(pins_.back().join);
+  EXPECT_EQ(registered_, (std::map<std::uint64_t, std::uint64_t>{{16 * mib, 112 * mib}}));
+  EXPECT_NE(place(16 * mib), ~0ULL) << "the rest was not taken";
+}
+
+TEST_F(ArenaTest, NothingIsJoinedWhileThereIsRoom) {
+  ASSERT_TRUE(arena_.free(arena_.allocate(33 * mib, 0)));
+  ASSERT_TRUE(arena_.free(arena_.allocate(40 * mib, 0)));
+  ASSERT_NE(place(36 * mib), ~0ULL);
+  for (const Pinned& pin : pins_) EXPECT_FALSE(pin.join);
+}
+
+TEST_F(ArenaTest, ASegmentWithABlockStays) {
+  std::vector<std::byte*> blocks;
+  for (int i = 0; i < 3; ++i) blocks.push_back(arena_.allocate(32 * mib, 0));
+  ASSERT_TRUE(arena_.free(blocks[0]));
+  ASSERT_TRUE(arena_.free(blocks[2]));
+  EXPECT_EQ(arena_.room().largest, 48 * mib) << "the last one and what was never registered";
+  EXPECT_EQ(arena_.room().bytes, 88 * mib);
+  EXPECT_EQ(arena_.allocate(49 * mib, 0), nullptr);
+  EXPECT_EQ(place(48 * mib), arena_.offset(blocks[2]));
+  EXPECT_EQ(place(32 * mib), arena_.offset(blocks[0]));
+}
+
+// Of several runs the shortest that is large enough is taken, so that larger ones stay whole.
+TEST_F(ArenaTest, TheShortestRunIsTaken) {
+  std::vector<std::byte*> blocks;
+  for (const std::uint64_t n : {16, 16, 2, 40, 2, 12, 12, 12}) blocks.push_back(arena_.allocate(n * mib, 0));
+  for (const int i : {0, 1, 3, 5, 6, 7}) arena_.free(blocks[static_cast<std::size_t>(i)]);
+  const std::size_t before = pins_.size();
+  const std::uint64_t at = place(24 * mib);
+  ASSERT_NE(at, ~0ULL);
+  for (std::size_t i = before; i < pins_.size(); ++i) EXPECT_LE(pins_[i].bytes, 48 * mib);
+}
+
+TEST_F(ArenaTest, AJoinThatFailsLeavesRoomThatIsRegisteredAgain) {
+  ASSERT_TRUE(arena_.free(arena_.allocate(64 * mib, 0)));
+  refuse_from_ = 100 * mib;
+  EXPECT_EQ(arena_.allocate(96 * mib, 0), nullptr);
+  EXPECT_TRUE(registered_.empty());
+  const std::uint64_t at = place(40 * mib);
+  ASSERT_NE(at, ~0ULL);
+  EXPECT_TRUE(registered_.contains(16 * mib)) << "it was taken for registered";
+}
+
+TEST_F(ArenaTest, AJoinWithoutAnAnswerIsAskedForAgain) {
+  ASSERT_TRUE(arena_.free(arena_.allocate(64 * mib, 0)));
+  unanswered_ = 1;
+  EXPECT_EQ(arena_.allocate(96 * mib, 0), nullptr);
+  const Pinned asked = pins_.back();
+  EXPECT_TRUE(asked.join);
+  ASSERT_EQ(place(4 * mib), 8 * mib) << "the first segment has room, and what is unsure is not used";
+  ASSERT_EQ(place(90 * mib), 16 * mib);
+  EXPECT_EQ(pins_.back().bytes, asked.bytes);
+  EXPECT_TRUE(pins_.back().join);
+}
+
+TEST_F(ArenaTest, AWorkerThatCannotJoinIsNotAsked) {
+  int asked = 0;
+  Arena arena(base_, bytes, 16 * mib, false, [&](std::uint64_t, std::uint64_t, bool join) {
+    asked += join;
+    return Segments::Registered::Yes;
+  });
+  ASSERT_TRUE(arena.free(arena.allocate(64 * mib, 0)));
+  EXPECT_EQ(arena.allocate(96 * mib, 0), nullptr);
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(arena.room().largest, 64 * mib);
+  EXPECT_EQ(arena.room().bytes, 120 * mib);
+}
+
+// Blocks of any sizes, for a long time: each lies in one registration and over no other block.
+TEST_F(ArenaTest, ManyBlocksNeverOverlapNorCross) {
+  std::mt19937 random(7);
+  std::map<std::uint64_t, std::uint64_t> live;
+  for (int i = 0; i < 20'000; ++i) {
+    if (!live.empty() && random() % 2 == 0) {
+      auto block = live.begin();
+      std::advance(block, random() % live.size());
+      ASSERT_TRUE(arena_.free(arena_.at(block->first)));
+      live.erase(block);
+      continue;
+    }
+    const std::uint64_t n = 1 + random() % (random() % 8 == 0 ? 100 * mib : 3 * mib);
+    const std::uint64_t largest = arena_.room().largest, at = place(n);
+    ASSERT_EQ(at != ~0ULL, (n + 4095) / 4096 * 4096 <= largest) << n << " of " << largest;
+    if (at == ~0ULL) continue;
+    const auto after = live.lower_bound(at);
+    ASSERT_TRUE(after == live.end() || after->first >= at + n);
+    ASSERT_TRUE(after == live.begin() || std::prev(after)->first + std::prev(after)->second <= at);
+    live[at] = n;
+    const auto behind = registered_.upper_bound(at);
+    const bool in_the_first = behind == registered_.begin();
+    ASSERT_LE(at + n, in_the_first ? 16 * mib : std::prev(behind)->second);
+  }
 }
 
 // A chunk that may still be in use is not lent while there is another.

@@ -228,6 +228,34 @@ TEST_F(Records, PinsAreWholeHugePagesInside) {
   EXPECT_EQ(world.send(ids::pin_arena, Payload::record(api::PinArenaRecord{2 << 20, 2 << 20})).result, CUDA_SUCCESS);
 }
 
+TEST_F(Records, AJoinTakesTheRegistrationsInsideAndNoOther) {
+  expect_broken(ids::join_arena, Payload::record(api::PinArenaRecord{0, ring::huge_page}), "before hello");
+  ASSERT_EQ(world.send(ids::hello, Payload::record(api::HelloRecord{ring::window_count, 4 << 20})).result,
+            CUDA_SUCCESS);
+  for (const api::PinArenaRecord wrong : {api::PinArenaRecord{0, 0},
+                                          {1, ring::huge_page},
+                                          {2 << 20, 4096},
+                                          {World::arena_bytes, ring::huge_page},
+                                          {ring::huge_page, most - ring::huge_page + 1},
+                                          {1ULL << 63, 1ULL << 63}})
+    expect_broken(ids::join_arena, Payload::record(wrong));
+  const auto join = [&](std::uint64_t from, std::uint64_t to) {
+    return world.send(ids::join_arena, Payload::record(api::PinArenaRecord{from << 20, (to - from) << 20})).result;
+  };
+  EXPECT_EQ(join(2, 6), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) << "one reaches out at its start";
+  EXPECT_EQ(join(0, 2), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) << "one reaches out at its end";
+  EXPECT_EQ(join(4, 6), CUDA_SUCCESS) << "nothing is inside";
+  EXPECT_EQ(join(0, 8), CUDA_SUCCESS);
+  EXPECT_EQ(join(0, 8), CUDA_SUCCESS) << "the same again";
+  EXPECT_EQ(world.driver.registered_bytes(), std::size_t{8} << 20);
+  EXPECT_EQ(world.session->ranges.count(), 1u);
+  EXPECT_TRUE(world.session->ranges.contains(world.session->arena_address(), 8 << 20));
+  world.driver.fail_next("cuMemHostRegister_v2", CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(join(0, 8), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(world.session->ranges.count(), 0u);
+  EXPECT_EQ(join(0, 4), CUDA_SUCCESS);
+}
+
 // ---- memory and copies ---------------------------------------------------------------------------------------------
 
 TEST_F(Records, MemoryThatIsNotTheSessionsIsNotFreed) {

@@ -39,6 +39,12 @@ CUresult pin_arena(Request& r) {
   return r.session.pin(record.offset, record.bytes);
 }
 
+CUresult join_arena(Request& r) {
+  const auto record = r.in.read<api::PinArenaRecord>();
+  if (!r.complete() || !r.session.greeted() || !may_pin(r.session, record.offset, record.bytes)) return r.broken();
+  return r.session.join_pins(record.offset, record.bytes);
+}
+
 CUresult take_output(Request& r) {
   const auto record = r.in.read<api::TakeOutputRecord>();
   if (!r.complete() || record.room > api::max_output) return r.broken();

@@ -19,6 +19,7 @@ struct Recipe {
 inline constexpr Recipe recipes[] = {
     {"hello", "window:n pin_bytes:n", "arena:x"},
     {"pin_arena", "offset:x bytes:n", ""},
+    {"join_arena", "offset:x bytes:n", ""},
     {"take_output", "room:n", "text:s"},
     {"cuDevicePrimaryCtxReset_v2", "device:n", ""},
     {"cuMemAlloc_v2", "bytes:n", "address:x"},
