@@ -72,6 +72,8 @@ struct RegionHeader {
   // guests: bit p % 64 of word p / 64 rings the host's peer p, set with release; the broker takes all bits of a word at
   // once, with acquire.
   alignas(line) std::uint64_t rung[bell_words];
+  // broker: its release, such as "0.1.0", NUL-terminated. All 0: one from before it said so.
+  alignas(line) char release[32];
 };
 inline constexpr int heartbeat_ms = 1000;
 
@@ -128,7 +130,8 @@ struct SlotHeader {
   std::uint64_t arena_offset;  // from the slot's start
   std::uint64_t arena_bytes;
   std::uint32_t spin_us;  // how long its guest may poll: ring::guest_spin_factor times this
-  std::uint32_t reserved;
+  // worker: the highest ids of calls that it knows (ring/api/known_ids.h). 0: one from before it said so.
+  std::uint16_t driver_calls, session_calls;
   // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
   alignas(line) std::uint32_t fault;
   // worker: 1 while text that kernels have printed waits to be fetched (take_output); set before the reply that ends a
@@ -228,11 +231,13 @@ static_assert(offsetof(RegionHeader, region_bytes) == 24 && offsetof(RegionHeade
 static_assert(offsetof(RegionHeader, slot_bytes) == 40 && offsetof(RegionHeader, heartbeat) == 128);
 static_assert(offsetof(RegionHeader, no_doorbell) == 112 && offsetof(RegionHeader, wanted) == 192);
 static_assert(offsetof(RegionHeader, rung) == 256 && bell_words * 64 > max_slots);
+static_assert(offsetof(RegionHeader, release) == 320 && sizeof(RegionHeader) == 384);
 static_assert(sizeof(SlotEntry) == line && offsetof(SlotEntry, owner) == 8 && sizeof(SlotOwner) == 32);
 static_assert(page + max_slots * sizeof(SlotEntry) <= first_slot_offset);
 static_assert(sizeof(SlotHeader) <= page && offsetof(SlotHeader, version) == 8 && offsetof(SlotHeader, channels) == 12);
 static_assert(offsetof(SlotHeader, arena_offset) == 16 && offsetof(SlotHeader, arena_bytes) == 24);
-static_assert(offsetof(SlotHeader, spin_us) == 32 && offsetof(SlotHeader, reserved) == 36);
+static_assert(offsetof(SlotHeader, spin_us) == 32 && offsetof(SlotHeader, driver_calls) == 36);
+static_assert(offsetof(SlotHeader, session_calls) == 38);
 static_assert(offsetof(SlotHeader, fault) == 64 && offsetof(SlotHeader, output) == 68);
 static_assert(offsetof(SlotHeader, opened) == 128);
 static_assert(offsetof(DeviceInfo, uuid) == 256 && offsetof(DeviceInfo, total_memory) == 288);

@@ -61,21 +61,24 @@ Channel::Channel(Session& session, std::uint32_t index, ring::SlotView slot)
       worker_(control_[&Control::worker_asleep]),
       self_(control_[&Control::guest_asleep]) {}
 
-bool Channel::begin(std::size_t payload, ring::Writer& writer) {
-  if (!session_.usable()) return false;  // lost: the slot may be another process's (Session::leave)
-  if (!fits(payload)) return false;
+CUresult Channel::begin(int call, std::size_t payload, ring::Writer& writer) {
+  if (!session_.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // lost: the slot may be another process's
+  if (!session_.serves(call)) return session_.refuse_unserved(call);
+  if (!fits(payload)) return CUDA_ERROR_INVALID_VALUE;
   record_bytes_ = ring::record_size(payload);
+  record_call_ = static_cast<std::uint16_t>(call);
   ring::Peer peer = ring::Peer::Wait;
   const auto has_room = [&] { return (peer = producer_.reserve(record_bytes_, record_)) != ring::Peer::Wait; };
-  if (!has_room() && !wait_until(has_room, half_of_what_is_queued())) return false;
-  if (peer == ring::Peer::Broken) return session_.lose("the worker's ring index makes no sense"), false;
+  if (!has_room() && !wait_until(has_room, half_of_what_is_queued())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (peer == ring::Peer::Broken)
+    return session_.lose("the worker's ring index makes no sense"), CUDA_ERROR_DEVICE_UNAVAILABLE;
   writer = ring::Writer({record_ + sizeof(ring::RecordHeader), ring::padded(payload)});
-  return true;
+  return CUDA_SUCCESS;
 }
 
-std::uint64_t Channel::publish(std::uint16_t call, std::uint16_t flags) {
+std::uint64_t Channel::publish(std::uint16_t flags) {
   const std::uint64_t position = posted_.load(std::memory_order_relaxed) + 1;
-  const ring::RecordHeader header{.bytes = record_bytes_, .call = call, .flags = flags, .position = position};
+  const ring::RecordHeader header{.bytes = record_bytes_, .call = record_call_, .flags = flags, .position = position};
   std::memcpy(record_, &header, sizeof header);
   producer_.publish();
   posted_.store(position, std::memory_order_relaxed);

@@ -38,15 +38,12 @@ class Channel {
 
   // All below: under the lock.
 
-  // Room for a record with this much payload; waits while the ring is full. `writer` is over the payload in the ring.
-  // False: the record can never fit, or the session is lost or suspended; nothing is changed then.
-  bool begin(std::size_t payload, ring::Writer& writer);
-  // What a call returns for which begin() has no room.
-  static CUresult refusal(std::size_t payload) {
-    return fits(payload) ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE;
-  }
+  // Room for a record of this call with this much payload; waits while the ring is full. `writer` is over the payload
+  // in the ring. Else what the call returns, and nothing is changed: CUDA_ERROR_NOT_SUPPORTED, the worker does not know
+  // the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost or suspended.
+  CUresult begin(int call, std::size_t payload, ring::Writer& writer);
   // Publishes what begin() made room for and wakes the worker if it sleeps. Returns the record's position.
-  std::uint64_t publish(std::uint16_t call, std::uint16_t flags);
+  std::uint64_t publish(std::uint16_t flags);
   // Waits for the reply to the record at `position`. Session lost or suspended: CUDA_ERROR_DEVICE_UNAVAILABLE.
   Reply await_reply(std::uint64_t position);
   // The error of an earlier posted call, once: CUDA_SUCCESS if there is none.
@@ -95,6 +92,7 @@ class Channel {
   std::mutex mutex_;
   std::byte* record_ = nullptr;
   std::uint32_t record_bytes_ = 0;
+  std::uint16_t record_call_ = 0;
   std::atomic<std::uint64_t> posted_{0};
   std::atomic<std::uint32_t> deferred_seen_{0};
 };

@@ -44,10 +44,10 @@ Sent send_record(int call, api::Way way, std::uint32_t device, const Record& rec
   std::size_t payload = ring::padded(sizeof record);
   for (const Part& part : parts) payload += part.bytes > ring::max_record ? ring::max_record : ring::padded(part.bytes);
   ring::Writer w({});
-  if (!channel.begin(payload, w)) return {Channel::refusal(payload), {}};
+  if (const CUresult r = channel.begin(call, payload, w); r != CUDA_SUCCESS) return {r, {}};
   w.bytes(&record, sizeof record);
   for (const Part& part : parts) w.bytes(part.at, part.bytes);
-  const Use use{channel.index(), channel.publish(static_cast<std::uint16_t>(call), record_flags(device, waits))};
+  const Use use{channel.index(), channel.publish(record_flags(device, waits))};
   if (!waits) return {CUDA_SUCCESS, use};
   const Reply reply = channel.await_reply(use.position);
   ring::SharedReader reader(reply.payload);

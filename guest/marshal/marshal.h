@@ -170,10 +170,10 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (!waits)  // an earlier posted call's error is this call's answer, and the call is not made: CUDA's rule
       if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
     ring::Writer w({});
-    if (const std::size_t bytes = payload_bytes(); !channel.begin(bytes, w)) return Channel::refusal(bytes);
+    if (const CUresult r = channel.begin(call, payload_bytes(), w); r != CUDA_SUCCESS) return r;
     each([&]<std::size_t I>() { put_slot<I>(w); });
     each([&]<std::size_t I>() { put_payload<I>(w); });
-    use_ = {channel.index(), channel.publish(call, record_flags(device_, waits))};
+    use_ = {channel.index(), channel.publish(record_flags(device_, waits))};
     if (!waits) return CUDA_SUCCESS;
     const Reply reply = channel.await_reply(use_.position);
     unanswered_ = !reply.came;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "guest/log.h"
+#include "guest/region/release.h"
 #include "ring/mutants.h"
 
 namespace guest {
@@ -67,7 +68,9 @@ std::optional<CheckedRegion> check_region(Region& region) {
   ring::RegionHeader header = view.header().copy_out();
   if (is_sound(magic, header, region.size())) {
     if (ring::wrong(ring::Mutant::region_twice)) header = view.header().copy_out();
-    return CheckedRegion{view, header.slot_count, header.first_slot, header.slot_bytes, header.no_doorbell != 0};
+    CheckedRegion checked{view, header.slot_count, header.first_slot, header.slot_bytes, header.no_doorbell != 0, {}};
+    copy_release(header, checked.release);
+    return checked;
   }
   munmap(at, ring::first_slot_offset);
   return std::nullopt;

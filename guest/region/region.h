@@ -49,6 +49,7 @@ struct CheckedRegion {
   std::uint32_t slot_count;              // 1..ring::max_slots
   std::uint64_t first_slot, slot_bytes;  // all slots lie within the region
   bool no_doorbell;
+  char release[sizeof ring::RegionHeader::release];  // the broker's, printable; "unknown": from before it said so
 };
 
 // Maps the header and checks it; nothing and one log line with both values when the region is not of our making.

@@ -207,6 +207,11 @@ Session::Entered Session::map_slot(std::uint64_t start) {
   if (ring::wrong(ring::Mutant::slot_twice)) header = slot_.header().copy_out();
   copy_devices();
   most_channels_ = std::clamp(header.channels, 1u, ring::max_channels);
+  worker_knows_ = {header.driver_calls, header.session_calls};
+  if (header.driver_calls == 0 || header.session_calls == 0) worker_knows_ = api::silent_workers_ids;
+  if (worker_knows_.driver < api::known_ids.driver || worker_knows_.session < api::known_ids.session)
+    log(Level::Info, "the host is of release %s and knows fewer calls than this library, of release " IVGPU_VERSION,
+        checked_.release);
   spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
   return Entered::Yes;
 }
@@ -227,7 +232,7 @@ void Session::unmap_slot() {
 }
 
 void Session::make_arena(std::uint64_t arena_bytes, std::uint64_t pin) {
-  arena = std::make_unique<Arena>(arena_base_, arena_bytes, pin, true,
+  arena = std::make_unique<Arena>(arena_base_, arena_bytes, pin, serves(api::id_of::join_arena),
                                   [this](std::uint64_t start, std::uint64_t end, bool join) {
                                     return ask_for_arena({.offset = start, .bytes = end - start}, join);
                                   });
@@ -239,9 +244,10 @@ Segments::Registered Session::ask_for_arena(const api::PinArenaRecord& record, b
   {
     std::lock_guard lock(c.mutex());
     ring::Writer w({});
-    if (c.begin(sizeof record, w)) {
+    const int call = join ? api::id_of::join_arena : api::id_of::pin_arena;
+    if (c.begin(call, sizeof record, w) == CUDA_SUCCESS) {
       w.bytes(&record, sizeof record);
-      reply = c.await_reply(c.publish(join ? api::id_of::join_arena : api::id_of::pin_arena, ring::flag_wants_reply));
+      reply = c.await_reply(c.publish(ring::flag_wants_reply));
     }
   }
   release_channel(c);
@@ -257,10 +263,10 @@ bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
   {
     std::lock_guard lock(c.mutex());
     ring::Writer w({});
-    if (c.begin(sizeof(api::HelloRecord), w)) {
+    if (c.begin(api::id_of::hello, sizeof(api::HelloRecord), w) == CUDA_SUCCESS) {
       const api::HelloRecord record{.window = window, .pin_bytes = pin_bytes};
       w.bytes(&record, sizeof record);
-      reply = c.await_reply(c.publish(api::id_of::hello, ring::flag_wants_reply));
+      reply = c.await_reply(c.publish(ring::flag_wants_reply));
       ring::SharedReader reader(reply.payload);
       if (reply.result == CUDA_SUCCESS) arena_address_ = reader.read<api::HelloReply>().arena_address;
       if (!reader.ok()) reply.result = lose_to_nonsense();
@@ -270,6 +276,17 @@ bool Session::greet(std::uint64_t window, std::uint64_t pin_bytes) {
   if (reply.result != CUDA_SUCCESS && usable())
     log(Level::Error, "the worker refused the session with CUDA error %d", reply.result);
   return reply.result == CUDA_SUCCESS;
+}
+
+CUresult Session::refuse_unserved(int call) {
+  static std::atomic<bool> reported[api::driver_ids];
+  const bool first = call >= api::driver_ids || !reported[call].exchange(true, std::memory_order_relaxed);
+  if (first)
+    log(Level::Warn,
+        "%s is not served by this host (release %s): install ivgpu " IVGPU_VERSION
+        " there, or a library of the host's release here",
+        api::name_of(call).data(), checked_.release);
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 Channel& Session::acquire_channel() {

@@ -15,6 +15,7 @@
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
 #include "guest/region/region.h"
+#include "ring/api/call.h"
 #include "ring/api/records.h"
 #include "ring/view.h"
 
@@ -36,6 +37,11 @@ class Session {
 
   // Whether kernels have printed something that nobody has fetched.
   bool output_waiting() const { return slot_.header()[&ring::SlotHeader::output].load(std::memory_order_relaxed) != 0; }
+
+  // Whether the worker knows this call (docs/wire-format.md, Versions). One that it does not know is never sent:
+  // refuse_unserved() names it in the log, once, and gives what it returns.
+  bool serves(int call) const { return worker_knows_.contain(call); }
+  CUresult refuse_unserved(int call);
 
   // The calling thread's channel; threads beyond their number share. Given back when the thread ends.
   Channel& acquire_channel();
@@ -115,6 +121,7 @@ class Session {
   ring::SlotView slot_;
   // What a worker says once, in the slot's header and the device page: copied when the slot is taken.
   std::uint32_t most_channels_ = 1;
+  api::KnownIds worker_knows_ = api::known_ids;
   ring::DevicePage devices_{};
   std::byte* arena_base_ = nullptr;
   std::uint64_t arena_bytes_ = 0;

@@ -107,6 +107,9 @@ void Region::restore_header() const {
   char name[sizeof Header::vm] = {};
   vm_.name.copy(name, sizeof name - 1);
   to[&Header::vm].copy_in(name);
+  char release[sizeof Header::release] = {};
+  std::string_view(IVGPU_VERSION).copy(release, sizeof release - 1);
+  to[&Header::release].copy_in(release);
   // Pairs with the acquire of whoever opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
 }

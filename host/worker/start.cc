@@ -23,6 +23,7 @@
 #include "host/worker/control.h"
 #include "host/worker/place.h"
 #include "ring/api/cuda.h"
+#include "ring/api/known_ids.h"
 #include "ring/mutants.h"
 #include "ring/telemetry.h"
 
@@ -199,7 +200,8 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
                   .arena_offset = ring::arena_offset,
                   .arena_bytes = slot.arena_bytes(),
                   .spin_us = guest_spin_us,
-                  .reserved = 0,
+                  .driver_calls = api::known_ids.driver,
+                  .session_calls = api::known_ids.session,
                   .fault = 0,
                   .output = 0,
                   .opened = 0});

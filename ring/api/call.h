@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ring/api/arg.h"
+#include "ring/api/known_ids.h"
 #include "ring/api/types.h"
 
 namespace api {
@@ -95,9 +96,5 @@ namespace id_of {
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-
-// Ids are small and dense enough for arrays indexed by them.
-inline constexpr int driver_ids = 256;
-inline constexpr int first_session_id = 1000;
 
 }  // namespace api

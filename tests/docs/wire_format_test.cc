@@ -36,6 +36,7 @@ Structs in_the_headers() {
   FIELD(ring, RegionHeader, heartbeat)
   FIELD(ring, RegionHeader, wanted)
   FIELD(ring, RegionHeader, rung)
+  FIELD(ring, RegionHeader, release)
   FIELD(ring, SlotEntry, state)
   FIELD(ring, SlotEntry, reserved)
   FIELD(ring, SlotEntry, owner)
@@ -50,7 +51,8 @@ Structs in_the_headers() {
   FIELD(ring, SlotHeader, arena_offset)
   FIELD(ring, SlotHeader, arena_bytes)
   FIELD(ring, SlotHeader, spin_us)
-  FIELD(ring, SlotHeader, reserved)
+  FIELD(ring, SlotHeader, driver_calls)
+  FIELD(ring, SlotHeader, session_calls)
   FIELD(ring, SlotHeader, fault)
   FIELD(ring, SlotHeader, output)
   FIELD(ring, SlotHeader, opened)
@@ -86,10 +88,10 @@ Structs in_the_headers() {
 [[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record) {
-  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11] = region;
+  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12] = region;
   [[maybe_unused]] auto& [e0, e1, e2] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
-  [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9] = slot;
+  [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10] = slot;
   [[maybe_unused]] auto& [p0, p1, p2, p3, p4] = page;
   [[maybe_unused]] auto& [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11] = channel;
   [[maybe_unused]] auto& [h0, h1, h2, h3] = record;

@@ -19,6 +19,7 @@
 #include "host/session/device_page.h"
 #include "host/worker/control.h"
 #include "host/worker/start.h"
+#include "ring/api/known_ids.h"
 #include "ring/observed.h"
 #include "ring/telemetry.h"
 #include "tests/fuzz/input.h"
@@ -239,7 +240,8 @@ class Start {
                                   .arena_offset = ring::arena_offset,
                                   .arena_bytes = slot_bytes - ring::arena_offset,
                                   .spin_us = guest_spin_us,
-                                  .reserved = 0,
+                                  .driver_calls = api::known_ids.driver,
+                                  .session_calls = api::known_ids.session,
                                   .fault = 0,
                                   .output = 0,
                                   .opened = 0};

@@ -11,6 +11,7 @@
 #include "guest/session/process.h"
 #include "guest/shim/shim.h"
 #include "host/session/device_page.h"
+#include "ring/api/call.h"
 #include "tests/other_side.h"
 
 // Asked for by guest/local, part of the exported face, which these tests leave out.
@@ -62,6 +63,8 @@ void InProcess::fill(const host::Driver& driver, const InProcessOptions& options
   s.arena_offset = ring::arena_offset;
   s.arena_bytes = slot_.arena_bytes();
   s.spin_us = options.guest_spin_us;
+  s.driver_calls = api::known_ids.driver;
+  s.session_calls = api::known_ids.session;
 
   host::fill_device_page(driver, init, other_side::device_page(slot_));
   s.magic = ring::slot_magic;
@@ -72,6 +75,7 @@ void InProcess::fill(const host::Driver& driver, const InProcessOptions& options
   region.region_bytes = bytes_;
   region.first_slot = ring::first_slot_offset;
   region.slot_bytes = slot_.bytes();
+  std::strcpy(region.release, "9.9.9");
   region.magic = ring::region_magic;
 }
 

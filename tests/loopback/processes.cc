@@ -110,7 +110,8 @@ class Processes : public testing::Test {
     ASSERT_TRUE(client_->greet(3));
   }
   void TearDown() override {
-    if (broker_ > 0) EXPECT_EQ(oracle_.end_broker(broker_, [this] { return folder_.read("last-status"); }), "");
+    const auto last = [this] { return folder_.read("last-status"); };
+    EXPECT_EQ(broker_ > 0 ? oracle_.end_broker(broker_, last) : "", "");
     if (HasFailure()) std::fprintf(stderr, "---- ivgpud's log\n%s----\n", folder_.read("log").c_str());
   }
 

@@ -53,7 +53,8 @@ TEST(Layout, SlotHeaderAndDevicePage) {
   EXPECT_EQ(offsetof(ring::SlotHeader, arena_offset), 16u);
   EXPECT_EQ(offsetof(ring::SlotHeader, arena_bytes), 24u);
   EXPECT_EQ(offsetof(ring::SlotHeader, spin_us), 32u);
-  EXPECT_EQ(offsetof(ring::SlotHeader, reserved), 36u);
+  EXPECT_EQ(offsetof(ring::SlotHeader, driver_calls), 36u);
+  EXPECT_EQ(offsetof(ring::SlotHeader, session_calls), 38u);
   EXPECT_EQ(offsetof(ring::SlotHeader, fault), 64u);
   EXPECT_EQ(offsetof(ring::SlotHeader, opened), 128u);
   EXPECT_EQ(offsetof(ring::DevicePage, driver_version), 0u);

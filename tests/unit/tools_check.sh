@@ -154,6 +154,17 @@ expect 0 '^ok +library +/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest lib
 expect 0 '"side":"guest"' --json
 printf '\x01' | dd of="$m/$device/resource2" bs=1 seek=112 conv=notrunc status=none; expect 0 '^ok +region .*ivshmem-plain'; good_guest
 put $device/device 0x1000; expect 1 '^wrong +device ' --guest; good_guest
+# The host's release, and what its worker says that it knows.
+expect 0 '^warning +release +host unknown, here [0-9.]+: the host knows fewer calls'
+say() { printf "$2" | dd of="$m/$device/resource2" bs=1 seek="$1" conv=notrunc status=none; }
+worker_at_2_mib() {
+  say 32 '\x00\x00\x20'; say 40 '\x00\x00\x60'  # first_slot and slot_bytes
+  say 2097152 '\x1a\x0aIVslot'; say 2097188 "$1"
+}
+say 320 '7.8.9'; worker_at_2_mib '\xff\x00\xff\x7f'; expect 0 '^ok +release +host 7.8.9, here [0-9.]+$'
+worker_at_2_mib '\x02\x00\xff\x7f'; expect 0 '^ +-> install ivgpu [0-9.]+ on the host'
+say 320 '\x1b[2J'; expect 0 '^warning +release +host \?\[2J9, here'
+say 40 '\xff\xff\xff\xff\xff\xff\xff\xff'; expect 0 '^warning +release '; good_guest
 rm "$m/$device/resource2"; expect 1 '^wrong +permission .*resource2 is missing'; good_guest
 sed -i 's/\t0/\t1000/g' "$m/proc/self/status"
 ((EUID != 0)) || expect 1 '^wrong +permission +this user may not open /sys/bus/pci/devices/0000:00:04.0/resource0'

@@ -12,7 +12,10 @@
 
 #include "guest/region/bell.h"
 #include "guest/region/cache_probe.h"
+#include "guest/region/release.h"
+#include "ring/api/known_ids.h"
 #include "ring/region_view.h"
+#include "ring/view.h"
 #include "tools/check/machine.h"
 
 namespace check {
@@ -104,6 +107,33 @@ Finding region(const Mapping& mapping) {
           ""};
 }
 
+// What a worker says that it knows: the first whose slot is filled. Silent, or none there: what silent ones know.
+api::KnownIds known_to_workers(const Mapping& whole) {
+  const ring::RegionHeader h = whole.header().copy_out();
+  for (std::uint64_t at = h.first_slot; at < whole.size() && h.slot_bytes >= ring::min_slot_bytes; at += h.slot_bytes) {
+    if (whole.size() - at < ring::min_slot_bytes) break;
+    const ring::SlotHeader slot = ring::SlotView(whole.bytes() + at, ring::min_slot_bytes).header().copy_out();
+    if (slot.magic == ring::slot_magic && slot.driver_calls != 0) return {slot.driver_calls, slot.session_calls};
+  }
+  return api::silent_workers_ids;
+}
+
+// The host's release and this one's, as the library compares them (docs/wire-format.md, Versions).
+Finding release(const std::string& resource, std::uint64_t bytes) {
+  const Mapping whole(resource, bytes);
+  if (!whole.there())
+    return {"release", State::Warning, "the region cannot be mapped as a whole, so no worker was asked what it knows",
+            "run as root"};
+  char host[sizeof ring::RegionHeader::release];
+  guest::copy_release(whole.header().copy_out(), host);
+  const api::KnownIds known = known_to_workers(whole);
+  const std::string both = std::string("host ") + host + ", here " IVGPU_VERSION;
+  if (known.driver >= api::known_ids.driver && known.session >= api::known_ids.session)
+    return {"release", State::Ok, both, ""};
+  return {"release", State::Warning, both + ": the host knows fewer calls, and those are refused",
+          "install ivgpu " IVGPU_VERSION " on the host"};
+}
+
 void ring_broker(ring::Shared<ring::RegionHeader> header, const Mapping& registers) {
   if (header[&ring::RegionHeader::no_doorbell].load(std::memory_order_relaxed) != 0)
     guest::ring_by_header(header, ring::peer_broker);
@@ -193,7 +223,9 @@ Findings check_guest(const Machine& machine) {
       }
       const Mapping mapping(machine.at(devices.front() + "/resource2"), ring::first_slot_offset);
       all.push_back(region(mapping));
-      if (all.back().state == State::Ok)
+      const bool sound = all.back().state == State::Ok;
+      if (sound) all.push_back(release(machine.at(devices.front() + "/resource2"), mapping.size()));
+      if (sound)
         all.push_back(broker(mapping, Mapping(machine.at(devices.front() + "/resource0"), guest::registers_bytes)));
       if (mapping.there()) all.push_back(cache(mapping));
     }

@@ -13,8 +13,8 @@ CUresult synchronize(std::uint32_t device) {
   Channel& channel = this_channel();
   std::lock_guard lock(channel.mutex());
   ring::Writer w({});
-  if (!channel.begin(0, w)) return Channel::refusal(0);
-  return channel.await_reply(channel.publish(api::id_of::cuCtxSynchronize, record_flags(device, true))).result;
+  if (const CUresult r = channel.begin(api::id_of::cuCtxSynchronize, 0, w); r != CUDA_SUCCESS) return r;
+  return channel.await_reply(channel.publish(record_flags(device, true))).result;
 }
 
 }  // namespace

@@ -64,12 +64,12 @@ struct Launch {
 };
 
 // Writes record, attributes and parameters into the ring.
-CUresult write_launch(Channel& channel, const api::LaunchRecord& record, const Launch& l, const FunctionInfo& f,
-                      const Part& packed) {
+CUresult write_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l,
+                      const FunctionInfo& f, const Part& packed) {
   ring::Writer w({});
   const std::size_t attribute_bytes = l.attributes.size_bytes();
   const std::size_t payload = sizeof record + ring::padded(attribute_bytes) + ring::padded(record.param_bytes);
-  if (!channel.begin(payload, w)) return Channel::refusal(payload);
+  if (const CUresult r = channel.begin(call, payload, w); r != CUDA_SUCCESS) return r;
   w.bytes(&record, sizeof record);
   w.bytes(l.attributes.data(), attribute_bytes);
   std::byte* at = w.reserve(record.param_bytes);
@@ -94,8 +94,8 @@ CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record
   const bool waits = must_wait(l, f);
   std::lock_guard lock(channel.mutex());
   if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
-  if (const CUresult r = write_launch(channel, record, l, f, packed); r != CUDA_SUCCESS) return r;
-  const Use use{channel.index(), channel.publish(static_cast<std::uint16_t>(call), record_flags(device, waits))};
+  if (const CUresult r = write_launch(call, channel, record, l, f, packed); r != CUDA_SUCCESS) return r;
+  const Use use{channel.index(), channel.publish(record_flags(device, waits))};
   remember(*stream.object, use);
   if (!waits) return CUDA_SUCCESS;
   const CUresult result = channel.await_reply(use.position).result;
