@@ -5,12 +5,17 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <string_view>
 
 #include "guest/log.h"
 #include "guest/session/thread.h"
+#include "ring/abi/visible_devices.h"
 
 namespace guest {
 namespace {
@@ -36,22 +41,36 @@ void after_fork_in_child() {
   if (Session* s = session()) s->forget();
 }
 
-// CUDA_VISIBLE_DEVICES: ordinals, comma-separated; the first that is none ends the list, as the driver does.
-std::vector<std::uint32_t> visible_devices(std::uint32_t count) {
-  std::vector<std::uint32_t> devices;
-  const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (list == nullptr) {
-    for (std::uint32_t i = 0; i < count; ++i) devices.push_back(i);
-    return devices;
-  }
-  for (const char* at = list; *at != '\0';) {
-    char* end = nullptr;
-    const long ordinal = std::strtol(at, &end, 10);
-    if (end == at || ordinal < 0 || ordinal >= static_cast<long>(count)) break;
-    devices.push_back(static_cast<std::uint32_t>(ordinal));
-    at = *end == ',' ? end + 1 : end;
-  }
-  return devices;
+constexpr const char* visible_variable = "CUDA_VISIBLE_DEVICES";
+constexpr const char* order_variable = "CUDA_DEVICE_ORDER";
+
+// What these two say that no worker need be asked for.
+CUresult refused_by_environment() {
+  const char* order = std::getenv(order_variable);
+  if (cuabi::device_order(order) == cuabi::DeviceOrder::Invalid)
+    return log(Level::Warn, "%s is \"%s\"; the driver knows FASTEST_FIRST and PCI_BUS_ID", order_variable, order),
+           CUDA_ERROR_INVALID_DEVICE;
+  const char* list = std::getenv(visible_variable);
+  if (cuabi::may_name_a_device(list)) return CUDA_SUCCESS;
+  log(Level::Info, "%s is \"%s\" and names no device", visible_variable, list);
+  return CUDA_ERROR_NO_DEVICE;
+}
+
+// The host's devices that this program sees, in its order.
+CUresult choose_devices(const ring::DevicePage& page, std::vector<std::uint32_t>& chosen) {
+  std::vector<std::uint32_t> order(page.device_count);
+  std::iota(order.begin(), order.end(), 0u);
+  const auto bus_id = [&](std::uint32_t device) { return std::string_view(page.device[device].bus_id); };
+  if (cuabi::device_order(std::getenv(order_variable)) == cuabi::DeviceOrder::PciBusId)
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return bus_id(a) < bus_id(b); });
+  std::vector<cuabi::Uuid> uuids;
+  for (const std::uint32_t device : order) uuids.push_back(std::to_array(page.device[device].uuid_v2));
+  const CUresult result = cuabi::visible_devices(std::getenv(visible_variable), uuids, chosen);
+  for (std::uint32_t& index : chosen) index = order[index];
+  if (result != CUDA_SUCCESS)
+    log(Level::Warn, "%s is \"%s\": of the host's %u devices %s", visible_variable, std::getenv(visible_variable),
+        page.device_count, result == CUDA_ERROR_NO_DEVICE ? "it names none" : "it names one twice");
+  return result;
 }
 
 CUresult adopt(Session* s) {
@@ -62,8 +81,7 @@ CUresult adopt(Session* s) {
     log(Level::Error, "the host's driver has no usable GPU: its cuInit gave error %u", page.init_result);
     return CUDA_ERROR_NO_DEVICE;
   }
-  p.visible = visible_devices(count);
-  if (p.visible.empty()) return CUDA_ERROR_NO_DEVICE;
+  if (const CUresult r = choose_devices(page, p.visible); r != CUDA_SUCCESS) return r;
   for (std::size_t i = 0; i < p.visible.size(); ++i) {
     const Object* context = s->objects.create(api::Handle::Context, static_cast<std::uint32_t>(i));
     p.primary[i].handle = context->id.load(std::memory_order_relaxed);
@@ -110,6 +128,7 @@ CUresult initialize(unsigned flags) {
     case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
     case Phase::Fresh: break;
   }
+  if (const CUresult r = refused_by_environment(); r != CUDA_SUCCESS) return r;
   std::unique_ptr<Region> region = find_region();
   if (region == nullptr) return CUDA_ERROR_NO_DEVICE;
   std::unique_ptr<Session> s = Session::open(std::move(region));

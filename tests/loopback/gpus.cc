@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include "tests/unit/watched_broker.h"
 
@@ -71,6 +74,26 @@ TEST(GpusAndTheEnvironment, TheKeyGoesFirst) {
   EXPECT_EQ(seen_by("u"), "0 69766770752d73696d00000000000003 0000:03:00.0\nworks\n");
   EXPECT_TRUE(broker.logged("u: the key gpus goes before CUDA_VISIBLE_DEVICES of the environment"));
   EXPECT_FALSE(broker.logged("t: the key gpus"));
+}
+
+// A program chooses from all of the host's GPUs, in `ivgpu run` too, whose broker has the same environment: each list
+// is applied once, and what it says is what the driver itself says.
+TEST(GpusAndTheEnvironment, AProgramsListIsAppliedOnce) {
+  const std::string third = "GPU-69766770-752d-7369-6d00-000000000003";
+  const auto seen = [&](const std::string& list, std::vector<std::string> how) {
+    std::vector<std::string> words = {"IVGPU_SIM_DEVICES=3", "CUDA_VISIBLE_DEVICES=" + list, IVGPU};
+    words.insert(words.end(), how.begin(), how.end());
+    words.insert(words.end(), {PROGRAM, "libcuda.so.1", "devices"});
+    const std::string text = run_program("/usr/bin/env", words).text;
+    return std::regex_replace(text, std::regex("ivgpu: [^\\n]*\\n"), "");  // what our library says of it
+  };
+  for (const std::string list : {"1", "2,0", "1,7,0", "0x2", third.c_str(), "-1", "", "junk", "0,0", "9"}) {
+    const std::string natively = seen(list, {"sim"}), through_us = seen(list, {"run", "--private", "--gpu", "sim"});
+    EXPECT_FALSE(natively.empty());
+    EXPECT_EQ(through_us, natively) << '"' << list << '"';
+  }
+  EXPECT_EQ(seen("2", {"run", "--private", "--gpu", "sim"}),
+            "0 69766770752d73696d00000000000003 0000:03:00.0\nworks\n");
 }
 
 }  // namespace

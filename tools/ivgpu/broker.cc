@@ -106,6 +106,11 @@ BrokerOptions for_this_machine(BrokerOptions options) {
   return options;
 }
 
+BrokerOptions for_a_program_here(BrokerOptions options) {
+  options.program_chooses_gpus = true;
+  return for_this_machine(std::move(options));
+}
+
 std::string broker_config(const BrokerOptions& options, const fs::path& runtime_dir) {
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
@@ -131,9 +136,11 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   const Fd last(open(last_status_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   const Fd nothing(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const int output = options.verbose ? STDERR_FILENO : log_file.get();
+  const std::vector<std::string> choosing = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
   process_.emplace(Command{
       .argv = {install.broker.string(), "--config", config.string(), "--ready-fd", std::to_string(ready.theirs.get()),
                "--stay-while-fd", std::to_string(alive.theirs.get()), "--last-status-fd", std::to_string(last.get())},
+      .without = options.program_chooses_gpus ? choosing : std::vector<std::string>(),
       .keep = {ready.theirs.get(), alive.theirs.get(), last.get()},
       .in = nothing.get(),
       .out = output,

@@ -18,6 +18,9 @@ struct BrokerOptions {
   std::string region_size = "1GiB";         // as in ivgpud's configuration
   std::filesystem::path extra_config = {};  // TOML appended to ours, for settings without an option here
   bool verbose = false;                     // let the broker's log through to stderr
+  // The program has our environment, and chooses from all GPUs of this machine by CUDA_VISIBLE_DEVICES and
+  // CUDA_DEVICE_ORDER. So the workers must not have chosen by them before.
+  bool program_chooses_gpus = false;
 };
 
 class PrivateBroker {
@@ -53,6 +56,8 @@ std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu);
 // The same for this machine. The simulated GPU takes the place of a real one only where it was asked for, or this said
 // so on stderr.
 BrokerOptions for_this_machine(BrokerOptions options);
+// The same for a program that runs on this machine, in our environment.
+BrokerOptions for_a_program_here(BrokerOptions options);
 
 // The configuration as text; a GPU given as a path becomes absolute.
 std::string broker_config(const BrokerOptions& options, const std::filesystem::path& runtime_dir);

@@ -38,6 +38,7 @@ int code_of(int status) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   std::signal(SIGPIPE, SIG_DFL);
+  for (const std::string& name : command.without) unsetenv(name.c_str());
   for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
   const std::array<int, 3> standard = {command.in, command.out, command.err};
   for (int i = 0; i < 3; ++i)

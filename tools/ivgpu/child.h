@@ -58,6 +58,7 @@ class TempDir {
 struct Command {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
+  std::vector<std::string> without = {};                              // of ours, not handed on
   std::vector<int> keep = {};       // descriptors that stay open, under their own numbers
   int in = -1, out = -1, err = -1;  // descriptors to become 0, 1 and 2; -1: ours
   bool own_group = false;           // away from the terminal's Ctrl-C

@@ -131,7 +131,7 @@ int record(const CoverageOptions& options, Coverage& found) {
   const SignalGate gate;
   const TempDir folder;
   const fs::path file = folder.path() / "calls";
-  PrivateBroker broker(install, for_this_machine(options.broker), folder.path(), gate);
+  PrivateBroker broker(install, for_a_program_here(options.broker), folder.path(), gate);
   Child program({.argv = options.program,
                  .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)},
                                  {"IVGPU_REGION", broker.socket().string()},

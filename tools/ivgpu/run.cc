@@ -27,7 +27,7 @@ int run(const RunOptions& options) {
     if (const auto region = running_broker()) return run_at(install, options, *region, gate);
 
   const TempDir folder;
-  PrivateBroker broker(install, for_this_machine(options.broker), folder.path(), gate);
+  PrivateBroker broker(install, for_a_program_here(options.broker), folder.path(), gate);
   return broker.end(run_at(install, options, broker.socket().string(), gate));
 }
 

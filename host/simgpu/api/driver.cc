@@ -76,9 +76,9 @@ CUresult Driver::initialise() {
 }
 
 Driver::Driver(const Settings& settings) : launch_blocking(settings.launch_blocking) {
-  for (const int index : settings.visible) {
+  for (const std::uint32_t index : settings.visible) {
     const auto print_to = [this](std::string_view text) { print(text); };
-    devices.push_back(std::make_unique<Device>(index, settings.memory, print_to));
+    devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory, print_to));
     devices.back()->pageable = settings.pageable;
   }
   for (const auto& device : devices) {

@@ -11,6 +11,7 @@
 
 #include "host/simgpu/api/device_names.h"
 #include "host/simgpu/api/driver.h"
+#include "ring/abi/visible_devices.h"
 
 namespace simgpu {
 namespace {
@@ -33,30 +34,6 @@ std::optional<std::size_t> size(std::string_view text) {
   const auto value = number(text);
   if (!value || *value > most_memory >> shift || *value << shift < least_memory) return std::nullopt;
   return *value << shift;
-}
-
-// The device that an element of CUDA_VISIBLE_DEVICES names: an index, or the beginning of a UUID.
-std::optional<int> named_device(std::string_view element, int count) {
-  if (const auto index = number(element)) {
-    if (*index < static_cast<std::uint64_t>(count)) return static_cast<int>(*index);
-    return std::nullopt;
-  }
-  for (int i = 0; i < count; ++i)
-    if (element.starts_with("GPU-") && device_uuid_text(i).starts_with(element)) return i;
-  return std::nullopt;
-}
-
-CUresult choose_visible(std::string_view list, int count, std::vector<int>& visible) {
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    const std::string_view element = list.substr(0, comma);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-    if (element == "-1") break;
-    const auto index = named_device(element, count);
-    if (!index || std::find(visible.begin(), visible.end(), *index) != visible.end()) return CUDA_ERROR_INVALID_DEVICE;
-    visible.push_back(*index);
-  }
-  return visible.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -96,10 +73,12 @@ CUresult read_settings(Settings& out) {
     }
     count = static_cast<int>(*value);
   }
-  out.visible.clear();
-  if (const char* list = std::getenv("CUDA_VISIBLE_DEVICES")) return choose_visible(list, count, out.visible);
-  for (int i = 0; i < count; ++i) out.visible.push_back(i);
-  return CUDA_SUCCESS;
+  // Their order is by PCI address already.
+  if (cuabi::device_order(std::getenv("CUDA_DEVICE_ORDER")) == cuabi::DeviceOrder::Invalid)
+    return CUDA_ERROR_INVALID_DEVICE;
+  std::vector<cuabi::Uuid> uuids;
+  for (int i = 0; i < count; ++i) uuids.push_back(device_uuid_bytes(i));
+  return cuabi::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"), uuids, out.visible);
 }
 
 }  // namespace simgpu

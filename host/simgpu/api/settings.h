@@ -4,6 +4,7 @@
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace simgpu {
@@ -12,7 +13,7 @@ struct Settings {
   std::size_t memory = std::size_t{4} << 30;  // of each device: IVGPU_SIM_MEMORY, bytes or with K, M, G
   bool launch_blocking = false;               // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel is done
   bool pageable = false;                      // IVGPU_SIM_HMM=1: says that kernels reach all of the process's memory
-  std::vector<int> visible;                   // which of the IVGPU_SIM_DEVICES devices, after CUDA_VISIBLE_DEVICES
+  std::vector<std::uint32_t> visible;         // which of the IVGPU_SIM_DEVICES devices, after CUDA_VISIBLE_DEVICES
 };
 
 // On a bad value: one line on stderr, and what cuInit returns.

@@ -82,7 +82,7 @@ void measure_side(const BenchOptions& options, Runner& runner, Side side, Report
 }
 
 Report measure_all(const BenchOptions& options, const Install& install, const SignalGate& gate) {
-  BrokerOptions broker = for_this_machine(options.broker);
+  BrokerOptions broker = for_a_program_here(options.broker);
   const bool simulated = broker.gpu == "sim";
   if (broker.gpu != "auto" && !simulated)
     broker.gpu = std::filesystem::absolute(require(broker.gpu, "the GPU's libcuda"));

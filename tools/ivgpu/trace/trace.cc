@@ -146,7 +146,7 @@ int trace_calls(const TraceOptions& options) {
   if (!options.own_broker)
     if (const auto region = running_broker()) return run_program(options, tracing, *region, false);
   const TempDir folder;
-  PrivateBroker broker(find_install(), for_this_machine(options.broker), folder.path(), gate);
+  PrivateBroker broker(find_install(), for_a_program_here(options.broker), folder.path(), gate);
   return broker.end(run_program(options, tracing, broker.socket(), true));
 }
 
