@@ -5,11 +5,12 @@ add_test(NAME vm.image COMMAND ${CMAKE_BINARY_DIR}/bin/ivgpu vm --gpu sim --time
 set_tests_properties(vm.image PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_SETUP guest_image)
 add_test(NAME vm.programs COMMAND ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.command COMMAND ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
+add_test(NAME vm.install COMMAND ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.qemu_config
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.programs vm.command vm.reclaim vm.qemu_config vm.bad_input
+set_tests_properties(vm.programs vm.command vm.install vm.reclaim vm.qemu_config vm.bad_input
                      PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 
 # That they notice when a worker, ivgpud or QEMU dies.
