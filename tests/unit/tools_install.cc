@@ -1,8 +1,13 @@
 // Where the pieces are looked for, and what the private broker is told.
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "tools/ivgpu/broker.h"
 #include "tools/ivgpu/child.h"
@@ -33,6 +38,54 @@ TEST(Install, AnInstalledTreeKeepsItsLibrariesTogetherAndWritesElsewhere) {
   EXPECT_EQ(install.guest_lib, root.path() / "lib/ivgpu/guest");
   EXPECT_EQ(install.sim_lib, root.path() / "lib/ivgpu/simgpu");
   EXPECT_NE(install.cache.string().rfind(root.path().string(), 0), 0U) << install.cache;
+}
+
+// Sets a variable, or unsets it, for as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  void set(const char* value) const {
+    if (value != nullptr)
+      setenv(name_, value, 1);
+    else
+      unsetenv(name_);
+  }
+  const char* const name_;
+  std::optional<std::string> before_;
+};
+
+// Takes the folder away from this user: gives it to another one where this is root.
+void make_anothers(const fs::path& folder) {
+  ASSERT_EQ(geteuid() == 0 ? chown(folder.c_str(), 65534, 65534) : chmod(folder.c_str(), 0500), 0);
+}
+
+TEST(Install, AnothersBuildTreeIsUsedWithACacheOfOnesOwn) {
+  const TempDir root, home;
+  const Variable cache("XDG_CACHE_HOME", nullptr), own_home("HOME", home.path().c_str());
+  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, root.path() / "guest-image");
+  fs::create_directory(root.path() / "guest-image");
+  make_anothers(root.path() / "guest-image");  // as a command that ran as root left it
+  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, home.path() / ".cache/ivgpu");
+  fs::remove(root.path() / "guest-image");
+  make_anothers(root.path());
+  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, home.path() / ".cache/ivgpu");
+  fs::permissions(root.path(), fs::perms::owner_all);
+}
+
+TEST(Install, WithoutAHomeTheCacheIsStillOnesOwn) {
+  const TempDir root;
+  fs::create_directories(root.path() / "lib/ivgpu");
+  const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr);
+  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache,
+            fs::temp_directory_path() / ("ivgpu-cache-" + std::to_string(geteuid())));
 }
 
 TEST(Install, RequireNamesWhatIsMissing) {

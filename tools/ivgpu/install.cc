@@ -2,6 +2,9 @@
 // installed.
 #include "tools/ivgpu/install.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -15,7 +18,19 @@ namespace fs = std::filesystem;
 fs::path user_cache() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return fs::path(cache) / "ivgpu";
   if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache/ivgpu";
-  return fs::temp_directory_path() / "ivgpu-cache";
+  return fs::temp_directory_path() / ("ivgpu-cache-" + std::to_string(geteuid()));
+}
+
+// Root may write everywhere, but what it leaves in somebody's tree would be in that user's way.
+bool is_this_users(const fs::path& folder) {
+  struct stat status {};
+  return stat(folder.c_str(), &status) == 0 && status.st_uid == geteuid() && access(folder.c_str(), W_OK) == 0;
+}
+
+// A build tree keeps its guest's image itself, but not for somebody whose tree it is not.
+fs::path cache_of_build(const fs::path& root) {
+  const fs::path folder = root / "guest-image";
+  return is_this_users(fs::exists(folder) ? folder : root) ? folder : user_cache();
 }
 
 }  // namespace
@@ -30,7 +45,7 @@ Install install_at(const fs::path& executable) {
           .measure = root / "libexec/ivgpu/ivgpu-measure",
           .programs = lib / "programs",
           .guest_image = root / "share/ivgpu/guest-image",
-          .cache = built ? root / "guest-image" : user_cache()};
+          .cache = built ? cache_of_build(root) : user_cache()};
 }
 
 Install find_install() { return install_at(fs::read_symlink("/proc/self/exe")); }

@@ -13,7 +13,7 @@ struct Install {
   std::filesystem::path measure;      // the program that `ivgpu bench` runs
   std::filesystem::path programs;     // the test programs, empty where they are not installed
   std::filesystem::path guest_image;  // the script that makes the demo's guest
-  std::filesystem::path cache;        // where that script keeps its results: writable by the user
+  std::filesystem::path cache;        // where that script keeps its results: the user's own
 };
 
 // Of the running executable. The paths are those that ought to exist; require() says when one does not.
