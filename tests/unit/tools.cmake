@@ -12,6 +12,7 @@ add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_install.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_qemu.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_status_text.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_size.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_trace_source.cc)
 target_link_libraries(tools_test PRIVATE ivgpu_tools ivgpu_api GTest::gtest_main)
 gtest_discover_tests(tools_test TEST_PREFIX unit.)

@@ -25,6 +25,7 @@ row 126 'cannot run ./text: Permission denied'          "$ivgpu" run --gpu sim .
 row 3 "the GPU's libcuda is missing: /nowhere/libcuda"  "$ivgpu" run --gpu /nowhere/libcuda.so.1 true
 row 3 'no worker starts: local: slot 0: '               "$ivgpu" run --gpu text true
 row 3 'not start: its configuration: [vm.local] region' "$ivgpu" run --gpu sim --region-size 3MiB true
+row 3 'region_size = "1GB": region_size takes a power'  "$ivgpu" run --gpu sim --region-size 1GB true
 row 3 'not start: its configuration: [vm.local] slots'  "$ivgpu" run --gpu sim --extra-config bad.toml true
 row 2 'File does not exist: /nowhere/extra'             "$ivgpu" run --extra-config /nowhere/extra true
 row 3 'no folder can be made in /nowhere: No such file' env TMPDIR=/nowhere "$ivgpu" run --gpu sim true

@@ -20,6 +20,7 @@
 
 #include "tools/ivgpu/deaths.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/size.h"
 
 namespace ivgpu {
 namespace {
@@ -118,7 +119,7 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +
                      (options.verbose ? "\nlog_level = \"debug\"" : "") +
                      "\n\n[gpu]\nlibrary = " + toml_string(library) + "\n\n[vm." + options.vm +
-                     "]\nregion_size = " + toml_string(options.region_size) + "\n";
+                     "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n";
   return options.extra_config.empty() ? text : text + read_file(options.extra_config);
 }
 

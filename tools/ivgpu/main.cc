@@ -87,7 +87,7 @@ void add_broker_options(CLI::App& command, BrokerOptions& broker) {
                   "auto (a real one where there is one), sim (the simulated GPU), or the PATH of a libcuda.so.1")
       ->type_name("GPU")
       ->capture_default_str();
-  command.add_option("--region-size", broker.region_size, "The shared memory, a power of two")
+  command.add_option("--region-size", broker.region_size, "The shared memory, a power of two, as 1G or 512M")
       ->type_name("SIZE")
       ->capture_default_str();
   existing_file_option(command, "--extra-config", broker.extra_config,

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "tools/ivgpu/size.h"
+
 namespace ivgpu {
 namespace {
 
@@ -49,7 +51,7 @@ std::vector<std::string> qemu_command(const QemuOptions& options) {
   const bool kvm = options.accelerator == Accelerator::Kvm;
   std::vector<std::string> argv = {options.qemu, "-machine", "q35", "-nodefaults", "-no-reboot"};
   append(argv, {"-accel", kvm ? "kvm" : "tcg,thread=multi", "-cpu", kvm ? "host" : "max"});
-  append(argv, {"-smp", std::to_string(options.cpus), "-m", options.memory});
+  append(argv, {"-smp", std::to_string(options.cpus), "-m", size_for_qemu(options.memory)});
   append(argv, {"-nic", "none", "-display", "none", "-vga", "none"});
   append(argv, {"-kernel", options.kernel.string(), "-initrd", options.initrd.string(), "-append",
                 kernel_arguments(options.accelerator)});
