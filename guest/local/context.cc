@@ -1,7 +1,7 @@
 // Contexts: each device's primary context and each thread's stack of current ones are the guest's own. The worker holds
 // the real primary contexts from its start.
 #include "guest/local/local.h"
-#include "guest/log.h"
+#include "guest/local/refusal.h"
 #include "guest/marshal/marshal.h"
 #include "guest/marshal/reset.h"
 #include "guest/session/process.h"
@@ -168,26 +168,34 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return CUDA_SUCCESS;
 }
 
+namespace {
+
 // A session has each device's primary context and no other. What is wrong with the arguments is told as everywhere.
-CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+CUresult refuse_context(std::size_t line, CUcontext* context, unsigned flags, CUdevice device) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (context == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   if (const CUresult fault = session()->fault(); fault != CUDA_SUCCESS) return fault;
-  log(Level::Warn, "cuCtxCreate is refused: a session has no other contexts than the primary ones");
-  return CUDA_ERROR_NOT_SUPPORTED;
+  return refuse(line);
+}
+
+}  // namespace
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
+  return refuse_context(refusal_of("cuCtxCreate_v2"), context, flags, device);
 }
 CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int, unsigned flags, CUdevice device) {
-  return local::cuCtxCreate_v2(context, flags, device);
+  return refuse_context(refusal_of("cuCtxCreate_v3"), context, flags, device);
 }
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams*, unsigned flags, CUdevice device) {
-  return local::cuCtxCreate_v2(context, flags, device);
+  return refuse_context(refusal_of("cuCtxCreate_v4"), context, flags, device);
 }
 
 // Primary contexts are released or reset, never destroyed.
 CUresult cuCtxDestroy_v2(CUcontext context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  return context == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return refuse(refusal_of("cuCtxDestroy_v2"), CUDA_ERROR_INVALID_CONTEXT);
 }
 
 // Devices of a session are no peers of each other.
@@ -195,13 +203,15 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   std::uint32_t device = 0;
   if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
   if (device_of_context(peer) < 0) return CUDA_ERROR_INVALID_CONTEXT;
-  return flags != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return refuse(refusal_of("cuCtxEnablePeerAccess"), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peer) {
   std::uint32_t device = 0;
   if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
-  return device_of_context(peer) < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  if (device_of_context(peer) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  return refuse(refusal_of("cuCtxDisablePeerAccess"), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext context) {

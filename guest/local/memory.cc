@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "guest/local/local.h"
+#include "guest/local/refusal.h"
 #include "guest/log.h"
 #include "guest/marshal/custom/custom.h"
 #include "guest/marshal/marshal.h"
@@ -161,15 +162,15 @@ CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
   if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
   if (at == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
-  log(Level::Warn, "cuMemHostRegister is refused: the GPU cannot map this process's own memory");
-  return CUDA_ERROR_NOT_SUPPORTED;
+  return refuse(refusal_of("cuMemHostRegister_v2"));
 }
 
 CUresult cuMemHostUnregister(void* at) {
   std::uint32_t device = 0;
   if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
   const bool ours = place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown;
-  return at == nullptr || ours ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  if (at == nullptr || ours) return CUDA_ERROR_INVALID_VALUE;
+  return refuse(refusal_of("cuMemHostUnregister"), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdeviceptr at) {

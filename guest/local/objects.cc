@@ -1,5 +1,6 @@
 // What the guest knows of its own streams, functions, kernels and modules.
 #include "guest/local/local.h"
+#include "guest/local/refusal.h"
 #include "guest/marshal/custom/custom.h"
 #include "guest/marshal/marshal.h"
 #include "guest/session/process.h"
@@ -116,7 +117,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (session()->objects.find(library, api::Handle::Library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-  return CUDA_ERROR_NOT_FOUND;
+  return refuse(refusal_of("cuLibraryGetManaged"), CUDA_ERROR_NOT_FOUND);
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel kernel) {

@@ -39,6 +39,38 @@ int main(void) {
 }
 C
 cc -o "$work/asks" "$work/asks.c" -ldl || exit 1
+# What the library knows, looks at and refuses is no more served than what it does not know.
+cat >"$work/asks-registers.c" <<'C'
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(void) {
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context = 0;
+  int (*initialise)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
+  int (*retain)(void**, int) = (int (*)(void**, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
+  int (*make)(void**, unsigned, int) = (int (*)(void**, unsigned, int))dlsym(cuda, "cuCtxCreate_v2");
+  int (*use)(void*) = (int (*)(void*))dlsym(cuda, "cuCtxSetCurrent");
+  int (*take)(void*, unsigned long, unsigned) = (int (*)(void*, unsigned long, unsigned))dlsym(cuda, "cuMemHostRegister");
+  if (initialise(0) != 0 || retain(&context, 0) != 0 || use(context) != 0) return 2;
+  for (int i = 0; i < 3; ++i)
+    if (take(malloc(4096), 4096, 0) != 801) return 3;
+  return getenv("ASKS_CONTEXT") == 0 || make(&context, 0, 0) == 801 ? 0 : 4;
+}
+C
+cc -o "$work/asks-registers" "$work/asks-registers.c" -ldl || exit 1
+refused="refused: the GPU cannot map a process's own memory"
+expect 1 "^cuMemHostRegister +called +$refused\$" --gpu sim "$work/asks-registers"
+expect 1 '; 1 of what was called is not served$' --gpu sim "$work/asks-registers"
+expect 1 "\"calls\":3,\"name\":\"cuMemHostRegister\",[^}]*\"state\":\"$refused\"" --gpu sim --json "$work/asks-registers"
+export ASKS_CONTEXT=1
+expect 1 '^cuCtxCreate_v2 +called +refused: needs several contexts$' --gpu sim "$work/asks-registers"
+unset ASKS_CONTEXT
+# A program that names no call, and a library that does.
+mkdir "$work/asks.lib"
+echo 'const char* name(void) { return "cuGraphCreate"; }' >"$work/asks-library.c"
+echo 'const char* name(void); int main(void) { return name() == 0; }' >"$work/asks-linked.c"
+cc -shared -fPIC -Wl,-soname,libasks.so.1 -o "$work/asks.lib/libasks.so.1" "$work/asks-library.c" || exit 1
+cc -o "$work/asks-linked" "$work/asks-linked.c" "$work/asks.lib/libasks.so.1" -Wl,-rpath,"$work/asks.lib" || exit 1
+cc -static -o "$work/asks-static" -x c - <<<'int main(void) { return 0; }' || exit 1
 expect 1 '^cuGraphCreate +called +refused: graphs are not served yet$' --gpu sim "$work/asks"
 expect 1 '^cuInit +1 +local$' --gpu sim "$work/asks"
 expect 1 "^ivgpu [0-9.]+, coverage of $work/asks --fast$" --gpu sim "$work/asks" --fast
@@ -50,6 +82,14 @@ expect 0 'the program ended with 0 and made no driver call' --gpu sim true
 printf '#!/bin/sh\n%s\nexit 7\n' "$work/asks" >"$work/asks-and-fails" && chmod +x "$work/asks-and-fails"
 expect 1 '^ivgpu: the program ended with 7$' --gpu sim "$work/asks-and-fails"
 expect 1 '^cuGraphCreate +named +refused' --static "$work/asks"
+expect 1 '^cuGraphCreate +named +refused: graphs are not served yet, in libasks.so.1$' --static "$work/asks-linked"
+expect 1 '"libraries":\["[^]]*/libasks.so.1"' --static --json "$work/asks-linked"
+expect 1 '"not_served":1,' --static --json "$work/asks-linked"
+expect 0 '^0 entry points are named, there and in 0 libraries; 0 of them are not served$' --static "$work/asks-static"
+[[ ! -e $build/programs/vector_add_shared ]] ||
+  expect 1 '^cuGraphCreate +named +refused: .*, in libcudart\.so' --static "$build/programs/vector_add_shared"
+rm "$work/asks.lib/libasks.so.1"
+expect 1 'the loader does not find libasks.so.1, so what it calls is not known' --static "$work/asks-linked"
 expect 127 'cannot run .*nothing: No such file' --gpu sim "$work/nothing"
 expect 127 'cannot be read' --static "$work/nothing"
 expect 126 'is no ELF file' --static "$work/asks.c"

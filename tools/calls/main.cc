@@ -13,6 +13,7 @@ struct Line {
   int since;
   std::string how;
   std::string refused;  // why; empty: served
+  std::string of = {};  // of a variant: what it is one of
 };
 
 struct Section {
@@ -32,7 +33,8 @@ std::vector<Section> sections() {
 #define CALL(id, fn, since, way, order, ...) add({#fn, since, std::string(#way) + order_text(#order), ""});
 #define CUSTOM(id, fn, since, way, order) add({#fn, since, std::string(#way) + ", own code" + order_text(#order), ""});
 #define LOCAL(fn, since) add({#fn, since, "Local", ""});
-#define VARIANT(fn, since, of) add({#fn, since, "as `" #of "`", ""});
+#define REFUSED(fn, since, why) add({#fn, since, std::string("refused, but known: ") + why, why});
+#define VARIANT(fn, since, of) add({#fn, since, "as `" #of "`", "", #of});
 #define ABSENT(fn, since, why) add({#fn, since, std::string("refused: ") + why, why});
   all.push_back({"Devices, versions, errors and entry points", {}});
 #include "ring/api/device.def"
@@ -53,6 +55,16 @@ std::vector<Section> sections() {
   return all;
 }
 
+// A variant is refused where what it is one of is.
+void resolve_variants(std::vector<Section>& all) {
+  std::map<std::string, std::string> refused;
+  for (const Section& section : all)
+    for (const Line& line : section.lines) refused[line.symbol] = line.refused;
+  for (Section& section : all)
+    for (Line& line : section.lines)
+      if (!line.of.empty()) line.refused = refused.at(line.of);
+}
+
 // What a reason of the table means to who meets it.
 struct Reason {
   const char* why;
@@ -68,6 +80,7 @@ constexpr Reason reasons[] = {
     {"needs several GPUs", "what spans several GPUs"},
     {"needs several contexts", "a process has the primary context of each device, and no partition of it"},
     {"descriptors do not cross", "file descriptors of guest and host are different things"},
+    {"the GPU cannot map a process's own memory", "it maps the region alone; `cuMemHostAlloc` gives memory of that"},
     {"files of the host", "they would be written on the host, by a worker that can write nowhere"},
     {"the host checkpoints sessions", "a checkpoint of a process that has its GPU state elsewhere is not one"},
     {"nothing needs it yet", "no library that was seen needs it"},
@@ -108,13 +121,17 @@ void print_head(const std::vector<Section>& all) {
   std::printf("| Posted | a record in the ring; the caller does not wait |\n");
   std::printf("| Waited | a record, and its reply |\n");
   std::printf("| own code | more than a line of the table: `guest/marshal/custom/`, `host/untrusted/custom/` |\n");
-  std::printf("| refused | CUDA_ERROR_NOT_SUPPORTED, a line in the log, and `cuGetProcAddress` does not know it |\n\n");
+  std::printf("| refused | CUDA_ERROR_NOT_SUPPORTED, a line in the log, and `cuGetProcAddress` does not know it |\n");
+  std::printf(
+      "| refused, but known | `cuGetProcAddress` knows it; with good arguments, the error of a GPU that cannot do ");
+  std::printf("it, and a line in the log |\n\n");
 }
 
 }  // namespace
 
 int main() {
-  const std::vector<Section> all = sections();
+  std::vector<Section> all = sections();
+  resolve_variants(all);
   print_head(all);
   if (!print_reasons(all)) return 1;
   for (const Section& section : all) {

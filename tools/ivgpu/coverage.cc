@@ -1,10 +1,8 @@
 // `ivgpu coverage`: the program runs through the guest library, which writes what it is asked for and what is called
-// into a file; or, with --static, the names of calls are looked for in the program's file. The state of each comes from
-// the table.
-#include <algorithm>
+// into a file; or, with --static, the names of calls are looked for in the program's file and in its libraries. The
+// state of each comes from the table.
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +11,7 @@
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/named_calls.h"
 #include "tools/ivgpu/say.h"
 
 namespace ivgpu {
@@ -21,15 +20,32 @@ namespace {
 namespace fs = std::filesystem;
 
 // What the table says of an exported symbol.
-const std::map<std::string, std::string, std::less<>>& states() {
-  static const std::map<std::string, std::string, std::less<>> all = {
-#define CALL(id, fn, ...) {#fn, "served"},
-#define CUSTOM(id, fn, ...) {#fn, "served"},
-#define LOCAL(fn, ...) {#fn, "local"},
-#define VARIANT(fn, since, of) {#fn, "served"},
-#define ABSENT(fn, since, why) {#fn, std::string("refused: ") + why},
+struct State {
+  std::string words;
+  bool traced = true;  // each call of it is a line of the trace; else only its refusal is told, once
+};
+using States = std::map<std::string, State, std::less<>>;
+
+States read_table() {
+  States all;
+#define CALL(id, fn, ...) all[#fn] = {"served"};
+#define CUSTOM(id, fn, ...) all[#fn] = {"served"};
+#define LOCAL(fn, ...) all[#fn] = {"local"};
+#define REFUSED(fn, since, why) all[#fn] = {std::string("refused: ") + why};
+#define VARIANT(...)
+#define ABSENT(fn, since, why) all[#fn] = {std::string("refused: ") + why, false};
 #include "ring/api/driver.def"
-  };
+#define CALL(...)
+#define CUSTOM(...)
+#define LOCAL(...)
+#define VARIANT(fn, since, of) all[#fn] = all.at(#of);
+#define ABSENT(...)
+#include "ring/api/driver.def"
+  return all;
+}
+
+const States& states() {
+  static const States all = read_table();
   return all;
 }
 
@@ -39,7 +55,7 @@ std::string state_of(const std::string& name) {
   for (auto at = states().lower_bound(name); at != states().end() && at->first.starts_with(name); ++at) {
     const std::string_view rest = std::string_view(at->first).substr(name.size());
     if (!rest.empty() && rest[0] != '_') continue;
-    if (at->first == name || !found.starts_with("served")) found = at->second;
+    if (at->first == name || !found.starts_with("served")) found = at->second.words;
     if (!found.starts_with("refused")) break;
   }
   return found;
@@ -48,24 +64,34 @@ std::string state_of(const std::string& name) {
 // Of a symbol, when it was called: no other form of the name stands in for it.
 std::string state_of_symbol(const std::string& symbol) {
   const auto at = states().find(symbol);
-  return at == states().end() ? "absent" : at->second;
+  return at == states().end() ? "absent" : at->second.words;
+}
+
+bool is_traced(const std::string& symbol) {
+  const auto at = states().find(symbol);
+  return at != states().end() && at->second.traced;
 }
 
 struct Use {
-  bool asked = false, named = false;
+  bool asked = false;
+  std::string named = {};  // the first file that has the name; empty: none, or none was looked at
   long calls = 0;
-  std::string state;
+  std::string state = {};
 };
+
+bool is_served(const Use& use) { return use.state == "served" || use.state == "local"; }
 
 struct Coverage {
   std::map<std::string, Use> calls;
   std::map<std::string, Use> tables;  // by the name that ring/abi/export_tables.cc gives, or the id
+  std::set<std::string> files;        // the libraries that were looked at
+  std::set<std::string> lacking;      // those that the loader does not find
 
-  // What a program meets that is not served.
+  // What a program calls, or names in its files, that is not served.
   long missing() const {
     long n = 0;
     for (const auto* uses : {&calls, &tables})
-      for (const auto& [name, use] : *uses) n += use.calls > 0 && use.state != "served" && use.state != "local" ? 1 : 0;
+      for (const auto& [name, use] : *uses) n += (use.calls > 0 || !use.named.empty()) && !is_served(use) ? 1 : 0;
     return n;
   }
 };
@@ -93,36 +119,36 @@ void read_line(std::string line, Coverage& found) {
     split(right, " ", slot, right);
     Use& use = found.tables[left + " slot " + slot];
     const bool served = right.find("not served") == std::string::npos;
-    use = {.asked = false, .named = false, .calls = use.calls + 1, .state = served ? "served" : "refused"};
+    use = {.calls = use.calls + 1, .state = served ? "served" : "refused"};
   } else if (split(line, " is refused: ", left, right) || split(line, " -> ", left, right)) {
     if (!left.starts_with("cu") || left.find(' ') != std::string::npos) return;
+    if (line.find(" is refused: ") != std::string::npos && is_traced(left)) return;  // its call is told as well
     Use& use = found.calls[left];
     ++use.calls;
     use.state = state_of_symbol(left);
   }
 }
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+// The names of calls in one file.
+void read_file(const fs::path& path, Coverage& found) {
+  each_name(path, [&](const std::string& name) {
+    const std::string state = state_of(name);
+    if (state == "absent") return;
+    Use& use = found.calls[name];
+    if (use.named.empty()) use.named = path.filename();
+    use.state = state;
+  });
+}
 
-// Every word of the file that is an entry point's name: symbols it links, and texts that it asks cuGetProcAddress with.
-void read_program(const fs::path& path, Coverage& found) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string all{std::istreambuf_iterator<char>(in), {}};
-  if (!in || all.empty()) throw Error(exit_code::not_found, path.string() + " cannot be read");
-  if (!all.starts_with("\x7f"
-                       "ELF"))
-    throw Error(exit_code::not_executable, path.string() + " is no ELF file, so it has no driver calls to look for");
-  for (std::size_t at = all.find("cu"); at != std::string::npos; at = all.find("cu", at + 1)) {
-    if (at > 0 && is_name(all[at - 1])) continue;
-    std::size_t end = at;
-    while (end < all.size() && is_name(all[end])) ++end;
-    const std::string name = all.substr(at, end - at);
-    if (const std::string state = state_of(name); state != "absent") {
-      found.calls[name].named = true;
-      found.calls[name].state = state;
-    }
-    at = end;
+// The program's own first: where both name a call, it is the program that is said to.
+void read_program(const Install& install, const fs::path& path, Coverage& found) {
+  read_file(path, found);
+  const Libraries libraries = libraries_of(install, path);
+  for (const fs::path& library : libraries.found) {
+    if (!found.files.insert(library.string()).second) continue;
+    read_file(library, found);
   }
+  found.lacking.insert(libraries.missing.begin(), libraries.missing.end());
 }
 
 int record(const CoverageOptions& options, Coverage& found) {
@@ -148,12 +174,12 @@ int record(const CoverageOptions& options, Coverage& found) {
 // NVIDIA's runtime asks for every call there is: what was asked for and not called stands in the JSON document alone.
 void print_uses(const std::map<std::string, Use>& uses, bool served, bool tables) {
   for (const auto& [name, use] : uses) {
-    if ((use.state == "served" || use.state == "local") != served || (use.calls == 0 && !use.named && !tables))
-      continue;
+    if (is_served(use) != served || (use.calls == 0 && use.named.empty() && !tables)) continue;
     // What is refused tells so once, however often it is called, and so does a table's slot.
     const std::string calls = served && !tables ? std::to_string(use.calls) : "called";
     const std::string how = use.calls > 0 ? calls : use.asked ? "asked" : "named";
-    std::printf("%-46s %-9s %s\n", name.c_str(), how.c_str(), use.state.c_str());
+    const std::string where = use.named.empty() ? "" : ", in " + use.named;
+    std::printf("%-46s %-9s %s%s\n", name.c_str(), how.c_str(), use.state.c_str(), where.c_str());
   }
 }
 
@@ -170,22 +196,34 @@ void print_table(const Coverage& found, const std::vector<std::string>& program,
   for (const bool served : {false, true}) print_uses(found.calls, served, false);
   if (!found.tables.empty()) std::printf("\n%-46s %-9s %s\n", "private table", "calls", "state");
   for (const bool served : {false, true}) print_uses(found.tables, served, true);
-  long called = 0, refused = 0;
-  for (const auto& [name, use] : found.calls) {
-    called += use.calls > 0 ? 1 : 0;
-    refused += use.state != "served" && use.state != "local" ? 1 : 0;
-  }
+  long called = 0;
+  for (const auto& [name, use] : found.calls) called += use.calls > 0 ? 1 : 0;
   if (ran)
     std::printf("\n%ld entry points were called; %ld of what was called is not served\n", called, found.missing());
   else
-    std::printf("\n%zu entry points are named; %ld of them are not served\n", found.calls.size(), refused);
+    std::printf("\n%zu entry points are named, there and in %zu libraries; %ld of them are not served\n",
+                found.calls.size(), found.files.size(), found.missing());
 }
 
 nlohmann::json as_json(const std::map<std::string, Use>& uses) {
   auto all = nlohmann::json::array();
   for (const auto& [name, use] : uses)
-    all.push_back({{"name", name}, {"state", use.state}, {"asked", use.asked}, {"calls", use.calls}});
+    all.push_back(
+        {{"name", name}, {"state", use.state}, {"asked", use.asked}, {"calls", use.calls}, {"named_in", use.named}});
   return all;
+}
+
+void print_json(const Coverage& found, const std::vector<std::string>& program, int code) {
+  const nlohmann::json document = {{"format", 1},
+                                   {"version", IVGPU_VERSION},
+                                   {"program", program},
+                                   {"exit", code},
+                                   {"not_served", found.missing()},
+                                   {"calls", as_json(found.calls)},
+                                   {"tables", as_json(found.tables)},
+                                   {"libraries", found.files},
+                                   {"libraries_not_found", found.lacking}};
+  std::printf("%s\n", document.dump().c_str());
 }
 
 }  // namespace
@@ -194,20 +232,12 @@ int coverage(const CoverageOptions& options) {
   Coverage found;
   int code = 0;
   if (options.files_only)
-    for (const std::string& file : options.program) read_program(file, found);
+    for (const std::string& file : options.program) read_program(find_install(), file, found);
   else
     code = record(options, found);
   if (code == exit_code::not_executable || code == exit_code::not_found || code == exit_code::died) return code;
   if (options.json)
-    std::printf("%s\n", nlohmann::json({{"format", 1},
-                                        {"version", IVGPU_VERSION},
-                                        {"program", options.program},
-                                        {"exit", code},
-                                        {"not_served", found.missing()},
-                                        {"calls", as_json(found.calls)},
-                                        {"tables", as_json(found.tables)}})
-                            .dump()
-                            .c_str());
+    print_json(found, options.program, code);
   else
     print_table(found, options.program, !options.files_only);
   flush(stdout);
@@ -215,11 +245,9 @@ int coverage(const CoverageOptions& options) {
     std::fprintf(stderr, "ivgpu: the program ended with %d and made no driver call through the guest library\n", code);
   else if (code != 0)
     std::fprintf(stderr, "ivgpu: the program ended with %d\n", code);
-  if (!options.files_only) return found.missing() > 0 ? 1 : 0;
-  return std::any_of(found.calls.begin(), found.calls.end(),
-                     [](const auto& use) { return use.second.state.starts_with("refused"); })
-             ? 1
-             : 0;
+  for (const std::string& library : found.lacking)
+    std::fprintf(stderr, "ivgpu: the loader does not find %s, so what it calls is not known\n", library.c_str());
+  return found.missing() > 0 || !found.lacking.empty() ? 1 : 0;
 }
 
 }  // namespace ivgpu

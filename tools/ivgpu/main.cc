@@ -299,15 +299,17 @@ CLI::App& add_coverage(CLI::App& app, Chosen& chosen) {
   options->broker.vm = "local";
   CLI::App& command = *app.add_subcommand("coverage", "Tell which driver calls a program uses, and the state of each");
   add_broker_options(command, options->broker);
-  command.add_flag("--static", options->files_only, "Do not run it: look for the names of calls in PROGRAM, a file");
+  command.add_flag("--static", options->files_only,
+                   "Do not run it: look for the names of calls in PROGRAM, a file, and its libraries");
   command.add_flag("--json", options->json, "One JSON document instead of a table");
   command.footer(
       "Runs the program on this machine as `ivgpu run --private` does, its output on standard error, and records its\n"
       "driver calls. What is not served is handed out all the same and refuses, so that it is seen who calls it: a\n"
-      "program that asks first may take another way than without this. Of --static, what is found need not be used.\n"
-      "Exit codes: 0 all that it called is served; 1 something is not; 2 the command line makes no sense; 3 a piece "
-      "is\n"
-      "missing or does not start; 126, 127 the program cannot be run.");
+      "program that asks first may take another way than without this. Of --static, what is found need not be used, "
+      "and\n"
+      "NVIDIA's runtime names every call; libraries that a program loads by itself are not seen.\n"
+      "Exit codes: 0 all that it called is served; 1 something is not, or a library was not found; 2 the command line\n"
+      "makes no sense; 3 a piece is missing or does not start; 126, 127 the program cannot be run.");
   command.prefix_command()->callback([&command, &chosen, options] {
     chosen = [&command, options](const Words& words) {
       options->program = some_program_of(command, words);
