@@ -7,13 +7,16 @@ add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_numbers.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_shown.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_call_text.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_check_cache.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_child.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_guest.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_install.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_qemu.cc
-  ${CMAKE_CURRENT_LIST_DIR}/tools_status_text.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_size.cc
-  ${CMAKE_CURRENT_LIST_DIR}/tools_trace_source.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/tools_status_text.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_trace_source.cc
+  ${CMAKE_SOURCE_DIR}/tools/check/cache.cc ${CMAKE_SOURCE_DIR}/tools/check/machine.cc
+  ${CMAKE_SOURCE_DIR}/guest/region/cache_probe.cc)
 target_link_libraries(tools_test PRIVATE ivgpu_tools ivgpu_api GTest::gtest_main)
 gtest_discover_tests(tools_test TEST_PREFIX unit.)
 

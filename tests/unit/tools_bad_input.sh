@@ -38,11 +38,11 @@ row 2 'File does not exist: /nowhere/vmlinuz'           "$ivgpu" vm --kernel /no
 row 2 'Directory does not exist: /nowhere'              "$ivgpu" vm --program-dir /nowhere -- true
 row 2 'cpus'                                            "$ivgpu" vm --cpus 65 -- true
 row 2 'timeout'                                         "$ivgpu" vm --timeout 0 -- true
-row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
 # A cache that somebody else may have filled: root's, or one that root has given away.
 anothers=/
 if ((EUID == 0)); then mkdir anothers && chown 65534 anothers && anothers=anothers; fi
 row 3 "is another user's; XDG_CACHE_HOME names"         "$build/share/ivgpu/guest-image" --output $anothers --guest-lib "$build/guest"
+row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
 row 2 'status has no option --fast'                     "$ivgpu" status --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
 row 2 'bench has no option --fast'                      "$ivgpu" bench --fast

@@ -5,17 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <sstream>
 
 #include "guest/region/bell.h"
-#include "guest/region/cache_probe.h"
 #include "guest/region/release.h"
 #include "ring/api/known_ids.h"
 #include "ring/region_view.h"
 #include "ring/view.h"
+#include "tools/check/cache.h"
 #include "tools/check/machine.h"
 
 namespace check {
@@ -158,16 +157,6 @@ Finding broker(const Mapping& mapping, const Mapping& registers) {
           "see that ivgpud runs on the host, then shut the VM down and start it (a reboot inside is not enough)"};
 }
 
-Finding cache(const Mapping& mapping) {
-  const double ns = guest::nanoseconds_per_line(mapping.bytes(), ring::page, guest::monotonic_nanoseconds);
-  char cost[64];
-  std::snprintf(cost, sizeof cost, "%.1f ns for a cache line", ns);
-  if (!guest::uncached(ns)) return {"cache", State::Ok, std::string("BAR2 is mapped write-back: ") + cost, ""};
-  return {
-      "cache", State::Warning, std::string("BAR2 is mapped uncached, everything will be slow: ") + cost,
-      "on AMD hosts the guest's mapping through sysfs is not cached; only an Intel host helps without a kernel module"};
-}
-
 std::vector<std::string> library_folders(const Machine& m) {
   std::vector<std::string> folders;
   const char* set = m.real() ? std::getenv("LD_LIBRARY_PATH") : nullptr;
@@ -227,7 +216,7 @@ Findings check_guest(const Machine& machine) {
       if (sound) all.push_back(release(machine.at(devices.front() + "/resource2"), mapping.size()));
       if (sound)
         all.push_back(broker(mapping, Mapping(machine.at(devices.front() + "/resource0"), guest::registers_bytes)));
-      if (mapping.there()) all.push_back(cache(mapping));
+      if (mapping.there()) all.push_back(check_cache(machine, mapping.bytes()));
     }
   }
   all.push_back(library(machine));
