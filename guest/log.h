@@ -2,9 +2,11 @@
 // errors. IVGPU_LOG=error|warn|info|debug|trace (or off) says how much. One write(2) a line; safe from any thread.
 #pragma once
 
+#include "ring/log_level.h"
+
 namespace guest {
 
-enum class Level { Off, Error, Warn, Info, Debug, Trace };  // Trace: a line for each call of the program
+using Level = ring::LogLevel;
 
 bool logs(Level level);
 [[gnu::format(printf, 2, 3)]] void log(Level level, const char* format, ...);

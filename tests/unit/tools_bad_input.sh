@@ -43,6 +43,14 @@ anothers=/
 if ((EUID == 0)); then mkdir anothers && chown 65534 anothers && anothers=anothers; fi
 row 3 "is another user's; XDG_CACHE_HOME names"         "$build/share/ivgpu/guest-image" --output $anothers --guest-lib "$build/guest"
 row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
+# A level of the log that there is not is said once: by the guest library, or where none is loaded by the command.
+for level in loud WARN ' warn' 3; do
+  row 0 "IVGPU_LOG: there is no level $level; it takes off, error"  env IVGPU_LOG="$level" "$ivgpu" sim true
+done
+row 0 'IVGPU_LOG: there is no level loud'               env IVGPU_LOG=loud "$ivgpu" run --gpu sim "$build/programs/vector_add" --n 1000
+one_sentence=3  # of which the program has two
+row 0 'IVGPU_LOG: there is no level loud'               env IVGPU_LOG=loud "$ivgpu" coverage --gpu sim "$build/programs/vector_add" --n 1000
+one_sentence=1
 row 2 'status has no option --fast'                     "$ivgpu" status --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
 row 2 'bench has no option --fast'                      "$ivgpu" bench --fast

@@ -152,6 +152,7 @@ void read_program(const Install& install, const fs::path& path, Coverage& found)
 }
 
 int record(const CoverageOptions& options, Coverage& found) {
+  tell_unknown_log_level();
   const Install install = find_install();
   require(install.guest_lib / "libcuda.so.1", "the guest library");
   const SignalGate gate;

@@ -2,11 +2,19 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 
+#include "ring/log_level.h"
 #include "tools/ivgpu/error.h"
 
 namespace ivgpu {
+
+void tell_unknown_log_level() {
+  const char* value = std::getenv("IVGPU_LOG");
+  if (value == nullptr || *value == '\0' || ring::log_level_of(value)) return;
+  std::fprintf(stderr, "ivgpu: IVGPU_LOG: there is no level %.40s; it takes %s\n", value, ring::log_level_names);
+}
 
 void say(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);

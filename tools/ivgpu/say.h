@@ -6,6 +6,10 @@
 
 namespace ivgpu {
 
+// Says on standard error where IVGPU_LOG names no level. For commands whose program does not load the guest library,
+// which says so itself.
+void tell_unknown_log_level();
+
 // All of `text` to standard output; flush() what was printed there or to standard error before. Both throw an Error
 // where that cannot be written; one without words where its reader has gone, as in `ivgpu trace | head`.
 void say(const std::string& text);

@@ -2,11 +2,13 @@
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/install.h"
+#include "tools/ivgpu/say.h"
 
 namespace ivgpu {
 
 int sim(const SimOptions& options) {
   const Install install = find_install();
+  tell_unknown_log_level();
   require(install.sim_lib / "libcuda.so.1", "the simulated GPU");
   const SignalGate gate;
   Child program({.argv = options.program,

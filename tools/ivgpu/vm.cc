@@ -259,6 +259,7 @@ int vm(const VmOptions& options) {
   const Install install = find_install();
   const GuestJob job = job_of(options);
   const std::string settings = job_settings(job);  // says what is wrong with the command line, before any work
+  tell_unknown_log_level();
   const bool terminal = job.interactive || job.keep;
   if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");
 

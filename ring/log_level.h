@@ -1,0 +1,21 @@
+// The levels of IVGPU_LOG by their names, for the library that has them and the commands that say which there are.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace ring {
+
+enum class LogLevel { Off, Error, Warn, Info, Debug, Trace };  // Trace: a line for each call of the program
+
+inline constexpr const char* log_level_names = "off, error, warn, info, debug or trace";
+
+// Nothing for a name that is none.
+constexpr std::optional<LogLevel> log_level_of(std::string_view name) {
+  constexpr std::string_view names[] = {"off", "error", "warn", "info", "debug", "trace"};
+  for (int level = 0; level < 6; ++level)
+    if (name == names[level]) return static_cast<LogLevel>(level);
+  return std::nullopt;
+}
+
+}  // namespace ring
