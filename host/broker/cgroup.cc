@@ -71,6 +71,19 @@ std::string below(const std::string& mount, const std::string& root, const std::
   return group.starts_with(root + "/") ? mount + group.substr(root.size()) : "";
 }
 
+// "" where the group's children can be bounded.
+std::string missing_controller(const std::string& path) {
+  const std::string there = text_of(path + "/cgroup.controllers");
+  for (const char* controller : controllers)
+    if (!has_word(there, controller))
+      return fmt::format("{} lacks the controller {} (systemd.unified_cgroup_hierarchy=1, Delegate=yes)", path,
+                         controller);
+  return {};
+}
+
+constexpr const char* no_groups =
+    "this machine shows no control groups of version 2 (systemd.unified_cgroup_hierarchy=1)";
+
 }  // namespace
 
 std::string own_group(std::string_view cgroup, std::string_view mountinfo) {
@@ -85,6 +98,14 @@ std::string own_group(std::string_view cgroup, std::string_view mountinfo) {
     if (const std::string path = below(unescaped(words[4]), unescaped(words[3]), group); !path.empty()) return path;
   }
   return {};
+}
+
+// The whole tree where it is mounted; in a container, the part of it that is there.
+std::string groups_missing_here() {
+  const std::string mounts = text_of("/proc/self/mountinfo");
+  const std::string root = own_group("0::/", mounts);
+  const std::string path = root.empty() ? own_group(text_of("/proc/self/cgroup"), mounts) : root;
+  return path.empty() ? no_groups : missing_controller(path);
 }
 
 std::uint64_t number_of(std::string_view text, std::string_view key) {
@@ -125,12 +146,8 @@ Groups::~Groups() { undo(); }
 
 std::string Groups::prepare() {
   path_ = own_group(text_of("/proc/self/cgroup"), text_of("/proc/self/mountinfo"));
-  if (path_.empty()) return "this machine shows no control groups of version 2 (systemd.unified_cgroup_hierarchy=1)";
-  const std::string there = text_of(path_ + "/cgroup.controllers");
-  for (const char* controller : controllers)
-    if (!has_word(there, controller))
-      return fmt::format("{} lacks the controller {} (systemd.unified_cgroup_hierarchy=1, Delegate=yes)", path_,
-                         controller);
+  if (path_.empty()) return no_groups;
+  if (const std::string missing = missing_controller(path_); !missing.empty()) return missing;
   // The root of the tree is the one group that may have processes and bounded children.
   const bool root = access((path_ + "/cgroup.type").c_str(), F_OK) != 0;
   if (!root)

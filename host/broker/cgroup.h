@@ -32,6 +32,10 @@ struct GroupUse {
 // /proc/self/cgroup and /proc/self/mountinfo.
 std::string own_group(std::string_view cgroup, std::string_view mountinfo);
 
+// Why no process of this machine can have groups below its own that bound memory, threads and processor time, as half a
+// sentence; "": some can. Asks and changes nothing.
+std::string groups_missing_here();
+
 // The number behind a key in a flat file of the kernel's ("oom_kill 3"); 0 where there is no such line.
 std::uint64_t number_of(std::string_view text, std::string_view key);
 

@@ -9,8 +9,8 @@ constexpr const char* head = R"(# Configuration
 
 `ivgpud --config FILE` reads one TOML file. This page is made from the table that parses it: `host/broker/config.cc`, by
 `build/host/broker/configuration`. `ivgpud --print-config` prints the same as a file with every default in place,
-`ivgpud --check --config FILE` says whether a file is good, and a mistake gets one sentence that names the file, the key
-and what is allowed.
+`ivgpud --check --config FILE` says whether a file is good and could be served here, and a mistake gets one sentence that
+names the file, the key and what is allowed.
 
 ```toml
 [broker]

@@ -22,7 +22,7 @@ class DoorbellTransport final : public Transport {
   ~DoorbellTransport() override { close(); }
 
   bool open(const Region& region, const VmOptions& options, const BrokerOptions& broker, std::string& error) {
-    socket_ = broker.runtime_dir + "/" + options.name + ".sock";
+    socket_ = socket_path(broker.runtime_dir, options.name);
     ServerOptions server;
     if (!make_doorbells(static_cast<std::uint32_t>(options.slots), server)) {
       error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
@@ -94,6 +94,10 @@ class DoorbellTransport final : public Transport {
 };
 
 }  // namespace
+
+std::string socket_path(const std::string& runtime_dir, const std::string& vm) {
+  return runtime_dir + "/" + vm + ".sock";
+}
 
 std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                                    const BrokerOptions& broker, Transport::Events events,

@@ -66,14 +66,17 @@ bool Listener::lock(std::string& error) {
   return false;
 }
 
+bool socket_path_fits(const std::string& path, std::string& error) {
+  constexpr std::size_t room = sizeof sockaddr_un::sun_path;
+  if (path.size() < room) return true;
+  error = fmt::format("{}: a socket's path has {} characters at most, this has {}", path, room - 1, path.size());
+  return false;
+}
+
 bool Listener::bind_socket(std::string& error) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (options_.path.size() >= sizeof address.sun_path) {
-    error = fmt::format("{}: a socket's path has {} characters at most, this has {}", options_.path,
-                        sizeof address.sun_path - 1, options_.path.size());
-    return false;
-  }
+  if (!socket_path_fits(options_.path, error)) return false;
   options_.path.copy(address.sun_path, sizeof address.sun_path - 1);
   struct stat there {};
   if (lstat(options_.path.c_str(), &there) == 0) {

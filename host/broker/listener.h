@@ -18,6 +18,9 @@ struct ListenerOptions {
   std::string keys = "socket";  // how the keys that say so begin in the configuration
 };
 
+// Whether a socket can have this path; `error` is one sentence.
+bool socket_path_fits(const std::string& path, std::string& error);
+
 class Listener {
  public:
   using Accepted = std::function<void(Fd client)>;  // close-on-exec, non-blocking

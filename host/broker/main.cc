@@ -27,6 +27,7 @@
 #include "host/broker/gpu_library.h"
 #include "host/broker/gpus.h"
 #include "host/broker/plain_room.h"
+#include "host/broker/start_check.h"
 #include "host/broker/status.h"
 #include "host/broker/status_server.h"
 #include "host/broker/trace_server.h"
@@ -336,6 +337,15 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   return 0;
 }
 
+int check_and_tell(const std::string& file, const Config& config, const std::string& library) {
+  const StartCheck found = check_start(config);
+  for (const std::string& sentence : found.wrong) complain(exit_failed, file + ": " + sentence);
+  for (const std::string& sentence : found.notes) complain(0, file + ": note: " + sentence);
+  if (!found.wrong.empty()) return exit_failed;
+  fmt::print("{}: good: {} VM(s), {}\n", file, config.vms.size(), library);
+  return 0;
+}
+
 int run(const Arguments& arguments) {
   if (arguments.print_config) {
     fmt::print("{}", default_config(cores()));
@@ -351,10 +361,7 @@ int run(const Arguments& arguments) {
   if (!find_worker(config, own_folder, program, error) || !find_gpus(config, gpus, error)) {
     return complain(exit_bad_configuration, arguments.config + ": " + error);
   }
-  if (arguments.check) {
-    fmt::print("{}: good: {} VM(s), {}\n", arguments.config, config.vms.size(), program.library);
-    return 0;
-  }
+  if (arguments.check) return check_and_tell(arguments.config, config, program.library);
   return serve(arguments, config, program, gpus);
 }
 
@@ -368,7 +375,7 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--stay-while-fd", arguments.stay_while_fd, "End when this descriptor reads end of file");
   app.add_option("--last-status-fd", arguments.last_status_fd,
                  "At the end, write the status as JSON to this descriptor: how every worker has ended");
-  app.add_flag("--check", arguments.check, "Read the configuration, say whether it is good, and end");
+  app.add_flag("--check", arguments.check, "Say whether this configuration is good and could be served here, and end");
   app.add_flag("--print-config", arguments.print_config, "Print every key with its default, and end");
   app.set_version_flag("--version", "ivgpud " IVGPU_VERSION);
   app.footer(

@@ -18,4 +18,8 @@ struct FileAccess {
 std::optional<uid_t> user_of(const std::string& name);
 std::optional<gid_t> group_of(const std::string& name);
 
+// Whether this process may give a file of its own to that user and group. `why` says what is wrong, from the end of the
+// key on: `owner = "NAME": there is no such user`.
+bool may_give(const FileAccess& access, std::string& why);
+
 }  // namespace host::broker

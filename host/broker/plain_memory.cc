@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 
 namespace host::broker {
@@ -24,9 +25,8 @@ bool lock_soon(int fd) {
   return false;
 }
 
-// A file that a broker left when it was killed. False: something else, which is nobody's to remove.
-bool remove_leftover(const std::string& path, std::string& error) {
-  const Fd old(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+// A file that a broker left when it was killed, or nothing. False: something else, which is nobody's to remove.
+bool is_leftover(const Fd& old, std::string& error) {
   struct stat status {};
   if (!old && errno == ENOENT) return true;
   if (!old || fstat(old.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
@@ -39,6 +39,17 @@ bool remove_leftover(const std::string& path, std::string& error) {
         status.st_uid);
     return false;
   }
+  return true;
+}
+
+Fd open_leftover(const std::string& path) {
+  return Fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
+bool remove_leftover(const std::string& path, std::string& error) {
+  const Fd old = open_leftover(path);
+  if (!is_leftover(old, error)) return false;
+  if (!old) return true;
   if (!lock_soon(old.get())) {
     error = "another ivgpud serves it";
     return false;
@@ -48,10 +59,9 @@ bool remove_leftover(const std::string& path, std::string& error) {
   return false;
 }
 
-// Elsewhere a guest's memory would be written to a disk.
-bool lives_in_memory(int fd, bool& huge, std::string& error) {
-  struct statfs system {};
-  if (fstatfs(fd, &system) != 0) return error = std::strerror(errno), false;
+// Elsewhere a guest's memory would be written to a disk. `asked`: what statfs or fstatfs returned.
+bool lives_in_memory(int asked, const struct statfs& system, bool& huge, std::string& error) {
+  if (asked != 0) return error = std::strerror(errno), false;
   huge = system.f_type == HUGETLBFS_MAGIC;
   if (huge || system.f_type == TMPFS_MAGIC) return true;
   error = "it must lie in a file system in memory: tmpfs, as /dev/shm is, or hugetlbfs";
@@ -78,13 +88,26 @@ Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess&
   Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return error = std::strerror(errno), Fd();
   const auto refuse = [&] { return unlink(path.c_str()), Fd(); };
-  if (!lives_in_memory(fd.get(), huge, error)) return refuse();
+  struct statfs system {};
+  if (!lives_in_memory(fstatfs(fd.get(), &system), system, huge, error)) return refuse();
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0 || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       fchmod(fd.get(), access.mode & 0666) != 0) {
     error = std::strerror(errno);
     return refuse();
   }
   return give_to_group(fd.get(), access.group, error) ? std::move(fd) : refuse();
+}
+
+bool may_make_plain_file(const std::string& path, const FileAccess& access, std::string& error) {
+  const std::string folder = std::filesystem::path(path).parent_path();
+  struct statfs system {};
+  bool huge = false;
+  if (!lives_in_memory(statfs(folder.c_str(), &system), system, huge, error)) return false;
+  if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return error = std::strerror(errno), false;
+  if (!is_leftover(open_leftover(path), error)) return false;
+  if (may_give({access.mode, "", access.group}, error)) return true;
+  error = "socket_" + error;
+  return false;
 }
 
 Fd reopened(const Fd& memory) {

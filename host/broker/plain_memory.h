@@ -19,6 +19,10 @@ namespace host::broker {
 Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess& access, bool& huge,
                    std::string& error);
 
+// Whether make_plain_file() could make it, as far as that can be seen without making it; `error` as there. A file that
+// an ivgpud serves now is taken for one that it will have let go of.
+bool may_make_plain_file(const std::string& path, const FileAccess& access, std::string& error);
+
 // The same memory under a descriptor of its own that the kernel counts as an opening of it, which a memfd's first does
 // not: only so can open_elsewhere() be asked.
 Fd reopened(const Fd& memory);

@@ -29,10 +29,6 @@ bool size_and_seal(int fd, std::size_t bytes) {
          fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
-std::size_t memory_of_machine() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) != sizeof number) return static_cast<std::uint64_t>(getpid());
@@ -40,6 +36,18 @@ std::uint64_t random_number() {
 }
 
 }  // namespace
+
+std::size_t memory_of_machine() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+bool region_fits_machine(const VmOptions& vm, std::string& error) {
+  const auto bytes = static_cast<std::size_t>(vm.region_size), memory = memory_of_machine();
+  if (bytes <= memory) return true;
+  error = fmt::format("VM {}: a region of {} MiB cannot be made: this machine has {} MiB of memory", vm.name,
+                      bytes >> 20, memory >> 20);
+  return false;
+}
 
 std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& access, std::string& error) {
   const auto bytes = static_cast<std::size_t>(vm.region_size);
@@ -51,12 +59,7 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& ac
     if (!vm.plain_file.empty()) unlink(vm.plain_file.c_str());
     return nullptr;
   };
-  // A memfd may be larger than the machine's memory; whoever fills it then is killed, and others with it.
-  if (const std::size_t memory = memory_of_machine(); bytes > memory) {
-    error = fmt::format("VM {}: a region of {} MiB cannot be made: this machine has {} MiB of memory", vm.name,
-                        bytes >> 20, memory >> 20);
-    return nullptr;
-  }
+  if (!region_fits_machine(vm, error)) return nullptr;
   bool huge = vm.huge_pages;
   Fd memfd;
   if (!vm.plain_file.empty()) {

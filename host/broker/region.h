@@ -17,6 +17,12 @@
 
 namespace host::broker {
 
+std::size_t memory_of_machine();  // bytes
+
+// False where the region is larger than the machine's memory, and `error` is one sentence. A memfd may be: whoever
+// fills it then is killed, and others with it.
+bool region_fits_machine(const VmOptions& vm, std::string& error);
+
 class Region {
  public:
   struct Range {

@@ -42,6 +42,9 @@ class Transport {
   virtual void close() = 0;
 };
 
+// Where QEMU finds an ivshmem-doorbell VM.
+std::string socket_path(const std::string& runtime_dir, const std::string& vm);
+
 // The one that `options` names. Null on failure, and `error` is one sentence. `region` outlives it.
 std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                           const BrokerOptions& broker, Transport::Events events, std::string& error);

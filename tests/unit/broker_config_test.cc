@@ -295,7 +295,8 @@ TEST(CommandLine, ABadConfigurationIsToldAndExitsWithTwo) {
 TEST(CommandLine, CheckSaysGoodAndServesNothing) {
   Folder folder;
   folder.write("libcuda.so.1", "");
-  const std::string file = folder.write("c.toml", "[broker]\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
+  const std::string file = folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
+                                                      "\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
                                                       (folder / "libcuda.so.1") + "\"\n[vm.a]\n");
   const Outcome outcome = run_ivgpud({"--check", "--config", file});
   EXPECT_EQ(outcome.code, 0) << outcome.text;

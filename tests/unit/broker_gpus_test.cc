@@ -269,8 +269,9 @@ TEST(GpusKey, TakesNothingElse) {
 
 Outcome checked(const Folder& folder, const std::string& gpus) {
   const std::string file = folder.write(
-      "c.toml",
-      "[broker]\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"sim\"\n[vm.a]\n[vm.b]\ngpus = " + gpus + "\n");
+      "c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
+                    "\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"sim\"\n[vm.a]\n[vm.b]\ngpus = " + gpus +
+                    "\n");
   return run_program("/usr/bin/env", {"IVGPU_SIM_DEVICES=2", IVGPUD, "--check", "--config", file});
 }
 

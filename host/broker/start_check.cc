@@ -1,0 +1,171 @@
+#include "host/broker/start_check.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "host/broker/cgroup.h"
+#include "host/broker/fd.h"
+#include "host/broker/listener.h"
+#include "host/broker/plain_memory.h"
+#include "host/broker/plain_room.h"
+#include "host/broker/region.h"
+#include "host/broker/status.h"
+#include "host/broker/trace_server.h"
+#include "host/broker/transport.h"
+
+namespace host::broker {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool may_write(const fs::path& folder) {
+  return fs::is_directory(folder) && faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+// Whether somebody serves this folder already: then it has taken memory that would be free for the next.
+bool is_served(const std::string& runtime_dir) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = status_path(runtime_dir);
+  if (path.size() >= sizeof address.sun_path) return false;
+  path.copy(address.sun_path, path.size());
+  const Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 || errno == EACCES;
+}
+
+// One check after the other, each with all that it finds.
+class Look {
+ public:
+  Look(const Config& config, std::string huge_pages) : config_(config), pools_(std::move(huge_pages)) {}
+
+  StartCheck all() {
+    users();
+    control_groups();
+    runtime_dir();
+    for (const VmOptions& vm : config_.vms) look_at(vm);
+    trace_socket();
+    sum_of_regions();
+    if (is_served(config_.broker.runtime_dir))
+      found_.notes.push_back(fmt::format(
+          "an ivgpud serves {} already, so what is free of memory in huge pages and in file systems was not "
+          "looked at",
+          config_.broker.runtime_dir));
+    else
+      room();
+    return std::move(found_);
+  }
+
+ private:
+  void wrong(std::string sentence) { found_.wrong.push_back(std::move(sentence)); }
+
+  void users() {
+    if (!config_.broker.worker_uids.empty() && geteuid() != 0)
+      wrong("[broker] worker_uids: only root can give workers users of their own");
+  }
+
+  void control_groups() {
+    if (config_.broker.cgroups == "off") return;
+    const std::string missing = groups_missing_here();
+    if (!missing.empty() && config_.broker.cgroups == "required") return wrong("VMs get no control groups: " + missing);
+    if (!missing.empty())
+      found_.notes.push_back("VMs get no control groups: " + missing + "; memory_max and cpu_max would bind no worker");
+    else if (config_.broker.cgroups == "required")
+      found_.notes.push_back("whether ivgpud's own control group is delegated to it (Delegate=yes) shows at its start");
+  }
+
+  void runtime_dir() {
+    const std::string& path = config_.broker.runtime_dir;
+    fs::path there = fs::path(path).lexically_normal();
+    std::error_code failed;
+    while (!fs::exists(there, failed) && there.has_relative_path()) there = there.parent_path();
+    if (!may_write(there))
+      wrong(fmt::format("[broker] runtime_dir = \"{}\" cannot be made or written to by this user", path));
+    for (const std::string& socket : {status_path(path), trace_path(path)})
+      if (std::string error; !socket_path_fits(socket, error)) wrong(error);
+  }
+
+  void trace_socket() {
+    const BrokerOptions& broker = config_.broker;
+    if (std::string why; !may_give({0, broker.trace_owner, broker.trace_group}, why)) wrong("[broker] trace_" + why);
+    if (std::string why; !may_give({0, broker.socket_owner, broker.socket_group}, why)) wrong("[broker] socket_" + why);
+  }
+
+  void look_at(const VmOptions& vm) {
+    std::string error;
+    if (!region_fits_machine(vm, error)) wrong(error);
+    if (vm.transport == "plain") {
+      if (!vm.plain_file.empty() && !may_make_plain_file(vm.plain_file, access_of(vm), error))
+        wrong(fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, error));
+      return;
+    }
+    if (!socket_path_fits(socket_path(config_.broker.runtime_dir, vm.name), error)) wrong(error);
+    if (vm.socket_owner == config_.broker.socket_owner && vm.socket_group == config_.broker.socket_group) return;
+    if (!may_give(access_of(vm), error)) wrong(fmt::format("[vm.{}] socket_{}", vm.name, error));
+  }
+
+  void sum_of_regions() {
+    std::uint64_t sum = 0;
+    for (const VmOptions& vm : config_.vms) sum += static_cast<std::uint64_t>(vm.region_size);
+    if (sum <= memory_of_machine()) return;
+    found_.notes.push_back(fmt::format(
+        "the regions of all VMs have {} MiB together, and this machine has {} MiB of memory: they cannot all "
+        "be filled at the same time",
+        sum >> 20, memory_of_machine() >> 20));
+  }
+
+  void room() {
+    if (std::string error; !plain_files_fit(config_.vms, error)) wrong(error);
+    std::map<std::uint64_t, std::uint64_t> needed;  // by the pages' size
+    for (const VmOptions& vm : config_.vms)
+      if (const std::uint64_t page = huge_page_of(vm); page != 0)
+        needed[page] += (static_cast<std::uint64_t>(vm.region_size) + page - 1) / page;
+    for (const auto& [page, pages] : needed) {
+      const std::uint64_t free = free_pages(page);
+      if (pages <= free) continue;
+      wrong(fmt::format(
+          "the VMs with huge pages need {} pages of {} KiB, and {} are free; more go into /proc/sys/vm/nr_hugepages",
+          pages, page >> 10, free));
+    }
+  }
+
+  // 0: the VM's region has none.
+  static std::uint64_t huge_page_of(const VmOptions& vm) {
+    if (vm.huge_pages) return ring::huge_page;
+    struct statfs system {};
+    const fs::path folder = fs::path(vm.plain_file).parent_path();
+    if (vm.plain_file.empty() || statfs(folder.c_str(), &system) != 0 || system.f_type != HUGETLBFS_MAGIC) return 0;
+    return static_cast<std::uint64_t>(system.f_bsize);
+  }
+
+  // Those that nobody has and nobody was promised, and those that the kernel may still make.
+  std::uint64_t free_pages(std::uint64_t page) const {
+    const auto number = [&](const char* name) {
+      std::uint64_t value = 0;
+      std::ifstream(fmt::format("{}/hugepages-{}kB/{}_hugepages", pools_, page >> 10, name)) >> value;
+      return value;
+    };
+    const std::uint64_t there = number("free") + number("nr_overcommit"), taken = number("resv") + number("surplus");
+    return there - std::min(there, taken);
+  }
+
+  const Config& config_;
+  const std::string pools_;
+  StartCheck found_;
+};
+
+}  // namespace
+
+StartCheck check_start(const Config& config, const std::string& huge_pages) { return Look(config, huge_pages).all(); }
+
+}  // namespace host::broker
