@@ -99,6 +99,23 @@ TEST(Pasted, ConfigurationsAreGood) {
   EXPECT_NE(written.find("[vm.vm1]"), std::string::npos);
   EXPECT_EQ(mistake_in(written), "");
 }
+  const std::string manual =
+      part(docs_test::lines_of(docs_test::read(root / "docs/man/ivgpud.8")), ".Bd -literal", ".Ed", false);
+  EXPECT_NE(manual.find("[vm.vm2]"), std::string::npos);
+  EXPECT_EQ(mistake_in(manual), "");
+}
+
+// The unit that the guide writes is the one that is installed, but for the place of its program.
+TEST(Pasted, TheUnitIsTheInstalledOne) {
+  const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/guest.md")),
+                                   "sudo tee /etc/systemd/system/ivgpud.service <<END", "END", false);
+  std::string installed = docs_test::read(root / "tools/ivgpud.service.in");
+  for (const auto& [from, to] :
+       {std::pair("@CMAKE_INSTALL_PREFIX@/", "$PWD/build/"), std::pair("$MAINPID", "\\$MAINPID")}) {
+    ASSERT_NE(installed.find(from), std::string::npos) << from;
+    installed.replace(installed.find(from), std::strlen(from), to);
+  }
+  EXPECT_EQ(written, installed);
 
 TEST(Pasted, TheDeviceIsTheSameEverywhere) {
   const auto device = [](const char* file) {
