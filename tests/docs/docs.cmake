@@ -26,6 +26,9 @@ set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 add_test(NAME unit.docs.calls_is_current COMMAND sh -c "set -e; page=$($<TARGET_FILE:calls>); echo \"$page\" | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
 set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)
 
+add_test(NAME unit.docs.guest_wait COMMAND ${CMAKE_CURRENT_LIST_DIR}/guest_wait_test.sh ${CMAKE_SOURCE_DIR})
+set_tests_properties(unit.docs.guest_wait PROPERTIES LABELS unit TIMEOUT 90)
+
 # The man pages and the completion beside what the commands themselves say.
 if(NOT IVGPU_SANITIZE)
   add_test(NAME unit.docs.man_pages COMMAND ${CMAKE_CURRENT_LIST_DIR}/man_test.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})

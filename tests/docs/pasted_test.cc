@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstring>
 
 #include "host/broker/config.h"
 #include "tests/docs/markdown.h"
@@ -98,7 +99,6 @@ TEST(Pasted, ConfigurationsAreGood) {
                                    "sudo tee /etc/ivgpud.toml <<'END'", "END", false);
   EXPECT_NE(written.find("[vm.vm1]"), std::string::npos);
   EXPECT_EQ(mistake_in(written), "");
-}
   const std::string manual =
       part(docs_test::lines_of(docs_test::read(root / "docs/man/ivgpud.8")), ".Bd -literal", ".Ed", false);
   EXPECT_NE(manual.find("[vm.vm2]"), std::string::npos);
@@ -116,6 +116,7 @@ TEST(Pasted, TheUnitIsTheInstalledOne) {
     installed.replace(installed.find(from), std::strlen(from), to);
   }
   EXPECT_EQ(written, installed);
+}
 
 TEST(Pasted, TheDeviceIsTheSameEverywhere) {
   const auto device = [](const char* file) {
