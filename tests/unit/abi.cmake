@@ -48,6 +48,7 @@ if(TARGET simgpu)
   add_executable(simgpu_api_test
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_code.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_contexts.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_log.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_streams.cc)
   add_executable(simgpu_process_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_process.cc)
   foreach(test simgpu_api_test simgpu_process_test)

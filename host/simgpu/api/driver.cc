@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "host/simgpu/api/context.h"
+#include "host/simgpu/api/log.h"
 #include "host/simgpu/api/settings.h"
 
 namespace simgpu {
@@ -118,8 +119,10 @@ Device* Driver::device(CUdevice ordinal) {
 }
 
 void Driver::fail(const Fault& fault) {
-  int none = CUDA_SUCCESS;
-  if (fault_.compare_exchange_strong(none, fault.code, std::memory_order_acq_rel)) say(fault.what);
+  const std::lock_guard lock(fault_mutex_);
+  if (this->fault() != CUDA_SUCCESS) return;
+  log_error(fault.what);
+  fault_.store(fault.code, std::memory_order_release);
 }
 
 void Driver::print(std::string_view text) {
@@ -135,8 +138,6 @@ void Driver::flush_output() {
   std::fflush(stdout);
   output_.clear();
 }
-
-void say(const std::string& line) { std::fprintf(stderr, "ivgpu simulated GPU: %s\n", line.c_str()); }
 
 void never_issued(const void* handle, HandleKind expected) {
   static constexpr const char* names[] = {"handle",   "context", "stream", "event",      "module",

@@ -65,12 +65,10 @@ class Driver {
   explicit Driver(const Settings& settings);
   std::atomic<std::uint64_t> next_id_{1};
   std::atomic<int> fault_{CUDA_SUCCESS};
+  std::mutex fault_mutex_;
   std::mutex output_mutex_;
   std::string output_;
 };
-
-// One line on stderr, with the simulated GPU's name before it.
-void say(const std::string& line);
 
 // A call that needs the driver but no context. (A host function of a stream may make none at all.)
 template <class F>

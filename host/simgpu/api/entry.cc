@@ -7,6 +7,7 @@
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/library.h"
+#include "host/simgpu/api/log.h"
 #include "host/simgpu/api/settings.h"
 #include "host/simgpu/api/streams.h"
 #include "host/simgpu/api/symbols.h"

@@ -44,7 +44,7 @@ struct LoadReport {
   void** values = nullptr;
 };
 
-// Into a device; the log goes into the report, and on stderr where a program would be left to guess.
+// Into a device; the log goes into the report, and into the simulated GPU's where a program would be left to guess.
 std::shared_ptr<Module> load_on(Driver& driver, Device& device, const void* image, const LoadReport& report,
                                 CUresult* error);
 

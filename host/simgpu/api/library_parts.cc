@@ -1,6 +1,7 @@
 // Loading, and the way from a handle that a program holds to the function that runs in the current context.
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/library.h"
+#include "host/simgpu/api/log.h"
 
 #include <algorithm>
 #include <chrono>
@@ -54,7 +55,7 @@ void report_load(const LoadReport& report, const Module::Loaded& loaded,
     std::memcpy(where.wall_time, &milliseconds, sizeof milliseconds);
   }
   // A damaged image speaks for itself. What the simulation cannot do, the program's author must be told.
-  if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) say(loaded.log);
+  if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) log_error(loaded.log);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "host/simgpu/api/device_names.h"
 #include "host/simgpu/api/driver.h"
+#include "host/simgpu/api/log.h"
 #include "ring/abi/visible_devices.h"
 
 namespace simgpu {

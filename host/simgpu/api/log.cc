@@ -1,0 +1,63 @@
+// The log: standard error, and the callbacks of cuLogsRegisterCallback.
+#include "host/simgpu/api/cuda_api.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "host/simgpu/api/log.h"
+
+namespace simgpu {
+namespace {
+
+struct Listener {
+  CUlogsCallback function;
+  void* data;
+};
+
+// Leaked: streams report until the process's end.
+struct Listeners {
+  std::mutex mutex;  // held during the callbacks, so that none runs any more once it is unregistered
+  std::uint64_t last = 0;
+  std::map<std::uint64_t, Listener> by_number;
+};
+
+Listeners& listeners() {
+  static Listeners* const all = new Listeners;
+  return *all;
+}
+
+}  // namespace
+
+void say(const std::string& line) { std::fprintf(stderr, "ivgpu simulated GPU: %s\n", line.c_str()); }
+
+void log_error(const std::string& line) {
+  say(line);
+  Listeners& all = listeners();
+  const std::lock_guard lock(all.mutex);
+  for (const auto& [number, listener] : all.by_number) {
+    std::string message = line;  // a callback may write to it
+    listener.function(listener.data, CU_LOG_LEVEL_ERROR, message.data(), message.size());
+  }
+}
+
+}  // namespace simgpu
+
+using namespace simgpu;
+
+// Both work before cuInit, too. A handle is a number, never given twice.
+CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData, CUlogsCallbackHandle* callback_out) {
+  if (callbackFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Listeners& all = listeners();
+  const std::lock_guard lock(all.mutex);
+  all.by_number.emplace(++all.last, Listener{callbackFunc, userData});
+  if (callback_out != nullptr) *callback_out = reinterpret_cast<CUlogsCallbackHandle>(all.last);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
+  Listeners& all = listeners();
+  const std::lock_guard lock(all.mutex);
+  return all.by_number.erase(reinterpret_cast<std::uint64_t>(callback)) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
