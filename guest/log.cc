@@ -23,7 +23,7 @@ int destination() {
 // One line to where the log goes.
 [[gnu::format(printf, 1, 0)]] void write_line(const char* format, va_list args) {
   static const int to = destination();
-  char text[512];
+  char text[2048];  // the names of kernels are long
   const int start = std::snprintf(text, sizeof text, "ivgpu: ");
   const int length = std::vsnprintf(text + start, sizeof text - static_cast<std::size_t>(start) - 1, format, args);
   const std::size_t end = std::min(sizeof text - 2, static_cast<std::size_t>(start + std::max(length, 0)));

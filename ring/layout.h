@@ -134,8 +134,8 @@ struct SlotHeader {
   std::uint16_t driver_calls, session_calls;
   // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.
   alignas(line) std::uint32_t fault;
-  // worker: 1 while text that kernels have printed waits to be fetched (take_output); set before the reply that ends a
-  // wait.
+  // worker: 1 while text that kernels have printed, or that explains an error, waits to be fetched (take_output); set
+  // before the reply that ends a wait, and before `fault`.
   std::uint32_t output;
   // guest: one bit per channel in use. A bit set for the first time, then a ring of the slot's doorbell, makes the
   // worker start that channel's thread.

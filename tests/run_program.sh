@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: run_program.sh BUILD PROGRAM [ARGUMENTS...]
-# Runs a test program on the simulated GPU and in loopback. Exits 0 if both passed and printed the same.
+# Runs a test program on the simulated GPU and in loopback. Exits 0 if both passed and printed the same, and if what the
+# simulated GPU said of faults and images came to the program's standard error both times.
 # IVGPU_TEST_CONFIG names a file with settings for the loopback's broker.
 set -euo pipefail
 build=$1 program=$2
@@ -11,11 +12,18 @@ trap 'rm -rf "$work"' EXIT
 config=()
 if [[ ${IVGPU_TEST_CONFIG:-} ]]; then config=(--extra-config "$IVGPU_TEST_CONFIG"); fi
 
+# diagnoses FILE: what the simulated GPU said, by whichever way it came.
+diagnoses() { sed -nE 's/^ivgpu:? simulated GPU: //p' "$1"; }
+
 status=0
-"$build/bin/ivgpu" sim "$build/programs/$program" "$@" >"$work/sim" ||
+"$build/bin/ivgpu" sim "$build/programs/$program" "$@" >"$work/sim" 2>"$work/sim.err" ||
   { echo "on the simulated GPU: exit code $?"; status=1; }
-"$build/bin/ivgpu" run --gpu sim --region-size 4GiB "${config[@]}" "$build/programs/$program" "$@" >"$work/loopback" ||
+"$build/bin/ivgpu" run --gpu sim --region-size 4GiB "${config[@]}" "$build/programs/$program" "$@" \
+  >"$work/loopback" 2>"$work/loopback.err" ||
   { echo "in loopback: exit code $?"; status=1; }
 diff -u --label simulated --label loopback "$work/sim" "$work/loopback" || status=1
+cat "$work/sim.err" "$work/loopback.err" >&2
+diff -u --label 'said, simulated' --label 'said, loopback' <(diagnoses "$work/sim.err") \
+  <(diagnoses "$work/loopback.err") || status=1
 [[ -s $work/sim ]] || { echo "the program printed nothing"; status=1; }
 exit "$status"

@@ -1,5 +1,6 @@
 // What kernels have printed: fetched from the worker and written to the program's own stdout, through stdio, so that it
-// stands in order with the program's own lines.
+// stands in order with the program's own lines. What the simulated GPU says of an error comes with it, and goes into
+// the log.
 #pragma once
 
 #include "guest/session/session.h"

@@ -35,7 +35,7 @@ class Session {
     return static_cast<CUresult>(slot_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));
   }
 
-  // Whether kernels have printed something that nobody has fetched.
+  // Whether kernels have printed something that nobody has fetched, or an error has been explained.
   bool output_waiting() const { return slot_.header()[&ring::SlotHeader::output].load(std::memory_order_relaxed) != 0; }
 
   // Whether the worker knows this call (docs/wire-format.md, Versions). One that it does not know is never sent:

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <string>
 
+#include "ring/api/records.h"
+
 namespace host {
 namespace {
 
@@ -15,8 +17,10 @@ constexpr std::size_t capacity = 4 << 20;  // the driver's own buffer holds 1 Mi
 // Leaked: the driver's threads may print until the process's end.
 struct Caught {
   std::mutex mutex;
-  std::string text;
+  std::string text, diagnosis;
   std::atomic<bool> waiting{false};
+
+  void look() { waiting.store(!text.empty() || !diagnosis.empty(), std::memory_order_relaxed); }
 };
 
 Caught& caught() {
@@ -29,7 +33,27 @@ void append(const char* from, std::size_t bytes) {
   std::lock_guard lock(c.mutex);
   c.text.append(from, bytes);
   if (c.text.size() > capacity) c.text.erase(0, c.text.size() - capacity);
-  c.waiting.store(!c.text.empty(), std::memory_order_relaxed);
+  c.look();
+}
+
+void diagnose(void*, CUlogLevel, char* line, std::size_t bytes) {
+  Caught& c = caught();
+  std::lock_guard lock(c.mutex);
+  const std::size_t room = api::max_diagnosis - c.diagnosis.size();
+  if (room < 2) return;
+  c.diagnosis.append(line, std::min(bytes, room - 1)).push_back('\n');
+  c.look();
+}
+
+std::size_t take(std::string Caught::*text, std::span<std::byte> room) {
+  Caught& c = caught();
+  std::lock_guard lock(c.mutex);
+  std::string& from = c.*text;
+  const std::size_t n = std::min(room.size(), from.size());
+  if (n != 0) std::memcpy(room.data(), from.data(), n);
+  from.erase(0, n);
+  c.look();
+  return n;
 }
 
 ssize_t write_cookie(void*, const char* from, std::size_t bytes) {
@@ -48,16 +72,14 @@ bool catch_output() {
   return true;
 }
 
+bool catch_diagnosis(const Driver& driver) {
+  return driver.cuLogsRegisterCallback != nullptr &&
+         driver.cuLogsRegisterCallback(diagnose, nullptr, nullptr) == CUDA_SUCCESS;
+}
+
 bool output_waiting() { return caught().waiting.load(std::memory_order_relaxed); }
 
-std::size_t take_output(std::span<std::byte> room) {
-  Caught& c = caught();
-  std::lock_guard lock(c.mutex);
-  const std::size_t n = std::min(room.size(), c.text.size());
-  if (n != 0) std::memcpy(room.data(), c.text.data(), n);
-  c.text.erase(0, n);
-  c.waiting.store(!c.text.empty(), std::memory_order_relaxed);
-  return n;
-}
+std::size_t take_output(std::span<std::byte> room) { return take(&Caught::text, room); }
+std::size_t take_diagnosis(std::span<std::byte> room) { return take(&Caught::diagnosis, room); }
 
 }  // namespace host

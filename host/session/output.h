@@ -1,12 +1,17 @@
-// What kernels print. The driver writes device printf to this process's standard output when it synchronises; here that
-// is caught, so that it reaches the guest program's own output in order with its own lines.
+// What kernels print, and what the simulated GPU says of their faults. The driver writes device printf to this
+// process's standard output when it synchronises; here that is caught, so that it reaches the guest program's own
+// output in order with its own lines. The diagnosis of a fault, or of an image that cannot be loaded, is for the
+// guest's log.
 //
-// One per process, as standard output is. Thread-safe. What a guest never fetches is bounded: the oldest text is
-// dropped, as the driver drops what overflows its buffer.
+// One per process, as standard output is. Thread-safe. What a guest never fetches is bounded: of the output, the oldest
+// text is dropped, as the driver drops what overflows its buffer; of the diagnosis, the newest, since the first fault
+// explains the others.
 #pragma once
 
 #include <cstddef>
 #include <span>
+
+#include "host/driver/driver.h"
 
 namespace host {
 
@@ -14,10 +19,16 @@ namespace host {
 // could not be set up, and output goes where it went.
 bool catch_output();
 
-// Whether there is text to fetch; one load.
+// Keeps what the driver says of errors (cuLogsRegisterCallback), until the process's end. Preconditions: the driver is
+// the simulated GPU, whose words name nothing but the program's own kernels and addresses; a real driver's may name
+// what is the host's. False: it has no such log.
+bool catch_diagnosis(const Driver& driver);
+
+// Whether there is text of either kind to fetch; one load.
 bool output_waiting();
 
-// Moves the oldest text into `room`; returns how much.
+// Both move the oldest text into `room` and return how much. A diagnosis is whole lines, each with its newline.
 std::size_t take_output(std::span<std::byte> room);
+std::size_t take_diagnosis(std::span<std::byte> room);
 
 }  // namespace host

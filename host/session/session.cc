@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "host/session/output.h"
+
 namespace host {
 namespace {
 
@@ -156,8 +158,13 @@ void Session::forget(const std::vector<std::uint64_t>& gone) {
 }
 
 void Session::note(CUresult result) {
-  if (result != CUDA_SUCCESS && is_fault(result))
-    slot.header()[&ring::SlotHeader::fault].store(result, std::memory_order_release);
+  if (result == CUDA_SUCCESS || !is_fault(result)) return;
+  offer_output();
+  slot.header()[&ring::SlotHeader::fault].store(result, std::memory_order_release);
+}
+
+void Session::offer_output() const {
+  if (output_waiting()) slot.header()[&ring::SlotHeader::output].store(1, std::memory_order_relaxed);
 }
 
 }  // namespace host

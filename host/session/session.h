@@ -97,6 +97,9 @@ class Session {
 
   // Remembers what a driver call returned: a fault of the context is told to every later call of the guest.
   void note(CUresult result);
+  // Has the guest fetch what has been printed or said of an error, if anything has. Call it before the guest can see
+  // what it belongs to.
+  void offer_output() const;
 
   const ring::SlotView slot;
   const Driver& driver;

@@ -17,7 +17,6 @@
 #include <random>
 #include <thread>
 
-#include "host/session/output.h"
 #include "host/untrusted/dispatch.h"
 #include "ring/api/call.h"
 #include "ring/queue/parking.h"
@@ -137,8 +136,7 @@ class Channel {
 
   void conclude(const Request& request, CUresult result) {
     if (request.header.flags & ring::flag_wants_reply) {
-      if (output_waiting())
-        session_.slot.header()[&ring::SlotHeader::output].store(1, std::memory_order_relaxed);  // before R
+      session_.offer_output();  // before R
       const std::size_t length = reply_length(request, result);
       ring::count(counters_.waited);
       ring::count(counters_.reply_bytes, length);
@@ -147,6 +145,7 @@ class Channel {
       control_[&Control::reply_result].store(static_cast<std::int32_t>(result), std::memory_order_relaxed);
       control_[&Control::reply_position].store(position_, std::memory_order_release);  // R
     } else if (result != CUDA_SUCCESS) {
+      session_.offer_output();  // before X
       control_[&Control::deferred_result].store(result, std::memory_order_relaxed);
       control_[&Control::deferred_count].fetch_add(1, std::memory_order_release);  // X, as the record's effect
     }

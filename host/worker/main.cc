@@ -39,7 +39,10 @@ class GpuBackend {
     return make_context(error);
   }
 
-  void describe(ring::DevicePage& page) { host::fill_device_page(*driver_, init_result_, page); }
+  void describe(ring::DevicePage& page) {
+    host::fill_device_page(*driver_, init_result_, page);
+    if (page.simulated != 0) host::catch_diagnosis(*driver_);
+  }
 
   int serve(ring::SlotView slot, std::byte* telemetry, std::uint32_t windows) {
     host::ServeOptions serving;

@@ -23,11 +23,13 @@ struct PinArenaRecord {
 };
 
 // What kernels have printed, from the oldest on. The reply is a length (u64), at most `room`, and so much text; 0: no
-// more.
+// more. Where the simulated GPU has something to say of a fault or of an image, a second length follows, at most
+// max_diagnosis, and so much text: lines for the guest's log.
 struct TakeOutputRecord {
   std::uint64_t room;
 };
 inline constexpr std::uint64_t max_output = 32 << 10;  // of one reply
+inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 
 // cuMemAlloc, cuMemAllocPitch. Reply: AllocateReply.
 struct AllocateRecord {

@@ -197,12 +197,17 @@ class Worker {
       case api::id_of::cuModuleGetFunction:
       case api::id_of::cuLibraryGetKernel:
       case api::id_of::cuKernelGetFunction: put_function(w); return w.used();
-      case api::id_of::take_output: w.slot(in_.once_in(8) ? in_.any() : in_.below(32)); break;
+      case api::id_of::take_output: put_text(w), put_text(w); break;
       default: break;
     }
     const auto bytes = in_.take(in_.number());
     if (!bytes.empty()) w.bytes(bytes.data(), bytes.size());
     return in_.once_in(2) ? ring::reply_bytes - in_.below(64) : w.used();  // more than enough: what lay there before
+  }
+  void put_text(ring::Writer& w) {
+    w.slot(in_.once_in(8) ? in_.any() : in_.below(32));
+    const auto bytes = in_.take(in_.number());
+    if (!bytes.empty()) w.bytes(bytes.data(), bytes.size());
   }
   void put_memory(ring::Writer& w, bool pitched) {
     w.slot(in_.once_in(8) ? in_.any() : device_memory + in_.number() * std::uint64_t{1 << 20});

@@ -230,4 +230,106 @@ TEST(Output, TravelsInRepliesOfBoundedLength) {
   EXPECT_EQ(ask(api::max_output).read<std::uint64_t>(), 0u);
 }
 
+// ---- what the simulated GPU says of an error -----------------------------------------------------------------------
+
+// A driver with a log, which says what the test has it say.
+struct Talker {
+  Talker() {
+    driver.cuLogsRegisterCallback = [](CUlogsCallback to, void* data, CUlogsCallbackHandle*) {
+      listener = to, listener_data = data;
+      return CUDA_SUCCESS;
+    };
+    EXPECT_TRUE(host::catch_diagnosis(driver));
+  }
+  ~Talker() { take(); }
+  static void say(std::string line) { listener(listener_data, CU_LOG_LEVEL_ERROR, line.data(), line.size()); }
+  static std::string take(std::size_t room = 1 << 16) {
+    std::vector<std::byte> bytes(room);
+    const std::size_t n = host::take_diagnosis(bytes);
+    return {reinterpret_cast<const char*>(bytes.data()), n};
+  }
+
+  host::Driver driver;
+  inline static CUlogsCallback listener = nullptr;
+  inline static void* listener_data = nullptr;
+};
+
+TEST(Diagnosis, NeedsADriverWithALog) { EXPECT_FALSE(host::catch_diagnosis(host::Driver())); }
+
+TEST(Diagnosis, IsTakenLineByLineBesideTheOutput) {
+  const Talker talker;
+  const Caught caught;
+  EXPECT_FALSE(host::output_waiting());
+  Talker::say("one");
+  Talker::say("two");
+  EXPECT_TRUE(host::output_waiting());
+  EXPECT_EQ(Caught::take(64), "");
+  EXPECT_TRUE(host::output_waiting());
+  EXPECT_EQ(Talker::take(3), "one");
+  EXPECT_EQ(Talker::take(), "\ntwo\n");
+  EXPECT_FALSE(host::output_waiting());
+}
+
+TEST(Diagnosis, ThatNobodyFetchesIsBoundedAndKeepsTheOldest) {
+  const Talker talker;
+  Talker::say("the first");
+  for (int i = 0; i < 100; ++i) Talker::say(std::string(97, 'a'));
+  Talker::say(std::string(1 << 20, 'b'));
+  const std::string text = Talker::take();
+  EXPECT_EQ(text.size(), api::max_diagnosis);
+  EXPECT_EQ(text.substr(0, 10), "the first\n");
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(Diagnosis, TravelsBehindTheOutput) {
+  World world;
+  const Talker talker;
+  const Caught caught;
+  const auto ask = [&] { return world.send(ids::take_output, Payload::record(api::TakeOutputRecord{5})); };
+  std::fputs("out", stdout);
+  EXPECT_EQ(ask().reply.size(), 16u) << "with nothing to say, nothing is sent";
+  Talker::say("a fault");
+  std::fputs("printed", stdout);
+  other_side::header(world.session->slot).output = 1;
+  const Answer first = ask();
+  EXPECT_EQ(first.read<std::uint64_t>(), 5u);
+  EXPECT_EQ(first.read<std::uint64_t>(16), 8u);
+  ASSERT_EQ(first.reply.size(), 32u);
+  EXPECT_EQ(std::memcmp(first.reply.data() + 24, "a fault\n", 8), 0);
+  EXPECT_EQ(other_side::header(world.session->slot).output, 1u) << "there is more output";
+  EXPECT_EQ(ask().reply.size(), 16u);
+  EXPECT_EQ(other_side::header(world.session->slot).output, 0u);
+}
+
+// Whoever sees the fault sees that there is more to know of it.
+TEST(Diagnosis, IsOfferedWithTheFault) {
+  World world;
+  const Talker talker;
+  const auto offered = [&] { return other_side::header(world.session->slot).output; };
+  world.session->note(CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(offered(), 0u) << "nothing was said";
+  Talker::say("a fault");
+  world.session->note(CUDA_SUCCESS);
+  world.session->note(CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(offered(), 0u);
+  world.session->note(CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(offered(), 1u);
+}
+
+// An error that is no fault, of a call that is not waited for: an image that is loaded at its first launch, say.
+TEST(Diagnosis, IsOfferedWithAPostedCallsError) {
+  World world;
+  const Talker talker;
+  Channel(world).put(ids::hello, hello(ring::window_count)).serve();
+  const Payload fill = Payload::of(world.memory(64), 1, 64, world.stream());
+  const auto offered_after = [&](std::uint32_t channel) {
+    Channel(world, channel).put(ids::cuMemsetD8Async, fill, 0).serve();
+    return other_side::header(world.session->slot).output;
+  };
+  Talker::say("not loaded");
+  EXPECT_EQ(offered_after(1), 0u) << "it succeeded";
+  world.driver.fail_next("cuMemsetD8Async", CUDA_ERROR_INVALID_PTX);
+  EXPECT_EQ(offered_after(2), 1u);
+}
+
 }  // namespace

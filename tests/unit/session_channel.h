@@ -17,10 +17,10 @@ namespace session_test {
 class Channel {
  public:
   explicit Channel(World& world, std::uint32_t index = 0) : world_(world), index_(index) {}
-  Channel& put(int call, const Payload& payload) {
+  Channel& put(int call, const Payload& payload, std::uint16_t flags = ring::flag_wants_reply) {
     const ring::RecordHeader header{.bytes = ring::record_size(payload.size()),
                                     .call = static_cast<std::uint16_t>(call),
-                                    .flags = ring::flag_wants_reply,
+                                    .flags = flags,
                                     .position = ++position_};
     std::byte* at = other_side::requests(slot(), index_).data() + tail_;
     std::memcpy(at, &header, sizeof header);

@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
 # usage: programs.sh BUILD
-# Runs every program of list.txt in one guest. All must pass, and print what they print on the simulated GPU directly.
+# Runs every program of list.txt in one guest. All must pass, and print what they print on the simulated GPU directly;
+# and what that said of faults and images came to the programs' standard error both times.
 set -euo pipefail
 build=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$build/share/ivgpu/guest/run-programs" --outputs "$build/programs/list.txt" "$build/programs" "$build/bin/ivgpu" sim \
-  >"$work/direct"
+  >"$work/direct" 2>"$work/direct.err"
 "$build/bin/ivgpu" vm --gpu sim --region-size 4GiB --timeout 500 -- \
-  run-programs --outputs /programs/list.txt /programs >"$work/guest"
+  run-programs --outputs /programs/list.txt /programs >"$work/guest" 2>"$work/guest.err"
+
+# diagnoses FILE: what the simulated GPU said, by whichever way it came.
+diagnoses() { sed -nE 's/^ivgpu:? simulated GPU: //p' "$1"; }
 
 status=0
+diff -u --label 'said, simulated' --label 'said, guest' <(diagnoses "$work/direct.err") <(diagnoses "$work/guest.err") ||
+  status=1
+[[ $(diagnoses "$work/guest.err") == *'access of 4 bytes at'* ]] || { echo "no fault was explained"; status=1; }
 diff -u --label simulated --label guest "$work/direct" "$work/guest" || status=1
 wanted=$(grep -c '^[^#]' "$build/programs/list.txt")
 passed=$(grep -cx '== exit 0' "$work/guest" || true)

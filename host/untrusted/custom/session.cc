@@ -50,9 +50,11 @@ CUresult take_output(Request& r) {
   if (!r.complete() || record.room > api::max_output) return r.broken();
   std::array<std::byte, api::max_output> text;
   const std::size_t length = host::take_output(std::span(text).first(record.room));
-  if (!output_waiting()) r.session.slot.header()[&ring::SlotHeader::output].store(0, std::memory_order_relaxed);
   r.out.slot(length);
   r.out.bytes(text.data(), length);
+  const std::size_t diagnosed = host::take_diagnosis(std::span(text).first(api::max_diagnosis));
+  if (diagnosed != 0) r.out.slot(diagnosed), r.out.bytes(text.data(), diagnosed);
+  if (!output_waiting()) r.session.slot.header()[&ring::SlotHeader::output].store(0, std::memory_order_relaxed);
   return CUDA_SUCCESS;
 }
 
