@@ -51,7 +51,8 @@ if(TARGET simgpu)
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_log.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_streams.cc)
   add_executable(simgpu_process_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_process.cc)
-  foreach(test simgpu_api_test simgpu_process_test)
+  add_executable(simgpu_beyond_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_beyond.cc)
+  foreach(test simgpu_api_test simgpu_beyond_test simgpu_process_test)
     # An rpath that LD_LIBRARY_PATH does not override: on a machine with a GPU that names the real driver.
     target_link_options(${test} PRIVATE -Wl,--disable-new-dtags)
     target_link_libraries(${test} PRIVATE simgpu ivgpu_options ivgpu_cuda GTest::gtest GTest::gtest_main
@@ -59,6 +60,7 @@ if(TARGET simgpu)
   endforeach()
   gtest_discover_tests(simgpu_api_test TEST_PREFIX simgpu.)
   # In a forked child nobody holds what the parent's other threads had: a leak checker takes it for lost.
+  gtest_discover_tests(simgpu_beyond_test TEST_PREFIX simgpu. PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
   gtest_discover_tests(simgpu_process_test TEST_PREFIX simgpu. PROPERTIES ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
 
   add_test(NAME simgpu.exports

@@ -38,7 +38,8 @@ add_test(NAME unit.tools.check
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
 add_test(NAME unit.tools.guest_tarball
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-if(NOT IVGPU_SANITIZE)  # its program is made by the C compiler alone and could not load a library with a sanitizer
+if(NOT IVGPU_SANITIZE)  # their programs are made by the C compiler alone and could not load a library with a sanitizer
+  add_test(NAME unit.tools.sim COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_sim.sh ${CMAKE_BINARY_DIR})
   add_test(NAME unit.tools.coverage COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_coverage.sh ${CMAKE_BINARY_DIR})
 endif()
 add_test(NAME unit.tools.run_programs

@@ -1,4 +1,7 @@
-// `ivgpu sim`: the program's libcuda.so.1 is the simulated GPU itself; no ring, no broker.
+// `ivgpu sim`: the program's libcuda.so.1 is the simulated GPU itself; no ring, no broker. It is to tell of calls that
+// the guest library would refuse.
+#include <cstdlib>
+
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/install.h"
@@ -11,8 +14,10 @@ int sim(const SimOptions& options) {
   tell_unknown_log_level();
   require(install.sim_lib / "libcuda.so.1", "the simulated GPU");
   const SignalGate gate;
+  const char* warn = std::getenv("IVGPU_SIM_WARN");
   Child program({.argv = options.program,
-                 .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.sim_lib)}}});
+                 .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.sim_lib)},
+                                 {"IVGPU_SIM_WARN", warn != nullptr ? warn : "1"}}});
   return wait_passing_signals(program, gate);
 }
 

@@ -1,0 +1,54 @@
+// The exported names of the calls that the guest library refuses (host/simgpu/api/beyond.def): each tells of its first
+// call, where that is wanted, and goes on to what serves it.
+//
+// An exported name is an ifunc, as in guest/shim/libcuda.cc: it has the type that cuda.h gives it.
+#include "host/simgpu/api/cuda_api.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "host/simgpu/api/log.h"
+
+namespace simgpu {
+namespace {
+
+// Not in a worker, whose calls are its own: it has no such variable in its environment.
+bool wanted() {
+  static const bool set = [] {
+    const char* value = std::getenv("IVGPU_SIM_WARN");
+    return value != nullptr && std::strcmp(value, "1") == 0;
+  }();
+  return set;
+}
+
+template <auto function, class Symbol>
+struct Beyond;
+template <class... P, CUresult (*function)(P...), class Symbol>
+struct Beyond<function, Symbol> {
+  static CUresult call(P... p) {
+    static std::atomic<bool> told{false};
+    if (wanted() && !told.exchange(true, std::memory_order_relaxed))
+      say(std::string(Symbol::name) +
+          " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows all such calls");
+    return function(p...);
+  }
+};
+
+}  // namespace
+}  // namespace simgpu
+
+// Resolvers run while the loader relocates, before any sanitizer is ready.
+#define BEYOND(fn)                                                                                                  \
+  namespace {                                                                                                       \
+  struct Symbol_##fn {                                                                                              \
+    static constexpr const char* name = #fn;                                                                        \
+  };                                                                                                                \
+  }                                                                                                                 \
+  extern "C" __attribute__((no_sanitize("address", "undefined", "thread"))) decltype(&::fn) simgpu_resolve_##fn() { \
+    return &simgpu::Beyond<&::fn, Symbol_##fn>::call;                                                               \
+  }                                                                                                                 \
+  extern "C" __attribute__((visibility("default"))) decltype(::fn) exported_##fn __asm__(#fn)                       \
+      __attribute__((ifunc("simgpu_resolve_" #fn)));
+#include "host/simgpu/api/beyond.def"

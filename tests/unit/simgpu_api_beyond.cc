@@ -1,0 +1,99 @@
+// What the simulated GPU serves and the guest library refuses: that host/simgpu/api/beyond.def has all of it, that
+// there is nothing of the other kind, and that a program is told of each such call once.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace {
+
+const std::set<std::string_view> beyond{
+#define BEYOND(fn) #fn,
+#include "host/simgpu/api/beyond.def"
+};
+
+struct Line {
+  std::string_view symbol;
+  bool served;
+  std::string_view of;  // of a variant
+};
+const Line table[] = {
+#define CALL(id, fn, ...) {#fn, true, {}},
+#define CUSTOM(id, fn, ...) {#fn, true, {}},
+#define LOCAL(fn, ...) {#fn, true, {}},
+#define REFUSED(fn, ...) {#fn, false, {}},
+#define VARIANT(fn, since, of) {#fn, true, #of},
+#define ABSENT(fn, ...) {#fn, false, {}},
+#include "ring/api/driver.def"
+};
+
+void* exported(std::string_view symbol) {
+  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
+  return dlsym(library, std::string(symbol).c_str());
+}
+
+TEST(Beyond, ListsEveryRefusedCallThatTheSimulatedGpuServes) {
+  for (const Line& line : table) {
+    if (!line.served) {
+      EXPECT_EQ(exported(line.symbol) != nullptr, beyond.contains(line.symbol)) << line.symbol;
+    }
+  }
+  for (const std::string_view symbol : beyond) EXPECT_NE(exported(symbol), nullptr) << symbol;
+}
+
+// The other way round: what `ivgpu run` serves, `ivgpu sim` serves, too. (A variant of what is refused is refused.)
+TEST(Beyond, TheGuestLibraryServesNothingThatTheSimulatedGpuDoesNot) {
+  for (const Line& line : table) {
+    if (line.served && !beyond.contains(line.of)) {
+      EXPECT_NE(exported(line.symbol), nullptr) << line.symbol;
+    }
+  }
+}
+
+// Standard error of a child that calls `symbol` twice, with nothing. Some calls do not survive that; what was said
+// before counts all the same.
+std::string said_by(std::string_view symbol, const char* warn) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    if (warn != nullptr) setenv("IVGPU_SIM_WARN", warn, 1);
+    const auto call = reinterpret_cast<int (*)(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                                               std::uint64_t, std::uint64_t)>(exported(symbol));
+    for (int i = 0; i < 2; ++i) call(0, 0, 0, 0, 0, 0);
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string text;
+  char bytes[4096];
+  for (ssize_t n = 0; (n = read(ends[0], bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<std::size_t>(n));
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return text;
+}
+
+// Some of these calls go on to others of them: a program has made one call, so it is told of one.
+TEST(Beyond, EachIsToldOnceWhereThatIsWanted) {
+  unsetenv("IVGPU_SIM_WARN");
+  for (const std::string_view symbol : beyond) {
+    const std::string line = "ivgpu simulated GPU: " + std::string(symbol) +
+                             " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows "
+                             "all such calls\n";
+    const std::string said = said_by(symbol, "1");
+    EXPECT_EQ(said.substr(0, line.size()), line) << symbol;
+    EXPECT_EQ(said.find("is served here", line.size()), std::string::npos) << said;
+    for (const char* warn : {static_cast<const char*>(nullptr), "0", "", "yes"})
+      EXPECT_EQ(said_by(symbol, warn).find("is served here"), std::string::npos) << symbol;
+  }
+  for (const char* symbol : {"cuInit", "cuMemAlloc_v2", "cuCtxSynchronize"})
+    EXPECT_EQ(said_by(symbol, "1").find("is served here"), std::string::npos) << symbol;
+}
+
+}  // namespace

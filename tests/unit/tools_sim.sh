@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# usage: tools_sim.sh BUILD
+# `ivgpu sim` says of a call that `ivgpu run` would refuse, once and on standard error; nobody else does, and a program
+# that both serve is told nothing.
+set -euo pipefail
+build=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+fail() { echo "FAIL: $1"; status=1; }
+
+cat >"$work/program.c" <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+typedef int call();
+int main(int argc, char** argv) {
+  void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL;
+  unsigned long long memory = 0;
+  ((call*)dlsym(cuda, "cuInit"))(0);
+  ((call*)dlsym(cuda, "cuDevicePrimaryCtxRetain"))(&context, 0);
+  ((call*)dlsym(cuda, "cuCtxSetCurrent"))(context);
+  const char* name = argc > 1 ? argv[1] : "cuMemAlloc_v2";
+  int code = 0;
+  for (int i = 0; i < 2; ++i) code = ((call*)dlsym(cuda, name))(&memory, (size_t)4096, 1);
+  printf("%d\n", code);
+  return 0;
+}
+C
+cc -w -o "$work/program" "$work/program.c" -ldl
+
+# said PREFIX...: what the program says on standard error; its output is in $work/out.
+said() { "$@" 2>&1 >"$work/out"; }
+line='ivgpu simulated GPU: cuMemAllocManaged is served here, but refused by `ivgpu run` and in a VM; '
+line+='`ivgpu coverage PROGRAM` shows all such calls'
+sim=("$build/bin/ivgpu" sim "$work/program") run=("$build/bin/ivgpu" run --private --gpu sim "$work/program")
+
+[[ $(said "${sim[@]}" cuMemAllocManaged) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuMemAllocManaged)"
+[[ $(cat "$work/out") == 0 ]] || fail "sim does not serve it: $(cat "$work/out")"
+[[ -z $(said env IVGPU_SIM_WARN=0 "${sim[@]}" cuMemAllocManaged) ]] || fail "IVGPU_SIM_WARN=0 is not obeyed"
+[[ -z $(said "${sim[@]}") ]] || fail "a call that both serve: $(said "${sim[@]}")"
+refused=$(said env IVGPU_SIM_WARN=1 "${run[@]}" cuMemAllocManaged)
+[[ $refused == *'cuMemAllocManaged is refused'* && $refused != *'served here'* ]] || fail "run: $refused"
+[[ $(cat "$work/out") == 801 ]] || fail "run serves it: $(cat "$work/out")"
+exit "$status"
