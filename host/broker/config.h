@@ -1,5 +1,6 @@
-// ivgpud's configuration: one TOML file, one table of keys (config.cc) that parses, checks, explains and prints itself.
-// The operator writes it and is trusted; a mistake gets one sentence that names the file, the key and what is allowed.
+// ivgpud's configuration: one TOML file, one table of keys (config_keys.cc) that parses, checks, explains and prints
+// itself. The operator writes it and is trusted; a mistake gets one sentence that names the file, the key and what is
+// allowed.
 #pragma once
 
 #include <sys/types.h>
@@ -72,6 +73,9 @@ inline FileAccess access_of(const VmOptions& vm) {
 
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error);
+
+// The same of a file at `path`, which may be unreadable.
+bool read_config(const std::string& path, unsigned cores, Config& config, std::string& error);
 
 // A key in words, for docs/configuration.md. `table`: broker, gpu, or vm for [defaults] and every [vm.NAME].
 struct KeyInWords {

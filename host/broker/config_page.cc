@@ -1,4 +1,4 @@
-// Prints docs/configuration.md from the table of keys (config.cc). A test holds the page to this.
+// Prints docs/configuration.md from the table of keys (config_keys.cc). A test holds the page to this.
 #include <fmt/format.h>
 
 #include "host/broker/config.h"
@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* head = R"(# Configuration
 
-`ivgpud --config FILE` reads one TOML file. This page is made from the table that parses it: `host/broker/config.cc`, by
+`ivgpud --config FILE` reads one TOML file. This page is made from the table that parses it: `host/broker/config_keys.cc`, by
 `build/host/broker/configuration`. `ivgpud --print-config` prints the same as a file with every default in place,
 `ivgpud --check --config FILE` says whether a file is good and could be served here, and a mistake gets one sentence that
 names the file, the key and what is allowed.

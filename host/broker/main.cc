@@ -7,11 +7,9 @@
 // and by the kernel (PR_SET_PDEATHSIG) if it could not say so.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
@@ -19,20 +17,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "host/broker/config.h"
-#include "host/broker/event_loop.h"
-#include "host/broker/gpu_library.h"
-#include "host/broker/gpus.h"
-#include "host/broker/plain_room.h"
+#include "host/broker/daemon.h"
 #include "host/broker/start_check.h"
-#include "host/broker/status.h"
-#include "host/broker/status_server.h"
-#include "host/broker/trace_server.h"
-#include "host/broker/vm.h"
-#include "host/broker/wiper.h"
+#include "host/broker/worker_program.h"
 
 namespace {
 
@@ -40,7 +30,6 @@ namespace fs = std::filesystem;
 using namespace host::broker;
 
 constexpr int exit_failed = 1, exit_bad_configuration = 2;
-constexpr auto stop_patience = std::chrono::seconds(2);
 
 struct Arguments {
   std::string config;
@@ -56,16 +45,6 @@ unsigned cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 int complain(int code, const std::string& sentence) {
   fmt::print(stderr, "ivgpud: {}\n", sentence);
   return code;
-}
-
-bool read_config(const std::string& path, Config& config, std::string& error) {
-  std::ifstream file(path);
-  std::stringstream text;
-  if (!file || fs::is_directory(path) || !(text << file.rdbuf())) {
-    error = fmt::format("{}: cannot be read{}", path, fs::exists(path) ? " or is empty" : ": there is no such file");
-    return false;
-  }
-  return parse_config(text.str(), path, cores(), config, error);
 }
 
 void set_up_log(const std::string& level) {
@@ -90,65 +69,6 @@ void come_first() { setpriority(PRIO_PROCESS, 0, -10); }
 // When memory is short, nothing that serves all VMs shall be ended for what one of them took. Only root may ask.
 void go_last_when_memory_is_short() { std::ofstream("/proc/self/oom_score_adj") << "-900"; }
 
-// A worker's environment, made from scratch: what it needs, and what the operator set for these and nothing else.
-std::vector<std::string> worker_environment() {
-  std::vector<std::string> environment = {
-      "PATH=/usr/bin:/bin", "LANG=C",
-      "CUDA_MODULE_LOADING=LAZY",  // what a guest does not call is not loaded
-      "CUDA_CACHE_DISABLE=1",      // compiled code on disk would be shared between guests, and the jail refuses it
-  };
-  static constexpr std::string_view kept[] = {"CUDA_MPS_PIPE_DIRECTORY=",
-                                              "CUDA_MPS_LOG_DIRECTORY=",
-                                              "CUDA_VISIBLE_DEVICES=",
-                                              "CUDA_DEVICE_ORDER=",
-                                              "IVGPU_SIM_",
-                                              "ASAN_OPTIONS=",
-                                              "UBSAN_OPTIONS=",
-                                              "TSAN_OPTIONS="};
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    const auto begins = [&](std::string_view prefix) { return text.starts_with(prefix); };
-    if (std::any_of(std::begin(kept), std::end(kept), begins)) environment.emplace_back(text);
-  }
-  return environment;
-}
-
-bool find_worker(const Config& config, const fs::path& own_folder, WorkerProgram& program, std::string& error) {
-  program.path = config.broker.worker.empty() ? (own_folder / "ivgpu-worker").string() : config.broker.worker;
-  if (access(program.path.c_str(), X_OK) != 0) {
-    error = fmt::format("[broker] worker: {}: {}", program.path, std::strerror(errno));
-    return false;
-  }
-  program.library = find_gpu_library(config.gpu.library, own_folder, error);
-  program.environment = worker_environment();
-  program.priority = getpriority(PRIO_PROCESS, 0);
-  return !program.library.empty();
-}
-
-// Those of each VM, in the order of `config.vms`.
-bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error) {
-  const std::vector<Gpu> host =
-      config.gpu.library == "sim" ? simulated_gpus(std::getenv("IVGPU_SIM_DEVICES")) : gpus_of_machine();
-  for (const VmOptions& vm : config.vms) {
-    if (choose_gpus(vm.gpus, host, all.emplace_back(), error)) continue;
-    error = fmt::format("[vm.{}] gpus: {}", vm.name, error);
-    return false;
-  }
-  return true;
-}
-
-// What an operator may not expect.
-void tell_gpus(const std::string& vm, const VmGpus& gpus) {
-  if (gpus.all) return;
-  std::string list;
-  for (const Gpu& gpu : gpus.list) list += (list.empty() ? "" : ", ") + in_words(gpu);
-  spdlog::info("{}: its guests see {}", vm, list);
-  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr)
-    spdlog::info("{}: the key gpus goes before CUDA_VISIBLE_DEVICES of the environment", vm);
-  if (gpus.devices.empty())
-    spdlog::warn("{}: the kernel does not say which device files a MIG device needs: its workers may open all", vm);
-}
-
 bool make_runtime_dir(const std::string& path, std::string& error) {
   std::error_code failed;
   fs::create_directories(path, failed);
@@ -156,138 +76,6 @@ bool make_runtime_dir(const std::string& path, std::string& error) {
   error = fmt::format("[broker] runtime_dir = \"{}\" cannot be made: {}", path, failed.message());
   return false;
 }
-
-class Daemon {
- public:
-  // `gpus`: of each VM.
-  bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error) {
-    if (!make_groups(config.broker, error)) return false;
-    if (!plain_files_fit(config.vms, error)) return false;
-    for (std::size_t i = 0; i < config.vms.size(); ++i) {
-      WorkerProgram own = program;
-      own.groups = groups_.get();
-      own.gpus = gpus[i];
-      show_only(own.gpus, own.environment);
-      tell_gpus(config.vms[i].name, own.gpus);
-      auto vm = Vm::create(loop_, config.vms[i], config.broker, own, traces_, wipes_, error);
-      if (!vm) return false;
-      vms_.push_back(std::move(vm));
-    }
-    if (!open_status(config.broker, program, error) || !open_traces(config.broker, error) || !watch_signals(error))
-      return false;
-    tell_groups();
-    return true;
-  }
-
-  // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
-  void when_warm(const std::function<void()>& ready) {
-    cold_ = vms_.size();
-    if (cold_ == 0) ready();
-    for (const auto& vm : vms_)
-      vm->when_warm([this, ready] {
-        if (--cold_ == 0) ready();
-      });
-  }
-
-  const char* waiter() const { return loop_.waiter_name(); }
-
-  BrokerStatus status(const std::string& library) const {
-    BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, loop_.turns(), {}};
-    for (const auto& vm : vms_) status.vms.push_back(vm->status());
-    return status;
-  }
-
-  // Until a signal, or until nobody holds the other end of `stay_fd` any more.
-  void run(int stay_fd) {
-    if (stay_fd >= 0) stay_watch_ = loop_.watch(stay_fd, POLLIN, [this, stay_fd](short) { on_stay(stay_fd); });
-    loop_.run();
-  }
-
- private:
-  bool make_groups(const BrokerOptions& broker, std::string& error) {
-    if (broker.cgroups == "off") return true;
-    groups_ = std::make_unique<Groups>();
-    if (groups_->missing().empty() || broker.cgroups != "required") return true;
-    error = "VMs get no control groups: " + groups_->missing();
-    return false;
-  }
-
-  // Once everything else is there: a broker that does not start says why, and nothing else.
-  void tell_groups() const {
-    if (groups_ == nullptr) return;
-    if (groups_->missing().empty()) return spdlog::info("VMs have control groups below {}", groups_->path());
-    spdlog::warn(
-        "VMs get no control groups: {}; memory_max and cpu_max bind no worker, nor does pids_max where worker_uid is "
-        "shared",
-        groups_->missing());
-  }
-
-  bool open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error) {
-    const ListenerOptions socket{status_path(broker.runtime_dir),
-                                 {static_cast<unsigned>(broker.socket_mode), broker.socket_owner, broker.socket_group}};
-    status_ = StatusServer::listen(
-        loop_, socket, [this, library = program.library] { return status_as_json(status(library)); }, error);
-    return status_ != nullptr;
-  }
-
-  bool open_traces(const BrokerOptions& broker, std::string& error) {
-    return traces_.listen({trace_path(broker.runtime_dir),
-                           {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
-                           "trace"},
-                          error);
-  }
-
-  bool watch_signals(std::string& error) {
-    sigset_t ends;
-    sigemptyset(&ends);
-    sigaddset(&ends, SIGTERM);
-    sigaddset(&ends, SIGINT);
-    sigprocmask(SIG_BLOCK, &ends, nullptr);
-    signals_.reset(signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!signals_) {
-      error = fmt::format("signalfd: {}", std::strerror(errno));
-      return false;
-    }
-    signal_watch_ = loop_.watch(signals_.get(), POLLIN, [this](short) {
-      signalfd_siginfo info;
-      if (read(signals_.get(), &info, sizeof info) == sizeof info) stop("asked to end");
-    });
-    return true;
-  }
-
-  void on_stay(int fd) {
-    char bytes[64];
-    const ssize_t length = read(fd, bytes, sizeof bytes);
-    if (length > 0 || (length < 0 && (errno == EAGAIN || errno == EINTR))) return;
-    loop_.forget(stay_watch_);
-    stop("who started it has ended");
-  }
-
-  void stop(const char* why) {
-    if (stopping_) return;
-    stopping_ = true;
-    spdlog::info("ending: {}", why);
-    status_.reset();
-    running_ = vms_.size();
-    for (const auto& vm : vms_) {
-      vm->stop(stop_patience, [this] {
-        if (--running_ == 0) loop_.stop();
-      });
-    }
-  }
-
-  EventLoop loop_;
-  std::unique_ptr<Groups> groups_;  // before the VMs, whose groups lie in it
-  TraceServer traces_{loop_};       // before the VMs: they tell it of their workers
-  WipeQueue wipes_{loop_};          // and their slots are wiped by this
-  std::vector<std::unique_ptr<Vm>> vms_;
-  std::unique_ptr<StatusServer> status_;  // after the VMs: it asks them
-  const Clock::time_point started_ = Clock::now();
-  Fd signals_;
-  EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;
-  std::size_t running_ = 0, cold_ = 0;
-  bool stopping_ = false;
-};
 
 void tell_ready(int fd) {
   if (fd < 0) return;
@@ -354,7 +142,7 @@ int run(const Arguments& arguments) {
   if (arguments.config.empty()) return complain(exit_bad_configuration, "--config FILE is needed; see --help");
   Config config;
   std::string error;
-  if (!read_config(arguments.config, config, error)) return complain(exit_bad_configuration, error);
+  if (!read_config(arguments.config, cores(), config, error)) return complain(exit_bad_configuration, error);
   WorkerProgram program;
   const fs::path own_folder = fs::read_symlink("/proc/self/exe").parent_path();
   std::vector<VmGpus> gpus;

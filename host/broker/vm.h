@@ -1,4 +1,5 @@
-// One VM: its region, how its guests reach the host, and the life of its slots.
+// One VM: its region, how its guests reach the host, and the life of its slots. The directory is vm.cc's, workers are
+// vm_workers.cc's, what is shown of them is vm_status.cc's.
 //
 // The life of a slot is told in ring/layout.h. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
@@ -31,17 +32,9 @@
 #include "host/broker/transport.h"
 #include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
+#include "host/broker/worker_program.h"
 
 namespace host::broker {
-
-struct WorkerProgram {
-  std::string path;     // of ivgpu-worker
-  std::string library;  // the libcuda.so.1 it drives
-  std::vector<std::string> environment;
-  int priority = 0;                // of workers, as nice(1) counts
-  const Groups* groups = nullptr;  // where VMs get theirs; null: nowhere
-  VmGpus gpus;                     // the VM's; `environment` shows its workers no others
-};
 
 class Vm {
  public:
@@ -61,6 +54,9 @@ class Vm {
   VmStatus status() const;
 
  private:
+  // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
+  static constexpr auto end_patience = std::chrono::seconds(2);
+
   struct Slot {
     ring::SlotWord known;
     std::unique_ptr<Telemetry> telemetry;  // of the worker

@@ -18,7 +18,7 @@ foreach(name docs_test one_call_test)
 endforeach()
 
 # docs/configuration.md is what the broker's table of keys makes of it: `build/host/broker/configuration >
-# docs/configuration.md` after a change of host/broker/config.cc.
+# docs/configuration.md` after a change of host/broker/config_keys.cc.
 add_test(NAME unit.docs.configuration_is_current
          COMMAND sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
 set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)

@@ -1,0 +1,172 @@
+#include "host/broker/config_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "ring/layout.h"
+
+namespace host::broker {
+namespace {
+
+using Kind = KeyKind;
+using B = BrokerOptions;
+using V = VmOptions;
+
+constexpr std::int64_t mebi = 1 << 20, tebi = mebi << 20;
+constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
+
+// Each worker that polls has a guest that polls, too. With two cores or fewer these would only take turns.
+std::int64_t half_of(unsigned cores) {
+  return cores <= 2 ? 0 : std::clamp<std::int64_t>(cores / 2, 2, ring::max_slots);
+}
+
+const Key keys[] = {
+    {"broker", "runtime_dir", Kind::Text, "\"/run/ivgpu\"", nullptr, 0, 0, "the path of a folder, beginning with /",
+     "Where the sockets lie: <runtime_dir>/<vm>.sock. Made if it is not there.", &B::runtime_dir},
+    {"broker", "socket_mode", Kind::Mode, "\"0660\"", nullptr, 0, 0777, "permissions in octal, as \"0660\"",
+     "Who may connect to a VM's socket, and so use its GPU, and to the broker's for its status.", &B::socket_mode},
+    {"broker", "socket_owner", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a user, or \"\" for the broker's own",
+     "The sockets' user. Only root can give them to another.", &B::socket_owner},
+    {"broker", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a group, or \"\" for the broker's own", "The sockets' group, usually the one QEMU runs in.",
+     &B::socket_group},
+    {"broker", "trace_mode", Kind::Mode, "\"0600\"", nullptr, 0, 0777, "permissions in octal, as \"0600\"",
+     "Who may see the calls and arguments of all VMs by `ivgpu trace`.", &B::trace_mode},
+    {"broker", "trace_owner", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a user, or \"\" for the broker's own", "That socket's user.", &B::trace_owner},
+    {"broker", "trace_group", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a group, or \"\" for the broker's own", "That socket's group.", &B::trace_group},
+    {"broker", "worker_uids", Kind::Users, "\"\"", nullptr, 0, 0,
+     "a range of numbers of users, as \"200000-200063\", or \"\" for none",
+     "The n-th VM of the file gets the n-th as worker_uid and worker_gid, where it does not say them. Needs root.",
+     &B::worker_uids},
+    {"broker", "log_level", Kind::Choice, "\"info\"", nullptr, 0, 0, "\"debug\", \"info\", \"warning\" or \"error\"",
+     "How much is logged to the standard error output.", &B::log_level},
+    {"broker", "worker", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the path of ivgpu-worker, or \"\" for the one beside ivgpud", "The program that serves one guest process.",
+     &B::worker},
+    {"broker", "cgroups", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
+     "Whether each VM's workers get a control group (version 2), which memory_max, pids_max and cpu_max need.",
+     &B::cgroups},
+
+    {"gpu", "library", Kind::Text, "\"auto\"", nullptr, 0, 0,
+     "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
+     "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", &GpuOptions::library},
+
+    {"vm", "region_size", Kind::Size, "\"1GiB\"", nullptr, 16 * mebi, tebi, "a power of two from \"16MiB\" to \"1TiB\"",
+     "The memory that the VM and its workers share: BAR2 of the VM's device.", &V::region_size},
+    {"vm", "slots", Kind::Integer, "8", nullptr, 1, ring::max_slots, "an integer from 1 to 64",
+     "How many guest processes can use the GPU at the same time. The region is divided equally.", &V::slots},
+    {"vm", "spare", Kind::Integer, "1", nullptr, 0, ring::max_slots, "an integer from 0 to 64",
+     "Workers started ahead, so that a program starts at once. Each holds device memory.", &V::spare},
+    {"vm", "spin_threads", Kind::Integer, "half of the processors, at least 2; 0 where there are two or fewer", half_of,
+     0, ring::max_slots, "an integer from 0 to 64",
+     "How many of the VM's workers may poll before they sleep. 0: its guests sleep at once, too.", &V::spin_threads},
+    {"vm", "spin_us", Kind::Integer, "50", nullptr, 0, ring::longest_spin_us, "an integer from 0 to 10000",
+     "How many microseconds such a worker polls at most; it polls less while that does not pay.", &V::spin_us},
+    {"vm", "wait_spin_ms", Kind::Integer, "20", nullptr, 0, 60000, "an integer from 0 to 60000",
+     "How many milliseconds a wait may spin in the driver while another of its session does; then it pauses. 0: for "
+     "ever.",
+     &V::wait_spin_ms},
+    {"vm", "starts_per_second", Kind::Integer, "20", nullptr, 1, 1000, "an integer from 1 to 1000",
+     "How many workers are started per second at most, in the long run.", &V::starts_per_second},
+    {"vm", "start_burst", Kind::Integer, "32", nullptr, 1, 1000, "an integer from 1 to 1000",
+     "How many workers may be started at once after a pause.", &V::start_burst},
+    {"vm", "connections", Kind::Integer, "128", nullptr, 1, 4096, "an integer from 1 to 4096",
+     "How many processes may be connected to the VM's socket.", &V::connections},
+    {"vm", "socket_mode", Kind::Mode, "\"\"", nullptr, -1, 0777,
+     "permissions in octal, as \"0660\", or \"\" for those in [broker]",
+     "Who may connect to the VM's socket, or open its plain_file, and so use its GPU.", &V::socket_mode},
+    {"vm", "socket_owner", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a user, or \"\" for the one in [broker]",
+     "The socket's user. A plain_file stays the broker's own.", &V::socket_owner},
+    {"vm", "socket_group", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the name or number of a group, or \"\" for the one in [broker]", "The group of socket or plain_file.",
+     &V::socket_group},
+    {"vm", "gpus", Kind::List, "\"all\"", nullptr, 0, 0,
+     "\"all\", or an array of GPUs, each by its index, its UUID (or how that begins) or its PCI address",
+     "Which of the host's GPUs the VM's guests see, in this order and by ordinals of their own.", &V::gpus},
+    {"vm", "jail", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
+     "Whether a worker starts where the kernel does not give every layer of its jail.", &V::jail},
+    {"vm", "jail_ioctls", Kind::Choice, "\"listed\"", nullptr, 0, 0, "\"listed\" or \"any\"",
+     "Which requests a worker may make of NVIDIA's kernel modules: those of a list that is one driver's, or any.",
+     &V::jail_ioctls},
+    {"vm", "worker_uid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
+     "The user that workers run as, when the broker is root.", &V::worker_uid},
+    {"vm", "worker_gid", Kind::Integer, "65534", nullptr, 1, last_id, "an integer from 1 to 4294967294",
+     "The group that workers run as, when the broker is root.", &V::worker_gid},
+    {"vm", "huge_pages", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
+     "Takes the region from the machine's pool of 2 MiB pages, all of it at the start.", &V::huge_pages},
+    {"vm", "transport", Kind::Choice, "\"doorbell\"", nullptr, 0, 0, "\"doorbell\" or \"plain\"",
+     "Which device the VM has: ivshmem-doorbell, or ivshmem-plain, where the broker must look for rings.",
+     &V::transport},
+    {"vm", "plain_file", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the path of a file in /dev/shm or on hugetlbfs, beginning with /, or \"\" for a memfd",
+     "With \"plain\": the file that QEMU opens. It is made at the start and removed at the end.", &V::plain_file},
+    {"vm", "bell_us", Kind::Integer, "200", nullptr, 50, 1000000, "an integer from 50 to 1000000",
+     "With \"plain\": how often the broker looks for rings until a second after the last, in microseconds.",
+     &V::bell_us},
+    {"vm", "bell_idle_ms", Kind::Integer, "20", nullptr, 1, 500, "an integer from 1 to 500",
+     "With \"plain\": how often it looks when nobody has rung for a second, in milliseconds.", &V::bell_idle_ms},
+    {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
+     "For tests: random delays up to this many microseconds between a worker's records.", &V::chaos_delay_us},
+    {"vm", "session_image_bytes", Kind::Size, "\"2GiB\"", nullptr, mebi, tebi,
+     "a power of two from \"1MiB\" to \"1TiB\"",
+     "How many bytes of code images a program may have loaded. An image that is being loaded counts twice, one that is "
+     "packed by its size unpacked as well.",
+     &V::session_image_bytes},
+    {"vm", "session_objects", Kind::Integer, "262144", nullptr, 64, 1048575, "an integer from 64 to 1048575",
+     "How many things a program may have: streams, events, modules, functions, kernels, globals, allocations.",
+     &V::session_objects},
+    {"vm", "memory_max", Kind::Limit, "\"auto\"", nullptr, mebi, 16 * tebi,
+     "a size such as \"6GiB\", \"auto\" or \"none\"",
+     "How much memory the VM's workers may have together, the parts of the region that they touch first included; "
+     "beyond it the largest is killed. \"auto\": region_size, and session_image_bytes and 1 GiB for each slot.",
+     &V::memory_max},
+    {"vm", "pids_max", Kind::Integer, "4096", nullptr, 0, 4194304, "an integer from 0 to 4194304; 0: no bound",
+     "How many threads the VM's workers may have together. Without control groups it holds where worker_uid is this "
+     "VM's alone and not 65534.",
+     &V::pids_max},
+    {"vm", "cpu_max", Kind::Processors, "\"none\"", nullptr, 10, 1024 * 1000,
+     "a number of processors such as \"4\" or \"2.5\", or \"none\"",
+     "How much processor time the VM's workers may have together.", &V::cpu_max},
+};
+
+}  // namespace
+
+std::span<const Key> all_keys() { return keys; }
+
+std::string fallback_of(const Key& key, unsigned cores) {
+  return key.by_cores == nullptr ? key.fallback : std::to_string(key.by_cores(cores));
+}
+
+std::vector<KeyInWords> keys_in_words() {
+  static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text", "boolean", "text",
+                                          "text",    "text",          "array, or text",        "text",    "text"};
+  std::vector<KeyInWords> all;
+  for (const Key& key : keys) {
+    const std::string quote = key.by_cores == nullptr ? "`" : "";
+    all.push_back(
+        {key.table, key.name, types[static_cast<int>(key.kind)], quote + key.fallback + quote, key.allowed, key.help});
+  }
+  return all;
+}
+
+std::string default_config(unsigned cores) {
+  std::string text = "# Every key of ivgpud with its default.\n";
+  std::string_view table;
+  for (const Key& key : keys) {
+    if (key.table != table) {
+      table = key.table;
+      text += table == "vm" ? "\n# For all VMs; a [vm.NAME] may have each of these keys for itself.\n[defaults]\n"
+                            : fmt::format("\n[{}]\n", table);
+    }
+    text += fmt::format("# {}\n# Takes {}.\n{} = {}\n", key.help, key.allowed, key.name, fallback_of(key, cores));
+  }
+  return text + "\n# One table for each VM; its socket is <runtime_dir>/NAME.sock.\n[vm.example]\n";
+}
+
+}  // namespace host::broker

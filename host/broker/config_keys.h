@@ -1,0 +1,38 @@
+// The table of ivgpud's keys: what each is called, takes and means, and where its value goes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "host/broker/config.h"
+
+namespace host::broker {
+
+enum class KeyKind { Integer, Size, Mode, Boolean, Text, Choice, Users, List, Limit, Processors };
+
+using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOptions::*, std::string GpuOptions::*,
+                            std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*,
+                            std::vector<std::string> VmOptions::*>;
+
+struct Key {
+  const char* table;  // broker, gpu; vm stands for [defaults] and every [vm.NAME]
+  const char* name;
+  KeyKind kind;
+  const char* fallback;  // the default as it would stand in the file; in words where `by_cores` gives it
+  std::int64_t (*by_cores)(unsigned cores);
+  std::int64_t least, most;  // of numbers
+  const char* allowed;       // completes "KEY takes ..."
+  const char* help;
+  Member member;
+};
+
+// Every key there is, table by table.
+std::span<const Key> all_keys();
+
+// The default as it would stand in the file of a machine with so many processors.
+std::string fallback_of(const Key& key, unsigned cores);
+
+}  // namespace host::broker

@@ -1,0 +1,148 @@
+#include "host/broker/daemon.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "host/broker/plain_room.h"
+
+namespace host::broker {
+namespace {
+
+constexpr auto stop_patience = std::chrono::seconds(2);
+
+// What an operator may not expect.
+void tell_gpus(const std::string& vm, const VmGpus& gpus) {
+  if (gpus.all) return;
+  std::string list;
+  for (const Gpu& gpu : gpus.list) list += (list.empty() ? "" : ", ") + in_words(gpu);
+  spdlog::info("{}: its guests see {}", vm, list);
+  if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr)
+    spdlog::info("{}: the key gpus goes before CUDA_VISIBLE_DEVICES of the environment", vm);
+  if (gpus.devices.empty())
+    spdlog::warn("{}: the kernel does not say which device files a MIG device needs: its workers may open all", vm);
+}
+
+}  // namespace
+
+bool Daemon::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
+                   std::string& error) {
+  if (!make_groups(config.broker, error)) return false;
+  if (!plain_files_fit(config.vms, error)) return false;
+  for (std::size_t i = 0; i < config.vms.size(); ++i) {
+    WorkerProgram own = program;
+    own.groups = groups_.get();
+    own.gpus = gpus[i];
+    show_only(own.gpus, own.environment);
+    tell_gpus(config.vms[i].name, own.gpus);
+    auto vm = Vm::create(loop_, config.vms[i], config.broker, own, traces_, wipes_, error);
+    if (!vm) return false;
+    vms_.push_back(std::move(vm));
+  }
+  if (!open_status(config.broker, program, error) || !open_traces(config.broker, error) || !watch_signals(error))
+    return false;
+  tell_groups();
+  return true;
+}
+
+void Daemon::when_warm(const std::function<void()>& ready) {
+  cold_ = vms_.size();
+  if (cold_ == 0) ready();
+  for (const auto& vm : vms_)
+    vm->when_warm([this, ready] {
+      if (--cold_ == 0) ready();
+    });
+}
+
+BrokerStatus Daemon::status(const std::string& library) const {
+  BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, loop_.turns(), {}};
+  for (const auto& vm : vms_) status.vms.push_back(vm->status());
+  return status;
+}
+
+void Daemon::run(int stay_fd) {
+  if (stay_fd >= 0) stay_watch_ = loop_.watch(stay_fd, POLLIN, [this, stay_fd](short) { on_stay(stay_fd); });
+  loop_.run();
+}
+
+bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {
+  if (broker.cgroups == "off") return true;
+  groups_ = std::make_unique<Groups>();
+  if (groups_->missing().empty() || broker.cgroups != "required") return true;
+  error = "VMs get no control groups: " + groups_->missing();
+  return false;
+}
+
+// Once everything else is there: a broker that does not start says why, and nothing else.
+void Daemon::tell_groups() const {
+  if (groups_ == nullptr) return;
+  if (groups_->missing().empty()) return spdlog::info("VMs have control groups below {}", groups_->path());
+  spdlog::warn(
+      "VMs get no control groups: {}; memory_max and cpu_max bind no worker, nor does pids_max where worker_uid is "
+      "shared",
+      groups_->missing());
+}
+
+bool Daemon::open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error) {
+  const ListenerOptions socket{status_path(broker.runtime_dir),
+                               {static_cast<unsigned>(broker.socket_mode), broker.socket_owner, broker.socket_group}};
+  status_ = StatusServer::listen(
+      loop_, socket, [this, library = program.library] { return status_as_json(status(library)); }, error);
+  return status_ != nullptr;
+}
+
+bool Daemon::open_traces(const BrokerOptions& broker, std::string& error) {
+  return traces_.listen({trace_path(broker.runtime_dir),
+                         {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
+                         "trace"},
+                        error);
+}
+
+bool Daemon::watch_signals(std::string& error) {
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGINT);
+  sigprocmask(SIG_BLOCK, &ends, nullptr);
+  signals_.reset(signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals_) {
+    error = fmt::format("signalfd: {}", std::strerror(errno));
+    return false;
+  }
+  signal_watch_ = loop_.watch(signals_.get(), POLLIN, [this](short) {
+    signalfd_siginfo info;
+    if (read(signals_.get(), &info, sizeof info) == sizeof info) stop("asked to end");
+  });
+  return true;
+}
+
+void Daemon::on_stay(int fd) {
+  char bytes[64];
+  const ssize_t length = read(fd, bytes, sizeof bytes);
+  if (length > 0 || (length < 0 && (errno == EAGAIN || errno == EINTR))) return;
+  loop_.forget(stay_watch_);
+  stop("who started it has ended");
+}
+
+void Daemon::stop(const char* why) {
+  if (stopping_) return;
+  stopping_ = true;
+  spdlog::info("ending: {}", why);
+  status_.reset();
+  running_ = vms_.size();
+  for (const auto& vm : vms_) {
+    vm->stop(stop_patience, [this] {
+      if (--running_ == 0) loop_.stop();
+    });
+  }
+}
+
+}  // namespace host::broker

@@ -1,0 +1,30 @@
+// What the workers of this host are: the program, the driver behind it, their environment, and the GPUs of each VM.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "host/broker/cgroup.h"
+#include "host/broker/config.h"
+#include "host/broker/gpus.h"
+
+namespace host::broker {
+
+struct WorkerProgram {
+  std::string path;     // of ivgpu-worker
+  std::string library;  // the libcuda.so.1 it drives
+  std::vector<std::string> environment;
+  int priority = 0;                // of workers, as nice(1) counts
+  const Groups* groups = nullptr;  // where VMs get theirs; null: nowhere
+  VmGpus gpus;                     // the VM's; `environment` shows its workers no others
+};
+
+// All but `groups` and `gpus`. `own_folder`: where ivgpud lies. False on failure, and `error` is one sentence.
+bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
+                 std::string& error);
+
+// Those of each VM, in the order of `config.vms`. False where a VM names one that there is not, and `error` says which.
+bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error);
+
+}  // namespace host::broker
