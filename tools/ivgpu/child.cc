@@ -160,7 +160,8 @@ SignalGate::~SignalGate() {
 std::optional<SignalGate::Arrived> SignalGate::take() const {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  return Arrived{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL};
+  // Of a terminal that is closed, the kernel tells the session's leader alone, which ivgpu is below `ssh -t`.
+  return Arrived{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL && info.ssi_signo != SIGHUP};
 }
 
 int wait_passing_signals(Child& child, const SignalGate& gate) {
