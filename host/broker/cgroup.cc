@@ -127,6 +127,19 @@ Group::~Group() {
   for (int tries = 0; rmdir(path_.c_str()) != 0 && errno == EBUSY && tries < 50; ++tries) usleep(1000);
 }
 
+std::string Group::bound(const GroupLimits& limits) const {
+  const auto number = [](std::int64_t n) { return n != 0 ? std::to_string(n) : "max"; };
+  const std::string cpu =
+      limits.cpu_thousandths != 0 ? std::to_string(limits.cpu_thousandths * period_us / 1000) : "max";
+  for (const auto& [file, text] :
+       {std::pair("memory.max", number(limits.memory_bytes)), std::pair("pids.max", number(limits.pids)),
+        std::pair("cpu.max", fmt::format("{} {}", cpu, period_us))})
+    if (std::string why = write_to(fmt::format("{}/{}", path_, file), text); !why.empty()) return why;
+  // What does not fit is not to fill the disk instead. A kernel without swap has no such file.
+  write_to(path_ + "/memory.swap.max", limits.memory_bytes != 0 ? "0" : "max");
+  return {};
+}
+
 GroupUse Group::use() const {
   const auto first = [](const std::string& text) { return number_of("is " + text, "is"); };
   return {.memory_bytes = first(text_of(path_ + "/memory.current")),
@@ -185,16 +198,8 @@ std::unique_ptr<Group> Groups::make(const std::string& vm, const GroupLimits& li
     error = fmt::format("VM {} gets no control group: {}", vm, why);
     return nullptr;
   };
-  const auto bound = [](std::int64_t number) { return number != 0 ? std::to_string(number) : "max"; };
   if (!make_folder(path)) return fail(fmt::format("{}: {}", path, std::strerror(errno)));
-  const std::string cpu =
-      limits.cpu_thousandths != 0 ? std::to_string(limits.cpu_thousandths * period_us / 1000) : "max";
-  for (const auto& [file, text] :
-       {std::pair("memory.max", bound(limits.memory_bytes)), std::pair("pids.max", bound(limits.pids)),
-        std::pair("cpu.max", fmt::format("{} {}", cpu, period_us))})
-    if (const std::string why = write_to(fmt::format("{}/{}", path, file), text); !why.empty()) return fail(why);
-  // What does not fit is not to fill the disk instead. A kernel without swap has no such file.
-  write_to(path + "/memory.swap.max", limits.memory_bytes != 0 ? "0" : "max");
+  if (const std::string why = group->bound(limits); !why.empty()) return fail(why);
   group->entrance_.reset(open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
   if (!group->entrance_) return fail(fmt::format("{}/cgroup.procs: {}", path, std::strerror(errno)));
   return group;

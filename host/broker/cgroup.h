@@ -49,6 +49,8 @@ class Group {
   const std::string& path() const { return path_; }
   // A process that writes "0" here goes into the group.
   int entrance() const { return entrance_.get(); }
+  // "" when they hold from now on, else why not. Memory beyond a lower bound is taken back first, as far as that goes.
+  std::string bound(const GroupLimits& limits) const;
   GroupUse use() const;
 
  private:

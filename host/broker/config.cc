@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "host/broker/config_value.h"
+#include "host/broker/config_node.h"
 #include "host/broker/toml_guard.h"
 #include "host/broker/worker_users.h"
 #include "ring/layout.h"
@@ -17,7 +17,6 @@
 namespace host::broker {
 namespace {
 
-constexpr std::int64_t nobody = 65534;           // whom other programs may run as, too
 constexpr std::int64_t worker_bytes = 1 << 30;   // a driver's own in a worker: 200 to 500 MB, more where it compiles
 constexpr std::int64_t least_beside = 64 << 20;  // what the simulated GPU needs
 
@@ -155,7 +154,7 @@ class Parser {
     for (const auto& [line, wish] : wishes) in_order.push_back(wish);
     std::string why;
     if (!give_users(config_.broker.worker_uids, in_order, why)) return say(why);
-    for (VmOptions& vm : config_.vms) vm.own_uid = is_own_uid(vm);
+    note_own_users(config_.vms);
     return true;
   }
 
@@ -181,12 +180,6 @@ class Parser {
     if (vm.memory_max == 0 || vm.memory_max >= vm.region_size + least_beside) return true;
     return say(fmt::format("[{}] memory_max of {} MiB is too small for a region_size of {} MiB: {} MiB at least", title,
                            vm.memory_max >> 20, vm.region_size >> 20, (vm.region_size + least_beside) >> 20));
-  }
-
-  bool is_own_uid(const VmOptions& vm) const {
-    return vm.worker_uid != nobody &&
-           std::count_if(config_.vms.begin(), config_.vms.end(),
-                         [&](const VmOptions& other) { return other.worker_uid == vm.worker_uid; }) == 1;
   }
 
   // Two VMs must not share one memory, and what is set without an effect is a mistake.

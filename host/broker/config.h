@@ -80,6 +80,7 @@ bool read_config(const std::string& path, unsigned cores, Config& config, std::s
 // A key in words, for docs/configuration.md. `table`: broker, gpu, or vm for [defaults] and every [vm.NAME].
 struct KeyInWords {
   std::string table, name, type, fallback, allowed, help;  // fallback: in Markdown
+  std::string reload;                                      // when a change counts, once the file is read again
 };
 std::vector<KeyInWords> keys_in_words();
 

@@ -17,6 +17,14 @@ using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOpt
                             std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*,
                             std::vector<std::string> VmOptions::*>;
 
+// What becomes of a key that is another when ivgpud reads its file again (SIGHUP).
+enum class Reload {
+  Now,
+  NewSessions,  // for sessions that start from now on; workers that were started ahead are replaced
+  NewVms,       // for VMs that are added from now on
+  Restart,      // nothing, before ivgpud starts anew
+};
+
 struct Key {
   const char* table;  // broker, gpu; vm stands for [defaults] and every [vm.NAME]
   const char* name;
@@ -26,6 +34,7 @@ struct Key {
   std::int64_t least, most;  // of numbers
   const char* allowed;       // completes "KEY takes ..."
   const char* help;
+  Reload reload;
   Member member;
 };
 

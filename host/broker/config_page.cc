@@ -27,10 +27,32 @@ slots = 4
 
 A VM's name has 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a letter or digit. Its socket is
 `<runtime_dir>/NAME.sock`. What a VM's table does not say is as in `[defaults]`, and what that does not say is as below.
-Sizes are texts with a unit, KiB to TiB. The file is read once: a change needs a new start of `ivgpud`, and of its VMs.
+Sizes are texts with a unit, KiB to TiB.
+
+The file is read at the start, and again at SIGHUP (`systemctl reload`). The last column says of each key when a change of
+it counts then: at once, for sessions or VMs that are new from then on, or not before a restart of `ivgpud`, after which
+its VMs must be started again. [More of that](#reading-the-file-again).
 )";
 
 constexpr const char* tail = R"(
+## Reading the file again
+
+SIGHUP has `ivgpud` read its file again. The log has a line for each thing that changes, and for each key that needs a
+restart. A file with a mistake changes nothing, and the log says where the mistake is. `ivgpud --check --config FILE` tells
+it before.
+
+* A VM that is new in the file is served from then on.
+* A VM that is not in it any more is removed: nobody connects any more, its sessions end (their programs' calls return
+  CUDA_ERROR_DEVICE_UNAVAILABLE), and its memory goes back to the machine, what its programs had pinned included. Huge
+  pages stay until its QEMU ends. New VMs come after that, so that they may have the same name, file or user.
+* Where a key counts for new sessions, workers that were started ahead are replaced. Sessions that run keep what they
+  have.
+* VMs keep the user of `worker_uids` that they have, wherever they stand in the file by then.
+* A VM that could not be served at the start, or the last time, is tried again. One such VM keeps no other from being
+  served; where none can be, `ivgpud` ends with exit code 1.
+
+A closed terminal sends SIGHUP as well: `ivgpud` goes on. Brokers that `ivgpu run` and `ivgpu vm` start end with them.
+
 ## A VM's GPUs
 
 ```toml
@@ -68,11 +90,12 @@ each (UUID, PCI address, name) is the real one's. Several VMs may have the same 
 | `cpu_max` | processor time of the VM's workers | they wait for the next tenth of a second | a control group |
 
 Control groups are those of version 2. `ivgpud` makes one for each VM below its own where that is its alone and delegated
-to it, with the controllers `memory`, `pids` and `cpu`. Under systemd this takes one line of its unit:
+to it, with the controllers `memory`, `pids` and `cpu`. Under systemd this takes the line `Delegate=yes` of its unit:
 
 ```ini
 [Service]
 ExecStart=/usr/local/bin/ivgpud --config /etc/ivgpud.toml
+ExecReload=/bin/kill -HUP $MAINPID
 Delegate=yes
 ```
 
@@ -102,9 +125,11 @@ int main() {
   for (const host::broker::KeyInWords& key : host::broker::keys_in_words()) {
     if (key.table != table) {
       table = key.table;
-      fmt::print("\n## {}\n\n| key | type | default | takes | meaning |\n|---|---|---|---|---|\n", title_of(table));
+      fmt::print("\n## {}\n\n| key | type | default | takes | meaning | a change counts |\n|---|---|---|---|---|---|\n",
+                 title_of(table));
     }
-    fmt::print("| `{}` | {} | {} | {} | {} |\n", key.name, key.type, key.fallback, key.allowed, escaped(key.help));
+    fmt::print("| `{}` | {} | {} | {} | {} | {} |\n", key.name, key.type, key.fallback, key.allowed, escaped(key.help),
+               key.reload);
   }
   fmt::print("{}", tail);
 }

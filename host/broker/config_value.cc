@@ -1,11 +1,10 @@
 #include "host/broker/config_value.h"
 
-#include <algorithm>
-#include <charconv>
-#include <string_view>
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "host/broker/worker_users.h"
+#include "host/broker/hostile_text.h"
 
 namespace host::broker {
 namespace {
@@ -13,113 +12,48 @@ namespace {
 using Kind = KeyKind;
 using List = std::vector<std::string>;
 
-constexpr std::int64_t tebi = std::int64_t{1} << 40;
-
-std::optional<std::int64_t> to_number(std::string_view text, int base) {
-  std::int64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-std::optional<std::int64_t> to_size(std::string_view text) {
-  static constexpr std::pair<std::string_view, int> units[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-  for (const auto& [unit, shift] : units) {
-    if (!text.ends_with(unit)) continue;
-    const auto number = to_number(text.substr(0, text.size() - unit.size()), 10);
-    if (!number || *number < 0 || *number > tebi >> shift << 4) return std::nullopt;
-    return *number << shift;
-  }
-  return std::nullopt;
-}
-
-// "2.5" in thousandths: at most three digits behind the point.
-std::optional<std::int64_t> to_thousandths(std::string_view text) {
-  const std::size_t point = std::min(text.find('.'), text.size());
-  std::string digits(text.substr(0, point));
-  const std::string_view behind = point < text.size() ? text.substr(point + 1) : "0";
-  if (digits.empty() || digits.size() > 6 || behind.empty() || behind.size() > 3) return std::nullopt;
-  digits.append(behind).append(3 - behind.size(), '0');
-  if (digits.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
-  return to_number(digits, 10);
-}
-
-// Whether a text is one of those that `allowed` names in quotes.
-bool is_choice(const char* allowed, const std::string& text) {
-  if (text.find('"') != std::string::npos) return false;  // or two of them with what stands between would be one
-  return std::string_view(allowed).find('"' + text + '"') != std::string_view::npos;
-}
-
-bool begins_with_slash(const Key& key) {
-  return std::string_view(key.allowed).find("beginning with /") != std::string_view::npos;
-}
-
-bool good_text(const Key& key, const std::string& text) {
-  if (text.find('\0') != std::string::npos || text.size() > 4000) return false;
-  if (!begins_with_slash(key)) return true;
-  return text.starts_with('/') || is_choice(key.allowed, text);
-}
-
-std::optional<Value> in_range(const Key& key, std::optional<std::int64_t> number) {
-  if (!number || *number < key.least || *number > key.most) return std::nullopt;
-  if (key.kind == Kind::Size && (*number & (*number - 1)) != 0) return std::nullopt;
-  return Value(*number);
-}
-
-// With a least value of -1, "" is that.
-std::optional<Value> to_mode(const Key& key, const std::string& text) {
-  if (text.empty() || text[0] == '-') return text.empty() ? in_range(key, -1) : std::nullopt;
-  return in_range(key, to_number(text, 8));
-}
-
-// Texts and numbers, of which there is at least one. The one word that is allowed instead is the empty list.
-std::optional<Value> to_list(const Key& key, const toml::node& node) {
-  if (const auto word = node.is_string() ? node.value<std::string>() : std::nullopt)
-    return is_choice(key.allowed, *word) ? std::optional<Value>(List()) : std::nullopt;
-  if (!node.is_array() || node.as_array()->empty()) return std::nullopt;
-  List list;
-  for (const toml::node& element : *node.as_array()) {
-    std::string text;
-    if (element.is_string()) text = *element.value<std::string>();
-    if (element.is_integer()) text = std::to_string(*element.value<std::int64_t>());
-    if (text.empty() || !good_text(key, text)) return std::nullopt;
-    list.push_back(text);
-  }
-  return list;
-}
-
-// A bound, where a word may stand for one.
-std::optional<Value> check_limit(const Key& key, const std::optional<std::string>& text) {
-  if (!text) return std::nullopt;
-  if (*text == "none") return Value(std::int64_t{0});
-  if (key.kind == Kind::Processors) return in_range(key, to_thousandths(*text));
-  return *text == "auto" ? std::optional<Value>(automatic) : in_range(key, to_size(*text));
-}
-
 template <class Class, class T>
 void store(const Key& key, Class& object, const Value& value) {
   if (const auto* member = std::get_if<T Class::*>(&key.member)) object.*(*member) = std::get<T>(value);
 }
 
-}  // namespace
-
-std::optional<Value> value_of(const Key& key, const toml::node& node) {
-  const auto text = node.is_string() ? node.value<std::string>() : std::nullopt;
-  switch (key.kind) {
-    case Kind::Integer: return in_range(key, node.is_integer() ? node.value<std::int64_t>() : std::nullopt);
-    case Kind::Size: return in_range(key, text ? to_size(*text) : std::nullopt);
-    case Kind::Mode: return text ? to_mode(key, *text) : std::nullopt;
-    case Kind::Users:
-      return text && (text->empty() || to_user_range(*text)) ? std::optional<Value>(*text) : std::nullopt;
-    case Kind::Boolean: return node.is_boolean() ? std::optional<Value>(*node.value<bool>()) : std::nullopt;
-    case Kind::Choice: return text && is_choice(key.allowed, *text) ? std::optional<Value>(*text) : std::nullopt;
-    case Kind::Limit:
-    case Kind::Processors: return check_limit(key, text);
-    case Kind::Text: return text && good_text(key, *text) ? std::optional<Value>(*text) : std::nullopt;
-    case Kind::List: return to_list(key, node);
-  }
-  return std::nullopt;
+template <class Class, class... Types>
+Value loaded(const Key& key, const Class& object) {
+  Value value;
+  const auto load = [&]<class T>(T Class::*const* member) {
+    if (member != nullptr) value = object.*(*member);
+  };
+  (load(std::get_if<Types Class::*>(&key.member)), ...);
+  return value;
 }
+
+// In the largest unit that has it whole.
+std::string size_in_the_file(std::int64_t bytes) {
+  static constexpr std::pair<const char*, int> units[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}};
+  for (const auto& [unit, shift] : units)
+    if (bytes >> shift << shift == bytes) return fmt::format("\"{}{}\"", bytes >> shift, unit);
+  return fmt::format("\"{}KiB\"", bytes >> 10);
+}
+
+std::string number_in_the_file(const Key& key, std::int64_t number) {
+  switch (key.kind) {
+    case Kind::Size: return size_in_the_file(number);
+    case Kind::Limit: return number == 0 ? "\"none\"" : size_in_the_file(number);
+    case Kind::Processors: return number == 0 ? "\"none\"" : fmt::format("\"{}\"", static_cast<double>(number) / 1000);
+    case Kind::Mode: return fmt::format("\"{:04o}\"", number);
+    default: return std::to_string(number);
+  }
+}
+
+std::string quoted(const std::string& text) { return '"' + escaped(text) + '"'; }
+
+std::string list_in_the_file(const List& list) {
+  std::string text;
+  for (const std::string& element : list) text += (text.empty() ? "" : ", ") + quoted(element);
+  return list.empty() ? "\"all\"" : '[' + text + ']';
+}
+
+}  // namespace
 
 void assign(const Key& key, BrokerOptions& object, const Value& value) {
   store<BrokerOptions, std::string>(key, object, value);
@@ -133,6 +67,21 @@ void assign(const Key& key, VmOptions& object, const Value& value) {
   store<VmOptions, std::string>(key, object, value);
   store<VmOptions, bool>(key, object, value);
   store<VmOptions, List>(key, object, value);
+}
+
+Value value_in(const Key& key, const BrokerOptions& object) {
+  return loaded<BrokerOptions, std::string, std::int64_t>(key, object);
+}
+Value value_in(const Key& key, const GpuOptions& object) { return loaded<GpuOptions, std::string>(key, object); }
+Value value_in(const Key& key, const VmOptions& object) {
+  return loaded<VmOptions, std::int64_t, std::string, bool, List>(key, object);
+}
+
+std::string in_the_file(const Key& key, const Value& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return number_in_the_file(key, *number);
+  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text);
+  if (const auto* list = std::get_if<List>(&value)) return list_in_the_file(*list);
+  return std::get<bool>(value) ? "true" : "false";
 }
 
 }  // namespace host::broker

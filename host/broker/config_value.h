@@ -1,14 +1,12 @@
-// One value of the file: whether a key takes it, and what it is then.
+// One key's value, apart from the object that holds it. What a file's node is as such: config_node.h.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "host/broker/config_keys.h"
-#include "host/broker/toml.h"
 
 namespace host::broker {
 
@@ -16,12 +14,17 @@ using Value = std::variant<std::int64_t, std::string, bool, std::vector<std::str
 
 inline constexpr std::int64_t automatic = -1;  // of a limit: it is worked out from other keys
 
-// Nothing where the key does not take it.
-std::optional<Value> value_of(const Key& key, const toml::node& node);
-
 // Precondition: the value is one of value_of() for this key, and the key one of the object's table.
 void assign(const Key& key, BrokerOptions& object, const Value& value);
 void assign(const Key& key, GpuOptions& object, const Value& value);
 void assign(const Key& key, VmOptions& object, const Value& value);
+
+// The same the other way round.
+Value value_in(const Key& key, const BrokerOptions& object);
+Value value_in(const Key& key, const GpuOptions& object);
+Value value_in(const Key& key, const VmOptions& object);
+
+// As it would stand in the file, in printable letters; a limit of 0 is "none".
+std::string in_the_file(const Key& key, const Value& value);
 
 }  // namespace host::broker

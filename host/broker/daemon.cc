@@ -1,6 +1,7 @@
 #include "host/broker/daemon.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
@@ -17,8 +18,6 @@
 namespace host::broker {
 namespace {
 
-constexpr auto stop_patience = std::chrono::seconds(2);
-
 // What an operator may not expect.
 void tell_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
@@ -33,24 +32,53 @@ void tell_gpus(const std::string& vm, const VmGpus& gpus) {
 
 }  // namespace
 
+std::string Daemon::not_served(const std::string& vm, const std::string& why) {
+  const std::string own = "VM " + vm + ": ";
+  return fmt::format("VM {} is not served: {}", vm, why.starts_with(own) ? why.substr(own.size()) : why);
+}
+
 bool Daemon::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
                    std::string& error) {
+  broker_ = config.broker;
+  gpu_ = config.gpu;
+  program_ = program;
   if (!make_groups(config.broker, error)) return false;
-  if (!plain_files_fit(config.vms, error)) return false;
-  for (std::size_t i = 0; i < config.vms.size(); ++i) {
-    WorkerProgram own = program;
-    own.groups = groups_.get();
-    own.gpus = gpus[i];
-    show_only(own.gpus, own.environment);
-    tell_gpus(config.vms[i].name, own.gpus);
-    auto vm = Vm::create(loop_, config.vms[i], config.broker, own, traces_, wipes_, error);
-    if (!vm) return false;
-    vms_.push_back(std::move(vm));
-  }
-  if (!open_status(config.broker, program, error) || !open_traces(config.broker, error) || !watch_signals(error))
+  std::vector<std::string> failures;
+  for (std::size_t i = 0; i < config.vms.size(); ++i)
+    if (!add(config.vms[i], gpus[i], error)) failures.push_back(not_served(config.vms[i].name, error));
+  if (vms_.empty()) {
+    if (failures.size() > 1) error = fmt::format("{}", fmt::join(failures, "; "));
     return false;
+  }
+  if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !watch_signals(error)) return false;
   tell_groups();
+  for (const std::string& failure : failures) spdlog::error("{}", failure);
   return true;
+}
+
+bool Daemon::add(const VmOptions& options, const VmGpus& gpus, std::string& error) {
+  std::vector<VmOptions> together = options_of_vms();
+  together.push_back(options);
+  const bool fits = plain_files_fit(together, error);
+  auto vm = fits ? Vm::create(loop_, options, broker_, program_for(gpus), traces_, wipes_, error) : nullptr;
+  if (!vm) return false;
+  tell_gpus(options.name, gpus);
+  vms_.push_back(std::move(vm));
+  return true;
+}
+
+WorkerProgram Daemon::program_for(const VmGpus& gpus) const {
+  WorkerProgram own = program_;
+  own.groups = groups_.get();
+  own.gpus = gpus;
+  show_only(own.gpus, own.environment);
+  return own;
+}
+
+std::vector<VmOptions> Daemon::options_of_vms() const {
+  std::vector<VmOptions> all;
+  for (const auto& vm : vms_) all.push_back(vm->options());
+  return all;
 }
 
 void Daemon::when_warm(const std::function<void()>& ready) {
@@ -62,8 +90,8 @@ void Daemon::when_warm(const std::function<void()>& ready) {
     });
 }
 
-BrokerStatus Daemon::status(const std::string& library) const {
-  BrokerStatus status{IVGPU_VERSION, library, Clock::now() - started_, loop_.turns(), {}};
+BrokerStatus Daemon::status() const {
+  BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.turns(), {}};
   for (const auto& vm : vms_) status.vms.push_back(vm->status());
   return status;
 }
@@ -91,11 +119,11 @@ void Daemon::tell_groups() const {
       groups_->missing());
 }
 
-bool Daemon::open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error) {
+bool Daemon::open_status(const BrokerOptions& broker, std::string& error) {
   const ListenerOptions socket{status_path(broker.runtime_dir),
                                {static_cast<unsigned>(broker.socket_mode), broker.socket_owner, broker.socket_group}};
   status_ = StatusServer::listen(
-      loop_, socket, [this, library = program.library] { return status_as_json(status(library)); }, error);
+      loop_, socket, [this] { return status_as_json(status()); }, error);
   return status_ != nullptr;
 }
 
@@ -107,21 +135,25 @@ bool Daemon::open_traces(const BrokerOptions& broker, std::string& error) {
 }
 
 bool Daemon::watch_signals(std::string& error) {
-  sigset_t ends;
-  sigemptyset(&ends);
-  sigaddset(&ends, SIGTERM);
-  sigaddset(&ends, SIGINT);
-  sigprocmask(SIG_BLOCK, &ends, nullptr);
-  signals_.reset(signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&ours, number);
+  sigprocmask(SIG_BLOCK, &ours, nullptr);
+  signals_.reset(signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) {
     error = fmt::format("signalfd: {}", std::strerror(errno));
     return false;
   }
   signal_watch_ = loop_.watch(signals_.get(), POLLIN, [this](short) {
     signalfd_siginfo info;
-    if (read(signals_.get(), &info, sizeof info) == sizeof info) stop("asked to end");
+    if (read(signals_.get(), &info, sizeof info) == sizeof info) on_signal(info.ssi_signo);
   });
   return true;
+}
+
+void Daemon::on_signal(std::uint32_t number) {
+  if (number != SIGHUP) return stop("asked to end");
+  if (!stopping_) reload();
 }
 
 void Daemon::on_stay(int fd) {
@@ -137,9 +169,12 @@ void Daemon::stop(const char* why) {
   stopping_ = true;
   spdlog::info("ending: {}", why);
   status_.reset();
+  for (auto& vm : leaving_) vms_.push_back(std::move(vm));
+  leaving_.clear();
   running_ = vms_.size();
+  if (running_ == 0) loop_.stop();
   for (const auto& vm : vms_) {
-    vm->stop(stop_patience, [this] {
+    vm->stop(end_patience, [this] {
       if (--running_ == 0) loop_.stop();
     });
   }

@@ -1,10 +1,12 @@
 // What serves all VMs of a configuration: their regions and sockets, the broker's own sockets, and the signals that end
-// it. One thread, one event loop; everything of it ends with this object.
+// it (SIGTERM, SIGINT) or have it read its file again (SIGHUP; reload.cc). One thread, one event loop; everything of it
+// ends with this object.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/broker/config.h"
@@ -21,38 +23,72 @@ namespace host::broker {
 
 class Daemon {
  public:
-  // False on failure, and `error` is one sentence. `gpus`: of each VM.
+  // `file`: what SIGHUP has it read again, on a machine of so many processors.
+  Daemon(std::string file, unsigned cores) : file_(std::move(file)), cores_(cores) {}
+
+  // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served keeps no other from
+  // being served: the log says why, and it is tried again when the file is read again. Without any it is a failure.
   bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error);
+  std::size_t served() const { return vms_.size(); }
 
   // `ready` is called once every VM has its first worker, so that a program started then need not wait for a driver.
   void when_warm(const std::function<void()>& ready);
 
   const char* waiter() const { return loop_.waiter_name(); }
-  BrokerStatus status(const std::string& library) const;
+  BrokerStatus status() const;
 
   // Until a signal, or until nobody holds the other end of `stay_fd` any more.
   void run(int stay_fd);
 
  private:
+  // How long workers may take to end by themselves.
+  static constexpr auto end_patience = std::chrono::seconds(2);
+
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
-  bool open_status(const BrokerOptions& broker, const WorkerProgram& program, std::string& error);
+  static std::string not_served(const std::string& vm, const std::string& why);
+  bool add(const VmOptions& options, const VmGpus& gpus, std::string& error);
+  WorkerProgram program_for(const VmGpus& gpus) const;
+  bool open_status(const BrokerOptions& broker, std::string& error);
   bool open_traces(const BrokerOptions& broker, std::string& error);
   bool watch_signals(std::string& error);
+  void on_signal(std::uint32_t number);
   void on_stay(int fd);
   void stop(const char* why);
 
+  void reload();
+  bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
+  void change_broker(const Config& wanted);
+  void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
+  void remove_vms(const std::vector<VmOptions>& wanted);
+  void remove(std::unique_ptr<Vm> vm);
+  void forget_removed();
+  void add_vms();
+  std::vector<VmOptions> options_of_vms() const;
+
+  const std::string file_;
+  const unsigned cores_;
+  BrokerOptions broker_;  // what runs, like the next two
+  GpuOptions gpu_;
+  WorkerProgram program_;  // without what is each VM's own
   EventLoop loop_;
   std::unique_ptr<Groups> groups_;  // before the VMs, whose groups lie in it
   TraceServer traces_{loop_};       // before the VMs: they tell it of their workers
   WipeQueue wipes_{loop_};          // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
-  std::unique_ptr<StatusServer> status_;  // after the VMs: it asks them
+  std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet
+  std::unique_ptr<StatusServer> status_;      // after the VMs: it asks them
   const Clock::time_point started_ = Clock::now();
   Fd signals_;
   EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;
   std::size_t running_ = 0, cold_ = 0;
   bool stopping_ = false;
+  // VMs to be added once those that leave have left: they may want the same names, files and users.
+  std::vector<VmOptions> coming_;
+  std::vector<VmGpus> coming_gpus_;
+  bool reload_again_ = false;    // asked to meanwhile
+  std::vector<const Vm*> gone_;  // of those that leave; destroyed in the loop's next turn
+  EventLoop::Id forget_timer_ = 0;
 };
 
 }  // namespace host::broker

@@ -43,6 +43,8 @@ class DoorbellTransport final : public Transport {
   bool has(std::uint32_t peer) const override { return server_ && server_->has(peer); }
   std::size_t connections() const override { return server_ ? server_->connected() : 0; }
   std::string socket() const override { return socket_; }
+  void bound_connections(std::size_t most) override { server_->bound_connections(most); }
+  void shut_door() override { server_->shut_door(); }
   void close() override {
     server_.reset();
     for (EventLoop::Id* id : {&watch_, &pause_}) loop_.forget(*id);

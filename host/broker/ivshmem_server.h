@@ -49,6 +49,9 @@ class IvshmemServer {
 
   std::size_t connected() const { return clients_.size(); }
   bool has(std::uint32_t peer) const { return clients_.count(peer) != 0; }
+  // From now on; clients that are connected stay.
+  void bound_connections(std::size_t most) { options_.connections = most; }
+  void shut_door() { listener_.reset(); }
 
  private:
   struct Client;
@@ -59,7 +62,7 @@ class IvshmemServer {
   void drop(std::uint32_t peer, const char* why);
 
   EventLoop& loop_;
-  const ServerOptions options_;
+  ServerOptions options_;
   PeerGone gone_;
   std::unique_ptr<Listener> listener_;
   std::map<std::uint32_t, std::unique_ptr<Client>> clients_;

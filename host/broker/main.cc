@@ -23,6 +23,7 @@
 #include "host/broker/daemon.h"
 #include "host/broker/start_check.h"
 #include "host/broker/worker_program.h"
+#include "host/broker/worker_users.h"
 
 namespace {
 
@@ -69,6 +70,14 @@ void come_first() { setpriority(PRIO_PROCESS, 0, -10); }
 // When memory is short, nothing that serves all VMs shall be ended for what one of them took. Only root may ask.
 void go_last_when_memory_is_short() { std::ofstream("/proc/self/oom_score_adj") << "-900"; }
 
+// A terminal that is closed meanwhile, or somebody's reload: understood once the VMs are there.
+void hold_hangups() {
+  sigset_t hangup;
+  sigemptyset(&hangup);
+  sigaddset(&hangup, SIGHUP);
+  sigprocmask(SIG_BLOCK, &hangup, nullptr);
+}
+
 bool make_runtime_dir(const std::string& path, std::string& error) {
   std::error_code failed;
   fs::create_directories(path, failed);
@@ -109,19 +118,17 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
       return complain(exit_bad_configuration, fmt::format("descriptor {} is not open", fd));
     }
   std::string error;
-  if (!config.broker.worker_uids.empty() && geteuid() != 0) {
-    return complain(exit_failed,
-                    "[broker] worker_uids: only root can give workers users of their own; start ivgpud as "
-                    "root or leave worker_uids out");
-  }
+  if (!may_give_users(config.broker, error)) return complain(exit_failed, error);
   if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
-  Daemon daemon;
+  hold_hangups();
+  Daemon daemon(arguments.config, cores());
   if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
-  spdlog::info("serving {} VM(s) with {}", config.vms.size(), program.library);
+  const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
+  spdlog::info("serving {}{} VM(s) with {}", daemon.served(), all, program.library);
   spdlog::debug("waiting through {}", daemon.waiter());
   daemon.when_warm([&] { tell_ready(arguments.ready_fd); });
   daemon.run(arguments.stay_while_fd);
-  tell_last_status(arguments.last_status_fd, daemon.status(program.library));
+  tell_last_status(arguments.last_status_fd, daemon.status());
   return 0;
 }
 
@@ -167,7 +174,9 @@ int parse_and_run(int argc, char** argv) {
   app.add_flag("--print-config", arguments.print_config, "Print every key with its default, and end");
   app.set_version_flag("--version", "ivgpud " IVGPU_VERSION);
   app.footer(
-      "Exit codes: 0 it was asked to end; 1 it could not start or go on; 2 the command line or the configuration\n"
+      "SIGTERM and SIGINT end it; SIGHUP has it read its configuration again.\n"
+      "Exit codes: 0 it was asked to end; 1 it could serve no VM, or not go on; 2 the command line or the "
+      "configuration\n"
       "makes no sense.");
   try {
     app.parse(argc, argv);

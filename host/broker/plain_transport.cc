@@ -68,6 +68,8 @@ class PlainTransport final : public Transport {
   bool has(std::uint32_t) const override { return false; }
   std::size_t connections() const override { return 0; }
   std::string socket() const override { return ""; }
+  void bound_connections(std::size_t) override {}
+  void shut_door() override {}
   void close() override {
     bells_.reset();
     loop_.forget(pause_);

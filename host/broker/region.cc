@@ -134,6 +134,11 @@ std::vector<Region::Range> Region::rest() const {
   return ranges;
 }
 
+std::vector<Region::Range> Region::everything() const {
+  if (huge_) return {};
+  return {{0, static_cast<std::size_t>(vm_.region_size)}};
+}
+
 Region::~Region() {
   munmap(base_, ring::first_slot_offset);
   if (!vm_.plain_file.empty()) unlink(vm_.plain_file.c_str());

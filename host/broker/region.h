@@ -60,6 +60,9 @@ class Region {
   // No byte that was there remains: the pages go back to the machine and read as zeros. On failure (an empty pool of
   // huge pages) `error` says why. It takes about a millisecond for 5 MiB: wiper.h has the queue for more than that.
   bool wipe(const Range& range, std::string& error) const;
+  // All of it, for when nobody is to use it any more. Nothing of huge pages: a VM that still looks at its device would
+  // be ended for a page that the pool cannot give it again.
+  std::vector<Range> everything() const;
 
  private:
   Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm);

@@ -35,6 +35,7 @@ class TraceServer {
 
   // A request that names another VM or slot is refused.
   void add_vm(const std::string& name, std::uint32_t slots) { vms_[name] = slots; }
+  void remove_vm(const std::string& name) { vms_.erase(name); }
   // A worker's life. The telemetry stays the caller's, and stays until end().
   Session begin(const std::string& vm, std::uint32_t slot, pid_t worker, const Telemetry& telemetry);
   void claimed(Session session, std::uint32_t process, std::uint32_t peer);

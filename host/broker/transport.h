@@ -38,6 +38,10 @@ class Transport {
   virtual std::size_t connections() const = 0;
   virtual std::string socket() const = 0;  // its path, or ""
 
+  // How many may be connected; those that are stay.
+  virtual void bound_connections(std::size_t most) = 0;
+  // Nobody comes any more; who is there stays.
+  virtual void shut_door() = 0;
   // Nobody comes any more, and nothing is told any more. Doorbells stay.
   virtual void close() = 0;
 };

@@ -46,10 +46,12 @@ std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const 
 
 bool Vm::make_group(std::string& error) {
   if (program_.groups == nullptr || !program_.groups->missing().empty()) return true;
-  const GroupLimits limits{
-      .memory_bytes = options_.memory_max, .pids = options_.pids_max, .cpu_thousandths = options_.cpu_max};
-  group_ = program_.groups->make(options_.name, limits, error);
+  group_ = program_.groups->make(options_.name, limits(), error);
   return group_ != nullptr;
+}
+
+GroupLimits Vm::limits() const {
+  return {.memory_bytes = options_.memory_max, .pids = options_.pids_max, .cpu_thousandths = options_.cpu_max};
 }
 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
@@ -82,10 +84,27 @@ Vm::~Vm() {
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
+  last_wiper_.reset();
+  transport_->close();
+  end_all(patience, std::move(done));
+}
+
+void Vm::remove(Clock::duration patience, std::function<void()> removed) {
+  tell_warm();  // who waits for it waits in vain
+  transport_->shut_door();
+  end_all(patience, [this, removed = std::move(removed)] {
+    transport_->close();
+    rest_wiper_.reset();
+    for (Slot& slot : slots_) slot.wiper->stop();
+    last_wiper_ = std::make_unique<Wiper>(wipes_, *region_, region_->everything(), options_.name + ": its memory");
+    last_wiper_->start(removed);
+  });
+}
+
+void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   stopping_ = true;
   stopped_ = std::move(done);
-  transport_->close();
-  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_}) loop_.forget(*id);
   beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {
@@ -94,6 +113,23 @@ void Vm::stop(Clock::duration patience, std::function<void()> done) {
     slot.worker->end(patience);
   }
   if (!any) stop_timer_ = loop_.after(Clock::duration::zero(), [this] { stopped_(); });
+}
+
+bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error) {
+  const bool other_pace =
+      options.starts_per_second != options_.starts_per_second || options.start_burst != options_.start_burst;
+  options_ = options;
+  program_ = program;
+  if (other_pace)
+    starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
+                          Clock::now());
+  transport_->bound_connections(static_cast<std::size_t>(options_.connections));
+  const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(options_.spare), demand_);
+  end_starting(keep - std::min(keep, count(SlotState::Ready)));
+  end_unclaimed(keep);
+  refill();
+  if (group_) error = group_->bound(limits());
+  return error.empty();
 }
 
 // ---- what guests did to the directory ------------------------------------------------------------------------------

@@ -48,9 +48,20 @@ class Vm {
 
   // Calls `warm` once: when the first worker is Ready or has failed to start; at once where none is started ahead.
   void when_warm(std::function<void()> warm);
-  // Ends all workers, starts no more; `done` is called when the last is gone, at the latest after `patience`.
+  // Ends all workers, starts no more; `done` is called when the last is gone, at the latest after `patience`. Also
+  // where it is being removed: then that is over, and its `removed` is not called.
   void stop(Clock::duration patience, std::function<void()> done);
+  // The same for one VM among others: nobody connects any more, its sessions' programs learn that their workers have
+  // gone, and its memory goes back to the machine. `removed` is called after all this; the Vm may not be destroyed in
+  // it.
+  void remove(Clock::duration patience, std::function<void()> removed);
+  // Takes over what `options` says of keys that do not need a restart (config_changes.h). `new_sessions`: unclaimed
+  // workers make place for those that are as these say. False where the control group refuses, and `error` says why.
+  bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
 
+  const VmOptions& options() const { return options_; }
+  // Held by a program, whether its worker lives or not.
+  std::size_t sessions() const;
   VmStatus status() const;
 
  private:
@@ -75,6 +86,8 @@ class Vm {
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
   bool open(const BrokerOptions& broker, std::string& error);
   bool make_group(std::string& error);
+  GroupLimits limits() const;
+  void end_all(Clock::duration patience, std::function<void()> done);
   BoundsStatus bounds() const;
 
   void look();
@@ -97,6 +110,8 @@ class Vm {
 
   void refill();
   void end_surplus();
+  void end_unclaimed(std::uint32_t keep);
+  void end_starting(std::uint32_t keep);
   bool one_more_may_spin() const;
   bool start_worker(std::uint32_t k);
   std::vector<std::string> arguments_for(std::uint32_t k) const;
@@ -116,12 +131,13 @@ class Vm {
   std::uint32_t count(ring::SlotState state) const;
 
   EventLoop& loop_;
-  const VmOptions options_;
-  const WorkerProgram program_;
+  VmOptions options_;
+  WorkerProgram program_;
   TraceServer& traces_;
   WipeQueue& wipes_;
   std::unique_ptr<Region> region_;
   std::unique_ptr<Wiper> rest_wiper_;  // of what belongs to no slot
+  std::unique_ptr<Wiper> last_wiper_;  // of everything, when the VM is removed
   std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
   std::vector<Slot> slots_;
   std::unique_ptr<Transport> transport_;

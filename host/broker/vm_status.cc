@@ -1,7 +1,14 @@
 // What `ivgpu status` shows of a VM.
+#include <algorithm>
+
 #include "host/broker/vm.h"
 
 namespace host::broker {
+
+std::size_t Vm::sessions() const {
+  return static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.known.held(); }));
+}
 
 BoundsStatus Vm::bounds() const {
   BoundsStatus bounds{.session_image_bytes = options_.session_image_bytes,

@@ -49,13 +49,31 @@ void Vm::refill() {
 // them.
 void Vm::end_surplus() {
   demand_ = 0;
+  end_unclaimed(static_cast<std::uint32_t>(options_.spare));
+}
+
+// Of those that are ready and nobody's, `keep` stay.
+void Vm::end_unclaimed(std::uint32_t keep) {
   std::uint32_t ready = count(SlotState::Ready);
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
-    if (slots_[k].known.state != SlotState::Ready || (ready <= options_.spare && !region_->touched(k))) continue;
+    if (slots_[k].known.state != SlotState::Ready || (ready <= keep && !region_->touched(k))) continue;
     if (!move(k, SlotState::Starting)) continue;
     slots_[k].surplus = true;
     slots_[k].worker->end(end_patience);
     --ready;
+  }
+}
+
+// Of the workers that are not ready yet, `keep` go on.
+void Vm::end_starting(std::uint32_t keep) {
+  for (Slot& slot : slots_) {
+    if (slot.known.state != SlotState::Starting || !slot.worker || slot.surplus) continue;
+    if (keep > 0) {
+      --keep;
+      continue;
+    }
+    slot.surplus = true;
+    slot.worker->end(end_patience);
   }
 }
 

@@ -26,8 +26,19 @@ struct UserWish {
   bool uid_given, gid_given;  // by the file; then they stay
 };
 
+// Only root can. False where this broker is to and cannot, and `error` is one sentence.
+bool may_give_users(const BrokerOptions& broker, std::string& error);
+
 // `text` is the range, "" for none; `wishes` are in the order of the file. False when it cannot be done, and `error` is
 // one sentence.
 bool give_users(const std::string& text, const std::vector<UserWish>& wishes, std::string& error);
+
+// The same when a file is read again, after give_users(): a VM of `running` keeps the number of the range that it has,
+// wherever it stands in the file by now, and one that is new gets a number that nobody has.
+bool keep_users(const std::string& text, const std::vector<VmOptions>& running, std::vector<VmOptions>& wanted,
+                std::string& error);
+
+// Says of each VM whether its workers' user is its own (VmOptions::own_uid).
+void note_own_users(std::vector<VmOptions>& vms);
 
 }  // namespace host::broker

@@ -10,7 +10,7 @@ add_executable(broker_fake_worker ${CMAKE_CURRENT_LIST_DIR}/broker_fake_worker.c
 target_link_libraries(broker_fake_worker PRIVATE ivgpu_worker_start)
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config gpus plain server slots start_check worker status trace)
+foreach(name parts config gpus plain reload server slots start_check worker status trace)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
@@ -21,6 +21,7 @@ foreach(name parts config gpus plain server slots start_check worker status trac
 endforeach()
 if(TARGET simgpu)
   add_dependencies(broker_gpus_test simgpu)  # the broker looks for its library
+  add_dependencies(broker_reload_test simgpu guest_cuda ivgpu-worker)  # `ivgpu run` takes all
 endif()
 
 # A sanitizer's run-time does not bear the jail.

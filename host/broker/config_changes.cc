@@ -1,0 +1,57 @@
+#include "host/broker/config_changes.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "host/broker/config_value.h"
+
+namespace host::broker {
+namespace {
+
+std::string line_of(const Key& key, Reload reload, const Value& before, const Value& after) {
+  if (reload == Reload::Restart) return fmt::format("{} needs a restart of ivgpud", key.name);
+  const std::string change = fmt::format("{} {} -> {}", key.name, in_the_file(key, before), in_the_file(key, after));
+  switch (reload) {
+    case Reload::NewSessions: return change + " for sessions that start from now on";
+    case Reload::NewVms: return change + " for VMs that are added from now on";
+    default: return change;
+  }
+}
+
+// `at_once`: whether a key whose change counts at once may be changed now.
+template <class Object, class AtOnce>
+Changes take_over_table(std::string_view table, Object& running, const Object& wanted, AtOnce at_once) {
+  Changes changes;
+  for (const Key& key : all_keys()) {
+    if (key.table != table) continue;
+    const Value before = value_in(key, running), after = value_in(key, wanted);
+    if (before == after) continue;
+    const Reload reload = key.reload == Reload::Now && !at_once(key) ? Reload::Restart : key.reload;
+    changes.lines.push_back(line_of(key, reload, before, after));
+    if (reload != Reload::Restart) assign(key, running, after);
+    changes.now = changes.now || reload == Reload::Now;
+    changes.new_sessions = changes.new_sessions || reload == Reload::NewSessions;
+  }
+  return changes;
+}
+
+bool any(const Key&) { return true; }
+
+}  // namespace
+
+Changes take_over(BrokerOptions& running, const BrokerOptions& wanted) {
+  return take_over_table("broker", running, wanted, any);
+}
+
+Changes take_over(GpuOptions& running, const GpuOptions& wanted) {
+  return take_over_table("gpu", running, wanted, any);
+}
+
+Changes take_over(VmOptions& running, const VmOptions& wanted) {
+  const bool same_region = running.region_size == wanted.region_size && running.slots == wanted.slots;
+  return take_over_table("vm", running, wanted,
+                         [&](const Key& key) { return same_region || std::string_view(key.name) != "memory_max"; });
+}
+
+}  // namespace host::broker

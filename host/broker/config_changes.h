@@ -1,0 +1,25 @@
+// What is other in a configuration that was read again: compared key by key with what runs, by the table of all keys,
+// so that none can be forgotten. Each key says itself when a change of it counts (host/broker/config_keys.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/broker/config.h"
+
+namespace host::broker {
+
+// Of one table. `lines`: one for each key that is another, with both values where the new one counts without a restart:
+// "session_objects 100 -> 200 for sessions that start from now on", "region_size needs a restart of ivgpud".
+struct Changes {
+  std::vector<std::string> lines;
+  bool now = false, new_sessions = false;  // whether one of that kind is among them
+};
+
+// Takes over into `running` what counts without a restart.
+Changes take_over(BrokerOptions& running, const BrokerOptions& wanted);
+Changes take_over(GpuOptions& running, const GpuOptions& wanted);
+// The bound of the workers' memory stays where the region that it was worked out for does.
+Changes take_over(VmOptions& running, const VmOptions& wanted);
+
+}  // namespace host::broker

@@ -1,0 +1,128 @@
+// SIGHUP: the file is read again. What can be taken over while sessions run is, key by key (config_changes.h); VMs that
+// are not in it any more are removed, and new ones added once these have left. A file with a mistake changes nothing.
+// Each thing that changes is one line of the log.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/broker/config_changes.h"
+#include "host/broker/daemon.h"
+#include "host/broker/worker_users.h"
+
+namespace host::broker {
+namespace {
+
+const VmOptions* find(const std::vector<VmOptions>& vms, const std::string& name) {
+  const auto found = std::find_if(vms.begin(), vms.end(), [&](const VmOptions& vm) { return vm.name == name; });
+  return found == vms.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void Daemon::reload() {
+  if (!leaving_.empty()) {
+    reload_again_ = true;
+    return;
+  }
+  spdlog::info("SIGHUP: reading {} again", file_);
+  Config wanted;
+  std::vector<VmGpus> gpus;
+  std::string error;
+  if (!read_again(wanted, gpus, error)) return spdlog::error("{}; nothing is changed", error);
+  change_broker(wanted);
+  remove_vms(wanted.vms);
+  change_vms(wanted.vms, gpus);
+  coming_ = std::move(wanted.vms);
+  coming_gpus_ = std::move(gpus);
+  add_vms();
+}
+
+// False where the file has a mistake, and `error` is one sentence.
+bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const {
+  if (!read_config(file_, cores_, wanted, error)) return false;
+  std::vector<VmOptions> stay = options_of_vms();
+  std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
+  if (may_give_users(wanted.broker, error) && keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) &&
+      find_gpus(wanted, gpus, error)) {
+    note_own_users(wanted.vms);
+    return true;
+  }
+  error = file_ + ": " + error;
+  return false;
+}
+
+void Daemon::change_broker(const Config& wanted) {
+  for (const std::string& line : take_over(broker_, wanted.broker).lines) spdlog::info("[broker] {}", line);
+  for (const std::string& line : take_over(gpu_, wanted.gpu).lines) spdlog::info("[gpu] {}", line);
+  spdlog::set_level(spdlog::level::from_str(broker_.log_level));
+}
+
+void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus) {
+  for (const auto& vm : vms_) {
+    const VmOptions* const now = find(wanted, vm->options().name);
+    VmOptions options = vm->options();
+    const Changes changes = take_over(options, *now);
+    options.own_uid = now->own_uid && options.worker_uid == now->worker_uid;
+    for (const std::string& line : changes.lines) spdlog::info("VM {}: {}", options.name, line);
+    if (!changes.now && !changes.new_sessions && options.own_uid == vm->options().own_uid) continue;
+    std::string error;
+    const VmGpus& its = gpus[static_cast<std::size_t>(now - wanted.data())];
+    if (!vm->change(options, program_for(its), changes.new_sessions, error))
+      spdlog::error("VM {}: its control group keeps its old bounds: {}", options.name, error);
+  }
+}
+
+void Daemon::remove_vms(const std::vector<VmOptions>& wanted) {
+  for (std::size_t i = 0; i < vms_.size();) {
+    if (find(wanted, vms_[i]->options().name) != nullptr) {
+      ++i;
+      continue;
+    }
+    std::unique_ptr<Vm> vm = std::move(vms_[i]);
+    vms_.erase(vms_.begin() + static_cast<std::ptrdiff_t>(i));
+    remove(std::move(vm));
+  }
+}
+
+void Daemon::remove(std::unique_ptr<Vm> vm) {
+  const std::string& name = vm->options().name;
+  const std::size_t sessions = vm->sessions();
+  spdlog::info("VM {}: removed{}", name, sessions == 0 ? "" : fmt::format(", its {} session(s) end", sessions));
+  traces_.remove_vm(name);
+  leaving_.push_back(std::move(vm));
+  leaving_.back()->remove(end_patience, [this, leaving = leaving_.back().get()] {
+    gone_.push_back(leaving);
+    if (forget_timer_ == 0) forget_timer_ = loop_.after(Clock::duration::zero(), [this] { forget_removed(); });
+  });
+}
+
+void Daemon::forget_removed() {
+  forget_timer_ = 0;
+  for (const Vm* vm : std::exchange(gone_, {})) {
+    spdlog::info("VM {}: its workers and its memory have gone", vm->options().name);
+    std::erase_if(leaving_, [vm](const std::unique_ptr<Vm>& other) { return other.get() == vm; });
+  }
+  if (stopping_ || !leaving_.empty()) return;
+  add_vms();
+  if (std::exchange(reload_again_, false)) reload();
+}
+
+// Those that are not served yet, once those that leave have left.
+void Daemon::add_vms() {
+  if (!leaving_.empty()) return;
+  for (std::size_t i = 0; i < coming_.size(); ++i) {
+    if (find(options_of_vms(), coming_[i].name) != nullptr) continue;
+    std::string error;
+    if (add(coming_[i], coming_gpus_[i], error))
+      spdlog::info("VM {}: added", coming_[i].name);
+    else
+      spdlog::error("{}", not_served(coming_[i].name, error));
+  }
+  coming_.clear();
+  coming_gpus_.clear();
+}
+
+}  // namespace host::broker

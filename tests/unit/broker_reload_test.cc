@@ -1,0 +1,465 @@
+// ivgpud's file is read again at SIGHUP: what changes while sessions run, what does not, and what is said of it. A real
+// ivgpud and fake workers; and the comparison of all keys by itself.
+#include <pty.h>
+
+#include <iterator>
+
+#include "broker_harness.h"
+#include "host/broker/config_changes.h"
+#include "host/broker/config_value.h"
+#include "host/broker/worker_users.h"
+
+namespace {
+
+using namespace broker_test;
+using ring::SlotState;
+
+std::string file_of(const Broker& broker, const std::string& vms, const std::string& keys = "") {
+  return "[broker]\nruntime_dir = \"" + broker.folder.path() +
+         "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n" + keys + "[gpu]\nlibrary = \"" +
+         (broker.folder / "libcuda.so.1") + "\"\n[defaults]\nregion_size = \"64MiB\"\nslots = 3\n" + vms;
+}
+
+// Has it read this, and waits until it has.
+void reload(const Broker& broker, const std::string& text) {
+  const std::size_t before = broker.times_logged("SIGHUP: reading ");
+  broker.folder.write("c.toml", text);
+  kill(broker.pid, SIGHUP);
+  ASSERT_TRUE(eventually([&] { return broker.times_logged("SIGHUP: reading ") > before; }));
+}
+
+std::string command_line(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return text;
+}
+
+std::uint64_t bytes_taken(int memfd) {
+  struct stat status {};
+  return fstat(memfd, &status) == 0 ? static_cast<std::uint64_t>(status.st_blocks) * 512 : ~0ULL;
+}
+
+TEST(Reload, AVmThatIsNewIsServed) {
+  Broker broker;
+  Client before(broker.socket_path());
+  ASSERT_TRUE(before.greet(3));
+  ASSERT_EQ(before.claim(), 0U);
+  reload(broker, file_of(broker, "[vm.t]\n[vm.u]\nslots = 2\n"));
+  EXPECT_TRUE(broker.eventually_logged("VM u: added"));
+  Client guest(broker.folder / "u.sock");
+  ASSERT_TRUE(guest.greet(2));
+  EXPECT_TRUE(guest.claim());
+  EXPECT_EQ(before.word(0).state, SlotState::Claimed) << "a session that ran is not touched";
+  EXPECT_TRUE(before.tell(0, 'c'));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Reload, ARemovedVmsSessionsEndAndItsMemoryIsGivenBack) {
+  Broker broker;
+  reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n"));
+  ASSERT_TRUE(broker.eventually_logged("VM u: added"));
+  Client guest(broker.folder / "u.sock"), other(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(other.greet(3));
+  const auto slot = guest.claim(), others = other.claim();
+  ASSERT_TRUE(slot && others);
+  std::memset(guest.slot(*slot) + ring::arena_offset, 0x5a, 8 << 20);
+  EXPECT_GT(bytes_taken(guest.memfd), 8U << 20);
+  reload(broker, file_of(broker, "[vm.t]\n"));
+  EXPECT_TRUE(broker.eventually_logged("VM u: removed, its 1 session(s) end"));
+  EXPECT_TRUE(broker.eventually_logged("VM u: its workers and its memory have gone")) << broker.log();
+  EXPECT_EQ(bytes_taken(guest.memfd), 0U);
+  EXPECT_NE(guest.word(*slot).state, SlotState::Claimed) << "its program learns that the worker has gone";
+  EXPECT_FALSE(std::filesystem::exists(broker.folder / "u.sock"));
+  EXPECT_FALSE(guest.receive(1000)) << "the connection has ended";
+  EXPECT_EQ(other.word(*others).state, SlotState::Claimed);
+  EXPECT_TRUE(other.tell(*others, 'c')) << "the other VM's session goes on";
+  reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n"));
+  ASSERT_TRUE(eventually([&] { return broker.times_logged("VM u: added") == 2; }));
+  Client again(broker.folder / "u.sock");
+  ASSERT_TRUE(again.greet(3));
+  EXPECT_TRUE(again.claim());
+}
+
+TEST(Reload, AVmThatComesBackAtOnceWaitsForItself) {
+  Broker broker;
+  reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n"));
+  ASSERT_TRUE(broker.eventually_logged("VM u: added"));
+  Client guest(broker.folder / "u.sock");
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.claim());
+  kill(broker.pid, SIGSTOP);  // so that both are asked for before anything has ended
+  broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
+  kill(broker.pid, SIGHUP);
+  kill(broker.pid, SIGCONT);
+  ASSERT_TRUE(broker.eventually_logged("VM u: removed"));
+  reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n"));
+  EXPECT_TRUE(eventually([&] { return broker.times_logged("VM u: added") == 2; })) << broker.log();
+  EXPECT_FALSE(broker.logged("is not served"));
+}
+
+TEST(Reload, ABrokenFileChangesNothing) {
+  Broker broker;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  for (const std::string bad : {"[vm", "", "[vm.u]\nslots = 0\n", "[vm.u]\nno_such_key = 1\n", "[broker]\n"}) {
+    const std::size_t before = broker.times_logged("; nothing is changed");
+    reload(broker, bad);
+    ASSERT_TRUE(eventually([&] { return broker.times_logged("; nothing is changed") == before + 1; })) << bad;
+  }
+  const std::size_t before = broker.times_logged("; nothing is changed");
+  std::filesystem::remove(broker.folder / "c.toml");
+  kill(broker.pid, SIGHUP);
+  ASSERT_TRUE(eventually([&] { return broker.times_logged("; nothing is changed") == before + 1; }));
+  EXPECT_TRUE(guest.tell(0, 'c'));
+  EXPECT_EQ(guest.word(0).state, SlotState::Claimed);
+  EXPECT_FALSE(broker.logged("VM t: "));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Reload, LimitsHoldForSessionsThatStartFromNowOn) {
+  Broker broker("session_objects = 100");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+  const auto with = [&](const std::string& objects) {
+    std::size_t n = 0;
+    for (const pid_t worker : broker.workers())
+      n += command_line(worker).find("--objects " + objects + " ") != std::string::npos;
+    return n;
+  };
+  ASSERT_EQ(with("100"), 2U);
+  reload(broker, file_of(broker, "[vm.t]\nsession_objects = 200\n"));
+  EXPECT_TRUE(broker.eventually_logged("VM t: session_objects 100 -> 200 for sessions that start from now on"));
+  EXPECT_TRUE(eventually([&] { return with("100") == 1 && with("200") == 1; })) << "the spare worker is another one";
+  EXPECT_TRUE(guest.tell(0, 'c')) << "the session that ran goes on";
+  EXPECT_TRUE(guest.claim());
+  EXPECT_TRUE(eventually([&] { return with("200") == 2; }));
+  EXPECT_FALSE(broker.logged("needs a restart"));
+}
+
+TEST(Reload, SomeKeysCountAtOnce) {
+  Broker broker("spare = 1");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_EQ(broker.workers().size(), 1U);
+  reload(broker, file_of(broker, "[vm.t]\nspare = 3\nconnections = 1\n"));
+  EXPECT_TRUE(broker.eventually_logged("VM t: spare 1 -> 3"));
+  EXPECT_TRUE(broker.eventually_logged("VM t: connections 128 -> 1"));
+  EXPECT_TRUE(eventually([&] { return broker.workers().size() == 3; }));
+  Client one_too_many(broker.socket_path());
+  EXPECT_FALSE(one_too_many.receive(1000));
+  reload(broker, file_of(broker, "[vm.t]\n"));
+  EXPECT_TRUE(eventually([&] { return broker.workers().size() == 1; }));
+  EXPECT_TRUE(Client(broker.socket_path()).greet(3));
+}
+
+TEST(Reload, WhatNeedsARestartIsSaidAndLeft) {
+  Broker broker;
+  reload(broker, file_of(broker, "[vm.t]\nregion_size = \"128MiB\"\nslots = 2\nworker_uid = 3000\n",
+                         "socket_mode = \"0600\"\n"));
+  for (const char* key :
+       {"VM t: region_size", "VM t: slots", "VM t: memory_max", "VM t: worker_uid", "[broker] socket_mode"})
+    EXPECT_TRUE(broker.eventually_logged(std::string(key) + " needs a restart of ivgpud")) << key;
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_EQ(guest.bytes, 64U << 20);
+  EXPECT_TRUE(guest.claim());
+}
+
+TEST(Reload, TheLogsLevelCountsAtOnce) {
+  Broker broker;
+  reload(broker, file_of(broker, "[vm.t]\n", "trace_mode = \"0644\"\n"));
+  std::string quiet = file_of(broker, "[vm.t]\n");
+  quiet.replace(quiet.find("\"debug\""), 7, "\"warning\"");
+  reload(broker, quiet);
+  EXPECT_TRUE(broker.eventually_logged("[broker] log_level \"debug\" -> \"warning\""));
+  kill(broker.pid, SIGHUP);
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_TRUE(guest.claim());
+  EXPECT_EQ(broker.times_logged("SIGHUP: "), 2U) << "the third is not told at this level";
+}
+
+TEST(Reload, OfManyAtOnceNothingBreaks) {
+  Broker broker;
+  for (int i = 0; i < 40; ++i) {
+    broker.folder.write("c.toml", file_of(broker, i % 2 == 0 ? "[vm.t]\n[vm.u]\n" : "[vm.t]\n[vm.v]\nspare = 2\n"));
+    kill(broker.pid, SIGHUP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  reload(broker, file_of(broker, "[vm.t]\n[vm.w]\n"));
+  EXPECT_TRUE(broker.eventually_logged("VM w: added"));
+  Client guest(broker.socket_path()), last(broker.folder / "w.sock");
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(last.greet(3));
+  EXPECT_TRUE(guest.claim());
+  EXPECT_TRUE(last.claim());
+  EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(broker.folder / "v.sock"); }));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Reload, AnEndMeanwhileIsInOrder) {
+  Broker broker;
+  reload(broker, file_of(broker, "[vm.t]\n[vm.u]\nregion_size = \"256MiB\"\n"));
+  ASSERT_TRUE(broker.eventually_logged("VM u: added"));
+  kill(broker.pid, SIGSTOP);
+  broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
+  kill(broker.pid, SIGHUP);
+  kill(broker.pid, SIGTERM);
+  kill(broker.pid, SIGCONT);
+  EXPECT_EQ(broker.wait(), 0);
+  EXPECT_TRUE(broker.workers().empty());
+}
+
+// ---- a terminal ----------------------------------------------------------------------------------------------------
+
+// In a terminal of its own, whose other end is `terminal`.
+pid_t in_a_terminal(const std::vector<std::string>& command, int& terminal) {
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child != 0) return child;
+  std::signal(SIGHUP, SIG_DFL);
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  _exit(126);
+}
+
+TEST(Reload, AClosedTerminalEndsNothing) {
+  Broker made;  // for its folder
+  made.terminate();
+  const std::string config = made.folder.write("d.toml", file_of(made, "[vm.t]\n"));
+  int terminal = -1;
+  const pid_t ivgpud = in_a_terminal({IVGPUD, "--config", config}, terminal);
+  ASSERT_TRUE(eventually([&] { return Client(made.socket_path()).connected; }));
+  Client guest(made.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+  close(terminal);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_TRUE(guest.tell(0, 'c')) << "its worker lives";
+  EXPECT_EQ(guest.word(1).state, SlotState::Ready);
+  EXPECT_EQ(kill(ivgpud, SIGTERM), 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(ivgpud, &status, 0), ivgpud);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+std::vector<pid_t> children_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/task/" + std::to_string(process) + "/children");
+  return {std::istream_iterator<pid_t>(file), {}};
+}
+
+// A broker that `ivgpu run` has started for one program ends with it.
+TEST(Reload, AClosedTerminalEndsAProgramAndItsOwnBroker) {
+  int terminal = -1;
+  const pid_t ivgpu = in_a_terminal(
+      {IVGPU, "run", "--private", "--gpu", "sim", "--region-size", "64MiB", "--", "/bin/sleep", "1000"}, terminal);
+  ASSERT_TRUE(eventually([&] { return children_of(ivgpu).size() == 2; }, 60000)) << "ivgpud and sleep";
+  std::vector<pid_t> all = children_of(ivgpu);
+  pid_t ivgpud = 0;
+  for (const pid_t child : children_of(ivgpu))
+    if (command_line(child).find("--stay-while-fd") != std::string::npos) ivgpud = child;
+  ASSERT_NE(ivgpud, 0);
+  for (const pid_t worker : children_of(ivgpud)) all.push_back(worker);
+  ASSERT_GE(all.size(), 3U);
+  kill(ivgpud, SIGHUP);  // a reload of a file that has not changed
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(kill(ivgpud, 0), 0);
+  close(terminal);
+  int status = 0;
+  EXPECT_EQ(waitpid(ivgpu, &status, 0), ivgpu);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGHUP);
+  for (const pid_t process : all) EXPECT_EQ(kill(process, 0), -1) << process << " has outlived the terminal";
+}
+
+// ---- one VM among others -------------------------------------------------------------------------------------------
+
+struct Started {
+  Folder folder;
+  std::string config(const std::string& vms) const {
+    folder.write("libcuda.so.1", "");
+    return folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
+                                      "\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
+                                      (folder / "libcuda.so.1") +
+                                      "\"\n[defaults]\nregion_size = \"64MiB\"\nslots = 3\n" + vms);
+  }
+};
+
+TEST(Serving, AVmThatCannotBeServedKeepsNoOtherFromIt) {
+  Broker broker;
+  const std::string stale = broker.folder.write("stale", "no memory of ours");  // on a disk, and in the way
+  const std::string vms = "[vm.a]\ntransport = \"plain\"\nplain_file = \"" + stale + "\"\n[vm.t]\n";
+  reload(broker, file_of(broker, vms));
+  EXPECT_TRUE(broker.eventually_logged("VM a is not served: plain_file = \"" + stale + "\" cannot be made: "));
+  EXPECT_EQ(broker.terminate(), 0);
+
+  const pid_t again = fork();
+  if (again == 0) {
+    const int log = open((broker.folder / "log").c_str(), O_WRONLY | O_APPEND);
+    dup2(log, 2);
+    execl(IVGPUD, "ivgpud", "--config", (broker.folder / "c.toml").c_str(), nullptr);
+    _exit(126);
+  }
+  EXPECT_TRUE(eventually([&] { return broker.times_logged("VM a is not served: ") == 2; }));
+  EXPECT_TRUE(broker.eventually_logged("serving 1 of 2 VM(s)"));
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_TRUE(guest.claim());
+  std::filesystem::remove(stale);
+  kill(again, SIGHUP);
+  EXPECT_TRUE(eventually([&] { return broker.times_logged("VM a is not served: ") == 3; })) << "it is tried again";
+  kill(again, SIGTERM);
+  int status = 0;
+  waitpid(again, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(Serving, WhereNoneCanBeServedItIsAFailure) {
+  const Started started;
+  const std::string stale = started.folder.write("stale", "x");
+  const std::string plain = "transport = \"plain\"\nplain_file = \"" + stale;
+  const Outcome one = run_ivgpud({"--config", started.config("[vm.a]\n" + plain + "\"\n")});
+  EXPECT_EQ(one.code, 1);
+  EXPECT_EQ(one.text.rfind("ivgpud: VM a: plain_file = \"", 0), 0U) << one.text;
+  EXPECT_EQ(one.text.find('\n'), one.text.size() - 1) << one.text;
+  const Outcome two = run_ivgpud({"--config", started.config("[vm.a]\n" + plain + "\"\n[vm.b]\n" + plain + "-2\"\n")});
+  EXPECT_EQ(two.code, 1);
+  EXPECT_NE(two.text.find("ivgpud: VM a is not served: plain_file"), std::string::npos) << two.text;
+  EXPECT_NE(two.text.find("; VM b is not served: plain_file"), std::string::npos) << two.text;
+}
+
+// ---- the comparison ------------------------------------------------------------------------------------------------
+
+using namespace host::broker;
+
+Config parsed(const std::string& text) {
+  Config config;
+  std::string error;
+  EXPECT_TRUE(parse_config(text, "f", 8, config, error)) << error;
+  return config;
+}
+
+// Another value than the default for each key there is.
+const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""},
+                                                   {"socket_mode", "\"0600\""},
+                                                   {"socket_owner", "\"1\""},
+                                                   {"socket_group", "\"2\""},
+                                                   {"trace_mode", "\"0640\""},
+                                                   {"trace_owner", "\"3\""},
+                                                   {"trace_group", "\"4\""},
+                                                   {"worker_uids", "\"100-200\""},
+                                                   {"log_level", "\"debug\""},
+                                                   {"worker", "\"/bin/true\""},
+                                                   {"cgroups", "\"off\""},
+                                                   {"library", "\"sim\""},
+                                                   {"region_size", "\"2GiB\""},
+                                                   {"slots", "4"},
+                                                   {"spare", "2"},
+                                                   {"spin_threads", "1"},
+                                                   {"spin_us", "60"},
+                                                   {"wait_spin_ms", "0"},
+                                                   {"starts_per_second", "5"},
+                                                   {"start_burst", "5"},
+                                                   {"connections", "5"},
+                                                   {"gpus", "[0, \"GPU-1a2b3c4d\"]"},
+                                                   {"jail", "\"off\""},
+                                                   {"jail_ioctls", "\"any\""},
+                                                   {"worker_uid", "7"},
+                                                   {"worker_gid", "8"},
+                                                   {"huge_pages", "true"},
+                                                   {"transport", "\"plain\""},
+                                                   {"plain_file", "\"/dev/shm/x\""},
+                                                   {"bell_us", "100"},
+                                                   {"bell_idle_ms", "5"},
+                                                   {"chaos_delay_us", "9"},
+                                                   {"session_image_bytes", "\"1MiB\""},
+                                                   {"session_objects", "64"},
+                                                   {"memory_max", "\"12GiB\""},
+                                                   {"pids_max", "5"},
+                                                   {"cpu_max", "\"2.5\""}};
+
+// What goes only with another key.
+std::string with(const std::string& key) { return key == "plain_file" ? "transport = \"plain\"\n" : ""; }
+
+TEST(Changes, OfEveryKeyAreSaid) {
+  for (const Key& key : all_keys()) {
+    const std::string name = key.name, table = key.table;
+    ASSERT_TRUE(others.contains(name)) << "a new key: give it another value here";
+    const std::string line = with(name) + name + " = " + others.at(name) + "\n";
+    const std::string base = table == "vm" ? "[vm.a]\n" + with(name) : "[vm.a]\n";
+    Config running = parsed(base);
+    const Config wanted = parsed(table == "vm" ? "[vm.a]\n" + line : "[" + table + "]\n" + line + base);
+    Changes changes;
+    if (table == "broker")
+      changes = take_over(running.broker, wanted.broker);
+    else if (table == "gpu")
+      changes = take_over(running.gpu, wanted.gpu);
+    else
+      changes = take_over(running.vms[0], wanted.vms[0]);
+    ASSERT_FALSE(changes.lines.empty()) << name;
+    const auto of_key = std::find_if(changes.lines.begin(), changes.lines.end(),
+                                     [&](const std::string& said) { return said.rfind(name + " ", 0) == 0; });
+    ASSERT_NE(of_key, changes.lines.end()) << name;
+    const bool restart = key.reload == Reload::Restart;
+    EXPECT_EQ(of_key->find(" needs a restart of ivgpud") != std::string::npos, restart) << *of_key;
+    EXPECT_EQ(of_key->find(" -> ") != std::string::npos, !restart) << *of_key;
+    if (table != "vm") continue;
+    const Config& expected = restart ? parsed(base) : wanted;
+    EXPECT_EQ(value_in(key, running.vms[0]), value_in(key, expected.vms[0])) << name;
+  }
+}
+
+TEST(Changes, OfNothingAreNone) {
+  for (const std::string text : {"[vm.a]\n", "[vm.a]\ngpus = [0]\nmemory_max = \"none\"\n"}) {
+    Config running = parsed(text);
+    const Config wanted = parsed(text);
+    EXPECT_TRUE(take_over(running.broker, wanted.broker).lines.empty());
+    EXPECT_TRUE(take_over(running.gpu, wanted.gpu).lines.empty());
+    EXPECT_TRUE(take_over(running.vms[0], wanted.vms[0]).lines.empty());
+  }
+}
+
+TEST(Changes, AreWordedAsInTheFile) {
+  Config running = parsed("[vm.a]\n");
+  const Config wanted = parsed(
+      "[vm.a]\nsession_image_bytes = \"512MiB\"\nmemory_max = \"none\"\ncpu_max = \"2.5\"\ngpus = [0, \"GPU-1a\"]\n");
+  const auto lines = take_over(running.vms[0], wanted.vms[0]).lines;
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{"gpus \"all\" -> [\"0\", \"GPU-1a\"] for sessions that start from now on",
+                                      "session_image_bytes \"2GiB\" -> \"512MiB\" for sessions that start from now on",
+                                      "memory_max \"25GiB\" -> \"none\"", "cpu_max \"none\" -> \"2.5\""}));
+}
+
+std::vector<VmOptions> after_reload(const std::string& running, const std::string& wanted, std::string& error) {
+  auto vms = parsed(wanted).vms;
+  keep_users(parsed(wanted).broker.worker_uids, parsed(running).vms, vms, error);
+  return vms;
+}
+
+TEST(Changes, AVmKeepsItsUserWhereverItStandsInTheFile) {
+  const std::string range = "[broker]\nworker_uids = \"100-102\"\n";
+  std::string error;
+  auto vms = after_reload(range + "[vm.b]\n[vm.c]\n", range + "[vm.a]\n[vm.b]\n[vm.c]\n", error);
+  EXPECT_EQ(error, "");
+  ASSERT_EQ(vms.size(), 3U);
+  EXPECT_EQ(vms[0].worker_uid, 102);
+  EXPECT_EQ(vms[0].worker_gid, 102);
+  EXPECT_EQ(vms[1].worker_uid, 100);
+  EXPECT_EQ(vms[2].worker_uid, 101);
+  EXPECT_EQ(vms[2].worker_gid, 101);
+  vms = after_reload(range + "[vm.b]\n", range + "[vm.a]\n[vm.b]\nworker_uid = 7\n", error);
+  EXPECT_EQ(vms[0].worker_uid, 101) << "the other still runs as 100";
+  EXPECT_EQ(vms[1].worker_uid, 7);
+  const std::string full = "[broker]\nworker_uids = \"100-100\"\n";
+  vms = after_reload(full + "[vm.b]\n", full + "[vm.a]\n[vm.b]\nworker_uid = 7\n", error);
+  EXPECT_EQ(error, "[broker] worker_uids = \"100-100\" has no user left for VM a");
+}
+
+}  // namespace
