@@ -3,7 +3,7 @@
 #include <atomic>
 #include <string_view>
 
-#include "guest/log.h"
+#include "guest/report_refusal.h"
 
 namespace guest {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr int not_supported = 801;  // CUDA_ERROR_NOT_SUPPORTED
 
 int refuse(const char* symbol, const char* why, std::atomic<bool>& told) {
-  if (!told.exchange(true)) log(Level::Warn, "%s is refused: %s", symbol, why);
+  if (!told.exchange(true)) report_refusal(symbol, why);
   return not_supported;
 }
 
@@ -29,7 +29,7 @@ int refuse(const char* symbol, const char* why, std::atomic<bool>& told) {
   }
 #include "ring/api/driver.def"
 
-// The refusing function of a symbol, for `ivgpu coverage`; null for every other.
+// The refusing function of a symbol, for cuGetProcAddress; null for every other.
 namespace guest {
 
 void* refusing_entry(std::string_view symbol) {

@@ -1,7 +1,11 @@
-// cuGetProcAddress: the table's served symbols, with the versions in which they came.
+// cuGetProcAddress: the table's symbols, with the versions in which they came.
+//
+// What is not served is handed out all the same, and refuses by name when it is called. The runtime would make of a
+// name that it does not get "API call is not supported in the installed CUDA driver", and users upgrade drivers then.
+// No library was found that takes another way where a name is missing, and none where it is there and refuses
+// (docs/design/016-refusals-by-name.md).
 #include "ring/abi/proc_address.h"
 
-#include <cstdlib>
 #include <vector>
 
 #include "guest/log.h"
@@ -10,14 +14,7 @@
 namespace guest {
 namespace {
 
-// `ivgpu coverage` wants to see who calls what is not served: then such a function is handed out, and refuses.
-bool shows_refusals() {
-  const char* set = std::getenv("IVGPU_COVERAGE");
-  return set != nullptr && *set == '1';
-}
-
 std::vector<cuabi::ProcEntry>* build() {
-  const bool refusals = shows_refusals();
   auto* entries = new std::vector<cuabi::ProcEntry>;  // leaked: pointers into it are asked for until the process's end
   const auto add = [&](std::string_view symbol, int since, void* function) {
     const cuabi::ProcName name = cuabi::split_symbol(symbol);
@@ -27,7 +24,7 @@ std::vector<cuabi::ProcEntry>* build() {
 #define CUSTOM(id, fn, since, ...) add(#fn, since, reinterpret_cast<void*>(&::fn));
 #define LOCAL(fn, since) add(#fn, since, reinterpret_cast<void*>(&::fn));
 #define VARIANT(fn, since, of) add(#fn, since, reinterpret_cast<void*>(&::fn));
-#define ABSENT(fn, since, why) add(#fn, since, refusals ? refusing_entry(#fn) : nullptr);
+#define ABSENT(fn, since, why) add(#fn, since, refusing_entry(#fn));
 #include "ring/api/driver.def"
   cuabi::sort_entries(*entries);
   return entries;

@@ -177,6 +177,19 @@ TEST_F(Processes, AProgramWorksAndGivesItsSlotBack) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
+// The runtime would say of a missing name that the driver is too old: so it gets one, which says what is the matter.
+TEST_F(Processes, WhatIsNotServedRefusesByName) {
+  const std::string file = folder_ / "guest.log";
+  setenv("IVGPU_LOG_FILE", file.c_str(), 1);
+  Program p("refused", region());
+  unsetenv("IVGPU_LOG_FILE");
+  EXPECT_EQ(p.line(), "refused");
+  EXPECT_EQ(p.code(), 0);
+  EXPECT_EQ(folder_.read("guest.log"),
+            "ivgpu: cuGraphCreate is refused: graphs are not served yet\n"
+            "ivgpu: `ivgpu coverage PROGRAM` lists all that a program calls and ivgpu does not serve\n");
+}
+
 TEST_F(Processes, SeveralAtATime) {
   Program a("work", region()), b("work", region()), c("work", region());
   for (Program* p : {&a, &b, &c}) {

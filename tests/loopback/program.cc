@@ -204,6 +204,19 @@ int devices() {
   return start() && works() ? (say("works"), 0) : 1;
 }
 
+// What is not served is handed out and refuses, each time it is called.
+int refused() {
+  const auto find_call = CU(cuGetProcAddress_v2);
+  CUresult (*create)(CUgraph*, unsigned) = nullptr;
+  CUgraph graph = nullptr;
+  if (CU(cuInit)(0) != CUDA_SUCCESS) return 1;
+  if (find_call("cuGraphCreate", reinterpret_cast<void**>(&create), CUDA_VERSION, 0, nullptr) != CUDA_SUCCESS) return 2;
+  for (int i = 0; i < 3; ++i)
+    if (create == nullptr || create(&graph, 0) != CUDA_ERROR_NOT_SUPPORTED) return 3;
+  say("refused");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -217,6 +230,7 @@ int main(int argc, char** argv) {
   }
   if (std::strcmp(mode, "work") == 0) return work();
   if (std::strcmp(mode, "devices") == 0) return devices();
+  if (std::strcmp(mode, "refused") == 0) return refused();
   if (std::strcmp(mode, "fork-before") == 0) return fork_before();
   if (std::strcmp(mode, "fork-after") == 0) return fork_after();
   if (std::strcmp(mode, "wait") == 0) return wait_for_ever();

@@ -163,8 +163,7 @@ int record(const CoverageOptions& options, Coverage& found) {
                  .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)},
                                  {"IVGPU_REGION", broker.socket().string()},
                                  {"IVGPU_LOG", "trace"},
-                                 {"IVGPU_LOG_FILE", file.string()},
-                                 {"IVGPU_COVERAGE", "1"}},
+                                 {"IVGPU_LOG_FILE", file.string()}},
                  .out = STDERR_FILENO});
   const int code = broker.end(wait_passing_signals(program, gate));
   std::ifstream lines(file);
