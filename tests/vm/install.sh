@@ -21,7 +21,9 @@ mkdir "$work/programs"
 cp "$build/programs/vector_add" "$work/programs/"
 # What a guest boots is fetched once; everything else of the cache is made from what is installed.
 mkdir -p "$work/cache/ivgpu"
-[[ ${IVGPU_BUNDLE:-} ]] || cp "$build"/guest-image/{vmlinuz,busybox} "$work/cache/ivgpu/"
+fetched=$build/guest-image
+[[ -e $fetched/vmlinuz ]] || fetched=${XDG_CACHE_HOME:-$HOME/.cache}/ivgpu  # of somebody else's build tree
+[[ ${IVGPU_BUNDLE:-} ]] || cp "$fetched"/{vmlinuz,busybox} "$work/cache/ivgpu/"
 export XDG_CACHE_HOME=$work/cache
 
 # away COMMAND...: with an empty folder in the place of the build tree. Where the kernel gives no mount namespace, the
