@@ -23,6 +23,7 @@
 #include "host/broker/status.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/transport.h"
+#include "host/broker/worker_users.h"
 
 namespace host::broker {
 namespace {
@@ -70,8 +71,7 @@ class Look {
   void wrong(std::string sentence) { found_.wrong.push_back(std::move(sentence)); }
 
   void users() {
-    if (!config_.broker.worker_uids.empty() && geteuid() != 0)
-      wrong("[broker] worker_uids: only root can give workers users of their own");
+    if (std::string error; !may_give_users(config_.broker, error)) wrong(error);
   }
 
   void control_groups() {
