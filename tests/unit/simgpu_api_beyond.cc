@@ -85,7 +85,7 @@ TEST(Beyond, EachIsToldOnceWhereThatIsWanted) {
   for (const std::string_view symbol : beyond) {
     const std::string line = "ivgpu simulated GPU: " + std::string(symbol) +
                              " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows "
-                             "all such calls\n";
+                             "the state of each call that a program makes\n";
     const std::string said = said_by(symbol, "1");
     EXPECT_EQ(said.substr(0, line.size()), line) << symbol;
     EXPECT_EQ(said.find("is served here", line.size()), std::string::npos) << said;

@@ -33,7 +33,7 @@ cc -w -o "$work/program" "$work/program.c" -ldl
 # said PREFIX...: what the program says on standard error; its output is in $work/out.
 said() { "$@" 2>&1 >"$work/out"; }
 line='ivgpu simulated GPU: cuMemAllocManaged is served here, but refused by `ivgpu run` and in a VM; '
-line+='`ivgpu coverage PROGRAM` shows all such calls'
+line+='`ivgpu coverage PROGRAM` shows the state of each call that a program makes'
 sim=("$build/bin/ivgpu" sim "$work/program") run=("$build/bin/ivgpu" run --private --gpu sim "$work/program")
 
 [[ $(said "${sim[@]}" cuMemAllocManaged) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuMemAllocManaged)"

@@ -31,7 +31,8 @@ struct Beyond<function, Symbol> {
     static std::atomic<bool> told{false};
     if (wanted() && !told.exchange(true, std::memory_order_relaxed))
       say(std::string(Symbol::name) +
-          " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows all such calls");
+          " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the state of each "
+          "call that a program makes");
     return function(p...);
   }
 };
