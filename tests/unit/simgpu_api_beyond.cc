@@ -1,5 +1,6 @@
 // What the simulated GPU serves and the guest library refuses: that host/simgpu/api/beyond.def has all of it, that
 // there is nothing of the other kind, and that a program is told of each such call once.
+#include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -94,6 +95,26 @@ TEST(Beyond, EachIsToldOnceWhereThatIsWanted) {
   }
   for (const char* symbol : {"cuInit", "cuMemAlloc_v2", "cuCtxSynchronize"})
     EXPECT_EQ(said_by(symbol, "1").find("is served here"), std::string::npos) << symbol;
+}
+
+// ... and each goes on to what serves it: with nothing, before cuInit, most are answered at once.
+TEST(Beyond, EachIsServed) {
+  for (const std::string_view symbol : beyond) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto call = reinterpret_cast<int (*)(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                                                 std::uint64_t, std::uint64_t)>(exported(symbol));
+      const int result = call(0, 0, 0, 0, 0, 0);
+      _exit(result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_VALUE ||
+                    result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_PROFILER_DISABLED ||
+                    result == CUDA_SUCCESS
+                ? 0
+                : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << symbol;
+  }
 }
 
 }  // namespace

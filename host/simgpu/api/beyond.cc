@@ -2,7 +2,9 @@
 // call, where that is wanted, and goes on to what serves it.
 //
 // An exported name is an ifunc, as in guest/shim/libcuda.cc: it has the type that cuda.h gives it.
-#include "host/simgpu/api/cuda_api.h"
+#pragma GCC visibility push(default)
+#include "ring/api/cuda.h"
+#pragma GCC visibility pop
 
 #include <atomic>
 #include <cstdlib>
@@ -40,6 +42,10 @@ struct Beyond<function, Symbol> {
 }  // namespace
 }  // namespace simgpu
 
+// What serves the calls; host/simgpu/api/cuda_api.h gives it this name where it is defined.
+#define BEYOND(fn) extern "C" decltype(::fn) simgpu_##fn;
+#include "host/simgpu/api/beyond.def"
+
 // Resolvers run while the loader relocates, before any sanitizer is ready.
 #define BEYOND(fn)                                                                                                  \
   namespace {                                                                                                       \
@@ -48,8 +54,7 @@ struct Beyond<function, Symbol> {
   };                                                                                                                \
   }                                                                                                                 \
   extern "C" __attribute__((no_sanitize("address", "undefined", "thread"))) decltype(&::fn) simgpu_resolve_##fn() { \
-    return &simgpu::Beyond<&::fn, Symbol_##fn>::call;                                                               \
+    return &simgpu::Beyond<&::simgpu_##fn, Symbol_##fn>::call;                                                      \
   }                                                                                                                 \
-  extern "C" __attribute__((visibility("default"))) decltype(::fn) exported_##fn __asm__(#fn)                       \
-      __attribute__((ifunc("simgpu_resolve_" #fn)));
+  extern "C" __attribute__((visibility("default"))) decltype(::fn) fn __attribute__((ifunc("simgpu_resolve_" #fn)));
 #include "host/simgpu/api/beyond.def"
