@@ -110,7 +110,8 @@ struct SlotOwner {
 struct alignas(line) SlotEntry {
   std::uint32_t state;  // SlotWord
   std::uint32_t reserved;
-  SlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
+  SlotOwner owner;   // written by the claimer after its compare-and-swap; a hint, never believed
+  char program[24];  // so is this: the claimer's name, cut and NUL-terminated; "" where it has none
 };
 
 // ivshmem peers. The host appears as several peers, so that a guest can ring one worker and nobody else wakes up:
@@ -232,7 +233,8 @@ static_assert(offsetof(RegionHeader, slot_bytes) == 40 && offsetof(RegionHeader,
 static_assert(offsetof(RegionHeader, no_doorbell) == 112 && offsetof(RegionHeader, wanted) == 192);
 static_assert(offsetof(RegionHeader, rung) == 256 && bell_words * 64 > max_slots);
 static_assert(offsetof(RegionHeader, release) == 320 && sizeof(RegionHeader) == 384);
-static_assert(sizeof(SlotEntry) == line && offsetof(SlotEntry, owner) == 8 && sizeof(SlotOwner) == 32);
+static_assert(sizeof(SlotEntry) == line && offsetof(SlotEntry, owner) == 8 && sizeof(SlotOwner) == 32 &&
+              offsetof(SlotEntry, program) == 40);
 static_assert(page + max_slots * sizeof(SlotEntry) <= first_slot_offset);
 static_assert(sizeof(SlotHeader) <= page && offsetof(SlotHeader, version) == 8 && offsetof(SlotHeader, channels) == 12);
 static_assert(offsetof(SlotHeader, arena_offset) == 16 && offsetof(SlotHeader, arena_bytes) == 24);

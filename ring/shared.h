@@ -125,6 +125,11 @@ class Shared<T[n]> {
     std::memcpy(at_, from, sizeof from);
     copied(at_);
   }
+  void copy_out(T (&to)[n]) const {
+    observe_read(at_, sizeof to);
+    std::memcpy(to, at_, sizeof to);
+    copied(to);
+  }
 
  private:
   T* at_;

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "guest/log.h"
+#include "guest/region/access.h"
 #include "guest/region/bell.h"
 #include "guest/region/cache_probe.h"
 #include "guest/region/region.h"
@@ -76,18 +77,30 @@ void enable(const std::string& device) {
   if (fd >= 0) close(fd);
 }
 
-std::unique_ptr<Ivshmem> open_device(const std::string& device) {
+// The file of a device that this process cannot use, its group and mode, and what would let it.
+std::string unusable(const std::string& file, const char* how, int error) {
+  const std::string remedy =
+      error == EACCES || error == EPERM
+          ? "run the program as root, or let a group have the device by 60-ivgpu.rules (docs/guest.md, As another user)"
+          : "`ivgpu-check` says what is wrong with this guest";
+  return "cannot " + std::string(how) + " " + file + ": " + std::strerror(error) + access_in_words(file.c_str()) +
+         "; " + remedy;
+}
+
+std::unique_ptr<Ivshmem> open_device(const std::string& device, std::string& why) {
   enable(device);
-  const int registers_fd = open((device + "/resource0").c_str(), O_RDWR | O_SYNC | O_CLOEXEC);
-  const int memory = open((device + "/resource2").c_str(), O_RDWR | O_CLOEXEC);
+  const std::string registers_file = device + "/resource0", memory_file = device + "/resource2";
+  const int registers_fd = open(registers_file.c_str(), O_RDWR | O_SYNC | O_CLOEXEC);
+  if (registers_fd < 0) return why = unusable(registers_file, "open", errno), nullptr;
+  void* registers = mmap(nullptr, registers_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, registers_fd, 0);
+  const int error = errno;
+  close(registers_fd);
+  if (registers == MAP_FAILED) return why = unusable(registers_file, "map", error), nullptr;
+  const int memory = open(memory_file.c_str(), O_RDWR | O_CLOEXEC);
   struct stat status {};
-  void* registers = MAP_FAILED;
-  if (registers_fd >= 0)
-    registers = mmap(nullptr, registers_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, registers_fd, 0);
-  if (registers_fd >= 0) close(registers_fd);
-  if (memory < 0 || registers == MAP_FAILED || fstat(memory, &status) != 0) {
-    log(Level::Info, "cannot map the ivshmem device %s: %s (it takes root, or a udev rule for resource0 and resource2)",
-        device.c_str(), std::strerror(errno));
+  if (memory < 0 || fstat(memory, &status) != 0) {
+    why = unusable(memory_file, "open", errno);
+    munmap(registers, registers_bytes);
     if (memory >= 0) close(memory);
     return nullptr;
   }
@@ -112,35 +125,42 @@ void tell_cache(Region& region) {
 
 }  // namespace
 
-std::unique_ptr<Region> open_ivshmem(const char* pci_devices) {
+std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) {
+  why =
+      "this machine has no ivshmem device (PCI 1af4:1110), and IVGPU_REGION names no broker's socket: give the VM the "
+      "device (qemu-config/README.md), or use `ivgpu run` on the host itself";
   DIR* folder = opendir(pci_devices);
   if (folder == nullptr) {
     log(Level::Info, "no ivshmem device: %s is not there", pci_devices);
     return nullptr;
   }
   std::unique_ptr<Region> found;
-  int seen = 0;
+  std::string refusal;  // of one that may be ours
   while (const dirent* entry = found == nullptr ? readdir(folder) : nullptr) {
     const std::string device = std::string(pci_devices) + "/" + entry->d_name;
     if (entry->d_name[0] == '.' || read_number(device + "/vendor") != 0x1af4 ||
         read_number(device + "/device") != 0x1110)
       continue;
-    ++seen;
-    auto region = open_device(device);
-    if (region == nullptr) continue;
+    auto region = open_device(device, refusal);
+    if (region == nullptr) {
+      log(Level::Info, "%s", refusal.c_str());
+      continue;
+    }
     if (const auto checked = check_region(*region)) {
       if (checked->no_doorbell)
         region->use_bells(checked->view.header());
       else
         munmap(checked->view.base(), ring::first_slot_offset);
       found = std::move(region);
+    } else {
+      why = "the ivshmem device " + device +
+            " holds no region that this library can use: start ivgpud, of the same version, with this VM in its "
+            "configuration, then start the VM again";
     }
   }
   closedir(folder);
-  if (found != nullptr)
-    tell_cache(*found);
-  else
-    log(Level::Info, "none of the %d ivshmem devices below %s is ivgpud's", seen, pci_devices);
+  if (!refusal.empty()) why = refusal;
+  if (found != nullptr) tell_cache(*found);
   return found;
 }
 

@@ -16,6 +16,7 @@
 #include <map>
 
 #include "guest/log.h"
+#include "guest/region/access.h"
 #include "guest/region/region.h"
 
 namespace guest {
@@ -121,7 +122,12 @@ std::unique_ptr<Region> connect_region(const char* socket_path) {
   std::memcpy(address.sun_path, socket_path, length);  // the rest is zero
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    log(Level::Error, "cannot connect to the broker at %s: %s", socket_path, std::strerror(errno));
+    const int why = errno;
+    const bool refused = why == EACCES || why == EPERM;
+    log(Level::Error, "cannot connect to the broker at %s: %s%s; %s", socket_path, std::strerror(why),
+        refused ? access_in_words(socket_path).c_str() : "",
+        refused ? "join that group, or set socket_group in ivgpud's configuration"
+                : "start ivgpud, or correct IVGPU_REGION");
     if (fd >= 0) close(fd);
     return nullptr;
   }

@@ -16,7 +16,12 @@ std::unique_ptr<Region> find_region() {
     return connect_region(path);
   }
   log(Level::Info, "IVGPU_REGION is not set: looking for an ivshmem device (PCI 1af4:1110)");
-  return open_ivshmem("/sys/bus/pci/devices");
+  std::string why;
+  auto region = open_ivshmem("/sys/bus/pci/devices", why);
+  // Programs that only ask whether there is a GPU may ask often.
+  static std::atomic<bool> told{false};
+  if (region == nullptr && !told.exchange(true)) log(Level::Warn, "%s", why.c_str());
+  return region;
 }
 
 namespace {

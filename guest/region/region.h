@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "ring/region_view.h"
 
@@ -35,12 +36,13 @@ class Region {
 };
 
 // The region of IVGPU_REGION (a broker's socket) if that is set, else of the first ivshmem device that carries our
-// magic. Null when there is none; the log says at level info what was looked for and what was found wrong.
+// magic. Null when there is none; the log warns once and says why, and tells at level info what was looked for.
 std::unique_ptr<Region> find_region();
 
 // Each kind by itself.
 std::unique_ptr<Region> connect_region(const char* socket_path);
-std::unique_ptr<Region> open_ivshmem(const char* pci_devices);  // "/sys/bus/pci/devices"
+// `pci_devices`: "/sys/bus/pci/devices". On failure `why` is one sentence with the remedy.
+std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why);
 
 // A region's first pages, mapped, and what its header said when it was checked. Other programs of the VM can write over
 // the header at any moment: what it says of sizes is never read from there again.

@@ -69,6 +69,19 @@ ring::SlotOwner this_process(std::uint32_t peer) {
           .peer = peer};
 }
 
+ProgramName this_program() {
+  ProgramName name{};
+  std::strncpy(name.text, program_invocation_short_name, sizeof name.text - 1);
+  return name;
+}
+
+ProgramName printable(ProgramName name) {
+  name.text[sizeof name.text - 1] = '\0';
+  for (char* at = name.text; *at != '\0'; ++at)
+    if (*at < ' ' || *at > '~') *at = '?';
+  return name;
+}
+
 bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self) {
   if (owner.pid == 0 || owner.pid_space != self.pid_space || self.pid_space == 0) return false;
   // The same connection, another start of the machine: the VM was started again behind one QEMU. Containers may show a

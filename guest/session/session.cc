@@ -15,6 +15,7 @@
 
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
+#include "guest/session/holders.h"
 #include "guest/session/order.h"
 #include "guest/session/owner.h"
 #include "guest/session/slot_step.h"
@@ -28,6 +29,8 @@ namespace {
 constexpr std::uint64_t second_ns = 1'000'000'000;
 // How long a program waits for a worker: starting one costs the driver's initialisation, 0.2 to 0.4 s on an idle GPU.
 constexpr std::uint64_t claim_patience_ns = 20 * second_ns;
+// After how much of that its user is told for whom it waits.
+constexpr std::uint64_t silent_claim_ns = second_ns;
 // How often it looks meanwhile whether a slot's owner has died: in a VM nobody else does.
 constexpr std::uint64_t between_burials_ns = second_ns / 10;
 // How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
@@ -114,6 +117,7 @@ Session::~Session() { leave(); }
 bool Session::try_claim(std::uint32_t slot, const ring::SlotOwner& self) {
   const auto claimed = guest::claim(entry(slot), self);
   if (!claimed) return false;
+  entry(slot)[&ring::SlotEntry::program].copy_in(this_program().text);
   claimed_ = *claimed;
   slot_index_ = slot;
   region_->ring(ring::peer_broker);
@@ -136,8 +140,9 @@ bool Session::broker_answers() {
 
 bool Session::claim(std::uint64_t until) {
   const ring::SlotOwner self = this_process(region_->peer());
+  const std::uint64_t warn_at = monotonic_nanoseconds() + silent_claim_ns;
   std::uint64_t next_burial = 0;
-  bool asked = false;
+  bool asked = false, warned = false;
   do {
     if (const std::uint64_t now = monotonic_nanoseconds(); now >= next_burial) {
       for (std::uint32_t slot = 0; slot < checked_.slot_count; ++slot) free_dead(slot, self);
@@ -151,11 +156,22 @@ bool Session::claim(std::uint64_t until) {
       asked = true;
     }
     if (!broker_answers()) return false;
+    if (!warned && monotonic_nanoseconds() >= warn_at) warned = warn_if_full();
     sleep_ns(1'000'000);
   } while (monotonic_nanoseconds() < until);
   log(Level::Error, "none of the %u session slots of this VM became free within %llu s", checked_.slot_count,
       static_cast<unsigned long long>(claim_patience_ns / second_ns));
   return false;
+}
+
+bool Session::warn_if_full() const {
+  const std::string holders = holders_of_all(checked_);
+  if (holders.empty()) return false;
+  log(Level::Warn,
+      "all %u session slots of this VM are taken, by %s; waiting for one, up to %llu s (the key slots of ivgpud's "
+      "configuration gives more)",
+      checked_.slot_count, holders.c_str(), static_cast<unsigned long long>(claim_patience_ns / second_ns));
+  return true;
 }
 
 std::byte* Session::map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window) {

@@ -98,6 +98,7 @@ class Session {
   void suspend();
   bool broker_answers();
   bool claim(std::uint64_t until);
+  bool warn_if_full() const;
   bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
   void free_dead(std::uint32_t slot, const ring::SlotOwner& self);
   void stop_senders();

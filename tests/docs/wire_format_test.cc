@@ -40,6 +40,7 @@ Structs in_the_headers() {
   FIELD(ring, SlotEntry, state)
   FIELD(ring, SlotEntry, reserved)
   FIELD(ring, SlotEntry, owner)
+  FIELD(ring, SlotEntry, program)
   FIELD(ring, SlotOwner, boot)
   FIELD(ring, SlotOwner, pid_space)
   FIELD(ring, SlotOwner, start_time)
@@ -89,7 +90,7 @@ Structs in_the_headers() {
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record) {
   [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12] = region;
-  [[maybe_unused]] auto& [e0, e1, e2] = entry;
+  [[maybe_unused]] auto& [e0, e1, e2, e3] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
   [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10] = slot;
   [[maybe_unused]] auto& [p0, p1, p2, p3, p4] = page;

@@ -245,8 +245,9 @@ int main(int argc, char** argv) {
   const std::string where = argv[1], scope = argv[2];
   const double until = now() + std::atof(argv[3]);
   if (scope == "connections") return wear_out_connections(argv[1], until);
+  std::string why;
   const std::unique_ptr<guest::Region> region =
-      where == "pci" ? guest::open_ivshmem("/sys/bus/pci/devices") : guest::connect_region(argv[1]);
+      where == "pci" ? guest::open_ivshmem("/sys/bus/pci/devices", why) : guest::connect_region(argv[1]);
   const auto layout = region != nullptr ? guest::check_region(*region) : std::nullopt;
   if (!layout) return 3;
   Hostile hostile(*region, *layout, std::strtoul(argv[4], nullptr, 10));

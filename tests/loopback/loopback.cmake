@@ -36,7 +36,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   find_package(nlohmann_json REQUIRED)
   add_executable(loopback_program ${CMAKE_CURRENT_LIST_DIR}/program.cc)
   target_link_libraries(loopback_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
-  foreach(name processes gpus)
+  foreach(name processes gpus warnings)
     add_executable(loopback_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}.cc)
     target_link_libraries(loopback_${name} PRIVATE ivgpu_ring GTest::gtest_main nlohmann_json::nlohmann_json
                                                    Threads::Threads)

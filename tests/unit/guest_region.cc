@@ -330,15 +330,18 @@ class Sysfs {
     std::ifstream in(file);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  std::unique_ptr<guest::Region> open_region() const { return guest::open_ivshmem(folder_.path().c_str()); }
+  std::unique_ptr<guest::Region> open_region() const { return guest::open_ivshmem(folder_.path().c_str(), why); }
+  mutable std::string why;
 
  private:
   Folder folder_;
 };
 
 TEST(Ivshmem, NoDevices) {
+  std::string why;
   EXPECT_EQ(Sysfs().open_region(), nullptr);
-  EXPECT_EQ(guest::open_ivshmem("/no/such/folder"), nullptr);
+  EXPECT_EQ(guest::open_ivshmem("/no/such/folder", why), nullptr);
+  EXPECT_EQ(why.rfind("this machine has no ivshmem device (PCI 1af4:1110), and IVGPU_REGION names no ", 0), 0u) << why;
 }
 
 TEST(Ivshmem, FoundAmongOthers) {
@@ -397,6 +400,7 @@ TEST(Ivshmem, WrongMagicAndWrongSize) {
   sysfs.ivshmem("0000:00:05.0", 0, false);
   sysfs.ivshmem("0000:00:06.0", 1 * mib, false);
   EXPECT_EQ(sysfs.open_region(), nullptr);
+  EXPECT_NE(sysfs.why.find(" holds no region that this library can use: start ivgpud, of the same"), std::string::npos);
 }
 
 TEST(Ivshmem, FilesThatCannotBeOpened) {
@@ -418,7 +422,14 @@ TEST(Ivshmem, WithoutPermission) {
   const pid_t child = fork();
   if (child == 0) {
     if (geteuid() == 0 && setuid(65534) != 0) _exit(3);
-    _exit(sysfs.open_region() == nullptr ? 0 : 1);
+    const bool none = sysfs.open_region() == nullptr;
+    const std::string file = closed + "/resource2";
+    const bool said = sysfs.why.find("cannot open " + file + ": Permission denied (mode 0000, user ") == 0 &&
+                      sysfs.why.find(", group ") != std::string::npos &&
+                      sysfs.why.find("; run the program as root, or let a group have the device by 60-ivgpu.rules") !=
+                          std::string::npos;
+    if (!said) std::fprintf(stderr, "said: %s\n", sysfs.why.c_str());
+    _exit(none && said ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);

@@ -1,0 +1,127 @@
+// What a program's user reads without asking for it (IVGPU_LOG not set) where there is no device, no permission, or no
+// free slot: the program waits or fails, and the log names what is missing and the remedy. A real ivgpud, the simulated
+// GPU, and programs with the real guest library.
+#include <sys/stat.h>
+
+#include "tests/unit/broker_harness.h"
+
+namespace {
+
+using broker_test::Broker, broker_test::Client, broker_test::eventually;
+using ring::SlotState;
+
+// A program whose outputs go to a file. `region` "": IVGPU_REGION is not set.
+class Program {
+ public:
+  Program(const broker_test::Folder& folder, const std::string& mode, const std::string& region,
+          const char* level = nullptr, bool as_nobody = false)
+      : folder_(folder), name_("output-of-" + mode) {
+    pid_ = fork();
+    if (pid_ != 0) return;
+    const int out = open((folder / name_).c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    dup2(out, 1);
+    dup2(out, 2);
+    for (const char* variable : {"IVGPU_REGION", "IVGPU_LOG", "IVGPU_LOG_FILE"}) unsetenv(variable);
+    if (!region.empty()) setenv("IVGPU_REGION", region.c_str(), 1);
+    if (level != nullptr) setenv("IVGPU_LOG", level, 1);
+    if (as_nobody && geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(125);
+    execl(PROGRAM, PROGRAM, GUEST_CUDA, mode.c_str(), nullptr);
+    _exit(126);
+  }
+  ~Program() {
+    if (!ended_) end();
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  void end() {
+    kill(pid_, SIGKILL);
+    wait();
+  }
+  int wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    ended_ = true;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  std::string said() const { return folder_.read(name_); }
+  pid_t pid() const { return pid_; }
+
+ private:
+  const broker_test::Folder& folder_;
+  const std::string name_;
+  pid_t pid_ = -1;
+  bool ended_ = false;
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Warnings, NoDevice) {
+  const broker_test::Folder folder;
+  Program program(folder, "work", "");
+  EXPECT_NE(program.wait(), 0);
+  const std::string line = "ivgpu: this machine has no ivshmem device (PCI 1af4:1110), and IVGPU_REGION names no ";
+  EXPECT_TRUE(has(program.said(), line)) << program.said();
+  EXPECT_EQ(program.said().find(line), program.said().rfind(line)) << "once";
+}
+
+TEST(Warnings, AreNotForWhoWantsErrorsOnly) {
+  const broker_test::Folder folder;
+  Program program(folder, "work", "", "error");
+  EXPECT_NE(program.wait(), 0);
+  EXPECT_FALSE(has(program.said(), "ivgpu: ")) << program.said();
+}
+
+TEST(Warnings, NoPermissionAndNoBroker) {
+  Broker broker(
+      "", "", [] {}, SIMULATED_GPU);
+  ASSERT_EQ(chmod(broker.socket_path().c_str(), 0), 0);
+  Program refused(broker.folder, "work", broker.socket_path(), nullptr, true);
+  EXPECT_NE(refused.wait(), 0);
+  EXPECT_TRUE(has(refused.said(), "ivgpu: cannot connect to the broker at " + broker.socket_path() +
+                                      ": Permission denied (mode 0000, user "))
+      << refused.said();
+  EXPECT_TRUE(has(refused.said(), "; join that group, or set socket_group in ivgpud's configuration\n"));
+  Program nobody_there(broker.folder, "fork-before", broker.folder / "none.sock");
+  EXPECT_NE(nobody_there.wait(), 0);
+  EXPECT_TRUE(has(nobody_there.said(), "/none.sock: No such file or directory; start ivgpud, or correct IVGPU_REGION"))
+      << nobody_there.said();
+}
+
+TEST(Warnings, AllSlotsTaken) {
+  Broker broker(
+      "slots = 1\nregion_size = \"256MiB\"", "", [] {}, SIMULATED_GPU);
+  Client host(broker.socket_path());
+  ASSERT_TRUE(host.greet(1));
+  Program holder(broker.folder, "wait", broker.socket_path());
+  ASSERT_TRUE(host.becomes(0, SlotState::Claimed));
+  EXPECT_TRUE(broker.eventually_logged("t: session 0 of loopback_program (process " + std::to_string(holder.pid()) +
+                                       ") starts\n"))
+      << "the library says who it is";
+  const auto start = std::chrono::steady_clock::now();
+  Program waiting(broker.folder, "work", broker.socket_path());
+  const std::string line = "ivgpu: all 1 session slots of this VM are taken, by loopback_program (" +
+                           std::to_string(holder.pid()) + "); waiting for one, up to 20 s (the key slots of ivgpud's ";
+  EXPECT_TRUE(eventually([&] { return has(waiting.said(), line); })) << waiting.said();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "long before it gives up";
+  EXPECT_TRUE(broker.logged("t: all 1 slots are taken, and a program waits for one"));
+  holder.end();
+  EXPECT_EQ(waiting.wait(), 0) << waiting.said();
+  EXPECT_EQ(waiting.said().find("ivgpu: all "), waiting.said().rfind("ivgpu: all ")) << "once";
+}
+
+// Another program of the VM has written them.
+TEST(Warnings, NamesOfHoldersMoveNoCursor) {
+  Broker broker(
+      "slots = 1\nregion_size = \"256MiB\"", "", [] {}, SIMULATED_GPU);
+  Client host(broker.socket_path());
+  ASSERT_TRUE(host.greet(1));
+  ASSERT_TRUE(host.claim());
+  std::memset(host.entry(0).program, '\x1b', sizeof host.entry(0).program);
+  Program waiting(broker.folder, "work", broker.socket_path());
+  EXPECT_TRUE(eventually([&] { return has(waiting.said(), "are taken, by " + std::string(23, '?') + " ("); }))
+      << waiting.said();
+  EXPECT_FALSE(has(waiting.said(), "\x1b"));
+}
+
+}  // namespace
