@@ -114,7 +114,7 @@ class Parser {
       VmOptions vm = defaults;
       vm.name = name.str();
       const std::string title = "vm." + vm.name;
-      if (!good_name(vm.name)) {
+      if (!is_vm_name(vm.name)) {
         return say(
             fmt::format("[{}]: a VM's name has 1 to 63 letters, digits, '-', '_' and '.', "
                         "and begins with a letter or digit",
@@ -156,15 +156,6 @@ class Parser {
     if (!give_users(config_.broker.worker_uids, in_order, why)) return say(why);
     note_own_users(config_.vms);
     return true;
-  }
-
-  // A VM's name is a file's name and stands in the region's header.
-  static bool good_name(const std::string& name) {
-    const auto letter = [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    };
-    if (name.empty() || name.size() >= sizeof(ring::RegionHeader::vm) || !letter(name[0])) return false;
-    return std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; });
   }
 
   bool fits(const std::string& title, const VmOptions& vm) {
@@ -215,6 +206,12 @@ class Parser {
 };
 
 }  // namespace
+
+bool is_vm_name(const std::string& name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  if (name.empty() || name.size() >= sizeof(ring::RegionHeader::vm) || !letter(name[0])) return false;
+  return std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; });
+}
 
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error) {
   if (const auto unfit = prepare_for_toml(text)) {

@@ -77,6 +77,9 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
 // The same of a file at `path`, which may be unreadable.
 bool read_config(const std::string& path, unsigned cores, Config& config, std::string& error);
 
+// Whether it can be a VM's name: it is a file's name, too, and stands in the region's header.
+bool is_vm_name(const std::string& name);
+
 // A key in words, for docs/configuration.md. `table`: broker, gpu, or vm for [defaults] and every [vm.NAME].
 struct KeyInWords {
   std::string table, name, type, fallback, allowed, help;  // fallback: in Markdown

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -50,7 +51,9 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
     if (failures.size() > 1) error = fmt::format("{}", fmt::join(failures, "; "));
     return false;
   }
-  if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !watch_signals(error)) return false;
+  if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !open_control(error) ||
+      !watch_signals(error))
+    return false;
   tell_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
   return true;
@@ -134,6 +137,29 @@ bool Daemon::open_traces(const BrokerOptions& broker, std::string& error) {
                         error);
 }
 
+bool Daemon::open_control(std::string& error) {
+  const ListenerOptions socket{control_path(broker_.runtime_dir), {0600, "", ""}, "control"};
+  control_ = ControlServer::listen(
+      loop_, socket, [this](std::string_view line) { return end_sessions(line); }, error);
+  return control_ != nullptr;
+}
+
+// What `ivgpu end` is told.
+std::string Daemon::end_sessions(std::string_view line) {
+  const auto request = parse_end(line);
+  if (!request) return "error a VM's name is expected, or a name and a session as in VM/3";
+  const auto vm =
+      std::find_if(vms_.begin(), vms_.end(), [&](const auto& v) { return v->options().name == request->vm; });
+  if (vm == vms_.end())
+    return fmt::format("error there is no VM {}; `ivgpu status` shows those that are served", request->vm);
+  const std::size_t ended = (*vm)->end_sessions(request->slot);
+  if (request->slot && ended == 0)
+    return fmt::format("error VM {} has no session {}; `ivgpu status` shows those that it has", request->vm,
+                       *request->slot);
+  spdlog::info("{}: `ivgpu end` ends {} session(s)", request->vm, ended);
+  return fmt::format("ok {}", ended);
+}
+
 bool Daemon::watch_signals(std::string& error) {
   sigset_t ours;
   sigemptyset(&ours);
@@ -169,6 +195,7 @@ void Daemon::stop(const char* why) {
   stopping_ = true;
   spdlog::info("ending: {}", why);
   status_.reset();
+  control_.reset();
   for (auto& vm : leaving_) vms_.push_back(std::move(vm));
   leaving_.clear();
   running_ = vms_.size();

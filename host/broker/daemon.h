@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "host/broker/config.h"
+#include "host/broker/control_server.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
 #include "host/broker/status.h"
@@ -51,6 +53,8 @@ class Daemon {
   WorkerProgram program_for(const VmGpus& gpus) const;
   bool open_status(const BrokerOptions& broker, std::string& error);
   bool open_traces(const BrokerOptions& broker, std::string& error);
+  bool open_control(std::string& error);
+  std::string end_sessions(std::string_view line);
   bool watch_signals(std::string& error);
   void on_signal(std::uint32_t number);
   void on_stay(int fd);
@@ -78,6 +82,7 @@ class Daemon {
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet
   std::unique_ptr<StatusServer> status_;      // after the VMs: it asks them
+  std::unique_ptr<ControlServer> control_;
   const Clock::time_point started_ = Clock::now();
   Fd signals_;
   EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;

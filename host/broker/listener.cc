@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 namespace host::broker {
@@ -20,6 +21,14 @@ namespace {
 constexpr int accepts_per_wakeup = 16;  // then the others have their turn
 
 }  // namespace
+
+std::string folder_remedy(const std::string& folder, int error) {
+  if (error != EACCES && error != EPERM && error != EROFS) return "";
+  return fmt::format(
+      "; user {} may not make files in {}: set [broker] runtime_dir to a folder of its own, give it that one, or start "
+      "ivgpud as root",
+      geteuid(), folder);
+}
 
 std::unique_ptr<Listener> Listener::open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
                                          std::string& error) {
@@ -47,7 +56,9 @@ bool Listener::lock(std::string& error) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     Fd file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!file) {
-      error = fmt::format("{}: {}", path, std::strerror(errno));
+      const int why = errno;
+      const std::string folder = std::filesystem::path(path).parent_path();
+      error = fmt::format("{}: {}{}", path, std::strerror(why), folder_remedy(folder, why));
       return false;
     }
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {

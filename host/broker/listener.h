@@ -20,6 +20,8 @@ struct ListenerOptions {
 
 // Whether a socket can have this path; `error` is one sentence.
 bool socket_path_fits(const std::string& path, std::string& error);
+// What lets this user make files in a folder, for behind an error of it: "; user 1000 may not ..."; "" of other errors.
+std::string folder_remedy(const std::string& folder, int error);
 
 class Listener {
  public:

@@ -1,5 +1,5 @@
-// A line of the log that a guest or a client can cause as often as it likes: written once a second at most, and then
-// with how many were left out since. The time is passed in, so that it is tested without waiting.
+// A line of the log that a guest or a client can cause as often as it likes: written once a second at most, or so many
+// times, and then with how many were left out since. The time is passed in, so that it is tested without waiting.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,19 +17,27 @@ class LogLimiter {
   static constexpr auto between = std::chrono::seconds(1);
   using Time = std::chrono::steady_clock::time_point;
 
+  explicit LogLimiter(int lines = 1) : lines_(lines) {}
+
   // Nothing: the line is left out. Else what ends it: "" or how many were left out before.
   std::optional<std::string> admit(Time now = std::chrono::steady_clock::now()) {
-    if (last_ && now - *last_ < between) {
+    if (!first_ || now - *first_ >= between) {
+      first_ = now;
+      written_ = 0;
+    }
+    if (written_ == lines_) {
       ++left_out_;
       return std::nullopt;
     }
-    last_ = now;
+    ++written_;
     const auto before = std::exchange(left_out_, 0);
     return before == 0 ? "" : fmt::format(" ({} more such lines were left out before)", before);
   }
 
  private:
-  std::optional<Time> last_;
+  const int lines_;            // that a second may have
+  std::optional<Time> first_;  // when the second began that `written_` counts
+  int written_ = 0;
   std::uint64_t left_out_ = 0;
 };
 

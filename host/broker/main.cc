@@ -21,6 +21,7 @@
 
 #include "host/broker/config.h"
 #include "host/broker/daemon.h"
+#include "host/broker/listener.h"
 #include "host/broker/start_check.h"
 #include "host/broker/worker_program.h"
 #include "host/broker/worker_users.h"
@@ -79,10 +80,11 @@ void hold_hangups() {
 }
 
 bool make_runtime_dir(const std::string& path, std::string& error) {
-  std::error_code failed;
+  std::error_code failed, unknown;
   fs::create_directories(path, failed);
-  if (fs::is_directory(path)) return true;
-  error = fmt::format("[broker] runtime_dir = \"{}\" cannot be made: {}", path, failed.message());
+  if (fs::is_directory(path, unknown)) return true;
+  error = fmt::format("[broker] runtime_dir = \"{}\" cannot be made: {}{}", path, failed.message(),
+                      folder_remedy(fs::path(path).parent_path(), failed.value()));
   return false;
 }
 

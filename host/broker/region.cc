@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "host/broker/hostile_text.h"
+
 namespace host::broker {
 namespace {
 
@@ -146,7 +148,17 @@ Region::~Region() {
 
 ring::SlotOwner Region::owner(std::uint32_t slot) const { return entry(slot)[&ring::SlotEntry::owner].copy_out(); }
 
-void Region::clear_owner(std::uint32_t slot) const { entry(slot)[&ring::SlotEntry::owner].copy_in({}); }
+std::string Region::program(std::uint32_t slot) const {
+  char name[sizeof ring::SlotEntry::program];
+  entry(slot)[&ring::SlotEntry::program].copy_out(name);
+  return escaped({name, strnlen(name, sizeof name)});
+}
+
+void Region::clear_owner(std::uint32_t slot) const {
+  static constexpr char nobody[sizeof ring::SlotEntry::program] = {};
+  entry(slot)[&ring::SlotEntry::owner].copy_in({});
+  entry(slot)[&ring::SlotEntry::program].copy_in(nobody);
+}
 
 bool Region::wipe(const Range& range, std::string& error) const {
   const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);

@@ -45,6 +45,8 @@ class Region {
   ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return ring::RegionView(base_).entry(slot); }
   // The claimer's word about itself, read once; it may be anything.
   ring::SlotOwner owner(std::uint32_t slot) const;
+  // The same of its name, fit for a log; "" where it has none.
+  std::string program(std::uint32_t slot) const;
   void clear_owner(std::uint32_t slot) const;
 
   // Puts back what the header says, but for what counts. A guest may have written over it.

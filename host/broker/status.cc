@@ -52,7 +52,7 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
     out["jail"] = {{"layers", names_of_layers(slot.jail.layers)}, {"missing", slot.jail.missing}};
   }
   if (slot.word.held()) {
-    out["owner"] = {{"process", slot.owner.pid}, {"peer", slot.owner.peer}};
+    out["owner"] = {{"process", slot.owner.pid}, {"peer", slot.owner.peer}, {"program", slot.program}};
     out["claimed_s"] = seconds(slot.claimed_for);
   }
   return out;
@@ -117,6 +117,7 @@ json vm_as_json(const VmStatus& vm) {
               {"slot_bytes", vm.slot_bytes},
               {"all_gpus", vm.gpus.all},
               {"gpus", gpus_as_json(vm.gpus)},
+              {"gpu_memory", {{"used_bytes", vm.counters.device_memory}, {"total_bytes", vm.gpu_memory}}},
               {"jail", vm.jail},
               {"spin_threads", vm.spin_threads},
               {"spin_us", vm.spin_us},

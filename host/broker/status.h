@@ -33,7 +33,8 @@ struct SlotStatus {
   WorkerJail jail;
   ring::SlotOwner owner{};  // of a claimed or dead slot
   Clock::duration claimed_for{};
-  Counters counters;  // of its worker
+  Counters counters;    // of its worker
+  std::string program;  // of a claimed or dead slot, as it calls itself; fit for a log
 };
 
 // A worker that ended by a signal that the broker has not sent, or with a code that it has no reason for.
@@ -77,6 +78,7 @@ struct VmStatus {
   std::vector<SlotStatus> slots;
   VmGpus gpus;  // as configured
   BoundsStatus bounds;
+  std::uint64_t gpu_memory = 0;  // of its GPUs together, as a worker's driver says; 0: no worker has told yet
 };
 
 struct BrokerStatus {

@@ -154,14 +154,17 @@ void Vm::look_at(std::uint32_t k) {
     case Step::None: release_unowned(k); break;
     case Step::Claimed:
       slot.known = slot.known.with(SlotState::Claimed);
-      slot.claimed = Clock::now();
-      slot.peer = 0;
+      session_begins(k);
       spdlog::debug("{}: slot {} is claimed by peer {}", options_.name, k, region_->owner(k).peer);
       break;
-    case Step::Released: release(k); break;
+    case Step::Released:
+      if (slot.known.state == SlotState::Ready) session_begins(k);  // and it has ended meanwhile
+      release(k);
+      break;
     case Step::PutBack: put_back(k, seen); break;
   }
   learn_owner(k);
+  learn_program(k);
   // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
   if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
 }
@@ -196,6 +199,7 @@ void Vm::look_at_wanted() {
   const std::uint32_t more = wanted - wanted_seen_;
   wanted_seen_ = wanted;
   demand_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t{demand_} + more, slots_.size()));
+  if (more > 0) tell_full();
 }
 
 void Vm::on_peer_gone(std::uint32_t peer) {
@@ -256,7 +260,7 @@ void Vm::put_back(std::uint32_t k, std::uint32_t seen) {
 void Vm::release(std::uint32_t k) {
   Slot& slot = slots_[k];
   slot.known = slot.known.with(SlotState::Released);
-  spdlog::debug("{}: slot {} is released", options_.name, k);
+  session_ends(k, "");
   if (slot.worker) {
     slot.worker->end(end_patience);
   } else {

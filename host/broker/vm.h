@@ -1,5 +1,5 @@
 // One VM: its region, how its guests reach the host, and the life of its slots. The directory is vm.cc's, workers are
-// vm_workers.cc's, what is shown of them is vm_status.cc's.
+// vm_workers.cc's, what the log and `ivgpu status` tell of them is vm_sessions.cc's and vm_status.cc's.
 //
 // The life of a slot is told in ring/layout.h. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
@@ -16,6 +16,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,8 @@ class Vm {
   bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
 
   const VmOptions& options() const { return options_; }
+  // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. How many.
+  std::size_t end_sessions(std::optional<std::uint32_t> slot);
   // Held by a program, whether its worker lives or not.
   std::size_t sessions() const;
   VmStatus status() const;
@@ -67,6 +70,9 @@ class Vm {
  private:
   // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
   static constexpr auto end_patience = std::chrono::seconds(2);
+
+  // How many starts of sessions a second the log tells, and how many ends: a test suite is told whole.
+  static constexpr int session_lines = 20;
 
   struct Slot {
     ring::SlotWord known;
@@ -81,10 +87,22 @@ class Vm {
     std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
     bool may_spin = false;   // its worker
     bool surplus = false;    // its unused worker is being ended
+    // Of the session that holds it. What it says of itself may be anything, and is fit for a log.
+    std::string program;
+    std::uint32_t process = 0;
+    bool told = false;          // its start, in the log
+    bool ended = false;         // so is its end
+    bool asked_to_end = false;  // by `ivgpu end`
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
   bool open(const BrokerOptions& broker, std::string& error);
+  void session_begins(std::uint32_t k);
+  void learn_program(std::uint32_t k);
+  std::string in_words(std::uint32_t k) const;
+  void tell_start(std::uint32_t k);
+  void session_ends(std::uint32_t k, const std::string& how);
+  void tell_full();
   bool make_group(std::string& error);
   GroupLimits limits() const;
   void end_all(Clock::duration patience, std::function<void()> done);
@@ -115,7 +133,7 @@ class Vm {
   bool one_more_may_spin() const;
   bool start_worker(std::uint32_t k);
   std::vector<std::string> arguments_for(std::uint32_t k) const;
-  void on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text);
+  void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
   void retire_telemetry(Slot& slot);
   void keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit);
@@ -146,7 +164,9 @@ class Vm {
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
-  LogLimiter put_backs_, worker_ends_;
+  LogLimiter put_backs_, worker_ends_, full_;
+  LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
+  std::uint64_t gpu_memory_ = 0;  // as the last worker that was ready says
   WorkerLog worker_log_;
   EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
   std::function<void()> warm_, stopped_;

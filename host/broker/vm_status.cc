@@ -38,12 +38,15 @@ VmStatus Vm::status() const {
                   ends_,
                   {},
                   program_.gpus,
-                  bounds()};
+                  bounds(),
+                  gpu_memory_};
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
-    SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {}};
+    SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {},
+                 {}};
     if (slot.known.held()) {
       s.owner = region_->owner(k);
+      s.program = region_->program(k);
       s.claimed_for = Clock::now() - slot.claimed;
     }
     if (slot.worker) s.counters = slot.telemetry->counters();

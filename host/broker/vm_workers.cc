@@ -158,11 +158,10 @@ bool Vm::start_worker(std::uint32_t k) {
                               .priority = program_.priority,
                               .group_entrance = group_ ? group_->entrance() : -1,
                               .log = &worker_log_};
-  slot.worker =
-      WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
-                           {[this, k](std::uint32_t layers, const std::string& text) { on_ready(k, layers, text); },
-                            [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }},
-                           error);
+  slot.worker = WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
+                                     {[this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
+                                      [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }},
+                                     error);
   if (!slot.worker) {
     on_start_failed(k, error);
     return false;
@@ -175,11 +174,12 @@ bool Vm::start_worker(std::uint32_t k) {
   return true;
 }
 
-void Vm::on_ready(std::uint32_t k, std::uint32_t layers, const std::string& text) {
+void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   loop_.forget(slots_[k].start_timer);
   if (!slots_[k].telemetry->seal()) return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   backoff_.succeeded();
-  slots_[k].jail = {true, layers, text};
+  slots_[k].jail = {true, said.layers, said.text};
+  gpu_memory_ = said.memory;
   tell_jail(slots_[k].jail);
   spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
   if (!stopping_ && !move(k, SlotState::Ready)) {
@@ -262,8 +262,8 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
     case SlotState::Claimed:
     case SlotState::Dead:
       if (stopping_) break;
-      if (const auto more = worker_ends_.admit())
-        spdlog::warn("{}: slot {}: the worker {} while its guest used it{}", options_.name, k, exit.how, *more);
+      session_ends(k, slots_[k].asked_to_end ? "`ivgpu end` asked for it"
+                                             : fmt::format("the worker {} while its guest used it", exit.how));
       break;
     case SlotState::Released:
       if (exit.end != WorkerProcess::End::Orderly) {

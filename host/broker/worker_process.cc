@@ -221,7 +221,7 @@ void WorkerProcess::on_control() {
   const auto message = parse_ready(bytes.data(), static_cast<std::size_t>(length), header.msg_flags);
   if (!message || ready_) return kill_now("it said something that no worker says");
   ready_ = true;
-  events_.ready(message->layers, escaped(message->text));
+  events_.ready({message->layers, escaped(message->text), message->memory});
 }
 
 // With the share of its VM used up it has none of its own. What is read already is left out then, but for last words.

@@ -61,8 +61,14 @@ class WorkerProcess {
     std::string how;  // "exited with code 4 (driver failed)", "was killed by signal 9"
     std::string last_words;
   };
+  // What it said when it was ready; the text is escaped.
+  struct Ready {
+    std::uint32_t layers = 0;  // bits of jail::Layer
+    std::string text;
+    std::uint64_t memory = 0;  // of its GPUs together, as its driver says
+  };
   struct Events {
-    std::function<void(std::uint32_t layers, const std::string& text)> ready;
+    std::function<void(const Ready&)> ready;
     std::function<void(const Exit&)> gone;  // the last call; the object may be destroyed in it
   };
 

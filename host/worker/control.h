@@ -8,12 +8,13 @@
 
 namespace host::worker {
 
-inline constexpr std::uint32_t ready_kind = 0x3159'4452;  // "RDY1"
+inline constexpr std::uint32_t ready_kind = 0x3259'4452;  // "RDY2"
 
 struct ReadyMessage {
   std::uint32_t kind;    // ready_kind
   std::uint32_t layers;  // bits of host::jail::Layer that hold
-  char text[248];        // which layers are missing and why; NUL-padded, empty when none is
+  std::uint64_t memory;  // bytes of its GPUs together
+  char text[240];        // which layers are missing and why; NUL-padded, empty when none is
 };
 static_assert(sizeof(ReadyMessage) == 256);
 

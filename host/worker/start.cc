@@ -209,10 +209,18 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
 
-bool tell_ready(int control_fd, const Jail& jail) {
+std::uint64_t memory_of(const ring::DevicePage& page) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t d = 0; d < std::min(page.device_count, ring::max_devices); ++d)
+    bytes += page.device[d].total_memory;
+  return bytes;
+}
+
+bool tell_ready(int control_fd, const Jail& jail, std::uint64_t memory) {
   ReadyMessage message{};
   message.kind = ready_kind;
   message.layers = jail.layers();
+  message.memory = memory;
   const std::string text = jail.wanted() ? jail.missing() : "the jail is off";
   std::memcpy(message.text, text.data(), std::min(text.size(), sizeof message.text - 1));
   return send(control_fd, &message, sizeof message, MSG_NOSIGNAL) == sizeof message;
@@ -247,7 +255,7 @@ int run(const Options& options, const Backend& backend) {
   close_jail(jail, options, page->device_count, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, *page, options.guest_spin_us);
-  if (!tell_ready(options.control_fd, jail)) return exit_ended;  // the broker has changed its mind
+  if (!tell_ready(options.control_fd, jail, memory_of(*page))) return exit_ended;  // the broker has changed its mind
   return backend.serve(slot, telemetry, windows);
 }
 

@@ -1,6 +1,6 @@
 // The broker's sockets. A VM's ivshmem server, the shipping one on a real socket, with clients that read late, in
-// pieces or not at all, that speak, and that go in mid-sentence. And what a worker says: its one message, and what it
-// prints.
+// pieces or not at all, that speak, and that go in mid-sentence. The control socket with such clients. And what a
+// worker says: its one message, and what it prints.
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "host/broker/control_server.h"
 #include "host/broker/ivshmem_server.h"
 #include "host/broker/worker_process.h"
 #include "ring/layout.h"
@@ -49,6 +50,59 @@ void worker_output(fuzz::Input& in) {
       require(printable(line) && line.size() <= 4 * LineCutter::longest_line + 4, "a line of %zu letters", line.size());
   }
   for (const std::string& line : lines.finish()) require(printable(line), "a last line is escaped, too");
+}
+
+// ---- the control socket --------------------------------------------------------------------------------------------
+
+void control_line(fuzz::Input& in) {
+  const bool begun = in.once_in(4);
+  const auto bytes = in.take(in.number());
+  const std::string line = (begun ? "" : "end ") + std::string(bytes.begin(), bytes.end());
+  const auto request = parse_end(line);
+  if (!request) return;
+  require(is_vm_name(request->vm) && printable(request->vm), "a request names what can be a VM");
+  require(!request->slot || *request->slot < ring::max_slots, "and what can be a slot");
+  require(line.rfind("end " + request->vm, 0) == 0, "it is what the line says");
+}
+
+// Clients that say anything in any pieces: each gets one line or nothing, and nobody stays.
+void control_server(fuzz::Input& in) {
+  EventLoop loop(make_epoll_waiter());
+  const std::string path = fuzz::socket_folder() + "/control";
+  std::size_t asked = 0;
+  std::string error;
+  const auto server = ControlServer::listen(
+      loop, {path, {0600, "", ""}, "control"},
+      [&](std::string_view line) {
+        require(line.size() < ControlServer::longest_line && line.find('\n') == std::string_view::npos, "one line");
+        ++asked;
+        return std::string(parse_end(line) ? "ok 0" : "error no");
+      },
+      error);
+  require(server != nullptr, "%s", error.c_str());
+  const auto turn = [&] {
+    loop.after(Clock::duration::zero(), [&] { loop.stop(); });
+    loop.run();
+  };
+  std::vector<Fd> clients;
+  std::size_t connected = 0;
+  while (!in.empty()) {
+    if (clients.empty() || in.once_in(8)) {
+      if (Fd socket = fuzz::connect_to(path)) clients.push_back(std::move(socket)), ++connected;
+    } else if (in.once_in(8)) {
+      clients.erase(clients.begin() + static_cast<long>(in.below(clients.size())));
+    } else if (in.once_in(8)) {
+      fuzz::clock_ns += 10'000'000ULL << in.below(12);
+    } else {
+      auto bytes = in.take(in.number());
+      std::vector<std::uint8_t> said(bytes.begin(), bytes.end());
+      if (in.once_in(3)) said.push_back('\n');
+      [[maybe_unused]] const auto sent =
+          send(clients[in.below(clients.size())].get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    turn();
+  }
+  require(asked <= connected, "%zu answers for %zu clients", asked, connected);
 }
 
 // ---- the server ----------------------------------------------------------------------------------------------------
@@ -169,7 +223,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Input in(data, std::min<std::size_t>(size, 512));
   switch (in.below(4)) {
     case 0: worker_message(in); break;
-    case 1: worker_output(in); break;
+    case 1:
+      switch (in.below(4)) {
+        case 0: control_line(in); break;
+        case 1: control_server(in); break;
+        default: worker_output(in); break;
+      }
+      break;
     default: Script(in).run(); break;
   }
   return 0;

@@ -59,6 +59,7 @@ broker::SlotStatus some_slot(fuzz::Input& in) {
   slot.owner.peer = in.number<std::uint32_t>();
   slot.claimed_for = broker::Clock::duration(in.number<std::int64_t>());
   slot.counters = some_counters(in);
+  slot.program = broker::escaped(some_text(in, 24));
   return slot;
 }
 
@@ -69,6 +70,7 @@ broker::BrokerStatus some_status(fuzz::Input& in) {
   vm.ends.signal = in.number(), vm.ends.last_reason = broker::escaped(some_text(in, 120));
   vm.region_bytes = in.any(), vm.slot_bytes = in.any();
   vm.counters = some_counters(in);
+  vm.gpu_memory = in.any();
   for (std::size_t n = in.below(4); n > 0; --n) vm.slots.push_back(some_slot(in));
   status.vms.push_back(vm);
   return status;

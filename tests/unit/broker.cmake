@@ -10,7 +10,7 @@ add_executable(broker_fake_worker ${CMAKE_CURRENT_LIST_DIR}/broker_fake_worker.c
 target_link_libraries(broker_fake_worker PRIVATE ivgpu_worker_start)
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config gpus plain reload server slots start_check worker status trace)
+foreach(name parts config gpus plain reload server sessions slots start_check worker status trace)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"

@@ -94,7 +94,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.c_str());
     return host::worker::exit_usage;
   }
-  const auto describe = [](ring::DevicePage& page) { page.driver_version = 4242; };
+  const auto describe = [](ring::DevicePage& page) {
+    page.driver_version = 4242;
+    page.device_count = 2;
+    page.device[0].total_memory = std::uint64_t{3} << 30;
+    page.device[1].total_memory = std::uint64_t{5} << 30;
+  };
   const int code = host::worker::run(options, {start, describe, serve});
   std::fflush(nullptr);
   _exit(code);

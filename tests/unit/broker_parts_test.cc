@@ -122,6 +122,17 @@ TEST(LogLimiter, ALineASecondAndHowManyWereLeftOut) {
   EXPECT_EQ(limiter.admit(start + 9s), " (1 more such lines were left out before)");
 }
 
+TEST(LogLimiter, SeveralLinesASecond) {
+  LogLimiter limiter(3);
+  const LogLimiter::Time start(5h);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(limiter.admit(start + i * 100ms), "");
+  EXPECT_EQ(limiter.admit(start + 900ms), std::nullopt);
+  EXPECT_EQ(limiter.admit(start + 1s), " (1 more such lines were left out before)");
+  EXPECT_EQ(limiter.admit(start + 1s), "");
+  EXPECT_EQ(limiter.admit(start + 1s), "");
+  EXPECT_EQ(limiter.admit(start + 1s), std::nullopt);
+}
+
 TEST(HostileText, OnlyPrintableAsciiPasses) {
   EXPECT_EQ(escaped("plain text ~"), "plain text ~");
   EXPECT_EQ(escaped(std::string("\x1b[2J\r\n\0\xff", 8)), "\\x1b[2J\\x0d\\x0a\\x00\\xff");

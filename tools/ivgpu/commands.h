@@ -47,6 +47,12 @@ struct StatusOptions {
 };
 int status(const StatusOptions& options);
 
+struct EndOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
+  std::string target;                                // VM, or VM/SESSION
+};
+int end_sessions(const EndOptions& options);
+
 // What the broker of that runtime_dir tells: one JSON document.
 std::string read_status(const std::filesystem::path& runtime_dir);
 

@@ -224,6 +224,18 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
   return command;
 }
 
+CLI::App& add_end(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<EndOptions>();
+  CLI::App& command = *app.add_subcommand("end", "End all sessions of a VM, or one");
+  add_runtime_dir(command, options->runtime_dir);
+  command.add_option("session", options->target, "Whose; as `ivgpu status` shows it")->type_name("VM[/SESSION]");
+  command.footer(
+      "Its programs' calls return CUDA_ERROR_DEVICE_UNAVAILABLE from then on.\n"
+      "Exit codes: 0 they end; 1 no such VM or session; 2 the command line makes no sense; 3 no broker answers.");
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return end_sessions(*options); }; });
+  return command;
+}
+
 // What is only for a program, and what is only for sessions that others start.
 void check_trace(const CLI::App& command, bool program) {
   for (const char* name : {"--gpu", "--region-size", "--extra-config", "--private", "--verbose"})
@@ -356,6 +368,7 @@ int parse_and_run(int argc, char** argv) {
   add_vm(app, chosen);
   add_status(app, chosen);
   add_trace(app, chosen);
+  add_end(app, chosen);
   add_bench(app, chosen);
   add_check(app, chosen);
   add_coverage(app, chosen);

@@ -193,6 +193,12 @@ std::string counter_rows(const std::string& label, const json& now, const json& 
   return count_of(counters, "calls") == 0 ? "" : rows(label, counters, Earlier::counters(before), seconds);
 }
 
+// "vector_add, ": its name for itself. A broker or a guest library before this one has none.
+std::string program_of(const json& owner) {
+  const std::string name = owner.contains("program") ? word_of(owner["program"]) : "";
+  return name.empty() ? "" : name + ", ";
+}
+
 // All slots that are not empty, and how many are.
 std::string slot_lines(const json& slots) {
   std::string lines;
@@ -208,7 +214,8 @@ std::string slot_lines(const json& slots) {
                   word_of(slot.at("state")).c_str(), worker.c_str());
     std::string line = text;
     if (slot.contains("owner"))
-      line += "  process " + std::to_string(number_of<long>(slot["owner"].at("process"))) + " of peer " +
+      line += "  " + program_of(slot["owner"]) + "process " +
+              std::to_string(number_of<long>(slot["owner"].at("process"))) + " of peer " +
               std::to_string(number_of<long>(slot["owner"].at("peer"))) + ", for " + seconds_of(slot.at("claimed_s"));
     lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
@@ -272,6 +279,15 @@ std::string gpu_lines(const json& vm) {
   return lines;
 }
 
+// What the VM's programs hold of its GPUs' memory. A broker before this one does not tell it.
+std::string memory_line(const json& vm) {
+  const json memory = vm.value("gpu_memory", json());
+  if (!memory.is_object()) return "";
+  const auto bytes = [&](const char* key) { return static_cast<double>(number_of<std::uint64_t>(memory.at(key))); };
+  const double total = bytes("total_bytes");
+  return "  GPU memory: " + rounded_size(bytes("used_bytes")) + (total > 0 ? " of " + rounded_size(total) : "") + "\n";
+}
+
 std::string of_at_most(const std::string& used, bool bounded, const std::string& most) {
   return used + (bounded ? " of " + most : "");
 }
@@ -307,7 +323,8 @@ std::string vm_text(const json& vm, const Earlier& earlier) {
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += gpu_lines(vm) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
+  text +=
+      gpu_lines(vm) + memory_line(vm) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))

@@ -1,0 +1,93 @@
+// What the log tells of a VM's sessions: who starts one, how long it lasts, and when there is no slot left. Guests
+// cause these lines, and the names in them are theirs.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "host/broker/vm.h"
+
+namespace host::broker {
+namespace {
+
+using ring::SlotState;
+
+// A claimer writes its owner and its name at once; an older guest library has no name to write.
+constexpr auto name_patience = std::chrono::milliseconds(500);
+
+}  // namespace
+
+void Vm::session_begins(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  slot.claimed = Clock::now();
+  slot.peer = 0;
+  slot.program.clear();
+  slot.process = 0;
+  slot.told = slot.ended = slot.asked_to_end = false;
+}
+
+// Once, when the claimer has said who it is, or has had the time to.
+void Vm::learn_program(std::uint32_t k) {
+  Slot& slot = slots_[k];
+  if (!slot.known.held() || slot.told) return;
+  slot.process = region_->owner(k).pid;
+  slot.program = region_->program(k);
+  if ((slot.process == 0 || slot.program.empty()) && Clock::now() - slot.claimed < name_patience) return;
+  tell_start(k);
+}
+
+// "t: session 3 of vector_add (process 812)": as it says.
+std::string Vm::in_words(std::uint32_t k) const {
+  const Slot& slot = slots_[k];
+  return fmt::format("{}: session {} of {} (process {})", options_.name, k,
+                     slot.program.empty() ? "a program without a name" : slot.program, slot.process);
+}
+
+void Vm::tell_start(std::uint32_t k) {
+  slots_[k].told = true;
+  if (const auto more = session_starts_.admit()) spdlog::info("{} starts{}", in_words(k), *more);
+}
+
+// Once for each session. `how`: why it is lost; "": its program has let go of it, or has ended.
+void Vm::session_ends(std::uint32_t k, const std::string& how) {
+  Slot& slot = slots_[k];
+  if (std::exchange(slot.ended, true)) return;
+  if (!slot.told) {
+    slot.process = region_->owner(k).pid;
+    slot.program = region_->program(k);
+  }
+  slot.told = true;
+  const auto more = session_ends_.admit();
+  if (!more) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - slot.claimed).count();
+  if (how.empty())
+    spdlog::info("{} ends after {:.1f} s{}", in_words(k), seconds, *more);
+  else
+    spdlog::warn("{} ends after {:.1f} s: {}{}", in_words(k), seconds, how, *more);
+}
+
+std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
+  look();  // what guests did last
+  std::size_t ended = 0;
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    if ((slot && *slot != k) || slots_[k].known.state != SlotState::Claimed || !slots_[k].worker) continue;
+    slots_[k].asked_to_end = true;
+    slots_[k].worker->end(end_patience);
+    ++ended;
+  }
+  return ended;
+}
+
+// A guest wants a slot and finds none: nobody but the VM's own programs can give one back.
+void Vm::tell_full() {
+  const auto held = [](const Slot& slot) { return slot.known.held(); };
+  if (!std::all_of(slots_.begin(), slots_.end(), held)) return;
+  if (const auto more = full_.admit())
+    spdlog::warn(
+        "{}: all {} slots are taken, and a program waits for one: `ivgpu status` shows who has them, `ivgpu end` ends "
+        "one, and slots in [vm.{}] gives more after a restart{}",
+        options_.name, slots_.size(), options_.name, *more);
+}
+
+}  // namespace host::broker
