@@ -103,7 +103,7 @@ std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const Worke
 void WorkerProcess::end(Clock::duration) { stage->asked_to_end.insert(this); }
 void WorkerProcess::kill_now(const char*) { stage->asked_to_end.insert(this); }
 void WorkerProcess::on_control() {
-  if (!ready_) ready_ = true, events_.ready(0, "");
+  if (!ready_) ready_ = true, events_.ready({});
 }
 void WorkerProcess::on_exit() {
   const auto gone = events_.gone;
@@ -204,7 +204,10 @@ class Script {
         if (stage_.peer_gone) stage_.peer_gone(ring::first_guest_peer + in_.number());
         break;
       case 9: header().wanted += static_cast<std::uint32_t>(in_.any()); break;
-      case 10: std::memset(&stage_.entry(slot).owner, in_.number(), sizeof(ring::SlotOwner)); break;
+      case 10:
+        std::memset(&stage_.entry(slot).owner, in_.number(), sizeof(ring::SlotOwner));
+        std::memset(stage_.entry(slot).program, stage_.entry(slot).owner.pid & 0xff, sizeof(ring::SlotEntry::program));
+        break;
       default: stage_.refuses_starts = in_.once_in(2); break;
     }
   }

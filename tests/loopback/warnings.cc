@@ -1,6 +1,6 @@
 // What a program's user reads without asking for it (IVGPU_LOG not set) where there is no device, no permission, or no
-// free slot: the program waits or fails, and the log names what is missing and the remedy. A real ivgpud, the simulated
-// GPU, and programs with the real guest library.
+// free slot: the program waits or fails, and the log names what is missing and the remedy; and where an operator ends
+// its session. A real ivgpud, the simulated GPU, and programs with the real guest library.
 #include <sys/stat.h>
 
 #include "tests/unit/broker_harness.h"
@@ -122,6 +122,47 @@ TEST(Warnings, NamesOfHoldersMoveNoCursor) {
   EXPECT_TRUE(eventually([&] { return has(waiting.said(), "are taken, by " + std::string(23, '?') + " ("); }))
       << waiting.said();
   EXPECT_FALSE(has(waiting.said(), "\x1b"));
+}
+
+// ---- sessions that an operator ends --------------------------------------------------------------------------------
+
+void expect_a_lost_session(Program& program) {
+  EXPECT_EQ(program.wait(), 1);
+  EXPECT_TRUE(has(program.said(), "cuCtxSynchronize 46\n")) << "CUDA_ERROR_DEVICE_UNAVAILABLE: " << program.said();
+  EXPECT_TRUE(has(program.said(), "ivgpu: the session with the host is lost: its worker has ended\n"))
+      << program.said();
+}
+
+TEST(Ends, OfARemovedVm) {
+  Broker broker(
+      "region_size = \"256MiB\"", "", [] {}, SIMULATED_GPU);
+  const std::string before = broker.folder.read("c.toml");
+  const auto reload = [&](const std::string& text) {
+    broker.folder.write("c.toml", text);
+    kill(broker.pid, SIGHUP);
+  };
+  reload(before + "[vm.u]\nregion_size = \"256MiB\"\n");
+  ASSERT_TRUE(broker.eventually_logged("VM u: added"));
+  Program program(broker.folder, "wait", broker.folder / "u.sock");
+  ASSERT_TRUE(eventually([&] { return has(program.said(), "waiting\n"); }));
+  reload(before);
+  expect_a_lost_session(program);
+  EXPECT_TRUE(broker.eventually_logged("VM u: removed, its 1 session(s) end"));
+  Program other(broker.folder, "work", broker.socket_path());
+  EXPECT_EQ(other.wait(), 0) << "the other VM is served: " << other.said();
+}
+
+TEST(Ends, ByIvgpuEnd) {
+  Broker broker(
+      "region_size = \"256MiB\"", "", [] {}, SIMULATED_GPU);
+  Program program(broker.folder, "wait", broker.socket_path());
+  ASSERT_TRUE(eventually([&] { return has(program.said(), "waiting\n"); }));
+  const auto ended = broker_test::run_program(IVGPU, {"end", "--runtime-dir", broker.folder.path(), "t"});
+  EXPECT_EQ(ended.text, "VM t: 1 session ends\n");
+  expect_a_lost_session(program);
+  EXPECT_TRUE(broker.eventually_logged("`ivgpu end` asked for it"));
+  Program other(broker.folder, "work", broker.socket_path());
+  EXPECT_EQ(other.wait(), 0) << other.said();
 }
 
 }  // namespace

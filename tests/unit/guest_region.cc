@@ -417,13 +417,14 @@ TEST(Ivshmem, FilesThatCannotBeOpened) {
 TEST(Ivshmem, WithoutPermission) {
   Sysfs sysfs;
   const std::string closed = sysfs.ivshmem("0000:00:03.0", 16 * mib, true);
-  std::filesystem::permissions(closed + "/resource2", std::filesystem::perms::none);
+  std::filesystem::permissions(closed + "/resource0", std::filesystem::perms::none);
+  std::filesystem::permissions(std::filesystem::path(closed).parent_path(), std::filesystem::perms::all);
   // Root may open it all the same: give that up in a child.
   const pid_t child = fork();
   if (child == 0) {
     if (geteuid() == 0 && setuid(65534) != 0) _exit(3);
     const bool none = sysfs.open_region() == nullptr;
-    const std::string file = closed + "/resource2";
+    const std::string file = closed + "/resource0";
     const bool said = sysfs.why.find("cannot open " + file + ": Permission denied (mode 0000, user ") == 0 &&
                       sysfs.why.find(", group ") != std::string::npos &&
                       sysfs.why.find("; run the program as root, or let a group have the device by 60-ivgpu.rules") !=
