@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "host/broker/config.h"
 #include "host/broker/control_server.h"
 #include "host/broker/ivshmem_server.h"
 #include "host/broker/worker_process.h"
