@@ -62,8 +62,11 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
 bool Daemon::add(const VmOptions& options, const VmGpus& gpus, std::string& error) {
   std::vector<VmOptions> together = options_of_vms();
   together.push_back(options);
+  // One that runs may still have the user that the file by now gives to another.
+  const auto same_user = [&](const auto& vm) { return vm->options().worker_uid == options.worker_uid; };
+  together.back().own_uid = options.own_uid && std::none_of(vms_.begin(), vms_.end(), same_user);
   const bool fits = plain_files_fit(together, error);
-  auto vm = fits ? Vm::create(loop_, options, broker_, program_for(gpus), traces_, wipes_, error) : nullptr;
+  auto vm = fits ? Vm::create(loop_, together.back(), broker_, program_for(gpus), traces_, wipes_, error) : nullptr;
   if (!vm) return false;
   tell_gpus(options.name, gpus);
   vms_.push_back(std::move(vm));
