@@ -22,6 +22,7 @@
 #include "guest/switches.h"
 #include "ring/api/call.h"
 #include "ring/api/records.h"
+#include "ring/release.h"
 
 namespace guest {
 namespace {
@@ -226,8 +227,8 @@ Session::Entered Session::map_slot(std::uint64_t start) {
   worker_knows_ = {header.driver_calls, header.session_calls};
   if (header.driver_calls == 0 || header.session_calls == 0) worker_knows_ = api::silent_workers_ids;
   if (worker_knows_.driver < api::known_ids.driver || worker_knows_.session < api::known_ids.session)
-    log(Level::Info, "the host is of release %s and knows fewer calls than this library, of release " IVGPU_VERSION,
-        checked_.release);
+    log(Level::Info, "the host is of release %s and knows fewer calls than this library, of release %s",
+        checked_.release, ring::this_release);
   spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
   return Entered::Yes;
 }
@@ -299,9 +300,8 @@ CUresult Session::refuse_unserved(int call) {
   const bool first = call >= api::driver_ids || !reported[call].exchange(true, std::memory_order_relaxed);
   if (first)
     log(Level::Warn,
-        "%s is not served by this host (release %s): install ivgpu " IVGPU_VERSION
-        " there, or a library of the host's release here",
-        api::name_of(call).data(), checked_.release);
+        "%s is not served by this host (release %s): install ivgpu %s there, or a library of the host's release here",
+        api::name_of(call).data(), checked_.release, ring::this_release);
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "host/broker/hostile_text.h"
+#include "ring/release.h"
 
 namespace host::broker {
 namespace {
@@ -113,7 +114,7 @@ void Region::restore_header() const {
   vm_.name.copy(name, sizeof name - 1);
   to[&Header::vm].copy_in(name);
   char release[sizeof Header::release] = {};
-  std::string_view(IVGPU_VERSION).copy(release, sizeof release - 1);
+  std::string_view(ring::this_release).copy(release, sizeof release - 1);
   to[&Header::release].copy_in(release);
   // Pairs with the acquire of whoever opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
