@@ -287,8 +287,8 @@ Finding broker(const std::string& path, const std::string& told, int why) {
   if (version.empty())
     return {"broker", State::Wrong, "what answers at " + path + " is no ivgpud", "end it, then start ivgpud"};
   if (version != IVGPU_VERSION)
-    return {"broker", State::Wrong, "ivgpud has version " + version + ", this is " IVGPU_VERSION,
-            "install broker, workers and guest libraries of one version"};
+    return {"broker", State::Warning, "ivgpud has release " + version + ", this is " IVGPU_VERSION,
+            "what only the newer one knows is refused; install broker, workers and guest libraries of one release"};
   return {"broker", State::Ok, "ivgpud " + version + " answers at " + path, ""};
 }
 
