@@ -76,7 +76,7 @@ fuzz_target(config 4 190000 ivgpu_broker)
 fuzz_target(status 3 8000 ivgpu_tools nlohmann_json::nlohmann_json)
 fuzz_target(text 4 900 ivgpu_tools ivgpu_broker ivgpu_api nlohmann_json::nlohmann_json)
 
-# Each mistake of these files must be seen by its target, which its corpus suffices for: MISTAKE(name, what, target).
+# Each mistake of these files must be seen by its target: MISTAKE(name, what, target).
 function(fuzz_catches file word promise)
   set(path ${CMAKE_SOURCE_DIR}/ring/${file})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
@@ -88,7 +88,7 @@ function(fuzz_catches file word promise)
     set(test fuzz.${CMAKE_MATCH_2}.catches.${CMAKE_MATCH_1})
     add_test(NAME ${test} COMMAND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/caught.sh $<TARGET_FILE:fuzz_${CMAKE_MATCH_2}>
              ${CMAKE_MATCH_1} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/corpus/${CMAKE_MATCH_2} ${promise})
-    set_tests_properties(${test} PROPERTIES LABELS fuzz TIMEOUT 180)
+    set_tests_properties(${test} PROPERTIES LABELS fuzz TIMEOUT 480)
   endforeach()
 endfunction()
 fuzz_catches(double_fetches.def DOUBLE_FETCH "a byte of shared memory is read once")
