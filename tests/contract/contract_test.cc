@@ -218,6 +218,11 @@ bool has_line(const std::string& group, const std::string& name) {
          std::any_of(lines->second.begin(), lines->second.end(), [&](const Line& l) { return l.name == name; });
 }
 
+std::string no_line(const std::string& name, const std::string& group) {
+  return name + " has no line in " + group + " of the golden file; it reads \"" + name +
+         ": ?\" until a real driver has been asked, and stands where the table has the call";
+}
+
 // Before cuInit, without a context, in one, after a reset, a fault and a fork: see everything.cc.
 TEST(Table, EachServedCallIsAskedInEachStateOfAProcess) {
   const std::set<std::string> left_out = calls_that_change_the_state();
@@ -228,13 +233,13 @@ TEST(Table, EachServedCallIsAskedInEachStateOfAProcess) {
     std::set<std::string> asked;
     for (const Line& line : lines) asked.insert(line.name);
     for (const std::string& name : served())
-      EXPECT_TRUE(left_out.contains(name) || asked.contains(name)) << name << " has no line in " << group;
+      EXPECT_TRUE(left_out.contains(name) || asked.contains(name)) << no_line(name, group);
   }
   EXPECT_EQ(states, 6u);
   for (const std::string& name : left_out) {
     EXPECT_TRUE(served().contains(name)) << name << " is no served call";
     for (const char* group : {"changes_before_init", "changes_after_fork"})
-      EXPECT_TRUE(has_line(group, name) || name == "cuInit") << name << " has no line in " << group;
+      EXPECT_TRUE(has_line(group, name) || name == "cuInit") << no_line(name, group);
   }
 }
 
