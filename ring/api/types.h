@@ -2,32 +2,61 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <type_traits>
 
 #include "ring/api/cuda.h"
 
 namespace api {
 
-// Handles cross as ids (ring/api/id.h), which only the host's table can turn into the driver's pointers.
-enum class Handle : std::uint8_t { None, Context, Module, Function, Library, Kernel, Stream, Event };
-inline constexpr unsigned handle_kinds = 8;
+// Handles cross as ids (ring/api/id.h), which only the host's table can turn into the driver's pointers. Their kinds
+// are the lines of ring/api/handles.def.
+enum class Handle : std::uint8_t {
+  None,
+#define HANDLE(kind, ...) kind,
+#include "ring/api/handles.def"
+};
+
+// Whether an object ends with its context.
+enum class Life : std::uint8_t { of_process, of_context };
+using enum Life;
+
+// Sets of kinds, a bit each.
+using Kinds = std::uint32_t;
+template <class... K>
+constexpr Kinds owned_by(K... kinds) {
+  return (Kinds{0} | ... | (Kinds{1} << static_cast<unsigned>(kinds)));
+}
+inline constexpr Kinds unowned = 0;
+
+struct HandleKind {
+  const char* text;
+  Life life;
+  Kinds owners;
+};
+inline constexpr HandleKind handle_table[] = {
+    {"handle", of_process, unowned},
+#define HANDLE(kind, type, text, life, owners) {text, life, owners},
+#include "ring/api/handles.def"
+};
+inline constexpr unsigned handle_kinds = std::size(handle_table);
+
+constexpr const HandleKind& kind_of(Handle kind) { return handle_table[static_cast<unsigned>(kind) % handle_kinds]; }
+constexpr bool ends_with_context(Handle kind) { return kind_of(kind).life == of_context; }
+constexpr bool may_own(Handle owner, Handle kind) { return (kind_of(kind).owners & owned_by(owner)) != 0; }
+// Whether objects of this kind own others, or are owned.
+constexpr bool has_family(Handle kind) {
+  Kinds owners = 0;
+  for (const HandleKind& k : handle_table) owners |= k.owners;
+  return kind_of(kind).owners != 0 || (owners & owned_by(kind)) != 0;
+}
 
 template <class T>
 inline constexpr Handle handle_of = Handle::None;
-template <>
-inline constexpr Handle handle_of<CUcontext> = Handle::Context;
-template <>
-inline constexpr Handle handle_of<CUmodule> = Handle::Module;
-template <>
-inline constexpr Handle handle_of<CUfunction> = Handle::Function;
-template <>
-inline constexpr Handle handle_of<CUlibrary> = Handle::Library;
-template <>
-inline constexpr Handle handle_of<CUkernel> = Handle::Kernel;
-template <>
-inline constexpr Handle handle_of<CUstream> = Handle::Stream;
-template <>
-inline constexpr Handle handle_of<CUevent> = Handle::Event;
+#define HANDLE(kind, type, ...) \
+  template <>                   \
+  inline constexpr Handle handle_of<type> = Handle::kind;
+#include "ring/api/handles.def"
 
 // The driver takes a CUkernel wherever it takes a CUfunction: cudart passes one to cuLaunchKernel.
 constexpr bool accepts(Handle wanted, Handle given) {

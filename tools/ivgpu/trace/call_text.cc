@@ -44,11 +44,7 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-const char* name_of(api::Handle kind) {
-  static constexpr const char* names[api::handle_kinds] = {"handle",  "context", "module", "function",
-                                                           "library", "kernel",  "stream", "event"};
-  return names[static_cast<std::size_t>(kind) % api::handle_kinds];
-}
+const char* name_of(api::Handle kind) { return api::kind_of(kind).text; }
 
 // "stream#3", and ".1" behind it where the index was used before; CUDA's own streams by their number.
 std::string id_text(std::uint64_t value) {
