@@ -37,10 +37,10 @@ Object* Objects::create(api::Handle kind, std::uint32_t device) {
   if (object == nullptr) {
     if (next_index_ > Id::max_index) return nullptr;
     object = &table_[next_index_++];
-    generations_.resize(next_index_, 0);
+    kept_.resize(next_index_);
   }
-  const auto index = static_cast<std::uint32_t>(object - table_);
-  const Id id{kind, index, generations_[index]++ % Id::generations};
+  const std::uint32_t index = index_of(*object);
+  const Id id{kind, index, kept_[index].generation++ % Id::generations};
   object->last_use.forget();
   object->done.forget();
   object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->device = device;
@@ -50,8 +50,52 @@ Object* Objects::create(api::Handle kind, std::uint32_t device) {
 
 void Objects::retire(Object& object, Use last) {
   std::lock_guard lock(mutex_);
+  const std::uint32_t index = index_of(object);
+  unlist(index);
+  while (kept_[index].first_owned != 0) unlist(kept_[index].first_owned);
   object.id.store(0, std::memory_order_release);
-  retired_.push_back({static_cast<std::uint32_t>(&object - table_), last});
+  retired_.push_back({index, last});
+}
+
+void Objects::give(Object& owned, const Object& owner) {
+  std::lock_guard lock(mutex_);
+  const std::uint32_t index = index_of(owned), under = index_of(owner);
+  owned.owner = owner.id.load(std::memory_order_relaxed);
+  if (owned.owner == 0) return;  // another thread has ended it meanwhile
+  Keeping &child = kept_[index], &parent = kept_[under];
+  child.listed_under = under;
+  child.next = parent.first_owned;
+  if (child.next != 0) kept_[child.next].previous = index;
+  parent.first_owned = index;
+}
+
+void Objects::unlist(std::uint32_t index) {
+  Keeping& child = kept_[index];
+  if (child.listed_under == 0) return;
+  (child.previous == 0 ? kept_[child.listed_under].first_owned : kept_[child.previous].next) = child.next;
+  if (child.next != 0) kept_[child.next].previous = child.previous;
+  child.next = child.previous = child.listed_under = 0;
+}
+
+std::vector<Object*> Objects::owned_by(const Object& object) {
+  std::lock_guard lock(mutex_);
+  std::vector<Object*> owned;
+  std::uint32_t from = index_of(object);
+  for (std::size_t next = 0;; from = index_of(*owned[next++])) {
+    for (std::uint32_t child = kept_[from].first_owned; child != 0; child = kept_[child].next)
+      owned.push_back(&table_[child]);
+    if (next == owned.size()) return owned;
+  }
+}
+
+std::vector<Object*> Objects::of_context(std::uint32_t device) {
+  std::lock_guard lock(mutex_);
+  std::vector<Object*> ending;
+  for (std::uint32_t i = 1; i < next_index_; ++i) {
+    const std::uint64_t id = table_[i].id.load(std::memory_order_relaxed);
+    if (id != 0 && api::ends_with_context(Id::of(id).kind) && table_[i].device == device) ending.push_back(&table_[i]);
+  }
+  return ending;
 }
 
 FunctionInfo* Objects::new_function() {

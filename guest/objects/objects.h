@@ -89,30 +89,34 @@ class Objects {
   // id must be no other's. Nobody is told of it, unless a later lookup finds the same function or module; it goes with
   // its owner, with its context's reset, or with the session.
   void retire(Object& object, Use last);
+  // `owned` goes with `owner` from now on; it had no owner before.
+  void give(Object& owned, const Object& owner);
+  // Everything that goes with an object, and with that; takes as long as there is of it.
+  std::vector<Object*> owned_by(const Object& object);
   // A function's layout, for the process's lifetime. Held here, so that a leak checker in the program sees who holds
   // it.
   FunctionInfo* new_function();
-  // Objects of a kind on a device, for a context's reset. `f(Object&)`.
-  template <class F>
-  void each(api::Handle kind, F f) {
-    std::lock_guard lock(mutex_);
-    for (std::uint32_t i = 1; i < next_index_; ++i)
-      if (const std::uint64_t id = table_[i].id.load(std::memory_order_relaxed);
-          id != 0 && api::Id::of(id).kind == kind)
-        f(table_[i]);
-  }
+  // What ends with a device's context (ring/api/handles.def).
+  std::vector<Object*> of_context(std::uint32_t device);
 
  private:
   struct Retired {
     std::uint32_t index;
     Use last;
   };
+  // What is kept beside an object. The rest are lists by owner, as indices, 0 for none.
+  struct Keeping {
+    std::uint32_t generation = 0;
+    std::uint32_t first_owned = 0, next = 0, previous = 0, listed_under = 0;
+  };
   Object* reuse();
+  std::uint32_t index_of(const Object& object) const { return static_cast<std::uint32_t>(&object - table_); }
+  void unlist(std::uint32_t index);
 
   Object* table_;
   std::mutex mutex_;
   std::uint32_t next_index_ = 1;
-  std::vector<std::uint32_t> generations_;
+  std::vector<Keeping> kept_;  // by index
   std::deque<Retired> retired_;
   std::deque<FunctionInfo> functions_;
 };

@@ -27,6 +27,7 @@ Objects::~Objects() { munmap(entries_, (std::size_t{Id::max_index} + 1) * sizeof
 bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place) {
   const Id parts = Id::of(id);
   if (parts.kind != kind || parts.kind == api::Handle::None || parts.index == 0) return false;
+  if (place.owner != 0 && !api::may_own(Id::of(place.owner).kind, kind)) return false;
   Entry& entry = entries_[parts.index];
   std::uint64_t empty = 0;  // of two channels that put here at the same time, one does
   if (!entry.id.compare_exchange_strong(empty, being_put, std::memory_order_relaxed)) return false;
@@ -39,6 +40,7 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   std::uint32_t seen = highest_.load(std::memory_order_relaxed);
   while (seen < parts.index && !highest_.compare_exchange_weak(seen, parts.index, std::memory_order_relaxed)) {
   }
+  if (place.owner != 0) enlist(id, place.owner);
   return true;
 }
 
@@ -62,16 +64,58 @@ void* Objects::find(std::uint64_t id, api::Handle wanted) const {
   return entry.puts.load(std::memory_order_relaxed) == puts ? handle : nullptr;
 }
 
-bool Objects::drop(std::uint64_t id) {
+bool Objects::drop(std::uint64_t id) { return take_out(id, nullptr); }
+
+// `owned`, where there is one, gets the ids of what it owned.
+bool Objects::take_out(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const Id parts = Id::of(id);
   if (parts.index == 0) return false;
-  Entry& entry = entries_[parts.index];
   void* const handle = find(id, parts.kind);
-  std::uint64_t expected = id;
-  if (!entry.id.compare_exchange_strong(expected, 0, std::memory_order_relaxed)) return false;
+  if (!(api::has_family(parts.kind) ? clear_with_family(id, owned) : clear(id))) return false;
   count_.fetch_sub(1, std::memory_order_relaxed);
   forget_handle(id, handle);
   return true;
+}
+
+bool Objects::clear(std::uint64_t id) {
+  return entries_[Id::of(id).index].id.compare_exchange_strong(id, 0, std::memory_order_relaxed);
+}
+
+// ---- families ------------------------------------------------------------------------------------------------------
+
+// Another channel may have dropped either of the two meanwhile; then nothing is listed.
+void Objects::enlist(std::uint64_t id, std::uint64_t owner) {
+  const std::uint32_t index = Id::of(id).index, under = Id::of(owner).index;
+  std::lock_guard lock(family_mutex_);
+  Entry& entry = entries_[index];
+  Entry& parent = entries_[under];
+  if (entry.id.load(std::memory_order_relaxed) != id || parent.id.load(std::memory_order_relaxed) != owner) return;
+  entry.listed_under = under;
+  entry.next = parent.first_owned;
+  if (entry.next != 0) entries_[entry.next].previous = index;
+  parent.first_owned = index;
+}
+
+void Objects::unlist(std::uint32_t index) {
+  Entry& entry = entries_[index];
+  if (entry.listed_under == 0) return;
+  (entry.previous == 0 ? entries_[entry.listed_under].first_owned : entries_[entry.previous].next) = entry.next;
+  if (entry.next != 0) entries_[entry.next].previous = entry.previous;
+  entry.next = entry.previous = entry.listed_under = 0;
+}
+
+// What it owned belongs to nobody then.
+bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned) {
+  const std::uint32_t index = Id::of(id).index;
+  Entry& entry = entries_[index];
+  std::lock_guard lock(family_mutex_);
+  if (entry.id.load(std::memory_order_relaxed) != id) return false;
+  unlist(index);
+  while (const std::uint32_t child = entry.first_owned) {
+    if (owned != nullptr) owned->push_back(entries_[child].id.load(std::memory_order_relaxed));
+    unlist(child);
+  }
+  return clear(id);
 }
 
 // A handle that put_once() has noted and that is gone: the driver may never give it again, and the notes would grow.
@@ -93,27 +137,16 @@ void Objects::each(F f) {
 
 std::vector<std::uint64_t> Objects::drop_with_owned(std::uint64_t id) {
   std::vector<std::uint64_t> going{id};
-  for (std::size_t next = 0; next < going.size(); ++next) {
-    drop(going[next]);
-    each([&](std::uint64_t other, const Entry& entry) {
-      if (entry.owner.load(std::memory_order_relaxed) == going[next]) going.push_back(other);
-    });
-  }
+  for (std::size_t next = 0; next < going.size(); ++next) take_out(going[next], &going);
   return going;
 }
 
 std::vector<std::uint64_t> Objects::drop_context(std::uint32_t device) {
   std::vector<std::uint64_t> gone;
   each([&](std::uint64_t id, const Entry& entry) {
-    const api::Handle kind = Id::of(id).kind;
-    const bool of_context = kind == api::Handle::Stream || kind == api::Handle::Event || kind == api::Handle::Module ||
-                            kind == api::Handle::Function;
-    if (!of_context || entry.device.load(std::memory_order_relaxed) != device) return;
-    drop(id);
-    gone.push_back(id);
-    if (kind != api::Handle::Module) return;  // nothing else of a context owns something
-    const auto owned = drop_with_owned(id);
-    gone.insert(gone.end(), owned.begin(), owned.end());
+    if (!api::ends_with_context(Id::of(id).kind) || entry.device.load(std::memory_order_relaxed) != device) return;
+    const auto with_it = drop_with_owned(id);
+    gone.insert(gone.end(), with_it.begin(), with_it.end());
   });
   return gone;
 }

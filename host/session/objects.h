@@ -42,9 +42,10 @@ class Objects {
   // The driver's handle, or null. `wanted` may be Function for a kernel's id.
   void* find(std::uint64_t id, api::Handle wanted) const;
   bool drop(std::uint64_t id);
-  // An object and everything that goes with it, and with that. The ids that are gone.
+  // An object and everything that goes with it, and with that. The ids that are gone, owners first. Takes as long as
+  // there are such objects, however many others there are.
   std::vector<std::uint64_t> drop_with_owned(std::uint64_t id);
-  // What a device's context takes along when it ends: streams, events, modules and functions, and what goes with them.
+  // What a device's context takes along when it ends (ring/api/handles.def), and what goes with that.
   std::vector<std::uint64_t> drop_context(std::uint32_t device);
   // How many there are.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -56,15 +57,24 @@ class Objects {
     std::atomic<std::uint64_t> owner;
     std::atomic<std::uint32_t> device;
     std::atomic<std::uint32_t> puts;  // how often one was put here
+    // Lists by owner, as indices, 0 for none; under family_mutex_. An object is in its owner's list while both are
+    // here: it is put in after its id became visible, and taken out before its id goes.
+    std::uint32_t first_owned, next, previous, listed_under;
   };
   template <class F>
   void each(F f);
+  void enlist(std::uint64_t id, std::uint64_t owner);
+  void unlist(std::uint32_t index);
+  bool take_out(std::uint64_t id, std::vector<std::uint64_t>* owned);
+  bool clear(std::uint64_t id);
+  bool clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned);
   void forget_handle(std::uint64_t id, void* handle);
 
   // One mapping for the largest index; pages are touched as indices are used.
   Entry* entries_ = nullptr;
   std::atomic<std::uint32_t> highest_{0};
   std::atomic<std::uint64_t> count_{0};
+  std::mutex family_mutex_;  // never held while once_mutex_ is taken
   std::mutex once_mutex_;
   std::unordered_map<void*, std::uint64_t> once_;  // ids by handle; what they say is believed only while it holds
 };

@@ -105,16 +105,57 @@ TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
   EXPECT_TRUE(last.await_others(3, note(false)));
 }
 
-TEST(GuestObjects, EachVisitsTheLivingOfAKind) {
+TEST(GuestObjects, WhatEndsWithAContext) {
   guest::Objects objects;
   Object* a = objects.create(Handle::Stream, 0);
   Object* b = objects.create(Handle::Event, 0);
   Object* c = objects.create(Handle::Stream, 0);
+  objects.create(Handle::Stream, 1);
+  objects.create(Handle::Library, 0);
+  objects.create(Handle::Kernel, 0);
   objects.retire(*a, {});
-  std::vector<Object*> seen;
-  objects.each(Handle::Stream, [&](Object& o) { seen.push_back(&o); });
-  EXPECT_EQ(seen, std::vector<Object*>{c});
-  EXPECT_NE(b, nullptr);
+  EXPECT_EQ(objects.of_context(0), (std::vector<Object*>{b, c}));
+}
+
+TEST(GuestObjects, WhatGoesWithItsOwner) {
+  guest::Objects objects;
+  Object* library = objects.create(Handle::Library, 0);
+  Object* other = objects.create(Handle::Library, 0);
+  Object* kernels[3] = {};
+  for (Object*& k : kernels) objects.give(*(k = objects.create(Handle::Kernel, 0)), *library);
+  Object* function = objects.create(Handle::Function, 0);
+  objects.give(*function, *kernels[1]);
+  EXPECT_EQ(function->owner, kernels[1]->id.load());
+  EXPECT_EQ(objects.owned_by(*library), (std::vector<Object*>{kernels[2], kernels[1], kernels[0], function}));
+  EXPECT_TRUE(objects.owned_by(*other).empty());
+  objects.retire(*kernels[2], {});
+  objects.retire(*kernels[0], {});
+  EXPECT_EQ(objects.owned_by(*library), (std::vector<Object*>{kernels[1], function}));
+  objects.retire(*kernels[1], {});
+  EXPECT_TRUE(objects.owned_by(*library).empty());
+  EXPECT_TRUE(objects.owned_by(*function).empty());
+}
+
+double time_to_drop(std::size_t owned) {
+  guest::Objects objects;
+  Object* library = objects.create(Handle::Library, 0);
+  for (std::size_t i = 0; i < owned; ++i) objects.give(*objects.create(Handle::Kernel, 0), *library);
+  timespec from{}, to{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+  const std::vector<Object*> all = objects.owned_by(*library);
+  for (Object* o : all) objects.retire(*o, {});
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+  EXPECT_EQ(all.size(), owned);
+  return static_cast<double>(to.tv_sec - from.tv_sec) + static_cast<double>(to.tv_nsec - from.tv_nsec) * 1e-9;
+}
+
+TEST(GuestObjects, AnOwnerOfManyIsDroppedInTheirTime) {
+  double few = 1, many = 1;
+  for (int run = 0; run < 5; ++run) {
+    few = std::min(few, time_to_drop(10'000));
+    many = std::min(many, time_to_drop(100'000));
+  }
+  EXPECT_LE(many, 15 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
 TEST(GuestObjects, ThreadsGetDifferentObjects) {

@@ -98,6 +98,16 @@ TEST(SessionObjects, MalformedIdsAreRefused) {
   }
 }
 
+TEST(SessionObjects, NobodyOwnsWhatItsKindCannot) {
+  host::Objects o;
+  const std::uint64_t stream_id = id(Handle::Stream, 1), module = id(Handle::Module, 2);
+  ASSERT_TRUE(o.put(stream_id, Handle::Stream, thing(1), {}));
+  ASSERT_TRUE(o.put(module, Handle::Module, thing(2), {}));
+  EXPECT_FALSE(o.put(id(Handle::Function, 3), Handle::Function, thing(3), {0, stream_id}));
+  EXPECT_FALSE(o.put(id(Handle::Event, 3), Handle::Event, thing(3), {0, module}));
+  EXPECT_TRUE(o.put(id(Handle::Function, 3), Handle::Function, thing(3), {0, module}));
+}
+
 TEST(SessionObjects, TheLargestIndex) {
   host::Objects o;
   const std::uint64_t last = id(Handle::Event, Id::max_index, Id::generations - 1);
@@ -116,6 +126,82 @@ TEST(SessionObjects, WhatIsOwnedGoesWithItsOwner) {
   EXPECT_EQ(o.drop_with_owned(library), (std::vector<std::uint64_t>{library, kernel, f}));
   for (const std::uint64_t gone : {library, kernel, f}) EXPECT_FALSE(o.drop(gone));
   EXPECT_EQ(o.find(other, Handle::Function), thing(4));
+}
+
+TEST(SessionObjects, WhoseOwnerGoesAloneBelongsToNobody) {
+  host::Objects o;
+  const std::uint64_t module = id(Handle::Module, 1), f = id(Handle::Function, 2), again = id(Handle::Module, 1, 1);
+  ASSERT_TRUE(o.put(module, Handle::Module, thing(1), {}));
+  ASSERT_TRUE(o.put(f, Handle::Function, thing(2), {0, module}));
+  ASSERT_TRUE(o.drop(module));
+  ASSERT_TRUE(o.put(again, Handle::Module, thing(3), {}));
+  EXPECT_EQ(o.drop_with_owned(again), std::vector<std::uint64_t>{again}) << "the index is the same, the owner is not";
+  EXPECT_EQ(o.find(f, Handle::Function), thing(2));
+  EXPECT_EQ(o.drop_context(0), std::vector<std::uint64_t>{f});
+}
+
+TEST(SessionObjects, OneOfManyLeavesItsOwner) {
+  host::Objects o;
+  const std::uint64_t library = id(Handle::Library, 1);
+  ASSERT_TRUE(o.put(library, Handle::Library, thing(1), {}));
+  for (std::uint32_t i = 2; i <= 6; ++i)
+    ASSERT_TRUE(o.put(id(Handle::Kernel, i), Handle::Kernel, thing(i), {0, library}));
+  for (const std::uint32_t i : {2u, 4u, 6u}) ASSERT_TRUE(o.drop(id(Handle::Kernel, i)));  // last, middle, first
+  ASSERT_TRUE(o.put(id(Handle::Kernel, 4, 1), Handle::Kernel, thing(9), {}));             // of another owner
+  auto gone = o.drop_with_owned(library);
+  std::sort(gone.begin() + 1, gone.end());
+  EXPECT_EQ(gone, (std::vector<std::uint64_t>{library, id(Handle::Kernel, 3), id(Handle::Kernel, 5)}));
+  EXPECT_EQ(o.find(id(Handle::Kernel, 4, 1), Handle::Kernel), thing(9));
+  EXPECT_EQ(o.count(), 1u);
+}
+
+// Two channels end what belongs together while a third makes more of it.
+TEST(SessionObjects, FamiliesBesideChanges) {
+  host::Objects o;
+  std::atomic<bool> stop{false};
+  std::thread functions([&] {
+    while (!stop)
+      for (std::uint32_t i = 2; i <= 9; ++i)
+        o.put(id(Handle::Function, i), Handle::Function, thing(i), {0, id(Handle::Module, 1)});
+  });
+  std::thread some([&] {
+    while (!stop)
+      for (std::uint32_t i = 2; i <= 9; i += 3) o.drop(id(Handle::Function, i));
+  });
+  for (int round = 0; round < 5'000; ++round) {
+    ASSERT_TRUE(o.put(id(Handle::Module, 1), Handle::Module, thing(1), {}));
+    std::this_thread::yield();
+    const auto gone = o.drop_with_owned(id(Handle::Module, 1));
+    ASSERT_EQ(gone.front(), id(Handle::Module, 1));
+    ASSERT_LE(gone.size(), 9u);
+  }
+  stop = true;
+  functions.join(), some.join();
+  o.drop_context(0);
+  EXPECT_EQ(o.count(), 0u);
+}
+
+// Processor time, in seconds, of dropping an owner of so many.
+double time_to_drop(std::uint32_t owned) {
+  host::Objects o;
+  const std::uint64_t library = id(Handle::Library, 1);
+  o.put(library, Handle::Library, thing(1), {});
+  for (std::uint32_t i = 0; i < owned; ++i)
+    o.put(id(Handle::Kernel, 2 + i), Handle::Kernel, thing(2 + i), {0, library});
+  timespec from{}, to{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+  EXPECT_EQ(o.drop_with_owned(library).size(), owned + 1u);
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+  return static_cast<double>(to.tv_sec - from.tv_sec) + static_cast<double>(to.tv_nsec - from.tv_nsec) * 1e-9;
+}
+
+TEST(SessionObjects, AnOwnerOfManyIsDroppedInTheirTime) {
+  double few = 1, many = 1;
+  for (int run = 0; run < 5; ++run) {
+    few = std::min(few, time_to_drop(10'000));
+    many = std::min(many, time_to_drop(100'000));
+  }
+  EXPECT_LE(many, 15 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
 TEST(SessionObjects, AContextTakesItsOwnAlong) {

@@ -1,6 +1,4 @@
 // The end of a primary context. CUSTOM because it takes along what this process remembers of the context.
-#include <vector>
-
 #include "guest/marshal/custom/custom.h"
 #include "guest/marshal/exchange.h"
 #include "guest/marshal/reset.h"
@@ -17,12 +15,7 @@ Sent reset_primary(std::uint32_t device, api::Way way) {
   const api::ResetRecord record{.device = primary(device).host_device};
   const Sent sent = send_record(api::id_of::cuDevicePrimaryCtxReset_v2, way, device, record);
   if (sent.use.position == 0) return sent;
-  std::vector<Object*> gone;
-  for (const api::Handle kind : {api::Handle::Stream, api::Handle::Event, api::Handle::Module, api::Handle::Function})
-    s.objects.each(kind, [&](Object& o) {
-      if (o.device == device) gone.push_back(&o);
-    });
-  for (Object* o : gone) {
+  for (Object* o : s.objects.of_context(device)) {
     s.allocations.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals
     s.objects.retire(*o, sent.use);
   }

@@ -233,7 +233,7 @@ CUresult look_up(int call, api::Handle kind, std::uint32_t device, const Object&
   if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.from = owner.id.load(std::memory_order_relaxed);
   record.id = proposed->id.load(std::memory_order_relaxed);
-  proposed->owner = record.from;
+  s.objects.give(*proposed, owner);
   found = nullptr;
   const Sent sent =
       send_record(call, api::Way::Waited, device, record, parts, [&](CUresult result, ring::SharedReader& r) {
@@ -270,28 +270,13 @@ CUresult find_global(int call, std::uint32_t device, const Object& owner, CUdevi
   return CUDA_SUCCESS;
 }
 
-// Everything that goes with an object, and with that: functions with their module or kernel, kernels with their
-// library.
-std::vector<Object*> owned_by(const Object& object) {
-  std::vector<Object*> owned;
-  std::vector<std::uint64_t> owners{object.id.load(std::memory_order_relaxed)};
-  for (std::size_t next = 0; next < owners.size(); ++next)
-    for (const api::Handle kind : {api::Handle::Function, api::Handle::Kernel, api::Handle::Module})
-      session()->objects.each(kind, [&](Object& o) {
-        if (o.owner != owners[next]) return;
-        owned.push_back(&o);
-        owners.push_back(o.id.load(std::memory_order_relaxed));
-      });
-  return owned;
-}
-
 CUresult unload(int call, std::uint32_t device, Object& object) {
   if (!wait_for_all(this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Session& s = *session();
   const std::uint64_t id = object.id.load(std::memory_order_relaxed);
   const Sent sent = send_record(call, api::Way::Waited, device, api::CloseRecord{.id = id});
   if (sent.result != CUDA_SUCCESS) return sent.result;
-  for (Object* o : owned_by(object)) s.objects.retire(*o, sent.use);
+  for (Object* o : s.objects.owned_by(object)) s.objects.retire(*o, sent.use);
   s.allocations.drop_owned(id);
   s.objects.retire(object, sent.use);
   return CUDA_SUCCESS;
