@@ -20,17 +20,7 @@
 
 namespace guest {
 
-enum class Asks : std::uint8_t { Nothing, Query, Wait };
-constexpr Asks asks_whether_done(int id) {
-  switch (id) {
-    case api::id_of::cuStreamQuery:
-    case api::id_of::cuEventQuery: return Asks::Query;
-    case api::id_of::cuStreamSynchronize:
-    case api::id_of::cuEventSynchronize:
-    case api::id_of::cuCtxSynchronize: return Asks::Wait;
-    default: return Asks::Nothing;
-  }
-}
+using api::Asks;
 
 class DoneQuestion {
  public:

@@ -48,23 +48,23 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   explicit Marshal(const Params& params) : params_(params) {}
 
   // `refused`: what the call's rules say; CUDA_SUCCESS where they allow it.
-  CUresult run(std::uint16_t call, api::Way way, api::Order order, Needs needs, CUresult refused) {
-    const CUresult entered = needs == Needs::Context ? enter(device_) : enter_without_context(device_);
+  CUresult run(std::uint16_t call, api::Way way, api::Manner manner, CUresult refused) {
+    const CUresult entered = manner.contextless ? enter_without_context(device_) : enter(device_);
     if (entered != CUDA_SUCCESS) return entered;
     refused_ = refused;
     each([&]<std::size_t I>() { check<I>(); });
     if (refused_ != CUDA_SUCCESS || nothing_) return refused_;
     Channel& channel = this_channel();
-    std::optional<DoneQuestion> question = done_question(asks_whether_done(call));
+    std::optional<DoneQuestion> question = done_question(manner.asks);
     if (question && question->answered() && !channel.deferred_waits()) return CUDA_SUCCESS;
-    if (!wait_for_order(order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    if (!wait_for_order(manner.order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     each([&]<std::size_t I>() { create<I>(); });
     std::unique_lock lock(channel.mutex());
     const CUresult result = send(channel, call, way);
     lock.unlock();
     if (question && result == CUDA_SUCCESS) question->succeeded();
     each([&]<std::size_t I>() { settle<I>(way); });
-    if (unanswered_ && order == api::Order::Null) remember(session()->null_stream[device_], use_);
+    if (unanswered_ && manner.order == api::Order::Null) remember(session()->null_stream[device_], use_);
     return result;
   }
 
@@ -272,7 +272,7 @@ struct Stub<Id, CUresult(P...)> {
     if (const CUresult r = Rules<Id>::refuses_always(p...); r != CUDA_SUCCESS) return r;
     const std::tuple<P...> params(p...);
     Marshal<typename C::Shape> marshal(params);
-    const CUresult result = marshal.run(Id, C::way, C::order, needs_of(Id), Rules<Id>::refuses(p...));
+    const CUresult result = marshal.run(Id, C::way, C::manner, Rules<Id>::refuses(p...));
     if (result == CUDA_SUCCESS) Rules<Id>::learn(marshal.created(), p...);
     return result;
   }

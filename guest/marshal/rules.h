@@ -24,18 +24,6 @@ struct Rules {
   static void learn(Object*, P...) {}
 };
 
-// Libraries and kernels belong to no context: they can be asked without one, and after a fault.
-enum class Needs : std::uint8_t { Context, Nothing };
-constexpr Needs needs_of(int id) {
-  switch (id) {
-    case api::id_of::cuLibraryGetKernelCount:
-    case api::id_of::cuKernelGetAttribute:
-    case api::id_of::cuKernelSetAttribute:
-    case api::id_of::cuKernelSetCacheConfig: return Needs::Nothing;
-    default: return Needs::Context;
-  }
-}
-
 inline CUresult refuse_unknown(unsigned flags, unsigned known) {
   return (flags & ~known) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

@@ -30,6 +30,7 @@ struct Arg {
   bool closes = false;       // the handle passed here is dead once the call succeeds
   bool may_be_null = false;  // Out: the call allows NULL
   bool ordinal = false;      // a device: the program's ordinal here, the host's on the wire
+  bool is_number = false;    // of a type that may also mean an address, an object or a handle
 
   consteval Arg operator()(int count_arg, int element_bytes = 1) const {
     Arg a = *this;
@@ -45,7 +46,8 @@ struct Arg {
   }
 };
 
-// The words of the table. A by-value argument needs none (`_`); what a pointer means is always written down.
+// The words of the table. A by-value argument needs none (`_`), but for an unsigned long long, which cuda.h uses for device
+// addresses, texture objects and handles as well; what a pointer means is always written down.
 inline constexpr Arg _{};
 inline constexpr Arg in{.dir = Dir::In};
 inline constexpr Arg out{.dir = Dir::Out};
@@ -54,6 +56,7 @@ inline constexpr Arg creates{.dir = Dir::Creates};
 inline constexpr Arg closes{.closes = true};
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
 inline constexpr Arg ordinal{.ordinal = true};
+inline constexpr Arg number{.is_number = true};
 consteval Arg word(int bytes) { return {.dir = Dir::Device, .bytes = static_cast<std::uint8_t>(bytes)}; }  // one there
 inline constexpr Extent string = Extent::String;
 
@@ -66,8 +69,29 @@ enum class Order : std::uint8_t {
   Null,  // it runs on the NULL stream
   All,   // every channel
 };
-inline constexpr Order own = Order::Own;
-inline constexpr Order null = Order::Null;
-inline constexpr Order all = Order::All;
+
+// A call that asks whether something is done, and changes nothing.
+enum class Asks : std::uint8_t { Nothing, Query, Wait };
+
+// The order, and what else is special about a call: "own | contextless".
+struct Manner {
+  Order order = Order::Own;
+  bool contextless = false;  // can be made without a context, and after a fault
+  Asks asks = Asks::Nothing;
+};
+
+enum class Trait : std::uint8_t { contextless, queries, awaits };
+using enum Trait;
+consteval Manner operator|(Manner manner, Trait trait) {
+  switch (trait) {
+    case contextless: manner.contextless = true; break;
+    case queries: manner.asks = Asks::Query; break;
+    case awaits: manner.asks = Asks::Wait; break;
+  }
+  return manner;
+}
+inline constexpr Manner own{.order = Order::Own};
+inline constexpr Manner null{.order = Order::Null};
+inline constexpr Manner all{.order = Order::All};
 
 }  // namespace api

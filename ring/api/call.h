@@ -22,6 +22,8 @@ template <class P, Arg A>
 consteval void check_arg() {
   if constexpr (A.dir == Dir::Value) {
     static_assert(crosses<P>, "a pointer parameter needs a word: in, out, in(n), out(n), creates");
+    static_assert(!std::is_same_v<P, unsigned long long> || A.is_number,
+                  "an unsigned long long may be an address, an object or a handle: say device(n), or number");
     static_assert(!A.closes || handle_of<P> != Handle::None, "only a handle can be closed");
     static_assert(!A.ordinal || std::is_same_v<P, CUdevice>, "ordinal is for devices");
   } else if constexpr (A.dir == Dir::Device) {
@@ -75,21 +77,21 @@ namespace id_of {
 #include "ring/api/session.def"
 }  // namespace id_of
 
-#define CALL(id, fn, since, way_, order_, ...)                     \
+#define CALL(id, fn, since, way_, manner_, ...)                    \
   template <>                                                      \
   struct Call<id> {                                                \
     static constexpr std::string_view name = #fn;                  \
     static constexpr Way way = Way::way_;                          \
-    static constexpr Order order = order_;                         \
+    static constexpr Manner manner = manner_;                      \
     using Function = decltype(::fn);                               \
     using Shape = api::Shape<Function __VA_OPT__(, ) __VA_ARGS__>; \
   };
-#define CUSTOM(id, fn, since, way_, order_)       \
+#define CUSTOM(id, fn, since, way_, manner_)      \
   template <>                                     \
   struct Call<id> {                               \
     static constexpr std::string_view name = #fn; \
     static constexpr Way way = Way::way_;         \
-    static constexpr Order order = order_;        \
+    static constexpr Manner manner = manner_;     \
     using Function = decltype(::fn);              \
   };
 #define LOCAL(...)

@@ -27,6 +27,10 @@ endfunction()
 unit_test(ring_test TSAN LIBRARIES ivgpu_api
           SOURCES ring_layout.cc ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc ring_telemetry.cc)
 
+add_test(NAME unit.ring.misfit_lines
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
+set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS unit TIMEOUT 300)
+
 # guest/local asks for the exported face's entry points; tests of the parts leave that face out.
 unit_test(guest_test TSAN LIBRARIES ivgpu_guest
           SOURCES guest_arena.cc guest_attributes.cc guest_copiers.cc guest_objects.cc guest_region.cc guest_without_face.cc)

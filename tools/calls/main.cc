@@ -21,17 +21,22 @@ struct Section {
   std::vector<Line> lines;
 };
 
-std::string order_text(const std::string& order) {
-  if (order == "null") return ", as on the NULL stream";
-  if (order == "all") return ", after every posted call";
-  return "";
+// What a line's manner means, said for who reads the page.
+std::string manner_text(const std::string& manner) {
+  std::string text;
+  if (manner.starts_with("null")) text += ", as on the NULL stream";
+  if (manner.starts_with("all")) text += ", after every posted call";
+  if (manner.ends_with("contextless")) text += ", needs no context";
+  if (manner.ends_with("queries") || manner.ends_with("awaits")) text += "; answered in the guest where it is known";
+  return text;
 }
 
 std::vector<Section> sections() {
   std::vector<Section> all;
   const auto add = [&](Line line) { all.back().lines.push_back(std::move(line)); };
-#define CALL(id, fn, since, way, order, ...) add({#fn, since, std::string(#way) + order_text(#order), ""});
-#define CUSTOM(id, fn, since, way, order) add({#fn, since, std::string(#way) + ", own code" + order_text(#order), ""});
+#define CALL(id, fn, since, way, manner, ...) add({#fn, since, std::string(#way) + manner_text(#manner), ""});
+#define CUSTOM(id, fn, since, way, manner) \
+  add({#fn, since, std::string(#way) + ", own code" + manner_text(#manner), ""});
 #define LOCAL(fn, since) add({#fn, since, "Local", ""});
 #define REFUSED(fn, since, why) add({#fn, since, std::string("refused, but known: ") + why, why});
 #define VARIANT(fn, since, of) add({#fn, since, "as `" #of "`", "", #of});
