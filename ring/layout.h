@@ -1,20 +1,23 @@
 // The shared region on one page: what lies where in the memory that a VM's guest, its workers and the GPU all map.
 //
-//   region    one per VM: BAR2 of its ivshmem device, one sealed memfd on the host. All of it is memory granted to the
-//   VM. slot      one per guest process (session): a fixed, page-disjoint extent. Its worker maps this extent and
-//   nothing else. channel   one per guest thread: a request ring, a reply mailbox, an executed counter, completion
-//   words. arena     the rest of a slot: pinned memory and staging, mapped by guest, worker and GPU at one address.
+//   region     one for each VM: BAR2 of its ivshmem device, and one sealed memfd on the host. All of it is memory that
+//              was granted to the VM.
+//   slot       one for each guest process (session): a fixed, page-disjoint extent of the region. Its worker maps this
+//              extent and nothing else.
+//   channel    one for each guest thread: a request ring, a reply mailbox, an executed counter, completion words.
+//   arena      the rest of a slot: pinned memory and staging, which guest, worker and GPU map at one address.
 //
-//   0                 RegionHeader      4 KiB     broker writes, guest reads; `magic` is stored last
-//   4 KiB             SlotEntry[64]     4 KiB     the slot directory: broker and guests, by compare-and-swap on `state`
-//   first_slot        slot 0            slot_bytes
-//   ...               slot n-1
+//   0                    RegionHeader      4 KiB           the broker writes, guests read; `magic` is stored last
+//   4 KiB                SlotEntry[64]     4 KiB           the slot directory: broker and guests, by compare-and-swap
+//                                                          on `state`
+//   first_slot           slot 0            slot_bytes
+//   ...                  slot n-1          slot_bytes
 //
-//   slot + 0          SlotHeader        4 KiB     worker writes most, guest writes `opened`
-//   slot + 4 KiB      DevicePage        60 KiB    worker writes before the slot is Ready; the guest only reads
-//   slot + 64 KiB     channel 0         channel_bytes
-//   ...               channel max_channels-1
-//   slot + arena_offset  arena          to the end of the slot
+//   slot + 0             SlotHeader        4 KiB           the worker writes most, the guest writes `opened`
+//   slot + 4 KiB         DevicePage        60 KiB          the worker writes before the slot is Ready; the guest reads
+//   slot + 64 KiB        channel 0         channel_bytes
+//   ...                  channel max_channels-1
+//   slot + arena_offset  arena             to the end of the slot
 //
 // Who writes what is said at each field; nobody believes a field that the other side can write. A guest can write every
 // byte here (it is its memory), so a reader on the host reads once, copies, then checks. The structs are plain, so that

@@ -2,9 +2,9 @@
 // the worker maps it whole and closes the descriptor, the broker maps the first page, `ivgpu trace` gets a descriptor
 // that only reads. No guest maps it: it is no part of the region, and stands here because these three agree on it.
 //
-//   0          TelemetryPage   4 KiB   the worker writes the counters, the broker writes `tracing`
-//   4 KiB      TraceCell[max_channels][trace_cells]   the worker writes, when tracing is on; untouched pages cost
-//   nothing
+//   0       TelemetryPage                          4 KiB   the worker writes the counters, the broker `tracing`
+//   4 KiB   TraceCell[max_channels][trace_cells]           the worker writes, when tracing is on; pages that nobody
+//                                                          touched cost nothing
 //
 // Trust: a guest may control its worker, so whoever reads this takes it for hostile: copied once, then checked,
 // believed by nobody. Nothing here is read by a worker but `tracing`, of which the worst is a trace that nobody asked
