@@ -7,9 +7,9 @@
 namespace guest::local {
 
 CUresult refuse(std::size_t line, CUresult answer) {
-  static std::atomic<bool> told[std::size(refusals)];
-  const Refusal& refusal = refusals[line];
-  if (!told[line].exchange(true, std::memory_order_relaxed)) report_refusal(refusal.symbol.data(), refusal.why);
+  static std::atomic<bool> told[std::size(api::entry_points)];
+  const api::EntryPoint& refused = api::entry_points[line];
+  if (!told[line].exchange(true, std::memory_order_relaxed)) report_refusal(refused.name.data(), refused.why.data());
   return answer;
 }
 

@@ -2,32 +2,17 @@
 #pragma once
 
 #include <cstddef>
-#include <iterator>
 #include <string_view>
 
 #include "ring/api/cuda.h"
+#include "ring/api/entry_points.h"
 
 namespace guest::local {
 
-struct Refusal {
-  std::string_view symbol;
-  const char* why;
-};
-
-inline constexpr Refusal refusals[] = {
-#define CALL(...)
-#define CUSTOM(...)
-#define LOCAL(...)
-#define REFUSED(fn, since, why) {#fn, why},
-#define VARIANT(...)
-#define ABSENT(...)
-#include "ring/api/driver.def"
-};
-
-// The symbol's line. A call that the table says is served cannot be refused: it does not compile.
+// The symbol's line among api::entry_points. A call that the table says is served cannot be refused: it does not compile.
 consteval std::size_t refusal_of(std::string_view symbol) {
   std::size_t line = 0;
-  while (refusals[line].symbol != symbol) ++line;
+  while (api::entry_points[line].line != api::Line::Refused || api::entry_points[line].name != symbol) ++line;
   return line;
 }
 

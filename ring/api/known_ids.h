@@ -1,8 +1,11 @@
 // The table's ids as numbers and names, without cuda.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
+
+#include "ring/api/entry_points.h"
 
 namespace api {
 
@@ -19,15 +22,8 @@ struct KnownIds {
 };
 inline constexpr KnownIds known_ids = [] {
   KnownIds highest{0, 0};
-  const auto raise = [](std::uint16_t& to, std::uint16_t id) { to = id > to ? id : to; };
-#define CALL(id, ...) raise(highest.driver, id);
-#define CUSTOM(id, ...) raise(highest.driver, id);
-#define LOCAL(...)
-#define VARIANT(...)
-#define ABSENT(...)
-#include "ring/api/driver.def"
-#define SESSION(id, ...) raise(highest.session, id);
-#include "ring/api/session.def"
+  for (const EntryPoint& e : entry_points) highest.driver = std::max(highest.driver, e.id);
+  for (const SessionCall& c : session_calls) highest.session = std::max(highest.session, c.id);
   return highest;
 }();
 // Of a worker from before it said so.
@@ -36,17 +32,10 @@ static_assert(known_ids.driver < driver_ids && known_ids.session >= first_sessio
 
 // What the table calls an id; "" where it has none.
 constexpr std::string_view name_of(int id) {
-#define CALL(id_, fn, ...) \
-  if (id == id_) return #fn;
-#define CUSTOM(id_, fn, ...) \
-  if (id == id_) return #fn;
-#define LOCAL(...)
-#define VARIANT(...)
-#define ABSENT(...)
-#include "ring/api/driver.def"
-#define SESSION(id_, name, ...) \
-  if (id == id_) return #name;
-#include "ring/api/session.def"
+  for (const EntryPoint& e : entry_points)
+    if (e.id == id && id != 0) return e.name;
+  for (const SessionCall& c : session_calls)
+    if (c.id == id) return c.name;
   return "";
 }
 

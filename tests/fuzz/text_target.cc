@@ -18,6 +18,7 @@
 #include "host/broker/hostile_text.h"
 #include "host/broker/status.h"
 #include "ring/api/call.h"
+#include "ring/api/entry_points.h"
 #include "ring/api/id.h"
 #include "ring/trace_socket.h"
 #include "tests/fuzz/client.h"
@@ -90,17 +91,14 @@ void show_status(fuzz::Input& in) {
 // ---- entries of a trace --------------------------------------------------------------------------------------------
 
 std::uint16_t some_call(fuzz::Input& in) {
-  static constexpr std::uint16_t known[] = {
-#define CALL(id, ...) id,
-#define CUSTOM(id, ...) id,
-#define SESSION(id, ...) id,
-#define LOCAL(...)
-#define ABSENT(...)
-#define VARIANT(...)
-#include "ring/api/driver.def"
-#include "ring/api/session.def"
-  };
-  return in.once_in(16) ? in.number<std::uint16_t>() : in.pick(known);
+  static const std::vector<std::uint16_t> known = [] {
+    std::vector<std::uint16_t> ids;
+    for (const api::EntryPoint& e : api::entry_points)
+      if (e.crosses()) ids.push_back(e.id);
+    for (const api::SessionCall& c : api::session_calls) ids.push_back(c.id);
+    return ids;
+  }();
+  return in.once_in(16) ? in.number<std::uint16_t>() : known[in.below(known.size())];
 }
 
 // Names that are learnt are learnt of lookups: enough of these, and of ids that come again.

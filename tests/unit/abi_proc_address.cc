@@ -9,28 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "ring/api/entry_points.h"
+
 namespace {
-
-struct Symbol {
-  std::string_view name;
-  int since;
-};
-
-constexpr Symbol symbols[] = {
-#define CALL(id, symbol, since, ...) {#symbol, since},
-#define CUSTOM(id, symbol, since, ...) {#symbol, since},
-#define LOCAL(symbol, since) {#symbol, since},
-#define VARIANT(symbol, since, of) {#symbol, since},
-#define ABSENT(symbol, since, why) {#symbol, since},
-#include "ring/api/driver.def"
-};
 
 // Every symbol served; its "address" is that of its line in the table.
 std::vector<cuabi::ProcEntry> all_served() {
   std::vector<cuabi::ProcEntry> entries;
-  for (const Symbol& symbol : symbols) {
+  for (const api::EntryPoint& symbol : api::entry_points) {
     const cuabi::ProcName name = cuabi::split_symbol(symbol.name);
-    entries.push_back({name.base, name.variant, symbol.since, const_cast<Symbol*>(&symbol)});
+    entries.push_back({name.base, name.variant, symbol.since, const_cast<api::EntryPoint*>(&symbol)});
   }
   cuabi::sort_entries(entries);
   return entries;
@@ -48,7 +36,7 @@ Answer ask(std::span<const cuabi::ProcEntry> entries, const char* name, int vers
   void* function = nullptr;
   auto status = static_cast<CUdriverProcAddressQueryResult>(untouched);
   const CUresult result = cuabi::proc_address(entries, 13000, name, &function, version, flags, &status);
-  return {result, function == nullptr ? "" : static_cast<Symbol*>(function)->name, static_cast<int>(status)};
+  return {result, function == nullptr ? "" : static_cast<api::EntryPoint*>(function)->name, static_cast<int>(status)};
 }
 
 TEST(ProcAddress, every_entry_point_of_the_list_is_found_at_the_version_it_came_with) {
@@ -111,7 +99,7 @@ TEST(ProcAddress, what_is_not_there) {
 TEST(ProcAddress, what_is_not_served_has_no_older_substitute) {
   std::vector<cuabi::ProcEntry> entries = all_served();
   for (cuabi::ProcEntry& entry : entries)
-    if (static_cast<Symbol*>(entry.function)->name == "cuCtxGetDevice_v2") entry.function = nullptr;
+    if (static_cast<api::EntryPoint*>(entry.function)->name == "cuCtxGetDevice_v2") entry.function = nullptr;
   const Answer answer = ask(entries, "cuCtxGetDevice", 13000);
   EXPECT_EQ(answer.result, CUDA_SUCCESS);
   EXPECT_EQ(answer.symbol, "");

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "ring/api/entry_points.h"
+
 namespace {
 
 const std::set<std::string_view> beyond{
@@ -19,21 +21,7 @@ const std::set<std::string_view> beyond{
 #include "host/simgpu/api/beyond.def"
 };
 
-struct Line {
-  std::string_view symbol;
-  bool served;
-  bool local;           // served by the guest library's own code, which may refuse all the same
-  std::string_view of;  // of a variant
-};
-const Line table[] = {
-#define CALL(id, fn, ...) {#fn, true, false, {}},
-#define CUSTOM(id, fn, ...) {#fn, true, false, {}},
-#define LOCAL(fn, ...) {#fn, true, true, {}},
-#define REFUSED(fn, ...) {#fn, false, true, {}},
-#define VARIANT(fn, since, of) {#fn, true, false, #of},
-#define ABSENT(fn, ...) {#fn, false, false, {}},
-#include "ring/api/driver.def"
-};
+bool served_by_guest(const api::EntryPoint& e) { return e.line != api::Line::Refused && e.line != api::Line::Absent; }
 
 void* exported(std::string_view symbol) {
   static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -41,12 +29,13 @@ void* exported(std::string_view symbol) {
 }
 
 TEST(Beyond, ListsEveryRefusedCallThatTheSimulatedGpuServesAndNoOther) {
-  for (const Line& line : table) {
-    if (line.served && !line.local) {
-      EXPECT_FALSE(beyond.contains(line.symbol)) << line.symbol << " is served by the guest library";
+  for (const api::EntryPoint& e : api::entry_points) {
+    // What is local is the guest library's own code, which may refuse all the same.
+    if (served_by_guest(e) && e.line != api::Line::Local) {
+      EXPECT_FALSE(beyond.contains(e.name)) << e.name << " is served by the guest library";
     }
-    if (!line.served) {
-      EXPECT_EQ(exported(line.symbol) != nullptr, beyond.contains(line.symbol)) << line.symbol;
+    if (!served_by_guest(e)) {
+      EXPECT_EQ(exported(e.name) != nullptr, beyond.contains(e.name)) << e.name;
     }
   }
   for (const std::string_view symbol : beyond) EXPECT_NE(exported(symbol), nullptr) << symbol;
@@ -54,9 +43,9 @@ TEST(Beyond, ListsEveryRefusedCallThatTheSimulatedGpuServesAndNoOther) {
 
 // The other way round: what `ivgpu run` serves, `ivgpu sim` serves, too. (A variant of what is refused is refused.)
 TEST(Beyond, TheGuestLibraryServesNothingThatTheSimulatedGpuDoesNot) {
-  for (const Line& line : table) {
-    if (line.served && !beyond.contains(line.of)) {
-      EXPECT_NE(exported(line.symbol), nullptr) << line.symbol;
+  for (const api::EntryPoint& e : api::entry_points) {
+    if (served_by_guest(e) && !beyond.contains(e.of)) {
+      EXPECT_NE(exported(e.name), nullptr) << e.name;
     }
   }
 }

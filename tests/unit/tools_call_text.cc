@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ring/api/call.h"
+#include "ring/api/entry_points.h"
 #include "ring/api/id.h"
 #include "ring/api/records.h"
 #include "ring/wire/record.h"
@@ -27,14 +28,9 @@ struct Line {
 
 std::vector<Line> table() {
   std::vector<Line> lines;
-#define CALL(id, fn, ...) lines.push_back({id, #fn, false});
-#define CUSTOM(id, fn, ...) lines.push_back({id, #fn, true});
-#define LOCAL(...)
-#define VARIANT(...)
-#define ABSENT(...)
-#include "ring/api/driver.def"
-#define SESSION(id, fn, ...) lines.push_back({id, #fn, true});
-#include "ring/api/session.def"
+  for (const api::EntryPoint& e : api::entry_points)
+    if (e.crosses()) lines.push_back({e.id, std::string(e.name), e.line == api::Line::Custom});
+  for (const api::SessionCall& c : api::session_calls) lines.push_back({c.id, std::string(c.name), true});
   return lines;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "ring/api/entry_points.h"
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
@@ -26,21 +27,23 @@ struct State {
 };
 using States = std::map<std::string, State, std::less<>>;
 
+State state_of_line(const api::EntryPoint& e) {
+  switch (e.line) {
+    case api::Line::Call:
+    case api::Line::Custom: return {"served"};
+    case api::Line::Refused: return {"refused: " + std::string(e.why)};
+    case api::Line::Absent: return {"refused: " + std::string(e.why), false};
+    case api::Line::Local:
+    case api::Line::Variant: break;
+  }
+  return {"local"};
+}
+
 States read_table() {
   States all;
-#define CALL(id, fn, ...) all[#fn] = {"served"};
-#define CUSTOM(id, fn, ...) all[#fn] = {"served"};
-#define LOCAL(fn, ...) all[#fn] = {"local"};
-#define REFUSED(fn, since, why) all[#fn] = {std::string("refused: ") + why};
-#define VARIANT(...)
-#define ABSENT(fn, since, why) all[#fn] = {std::string("refused: ") + why, false};
-#include "ring/api/driver.def"
-#define CALL(...)
-#define CUSTOM(...)
-#define LOCAL(...)
-#define VARIANT(fn, since, of) all[#fn] = all.at(#of);
-#define ABSENT(...)
-#include "ring/api/driver.def"
+  for (const api::EntryPoint& e : api::entry_points) all[std::string(e.name)] = state_of_line(e);
+  for (const api::EntryPoint& e : api::entry_points)
+    if (e.line == api::Line::Variant) all[std::string(e.name)] = all.find(e.of)->second;
   return all;
 }
 

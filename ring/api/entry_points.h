@@ -1,0 +1,46 @@
+// The table as data, for who needs no declaration of cuda.h: names, numbers, and the words as they are written.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+namespace api {
+
+// How a line of ring/api/driver.def says that its entry point is answered.
+enum class Line : std::uint8_t { Call, Custom, Local, Refused, Variant, Absent };
+
+struct EntryPoint {
+  std::string_view name;
+  int since;  // CUDA version: 12040 is 12.4
+  Line line;
+  std::uint16_t id = 0;                    // Call, Custom; else 0
+  std::string_view way = {}, manner = {};  // Call, Custom: as in the line, "Waited", "all | awaits"
+  std::string_view of = {};                // Variant: which entry point it is a form of
+  std::string_view why = {};               // Refused, Absent
+
+  constexpr bool crosses() const { return line == Line::Call || line == Line::Custom; }
+};
+
+inline constexpr EntryPoint entry_points[] = {
+#define CALL(id, fn, since, way, manner, ...) {#fn, since, Line::Call, id, #way, #manner},
+#define CUSTOM(id, fn, since, way, manner) {#fn, since, Line::Custom, id, #way, #manner},
+#define LOCAL(fn, since) {#fn, since, Line::Local},
+#define REFUSED(fn, since, why) {#fn, since, Line::Refused, 0, {}, {}, {}, why},
+#define VARIANT(fn, since, of) {#fn, since, Line::Variant, 0, {}, {}, #of},
+#define ABSENT(fn, since, why) {#fn, since, Line::Absent, 0, {}, {}, {}, why},
+#include "ring/api/driver.def"
+};
+
+// What crosses and is no driver call.
+struct SessionCall {
+  std::string_view name;
+  std::uint16_t id;
+};
+inline constexpr SessionCall session_calls[] = {
+#define SESSION(id, name, ...) {#name, id},
+#include "ring/api/session.def"
+};
+
+}  // namespace api
