@@ -1,5 +1,5 @@
-// Waits that were given up. While the broker does not answer (Session::suspend), a wait ends without its reply, and the
-// record stays in the ring: nobody takes it back. If the session comes back, then:
+// Waits that were given up. While the broker does not answer (Liveness::suspend), a wait ends without its reply, and
+// the record stays in the ring: nobody takes it back. If the session comes back, then:
 //   * The worker executes what is in the ring, in order, and answers the record whose wait was given up. A position is
 //     never used twice, and a reply counts when reply_position equals the position that is waited for. So the late
 //     reply is nobody's.

@@ -52,6 +52,9 @@ struct CheckedRegion {
   std::uint64_t first_slot, slot_bytes;  // all slots lie within the region
   bool no_doorbell;
   char release[sizeof ring::RegionHeader::release];  // the broker's, printable; "unknown": from before it said so
+
+  // Preconditions: slot < slot_count.
+  std::uint64_t start_of(std::uint32_t slot) const { return first_slot + slot * slot_bytes; }
 };
 
 // Maps the header and checks it; nothing and one log line with both values when the region is not of our making.

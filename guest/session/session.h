@@ -1,23 +1,30 @@
-// This process's session with a worker: the slot it has claimed, its channels, objects and arena. One per process, made
-// by cuInit, never destroyed (programs call into us until their last breath).
+// This process's session with a worker: one per process, made by cuInit, never destroyed (programs call into us until
+// their last breath). It holds the parts, each of which has a file of its own: the claim on a slot, the slot, liveness,
+// channels, the arena's binding, and what the program has made. Any thread may call it once it is open.
+//
+// Invariant: a session that open() gives has claimed its slot and is greeted by the worker; leave() gives the slot back
+// once, when no thread is in the middle of a record.
+// Trust: the parts say whom they trust; here nothing of the other side is read.
+//
+// Ordering: set_session() releases a session that is whole, session() acquires it.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "guest/channel/channel.h"
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
 #include "guest/region/region.h"
-#include "ring/api/call.h"
-#include "ring/api/records.h"
-#include "ring/view.h"
+#include "guest/session/arena_binding.h"
+#include "guest/session/channels.h"
+#include "guest/session/claim.h"
+#include "guest/session/heartbeat.h"
+#include "guest/session/liveness.h"
+#include "guest/session/slot.h"
 
 namespace guest {
 
@@ -29,43 +36,37 @@ class Session {
   static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
   ~Session();
 
-  const ring::DevicePage& devices() const { return devices_; }
+  const ring::DevicePage& devices() const { return slot_.devices(); }
   // The context's sticky error, CUDA_SUCCESS if there is none.
-  CUresult fault() const {
-    return static_cast<CUresult>(slot_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));
-  }
-
+  CUresult fault() const { return slot_.fault(); }
   // Whether kernels have printed something that nobody has fetched, or an error has been explained.
-  bool output_waiting() const { return slot_.header()[&ring::SlotHeader::output].load(std::memory_order_relaxed) != 0; }
+  bool output_waiting() const { return slot_.output_waiting(); }
 
   // Whether the worker knows this call (docs/wire-format.md, Versions). One that it does not know is never sent:
   // refuse_unserved() names it in the log, once, and gives what it returns.
-  bool serves(int call) const { return worker_knows_.contain(call); }
+  bool serves(int call) const { return slot_.serves(call); }
   CUresult refuse_unserved(int call);
 
-  // The calling thread's channel; threads beyond their number share. Given back when the thread ends.
-  Channel& acquire_channel();
-  void release_channel(Channel& channel);
-  // Channels that have been opened so far.
-  std::uint32_t open_channels() const { return open_count_.load(std::memory_order_acquire); }
-  Channel& channel(std::uint32_t index) { return *channels_[index]; }
+  // The calling thread's channel, and how many there are (guest/session/channels.h).
+  Channel& acquire_channel() { return channels_.acquire(); }
+  void release_channel(Channel& channel) { channels_.release(channel); }
+  std::uint32_t open_channels() const { return channels_.open(); }
+  Channel& channel(std::uint32_t index) { return channels_.at(index); }
 
-  // Liveness. Lost is final: the worker has gone, the connection to the broker has ended, the worker says nonsense, or
-  // the process has left. Suspended is not: the broker does not answer, so calls fail at once; later ones ask it again,
-  // and go on where it answers and the slot is still ours (docs/design/012-coming-back.md).
-  // usable() and lost() are what is known; attached() looks as far as every call can afford; call host_alive() while
-  // waiting.
-  bool usable() const { return condition_.load(std::memory_order_relaxed) == Condition::Open; }
-  bool lost() const { return condition_.load(std::memory_order_relaxed) == Condition::Lost; }
-  bool attached();
-  bool host_alive();
-  void lose(const char* why);
-  // A reply that holds less than its call's: what the host has made or ended nobody here knows any more.
+  // Whether calls can be made (guest/session/liveness.h).
+  bool usable() const { return liveness_.usable(); }
+  bool lost() const { return liveness_.lost(); }
+  bool attached() { return liveness_.attached(); }
+  bool host_alive() { return liveness_.host_alive(); }
+  void lose(const char* why) { liveness_.lose(why); }
+  // A reply that holds less than its call's: the guest no longer knows what the host has made or ended.
   CUresult lose_to_nonsense() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
 
-  std::uint64_t spin_nanoseconds() const { return spin_ns_; }
+  std::uint64_t spin_nanoseconds() const { return slot_.spin_nanoseconds(); }
   bool futexes() const { return futexes_; }
   void wake_worker(ring::Shared<std::uint32_t> word);
+  // Rings the worker's bell thread.
+  void ring_worker() { region_->ring(ring::peer_of_slot(claim_.slot())); }
 
   // The process ends or lets go: the broker takes the slot back.
   void leave();
@@ -77,7 +78,7 @@ class Session {
   // memory by its address here or on the device.
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const;
   // Where the worker and the GPU see an arena offset.
-  std::uint64_t device_address(std::uint64_t arena_offset) const { return arena_address_ + arena_offset; }
+  std::uint64_t device_address(std::uint64_t arena_offset) const { return binding_.device_address() + arena_offset; }
 
   Objects objects;
   Allocations allocations;
@@ -91,58 +92,18 @@ class Session {
 
  private:
   Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device);
-  bool heart_beats();
-  bool answers_again();
-  bool comes_back();
-  bool slot_is_ours() const;
-  void suspend();
-  bool broker_answers();
-  bool claim(std::uint64_t until);
-  bool warn_if_full() const;
-  bool try_claim(std::uint32_t slot, const ring::SlotOwner& self);
-  void free_dead(std::uint32_t slot, const ring::SlotOwner& self);
-  void stop_senders();
-  enum class Entered : std::uint8_t { Yes, Spoilt, Refused };
   Entered enter_slot();
-  Entered map_slot(std::uint64_t start);
-  void copy_devices();
   void unmap_slot();
-  void make_arena(std::uint64_t arena_bytes, std::uint64_t pin);
-  Segments::Registered ask_for_arena(const api::PinArenaRecord& record, bool join);
-  std::byte* map_arena(std::uint64_t offset, std::uint64_t bytes, std::uint64_t& window);
-  bool greet(std::uint64_t window, std::uint64_t pin_bytes);
-  ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return checked_.view.entry(slot); }
-  ring::Shared<ring::RegionHeader> header() const { return checked_.view.header(); }
 
   std::unique_ptr<Region> region_;
   const CheckedRegion checked_;
-  std::uint32_t slot_index_ = 0;
-  ring::SlotWord claimed_;  // fixed once the session is open
-  bool left_ = false;
-  ring::SlotView slot_;
-  // What a worker says once, in the slot's header and the device page: copied when the slot is taken.
-  std::uint32_t most_channels_ = 1;
-  api::KnownIds worker_knows_ = api::known_ids;
-  ring::DevicePage devices_{};
-  std::byte* arena_base_ = nullptr;
-  std::uint64_t arena_bytes_ = 0;
-  std::uint64_t arena_address_ = 0;
-  std::uint64_t spin_ns_ = 0;
-  bool futexes_ = false;
-  bool reserve_device_ = true;
-  enum class Condition : std::uint8_t { Open, Suspended, Lost };
-  std::atomic<Condition> condition_{Condition::Open};
-  std::atomic<std::uint64_t> last_look_ms_{0};
-
-  std::mutex channels_mutex_;
-  std::array<std::unique_ptr<Channel>, ring::max_channels> channels_;
-  std::vector<std::uint32_t> free_channels_;
-  std::uint32_t share_next_ = 0;
-  std::atomic<std::uint32_t> open_count_{0};
-
-  std::mutex alive_mutex_;
-  std::uint64_t last_beat_ = 0, last_question_ns_ = 0;
-  int unanswered_ = 0;
+  Heartbeat heartbeat_;
+  SlotClaim claim_;
+  Liveness liveness_;
+  Slot slot_;
+  Channels channels_;
+  ArenaBinding binding_;
+  const bool futexes_, reserve_device_;
 };
 
 // The process's session, or null before cuInit has succeeded.

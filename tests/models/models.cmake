@@ -50,7 +50,7 @@ add_executable(models_stress ${models}/tried_mutant.cc
                ${models}/../unit/ring_parking.cc ${models}/../unit/ring_queue.cc
                ${models}/../loopback/order.cc ${models}/../loopback/in_process.cc ${models}/../loopback/backend_fake.cc
                ${CMAKE_SOURCE_DIR}/guest/channel/channel.cc ${CMAKE_SOURCE_DIR}/guest/objects/objects.cc
-               ${CMAKE_SOURCE_DIR}/guest/session/session.cc
+               ${CMAKE_SOURCE_DIR}/guest/session/order.cc
                ${CMAKE_SOURCE_DIR}/host/untrusted/channel.cc ${CMAKE_SOURCE_DIR}/host/untrusted/serve.cc)
 target_compile_definitions(models_stress PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_stress PRIVATE ivgpu_guest ivgpu_session ivgpu_fake_driver GTest::gtest_main Threads::Threads)

@@ -1,0 +1,101 @@
+#include "guest/session/arena_binding.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "guest/log.h"
+#include "guest/session/session.h"
+#include "ring/api/call.h"
+#include "ring/api/records.h"
+
+namespace guest {
+namespace {
+
+// How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
+constexpr std::uint64_t first_pin_bytes = 16 << 20;
+
+// Sends a record of the session's own through a borrowed channel. `read`: void(Reply&), while the channel's lock is
+// held. Where nothing could be sent, the reply says CUDA_ERROR_DEVICE_UNAVAILABLE.
+template <class Record, class Read>
+Reply ask(Session& session, int call, const Record& record, Read read) {
+  Channel& c = session.acquire_channel();
+  Reply reply{.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  {
+    std::lock_guard lock(c.mutex());
+    ring::Writer w({});
+    if (c.begin(call, sizeof record, w) == CUDA_SUCCESS) {
+      w.bytes(&record, sizeof record);
+      reply = c.await_reply(c.publish(ring::flag_wants_reply));
+      read(reply);
+    }
+  }
+  session.release_channel(c);
+  return reply;
+}
+
+}  // namespace
+
+bool ArenaBinding::map(Region& region, std::uint64_t offset, std::uint64_t bytes) {
+  bytes_ = bytes;
+  base_ = map_at_window(region, offset);
+  if (base_ == nullptr) return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), false;
+  if (bytes_ < Arena::staging_bytes + ring::huge_page)
+    return log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",
+               static_cast<unsigned long long>(bytes_)),
+           false;
+  return true;
+}
+
+std::byte* ArenaBinding::map_at_window(Region& region, std::uint64_t offset) {
+  for (window_ = 0; window_ < ring::window_count && bytes_ <= ring::window_bytes && !region.same_address_space();
+       ++window_)
+    if (std::byte* at = region.map(offset, bytes_,
+                                   reinterpret_cast<void*>(ring::window_address(static_cast<std::uint32_t>(window_)))))
+      return at;
+  window_ = ring::window_count;
+  if (!region.same_address_space())
+    log(Level::Warn,
+        "none of the address windows for pinned memory is free in this process: its device addresses differ");
+  return region.map(offset, bytes_, nullptr);
+}
+
+std::uint64_t ArenaBinding::first_pin() const {
+  return std::min<std::uint64_t>(first_pin_bytes, bytes_ / ring::huge_page * ring::huge_page);
+}
+
+bool ArenaBinding::bind() {
+  const api::HelloRecord record{.window = window_, .pin_bytes = first_pin()};
+  const Reply reply = ask(session_, api::id_of::hello, record, [&](Reply& r) {
+    ring::SharedReader reader(r.payload);
+    if (r.result == CUDA_SUCCESS) device_address_ = reader.read<api::HelloReply>().arena_address;
+    if (!reader.ok()) r.result = session_.lose_to_nonsense();
+  });
+  if (reply.result != CUDA_SUCCESS && session_.usable())
+    log(Level::Error, "the worker refused the session with CUDA error %d", reply.result);
+  return reply.result == CUDA_SUCCESS;
+}
+
+std::unique_ptr<Arena> ArenaBinding::make() {
+  return std::make_unique<Arena>(
+      base_, bytes_, first_pin(), session_.serves(api::id_of::join_arena),
+      [this](std::uint64_t start, std::uint64_t end, bool join) { return ask_for(start, end, join); });
+}
+
+Segments::Registered ArenaBinding::ask_for(std::uint64_t start, std::uint64_t end, bool join) {
+  const api::PinArenaRecord record{.offset = start, .bytes = end - start};
+  const Reply reply = ask(session_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, [](const Reply&) {});
+  if (!reply.came) return Segments::Registered::Unknown;
+  // Already: by an earlier request for the same range that was not answered in time (Arena asks for no other twice).
+  const bool done = reply.result == CUDA_SUCCESS || reply.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  return done ? Segments::Registered::Yes : Segments::Registered::No;
+}
+
+void ArenaBinding::unmap() {
+  if (base_ != nullptr) munmap(base_, bytes_);
+}
+
+}  // namespace guest

@@ -1,0 +1,54 @@
+#include "guest/session/channels.h"
+
+#include <chrono>
+#include <thread>
+
+#include "guest/region/cache_probe.h"
+#include "guest/session/session.h"
+
+namespace guest {
+namespace {
+
+constexpr std::uint64_t last_senders_ns = 200'000'000;  // four of a parked thread's sleeps
+
+}  // namespace
+
+void Channels::start(ring::SlotView slot, std::uint32_t most) {
+  slot_ = slot;
+  most_ = most;
+}
+
+Channel& Channels::acquire() {
+  std::lock_guard lock(mutex_);
+  if (!free_.empty()) {
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    return *channels_[index];
+  }
+  const std::uint32_t open = open_.load(std::memory_order_relaxed);
+  if (open >= most_) return *channels_[share_next_++ % open];
+  channels_[open] = std::make_unique<Channel>(session_, open, slot_);
+  open_.store(open + 1, std::memory_order_release);  // C
+  slot_.header()[&ring::SlotHeader::opened].fetch_or(1u << open, std::memory_order_release);
+  session_.ring_worker();
+  return *channels_[open];
+}
+
+void Channels::release(Channel& channel) {
+  std::lock_guard lock(mutex_);
+  free_.push_back(channel.index());
+}
+
+// The program's other threads may still run, and the slot is soon another process's. begin() looks at the loss under
+// its channel's lock, and whoever holds such a lock is waited for: a thread that waits for a reply sees the loss within
+// a sleep, and does not write.
+void Channels::stop_senders() {
+  const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;
+  for (std::uint32_t c = 0; c < open(); ++c) {
+    std::unique_lock lock(channels_[c]->mutex(), std::defer_lock);
+    while (!lock.try_lock() && monotonic_nanoseconds() < until)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
+}  // namespace guest

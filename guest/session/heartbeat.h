@@ -1,0 +1,36 @@
+// Whether the broker answers: it counts the heartbeat of the region's header up when it is rung
+// (docs/design/011-heartbeat.md). The claim asks while it waits for a slot, liveness while a session lasts; any thread.
+//
+// Invariant: at most one question each tenth of a second, however many threads ask.
+// Trust: every program of the VM can write the heartbeat. A wrong one lets calls fail, or wait, and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "guest/region/region.h"
+
+namespace guest {
+
+class Heartbeat {
+ public:
+  static constexpr std::uint64_t between_questions_ns = 100'000'000;
+
+  Heartbeat(Region& region, const CheckedRegion& checked) : region_(region), view_(checked.view) {}
+
+  // Asks the broker. False: several questions in a row have had no answer.
+  bool beats();
+  // The same question as long as the session is suspended. Any beat since the last look is an answer.
+  bool answers_again();
+
+ private:
+  bool has_moved();
+
+  Region& region_;
+  const ring::RegionView view_;
+  std::mutex mutex_;
+  std::uint64_t last_beat_ = 0, last_question_ns_ = 0;
+  int unanswered_ = 0;
+};
+
+}  // namespace guest

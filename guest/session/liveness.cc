@@ -1,0 +1,59 @@
+#include "guest/session/liveness.h"
+
+#include <ctime>
+
+#include "guest/log.h"
+
+namespace guest {
+
+void Liveness::lose(const char* why) {
+  if (condition_.exchange(Condition::Lost) != Condition::Lost)
+    log(Level::Error, "the session with the host is lost: %s", why);
+}
+
+// Not from Lost: that is final.
+void Liveness::suspend() {
+  auto open = Condition::Open;
+  if (condition_.compare_exchange_strong(open, Condition::Suspended))
+    log(Level::Error,
+        "the broker does not answer: calls fail until it does; if it was restarted, this VM must be started again");
+}
+
+// What a call that waits for nothing can afford: a word that is in the cache, and the clock of the last timer tick.
+bool Liveness::attached() {
+  if (!usable()) return comes_back();
+  if (!claim_.seems_ours()) return host_alive();
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  const std::uint64_t tick =
+      static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
+  if (tick - last_look_ms_.load(std::memory_order_relaxed) < Heartbeat::between_questions_ns / 1'000'000) return true;
+  last_look_ms_.store(tick, std::memory_order_relaxed);
+  return host_alive();
+}
+
+// The slot's word tells that the worker has gone; the connection or, in a VM, the heartbeat, that the broker has.
+bool Liveness::host_alive() {
+  if (!usable()) return false;
+  if (!claim_.is_ours()) return lose("its worker has ended"), false;
+  switch (region_.broker()) {
+    case Region::Broker::Lives: return true;  // however late its heartbeat is
+    case Region::Broker::Gone: return lose("the broker has ended"), false;
+    case Region::Broker::Unknown: return heartbeat_.beats() || (suspend(), false);
+  }
+  return false;
+}
+
+// A suspended session is open again when the broker answers and the slot is still ours. What became of the calls that
+// were given up meanwhile: guest/channel/channel.cc.
+bool Liveness::comes_back() {
+  if (lost()) return false;
+  if (!claim_.is_ours()) return lose("its worker has ended"), false;
+  if (!heartbeat_.answers_again()) return false;
+  auto suspended = Condition::Suspended;
+  if (condition_.compare_exchange_strong(suspended, Condition::Open))
+    log(Level::Warn, "the broker answers again: the session goes on; calls that failed meanwhile are not made up for");
+  return usable();
+}
+
+}  // namespace guest

@@ -1,0 +1,49 @@
+#include "guest/session/order.h"
+
+#include "guest/channel/channel.h"
+#include "guest/session/session.h"
+#include "guest/switches.h"
+
+namespace guest {
+namespace {
+
+bool await_all(Session& s) {
+  for (std::uint32_t c = 0; c < s.open_channels(); ++c)
+    if (!s.channel(c).await_executed(s.channel(c).posted())) return false;
+  return true;
+}
+
+// Two threads may use one stream at the same time. A use by another channel tells that the channel is open, but hands
+// nothing over: how many are open does.
+bool await_executed(Use use) {
+  Session& s = *session();
+  if (use.channel == LastUse::any_channel) return await_all(s);
+  while (use.channel >= s.open_channels()) __builtin_ia32_pause();
+  return s.channel(use.channel).await_executed(use.position);
+}
+
+}  // namespace
+
+bool executed(Use use) {
+  Session* s = session();
+  return s == nullptr || use.position == 0 || use.channel >= s->open_channels() ||
+         s->channel(use.channel).executed(use.position);
+}
+
+bool wait_for_object(const Object& object, const Channel& mine) {
+  return !switches().order || object.last_use.await_others(mine.index(), await_executed);
+}
+
+void remember(Object& object, Use use) {
+  object.last_use.remember(use, [](Use last) { return !switches().order || await_executed(last); });
+}
+
+bool wait_for_all(const Channel& mine) {
+  Session& s = *session();
+  const std::uint32_t open = switches().order ? s.open_channels() : 0;
+  for (std::uint32_t c = 0; c < open; ++c)
+    if (c != mine.index() && !s.channel(c).await_executed(s.channel(c).posted())) return false;
+  return true;
+}
+
+}  // namespace guest

@@ -1,0 +1,58 @@
+// The slot that this process has taken, without its arena: mapped, checked to be as a worker leaves it, and what the
+// worker says once in its header and the device page. The session maps it before any thread sends; then any thread
+// reads.
+//
+// Invariant: what is said once is copied out, and the copy is checked; those places are not looked at again.
+// Trust: another program of the VM may have written over a slot that nobody had taken, and can at any moment. Each
+// number is bounded before it becomes a size or a position, the number of devices when the session is adopted
+// (guest/session/process.cc).
+//
+// Ordering, two edges that the worker makes:
+//   M  fill -> take   header and device page are filled before `magic` is stored (host/worker/start.cc)
+//   T  tell -> fail   the text that explains a fault is offered before `fault` is stored (host/session/session.cc)
+// Covered by nothing: the tests run on x86, which keeps both by itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "guest/region/region.h"
+#include "ring/api/call.h"
+#include "ring/api/cuda.h"
+#include "ring/layout.h"
+#include "ring/view.h"
+
+namespace guest {
+
+// What becomes of a slot that was taken. Spoilt: it is given back, and another is tried.
+enum class Entered : std::uint8_t { Yes, Spoilt, Refused };
+
+class Slot {
+ public:
+  // Not Yes: the log says why.
+  Entered map(Region& region, const CheckedRegion& checked, std::uint32_t index);
+  void unmap();
+
+  ring::SlotView view() const { return view_; }
+  std::uint32_t most_channels() const { return most_channels_; }
+  const ring::DevicePage& devices() const { return devices_; }
+  bool serves(int call) const { return worker_knows_.contain(call); }
+  std::uint64_t spin_nanoseconds() const { return spin_ns_; }
+
+  CUresult fault() const {
+    return static_cast<CUresult>(view_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));  // T
+  }
+  bool output_waiting() const { return view_.header()[&ring::SlotHeader::output].load(std::memory_order_relaxed) != 0; }
+
+ private:
+  Entered check(const CheckedRegion& checked, std::uint32_t index);
+  void copy_devices();
+
+  ring::SlotView view_;
+  std::uint32_t most_channels_ = 1;
+  api::KnownIds worker_knows_ = api::known_ids;
+  ring::DevicePage devices_{};
+  std::uint64_t spin_ns_ = 0;
+};
+
+}  // namespace guest
