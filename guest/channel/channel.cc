@@ -4,16 +4,15 @@
 //     never used twice, and a reply counts when reply_position equals the position that is waited for. So the late
 //     reply is nobody's.
 //   * A late reply may be written while the next waited record is in flight. The worker's thread writes the replies of
-//   a
-//     channel one after the other, each position last (edge R): who sees the position of his record sees that reply's
-//     bytes, and the next reply is written for a record that the channel's lock does not let anybody publish before
-//     these have been read. So length, result and bytes are never those of two replies.
+//     a channel one after the other, each position last (edge R): a reader that sees the position of its record sees
+//     that reply's bytes, and the next reply is written for a record that the channel's lock does not let anybody
+//     publish before these have been read. So length, result and bytes are never those of two replies.
 //   * Results reach the caller's memory from the mailbox only, by the calling thread, before the call returns. A call
 //     that has failed writes nothing later. What the host writes by itself is memory that the GPU may touch: the arena
 //     (below) and the device.
 //   * A full ring that was given up leaves the producer as it was: room is taken by publish() alone.
 //   * An error of the record is in its reply if it was waited for, and dropped; if it was posted, it is the next
-//   call's.
+//     call's.
 // What such a record uses is held until `executed` has passed it: staging chunks (guest/objects/arena.h), blocks of the
 // arena (Arena::free_after), ids (guest/objects/objects.h), the order of its streams (send_record's callers).
 #include "guest/channel/channel.h"

@@ -1,9 +1,8 @@
 // The list of entries is only ever appended to; an entry that is no longer used is written anew by a later put. Readers
 // hold an entry's sequence number against a writer's work on it:
 //
-//   A  a writer makes the number odd and then releases each field; a reader acquires the fields, so one who saw any of
-//   the
-//      new ones sees the odd number, too, when it looks at the number again.
+//   A  a writer makes the number odd and then releases each field; a reader acquires the fields. A reader that saw any
+//      of the new ones sees the odd number, too, when it looks at the number again.
 //   B  a writer makes it even after the last field (release); a reader's first look acquires the fields.
 //   C  a new entry is linked after it is filled (release); a reader follows the link with acquire.
 //

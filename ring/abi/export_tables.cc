@@ -191,8 +191,7 @@ CUresult integrity_check(std::uint32_t version, std::uint64_t unix_seconds, std:
   }
 }
 
-// ---- 2131 (contexts and streams), 6e16 (modules)
-// ---------------------------------------------------------------------
+// ---- 2131 (contexts and streams), 6e16 (modules) --------------------------------------------------------------------
 
 CUresult context_id(CUcontext context, std::uint64_t* id) {
   const CUresult error = ready();

@@ -49,8 +49,7 @@ class Dice {
   std::minstd_rand random_;
 };
 
-// ---- on this machine
-// -------------------------------------------------------------------------------------------------
+// ---- on this machine ------------------------------------------------------------------------------------------------
 
 enum class Victim { Program, Worker, Spare, Broker };
 
@@ -120,8 +119,7 @@ void loopback_round(const Paths& paths, Host& host, Dice& dice, Tally& tally) {
   host.expect_settled(0);
 }
 
-// ---- with a VM
-// -------------------------------------------------------------------------------------------------------
+// ---- with a VM ------------------------------------------------------------------------------------------------------
 
 // Times of a guest are its own, so what counts is how long its call took.
 void expect_lost(const Ending& how, Tally& tally) {
@@ -195,8 +193,7 @@ void boot(const Paths& paths, Host& host, const Options& options, unsigned long 
   }
 }
 
-// ---- all
-// ---------------------------------------------------------------------------------------------------------------
+// ---- all ------------------------------------------------------------------------------------------------------------
 
 int run(const Options& options) {
   const Paths paths{BUILD, IVGPUD, PROGRAM, GUEST_CUDA};

@@ -1,9 +1,8 @@
 // A hostile guest program: maps its VM's region itself and writes nonsense into it, live, while others work.
 //
 // usage: hostile_program REGION SCOPE SECONDS SEED. REGION is a broker's socket or "pci". SCOPE:
-//   slot    one slot after the other, each taken as a program takes it: every word of it, its directory entry,
-//   `wanted`.
-//           This is what a program may do without harming others of its own VM.
+//   slot    one slot after the other, each taken as a program takes it: every word of it, its directory entry, and
+//           `wanted`. This is what a program may do without harming others of its own VM.
 //   region  every word there is. Other sessions of the VM are harmed: without a kernel module they trust each other.
 //   dirty   takes every slot that it gets, writes to each of their pages, and lets go of all at once.
 //   claims  takes a slot and lets go of it, as fast as that goes, and asks for more of them all the time.

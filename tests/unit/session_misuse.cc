@@ -299,8 +299,7 @@ TEST(Lookups, WhatCannotBeToldIsNotMade) {
   }
 }
 
-// ---- one channel ends what another is making something of
-// ------------------------------------------------------------
+// ---- one channel ends what another is making something of -----------------------------------------------------------
 
 // A world whose driver lets another channel work right behind one of its calls, before the session knows what came of
 // it. Who has to wait until then is waited for a moment only.

@@ -225,8 +225,7 @@ TEST_F(FloatOps, InvalidDoublesAreTheDevicesNan) {
   EXPECT_EQ(got[0], 0xfff8'0000'0000'0000U);
 }
 
-// ---- approximations
-// ------------------------------------------------------------------------------------------------------
+// ---- approximations -------------------------------------------------------------------------------------------------
 
 std::vector<float> spread(float from, float to, int count) {
   std::vector<float> values;
@@ -350,8 +349,7 @@ TEST_F(FloatOps, ReciprocalSeedsOfDoublesUseTheUpperWord) {
   EXPECT_EQ(std::bit_cast<std::uint64_t>(special[3]), 0x8000'0000'0000'0000U);
 }
 
-// ---- conversions
-// ---------------------------------------------------------------------------------------------------------
+// ---- conversions ----------------------------------------------------------------------------------------------------
 
 template <class To, class From>
 To to_integer(From value, int rounding) {
@@ -446,8 +444,7 @@ TEST_F(FloatOps, BetweenSinglesAndDoubles) {
   check1<double, double>("cvt.rzi.f64.f64 %d, %a;", {1.7, -1.7, -0.2, 1e300}, [](double a) { return std::trunc(a); });
 }
 
-// ---- halves
-// --------------------------------------------------------------------------------------------------------------
+// ---- halves ---------------------------------------------------------------------------------------------------------
 
 double half_value(std::uint16_t bits) {
   const double sign = (bits & 0x8000) != 0 ? -1 : 1;

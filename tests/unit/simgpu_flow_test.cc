@@ -137,8 +137,7 @@ TEST_F(Flow, BranchesThroughTables) {
   for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], 10 * (i % 3 + 1) + 32);
 }
 
-// ---- barriers
-// --------------------------------------------------------------------------------------------------------------
+// ---- barriers -------------------------------------------------------------------------------------------------------
 
 TEST_F(Flow, ABarrierInALoop) {
   const auto out = run_body(R"(
@@ -249,8 +248,7 @@ TEST_F(Flow, ABarrierNobodyCanCompleteIsAFault) {
   EXPECT_EQ(fault.code, CUDA_ERROR_LAUNCH_TIMEOUT) << fault.what;
 }
 
-// ---- lanes together
-// --------------------------------------------------------------------------------------------------------
+// ---- lanes together -------------------------------------------------------------------------------------------------
 
 // The rule of the PTX document, written out.
 struct Shuffled {
@@ -426,8 +424,7 @@ TEST_F(Flow, WarpSynchronousCodeWithoutBarriersRunsInLockstep) {
   EXPECT_EQ(out[0], 496u);
 }
 
-// ---- calls
-// -----------------------------------------------------------------------------------------------------------------
+// ---- calls ----------------------------------------------------------------------------------------------------------
 
 TEST_F(Flow, ShufflesInFunctionsCalledApart) {
   // Both halves call the same function from the same place, but come to it apart; the shuffle in it needs all.
@@ -508,8 +505,7 @@ TEST_F(Flow, CallsToNowhereAreFaults) {
   EXPECT_EQ(fault.code, CUDA_ERROR_INVALID_PC) << fault.what;
 }
 
-// ---- special registers
-// -----------------------------------------------------------------------------------------------------
+// ---- special registers ----------------------------------------------------------------------------------------------
 
 TEST_F(Flow, ThreeDimensionalIndexes) {
   const auto module = load(std::string(head) + R"(

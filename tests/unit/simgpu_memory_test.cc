@@ -15,8 +15,7 @@ constexpr const char* head = ".version 9.0\n.target sm_90\n.address_size 64\n";
 constexpr const char* registers =
     ".reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<99>; .reg .b64 %rd<99>; .reg .f32 %f<9>; .reg .f64 %fd<9>;\n";
 
-// ---- the address space
-// -----------------------------------------------------------------------------------------------------
+// ---- the address space ----------------------------------------------------------------------------------------------
 
 TEST(AddressSpace, AllocationsAreAlignedApartAndCounted) {
   AddressSpace space(std::size_t{64} << 20);
@@ -106,8 +105,7 @@ TEST(AddressSpace, ThreadsAllocateAtOnce) {
   EXPECT_EQ(space.used(), 0u);
 }
 
-// ---- kernels
-// ---------------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
 class Memory : public Device {
  protected:
@@ -452,8 +450,7 @@ TEST_F(Memory, SeparatelyCompiledTextsAreLinked) {
   EXPECT_FALSE(alone.log.empty());
 }
 
-// ---- atomics
-// ---------------------------------------------------------------------------------------------------------------
+// ---- atomics --------------------------------------------------------------------------------------------------------
 
 TEST_F(Memory, AtomicsOfEveryKind) {
   struct Case {

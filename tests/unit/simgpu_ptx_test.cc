@@ -24,8 +24,7 @@ Module::Loaded load_text(const std::string& text) {
   return load_ptx(std::span(&text, 1), space);
 }
 
-// ---- the tree
-// --------------------------------------------------------------------------------------------------------------
+// ---- the tree -------------------------------------------------------------------------------------------------------
 
 TEST(Ptx, HeaderAndTargets) {
   EXPECT_EQ(ptx::parse(".version 7.8\n.target sm_75, debug\n").version, 78u);
@@ -144,8 +143,7 @@ TEST(Ptx, EveryOpcodeThatACompilerWasSeenToEmitLoads) {
   }
 }
 
-// ---- refusals
-// --------------------------------------------------------------------------------------------------------------
+// ---- refusals -------------------------------------------------------------------------------------------------------
 
 struct Bad {
   const char* name;

@@ -107,8 +107,7 @@ const Ins* guarded(Ctx& c, const Ins* i) {
   return next;
 }
 
-// ---- calls
-// -----------------------------------------------------------------------------------------------------------------
+// ---- calls ----------------------------------------------------------------------------------------------------------
 
 const Code* callee_at(Ctx& c, std::uint64_t address) {
   const std::uint64_t index = (address - function_window) / 16;
@@ -213,8 +212,7 @@ const Ins* break_point(Ctx& c, const Ins* i) {
   return raise_fault(c, i, CUDA_ERROR_LAUNCH_FAILED, static_cast<unsigned>(std::countr_zero(c.mask)), "breakpoint");
 }
 
-// ---- barriers
-// --------------------------------------------------------------------------------------------------------------
+// ---- barriers -------------------------------------------------------------------------------------------------------
 
 const Ins* barrier(Ctx& c, const Ins* i) {
   const auto lane = static_cast<unsigned>(std::countr_zero(c.mask));

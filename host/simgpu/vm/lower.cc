@@ -168,8 +168,7 @@ void Lowering::patch_targets() {
   }
 }
 
-// ---- the current instruction
-// ---------------------------------------------------------------------------------------------
+// ---- the current instruction ----------------------------------------------------------------------------------------
 
 const ptx::Operand& Lowering::operand(std::size_t k) const {
   if (k >= in().operands.size()) fail("opcode " + shown(in()) + " has too few operands");
@@ -191,8 +190,7 @@ void Lowering::allow(const char* words) const {
   if (!allowed(form_.words, words)) not_served();
 }
 
-// ---- emission
-// ------------------------------------------------------------------------------------------------------------
+// ---- emission -------------------------------------------------------------------------------------------------------
 
 std::uint32_t Lowering::emit(Handlers handlers) {
   if (!handlers) not_served();
@@ -287,8 +285,7 @@ Handlers Lowering::row(const char* name, ptx::Type type, std::initializer_list<W
   return {};
 }
 
-// ---- operands
-// ------------------------------------------------------------------------------------------------------------
+// ---- operands -------------------------------------------------------------------------------------------------------
 
 Value Lowering::source(const ptx::Operand& operand, ptx::Type type) {
   return source_bits(operand, type == ptx::Type::Pred ? 0 : ptx::size_of(type), type);
@@ -434,8 +431,7 @@ std::uint32_t Lowering::find_label(std::string_view name) const {
   return *found;
 }
 
-// ---- opcodes with a row
-// --------------------------------------------------------------------------------------------------
+// ---- opcodes with a row ---------------------------------------------------------------------------------------------
 
 std::uint32_t Lowering::mode_flags() const {
   std::uint32_t flags = form_.has(Word::rm) ? 1 : form_.has(Word::rp) ? 2 : form_.has(Word::rz) ? 3 : 0;

@@ -129,8 +129,7 @@ void Lowering::bulk_copy() {
   if (outwards) ins(at).flags |= flag_no_result;
 }
 
-// ---- clusters
-// ------------------------------------------------------------------------------------------------------------
+// ---- clusters -------------------------------------------------------------------------------------------------------
 
 // The same place in another block of the cluster: there is none but this.
 void Lowering::mapa() {

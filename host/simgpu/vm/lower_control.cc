@@ -31,8 +31,7 @@ void Lowering::brx() {
   for (const std::string_view name : *names) table.push_back(find_label(name));
 }
 
-// ---- calls
-// ---------------------------------------------------------------------------------------------------------------
+// ---- calls ----------------------------------------------------------------------------------------------------------
 
 // Arguments and results are variables of the parameter space in the caller's frame.
 std::vector<Piece> Lowering::pieces(const ptx::Operand& list, bool results) {
@@ -100,8 +99,7 @@ void Lowering::break_point() {
   emit(break_handler());
 }
 
-// ---- barriers
-// ------------------------------------------------------------------------------------------------------------
+// ---- barriers -------------------------------------------------------------------------------------------------------
 
 void Lowering::warp_barrier() {
   control_ = true;
@@ -151,8 +149,7 @@ void Lowering::nanosleep() {
   read(emit(sleep_handler()), Field::A, time);
 }
 
-// ---- between lanes
-// -------------------------------------------------------------------------------------------------------
+// ---- between lanes --------------------------------------------------------------------------------------------------
 
 void Lowering::shfl() {
   control_ = true;

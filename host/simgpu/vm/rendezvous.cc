@@ -81,8 +81,7 @@ bool gathered(Ctx& c, const Ins* i) {
   return false;
 }
 
-// ---- shuffle
-// ---------------------------------------------------------------------------------------------------------------
+// ---- shuffle --------------------------------------------------------------------------------------------------------
 
 template <ShuffleMode mode>
 const Ins* shuffle(Ctx& c, const Ins* i) {
@@ -127,8 +126,7 @@ const Ins* shuffle(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-// ---- vote, match, reduction
-// ------------------------------------------------------------------------------------------------
+// ---- vote, match, reduction -----------------------------------------------------------------------------------------
 
 // Lanes with the same member mask form a group; tiles of a warp vote side by side in one instruction.
 template <class F>

@@ -170,8 +170,7 @@ constexpr Row rows[] = {
     {"tanh", "dt", half_types, "approx", &pick_half<Tangent, 1>},
 };
 
-// ---- conversion
-// ----------------------------------------------------------------------------------------------------------
+// ---- conversion -----------------------------------------------------------------------------------------------------
 
 template <class F, class T>
 struct Narrow {
@@ -218,8 +217,7 @@ Handlers widen_to(ptx::Type to) {
   return to == ptx::Type::F64 ? both<Widen<F, f64>>() : Handlers{};
 }
 
-// ---- floats of eight bits, in pairs, and of nineteen
-// ---------------------------------------------------------------------------------
+// ---- floats of eight bits, in pairs, and of nineteen ----------------------------------------------------------------
 
 // Without infinities where `infinity` is nan; the largest finite number stands for what is too large.
 struct E4m3 {
