@@ -81,31 +81,34 @@ void Copiers::run_first(std::unique_lock<std::mutex>& lock) {
   copy_bytes(job.to_, job.from_, job.bytes_, job.streamed_);
   lock.lock();
   job.state_ = Job::State::Done;
-  done_.notify_all();
+  if (job.awaited_) done_.notify_all();
 }
 
 void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   while (running_ < wanted_) {
     const unsigned before = running_;
     add_thread();
     if (running_ == before) break;
   }
-  job.to_ = to, job.from_ = from, job.bytes_ = bytes, job.streamed_ = streamed;
+  job.to_ = to, job.from_ = from, job.bytes_ = bytes, job.streamed_ = streamed, job.awaited_ = false;
   job.state_ = Job::State::Queued;
   job.next_ = nullptr;
   (last_ == nullptr ? first_ : last_->next_) = &job;
   last_ = &job;
+  lock.unlock();  // a thread that wakes now finds it free
   queued_.notify_one();
 }
 
 void Copiers::finish(Job& job) {
   std::unique_lock lock(mutex_);
   while (job.state_ == Job::State::Queued || job.state_ == Job::State::Running) {
-    if (first_ != nullptr)
+    if (first_ != nullptr) {
       run_first(lock);
-    else
+    } else {
+      job.awaited_ = true;
       done_.wait(lock);
+    }
   }
   job.state_ = Job::State::None;
 }

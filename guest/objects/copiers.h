@@ -26,7 +26,7 @@ class Copiers {
     void* to_ = nullptr;
     const void* from_ = nullptr;
     std::size_t bytes_ = 0;
-    bool streamed_ = false;
+    bool streamed_ = false, awaited_ = false;
     State state_ = State::None;
     Job* next_ = nullptr;
   };

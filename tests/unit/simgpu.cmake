@@ -26,7 +26,13 @@ set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simgpu_float_test.cc PROPE
 target_compile_definitions(simgpu_vm_test PRIVATE IVGPU_TEST_KERNELS="${simgpu_kernels}")
 add_dependencies(simgpu_vm_test simgpu_test_ptx)
 
-# Figures, not a test.
+unit_test(simgpu_schedule_test TSAN LIBRARIES ivgpu_boost
+          SOURCES simgpu_schedule.cc ../../host/simgpu/api/schedule.cc)
+
+# Figures, no tests.
 find_package(benchmark REQUIRED)
 add_executable(simgpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/simgpu_bench.cc)
 target_link_libraries(simgpu_bench PRIVATE simgpu_engine ivgpu_options benchmark::benchmark)
+add_executable(handover_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/handover_bench.cc
+                                               ${CMAKE_SOURCE_DIR}/host/simgpu/api/schedule.cc)
+target_link_libraries(handover_bench PRIVATE ivgpu_boost ivgpu_guest simgpu_engine ivgpu_options benchmark::benchmark)

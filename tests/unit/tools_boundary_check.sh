@@ -34,6 +34,10 @@ try host/untrusted/channel.cc 0 '  wait(word.futex_word());'
 try host/broker/region.cc 1 '  wait(word.futex_word());'
 try guest/marshal/copy.cc 1 '  char* at = mailbox.write_only(0);'
 try ring/abi/image.h 1 '#include "guest/channel.h"'
+for file in ring/queue/ring.h guest/channel/channel.h guest/region/region.h host/untrusted/serve.cc; do
+  try "$file" 1 '#include <boost/lockfree/spsc_queue.hpp>'
+done
+try host/simgpu/api/schedule.h 0 '#include <boost/lockfree/queue.hpp>'
 
 empty=$(mktemp -d)
 "$boundary_check" "$empty" 2>/dev/null && fail "a tree without a file to check passed"

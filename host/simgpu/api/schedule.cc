@@ -57,22 +57,42 @@ Ticket Schedule::submit(std::function<void()> run, const std::vector<Ticket>& af
   return work;
 }
 
-// One thing less that `work` waits for. The lock is held on entry and on return.
+// One thing less that `work` waits for. The lock is held on entry and on return, but not while a thread is woken or
+// started: it would come here and find the lock taken.
 void Schedule::release(std::unique_lock<std::mutex>& lock, const Ticket& work) {
   if (--work->blockers_ != 0) return;
   if (work->by_submitter_) {
     work_done_.notify_all();
     return;
   }
-  ready_.push_back(work);
-  if (ready_.size() <= idle_) {
-    ready_changed_.notify_one();
-    return;
-  }
-  ++threads_;
+  hand_over(work);
+  const bool somebody_waits = balance_.fetch_add(1, std::memory_order_acq_rel) < 0;
+  if (!somebody_waits) ++threads_;
   lock.unlock();
-  start_thread();
+  if (somebody_waits)
+    sem_post(&wakes_);
+  else
+    start_thread();
   lock.lock();
+}
+
+// The lock is held.
+void Schedule::hand_over(const Ticket& work) {
+  work->queued_ = work;
+  if (!ready_.push(work.get())) more_.push_back(work.get());
+}
+
+// Called after taking from the balance, so a piece is there, in the queue or beside it.
+Ticket Schedule::take() {
+  Work* work = nullptr;
+  while (!ready_.pop(work)) {
+    const std::lock_guard lock(mutex_);
+    if (more_.empty()) continue;
+    work = more_.front();
+    more_.pop_front();
+    break;
+  }
+  return std::move(work->queued_);
 }
 
 void Schedule::start_thread() {
@@ -87,18 +107,11 @@ void Schedule::start_thread() {
 }
 
 void Schedule::thread_main() {
-  std::unique_lock lock(mutex_);
   for (;;) {
-    if (ready_.empty()) {
-      ++idle_;
-      ready_changed_.wait(lock, [&] { return !ready_.empty(); });
-      --idle_;
-    }
-    const Ticket work = std::move(ready_.front());
-    ready_.pop_front();
-    lock.unlock();
-    run_and_finish(work);
-    lock.lock();
+    if (balance_.fetch_sub(1, std::memory_order_acq_rel) <= 0)
+      while (sem_wait(&wakes_) != 0) {
+      }
+    run_and_finish(take());
   }
 }
 

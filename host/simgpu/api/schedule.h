@@ -4,11 +4,21 @@
 // block: a stream that waits for a word in memory, a callback). A piece that its submitter waits for anyway runs on the
 // submitter's own thread.
 //
+// Ready work is handed to the pool by a queue without locks (docs/design/017-lockfree-between-threads.md). `balance_`
+// is the number of pieces there less the number of threads that want one. Adding a piece to a negative balance wakes
+// one sleeping thread, adding one to any other balance starts a thread, and a thread that takes from a positive balance
+// finds a piece there. So each piece has its one thread, and no wake-up is lost: the semaphore keeps one that comes
+// before the sleep. The balance's acquire and release order nothing but that; the queue orders what is in a piece.
+// Covered by tests/unit/simgpu_schedule.cc, also with ThreadSanitizer.
+//
 // Invariant: a piece depends only on pieces submitted before it, so the graph has no circle. Threads: any. No function
 // given to the schedule is called with its lock held.
 #pragma once
 
+#include <semaphore.h>
+
 #include <atomic>
+#include <boost/lockfree/queue.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -35,6 +45,7 @@ class Work {
   std::size_t blockers_ = 1;  // unfinished dependencies; one more until it is submitted
   bool by_submitter_ = false;
   std::atomic<bool> done_{false};
+  std::shared_ptr<Work> queued_;  // itself, while it is in the queue
   Clock::time_point finished_;
 };
 
@@ -42,6 +53,12 @@ using Ticket = std::shared_ptr<Work>;
 
 class Schedule {
  public:
+  // With room for this many pieces whose thread is still to come; more go into a list.
+  explicit Schedule(std::size_t room = 1024) : ready_(room) { sem_init(&wakes_, 0, 0); }
+  ~Schedule() { sem_destroy(&wakes_); }
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
   enum class Who { Pool, Submitter };
   // `after` may hold nulls and finished work. The returned ticket is what others may depend on. Submitter: the caller
   // must call run_here next.
@@ -57,14 +74,20 @@ class Schedule {
  private:
   void run_and_finish(const Ticket& work);
   void release(std::unique_lock<std::mutex>& lock, const Ticket& work);
+  void hand_over(const Ticket& work);
+  Ticket take();
   void start_thread();
   void thread_main();
 
   std::mutex order_;
   std::mutex mutex_;  // taken after order_
-  std::condition_variable ready_changed_, work_done_;
-  std::deque<Ticket> ready_;
-  std::size_t idle_ = 0, threads_ = 0;
+  std::condition_variable work_done_;
+  std::size_t threads_ = 0;
+
+  boost::lockfree::queue<Work*, boost::lockfree::fixed_sized<true>> ready_;
+  std::deque<Work*> more_;  // under mutex_: what found no room there
+  std::atomic<std::ptrdiff_t> balance_{0};
+  sem_t wakes_;
 };
 
 }  // namespace simgpu

@@ -1,0 +1,97 @@
+// What it costs to hand something from one thread of a process to another, where the product does so: jobs for the
+// threads that copy, work for the simulated GPU's threads, and the worker objects that its launches lend each other.
+// Not a test: figures belong into docs/design/017-lockfree-between-threads.md, with the machine.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "guest/objects/copiers.h"
+#include "host/simgpu/api/schedule.h"
+#include "host/simgpu/engine.h"
+#include "host/simgpu/vm/load.h"
+
+namespace {
+
+constexpr std::size_t pieces = 8;  // as many as a staged copy has under way
+
+// Each caller starts its pieces and then waits for them in turn, as guest/marshal/custom/staged_copy.cc does.
+// Arguments: threads of the copiers, bytes of a piece.
+void copies(benchmark::State& state) {
+  static guest::Copiers* copiers;
+  if (state.thread_index() == 0) copiers = new guest::Copiers(static_cast<unsigned>(state.range(0)));
+  const auto bytes = static_cast<std::size_t>(state.range(1));
+  std::vector<char> from(pieces * bytes, 'x'), to(pieces * bytes);
+  std::array<guest::Copiers::Job, pieces> jobs;
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < pieces; ++i) copiers->start(jobs[i], &to[i * bytes], &from[i * bytes], bytes);
+    for (auto& job : jobs) copiers->finish(job);
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(pieces));
+  if (state.thread_index() == 0) delete copiers;
+}
+BENCHMARK(copies)->Args({1, 64})->Args({3, 64})->Args({1, 128 << 10})->Args({3, 128 << 10})->UseRealTime();
+BENCHMARK(copies)->Name("copies_of_four")->Args({3, 64})->Args({3, 128 << 10})->UseRealTime()->Threads(4);
+
+// Its threads wait for ever, so that one schedule serves all.
+simgpu::Schedule& schedule() {
+  static auto* const one = new simgpu::Schedule;
+  return *one;
+}
+
+// A piece of work that a pool's thread runs, and the wait for it.
+void there_and_back(benchmark::State& state) {
+  for (auto _ : state) schedule().wait(schedule().submit([] {}, {}, simgpu::Schedule::Who::Pool));
+}
+BENCHMARK(there_and_back)->UseRealTime();
+BENCHMARK(there_and_back)->Name("there_and_back_of_four")->UseRealTime()->Threads(4);
+
+// Pieces that depend on nothing, as of as many streams, and then a wait for all.
+void fan(benchmark::State& state) {
+  std::vector<simgpu::Ticket> tickets(static_cast<std::size_t>(state.range(0)));
+  for (auto _ : state) {
+    for (auto& ticket : tickets) ticket = schedule().submit([] {}, {}, simgpu::Schedule::Who::Pool);
+    for (const auto& ticket : tickets) schedule().wait(ticket);
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(fan)->Arg(8)->Arg(64)->UseRealTime();
+
+// Pieces of one stream, each after the one before.
+void chain(benchmark::State& state) {
+  for (auto _ : state) {
+    simgpu::Ticket last;
+    for (int i = 0; i < 64; ++i) last = schedule().submit([] {}, {last}, simgpu::Schedule::Who::Pool);
+    schedule().wait(last);
+  }
+  state.SetItemsProcessed(state.iterations() * 64);
+}
+BENCHMARK(chain)->UseRealTime();
+
+// A launch of one block: what it needs of the engine is a worker object, and a place to put it back.
+struct Empty {
+  Empty() : engine(space, 2, [](std::string_view) {}) {
+    const std::string text = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry empty() { ret; }\n";
+    module = simgpu::load_ptx(std::span(&text, 1), space).module;
+  }
+  simgpu::AddressSpace space{std::size_t{64} << 20};
+  simgpu::Engine engine;
+  decltype(simgpu::load_ptx({}, space).module) module;
+};
+
+void launch(benchmark::State& state) {
+  static auto* const empty = new Empty;
+  const simgpu::Function* function = empty->module->function("empty");
+  for (auto _ : state)
+    if (empty->engine.run({function, {1}, {1}, 0, {}, false})) return state.SkipWithError("fault");
+}
+BENCHMARK(launch)->UseRealTime();
+BENCHMARK(launch)->Name("launch_of_four")->UseRealTime()->Threads(4);
+
+}  // namespace
+
+BENCHMARK_MAIN();
