@@ -41,22 +41,60 @@ std::vector<Section> sections() {
 #define REFUSED(fn, since, why) add({#fn, since, std::string("refused, but known: ") + why, why});
 #define VARIANT(fn, since, of) add({#fn, since, "as `" #of "`", "", #of});
 #define ABSENT(fn, since, why) add({#fn, since, std::string("refused: ") + why, why});
-  all.push_back({"Devices, versions, errors and entry points", {}});
+  all.push_back({"Start, version, errors", {}});
+#include "ring/api/init.def"
+  all.push_back({"Entry points by name", {}});
+#include "ring/api/entry_point.def"
+  all.push_back({"Devices", {}});
 #include "ring/api/device.def"
   all.push_back({"Contexts", {}});
 #include "ring/api/context.def"
-  all.push_back({"Modules, libraries and kernels", {}});
+  all.push_back({"Green contexts", {}});
+#include "ring/api/green.def"
+  all.push_back({"Core dumps and checkpoints", {}});
+#include "ring/api/process.def"
+  all.push_back({"Modules", {}});
 #include "ring/api/module.def"
+  all.push_back({"Libraries and kernels", {}});
+#include "ring/api/library.def"
+  all.push_back({"JIT linker", {}});
+#include "ring/api/link.def"
+  all.push_back({"Functions", {}});
+#include "ring/api/function.def"
   all.push_back({"Memory", {}});
 #include "ring/api/memory.def"
-  all.push_back({"Streams and events", {}});
+  all.push_back({"Pointers", {}});
+#include "ring/api/pointer.def"
+  all.push_back({"Managed memory", {}});
+#include "ring/api/managed.def"
+  all.push_back({"Copies", {}});
+#include "ring/api/copy.def"
+  all.push_back({"Fills", {}});
+#include "ring/api/fill.def"
+  all.push_back({"Virtual memory management", {}});
+#include "ring/api/virtual.def"
+  all.push_back({"Pools", {}});
+#include "ring/api/pool.def"
+  all.push_back({"Sharing", {}});
+#include "ring/api/share.def"
+  all.push_back({"Streams", {}});
 #include "ring/api/stream.def"
+  all.push_back({"Events", {}});
+#include "ring/api/event.def"
+  all.push_back({"Stream capture", {}});
+#include "ring/api/capture.def"
+  all.push_back({"Callbacks", {}});
+#include "ring/api/callback.def"
   all.push_back({"Launches", {}});
 #include "ring/api/launch.def"
+  all.push_back({"Occupancy", {}});
+#include "ring/api/occupancy.def"
   all.push_back({"Graphs", {}});
 #include "ring/api/graph.def"
   all.push_back({"Arrays, textures and surfaces", {}});
 #include "ring/api/texture.def"
+  all.push_back({"Graphics", {}});
+#include "ring/api/graphics.def"
   return all;
 }
 
@@ -125,7 +163,7 @@ void print_head(const std::vector<Section>& all) {
   std::printf("| Local | in the guest, without the host |\n");
   std::printf("| Posted | a record in the ring; the caller does not wait |\n");
   std::printf("| Waited | a record, and its reply |\n");
-  std::printf("| own code | more than a line of the table: `guest/marshal/custom/`, `host/untrusted/custom/` |\n");
+  std::printf("| own code | more than a line of the table: `guest/calls/`, `host/untrusted/custom/` |\n");
   std::printf("| refused | CUDA_ERROR_NOT_SUPPORTED, and a line in the log that names it |\n");
   std::printf(
       "| refused, but known | `cuGetProcAddress` knows it; with good arguments, the error of a GPU that cannot do ");
