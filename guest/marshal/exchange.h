@@ -5,8 +5,8 @@
 #include <mutex>
 #include <span>
 
-#include "guest/channel/channel.h"
 #include "guest/marshal/marshal.h"
+#include "guest/session/channel.h"
 #include "guest/session/session.h"
 #include "ring/api/call.h"
 
@@ -26,7 +26,7 @@ struct Sent {
   CUresult result = CUDA_SUCCESS;
   Use use;  // position 0: nothing was sent
   // The record was sent and the wait for its reply was given up: what becomes of it nobody knows, so what it names is
-  // held as for a posted call (guest/channel/channel.cc).
+  // held as for a posted call (guest/session/channel.cc).
   bool unanswered = false;
 };
 

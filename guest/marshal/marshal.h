@@ -10,10 +10,9 @@
 #include <tuple>
 #include <utility>
 
-#include "guest/channel/channel.h"
 #include "guest/marshal/done_question.h"
 #include "guest/marshal/order.h"
-#include "guest/marshal/rules.h"
+#include "guest/session/channel.h"
 #include "ring/api/call.h"
 
 namespace guest {
@@ -258,24 +257,6 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   bool unanswered_ = false;  // sent, and the wait for its reply was given up
   bool nothing_ = false;     // a length of 0: there is nothing to do
   CUresult refused_ = CUDA_SUCCESS;
-};
-
-// The function that stands behind a symbol of libcuda.so. F is the symbol's own type, so the compiler has already held
-// it against cuda.h.
-template <int Id, class F = typename api::Call<Id>::Function>
-struct Stub;
-template <int Id, class... P>
-struct Stub<Id, CUresult(P...)> {
-  static CUresult call(P... p) {
-    using C = api::Call<Id>;
-    if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = Rules<Id>::refuses_always(p...); r != CUDA_SUCCESS) return r;
-    const std::tuple<P...> params(p...);
-    Marshal<typename C::Shape> marshal(params);
-    const CUresult result = marshal.run(Id, C::way, C::manner, Rules<Id>::refuses(p...));
-    if (result == CUDA_SUCCESS) Rules<Id>::learn(marshal.created(), p...);
-    return result;
-  }
 };
 
 }  // namespace guest

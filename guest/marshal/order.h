@@ -1,9 +1,9 @@
 // Streams as a call names them, and what it must wait for because of them.
 #pragma once
 
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
 #include "guest/session/order.h"
-#include "guest/session/process.h"
-#include "guest/session/thread.h"
 
 namespace guest {
 

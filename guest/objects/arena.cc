@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "guest/session/order.h"
 #include "ring/layout.h"
 
 namespace guest {
@@ -13,9 +12,11 @@ constexpr std::uint64_t rounded(std::uint64_t n, std::uint64_t to) { return (n +
 
 }  // namespace
 
-Arena::Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask)
+Arena::Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask,
+             Executed executed)
     : base_(base),
       bytes_(bytes / ring::huge_page * ring::huge_page),
+      executed_(executed),
       segments_(staging_bytes, pinned, bytes_, may_join, std::move(ask)) {
   for (std::uint32_t i = 0; i < chunk_count; ++i) chunks_[i] = {.index = i, .at = base_ + i * chunk_bytes};
 }
@@ -85,7 +86,8 @@ bool Arena::free_after(const void* start, Use last) {
 }
 
 void Arena::free_executed() {
-  std::erase_if(leaving_, [&](const auto& block) { return executed(block.second) && blocks_.erase(block.first) != 0; });
+  std::erase_if(leaving_,
+                [&](const auto& block) { return executed_(block.second) && blocks_.erase(block.first) != 0; });
 }
 
 std::optional<PinnedBlock> Arena::find(const void* inside) const {
@@ -126,7 +128,7 @@ std::optional<std::uint32_t> Arena::free_chunk(bool wait) const {
   std::optional<std::uint32_t> in_use;
   for (const Chunk& chunk : chunks_) {
     if (borrowed_ & 1u << chunk.index) continue;
-    if (chunk.unfinished == 0 && (chunk.last == 0 || executed(Use::of(chunk.last)))) return chunk.index;
+    if (chunk.unfinished == 0 && (chunk.last == 0 || executed_(Use::of(chunk.last)))) return chunk.index;
     if (wait && !in_use) in_use = chunk.index;
   }
   return in_use;

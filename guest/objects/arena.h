@@ -4,7 +4,7 @@
 // All bookkeeping is in private memory. Thread-safe.
 //
 // What the GPU or the worker may still use when its holder lets go of it, because a wait was given up
-// (guest/channel/channel.cc), is not handed out before the record that uses it has been executed: a chunk carries that
+// (guest/session/channel.cc), is not handed out before the record that uses it has been executed: a chunk carries that
 // record along, a block is freed by free_after(), and a registration of which nobody knows whether it was made is asked
 // for again, as it was.
 #pragma once
@@ -35,7 +35,8 @@ class Arena {
   static constexpr std::uint64_t staging_bytes = chunk_bytes * chunk_count;
 
   // `pinned`: how much of its start is registered already, staging included. `may_join`: guest/objects/segments.h.
-  Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask);
+  Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask,
+        Executed executed = nothing_under_way);
 
   // A block of pinned memory, aligned to a page; null when the arena is full or cannot be registered.
   std::byte* allocate(std::uint64_t bytes, unsigned flags);
@@ -56,7 +57,7 @@ class Arena {
   std::uint64_t offset(const std::byte* at) const { return static_cast<std::uint64_t>(at - base_); }
 
   // A staging chunk that no other thread uses. Its last use may not be over: see await_chunk()
-  // (guest/marshal/custom/chunk.h) before touching its bytes. Only who holds none may wait for one (`wait`): else
+  // (guest/calls/chunk.h) before touching its bytes. Only who holds none may wait for one (`wait`): else
   // threads could wait for each other's. One whose last use is over is preferred; without `wait` no other is lent.
   struct Chunk {
     std::uint32_t index = 0;
@@ -77,6 +78,7 @@ class Arena {
 
   std::byte* const base_;
   const std::uint64_t bytes_;
+  const Executed executed_;
   mutable std::mutex mutex_;
   Segments segments_;
   std::map<std::uint64_t, PinnedBlock> blocks_;

@@ -23,6 +23,11 @@ struct Use {
   }
 };
 
+// Whether the record of a use has been executed, as the session knows (guest/session/order.h).
+using Executed = bool (*)(Use);
+// For objects without a session: nothing is under way.
+inline bool nothing_under_way(Use) { return true; }
+
 class LastUse {
  public:
   // Stands for several uses, none of which is known to be executed: a wait for one of them was given up. Who touches

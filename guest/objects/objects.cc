@@ -4,14 +4,13 @@
 
 #include <algorithm>
 
-#include "guest/session/order.h"
 #include "ring/layout.h"
 
 namespace guest {
 
 using api::Id;
 
-Objects::Objects() {
+Objects::Objects(Executed executed) : executed_(executed) {
   void* at = mmap(nullptr, (std::size_t{Id::max_index} + 1) * sizeof(Object), PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   table_ = at == MAP_FAILED ? nullptr : static_cast<Object*>(at);  // zero pages are free objects
@@ -24,7 +23,7 @@ Objects::~Objects() {
 
 Object* Objects::reuse() {
   if (retired_.empty()) return nullptr;
-  if (!executed(retired_.front().last) && !ring::wrong(ring::Mutant::early_reuse)) return nullptr;
+  if (!executed_(retired_.front().last) && !ring::wrong(ring::Mutant::early_reuse)) return nullptr;
   const std::uint32_t index = retired_.front().index;
   retired_.pop_front();
   return &table_[index];

@@ -68,7 +68,7 @@ struct alignas(64) Object {
 
 class Objects {
  public:
-  Objects();
+  explicit Objects(Executed executed = nothing_under_way);
   ~Objects();
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
@@ -85,7 +85,7 @@ class Objects {
     return object.id.load(std::memory_order_acquire) == value ? &object : nullptr;
   }
   // The object is gone once the record at `last` has been executed; its index is used again after that. An object whose
-  // creation was sent and not answered in time (guest/channel/channel.cc) is not retired: the host may have it, and its
+  // creation was sent and not answered in time (guest/session/channel.cc) is not retired: the host may have it, and its
   // id must be no other's. Nobody is told of it, unless a later lookup finds the same function or module; it goes with
   // its owner, with its context's reset, or with the session.
   void retire(Object& object, Use last);
@@ -113,6 +113,7 @@ class Objects {
   std::uint32_t index_of(const Object& object) const { return static_cast<std::uint32_t>(&object - table_); }
   void unlist(std::uint32_t index);
 
+  const Executed executed_;
   Object* table_;
   std::mutex mutex_;
   std::uint32_t next_index_ = 1;

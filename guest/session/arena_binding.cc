@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "guest/log.h"
-#include "guest/session/session.h"
+#include "guest/session/order.h"
 #include "ring/api/call.h"
 #include "ring/api/records.h"
 
@@ -21,8 +21,8 @@ constexpr std::uint64_t first_pin_bytes = 16 << 20;
 // Sends a record of the session's own through a borrowed channel. `read`: void(Reply&), while the channel's lock is
 // held. Where nothing could be sent, the reply says CUDA_ERROR_DEVICE_UNAVAILABLE.
 template <class Record, class Read>
-Reply ask(Session& session, int call, const Record& record, Read read) {
-  Channel& c = session.acquire_channel();
+Reply ask(Channels& channels, int call, const Record& record, Read read) {
+  Channel& c = channels.acquire();
   Reply reply{.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
   {
     std::lock_guard lock(c.mutex());
@@ -33,7 +33,7 @@ Reply ask(Session& session, int call, const Record& record, Read read) {
       read(reply);
     }
   }
-  session.release_channel(c);
+  channels.release(c);
   return reply;
 }
 
@@ -69,25 +69,26 @@ std::uint64_t ArenaBinding::first_pin() const {
 
 bool ArenaBinding::bind() {
   const api::HelloRecord record{.window = window_, .pin_bytes = first_pin()};
-  const Reply reply = ask(session_, api::id_of::hello, record, [&](Reply& r) {
+  const Reply reply = ask(channels_, api::id_of::hello, record, [&](Reply& r) {
     ring::SharedReader reader(r.payload);
     if (r.result == CUDA_SUCCESS) device_address_ = reader.read<api::HelloReply>().arena_address;
-    if (!reader.ok()) r.result = session_.lose_to_nonsense();
+    if (!reader.ok()) r.result = liveness_.lose_to_nonsense();
   });
-  if (reply.result != CUDA_SUCCESS && session_.usable())
+  if (reply.result != CUDA_SUCCESS && liveness_.usable())
     log(Level::Error, "the worker refused the session with CUDA error %d", reply.result);
   return reply.result == CUDA_SUCCESS;
 }
 
 std::unique_ptr<Arena> ArenaBinding::make() {
   return std::make_unique<Arena>(
-      base_, bytes_, first_pin(), session_.serves(api::id_of::join_arena),
-      [this](std::uint64_t start, std::uint64_t end, bool join) { return ask_for(start, end, join); });
+      base_, bytes_, first_pin(), slot_.serves(api::id_of::join_arena),
+      [this](std::uint64_t start, std::uint64_t end, bool join) { return ask_for(start, end, join); }, executed);
 }
 
 Segments::Registered ArenaBinding::ask_for(std::uint64_t start, std::uint64_t end, bool join) {
   const api::PinArenaRecord record{.offset = start, .bytes = end - start};
-  const Reply reply = ask(session_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, [](const Reply&) {});
+  const Reply reply =
+      ask(channels_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, [](const Reply&) {});
   if (!reply.came) return Segments::Registered::Unknown;
   // Already: by an earlier request for the same range that was not answered in time (Arena asks for no other twice).
   const bool done = reply.result == CUDA_SUCCESS || reply.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;

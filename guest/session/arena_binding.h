@@ -13,14 +13,16 @@
 
 #include "guest/objects/arena.h"
 #include "guest/region/region.h"
+#include "guest/session/channels.h"
+#include "guest/session/liveness.h"
+#include "guest/session/slot.h"
 
 namespace guest {
 
-class Session;
-
 class ArenaBinding {
  public:
-  explicit ArenaBinding(Session& session) : session_(session) {}
+  ArenaBinding(Liveness& liveness, const Slot& slot, Channels& channels)
+      : liveness_(liveness), slot_(slot), channels_(channels) {}
 
   // Maps [offset, offset + bytes) of the region. False and a log line: it cannot, or the arena is too small.
   bool map(Region& region, std::uint64_t offset, std::uint64_t bytes);
@@ -38,7 +40,9 @@ class ArenaBinding {
   std::uint64_t first_pin() const;
   Segments::Registered ask_for(std::uint64_t start, std::uint64_t end, bool join);
 
-  Session& session_;
+  Liveness& liveness_;
+  const Slot& slot_;
+  Channels& channels_;
   std::byte* base_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::uint64_t window_ = 0;

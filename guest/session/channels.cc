@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "guest/region/cache_probe.h"
-#include "guest/session/session.h"
 
 namespace guest {
 namespace {
@@ -12,11 +11,6 @@ namespace {
 constexpr std::uint64_t last_senders_ns = 200'000'000;  // four of a parked thread's sleeps
 
 }  // namespace
-
-void Channels::start(ring::SlotView slot, std::uint32_t most) {
-  slot_ = slot;
-  most_ = most;
-}
 
 Channel& Channels::acquire() {
   std::lock_guard lock(mutex_);
@@ -26,11 +20,11 @@ Channel& Channels::acquire() {
     return *channels_[index];
   }
   const std::uint32_t open = open_.load(std::memory_order_relaxed);
-  if (open >= most_) return *channels_[share_next_++ % open];
-  channels_[open] = std::make_unique<Channel>(session_, open, slot_);
+  if (open >= slot_.most_channels()) return *channels_[share_next_++ % open];
+  channels_[open] = std::make_unique<Channel>(liveness_, slot_, bell_, open);
   open_.store(open + 1, std::memory_order_release);  // C
-  slot_.header()[&ring::SlotHeader::opened].fetch_or(1u << open, std::memory_order_release);
-  session_.ring_worker();
+  slot_.view().header()[&ring::SlotHeader::opened].fetch_or(1u << open, std::memory_order_release);
+  bell_.ring();
   return *channels_[open];
 }
 

@@ -2,7 +2,7 @@
 // when it ends; threads beyond their number share.
 //
 // Invariant: channels are opened in the order of their indices and never closed, so all below open() can be used by any
-// thread. Trust: nothing of the other side is read here; how many channels a worker serves is bounded before start().
+// thread. Trust: nothing of the other side is read here; how many channels a worker serves is bounded by the slot (slot.h).
 //
 // Ordering, one edge:
 //   C  make -> use   a channel is made before `open_` counts it
@@ -17,19 +17,15 @@
 #include <mutex>
 #include <vector>
 
-#include "guest/channel/channel.h"
-#include "ring/view.h"
+#include "guest/session/channel.h"
+#include "ring/layout.h"
 
 namespace guest {
 
-class Session;
-
 class Channels {
  public:
-  explicit Channels(Session& session) : session_(session) {}
-
-  // Once, before any thread sends: the slot that was taken, and how many channels its worker serves.
-  void start(ring::SlotView slot, std::uint32_t most);
+  // The slot is mapped before any thread sends.
+  Channels(Liveness& liveness, const Slot& slot, WorkerBell& bell) : liveness_(liveness), slot_(slot), bell_(bell) {}
 
   Channel& acquire();
   void release(Channel& channel);
@@ -41,9 +37,9 @@ class Channels {
   void stop_senders();
 
  private:
-  Session& session_;
-  ring::SlotView slot_;
-  std::uint32_t most_ = 1;
+  Liveness& liveness_;
+  const Slot& slot_;
+  WorkerBell& bell_;
   std::mutex mutex_;
   std::array<std::unique_ptr<Channel>, ring::max_channels> channels_;
   std::vector<std::uint32_t> free_;

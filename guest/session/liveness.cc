@@ -45,7 +45,7 @@ bool Liveness::host_alive() {
 }
 
 // A suspended session is open again when the broker answers and the slot is still ours. What became of the calls that
-// were given up meanwhile: guest/channel/channel.cc.
+// were given up meanwhile: guest/session/channel.cc.
 bool Liveness::comes_back() {
   if (lost()) return false;
   if (!claim_.is_ours()) return lose("its worker has ended"), false;

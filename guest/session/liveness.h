@@ -18,6 +18,7 @@
 #include "guest/region/region.h"
 #include "guest/session/claim.h"
 #include "guest/session/heartbeat.h"
+#include "ring/api/cuda.h"
 
 namespace guest {
 
@@ -36,6 +37,8 @@ class Liveness {
 
   // Lost, with `why` in the log the first time.
   void lose(const char* why);
+  // The same for a reply that holds less than its call's: the guest no longer knows what the host has made or ended.
+  CUresult lose_to_nonsense() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
   // Lost without a word: the process leaves.
   void leave() { condition_.store(Condition::Lost, std::memory_order_relaxed); }
 

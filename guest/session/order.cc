@@ -1,6 +1,6 @@
 #include "guest/session/order.h"
 
-#include "guest/channel/channel.h"
+#include "guest/session/channel.h"
 #include "guest/session/session.h"
 #include "guest/switches.h"
 

@@ -1,16 +1,11 @@
 #include "guest/session/session.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <climits>
 #include <utility>
 
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
+#include "guest/session/order.h"
 #include "ring/api/call.h"
-#include "ring/release.h"
 
 namespace guest {
 namespace {
@@ -45,21 +40,21 @@ std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool rese
 }
 
 Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device)
-    : region_(std::move(region)),
+    : objects(executed),
+      region_(std::move(region)),
       checked_(checked),
       heartbeat_(*region_, checked_),
       claim_(*region_, checked_, heartbeat_),
       liveness_(*region_, claim_, heartbeat_),
-      channels_(*this),
-      binding_(*this),
-      futexes_(region_->same_kernel()),
+      bell_(*region_, claim_),
+      channels_(liveness_, slot_, bell_),
+      binding_(liveness_, slot_, channels_),
       reserve_device_(reserve_device) {}
 
 Session::~Session() { leave(); }
 
 Entered Session::enter_slot() {
   if (const Entered mapped = slot_.map(*region_, checked_, claim_.slot()); mapped != Entered::Yes) return mapped;
-  channels_.start(slot_.view(), slot_.most_channels());
   const std::uint64_t arena_start = checked_.start_of(claim_.slot()) + ring::arena_offset;
   if (!binding_.map(*region_, arena_start, checked_.slot_bytes - ring::arena_offset)) return Entered::Refused;
   if (!binding_.bind()) return lost() ? Entered::Spoilt : Entered::Refused;
@@ -71,23 +66,6 @@ void Session::unmap_slot() {
   if (region_->same_address_space()) return;
   binding_.unmap();
   slot_.unmap();
-}
-
-CUresult Session::refuse_unserved(int call) {
-  static std::atomic<bool> reported[api::driver_ids];
-  const bool first = call >= api::driver_ids || !reported[call].exchange(true, std::memory_order_relaxed);
-  if (first)
-    log(Level::Warn,
-        "%s is not served by this host (release %s): install ivgpu %s there, or a library of the host's release here",
-        api::name_of(call).data(), checked_.release, ring::this_release);
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-void Session::wake_worker(ring::Shared<std::uint32_t> word) {
-  if (futexes_)
-    syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-  else
-    ring_worker();
 }
 
 std::optional<std::uint64_t> Session::device_view(std::uint64_t at, std::uint64_t bytes) const {

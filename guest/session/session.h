@@ -15,16 +15,17 @@
 #include <mutex>
 #include <optional>
 
-#include "guest/channel/channel.h"
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
 #include "guest/region/region.h"
 #include "guest/session/arena_binding.h"
+#include "guest/session/channel.h"
 #include "guest/session/channels.h"
 #include "guest/session/claim.h"
 #include "guest/session/heartbeat.h"
 #include "guest/session/liveness.h"
 #include "guest/session/slot.h"
+#include "guest/session/worker_bell.h"
 
 namespace guest {
 
@@ -42,10 +43,8 @@ class Session {
   // Whether kernels have printed something that nobody has fetched, or an error has been explained.
   bool output_waiting() const { return slot_.output_waiting(); }
 
-  // Whether the worker knows this call (docs/wire-format.md, Versions). One that it does not know is never sent:
-  // refuse_unserved() names it in the log, once, and gives what it returns.
+  // Whether the worker knows this call.
   bool serves(int call) const { return slot_.serves(call); }
-  CUresult refuse_unserved(int call);
 
   // The calling thread's channel, and how many there are (guest/session/channels.h).
   Channel& acquire_channel() { return channels_.acquire(); }
@@ -59,14 +58,9 @@ class Session {
   bool attached() { return liveness_.attached(); }
   bool host_alive() { return liveness_.host_alive(); }
   void lose(const char* why) { liveness_.lose(why); }
-  // A reply that holds less than its call's: the guest no longer knows what the host has made or ended.
-  CUresult lose_to_nonsense() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
+  CUresult lose_to_nonsense() { return liveness_.lose_to_nonsense(); }
 
   std::uint64_t spin_nanoseconds() const { return slot_.spin_nanoseconds(); }
-  bool futexes() const { return futexes_; }
-  void wake_worker(ring::Shared<std::uint32_t> word);
-  // Rings the worker's bell thread.
-  void ring_worker() { region_->ring(ring::peer_of_slot(claim_.slot())); }
 
   // The process ends or lets go: the broker takes the slot back.
   void leave();
@@ -101,9 +95,10 @@ class Session {
   SlotClaim claim_;
   Liveness liveness_;
   Slot slot_;
+  WorkerBell bell_;
   Channels channels_;
   ArenaBinding binding_;
-  const bool futexes_, reserve_device_;
+  const bool reserve_device_;
 };
 
 // The process's session, or null before cuInit has succeeded.

@@ -8,6 +8,7 @@
 
 #include "guest/log.h"
 #include "guest/switches.h"
+#include "ring/api/known_ids.h"
 #include "ring/mutants.h"
 #include "ring/release.h"
 
@@ -36,6 +37,7 @@ Entered Slot::map(Region& region, const CheckedRegion& checked, std::uint32_t in
   if (control == nullptr)
     return log(Level::Error, "cannot map the session slot: %s", std::strerror(errno)), Entered::Refused;
   view_ = ring::SlotView(control, ring::arena_offset);
+  host_release_ = checked.release;
   return check(checked, index);
 }
 
@@ -59,6 +61,16 @@ Entered Slot::check(const CheckedRegion& checked, std::uint32_t index) {
         checked.release, ring::this_release);
   spin_ns_ = switches().spin ? std::min<std::uint64_t>(spin_us, ring::longest_spin_us) * 1000 : 0;
   return Entered::Yes;
+}
+
+CUresult Slot::refuse_unserved(int call) const {
+  static std::atomic<bool> reported[api::driver_ids];
+  const bool first = call >= api::driver_ids || !reported[call].exchange(true, std::memory_order_relaxed);
+  if (first)
+    log(Level::Warn,
+        "%s is not served by this host (release %s): install ivgpu %s there, or a library of the host's release here",
+        api::name_of(call).data(), host_release_, ring::this_release);
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // Texts get the NUL that they may lack.

@@ -5,7 +5,7 @@
 // Invariant: what is said once is copied out, and the copy is checked; those places are not looked at again.
 // Trust: another program of the VM may have written over a slot that nobody had taken, and can at any moment. Each
 // number is bounded before it becomes a size or a position, the number of devices when the session is adopted
-// (guest/session/process.cc).
+// (guest/process/process.cc).
 //
 // Ordering, two edges that the worker makes:
 //   M  fill -> take   header and device page are filled before `magic` is stored (host/worker/start.cc)
@@ -36,7 +36,10 @@ class Slot {
   ring::SlotView view() const { return view_; }
   std::uint32_t most_channels() const { return most_channels_; }
   const ring::DevicePage& devices() const { return devices_; }
+  // Whether the worker knows this call (docs/wire-format.md, Versions). One that it does not know is never sent:
+  // refuse_unserved() names it in the log, once, and gives what it returns.
   bool serves(int call) const { return worker_knows_.contain(call); }
+  CUresult refuse_unserved(int call) const;
   std::uint64_t spin_nanoseconds() const { return spin_ns_; }
 
   CUresult fault() const {
@@ -52,6 +55,7 @@ class Slot {
   std::uint32_t most_channels_ = 1;
   api::KnownIds worker_knows_ = api::known_ids;
   ring::DevicePage devices_{};
+  const char* host_release_ = "";
   std::uint64_t spin_ns_ = 0;
 };
 

@@ -1,7 +1,6 @@
 // Symbols that are exported only because libraries look them up by name: they refuse, with one log line each, once. No
 // cuda.h here: whatever parameters a caller passes, they are not looked at.
 #include <atomic>
-#include <string_view>
 
 #include "guest/report_refusal.h"
 
@@ -28,19 +27,3 @@ int refuse(const char* symbol, const char* why, std::atomic<bool>& told) {
     return guest::refuse(#fn, why, told);                      \
   }
 #include "ring/api/driver.def"
-
-// The refusing function of a symbol, for cuGetProcAddress; null for every other.
-namespace guest {
-
-void* refusing_entry(std::string_view symbol) {
-#define ABSENT(fn, since, why) \
-  if (symbol == #fn) return reinterpret_cast<void*>(&::fn);
-#define CALL(...)
-#define CUSTOM(...)
-#define LOCAL(...)
-#define VARIANT(...)
-#include "ring/api/driver.def"
-  return nullptr;
-}
-
-}  // namespace guest

@@ -2,13 +2,12 @@
 // is a per-thread form, and goes on to what serves it.
 //
 // An exported name is an ifunc: it has the very type that cuda.h gives it, whatever function stands behind it.
-#include "guest/local/local.h"
+#include "guest/calls/calls.h"
+#include "guest/calls/stub.h"
 #include "guest/log.h"
-#include "guest/marshal/custom/custom.h"
-#include "guest/marshal/marshal.h"
 #include "guest/marshal/output.h"
-#include "guest/session/thread.h"
-#include "guest/shim/shim.h"
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
 #include "ring/abi/missing.h"
 
 namespace guest {
@@ -43,12 +42,15 @@ constexpr Form form_of(std::string_view symbol) {
 // What serves each symbol, before counting: for variants to name.
 namespace served {
 #define CALL(id, fn, ...) constexpr auto fn = &Stub<id>::call;
-#define CUSTOM(id, fn, ...) constexpr auto fn = &custom::fn;
-#define LOCAL(fn, ...) constexpr auto fn = &local::fn;
+#define CUSTOM(id, fn, ...) constexpr auto fn = &calls::fn;
+#define LOCAL(fn, ...) constexpr auto fn = &calls::fn;
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
 }  // namespace served
+
+// After every atexit handler of the program: the slot goes back, so that the next program need not find us dead.
+__attribute__((destructor)) void leave_at_exit() { finish(); }
 
 }  // namespace
 }  // namespace guest

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t pieces = 8;  // as many as a staged copy has under way
 
-// Each caller starts its pieces and then waits for them in turn, as guest/marshal/custom/staged_copy.cc does.
+// Each caller starts its pieces and then waits for them in turn, as guest/calls/staged_copy.cc does.
 // Arguments: threads of the copiers, bytes of a piece.
 void copies(benchmark::State& state) {
   static guest::Copiers* copiers;

@@ -10,10 +10,9 @@
 #include <cstring>
 #include <sstream>
 
-#include "guest/local/local.h"
-#include "guest/marshal/custom/custom.h"
-#include "guest/marshal/marshal.h"
-#include "guest/session/process.h"
+#include "guest/calls/calls.h"
+#include "guest/calls/stub.h"
+#include "guest/process/process.h"
 #include "host/untrusted/dispatch.h"
 #include "ring/api/records.h"
 #include "tests/docs/markdown.h"
@@ -162,10 +161,10 @@ Recording run_program() {
   CUcontext context = nullptr;
   CUstream stream = nullptr;
   CUdeviceptr at = 0;
-  guest::local::cuDevicePrimaryCtxRetain(&context, 0);
-  guest::local::cuCtxSetCurrent(context);
+  guest::calls::cuDevicePrimaryCtxRetain(&context, 0);
+  guest::calls::cuCtxSetCurrent(context);
   guest::Stub<api::id_of::cuStreamCreate>::call(&stream, CU_STREAM_NON_BLOCKING);
-  guest::custom::cuMemAlloc_v2(&at, count * sizeof value);
+  guest::calls::cuMemAlloc_v2(&at, count * sizeof value);
   run.tail_before = run.worker->tail();
   run.result = guest::Stub<api::id_of::cuMemsetD32Async>::call(at, value, count, stream);
   run.tail_after = run.worker->tail();

@@ -10,22 +10,15 @@
 #include <optional>
 #include <tuple>
 
-#include "guest/local/local.h"
-#include "guest/marshal/custom/custom.h"
-#include "guest/marshal/marshal.h"
-#include "guest/session/process.h"
-#include "guest/session/thread.h"
-#include "guest/shim/shim.h"
+#include "guest/calls/calls.h"
+#include "guest/calls/stub.h"
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
 #include "ring/api/records.h"
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/moving.h"
 #include "tests/other_side.h"
-
-// Asked for by guest/local, part of the exported face, which is left out here.
-CUresult guest::find_entry_point(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
 
 extern "C" int nanosleep(const timespec* time, timespec*) {
   fuzz::clock_ns +=
@@ -354,9 +347,9 @@ void load(Known& k, fuzz::Input& in) {
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   if (in.once_in(2)) {
-    if (guest::custom::cuLibraryLoadData(&library, ptx, names, values, count, nullptr, nullptr, 0) == CUDA_SUCCESS)
+    if (guest::calls::cuLibraryLoadData(&library, ptx, names, values, count, nullptr, nullptr, 0) == CUDA_SUCCESS)
       remember(k, library);
-  } else if (guest::custom::cuModuleLoadDataEx(&module, ptx, count, names, values) == CUDA_SUCCESS) {
+  } else if (guest::calls::cuModuleLoadDataEx(&module, ptx, count, names, values) == CUDA_SUCCESS) {
     remember(k, module);
   }
 }
@@ -369,19 +362,19 @@ void look_up(Known& k, fuzz::Input& in) {
   std::size_t bytes = 0;
   switch (in.below(6)) {
     case 0:
-      if (guest::custom::cuModuleGetFunction(&f, some<CUmodule>(k, in), "f") == CUDA_SUCCESS) remember(k, f);
+      if (guest::calls::cuModuleGetFunction(&f, some<CUmodule>(k, in), "f") == CUDA_SUCCESS) remember(k, f);
       break;
     case 1:
-      if (guest::custom::cuLibraryGetKernel(&kernel, some<CUlibrary>(k, in), "k") == CUDA_SUCCESS) remember(k, kernel);
+      if (guest::calls::cuLibraryGetKernel(&kernel, some<CUlibrary>(k, in), "k") == CUDA_SUCCESS) remember(k, kernel);
       break;
     case 2:
-      if (guest::custom::cuKernelGetFunction(&f, some<CUkernel>(k, in)) == CUDA_SUCCESS) remember(k, f);
+      if (guest::calls::cuKernelGetFunction(&f, some<CUkernel>(k, in)) == CUDA_SUCCESS) remember(k, f);
       break;
     case 3:
-      if (guest::custom::cuLibraryGetModule(&m, some<CUlibrary>(k, in)) == CUDA_SUCCESS) remember(k, m);
+      if (guest::calls::cuLibraryGetModule(&m, some<CUlibrary>(k, in)) == CUDA_SUCCESS) remember(k, m);
       break;
-    case 4: guest::custom::cuModuleGetGlobal_v2(&at, &bytes, some<CUmodule>(k, in), "g"); break;
-    default: guest::custom::cuLibraryGetGlobal(&at, &bytes, some<CUlibrary>(k, in), "g"); break;
+    case 4: guest::calls::cuModuleGetGlobal_v2(&at, &bytes, some<CUmodule>(k, in), "g"); break;
+    default: guest::calls::cuLibraryGetGlobal(&at, &bytes, some<CUlibrary>(k, in), "g"); break;
   }
   if (at != 0) k.memory = at;
 }
@@ -391,8 +384,8 @@ void launch(Known& k, fuzz::Input& in) {
   static std::vector<std::byte> longest(ring::max_record);
   static std::vector<void*> params(ring::reply_bytes / 8, longest.data());
   const unsigned block = in.once_in(8) ? static_cast<unsigned>(in.any()) : 32;
-  guest::custom::cuLaunchKernel(some<CUfunction>(k, in), 1, 1, 1, block, 1 + in.number() % 2u, 1, 0,
-                                some<CUstream>(k, in), params.data(), nullptr);
+  guest::calls::cuLaunchKernel(some<CUfunction>(k, in), 1, 1, 1, block, 1 + in.number() % 2u, 1, 0,
+                               some<CUstream>(k, in), params.data(), nullptr);
 }
 
 void copy(Known& k, fuzz::Input& in) {
@@ -401,22 +394,22 @@ void copy(Known& k, fuzz::Input& in) {
   const std::unique_ptr<std::byte[]> memory(new std::byte[bytes]{});
   void* const host = k.pinned != nullptr && bytes <= 4096 && in.once_in(2) ? k.pinned : memory.get();
   switch (in.below(4)) {
-    case 0: guest::custom::cuMemcpyHtoD_v2(k.memory, host, bytes); break;
-    case 1: guest::custom::cuMemcpyDtoH_v2(host, k.memory, bytes); break;
-    case 2: guest::custom::cuMemcpyHtoDAsync_v2(k.memory, host, bytes, some<CUstream>(k, in)); break;
-    default: guest::custom::cuMemcpyDtoHAsync_v2(host, k.memory, bytes, some<CUstream>(k, in)); break;
+    case 0: guest::calls::cuMemcpyHtoD_v2(k.memory, host, bytes); break;
+    case 1: guest::calls::cuMemcpyDtoH_v2(host, k.memory, bytes); break;
+    case 2: guest::calls::cuMemcpyHtoDAsync_v2(k.memory, host, bytes, some<CUstream>(k, in)); break;
+    default: guest::calls::cuMemcpyDtoHAsync_v2(host, k.memory, bytes, some<CUstream>(k, in)); break;
   }
 }
 
 void memory(Known& k, fuzz::Input& in) {
   std::size_t pitch = 0;
   switch (in.below(5)) {
-    case 0: guest::custom::cuMemAlloc_v2(&k.memory, 1 + in.number()); break;
-    case 1: guest::custom::cuMemAllocPitch_v2(&k.memory, &pitch, 16, 16, 4); break;
-    case 2: guest::custom::cuMemFree_v2(k.memory); break;
-    case 3: guest::local::cuMemHostAlloc(&k.pinned, 4096 << in.below(11), 0); break;
+    case 0: guest::calls::cuMemAlloc_v2(&k.memory, 1 + in.number()); break;
+    case 1: guest::calls::cuMemAllocPitch_v2(&k.memory, &pitch, 16, 16, 4); break;
+    case 2: guest::calls::cuMemFree_v2(k.memory); break;
+    case 3: guest::calls::cuMemHostAlloc(&k.pinned, 4096 << in.below(11), 0); break;
     default:
-      if (guest::local::cuMemFreeHost(k.pinned) == CUDA_SUCCESS) k.pinned = nullptr;
+      if (guest::calls::cuMemFreeHost(k.pinned) == CUDA_SUCCESS) k.pinned = nullptr;
       break;
   }
 }
@@ -426,14 +419,14 @@ void devices(Known&, fuzz::Input& in) {
   const int room = in.number();
   const std::unique_ptr<char[]> text(new char[static_cast<std::size_t>(room) + 1]{});
   int value = 0, second = 0;
-  if (guest::local::cuDeviceGetName(text.get(), room, device) == CUDA_SUCCESS)
+  if (guest::calls::cuDeviceGetName(text.get(), room, device) == CUDA_SUCCESS)
     fuzz::require(std::strlen(text.get()) <= sizeof(ring::DeviceInfo::name), "a name ends where its field does");
-  if (guest::local::cuDeviceGetPCIBusId(text.get(), room, device) == CUDA_SUCCESS)
+  if (guest::calls::cuDeviceGetPCIBusId(text.get(), room, device) == CUDA_SUCCESS)
     fuzz::require(std::strlen(text.get()) <= sizeof(ring::DeviceInfo::bus_id), "a bus id ends where its field does");
-  guest::local::cuDeviceGetByPCIBusId(&value, "0000:01:00.0");
-  guest::local::cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(in.number<std::uint16_t>()), device);
-  guest::local::cuDeviceComputeCapability(&value, &second, device);
-  guest::local::cuCtxGetStreamPriorityRange(&value, &second);
+  guest::calls::cuDeviceGetByPCIBusId(&value, "0000:01:00.0");
+  guest::calls::cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(in.number<std::uint16_t>()), device);
+  guest::calls::cuDeviceComputeCapability(&value, &second, device);
+  guest::calls::cuCtxGetStreamPriorityRange(&value, &second);
 }
 
 void questions(Known& k, fuzz::Input& in) {
@@ -441,21 +434,21 @@ void questions(Known& k, fuzz::Input& in) {
   const char* name = nullptr;
   std::size_t offset = 0, bytes = 0;
   CUdeviceptr at = 0;
-  guest::local::cuStreamGetPriority(some<CUstream>(k, in), &value);
-  guest::local::cuFuncGetName(&name, some<CUfunction>(k, in));
-  guest::local::cuKernelGetName(&name, some<CUkernel>(k, in));
-  guest::local::cuFuncGetParamInfo(some<CUfunction>(k, in), in.number(), &offset, &bytes);
-  guest::local::cuMemGetAddressRange_v2(&at, &bytes, k.memory);
-  guest::local::cuPointerGetAttribute(&at, static_cast<CUpointer_attribute>(in.below(24)), k.memory);
+  guest::calls::cuStreamGetPriority(some<CUstream>(k, in), &value);
+  guest::calls::cuFuncGetName(&name, some<CUfunction>(k, in));
+  guest::calls::cuKernelGetName(&name, some<CUkernel>(k, in));
+  guest::calls::cuFuncGetParamInfo(some<CUfunction>(k, in), in.number(), &offset, &bytes);
+  guest::calls::cuMemGetAddressRange_v2(&at, &bytes, k.memory);
+  guest::calls::cuPointerGetAttribute(&at, static_cast<CUpointer_attribute>(in.below(24)), k.memory);
   if (in.once_in(4))
-    guest::local::cuOccupancyMaxPotentialBlockSize(&value, &second, some<CUfunction>(k, in), nullptr, 0, in.number());
+    guest::calls::cuOccupancyMaxPotentialBlockSize(&value, &second, some<CUfunction>(k, in), nullptr, 0, in.number());
 }
 
 void ends(Known& k, fuzz::Input& in) {
   switch (in.below(4)) {
-    case 0: guest::custom::cuModuleUnload(some<CUmodule>(k, in)); break;
-    case 1: guest::custom::cuLibraryUnload(some<CUlibrary>(k, in)); break;
-    case 2: guest::custom::cuDevicePrimaryCtxReset_v2(0), guest::primary(0).retained = 1; break;
+    case 0: guest::calls::cuModuleUnload(some<CUmodule>(k, in)); break;
+    case 1: guest::calls::cuLibraryUnload(some<CUlibrary>(k, in)); break;
+    case 2: guest::calls::cuDevicePrimaryCtxReset_v2(0), guest::primary(0).retained = 1; break;
     default: guest::this_thread().per_thread = in.once_in(2); break;
   }
 }

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "guest/channel/channel.h"
-#include "guest/session/thread.h"
+#include "guest/process/thread.h"
+#include "guest/session/channel.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <thread>
 
-#include "guest/channel/channel.h"
 #include "guest/marshal/output.h"
-#include "guest/session/thread.h"
+#include "guest/process/thread.h"
+#include "guest/session/channel.h"
 #include "host/session/output.h"
 #include "ring/api/records.h"
 #include "tests/loopback/backend_fake.h"

@@ -8,16 +8,18 @@
 
 #include <cstring>
 
-#include "guest/session/process.h"
-#include "guest/shim/shim.h"
+#include "guest/calls/calls.h"
+#include "guest/process/process.h"
 #include "host/session/device_page.h"
 #include "ring/api/call.h"
 #include "tests/other_side.h"
 
-// Asked for by guest/local, part of the exported face, which these tests leave out.
-CUresult guest::find_entry_point(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
+// guest/calls/entry_point.cc gives out exported functions, and these tests leave out what exports them.
+CUresult guest::calls::cuGetProcAddress(const char*, void**, int, cuuint64_t) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult guest::calls::cuGetProcAddress_v2(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
+CUresult guest::calls::cuGetExportTable(const void**, const CUuuid*) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 namespace loopback {
 

@@ -11,9 +11,8 @@
 #include <optional>
 #include <thread>
 
-#include "guest/local/local.h"
-#include "guest/marshal/custom/custom.h"
-#include "guest/marshal/marshal.h"
+#include "guest/calls/calls.h"
+#include "guest/calls/stub.h"
 #include "guest/session/session.h"
 #include "host/driver/driver.h"
 #include "host/session/session.h"
@@ -83,8 +82,8 @@ const host::Driver& backend();
 // The entry points of libcuda.so.1, without the library: what serves each symbol of the table, by its own name.
 namespace cu {
 #define CALL(id, fn, ...) inline constexpr auto fn = &guest::Stub<id>::call;
-#define CUSTOM(id, fn, ...) inline constexpr auto fn = &guest::custom::fn;
-#define LOCAL(fn, ...) inline constexpr auto fn = &guest::local::fn;
+#define CUSTOM(id, fn, ...) inline constexpr auto fn = &guest::calls::fn;
+#define LOCAL(fn, ...) inline constexpr auto fn = &guest::calls::fn;
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "guest/session/process.h"
+#include "guest/process/process.h"
 #include "ring/api/call.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "guest/channel/channel.h"
 #include "guest/objects/copiers.h"
-#include "guest/session/thread.h"
+#include "guest/process/thread.h"
+#include "guest/session/channel.h"
 #include "guest/switches.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"

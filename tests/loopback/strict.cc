@@ -2,16 +2,20 @@
 // words of the region that make no sense.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <limits>
 #include <thread>
 #include <vector>
 
-#include "guest/channel/channel.h"
-#include "guest/session/process.h"
-#include "guest/session/thread.h"
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
+#include "guest/session/channel.h"
 #include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 #include "tests/loopback/kernels.h"
@@ -572,7 +576,8 @@ TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
 
 TEST_F(Strict, AScribbledTailEndsTheWorker) {
   loopback_.slot().control(0)[&ring::ChannelControl::tail].fetch_add(24);
-  guest::session()->wake_worker(loopback_.slot().control(0)[&ring::ChannelControl::worker_asleep]);
+  syscall(SYS_futex, loopback_.slot().control(0)[&ring::ChannelControl::worker_asleep].futex_word(), FUTEX_WAKE,
+          INT_MAX, nullptr, nullptr, 0);
   while (!loopback_.worker_has_ended()) std::this_thread::yield();
   EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
   expect_unavailable(device_);

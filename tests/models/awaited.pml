@@ -1,5 +1,5 @@
 /* A sleeper that waits for one record of many, and is woken for that alone: ring/queue/parking.h as the worker's channel
- * thread and a parked guest use it (host/untrusted/channel.cc, guest/channel/channel.cc). The futex has no time-out.
+ * thread and a parked guest use it (host/untrusted/channel.cc, guest/session/channel.cc). The futex has no time-out.
  *
  * Holds: the guest sees what it waits for, whatever the worker executes meanwhile. A lost wake-up is an end state that
  * pan calls invalid.

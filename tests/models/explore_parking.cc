@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t ring_bytes = 64;
 
-// One channel: its ring, the words to sleep on, and what host/untrusted/channel.cc and guest/channel/channel.cc do
+// One channel: its ring, the words to sleep on, and what host/untrusted/channel.cc and guest/session/channel.cc do
 // around them.
 struct Channel {
   Channel() { share(bytes, sizeof bytes); }

@@ -1,5 +1,5 @@
 /* Sleeping and waking: ring/queue/parking.h as the worker's channel thread, the guest and the worker's bell thread use
- * it (host/untrusted/channel.cc, guest/channel/channel.cc, host/untrusted/serve.cc). The futex has no time-out.
+ * it (host/untrusted/channel.cc, guest/session/channel.cc, host/untrusted/serve.cc). The futex has no time-out.
  *
  * Holds: every record is taken, then the channel's thread ends when it is told to. A lost wake-up is an end state that
  * pan calls invalid. With LOOPBACK the guest wakes the worker itself; else it rings the bell thread.

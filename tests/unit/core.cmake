@@ -31,9 +31,8 @@ add_test(NAME unit.ring.misfit_lines
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
 set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS unit TIMEOUT 300)
 
-# guest/local asks for the exported face's entry points; tests of the parts leave that face out.
 unit_test(guest_test TSAN LIBRARIES ivgpu_guest
-          SOURCES guest_arena.cc guest_attributes.cc guest_copiers.cc guest_objects.cc guest_region.cc guest_without_face.cc)
+          SOURCES guest_arena.cc guest_attributes.cc guest_copiers.cc guest_objects.cc guest_region.cc)
 
 unit_test(session_test TSAN LIBRARIES ivgpu_session ivgpu_fake_driver
           SOURCES session_budget.cc session_channel.cc session_hostile.cc session_long_waits.cc session_misuse.cc session_objects.cc)

@@ -1,6 +1,6 @@
 // The guest library's table of attributes that it answers itself: each has a reason, and the program device_query
 // leaves out these and no others.
-#include "guest/local/attributes.h"
+#include "guest/calls/device_attributes.h"
 
 #include <gtest/gtest.h>
 

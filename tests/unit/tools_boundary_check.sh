@@ -33,8 +33,15 @@ try host/untrusted/module.cc 1 '  char* at = arena.for_driver();'
 try host/untrusted/channel.cc 0 '  wait(word.futex_word());'
 try host/broker/region.cc 1 '  wait(word.futex_word());'
 try guest/marshal/copy.cc 1 '  char* at = mailbox.write_only(0);'
+try guest/region/region.cc 1 '#include "guest/objects/arena.h"'
+try guest/objects/arena.cc 1 '#include "guest/session/order.h"'
+try guest/session/channel.cc 1 '#include "guest/process/thread.h"'
+try guest/process/process.cc 1 '#include "guest/marshal/marshal.h"'
+try guest/marshal/exchange.h 1 '#include "guest/calls/copy.h"'
+try guest/calls/device.cc 1 '#include "guest/shim/shim.h"'
+try guest/calls/device.cc 0 '#include "guest/process/thread.h"'
 try ring/abi/image.h 1 '#include "guest/channel.h"'
-for file in ring/queue/ring.h guest/channel/channel.h guest/region/region.h host/untrusted/serve.cc; do
+for file in ring/queue/ring.h guest/session/channel.h guest/region/region.h host/untrusted/serve.cc; do
   try "$file" 1 '#include <boost/lockfree/spsc_queue.hpp>'
 done
 try host/simgpu/api/schedule.h 0 '#include <boost/lockfree/queue.hpp>'

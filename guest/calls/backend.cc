@@ -1,0 +1,75 @@
+#include "guest/calls/backend.h"
+
+#include <mutex>
+
+#include "guest/calls/calls.h"
+#include "guest/log.h"
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
+#include "ring/abi/backend.h"
+
+namespace guest::calls {
+namespace {
+
+CUresult device_identity(int ordinal, cuabi::DeviceIdentity* out) {
+  const auto attribute = [&](CUdevice_attribute a) {
+    int value = 0;
+    calls::cuDeviceGetAttribute(&value, a, ordinal);
+    return value;
+  };
+  out->pci_domain = attribute(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+  out->pci_bus = attribute(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+  out->pci_device = attribute(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+  return calls::cuDeviceGetUuid(&out->uuid, ordinal);
+}
+
+CUresult primary_context(CUcontext* out, CUdevice device) {
+  if (device < 0 || static_cast<std::uint32_t>(device) >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
+  *out = reinterpret_cast<CUcontext>(primary(static_cast<std::uint32_t>(device)).handle);
+  return CUDA_SUCCESS;
+}
+
+CUcontext current_context() {
+  const auto& stack = this_thread().contexts;
+  return stack.empty() ? nullptr : stack.back();
+}
+
+CUresult context_id(CUcontext context, std::uint64_t* id) {
+  unsigned long long value = 0;
+  const CUresult result = calls::cuCtxGetId(context, &value);
+  *id = value;
+  return result;
+}
+
+CUresult stream_id(CUcontext, CUstream stream, std::uint64_t* id) {
+  unsigned long long value = 0;
+  const CUresult result = calls::cuStreamGetId(stream, &value);
+  *id = value;
+  return result;
+}
+
+// Enumeration is not served, so a module's functions are unknown here.
+std::size_t module_functions(CUmodule, CUfunction*, std::size_t) { return 0; }
+
+}  // namespace
+
+void install_backend() {
+  static const cuabi::Backend backend{
+      .ready = ready,
+      .driver_version = [] { return CUDA_VERSION; },
+      .device_count = [] { return static_cast<int>(device_count()); },
+      .device_identity = device_identity,
+      .primary_context = primary_context,
+      .current_context = current_context,
+      .context_exists = [](CUcontext context) { return device_of_context(context) >= 0; },
+      .context_id = context_id,
+      .stream_id = stream_id,
+      .load_module = [](CUmodule* out, const void* image) { return calls::cuModuleLoadData(out, image); },
+      .module_functions = module_functions,
+      .log = [](const char* line) { log(Level::Debug, "%s", line); },
+  };
+  static std::once_flag once;
+  std::call_once(once, [] { cuabi::install(&backend); });
+}
+
+}  // namespace guest::calls

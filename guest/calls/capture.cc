@@ -1,0 +1,27 @@
+// Capture of streams: none can be begun yet.
+#include <utility>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/find_stream.h"
+
+namespace guest::calls {
+
+// No capture can be begun, so none is under way.
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  StreamRef ref;
+  std::uint32_t device = 0;
+  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;  // the driver takes any number
+  std::swap(*mode, current);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,34 @@
+#include "guest/calls/chunk.h"
+
+#include <mutex>
+
+#include "guest/marshal/exchange.h"
+
+namespace guest {
+namespace {
+
+// As cuCtxSynchronize of that device, whatever context is current here: an asynchronous copy's record is executed
+// before the copy is done.
+CUresult synchronize(std::uint32_t device) {
+  Channel& channel = this_channel();
+  std::lock_guard lock(channel.mutex());
+  ring::Writer w({});
+  if (const CUresult r = channel.begin(api::id_of::cuCtxSynchronize, 0, w); r != CUDA_SUCCESS) return r;
+  return channel.await_reply(channel.publish(record_flags(device, true))).result;
+}
+
+}  // namespace
+
+CUresult await_chunk(Arena::Chunk& chunk) {
+  if (chunk.last != 0) {
+    const Use use = Use::of(chunk.last);
+    if (!session()->channel(use.channel).await_executed(use.position)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+    chunk.last = 0;
+  }
+  if (chunk.unfinished == 0) return CUDA_SUCCESS;
+  const CUresult result = synchronize(chunk.unfinished - 1);
+  if (result == CUDA_SUCCESS) chunk.unfinished = 0;
+  return result;
+}
+
+}  // namespace guest

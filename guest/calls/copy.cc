@@ -1,0 +1,150 @@
+// Copies between host and device. CUSTOM because the host's side is guest memory: pinned memory is named by its place
+// in the arena, small pageable pieces travel in the record, large ones through staging chunks (staged_copy.h).
+//
+// Semantics toward the caller are CUDA's: a synchronous copy is complete when it returns; an asynchronous one from
+// pageable memory has taken the bytes when it returns; one to pageable memory is complete.
+#include <cstring>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/place.h"
+#include "guest/calls/staged_copy.h"
+#include "guest/calls/stub.h"
+#include "guest/marshal/exchange.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+namespace {
+
+// Up to here bytes travel in a record or reply: one cache-warm copy more is cheaper than a chunk's bookkeeping.
+constexpr std::size_t inline_limit = 32 << 10;
+
+// What may still be under way when the call returns: later calls on its stream must not overtake it.
+void remember_unfinished(const Copy& c, const Sent& sent) {
+  if (sent.use.position != 0 && (c.async || sent.unanswered)) remember(*c.ref.object, sent.use);
+}
+
+// Pinned memory: the driver copies from or to the very pages.
+CUresult copy_pinned(const Copy& c, std::uint64_t arena) {
+  const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
+  const Sent sent = send_record(c.call(), way, c.device, c.record(arena, 0, c.bytes), {}, Earlier::Told);
+  remember_unfinished(c, sent);
+  session()->staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
+  return sent.result;
+}
+
+CUresult copy_inline(const Copy& c) {
+  if (c.direction == Direction::ToDevice) {
+    const Part part{c.host, c.bytes};
+    const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
+    const Sent sent =
+        send_record(c.call(), way, c.device, c.record(ring::absent, 0, c.bytes), {&part, 1}, Earlier::Told);
+    remember_unfinished(c, sent);
+    return sent.result;
+  }
+  return send_record(
+             c.call(), api::Way::Waited, c.device, c.record(ring::absent, 0, c.bytes), {},
+             [&](CUresult result, ring::SharedReader& r) {
+               if (result == CUDA_SUCCESS) r.copy(c.host, c.bytes);
+             },
+             Earlier::Told)
+      .result;
+}
+
+// The host's side is device memory: addresses tell what they are, whatever the call is named.
+CUresult copy_on_device(const Copy& c) {
+  const auto host = reinterpret_cast<CUdeviceptr>(c.host);
+  const CUdeviceptr to = c.direction == Direction::ToDevice ? c.device_at : host;
+  const CUdeviceptr from = c.direction == Direction::ToDevice ? host : c.device_at;
+  return c.async ? Stub<api::id_of::cuMemcpyDtoDAsync_v2>::call(to, from, c.bytes, c.stream)
+                 : Stub<api::id_of::cuMemcpyDtoD_v2>::call(to, from, c.bytes);
+}
+
+CUresult copy(Copy c) {
+  if (const CUresult r = enter(c.device); r != CUDA_SUCCESS) return r;
+  c.ref = resolve_stream(c.stream, c.device);
+  if (c.ref.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (c.bytes == 0) return CUDA_SUCCESS;
+  if (c.host == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Session& s = *session();
+  const auto device_at = s.device_view(c.device_at, c.bytes);
+  if (!device_at) return CUDA_ERROR_INVALID_VALUE;
+  c.device_at = *device_at;
+  if (s.allocations.contains(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return copy_on_device(c);
+  if (!wait_for_stream(c.ref, c.device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (const auto arena = s.arena->offset_of(c.host, c.bytes)) return copy_pinned(c, *arena);
+  const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
+  if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
+  return copy_staged(c);
+}
+
+std::byte* writable(const void* host) { return static_cast<std::byte*>(const_cast<void*>(host)); }
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, std::size_t bytes) {
+  return copy({.direction = Direction::ToDevice,
+               .device_at = to,
+               .host = writable(from),
+               .bytes = bytes,
+               .stream = nullptr,
+               .async = false,
+               .device = 0,
+               .ref = {}});
+}
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, std::size_t bytes) {
+  return copy({.direction = Direction::FromDevice,
+               .device_at = from,
+               .host = writable(to),
+               .bytes = bytes,
+               .stream = nullptr,
+               .async = false,
+               .device = 0,
+               .ref = {}});
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
+  return copy({.direction = Direction::ToDevice,
+               .device_at = to,
+               .host = writable(from),
+               .bytes = bytes,
+               .stream = stream,
+               .async = true,
+               .device = 0,
+               .ref = {}});
+}
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  return copy({.direction = Direction::FromDevice,
+               .device_at = from,
+               .host = writable(to),
+               .bytes = bytes,
+               .stream = stream,
+               .async = true,
+               .device = 0,
+               .ref = {}});
+}
+
+// Either address may be device memory, pinned memory or the program's own: told apart by what we know of them.
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  const bool to_device = place_of(to).kind == Place::Kind::Device,
+             from_device = place_of(from).kind == Place::Kind::Device;
+  if (to_device && from_device) return Stub<api::id_of::cuMemcpyDtoD_v2>::call(to, from, bytes);
+  if (to_device) return calls::cuMemcpyHtoD_v2(to, reinterpret_cast<const void*>(from), bytes);
+  if (from_device) return calls::cuMemcpyDtoH_v2(reinterpret_cast<void*>(to), from, bytes);
+  if (const CUresult r = Stub<api::id_of::cuStreamSynchronize>::call(nullptr); r != CUDA_SUCCESS) return r;
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  const bool to_device = place_of(to).kind == Place::Kind::Device,
+             from_device = place_of(from).kind == Place::Kind::Device;
+  if (to_device && from_device) return Stub<api::id_of::cuMemcpyDtoDAsync_v2>::call(to, from, bytes, stream);
+  if (to_device) return calls::cuMemcpyHtoDAsync_v2(to, reinterpret_cast<const void*>(from), bytes, stream);
+  if (from_device) return calls::cuMemcpyDtoHAsync_v2(reinterpret_cast<void*>(to), from, bytes, stream);
+  if (const CUresult r = Stub<api::id_of::cuStreamSynchronize>::call(stream); r != CUDA_SUCCESS) return r;
+  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,213 @@
+// Copies of rows (cuMemcpy2D, cuMemcpy3D and their kin, all as the three-dimensional form). CUSTOM because each side
+// may be device memory, pinned memory or the program's own. The first two have addresses that the host knows; the last
+// goes through a staging chunk, a piece at a time.
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/chunk.h"
+#include "guest/calls/stub.h"
+#include "guest/marshal/exchange.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+namespace {
+
+struct Shape {
+  std::size_t width, height, depth;
+  bool empty() const { return width == 0 || height == 0 || depth == 0; }
+};
+
+// One side of a copy as the program describes it.
+struct Described {
+  std::size_t x, y, z;
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  std::size_t pitch, height;
+};
+
+// One side as it is: where its first byte lies, here (pageable) or as the host sees it.
+struct Side {
+  bool pageable = false;
+  std::uint64_t start = 0;
+  std::size_t pitch = 0, slice = 0;
+
+  std::uint64_t at(std::size_t x, std::size_t y, std::size_t z) const { return start + z * slice + y * pitch + x; }
+  std::byte* bytes(std::size_t x, std::size_t y, std::size_t z) const {
+    return reinterpret_cast<std::byte*>(at(x, y, z));
+  }
+};
+
+// Pitch, slice and start of a side. A pitch or height of 0 says: none beyond what is copied. False: it contradicts
+// itself.
+bool lay_out(const Described& d, const Shape& shape, Side& side) {
+  const std::size_t row_end = d.x + shape.width;
+  const std::size_t height = d.height == 0 ? d.y + shape.height : d.height;
+  side.pitch = d.pitch == 0 ? row_end : d.pitch;
+  if (row_end < d.x || side.pitch < row_end || (shape.depth > 1 && height < shape.height)) return false;
+  const auto slice = api::product(side.pitch, height);
+  if (!slice) return false;
+  side.slice = *slice;
+  const std::uint64_t base = d.type == CU_MEMORYTYPE_HOST ? reinterpret_cast<std::uint64_t>(d.host) : d.device;
+  const auto z = api::product(d.z, side.slice), y = api::product(d.y, side.pitch);
+  if (!z || !y || __builtin_add_overflow(base, *z, &side.start) ||
+      __builtin_add_overflow(side.start, *y, &side.start) || __builtin_add_overflow(side.start, d.x, &side.start))
+    return false;
+  return base != 0 || shape.empty();
+}
+
+// What a side is. False: an array, or an address that is neither device memory nor the program's own.
+bool resolve(const Described& d, const Shape& shape, Side& side) {
+  const bool host = d.type == CU_MEMORYTYPE_HOST, unified = d.type == CU_MEMORYTYPE_UNIFIED;
+  if (!host && !unified && d.type != CU_MEMORYTYPE_DEVICE) return false;
+  if (!lay_out(d, shape, side)) return false;
+  if (shape.empty()) return true;
+  const auto span = api::span_of_rows(shape.width, shape.height, side.pitch, shape.depth, side.slice);
+  if (!span) return false;
+  if (const auto seen = session()->device_view(side.start, *span)) return side.start = *seen, true;
+  side.pageable = true;
+  return (host || unified) && !session()->allocations.find(side.start);  // not past the end of device memory
+}
+
+struct Rows {
+  Shape shape;
+  Side to, from;
+  CUstream stream;
+  bool async;
+  std::uint32_t device;
+  StreamRef ref;
+};
+
+CUresult synchronize(const Rows& c) { return Stub<api::id_of::cuStreamSynchronize>::call(c.stream); }
+
+Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
+  const auto side = [&](const Side& s) {
+    return api::RowsSide{.address = s.start, .pitch = s.pitch, .rows = s.pitch == 0 ? 0 : s.slice / s.pitch};
+  };
+  const api::CopyRowsRecord record{.to = side(to),
+                                   .from = side(from),
+                                   .width = shape.width,
+                                   .height = shape.height,
+                                   .depth = shape.depth,
+                                   .stream = reinterpret_cast<std::uint64_t>(c.stream)};
+  const int call = c.async ? api::id_of::cuMemcpy3DAsync_v2 : api::id_of::cuMemcpy3D_v2;
+  const Sent sent = send_record(call, c.async ? api::Posted : api::Waited, c.device, record, {}, Earlier::Told);
+  if (sent.use.position != 0) remember(*c.ref.object, sent.use);
+  return sent;
+}
+
+// The program's own memory on one side: rows are packed into a chunk, or unpacked from one.
+class Staged {
+ public:
+  explicit Staged(const Rows& copy) : copy_(copy), chunk_(*session()->arena->borrow(true)) {}
+  ~Staged() { session()->arena->give_back(chunk_); }
+  Staged(const Staged&) = delete;
+  Staged& operator=(const Staged&) = delete;
+
+  CUresult run() {
+    if (const CUresult r = await_chunk(chunk_); r != CUDA_SUCCESS) return r;
+    const Shape& all = copy_.shape;
+    const std::size_t width = std::min(all.width, Arena::chunk_bytes);
+    const std::size_t height = std::max<std::size_t>(Arena::chunk_bytes / all.width, 1);
+    for (std::size_t z = 0; z < all.depth; ++z)
+      for (std::size_t y = 0; y < all.height; y += height)
+        for (std::size_t x = 0; x < all.width; x += width) {
+          const Shape shape{std::min(width, all.width - x), std::min(height, all.height - y), 1};
+          if (const CUresult r = piece(shape, x, y, z); r != CUDA_SUCCESS) return r;
+        }
+    return CUDA_SUCCESS;
+  }
+
+ private:
+  CUresult piece(const Shape& shape, std::size_t x, std::size_t y, std::size_t z) {
+    Session& s = *session();
+    const Side here{.pageable = false,
+                    .start = s.device_address(s.arena->offset(chunk_.at)),
+                    .pitch = shape.width,
+                    .slice = shape.width * shape.height};
+    const Side& pageable = copy_.to.pageable ? copy_.to : copy_.from;
+    Side there = copy_.to.pageable ? copy_.from : copy_.to;
+    there.start = there.at(x, y, z);
+    if (copy_.from.pageable)
+      for (std::size_t row = 0; row < shape.height; ++row)
+        std::memcpy(chunk_.at + row * shape.width, pageable.bytes(x, y + row, z), shape.width);
+    const Sent sent = copy_.to.pageable ? send(copy_, here, there, shape) : send(copy_, there, here, shape);
+    note_use(sent);
+    if (sent.result != CUDA_SUCCESS) return sent.result;
+    if (copy_.async)  // the chunk is used again at once
+      if (const CUresult r = synchronize(copy_); r != CUDA_SUCCESS) return r;
+    chunk_.last = 0, chunk_.unfinished = 0;
+    if (copy_.to.pageable)
+      for (std::size_t row = 0; row < shape.height; ++row)
+        std::memcpy(pageable.bytes(x, y + row, z), chunk_.at + row * shape.width, shape.width);
+    s.staged_bytes.fetch_add(shape.width * shape.height, std::memory_order_relaxed);
+    return CUDA_SUCCESS;
+  }
+
+  // What the chunk is given back with unless the copy is seen to end.
+  void note_use(const Sent& sent) {
+    if (copy_.async ? sent.use.position == 0 : !sent.unanswered) return;
+    chunk_.last = sent.use.packed();
+    if (copy_.async) chunk_.unfinished = copy_.device + 1;
+  }
+
+  const Rows& copy_;
+  Arena::Chunk chunk_;
+};
+
+CUresult copy_here(const Rows& c) {
+  if (const CUresult r = synchronize(c); r != CUDA_SUCCESS) return r;
+  for (std::size_t z = 0; z < c.shape.depth; ++z)
+    for (std::size_t y = 0; y < c.shape.height; ++y)
+      std::memmove(c.to.bytes(0, y, z), c.from.bytes(0, y, z), c.shape.width);
+  return CUDA_SUCCESS;
+}
+
+CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
+  Rows rows{.shape = {}, .to = {}, .from = {}, .stream = stream, .async = async, .device = 0, .ref = {}};
+  if (const CUresult r = enter(rows.device); r != CUDA_SUCCESS) return r;
+  if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  rows.shape = {c->WidthInBytes, c->Height, c->Depth};
+  const Described to{c->dstXInBytes, c->dstY,      c->dstZ,     c->dstMemoryType,
+                     c->dstHost,     c->dstDevice, c->dstPitch, c->dstHeight};
+  const Described from{c->srcXInBytes, c->srcY,      c->srcZ,     c->srcMemoryType,
+                       c->srcHost,     c->srcDevice, c->srcPitch, c->srcHeight};
+  if (!resolve(to, rows.shape, rows.to) || !resolve(from, rows.shape, rows.from)) return CUDA_ERROR_INVALID_VALUE;
+  rows.ref = resolve_stream(stream, rows.device);
+  if (rows.ref.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (rows.shape.empty()) return CUDA_SUCCESS;
+  if (!wait_for_stream(rows.ref, rows.device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (rows.to.pageable && rows.from.pageable) return copy_here(rows);
+  if (rows.to.pageable || rows.from.pageable) return Staged(rows).run();
+  return send(rows, rows.to, rows.from, rows.shape).result;
+}
+
+// One slice of the three-dimensional form.
+CUDA_MEMCPY3D one_slice(const CUDA_MEMCPY2D& c) {
+  CUDA_MEMCPY3D all;
+  std::memset(&all, 0, sizeof all);
+  all.srcXInBytes = c.srcXInBytes, all.srcY = c.srcY, all.srcMemoryType = c.srcMemoryType, all.srcHost = c.srcHost;
+  all.srcDevice = c.srcDevice, all.srcPitch = c.srcPitch;
+  all.dstXInBytes = c.dstXInBytes, all.dstY = c.dstY, all.dstMemoryType = c.dstMemoryType, all.dstHost = c.dstHost;
+  all.dstDevice = c.dstDevice, all.dstPitch = c.dstPitch;
+  all.WidthInBytes = c.WidthInBytes, all.Height = c.Height, all.Depth = 1;
+  return all;
+}
+
+CUresult copy(const CUDA_MEMCPY2D* c, CUstream stream, bool async) {
+  if (c == nullptr) return copy(static_cast<const CUDA_MEMCPY3D*>(nullptr), stream, async);
+  const CUDA_MEMCPY3D all = one_slice(*c);
+  return copy(&all, stream, async);
+}
+
+}  // namespace
+
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* c) { return copy(c, nullptr, false); }
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* c, CUstream stream) { return copy(c, stream, true); }
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* c) { return copy(c, nullptr, false); }
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* c) { return copy(c, nullptr, false); }
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* c, CUstream stream) { return copy(c, stream, true); }
+
+}  // namespace guest::calls

@@ -1,0 +1,65 @@
+// Fills of rows (cuMemsetD2D*). CUSTOM because how far they reach is no product of two parameters.
+#include <optional>
+
+#include "guest/calls/calls.h"
+#include "guest/marshal/exchange.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+namespace {
+
+struct Fill {
+  std::uint64_t at, pitch, width, height;  // width: in elements
+  std::uint32_t value, element_bytes;
+  CUstream stream;
+};
+
+// Where the host sees the rows; nothing when they are not all in one piece of device memory.
+std::optional<std::uint64_t> place_of(const Fill& f) {
+  const auto row = api::product(f.width, f.element_bytes);
+  if (!row || f.at % f.element_bytes != 0) return std::nullopt;
+  if (f.height > 1 && (f.pitch < *row || f.pitch % f.element_bytes != 0)) return std::nullopt;
+  if (f.width == 0 || f.height == 0) return f.at;  // no address is looked at then
+  const auto span = api::span_of_rows(*row, f.height, f.pitch);
+  return span ? session()->device_view(f.at, *span) : std::nullopt;
+}
+
+CUresult fill(int call, api::Way way, const Fill& f) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const StreamRef stream = resolve_stream(f.stream, device);
+  if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const auto at = place_of(f);
+  if (!at) return CUDA_ERROR_INVALID_VALUE;
+  if (f.width == 0 || f.height == 0) return CUDA_SUCCESS;
+  if (!wait_for_stream(stream, device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const api::FillRowsRecord record{.at = *at,
+                                   .pitch = f.pitch,
+                                   .width = f.width,
+                                   .height = f.height,
+                                   .value = f.value,
+                                   .stream = reinterpret_cast<std::uint64_t>(f.stream)};
+  const Sent sent = send_record(call, way, device, record, {}, Earlier::Told);
+  if (sent.use.position != 0) remember(*stream.object, sent.use);
+  return sent.result;
+}
+
+}  // namespace
+
+#define FILL_ROWS(bits, Value)                                                                         \
+  CUresult cuMemsetD2D##bits##_v2(CUdeviceptr at, std::size_t pitch, Value value, std::size_t width,   \
+                                  std::size_t height) {                                                \
+    return fill(api::id_of::cuMemsetD2D##bits##_v2, api::Waited,                                       \
+                {at, pitch, width, height, value, sizeof value, nullptr});                             \
+  }                                                                                                    \
+  CUresult cuMemsetD2D##bits##Async(CUdeviceptr at, std::size_t pitch, Value value, std::size_t width, \
+                                    std::size_t height, CUstream stream) {                             \
+    return fill(api::id_of::cuMemsetD2D##bits##Async, api::Posted,                                     \
+                {at, pitch, width, height, value, sizeof value, stream});                              \
+  }
+
+FILL_ROWS(8, unsigned char)
+FILL_ROWS(16, unsigned short)
+FILL_ROWS(32, unsigned)
+
+}  // namespace guest::calls

@@ -1,0 +1,89 @@
+// Pinned memory, which is the arena's.
+#include "guest/calls/calls.h"
+#include "guest/calls/place.h"
+#include "guest/calls/refusal.h"
+#include "guest/calls/stub.h"
+#include "guest/log.h"
+#include "guest/process/process.h"
+
+namespace guest::calls {
+namespace {
+
+constexpr unsigned known_host_flags =
+    CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+
+}  // namespace
+
+CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (at == nullptr || (flags & ~known_host_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
+  *at = session()->arena->allocate(bytes, flags);
+  if (*at != nullptr) return CUDA_SUCCESS;
+  if (!session()->usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // more of it could not be registered
+  const Arena::Room room = session()->arena->room();
+  log(Level::Warn,
+      "no room for %zu bytes of pinned memory: %llu bytes of this session's arena are free, the largest piece has "
+      "%llu; "
+      "give the VM a larger region_size, or fewer slots",
+      bytes, static_cast<unsigned long long>(room.bytes), static_cast<unsigned long long>(room.largest));
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAllocHost_v2(void** at, std::size_t bytes) { return calls::cuMemHostAlloc(at, bytes, 0); }
+
+CUresult cuMemFreeHost(void* at) {
+  std::uint32_t device = 0;
+  const CUresult entered = enter(device);
+  if (at == nullptr && entered == CUDA_ERROR_INVALID_CONTEXT) return CUDA_SUCCESS;  // nothing needs no context
+  if (entered != CUDA_SUCCESS) return entered;
+  if (at == nullptr) return CUDA_SUCCESS;
+  if (!session()->arena->find(at)) return CUDA_ERROR_INVALID_VALUE;
+  // Copies that are under way may still use it, as CUDA's own free waits for them.
+  if (const CUresult r = Stub<api::id_of::cuCtxSynchronize>::call(); r != CUDA_SUCCESS) return r;
+  return session()->arena->free(at) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned flags) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (device_at == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  const Place place = place_of(reinterpret_cast<CUdeviceptr>(at));
+  if (place.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
+  *device_at = device_pointer(place, reinterpret_cast<CUdeviceptr>(at));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto block = session()->arena->find(at);
+  if (!block) return CUDA_ERROR_INVALID_VALUE;
+  // Every block is portable and mapped, but the driver tells the latter only.
+  *flags = (block->flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP;
+  return CUDA_SUCCESS;
+}
+
+// The GPU maps the arena and nothing else of this process, so memory of the program's own cannot be registered. What is
+// wrong with the arguments is told as everywhere.
+CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
+  constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
+                             CU_MEMHOSTREGISTER_READ_ONLY;
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (at == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
+  return refuse(refusal_of("cuMemHostRegister_v2"));
+}
+
+CUresult cuMemHostUnregister(void* at) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const bool ours = place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown;
+  if (at == nullptr || ours) return CUDA_ERROR_INVALID_VALUE;
+  return refuse(refusal_of("cuMemHostUnregister"), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,169 @@
+// Launches. CUSTOM because the sizes of a kernel's parameters are a property of the kernel: they came with its lookup.
+// The parameters travel as the packed block that the driver itself takes through CU_LAUNCH_PARAM_BUFFER_POINTER.
+//
+// What CUDA reports at once (a grid of 0, a block too large, too much shared memory) is found here, from the device's
+// limits.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/launch_config.h"
+#include "guest/log.h"
+#include "guest/marshal/exchange.h"
+#include "ring/api/launch_attributes.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+namespace {
+
+using Dims = const unsigned (&)[3];
+
+bool fits_device(const ring::DeviceInfo& info, Dims grid, Dims block) {
+  const auto limit = [&](CUdevice_attribute a) { return static_cast<std::uint64_t>(info.attribute[a]); };
+  const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
+  constexpr CUdevice_attribute max_grid[] = {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+                                             CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z};
+  constexpr CUdevice_attribute max_block[] = {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                                              CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z};
+  for (int i = 0; i < 3; ++i)
+    if (grid[i] == 0 || grid[i] > limit(max_grid[i]) || block[i] == 0 || block[i] > limit(max_block[i])) return false;
+  return threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+}
+
+// Only the driver knows a kernel's own demands on its block (.reqntid), and what another handle has set. CUDA reports
+// these errors at once, so a launch that may break them waits for the answer: the first with a new shape, in effect.
+bool is_certain(const FunctionInfo& f, Dims block, unsigned shared) {
+  const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
+  return threads <= f.max_threads && shared <= f.max_dynamic_shared.load(std::memory_order_relaxed) &&
+         f.accepts(block[0], block[1], block[2]);
+}
+
+// The caller's packed block (`extra`): CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE in any order, then END.
+CUresult parse_extra(void** extra, Part& block) {
+  const std::size_t* size = nullptr;
+  for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      block.at = extra[i + 1];
+    else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size = static_cast<const std::size_t*>(extra[i + 1]);
+    else
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (block.at == nullptr || size == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  block.bytes = *size;
+  return CUDA_SUCCESS;
+}
+
+struct Launch {
+  CUfunction function;
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  void** params;
+  void** extra;
+  std::span<const CUlaunchAttribute> attributes;
+};
+
+// Writes record, attributes and parameters into the ring.
+CUresult write_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l,
+                      const FunctionInfo& f, const Part& packed) {
+  ring::Writer w({});
+  const std::size_t attribute_bytes = l.attributes.size_bytes();
+  const std::size_t payload = sizeof record + ring::padded(attribute_bytes) + ring::padded(record.param_bytes);
+  if (const CUresult r = channel.begin(call, payload, w); r != CUDA_SUCCESS) return r;
+  w.bytes(&record, sizeof record);
+  w.bytes(l.attributes.data(), attribute_bytes);
+  std::byte* at = w.reserve(record.param_bytes);
+  if (packed.at != nullptr)
+    std::memcpy(at, packed.at, packed.bytes);
+  else
+    for (std::size_t i = 0; i < f.params.size(); ++i)
+      std::memcpy(at + f.params[i].offset, l.params[i], f.params[i].size);
+  return CUDA_SUCCESS;
+}
+
+bool must_wait(const Launch& l, const FunctionInfo& f) {
+  if (!is_certain(f, l.block, l.shared)) return true;
+  // Whether all blocks of a cooperative launch or a cluster fit at once only the driver knows.
+  for (const CUlaunchAttribute& a : l.attributes)
+    if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return true;
+  return false;
+}
+
+CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
+                     const Part& packed, const StreamRef& stream, std::uint32_t device) {
+  const bool waits = must_wait(l, f);
+  std::lock_guard lock(channel.mutex());
+  if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
+  if (const CUresult r = write_launch(call, channel, record, l, f, packed); r != CUDA_SUCCESS) return r;
+  const Use use{channel.index(), channel.publish(record_flags(device, waits))};
+  remember(*stream.object, use);
+  if (!waits) return CUDA_SUCCESS;
+  const CUresult result = channel.await_reply(use.position).result;
+  if (result == CUDA_SUCCESS) f.learn(l.block[0], l.block[1], l.block[2], l.shared);
+  return result;
+}
+
+CUresult launch(int call, const Launch& l) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const Object* function = session()->objects.find(l.function, api::Handle::Function);
+  if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  FunctionInfo& f = *function->function;
+  if (!fits_device(device_info(device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
+  const StreamRef stream = resolve_stream(l.stream, device);
+  if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Part packed{};
+  if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (l.extra != nullptr && l.extra[0] != CU_LAUNCH_PARAM_END) {
+    if (const CUresult r = parse_extra(l.extra, packed); r != CUDA_SUCCESS) return r;
+    if (packed.bytes > f.param_bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // shorter is accepted
+  } else if (l.params == nullptr && !f.params.empty()) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const std::uint64_t param_bytes = packed.at != nullptr ? packed.bytes : f.param_bytes;
+  if (param_bytes > ring::max_record) return CUDA_ERROR_INVALID_VALUE;
+
+  Channel& channel = this_channel();
+  if (!wait_for_stream(stream, device, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(l.function),
+                                 .stream = reinterpret_cast<std::uint64_t>(l.stream),
+                                 .grid = {l.grid[0], l.grid[1], l.grid[2]},
+                                 .block = {l.block[0], l.block[1], l.block[2]},
+                                 .shared = l.shared,
+                                 .param_bytes = static_cast<std::uint32_t>(param_bytes),
+                                 .attributes = static_cast<std::uint32_t>(l.attributes.size()),
+                                 .pad = 0};
+  return send_launch(call, channel, record, l, f, packed, stream, device);
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, CUstream stream, void** params, void** extra) {
+  return launch(api::id_of::cuLaunchKernel, {f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, extra, {}});
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* c, CUfunction f, void** params, void** extra) {
+  if (const CUresult r = check_config("cuLaunchKernelEx", c); r != CUDA_SUCCESS) return r;
+  const int call = c->numAttrs == 0 ? api::id_of::cuLaunchKernel : api::id_of::cuLaunchKernelEx;
+  return launch(call, {f,
+                       {c->gridDimX, c->gridDimY, c->gridDimZ},
+                       {c->blockDimX, c->blockDimY, c->blockDimZ},
+                       c->sharedMemBytes,
+                       c->hStream,
+                       params,
+                       extra,
+                       {c->attrs, c->numAttrs}});
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned shared, CUstream stream, void** params) {
+  CUlaunchAttribute cooperative{};
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  cooperative.value.cooperative = 1;
+  const CUlaunchConfig config{gx, gy, gz, bx, by, bz, shared, stream, &cooperative, 1};
+  return calls::cuLaunchKernelEx(&config, f, params, nullptr);
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,124 @@
+// Libraries and their kernels: modules that belong to no context. CUSTOM for the same reasons as modules
+// (guest/calls/module.cc).
+//
+// The exported symbols call it, and guest/calls/ for the calls that it leads back to these. Invariant: a library and
+// its kernels need no context; what a library has in one does: its module, its globals, a kernel's function. Trust: as
+// in module.cc.
+#include "guest/calls/calls.h"
+#include "guest/calls/find_function.h"
+#include "guest/calls/load.h"
+#include "guest/calls/lookup.h"
+#include "guest/calls/refusal.h"
+#include "guest/log.h"
+#include "guest/marshal/exchange.h"
+
+namespace guest::calls {
+
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit_names, void** jit_values,
+                           unsigned jit_count, CUlibraryOption* options, void**, unsigned option_count) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter_without_context(device); r != CUDA_SUCCESS) return r;
+  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (option_count != 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < option_count; ++i)
+    if (options[i] < 0 || options[i] >= CU_LIBRARY_NUM_OPTIONS) {
+      return CUDA_ERROR_INVALID_VALUE;
+    } else if (options[i] != CU_LIBRARY_BINARY_IS_PRESERVED) {  // the worker has its own copy in any case
+      log(Level::Warn, "library option %d is not served yet", static_cast<int>(options[i]));
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+  Object* loaded = nullptr;
+  const CUresult result = load(api::id_of::cuLibraryLoadData, api::Handle::Library, device, code,
+                               {jit_count, jit_names, jit_values}, loaded);
+  if (result == CUDA_SUCCESS) *library = handle_of_object<CUlibrary>(*loaded);
+  return result;
+}
+
+CUresult cuLibraryUnload(CUlibrary library) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter_without_context(device); r != CUDA_SUCCESS) return r;
+  Object* object = session()->objects.find(library, api::Handle::Library);
+  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuLibraryUnload, device, *object);
+}
+
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter_without_context(device); r != CUDA_SUCCESS) return r;
+  if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(library, api::Handle::Library);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Object* found = nullptr;
+  const CUresult result = look_up(api::id_of::cuLibraryGetKernel, api::Handle::Kernel, device, *owner, name, found);
+  if (result == CUDA_SUCCESS) *kernel = handle_of_object<CUkernel>(*found);
+  return result;
+}
+
+CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(kernel, api::Handle::Kernel);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Object* found = nullptr;
+  const CUresult result = derive(api::id_of::cuKernelGetFunction, api::Handle::Function, device, *owner, found);
+  if (result != CUDA_SUCCESS) return result;
+  *function = handle_of_object<CUfunction>(*found);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(library, api::Handle::Library);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Object* found = nullptr;
+  const CUresult result = derive(api::id_of::cuLibraryGetModule, api::Handle::Module, device, *owner, found);
+  if (result == CUDA_SUCCESS) *module = handle_of_object<CUmodule>(*found);
+  return result;
+}
+
+CUresult cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(library, api::Handle::Library);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return find_global(api::id_of::cuLibraryGetGlobal, device, *owner, address, bytes, name);
+}
+
+CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
+  Object* object = nullptr;
+  if (const CUresult r = find_function(kernel, api::Handle::Kernel, object); r != CUDA_SUCCESS) return r;
+  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *library = reinterpret_cast<CUlibrary>(object->owner);
+  return CUDA_SUCCESS;
+}
+
+// Managed memory is not served: what a library has of it is not to be had.
+CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (session()->objects.find(library, api::Handle::Library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  return refuse(refusal_of("cuLibraryGetManaged"), CUDA_ERROR_NOT_FOUND);
+}
+
+CUresult cuKernelGetName(const char** name, CUkernel kernel) {
+  Object* object = nullptr;
+  if (const CUresult r = find_function(kernel, api::Handle::Kernel, object); r != CUDA_SUCCESS) return r;
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *name = object->function->name.c_str();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+  std::uint32_t device = 0;
+  Object* object = nullptr;
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (offset == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find_function(kernel, api::Handle::Kernel, object); r != CUDA_SUCCESS) return r;
+  return param_info(*object->function, index, offset, bytes);
+}
+
+}  // namespace guest::calls

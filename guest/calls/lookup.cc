@@ -1,0 +1,115 @@
+#include "guest/calls/lookup.h"
+
+#include <mutex>
+#include <span>
+
+#include "guest/log.h"
+
+namespace guest {
+namespace {
+
+// Reads what a lookup's reply tells of a function. Malformed: the reader has failed.
+FunctionInfo* read_function(const api::FunctionReply& reply, ring::SharedReader& r) {
+  FunctionInfo* info = session()->objects.new_function();
+  info->param_bytes = reply.param_bytes;
+  info->max_threads = reply.max_threads;
+  info->static_shared = reply.static_shared;
+  info->max_dynamic_shared = reply.max_dynamic_shared;
+  if (std::size_t{reply.params} * 8 > r.left() || reply.name_bytes > r.left() || reply.name_bytes == 0)
+    return r.fail(), info;
+  info->params.resize(reply.params);
+  info->name.resize(reply.name_bytes);
+  if (!r.copy(info->params.data(), std::size_t{reply.params} * 8) || !r.copy(info->name.data(), reply.name_bytes)) {
+    info->params.clear();
+    info->name.clear();
+    return info;
+  }
+  info->name.pop_back();  // its NUL
+  // Launches write each parameter where the layout says: the host must not make us write outside the block.
+  for (const auto& p : info->params)
+    if (p.offset > info->param_bytes || p.size > info->param_bytes - p.offset) r.fail();
+  return info;
+}
+
+// What was found: the proposed object, or one that an earlier lookup of the same thing has made.
+Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::SharedReader& r) {
+  const bool function = kind != api::Handle::Module;
+  api::FunctionReply reply{};
+  if (function)
+    reply = r.read<api::FunctionReply>();
+  else
+    reply.id = r.slot();
+  Object* found = session()->objects.find(reinterpret_cast<const void*>(reply.id), kind);
+  if (found == nullptr) return r.fail(), nullptr;
+  // Made by a lookup whose reply was not waited for to the end: then it is described only now.
+  if (!function || (found != &proposed && found->function != nullptr)) return found;
+  found->function = read_function(reply, r);
+  if (found->function->name.empty() && owner.function != nullptr) found->function->name = owner.function->name;
+  return found;
+}
+
+template <class Record>
+CUresult ask(int call, api::Handle kind, std::uint32_t device, const Object& owner, Record record,
+             std::span<const Part> parts, Object*& found) {
+  Session& s = *session();
+  std::lock_guard one_at_a_time(s.lookups);
+  Object* proposed = s.objects.create(kind, device);
+  if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  record.from = owner.id.load(std::memory_order_relaxed);
+  record.id = proposed->id.load(std::memory_order_relaxed);
+  s.objects.give(*proposed, owner);
+  found = nullptr;
+  const Sent sent =
+      send_record(call, api::Way::Waited, device, record, parts, [&](CUresult result, ring::SharedReader& r) {
+        if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
+      });
+  if (!sent.unanswered && (sent.result != CUDA_SUCCESS || found != proposed)) s.objects.retire(*proposed, {});
+  return sent.result;
+}
+
+// Device memory that the module or library owns: it goes with it.
+void remember_global(const api::GlobalReply& reply, std::uint64_t owner, std::uint32_t device, const char* name) {
+  Session& s = *session();
+  if (s.reserve_device() && !s.reservations.reserve(reply.address, reply.bytes))
+    log(Level::Warn, "the device's global %s lies where this process has something else", name);
+  s.allocations.add({.start = reply.address,
+                     .bytes = reply.bytes,
+                     .id = s.next_buffer_id.fetch_add(1),
+                     .owner = owner,
+                     .device = device});
+}
+
+}  // namespace
+
+CUresult look_up(int call, api::Handle kind, std::uint32_t device, const Object& owner, const char* name,
+                 Object*& found) {
+  const Part part{name, std::strlen(name) + 1};
+  const api::LookupRecord record{.from = 0, .id = 0, .name_bytes = part.bytes};
+  return ask(call, kind, device, owner, record, {&part, 1}, found);
+}
+
+CUresult derive(int call, api::Handle kind, std::uint32_t device, const Object& owner, Object*& found) {
+  return ask(call, kind, device, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
+}
+
+CUresult find_global(int call, std::uint32_t device, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
+                     const char* name) {
+  // The driver clears both before it looks: what is not found has size 0.
+  if (address != nullptr) *address = 0;
+  if (bytes != nullptr) *bytes = 0;
+  const std::size_t length = std::strlen(name) + 1;
+  const api::GlobalRecord record{.from = owner.id.load(std::memory_order_relaxed), .name_bytes = length};
+  const Part part{name, length};
+  api::GlobalReply reply{};
+  const Sent sent =
+      send_record(call, api::Way::Waited, device, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
+        if (result == CUDA_SUCCESS) reply = r.read<api::GlobalReply>();
+      });
+  if (sent.result != CUDA_SUCCESS) return sent.result;
+  remember_global(reply, record.from, device, name);
+  if (address != nullptr) *address = reply.address;
+  if (bytes != nullptr) *bytes = reply.bytes;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest

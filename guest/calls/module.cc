@@ -1,0 +1,68 @@
+// Modules. CUSTOM because an image tells its own length, JIT options come with buffers, and a lookup's reply brings
+// what launches are checked and packed with.
+//
+// The exported symbols call it, and guest/calls/ for the calls that it leads back to these. Invariant: what CUDA
+// reports at once is found before anything is sent. Trust: the arguments are the program's; load.h and lookup.h read
+// the worker.
+#include "guest/calls/calls.h"
+#include "guest/calls/load.h"
+#include "guest/calls/lookup.h"
+#include "guest/marshal/exchange.h"
+
+namespace guest::calls {
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* names, void** values) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Object* loaded = nullptr;
+  const CUresult result =
+      load(api::id_of::cuModuleLoadDataEx, api::Handle::Module, device, image, {count, names, values}, loaded);
+  if (result == CUDA_SUCCESS) *module = handle_of_object<CUmodule>(*loaded);
+  return result;
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return calls::cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) { return calls::cuModuleLoadData(module, image); }
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const char* wanted = std::getenv("CUDA_MODULE_LOADING");
+  *mode = wanted != nullptr && std::strcmp(wanted, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule module) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Object* object = session()->objects.find(module, api::Handle::Module);
+  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuModuleUnload, device, *object);
+}
+
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(module, api::Handle::Module);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (*name == '\0') return CUDA_ERROR_INVALID_VALUE;
+  Object* found = nullptr;
+  const CUresult result = look_up(api::id_of::cuModuleGetFunction, api::Handle::Function, device, *owner, name, found);
+  if (result == CUDA_SUCCESS) *function = handle_of_object<CUfunction>(*found);
+  return result;
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(module, api::Handle::Module);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return find_global(api::id_of::cuModuleGetGlobal_v2, device, *owner, address, bytes, name);
+}
+
+}  // namespace guest::calls

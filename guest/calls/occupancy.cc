@@ -1,0 +1,76 @@
+// The block size with the best occupancy. Answered here, because the caller's function that tells a block's shared
+// memory can only be called in this process; how many blocks of one size fit is asked of the driver.
+#include <algorithm>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/launch_config.h"
+#include "guest/calls/stub.h"
+#include "guest/marshal/exchange.h"
+#include "ring/api/records.h"
+
+namespace guest::calls {
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CUfunction function,
+                                                   CUoccupancyB2DSize shared_for, std::size_t shared, int limit,
+                                                   unsigned flags) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (min_grid == nullptr || block == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
+  const Object* object = session()->objects.find(function, api::Handle::Function);
+  if (object == nullptr || object->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const ring::DeviceInfo& info = device_info(device);
+  const int warp = std::max(info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 1);  // the worker's word
+  const int processors = info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+  int most = std::min(static_cast<int>(object->function->max_threads),
+                      info.attribute[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]);
+  if (limit > 0) most = std::min(most, limit);
+
+  std::int64_t best_threads = 0;
+  *min_grid = *block = 0;
+  // From the largest down, so that of equal ones the largest is chosen; all but the first are whole warps.
+  for (int size = most; size > 0; size = (size - 1) / warp * warp) {
+    const std::size_t dynamic = shared_for != nullptr ? shared_for(size) : shared;
+    int blocks = 0;
+    const CUresult r = Stub<api::id_of::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags>::call(
+        &blocks, function, size, dynamic, flags);
+    if (r != CUDA_SUCCESS) return r;
+    const std::int64_t threads = std::int64_t{blocks} * size;
+    if (threads <= best_threads) continue;
+    best_threads = threads;
+    *block = size;
+    *min_grid = static_cast<int>(std::int64_t{blocks} * processors);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction function, CUoccupancyB2DSize shared_for,
+                                          std::size_t shared, int limit) {
+  return calls::cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block, function, shared_for, shared, limit,
+                                                          CU_OCCUPANCY_DEFAULT);
+}
+
+// How many clusters of a launch fit on the device at once: only the driver knows.
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* c) {
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = check_config("cuOccupancyMaxActiveClusters", c); r != CUDA_SUCCESS) return r;
+  if (session()->objects.find(f, api::Handle::Function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const api::ClustersRecord record{.function = reinterpret_cast<std::uint64_t>(f),
+                                   .stream = 0,
+                                   .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+                                   .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+                                   .shared = c->sharedMemBytes,
+                                   .param_bytes = 0,
+                                   .attributes = c->numAttrs,
+                                   .pad = 0};
+  const Part attributes{c->attrs, c->numAttrs * sizeof(CUlaunchAttribute)};
+  const auto take = [&](CUresult result, ring::SharedReader& reply) {
+    if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());
+  };
+  return send_record(api::id_of::cuOccupancyMaxActiveClusters, api::Way::Waited, device, record, {&attributes, 1}, take,
+                     Earlier::Told)
+      .result;
+}
+
+}  // namespace guest::calls

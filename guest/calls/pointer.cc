@@ -1,0 +1,112 @@
+// Pointers: what is known of an address.
+#include <cstring>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/place.h"
+#include "guest/process/process.h"
+
+namespace guest::calls {
+namespace {
+
+// Truth values are written as 32 bits: cudart reads so many.
+template <class T>
+CUresult give(void* to, T value) {
+  std::memcpy(to, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): of the pointer, where T is one
+  return CUDA_SUCCESS;
+}
+
+CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at, const Place& place) {
+  const bool pinned = place.kind == Place::Kind::Pinned;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, reinterpret_cast<CUcontext>(primary(place.device).handle));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, device_pointer(place, at));
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      return pinned ? give(data, reinterpret_cast<void*>(at)) : CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, static_cast<unsigned long long>(place.id));
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(place.device));
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, CUdeviceptr{place.start});
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give(data, std::size_t{place.bytes});
+    case CU_POINTER_ATTRIBUTE_MAPPED: return give(data, 1u);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return give(data, 0ULL);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return give(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return give(data, static_cast<void*>(nullptr));
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give(data, CUdeviceptr{place.start});
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give(data, std::size_t{place.bytes});
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(data, static_cast<unsigned long long>(place.id));
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: return pinned ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+// cuPointerGetAttributes on memory that CUDA does not know: it has its own address, and nothing else.
+CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, int{CU_DEVICE_INVALID});
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: return give(data, at);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(data, std::uint64_t{0});
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdeviceptr at) {
+  if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // nothing is asked
+  std::uint32_t device = 0;
+  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  const Place place = place_of(at);
+  if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_NOT_FOUND;
+  if (start != nullptr) *start = place.start;
+  if (bytes != nullptr) *bytes = place.bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Place place = place_of(at);
+  return place.kind == Place::Kind::Unknown ? CUDA_ERROR_INVALID_VALUE : known_attribute(data, attribute, at, place);
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr at) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Place place = place_of(at);
+  for (unsigned i = 0; i < count; ++i) {
+    if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    CUresult result;
+    if (place.kind == Place::Kind::Unknown)
+      result = unknown_attribute(data[i], attributes[i], at);
+    else if (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER && place.kind == Place::Kind::Device)
+      result = give(data[i], std::uint64_t{0});
+    else
+      result = known_attribute(data[i], attributes[i], at, place);
+    if (result != CUDA_SUCCESS) return result;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest::calls

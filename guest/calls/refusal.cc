@@ -1,0 +1,16 @@
+#include "guest/calls/refusal.h"
+
+#include <atomic>
+
+#include "guest/report_refusal.h"
+
+namespace guest::calls {
+
+CUresult refuse(std::size_t line, CUresult answer) {
+  static std::atomic<bool> told[std::size(api::entry_points)];
+  const api::EntryPoint& refused = api::entry_points[line];
+  if (!told[line].exchange(true, std::memory_order_relaxed)) report_refusal(refused.name.data(), refused.why.data());
+  return answer;
+}
+
+}  // namespace guest::calls

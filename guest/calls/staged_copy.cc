@@ -1,0 +1,182 @@
+// Pieces go round the chunks in turn. A piece's stations: to the device it is copied into its chunk, then its record is
+// posted; from the device it is the other way round. The threads' part runs `lag_` pieces ahead of ours, so that all of
+// them have something to do while we wait for one.
+#include "guest/calls/staged_copy.h"
+
+#include <algorithm>
+#include <array>
+
+#include "guest/calls/chunk.h"
+#include "guest/marshal/exchange.h"
+#include "guest/objects/copiers.h"
+#include "guest/objects/streaming_copy.h"
+#include "guest/switches.h"
+
+namespace guest {
+namespace {
+
+class Pipeline {
+ public:
+  explicit Pipeline(const Copy& copy);
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  CUresult run() {
+    const CUresult result = copy_.direction == Direction::ToDevice ? to_device() : from_device();
+    // Given up: pieces may still be under way, and later calls on the stream must not overtake them.
+    if (result == CUDA_ERROR_DEVICE_UNAVAILABLE && last_.position != 0) remember(*copy_.ref.object, last_);
+    return result;
+  }
+
+ private:
+  struct Turn {
+    Arena::Chunk chunk;
+    Copiers::Job job;
+  };
+
+  CUresult to_device();
+  CUresult from_device();
+  void move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const;
+  CUresult post_filled();
+  CUresult post(std::size_t piece);
+  CUresult start_emptying();
+  CUresult await_posted(Turn& turn);
+  CUresult error();
+
+  Turn& turn_of(std::size_t piece) { return turns_[piece % held_]; }
+  std::size_t offset_of(std::size_t piece) const { return piece * piece_bytes_; }
+  std::size_t length_of(std::size_t piece) const { return std::min(piece_bytes_, copy_.bytes - offset_of(piece)); }
+  std::byte* host_of(std::size_t piece) const { return copy_.host + offset_of(piece); }
+
+  const Copy& copy_;
+  const std::size_t piece_bytes_, pieces_;
+  std::array<Turn, Arena::chunk_count> turns_;
+  std::size_t held_ = 0, lag_ = 0;
+  std::size_t posted_ = 0;    // pieces whose record has been sent
+  std::size_t emptying_ = 0;  // pieces that the threads were told to take out
+  Use last_;                  // of them, the last
+  CUresult error_ = CUDA_SUCCESS;
+};
+
+// Below this a copy is over, or nearly, before a thread that slept has woken up.
+constexpr std::size_t worth_threads = 1 << 20;
+
+// A copy of a few chunks goes in smaller pieces, so that it is a pipeline, too. Below 128 KiB a piece costs more than
+// it overlaps.
+std::size_t piece_size(std::size_t bytes) {
+  constexpr std::size_t least = 128 << 10;
+  if (!switches().copy_pipeline) return Arena::chunk_bytes;
+  return std::clamp((bytes / Arena::chunk_count + least - 1) / least * least, least, Arena::chunk_bytes);
+}
+
+Pipeline::Pipeline(const Copy& copy)
+    : copy_(copy), piece_bytes_(piece_size(copy.bytes)), pieces_((copy.bytes + piece_bytes_ - 1) / piece_bytes_) {
+  const std::size_t depth = switches().copy_pipeline ? std::min<std::size_t>(pieces_, Arena::chunk_count) : 1;
+  while (held_ < depth) {
+    const auto chunk = session()->arena->borrow(held_ == 0);
+    if (!chunk) break;
+    turns_[held_++].chunk = *chunk;
+  }
+  if (copy.bytes >= worth_threads) lag_ = std::min<std::size_t>(copiers().threads(), held_ - 1);
+}
+
+Pipeline::~Pipeline() {
+  for (std::size_t i = 0; i < held_; ++i) {
+    copiers().finish(turns_[i].job);
+    session()->arena->give_back(turns_[i].chunk);
+  }
+}
+
+// By the threads, where they are ahead of us at all, else here and now.
+void Pipeline::move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const {
+  if (lag_ > 0)
+    copiers().start(turn.job, to, from, bytes, streamed);
+  else
+    copy_bytes(to, from, bytes, streamed);
+}
+
+CUresult Pipeline::to_device() {
+  for (std::size_t piece = 0; piece < pieces_; ++piece) {
+    Turn& turn = turn_of(piece);
+    if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
+    move(turn, turn.chunk.at, host_of(piece), length_of(piece), switches().copy_streamed);
+    if (piece >= lag_)
+      if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
+  }
+  while (posted_ < pieces_)
+    if (const CUresult r = post_filled(); r != CUDA_SUCCESS) return r;
+  for (std::size_t i = 0; i < held_; ++i)
+    if (const CUresult r = await_posted(turn_of(posted_ + i)); r != CUDA_SUCCESS) return r;
+  return error();
+}
+
+CUresult Pipeline::post_filled() {
+  copiers().finish(turn_of(posted_).job);
+  return post(posted_);
+}
+
+CUresult Pipeline::from_device() {
+  for (std::size_t piece = 0; piece < pieces_; ++piece) {
+    Turn& turn = turn_of(piece);
+    if (piece >= held_) {  // the chunk still has the bytes of the piece before
+      while (emptying_ < std::min(piece - held_ + 1 + lag_, piece))
+        if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
+      copiers().finish(turn.job);
+    } else if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) {  // somebody else's
+      return r;
+    }
+    if (const CUresult r = post(piece); r != CUDA_SUCCESS) return r;
+  }
+  while (emptying_ < pieces_)
+    if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
+  return error();  // the destructor waits for the threads
+}
+
+CUresult Pipeline::start_emptying() {
+  Turn& turn = turn_of(emptying_);
+  if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = error(); r != CUDA_SUCCESS) return r;  // nothing was copied into the chunk
+  move(turn, host_of(emptying_), turn.chunk.at, length_of(emptying_), false);
+  ++emptying_;
+  return CUDA_SUCCESS;
+}
+
+CUresult Pipeline::post(std::size_t piece) {
+  Arena::Chunk& chunk = turn_of(piece).chunk;
+  api::CopyRecord record = copy_.record(session()->arena->offset(chunk.at), offset_of(piece), length_of(piece));
+  record.then_wait = copy_.async ? 1 : 0;
+  const Sent sent = send_record(copy_.call(), api::Way::Posted, copy_.device, record);
+  if (sent.use.position == 0) return sent.result;
+  last_ = sent.use;
+  chunk.last = sent.use.packed();
+  if (copy_.async) remember(*copy_.ref.object, sent.use);
+  session()->staged_bytes.fetch_add(length_of(piece), std::memory_order_relaxed);
+  ++posted_;
+  return CUDA_SUCCESS;
+}
+
+// Until the GPU is through with a chunk: a piece's record is executed when its copy is complete.
+CUresult Pipeline::await_posted(Turn& turn) { return await_chunk(turn.chunk); }
+
+// A piece's copy was posted, so its failure is a deferred one: sticky here, so that no later piece hides it.
+CUresult Pipeline::error() {
+  if (error_ == CUDA_SUCCESS) error_ = session()->fault();
+  if (error_ == CUDA_SUCCESS) {
+    Channel& channel = this_channel();
+    std::lock_guard lock(channel.mutex());
+    error_ = channel.take_deferred();
+  }
+  return error_;
+}
+
+}  // namespace
+
+int Copy::call() const {
+  if (direction == Direction::ToDevice) return async ? api::id_of::cuMemcpyHtoDAsync_v2 : api::id_of::cuMemcpyHtoD_v2;
+  return async ? api::id_of::cuMemcpyDtoHAsync_v2 : api::id_of::cuMemcpyDtoH_v2;
+}
+
+CUresult copy_staged(const Copy& copy) { return Pipeline(copy).run(); }
+
+}  // namespace guest

@@ -1,0 +1,67 @@
+// Streams: what this library knows of them by itself.
+#include <algorithm>
+
+#include "guest/calls/calls.h"
+#include "guest/calls/find_stream.h"
+#include "guest/marshal/marshal.h"
+#include "guest/process/process.h"
+
+namespace guest::calls {
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  StreamRef ref;
+  std::uint32_t device = 0;
+  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  // The driver clamps what was asked for into its range.
+  const ring::DeviceInfo& info = device_info(device);
+  *priority = std::max(std::min(ref.object->priority, info.least_priority), info.greatest_priority);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
+  StreamRef ref;
+  std::uint32_t device = 0;
+  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *flags = ref.object->flags;
+  return CUDA_SUCCESS;
+}
+
+// Distinct streams have distinct numbers, which never come back: libraries key their workspaces by them.
+CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
+  StreamRef ref;
+  std::uint32_t device = 0;
+  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t handle = ref.object->id.load(std::memory_order_relaxed);
+  if (handle != 0)
+    *id = handle;
+  else
+    *id = ref.null_stream ? 1 + device : reinterpret_cast<std::uint64_t>(ref.object);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetDevice(CUstream stream, CUdevice* of) {
+  StreamRef ref;
+  std::uint32_t device = 0;
+  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (of == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *of = static_cast<CUdevice>(api::special_stream(to_slot(stream)) ? device : ref.object->device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  CUdevice device = 0;
+  if (const CUresult r = calls::cuStreamGetDevice(stream, &device); r != CUDA_SUCCESS) return r;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *context = reinterpret_cast<CUcontext>(primary(static_cast<std::uint32_t>(device)).handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+  if (green != nullptr) *green = nullptr;
+  return calls::cuStreamGetCtx(stream, context);
+}
+
+}  // namespace guest::calls

@@ -1,0 +1,199 @@
+#include "guest/process/process.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+
+#include "guest/log.h"
+#include "guest/process/thread.h"
+#include "ring/abi/visible_devices.h"
+
+namespace guest {
+namespace {
+
+enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
+
+struct Process {
+  std::mutex mutex;  // of cuInit
+  std::vector<std::uint32_t> visible;
+  PrimaryContext primary[ring::max_devices];
+};
+
+std::atomic<Phase> phase{Phase::Fresh};
+
+Process& process() {
+  static Process* const p = new Process;
+  return *p;
+}
+
+void after_fork_in_child() {
+  if (phase.load(std::memory_order_relaxed) != Phase::Ready) return;
+  phase.store(Phase::Forked, std::memory_order_relaxed);
+  if (Session* s = session()) s->forget();
+}
+
+constexpr const char* visible_variable = "CUDA_VISIBLE_DEVICES";
+constexpr const char* order_variable = "CUDA_DEVICE_ORDER";
+
+// What these two say that no worker need be asked for.
+CUresult refused_by_environment() {
+  const char* order = std::getenv(order_variable);
+  if (cuabi::device_order(order) == cuabi::DeviceOrder::Invalid)
+    return log(Level::Warn, "%s is \"%s\"; the driver knows FASTEST_FIRST and PCI_BUS_ID", order_variable, order),
+           CUDA_ERROR_INVALID_DEVICE;
+  const char* list = std::getenv(visible_variable);
+  if (cuabi::may_name_a_device(list)) return CUDA_SUCCESS;
+  log(Level::Info, "%s is \"%s\" and names no device", visible_variable, list);
+  return CUDA_ERROR_NO_DEVICE;
+}
+
+// The host's devices that this program sees, in its order.
+CUresult choose_devices(const ring::DevicePage& page, std::vector<std::uint32_t>& chosen) {
+  std::vector<std::uint32_t> order(page.device_count);
+  std::iota(order.begin(), order.end(), 0u);
+  const auto bus_id = [&](std::uint32_t device) { return std::string_view(page.device[device].bus_id); };
+  if (cuabi::device_order(std::getenv(order_variable)) == cuabi::DeviceOrder::PciBusId)
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return bus_id(a) < bus_id(b); });
+  std::vector<cuabi::Uuid> uuids;
+  for (const std::uint32_t device : order) uuids.push_back(std::to_array(page.device[device].uuid_v2));
+  const CUresult result = cuabi::visible_devices(std::getenv(visible_variable), uuids, chosen);
+  for (std::uint32_t& index : chosen) index = order[index];
+  if (result != CUDA_SUCCESS)
+    log(Level::Warn, "%s is \"%s\": of the host's %u devices %s", visible_variable, std::getenv(visible_variable),
+        page.device_count, result == CUDA_ERROR_NO_DEVICE ? "it names none" : "it names one twice");
+  return result;
+}
+
+CUresult adopt(Session* s) {
+  Process& p = process();
+  const ring::DevicePage& page = s->devices();
+  const std::uint32_t count = page.device_count;
+  if (page.init_result != CUDA_SUCCESS || count == 0 || count > ring::max_devices) {
+    log(Level::Error, "the host's driver has no usable GPU: its cuInit gave error %u", page.init_result);
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  if (const CUresult r = choose_devices(page, p.visible); r != CUDA_SUCCESS) return r;
+  for (std::size_t i = 0; i < p.visible.size(); ++i) {
+    const Object* context = s->objects.create(api::Handle::Context, static_cast<std::uint32_t>(i));
+    p.primary[i].handle = context->id.load(std::memory_order_relaxed);
+    p.primary[i].host_device = p.visible[i];
+  }
+  set_session(s);
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  phase.store(Phase::Ready, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+void write_statistics(Session& s) {
+  const char* path = std::getenv("IVGPU_STATS");
+  if (path == nullptr || *path == '\0') return;
+  std::uint64_t posted = 0, waited = 0, bytes = 0;
+  for (std::uint32_t c = 0; c < s.open_channels(); ++c) {
+    posted += s.channel(c).posted_calls, waited += s.channel(c).waited_calls, bytes += s.channel(c).bytes;
+  }
+  bytes += s.staged_bytes;
+  char line[160];
+  const int n =
+      std::snprintf(line, sizeof line, "ivgpu-stats calls=%llu posted=%llu waited=%llu bytes=%llu\n",
+                    static_cast<unsigned long long>(calls_of_all_threads()), static_cast<unsigned long long>(posted),
+                    static_cast<unsigned long long>(waited), static_cast<unsigned long long>(bytes));
+  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return log(Level::Warn, "IVGPU_STATS: cannot write %s: %s", path, std::strerror(errno));
+  [[maybe_unused]] const auto written = write(fd, line, static_cast<std::size_t>(n));
+  close(fd);
+}
+
+}  // namespace
+
+CUresult initialize_with(Session* s) {
+  std::lock_guard lock(process().mutex);
+  return phase.load(std::memory_order_relaxed) == Phase::Ready ? CUDA_SUCCESS : adopt(s);
+}
+
+CUresult initialize(unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(process().mutex);
+  switch (phase.load(std::memory_order_relaxed)) {
+    case Phase::Ready: return CUDA_SUCCESS;
+    case Phase::Forked: return CUDA_ERROR_NOT_INITIALIZED;
+    case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
+    case Phase::Fresh: break;
+  }
+  if (const CUresult r = refused_by_environment(); r != CUDA_SUCCESS) return r;
+  std::unique_ptr<Region> region = find_region();
+  if (region == nullptr) return CUDA_ERROR_NO_DEVICE;
+  std::unique_ptr<Session> s = Session::open(std::move(region));
+  if (s == nullptr) return CUDA_ERROR_NO_DEVICE;
+  const CUresult result = adopt(s.get());
+  if (result == CUDA_SUCCESS) (void)s.release();  // for the process's lifetime
+  return result;
+}
+
+CUresult ready() {
+  switch (phase.load(std::memory_order_acquire)) {
+    case Phase::Ready: return CUDA_SUCCESS;
+    case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
+    default: return CUDA_ERROR_NOT_INITIALIZED;
+  }
+}
+
+std::uint32_t device_count() { return static_cast<std::uint32_t>(process().visible.size()); }
+CUresult check_device(CUdevice device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  return device < 0 || static_cast<std::uint32_t>(device) >= device_count() ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+const ring::DeviceInfo& device_info(std::uint32_t ordinal) {
+  return session()->devices().device[process().visible[ordinal]];
+}
+PrimaryContext& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
+
+int device_of_context(CUcontext context) {
+  for (std::uint32_t i = 0; i < device_count(); ++i)
+    if (process().primary[i].handle == reinterpret_cast<std::uint64_t>(context)) return static_cast<int>(i);
+  return -1;
+}
+
+CUresult state_of(std::uint32_t device) {
+  if (primary(device).retained.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return session()->fault();
+}
+
+CUresult enter(std::uint32_t& device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  Session& s = *session();
+  if (!s.attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const Thread& thread = this_thread();
+  if (thread.contexts.empty() || thread.contexts.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const int ordinal = device_of_context(thread.contexts.back());
+  if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  device = static_cast<std::uint32_t>(ordinal);
+  return state_of(device);
+}
+
+CUresult enter_without_context(std::uint32_t& device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const Thread& thread = this_thread();
+  const int ordinal = thread.contexts.empty() ? 0 : device_of_context(thread.contexts.back());
+  device = ordinal < 0 ? 0 : static_cast<std::uint32_t>(ordinal);
+  return CUDA_SUCCESS;
+}
+
+void finish() {
+  Phase expected = Phase::Ready;
+  if (!phase.compare_exchange_strong(expected, Phase::Ended)) return;
+  write_statistics(*session());
+  session()->leave();
+}
+
+}  // namespace guest

@@ -1,0 +1,73 @@
+#include "guest/process/thread.h"
+
+#include <pthread.h>
+
+#include <mutex>
+#include <vector>
+
+#include "guest/session/session.h"
+
+namespace guest {
+namespace {
+
+// Leaked on purpose: threads may outlive every destructor.
+struct Registry {
+  std::mutex mutex;
+  std::vector<Thread*> alive;
+  std::uint64_t calls_of_ended = 0;
+  pthread_key_t key;
+};
+
+void end_thread(void* thread);
+
+Registry& registry() {
+  static Registry* const r = [] {
+    auto* fresh = new Registry;
+    pthread_key_create(&fresh->key, end_thread);
+    return fresh;
+  }();
+  return *r;
+}
+
+thread_local Thread* current = nullptr;
+
+void end_thread(void* argument) {
+  auto* thread = static_cast<Thread*>(argument);
+  if (thread->channel != nullptr)
+    if (Session* s = session()) s->release_channel(*thread->channel);
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  r.calls_of_ended += thread->calls;
+  std::erase(r.alive, thread);
+  current = nullptr;
+  delete thread;
+}
+
+Thread& start_thread() {
+  Registry& r = registry();
+  current = new Thread;
+  pthread_setspecific(r.key, current);
+  std::lock_guard lock(r.mutex);
+  r.alive.push_back(current);
+  return *current;
+}
+
+}  // namespace
+
+Thread& this_thread() { return current != nullptr ? *current : start_thread(); }
+
+Channel& this_channel() {
+  Thread& thread = this_thread();
+  if (thread.channel == nullptr) thread.channel = &session()->acquire_channel();
+  return *thread.channel;
+}
+
+std::uint64_t calls_of_all_threads() {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  std::uint64_t sum = r.calls_of_ended;
+  for (const Thread* thread : r.alive) sum += thread->calls;
+  return sum;
+}
+
+}  // namespace guest

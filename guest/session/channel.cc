@@ -1,0 +1,165 @@
+// Waits that were given up. While the broker does not answer (Liveness::suspend), a wait ends without its reply, and
+// the record stays in the ring: nobody takes it back. If the session comes back, then:
+//   * The worker executes what is in the ring, in order, and answers the record whose wait was given up. A position is
+//     never used twice, and a reply counts when reply_position equals the position that is waited for. So the late
+//     reply is nobody's.
+//   * A late reply may be written while the next waited record is in flight. The worker's thread writes the replies of
+//     a channel one after the other, each position last (edge R): a reader that sees the position of its record sees
+//     that reply's bytes, and the next reply is written for a record that the channel's lock does not let anybody
+//     publish before these have been read. So length, result and bytes are never those of two replies.
+//   * Results reach the caller's memory from the mailbox only, by the calling thread, before the call returns. A call
+//     that has failed writes nothing later. What the host writes by itself is memory that the GPU may touch: the arena
+//     (below) and the device.
+//   * A full ring that was given up leaves the producer as it was: room is taken by publish() alone.
+//   * An error of the record is in its reply if it was waited for, and dropped; if it was posted, it is the next
+//     call's.
+// What such a record uses is held until `executed` has passed it: staging chunks (guest/objects/arena.h), blocks of the
+// arena (Arena::free_after), ids (guest/objects/objects.h), the order of its streams (send_record's callers).
+#include "guest/session/channel.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <ctime>
+
+#include "guest/region/cache_probe.h"
+
+namespace guest {
+namespace {
+
+using Control = ring::ChannelControl;
+
+// How long a sleep lasts at most. With a futex the worker ends it; without one (in a VM without the kernel module) a
+// nap is the polling interval, which grows: short waits stay short, long ones cost little.
+constexpr std::uint64_t futex_sleep_ns = 50'000'000;
+constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
+
+timespec after(std::uint64_t ns) {
+  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000), .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+}
+
+bool nap(std::uint64_t ns) {
+  const timespec pause = after(ns);
+  nanosleep(&pause, nullptr);
+  return false;
+}
+
+}  // namespace
+
+Channel::Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, std::uint32_t index)
+    : liveness_(liveness),
+      slot_(slot),
+      bell_(bell),
+      index_(index),
+      control_(slot.view().control(index)),
+      mailbox_(slot.view().reply(index)),
+      producer_(slot.view().requests(index)),
+      worker_(control_[&Control::worker_asleep]),
+      self_(control_[&Control::guest_asleep]) {}
+
+CUresult Channel::begin(int call, std::size_t payload, ring::Writer& writer) {
+  if (!liveness_.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // lost: the slot may be another process's
+  if (!slot_.serves(call)) return slot_.refuse_unserved(call);
+  if (!fits(payload)) return CUDA_ERROR_INVALID_VALUE;
+  record_bytes_ = ring::record_size(payload);
+  record_call_ = static_cast<std::uint16_t>(call);
+  ring::Peer peer = ring::Peer::Wait;
+  const auto has_room = [&] { return (peer = producer_.reserve(record_bytes_, record_)) != ring::Peer::Wait; };
+  if (!has_room() && !wait_until(has_room, half_of_what_is_queued())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (peer == ring::Peer::Broken)
+    return liveness_.lose("the worker's ring index makes no sense"), CUDA_ERROR_DEVICE_UNAVAILABLE;
+  writer = ring::Writer({record_ + sizeof(ring::RecordHeader), ring::padded(payload)});
+  return CUDA_SUCCESS;
+}
+
+std::uint64_t Channel::publish(std::uint16_t flags) {
+  const std::uint64_t position = posted_.load(std::memory_order_relaxed) + 1;
+  const ring::RecordHeader header{.bytes = record_bytes_, .call = record_call_, .flags = flags, .position = position};
+  std::memcpy(record_, &header, sizeof header);
+  producer_.publish();
+  posted_.store(position, std::memory_order_relaxed);
+  auto& counter = (flags & ring::flag_wants_reply) ? waited_calls : posted_calls;
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  bytes.store(bytes.load(std::memory_order_relaxed) + record_bytes_, std::memory_order_relaxed);
+  if (worker_.must_wake()) bell_.wake(worker_.word());
+  return position;
+}
+
+Reply Channel::await_reply(std::uint64_t position) {
+  // R: the reply's bytes were written before its position (host/untrusted/channel.cc)
+  const auto answered = [&] { return control_[&Control::reply_position].load(std::memory_order_acquire) == position; };
+  if (!answered() && !wait_until(answered, position))
+    return {.came = false, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  std::uint32_t length = control_[&Control::reply_length].load(std::memory_order_relaxed);
+  if (length > mailbox_.size()) {
+    liveness_.lose("a reply is longer than its mailbox");
+    return {.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
+  }
+  if (ring::wrong(ring::Mutant::reply_twice)) length = control_[&Control::reply_length].load(std::memory_order_relaxed);
+  bytes.store(bytes.load(std::memory_order_relaxed) + length, std::memory_order_relaxed);
+  const std::int32_t result = control_[&Control::reply_result].load(std::memory_order_relaxed);
+  return {.came = true, .result = static_cast<CUresult>(result), .payload = mailbox_.sub(0, length)};
+}
+
+// Who finds the ring full is woken when half of the records have been executed: not for each.
+std::uint64_t Channel::half_of_what_is_queued() const {
+  const std::uint64_t executed = control_[&Control::executed].load(std::memory_order_relaxed);
+  return executed + (posted() - executed) / 2;
+}
+
+CUresult Channel::take_deferred() {
+  const std::uint32_t count = control_[&Control::deferred_count].load(std::memory_order_acquire);
+  if (count == deferred_seen_.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+  deferred_seen_.store(count, std::memory_order_relaxed);
+  return static_cast<CUresult>(control_[&Control::deferred_result].load(std::memory_order_relaxed));
+}
+
+bool Channel::await_executed(std::uint64_t position, Sleep sleep) {
+  return executed(position) || wait_until([&] { return executed(position); }, position, sleep);
+}
+
+std::uint64_t Channel::polling_nanoseconds() const { return spin_.share(slot_.spin_nanoseconds()); }
+
+// Polls for a while, then sleeps.
+template <class Done>
+bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
+  const std::uint64_t start = monotonic_nanoseconds();
+  const std::uint64_t polled = start + polling_nanoseconds();
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return spin_.ended_polling(), true;
+      __builtin_ia32_pause();
+    }
+  } while (monotonic_nanoseconds() < polled);
+  const bool came = sleep_until(done, awaited, sleep);
+  spin_.ended_asleep(monotonic_nanoseconds() - start, slot_.spin_nanoseconds());
+  return came;
+}
+
+// Looks from time to time whether the host is still there.
+template <class Done>
+bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
+  const bool can_park = sleep == Sleep::Park && bell_.futexes();
+  for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
+    if (can_park ? park(done, awaited) : nap(nap_ns)) return true;
+    if (done()) return true;
+    if (!liveness_.host_alive()) return false;
+  }
+}
+
+// Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). True: what is waited for came first.
+template <class Done>
+bool Channel::park(Done done, std::uint64_t awaited) {
+  control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
+  if (!self_.may_sleep(done)) return true;
+  const timespec patience = after(futex_sleep_ns);
+  syscall(SYS_futex, self_.word().futex_word(), FUTEX_WAIT, 1, &patience, nullptr, 0);
+  self_.woke();
+  return false;
+}
+
+}  // namespace guest

@@ -1,0 +1,103 @@
+// A thread's way to the host: its request ring, its reply mailbox, and waiting.
+//
+// One thread uses a channel at a time, under its lock: threads beyond the number of channels share one. What is waited
+// for is waited for under the lock, since the mailbox holds one reply.
+//
+// Ordering: the takers' side of edges X and R, which host/untrusted/channel.cc explains and says what covers them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "guest/session/liveness.h"
+#include "guest/session/slot.h"
+#include "guest/session/worker_bell.h"
+#include "ring/api/cuda.h"
+#include "ring/queue/parking.h"
+#include "ring/queue/record_ring.h"
+#include "ring/queue/spin.h"
+#include "ring/view.h"
+#include "ring/wire/record.h"
+#include "ring/wire/shared_reader.h"
+
+namespace guest {
+
+struct Reply {
+  bool came = true;  // false: the wait for it was given up, and its record may be executed later
+  CUresult result = CUDA_SUCCESS;
+  ring::SharedBytes payload;  // in the mailbox: to be read before the lock is let go
+};
+
+class Channel {
+ public:
+  Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, std::uint32_t index);
+
+  std::uint32_t index() const { return index_; }
+  std::mutex& mutex() { return mutex_; }
+
+  // All below: under the lock.
+
+  // Room for a record of this call with this much payload; waits while the ring is full. `writer` is over the payload
+  // in the ring. Else what the call returns, and nothing is changed: CUDA_ERROR_NOT_SUPPORTED, the worker does not know
+  // the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost or suspended.
+  CUresult begin(int call, std::size_t payload, ring::Writer& writer);
+  // Publishes what begin() made room for and wakes the worker if it sleeps. Returns the record's position.
+  std::uint64_t publish(std::uint16_t flags);
+  // Waits for the reply to the record at `position`. Session lost or suspended: CUDA_ERROR_DEVICE_UNAVAILABLE.
+  Reply await_reply(std::uint64_t position);
+  // The error of an earlier posted call, once: CUDA_SUCCESS if there is none.
+  CUresult take_deferred();
+  // Whether there is one. Of the thread's own channel, also without the lock: threads that share one may see it late.
+  bool deferred_waits() const {
+    return control_[&ring::ChannelControl::deferred_count].load(std::memory_order_relaxed) !=
+           deferred_seen_.load(std::memory_order_relaxed);
+  }
+
+  // From any thread, without the lock.
+
+  // Waits until the record at `position` has been executed. False: the session is lost or suspended. Only the thread
+  // that holds the lock may park: one sleeper a channel, else one's waking would unsay another's sleep. The others nap.
+  enum class Sleep : std::uint8_t { Park, Nap };
+  bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Nap);
+  bool executed(std::uint64_t position) const {
+    return control_[&ring::ChannelControl::executed].load(std::memory_order_acquire) >=
+           position;  // X (host/untrusted/channel.cc)
+  }
+  std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
+  // How long the next wait polls.
+  std::uint64_t polling_nanoseconds() const;
+
+  // Statistics: what this channel has carried.
+  std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
+
+ private:
+  static constexpr bool fits(std::size_t payload) { return payload <= ring::max_record - sizeof(ring::RecordHeader); }
+  // `awaited`: with which record, executed, `done` is expected to hold.
+  template <class Done>
+  bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);
+  template <class Done>
+  bool sleep_until(Done done, std::uint64_t awaited, Sleep sleep);
+  template <class Done>
+  bool park(Done done, std::uint64_t awaited);
+  std::uint64_t half_of_what_is_queued() const;
+
+  Liveness& liveness_;
+  const Slot& slot_;
+  WorkerBell& bell_;
+  const std::uint32_t index_;
+  const ring::Shared<ring::ChannelControl> control_;
+  const ring::SharedBytes mailbox_;
+  ring::Producer producer_;
+  ring::Parking worker_, self_;
+  ring::AdaptiveSpin spin_;
+  std::mutex mutex_;
+  std::byte* record_ = nullptr;
+  std::uint32_t record_bytes_ = 0;
+  std::uint16_t record_call_ = 0;
+  std::atomic<std::uint64_t> posted_{0};
+  std::atomic<std::uint32_t> deferred_seen_{0};
+};
+
+}  // namespace guest

@@ -1,0 +1,31 @@
+// How a guest wakes its worker: by a futex where both run on one kernel, else by the slot's doorbell.
+//
+// Any thread. Nothing of the other side is read, and nothing is handed over: the worker looks at the rings by itself.
+#pragma once
+
+#include <cstdint>
+
+#include "guest/region/region.h"
+#include "guest/session/claim.h"
+#include "ring/shared.h"
+
+namespace guest {
+
+class WorkerBell {
+ public:
+  WorkerBell(Region& region, const SlotClaim& claim) : region_(region), claim_(claim), futexes_(region.same_kernel()) {}
+
+  // Whether a sleeper can be woken by a futex, the worker and this process alike.
+  bool futexes() const { return futexes_; }
+  // Wakes the channel that sleeps on this word.
+  void wake(ring::Shared<std::uint32_t> word);
+  // Rings the worker's bell thread.
+  void ring() { region_.ring(ring::peer_of_slot(claim_.slot())); }
+
+ private:
+  Region& region_;
+  const SlotClaim& claim_;
+  const bool futexes_;
+};
+
+}  // namespace guest
