@@ -144,8 +144,17 @@ struct DeriveRecord {
   std::uint64_t from, id;
 };
 
-struct ResetRecord {
-  std::uint64_t device;
+// cuCtxCreate in all forms: the context gets the number that the guest has chosen (ring/wire/record.h).
+struct CreateContextRecord {
+  std::uint32_t number, device;  // the device: as the host counts
+  std::uint32_t flags;
+  std::uint32_t affinities;  // 0 or 1: so many multiprocessors are asked for
+  std::uint32_t sm_count, pad;
+};
+
+// cuCtxDestroy, cuDevicePrimaryCtxReset.
+struct EndContextRecord {
+  std::uint64_t number;
 };
 
 }  // namespace api

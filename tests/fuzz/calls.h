@@ -59,6 +59,8 @@ inline constexpr std::pair<std::string_view, const char*> recipes[] = {
     {"join_arena", "pp"},
     {"take_output", "n"},
     {"cuDevicePrimaryCtxReset_v2", "0"},
+    {"cuCtxCreate_v4", "NNN"},
+    {"cuCtxDestroy_v2", "n"},
     {"cuMemAlloc_v2", "nn0"},
     {"cuMemAllocPitch_v2", "nnn"},
     {"cuMemFree_v2", "d"},
