@@ -25,8 +25,8 @@ void BellLine::look() {
   look_again();
 }
 
-// What a guest did before it rang is seen after: it sets its bit with release. The line is written only when there is
-// something to take, so that an idle look leaves it in the guest's cache.
+// A look sees everything that a guest did before it rang, because the guest sets its bit with release. The line is
+// written only when there is something to take, so that an idle look leaves it in the guest's cache.
 bool BellLine::take(std::uint32_t word) {
   const ring::Shared<std::uint64_t> line = header_[&ring::RegionHeader::rung][word];
   if (line.load(std::memory_order_relaxed) == 0) return false;

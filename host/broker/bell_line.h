@@ -1,7 +1,7 @@
 // The bells of a VM that has an ivshmem-plain device: no doorbell reaches the host, so guests set bits in the region's
 // header (ring/layout.h, `rung`), and the broker looks at them, for itself and for its workers. It looks often while
-// somebody rings and for a second after; else rarely. This is the one timer that an idle VM has; what it costs stands
-// in qemu-config/plain.md.
+// somebody rings and for a second after that, and rarely otherwise. This is the one timer that an idle VM has;
+// qemu-config/plain.md gives its cost.
 //
 // Trust: a guest can set any bit at any time. It gets one call per bit and look, and bits of peers that are not there
 // are forgotten.

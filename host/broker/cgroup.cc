@@ -120,7 +120,7 @@ std::uint64_t number_of(std::string_view text, std::string_view key) {
 
 // ---- the group of one VM -------------------------------------------------------------------------------------------
 
-// Its workers have ended, and what a killed broker left there ends now.
+// Its workers have ended. Processes that a killed broker left in the group end now.
 Group::~Group() {
   entrance_.reset();
   write_to(path_ + "/cgroup.kill", "1");
@@ -135,7 +135,7 @@ std::string Group::bound(const GroupLimits& limits) const {
        {std::pair("memory.max", number(limits.memory_bytes)), std::pair("pids.max", number(limits.pids)),
         std::pair("cpu.max", fmt::format("{} {}", cpu, period_us))})
     if (std::string why = write_to(fmt::format("{}/{}", path_, file), text); !why.empty()) return why;
-  // What does not fit is not to fill the disk instead. A kernel without swap has no such file.
+  // Memory beyond the bound must not fill the disk instead. A kernel without swap has no such file.
   write_to(path_ + "/memory.swap.max", limits.memory_bytes != 0 ? "0" : "max");
   return {};
 }

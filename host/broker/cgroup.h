@@ -1,4 +1,4 @@
-// Bounds of what a VM's workers have together, by control groups of version 2: memory, threads, processor time.
+// Bounds of the memory, threads and processor time that a VM's workers take together, by control groups of version 2.
 //
 // A broker whose own group is delegated to it (systemd: Delegate=yes) makes a group below it for each VM, and puts each
 // worker there before it runs. A group with children that are bounded may have no process of its own, so the broker
@@ -28,7 +28,7 @@ struct GroupUse {
   std::uint64_t memory_bytes = 0, oom_kills = 0, pids = 0, throttled_us = 0;
 };
 
-// Where a process's own group lies in the file system; "" where it has none of version 2. The texts are those of
+// The place of a process's own group in the file system; "" if it has none of version 2. The texts are those of
 // /proc/self/cgroup and /proc/self/mountinfo.
 std::string own_group(std::string_view cgroup, std::string_view mountinfo);
 

@@ -18,7 +18,7 @@ namespace host::broker {
 namespace {
 
 constexpr std::int64_t worker_bytes = 1 << 30;   // a driver's own in a worker: 200 to 500 MB, more where it compiles
-constexpr std::int64_t least_beside = 64 << 20;  // what the simulated GPU needs
+constexpr std::int64_t least_beside = 64 << 20;  // the simulated GPU's own need
 
 std::string as_written(const toml::node& node) {
   std::string text;
@@ -39,7 +39,7 @@ std::string as_written(const toml::node& node) {
   return text;
 }
 
-// What a sentence quotes may itself have ends of lines.
+// A sentence may quote a text that has ends of lines itself.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -165,7 +165,7 @@ class Parser {
                            bytes >> 20, slots, (ring::first_slot_offset + slots * ring::min_slot_bytes) >> 20));
   }
 
-  // The pages of the region belong to who touches them first, so its workers must be able to have them all.
+  // Each page of the region belongs to the process that touches it first, so its workers must be able to have them all.
   bool settle_memory(const std::string& title, VmOptions& vm) {
     if (vm.memory_max == automatic) vm.memory_max = vm.region_size + vm.slots * (vm.session_image_bytes + worker_bytes);
     if (vm.memory_max == 0 || vm.memory_max >= vm.region_size + least_beside) return true;
@@ -173,7 +173,7 @@ class Parser {
                            vm.memory_max >> 20, vm.region_size >> 20, (vm.region_size + least_beside) >> 20));
   }
 
-  // Two VMs must not share one memory, and what is set without an effect is a mistake.
+  // Two VMs must not share one memory, and a key that is set without effect is a mistake.
   bool good_file(const std::string& title, const VmOptions& vm) {
     if (vm.plain_file.empty()) return true;
     if (vm.transport != "plain") return say(fmt::format("[{}] plain_file goes with transport = \"plain\"", title));

@@ -42,7 +42,7 @@ struct VmOptions {
   std::int64_t connections = 0;
   std::int64_t socket_mode = 0;  // as the broker's where the file does not say, like the next two
   std::string socket_owner, socket_group;
-  std::vector<std::string> gpus;  // none: all; what they mean is gpus.h's to say
+  std::vector<std::string> gpus;  // none: all; gpus.h explains their forms
   std::string jail;
   std::string jail_ioctls = "listed";
   std::int64_t worker_uid = 0;
@@ -77,7 +77,7 @@ bool parse_config(std::string text, const std::string& file, unsigned cores, Con
 // The same of a file at `path`, which may be unreadable.
 bool read_config(const std::string& path, unsigned cores, Config& config, std::string& error);
 
-// Whether it can be a VM's name: it is a file's name, too, and stands in the region's header.
+// True if it can be a VM's name: a file has this name, too, and the region's header holds it.
 bool is_vm_name(const std::string& name);
 
 // A key in words, for docs/configuration.md. `table`: broker, gpu, or vm for [defaults] and every [vm.NAME].

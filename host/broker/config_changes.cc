@@ -19,7 +19,7 @@ std::string line_of(const Key& key, Reload reload, const Value& before, const Va
   }
 }
 
-// `at_once`: whether a key whose change counts at once may be changed now.
+// `at_once`: returns true for a key whose change counts at once, if it may be changed now.
 template <class Object, class AtOnce>
 Changes take_over_table(std::string_view table, Object& running, const Object& wanted, AtOnce at_once) {
   Changes changes;

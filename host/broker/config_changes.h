@@ -1,5 +1,6 @@
-// What is other in a configuration that was read again: compared key by key with what runs, by the table of all keys,
-// so that none can be forgotten. Each key says itself when a change of it counts (host/broker/config_keys.h).
+// The differences between a configuration that was read again and the one that runs, found key by key by the table of
+// all keys, so that none can be forgotten. Each key has its own mark for when a change of it counts
+// (host/broker/config_keys.h).
 #pragma once
 
 #include <string>
@@ -13,10 +14,10 @@ namespace host::broker {
 // "session_objects 100 -> 200 for sessions that start from now on", "region_size needs a restart of ivgpud".
 struct Changes {
   std::vector<std::string> lines;
-  bool now = false, new_sessions = false;  // whether one of that kind is among them
+  bool now = false, new_sessions = false;  // one of that kind is among them
 };
 
-// Takes over into `running` what counts without a restart.
+// Takes over into `running` the changes that count without a restart.
 Changes take_over(BrokerOptions& running, const BrokerOptions& wanted);
 Changes take_over(GpuOptions& running, const GpuOptions& wanted);
 // The bound of the workers' memory stays where the region that it was worked out for does.

@@ -1,4 +1,4 @@
-// The table of ivgpud's keys: what each is called, takes and means, and where its value goes.
+// The table of ivgpud's keys: the name of each, the values that it takes, its meaning, and the place of its value.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOpt
                             std::int64_t VmOptions::*, std::string VmOptions::*, bool VmOptions::*,
                             std::vector<std::string> VmOptions::*>;
 
-// What becomes of a key that is another when ivgpud reads its file again (SIGHUP).
+// The effect of a changed key when ivgpud reads its file again (SIGHUP).
 enum class Reload {
   Now,
   NewSessions,  // for sessions that start from now on; workers that were started ahead are replaced

@@ -44,9 +44,9 @@ std::optional<std::int64_t> to_thousandths(std::string_view text) {
   return to_number(digits, 10);
 }
 
-// Whether a text is one of those that `allowed` names in quotes.
+// True if a text is one of those that `allowed` names in quotes.
 bool is_choice(const char* allowed, const std::string& text) {
-  if (text.find('"') != std::string::npos) return false;  // or two of them with what stands between would be one
+  if (text.find('"') != std::string::npos) return false;  // else two of them and the words between would count as one
   return std::string_view(allowed).find('"' + text + '"') != std::string_view::npos;
 }
 

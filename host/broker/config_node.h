@@ -1,4 +1,4 @@
-// One value of the file: whether a key takes it, and what it is then.
+// One value of the file: checked against its key, and converted.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace host::broker {
 
-// Nothing where the key does not take it.
+// Nothing if the key does not take it.
 std::optional<Value> value_of(const Key& key, const toml::node& node);
 
 }  // namespace host::broker

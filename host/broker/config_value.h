@@ -1,4 +1,4 @@
-// One key's value, apart from the object that holds it. What a file's node is as such: config_node.h.
+// One key's value, apart from the object that holds it. config_node.h reads it from a node of the file.
 #pragma once
 
 #include <cstdint>

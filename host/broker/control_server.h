@@ -1,4 +1,4 @@
-// The socket for `ivgpu end`: who may open it (mode 0600: the broker's user) ends sessions. A client sends one line and
+// The socket for `ivgpu end`. Its mode is 0600, so only the broker's user can end sessions. A client sends one line and
 // gets one: "end VM" or "end VM/SESSION", and "ok COUNT" or "error SENTENCE". Then the connection ends.
 //
 // Trust: a line is read as hostile all the same. One that is longer than any request, or does not come to its end in
@@ -52,7 +52,7 @@ class ControlServer {
   Clients clients_;
 };
 
-// Where a broker listens for that: no VM's socket has this name.
+// The path of this socket: no VM's socket has this name.
 std::string control_path(const std::string& runtime_dir);
 
 }  // namespace host::broker

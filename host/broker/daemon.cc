@@ -19,7 +19,7 @@
 namespace host::broker {
 namespace {
 
-// What an operator may not expect.
+// Choices about GPUs that an operator may not expect go into the log.
 void tell_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
   std::string list;
@@ -115,7 +115,7 @@ bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {
   return false;
 }
 
-// Once everything else is there: a broker that does not start says why, and nothing else.
+// Called once everything else is there: a broker that does not start reports its reason, and nothing else.
 void Daemon::tell_groups() const {
   if (groups_ == nullptr) return;
   if (groups_->missing().empty()) return spdlog::info("VMs have control groups below {}", groups_->path());
@@ -147,7 +147,7 @@ bool Daemon::open_control(std::string& error) {
   return control_ != nullptr;
 }
 
-// What `ivgpu end` is told.
+// The answer to `ivgpu end`.
 std::string Daemon::end_sessions(std::string_view line) {
   const auto request = parse_end(line);
   if (!request) return "error a VM's name is expected, or a name and a session as in VM/3";

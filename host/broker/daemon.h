@@ -1,6 +1,6 @@
-// What serves all VMs of a configuration: their regions and sockets, the broker's own sockets, and the signals that end
-// it (SIGTERM, SIGINT) or have it read its file again (SIGHUP; reload.cc). One thread, one event loop; everything of it
-// ends with this object.
+// The Daemon serves all VMs of a configuration: it owns their regions and sockets, the broker's own sockets, and the
+// signals that end it (SIGTERM, SIGINT) or make it read its file again (SIGHUP; reload.cc). It has one thread and one
+// event loop; everything of it ends with this object.
 #pragma once
 
 #include <functional>
@@ -25,11 +25,12 @@ namespace host::broker {
 
 class Daemon {
  public:
-  // `file`: what SIGHUP has it read again, on a machine of so many processors.
+  // `file` is read again at SIGHUP, for a machine of `cores` processors.
   Daemon(std::string file, unsigned cores) : file_(std::move(file)), cores_(cores) {}
 
-  // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served keeps no other from
-  // being served: the log says why, and it is tried again when the file is read again. Without any it is a failure.
+  // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served does not keep others
+  // from being served: the log gives the reason, and it is tried again when the file is read again. Without any VM it
+  // is a failure.
   bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error);
   std::size_t served() const { return vms_.size(); }
 
@@ -39,11 +40,11 @@ class Daemon {
   const char* waiter() const { return loop_.waiter_name(); }
   BrokerStatus status() const;
 
-  // Until a signal, or until nobody holds the other end of `stay_fd` any more.
+  // Runs until a signal, or until no process holds the other end of `stay_fd` any more.
   void run(int stay_fd);
 
  private:
-  // How long workers may take to end by themselves.
+  // The time that workers have to end by themselves.
   static constexpr auto end_patience = std::chrono::seconds(2);
 
   bool make_groups(const BrokerOptions& broker, std::string& error);
@@ -72,12 +73,12 @@ class Daemon {
 
   const std::string file_;
   const unsigned cores_;
-  BrokerOptions broker_;  // what runs, like the next two
+  BrokerOptions broker_;  // as they run now, like the next two
   GpuOptions gpu_;
-  WorkerProgram program_;  // without what is each VM's own
+  WorkerProgram program_;  // without the parts that are each VM's own
   EventLoop loop_;
   std::unique_ptr<Groups> groups_;  // before the VMs, whose groups lie in it
-  TraceServer traces_{loop_};       // before the VMs: they tell it of their workers
+  TraceServer traces_{loop_};       // before the VMs: they report their workers to it
   WipeQueue wipes_{loop_};          // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet

@@ -18,7 +18,7 @@ namespace host::broker {
 
 using Clock = std::chrono::steady_clock;
 
-// How the loop waits for descriptors: one shot each, named by a number that is never used twice.
+// The loop waits for descriptors by this: one shot each, named by a number that is never used twice.
 class Waiter {
  public:
   struct Event {
@@ -29,7 +29,7 @@ class Waiter {
   virtual const char* name() const = 0;
   virtual void arm(std::uint64_t id, int fd, short events) = 0;
   virtual void disarm(std::uint64_t id, int fd) = 0;
-  // Waits until something happens or `timeout` (if there is one) passes; adds what happened to `events`.
+  // Waits until something happens or `timeout` (if there is one) passes; appends to `events`.
   virtual void wait(const std::chrono::nanoseconds* timeout, std::vector<Event>& events) = 0;
 };
 
@@ -54,11 +54,11 @@ class EventLoop {
   void run();  // until stop()
   void stop() { stopped_ = true; }
 
-  // What the loop has cost since it began: nobody is answered during a turn, so the longest is how long others waited
-  // for the processor's sake. Waiting is part of a turn and takes none of its time. In a virtual machine, what its own
-  // host takes of a processor counts as if the broker had used it.
+  // The cost of the loop since it began: it answers nobody during a turn, so the longest turn is the longest time that
+  // others waited for the processor's sake. Waiting is part of a turn and takes none of its time. In a virtual machine,
+  // processor time that its own host takes counts as if the broker had used it.
   struct Turns {
-    static constexpr std::chrono::milliseconds bound{50};  // what one VM may cost the others, of the processor's time
+    static constexpr std::chrono::milliseconds bound{50};  // processor time that one VM may cost the others
     std::uint64_t count = 0;
     std::uint64_t beyond = 0;  // those longer than `bound`
     std::chrono::nanoseconds longest{};

@@ -1,5 +1,5 @@
-// Which libcuda.so.1 the workers load. The broker only finds it: a driver in the one process with privileges would be a
-// risk for every VM.
+// The libcuda.so.1 that the workers load. The broker only finds it: a driver in the one process with privileges would
+// be a risk for every VM.
 #pragma once
 
 #include <string>

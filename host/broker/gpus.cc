@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view folder_of_gpus = "/proc/driver/nvidia/gpus";
-// What all GPUs share: the driver opens these first. nvidia-modeset is for displays, nvidia-caps for MIG.
+// Device files that all GPUs share: the driver opens these first. nvidia-modeset is for displays, nvidia-caps for MIG.
 constexpr const char* shared_devices[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"};
 
 template <class T>
@@ -49,7 +49,7 @@ std::string_view field(std::string_view text, std::string_view name) {
 
 using Address = std::array<unsigned, 4>;  // domain, bus, device, function
 
-// "0000:81:00.0", "00000000:81:00.0", "81:00.0", "81:00": what nvidia-smi, lspci and people write.
+// "0000:81:00.0", "00000000:81:00.0", "81:00.0", "81:00": the forms that nvidia-smi, lspci and people write.
 std::optional<Address> parse_address(std::string_view text) {
   Address address{};
   if (const std::size_t dot = text.find('.'); dot != std::string_view::npos) {
@@ -85,7 +85,7 @@ void number_by_address(std::vector<Gpu>& gpus) {
 
 constexpr std::string_view gpu_prefix = "GPU-", mig_prefix = "MIG-";
 
-// A sentence stays one line whatever it quotes.
+// A sentence stays one line even if the text that it quotes has several.
 std::string quoted(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
@@ -213,7 +213,7 @@ std::vector<Gpu> gpus_of_machine(const std::string& root) {
 std::vector<Gpu> simulated_gpus(const char* count) {
   const int devices = number<int>(count == nullptr ? "1" : count, 10).value_or(0);
   std::vector<Gpu> gpus;
-  if (devices > simgpu::max_devices) return gpus;  // the library refuses such a number, and says so
+  if (devices > simgpu::max_devices) return gpus;  // the library refuses such a number with a reason
   for (int i = 0; i < devices; ++i) {
     Gpu gpu;
     char pci[16];
@@ -246,7 +246,7 @@ bool choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>&
     error = "a guest sees " + std::to_string(ring::max_devices) + " GPUs at most";
     return false;
   }
-  if (mig) return true;  // which of the device files are its own, the kernel does not say
+  if (mig) return true;  // the kernel does not show which device files are its own
   chosen.devices.assign(std::begin(shared_devices), std::end(shared_devices));
   for (const Gpu& gpu : chosen.list)
     if (!gpu.node.empty()) chosen.devices.push_back(gpu.node);

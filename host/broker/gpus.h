@@ -1,4 +1,4 @@
-// Which GPUs the host has, as its kernel tells it, and which of them a VM gets (the key `gpus`). No driver is loaded
+// The GPUs of the host, from its kernel, and the choice of those that a VM gets (the key `gpus`). No driver is loaded
 // for it: NVIDIA's kernel module lists its GPUs below /proc.
 //
 // Trust: the operator writes the key, the kernel the files. `ivgpu check` reads them by this, too.
@@ -19,7 +19,7 @@ struct Gpu {
   bool node_missing = false;
 };
 
-// What the kernel's file `information` says of one GPU. Nothing where the text is not that of a GPU which can be used.
+// One GPU from the kernel's file `information`. Nothing if the text is not that of a GPU which can be used.
 std::optional<Gpu> parse_gpu(std::string_view information);
 
 // In the order of PCI addresses. `root`: the folder of the machine, of a test's for one.
@@ -32,7 +32,7 @@ std::vector<Gpu> simulated_gpus(const char* count);
 std::string in_words(const Gpu& gpu);
 
 struct VmGpus {
-  bool all = true;                   // whatever the driver shows its workers
+  bool all = true;                   // all that the driver shows its workers
   std::vector<Gpu> list;             // the guest's ordinals are places in it; with `all`, the host's GPUs
   std::vector<std::string> devices;  // the device files that its workers may open; none: all of NVIDIA's
 };
@@ -41,7 +41,8 @@ struct VmGpus {
 bool choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, VmGpus& chosen,
                  std::string& error);
 
-// Makes CUDA show a worker its VM's GPUs in their order; `environment` is NAME=value. With `all`, what is there stays.
+// Makes CUDA show a worker its VM's GPUs in their order; `environment` is NAME=value. With `all`, the environment stays
+// as it is.
 void show_only(const VmGpus& gpus, std::vector<std::string>& environment);
 
 }  // namespace host::broker

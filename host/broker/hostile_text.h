@@ -1,5 +1,5 @@
-// What a worker writes, as lines fit for a log. A worker may be under its guest's control: its text can be endless, can
-// pretend to be a line of ours, can carry a terminal's control sequences.
+// Splits the text that a worker writes into lines fit for a log. A worker may be under its guest's control: its text
+// can be endless, can pretend to be a line of ours, can carry a terminal's control sequences.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class LineCutter {
 
   // The lines that are complete now, escaped. A longer one is cut and its rest dropped.
   std::vector<std::string> add(std::string_view bytes);
-  // What is there without an end of line, when the stream is over.
+  // The rest without an end of line, when the stream is over.
   std::vector<std::string> finish();
 
  private:

@@ -19,7 +19,8 @@ constexpr std::int64_t protocol_version = 0;
 constexpr std::int64_t region_follows = -1;
 constexpr std::uint32_t last_peer = 65535;  // ids have 16 bits in the doorbell register
 
-// QEMU reads these messages while it starts and does nothing else: who has not read them in this time never will.
+// QEMU reads these messages while it starts and does nothing else: a client that has not read them in this time never
+// will.
 constexpr auto setup_patience = std::chrono::seconds(5);
 
 enum class Sent { Yes, Later, Failed };
@@ -106,7 +107,7 @@ void IvshmemServer::admit(Fd socket) {
   const std::uint32_t peer = client->peer;
   clients_[peer] = std::move(client);
   spdlog::debug("{}: process {} is peer {}", options_.socket.path, admitted.pid, peer);
-  // The process may be of another pid namespace (number 0) or gone: then its connection alone says when it ends.
+  // The process may be of another pid namespace (number 0) or gone: then its end shows by its connection alone.
   admitted.process.reset(admitted.pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, admitted.pid, 0)) : -1);
   if (admitted.process) {
     admitted.process_watch =

@@ -1,13 +1,14 @@
 // A VM's ivshmem server: the socket to which QEMU's ivshmem-doorbell device and guest processes on this machine
 // connect.
 //
-// Each client is told, in messages of eight bytes with at most one descriptor: the protocol's version, its own id, the
+// Each client gets, in messages of eight bytes with at most one descriptor: the protocol's version, its own id, the
 // region, the host's peers (the broker, then each slot) with the eventfds that ring them, and its own id with the
-// eventfd that rings itself. Clients are not announced to each other: who shares a region with whom is not their
+// eventfd that rings itself. Clients are not announced to each other: the other users of a region are not their
 // business.
 //
-// Trust: clients are whom the socket's permissions let in. One that does not read, that speaks, or is one too many, is
-// dropped. SO_PEERCRED says which process connected; when that process is gone, or its connection is, so is the peer.
+// Trust: the socket's permissions decide which clients come in. A client that does not read, that sends anything, or is
+// one too many, is dropped. SO_PEERCRED names the process that connected; when that process is gone, or its connection
+// is, so is the peer.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ Listener::~Listener() {
   loop_.forget(watch_);
   loop_.forget(timer_);
   if (bound_) unlink(options_.path.c_str());
-  // While the lock is held: who locked the old file meanwhile finds that it is not the one at the path.
+  // While the lock is held: a process that locked the old file meanwhile finds that it is not the one at the path.
   if (lock_) unlink((options_.path + ".lock").c_str());
 }
 
@@ -98,7 +98,7 @@ bool Listener::bind_socket(std::string& error) {
     unlink(options_.path.c_str());  // a dead broker's: a living one would hold the lock
   }
   socket_.reset(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // Nobody may connect before the permissions are those of the configuration.
+  // No client may connect before the permissions are those of the configuration.
   const mode_t before = umask(0177);
   bound_ = socket_ && bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   const int why = errno;
@@ -125,7 +125,8 @@ bool Listener::set_permissions(std::string& error) {
     if (!found) return fail("group", group, "there is no such group");
     gid = *found;
   }
-  // One by one, so that the right key is named. The group first: who gives the file away may not change it any more.
+  // One by one, so that the right key is named. The group first: a process that has given the file away may not change
+  // it any more.
   if (!group.empty() && lchown(options_.path.c_str(), static_cast<uid_t>(-1), gid) != 0)
     return fail("group", group, std::strerror(errno));
   if (chmod(options_.path.c_str(), mode) != 0) return fail("mode", fmt::format("{:04o}", mode), std::strerror(errno));

@@ -15,12 +15,13 @@ namespace host::broker {
 struct ListenerOptions {
   std::string path;  // a lock file lies beside it
   FileAccess access;
-  std::string keys = "socket";  // how the keys that say so begin in the configuration
+  std::string keys = "socket";  // the beginning of its keys in the configuration
 };
 
-// Whether a socket can have this path; `error` is one sentence.
+// True if a socket can have this path; else `error` is one sentence.
 bool socket_path_fits(const std::string& path, std::string& error);
-// What lets this user make files in a folder, for behind an error of it: "; user 1000 may not ..."; "" of other errors.
+// The remedy that lets this user make files in a folder, to follow an error of it: "; user 1000 may not ..."; "" for
+// other errors.
 std::string folder_remedy(const std::string& folder, int error);
 
 class Listener {

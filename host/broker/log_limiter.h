@@ -19,7 +19,7 @@ class LogLimiter {
 
   explicit LogLimiter(int lines = 1) : lines_(lines) {}
 
-  // Nothing: the line is left out. Else what ends it: "" or how many were left out before.
+  // Nothing if the line is to be left out. Else the words that end it: "", or the number of lines left out before.
   std::optional<std::string> admit(Time now = std::chrono::steady_clock::now()) {
     if (!first_ || now - *first_ >= between) {
       first_ = now;

@@ -3,8 +3,8 @@
 // Process model: one process, one thread, one event loop. For each VM of its configuration it makes a region (a sealed
 // memfd), serves it over an ivshmem socket, and keeps workers: one process per guest process, started ahead, jailed,
 // each with its own slot of the region. It reads region headers and slot directories as hints from a stranger, and
-// never a ring, a slot's extent or a device page. It loads no driver. When it ends, so do its workers: by their socket,
-// and by the kernel (PR_SET_PDEATHSIG) if it could not say so.
+// never a ring, a slot's extent or a device page. It loads no driver. When it ends, so do its workers: their socket
+// closes, and the kernel ends them (PR_SET_PDEATHSIG) if the broker was killed.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -68,7 +68,8 @@ void raise_descriptor_limit() {
 // time of the processor. Only root may ask for this, and workers do not keep it.
 void come_first() { setpriority(PRIO_PROCESS, 0, -10); }
 
-// When memory is short, nothing that serves all VMs shall be ended for what one of them took. Only root may ask.
+// When memory is short, the broker, which serves all VMs, must not be killed for memory that one of them took. Only
+// root may ask for that.
 void go_last_when_memory_is_short() { std::ofstream("/proc/self/oom_score_adj") << "-900"; }
 
 // A terminal that is closed meanwhile, or somebody's reload: understood once the VMs are there.
@@ -110,8 +111,8 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
           const std::vector<VmGpus>& gpus) {
   set_up_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGIO, SIG_IGN);    // somebody opens a VM's memory just while the kernel is asked whether somebody does
-  signal(SIGXFSZ, SIG_IGN);  // a region beyond RLIMIT_FSIZE: an error to be told
+  signal(SIGIO, SIG_IGN);    // sent if a VM's memory is opened while the kernel is asked about openings
+  signal(SIGXFSZ, SIG_IGN);  // a region beyond RLIMIT_FSIZE is an error to report
   raise_descriptor_limit();
   come_first();
   go_last_when_memory_is_short();

@@ -8,18 +8,18 @@
 
 namespace host::broker {
 
-// Who may open what the broker makes.
+// The users that may open the broker's files and sockets.
 struct FileAccess {
   unsigned mode = 0600;
   std::string owner, group;  // "": the broker's own
 };
 
-// Nothing where there is none of that name.
+// Nothing if there is none of that name.
 std::optional<uid_t> user_of(const std::string& name);
 std::optional<gid_t> group_of(const std::string& name);
 
-// Whether this process may give a file of its own to that user and group. `why` says what is wrong, from the end of the
-// key on: `owner = "NAME": there is no such user`.
+// True if this process may give a file of its own to that user and group. Otherwise `why` is the reason, worded from
+// the end of the key on: `owner = "NAME": there is no such user`.
 bool may_give(const FileAccess& access, std::string& why);
 
 }  // namespace host::broker

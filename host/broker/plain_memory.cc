@@ -25,7 +25,7 @@ bool lock_soon(int fd) {
   return false;
 }
 
-// A file that a broker left when it was killed, or nothing. False: something else, which is nobody's to remove.
+// True: a file that a broker left when it was killed, or no file. False: something else, which must not be removed.
 bool is_leftover(const Fd& old, std::string& error) {
   struct stat status {};
   if (!old && errno == ENOENT) return true;
@@ -59,7 +59,7 @@ bool remove_leftover(const std::string& path, std::string& error) {
   return false;
 }
 
-// Elsewhere a guest's memory would be written to a disk. `asked`: what statfs or fstatfs returned.
+// Elsewhere a guest's memory would be written to a disk. `asked`: the result of statfs or fstatfs.
 bool lives_in_memory(int asked, const struct statfs& system, bool& huge, std::string& error) {
   if (asked != 0) return error = std::strerror(errno), false;
   huge = system.f_type == HUGETLBFS_MAGIC;
@@ -114,7 +114,7 @@ Fd reopened(const Fd& memory) {
   return Fd(open(fmt::format("/proc/self/fd/{}", memory.get()).c_str(), O_RDWR | O_CLOEXEC));
 }
 
-// Held for no longer than it takes to ask: who opens the file meanwhile waits that long.
+// The lease is held for no longer than the question takes: a process that opens the file meanwhile waits that long.
 bool open_elsewhere(int fd) {
   if (fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return true;
   fcntl(fd, F_SETLEASE, F_UNLCK);

@@ -18,7 +18,7 @@
 namespace host::broker {
 namespace {
 
-// Nothing says that the VM has ended: it is asked for this often.
+// Nothing announces the end of the VM, so the broker asks for it this often.
 constexpr auto between_vm_looks = std::chrono::milliseconds(500);
 
 // A worker's doorbell that the broker itself rings. Of an eventfd a worker could make the broker's end wait, since both

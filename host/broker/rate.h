@@ -1,5 +1,5 @@
-// How often workers may be started: a bucket that fills with time, and a pause that grows with failures.
-// The time is passed in, so that both are tested without waiting.
+// A limit on how often workers are started: a bucket that fills with time, and a pause that grows with failures. The
+// time is passed in, so that both are tested without waiting.
 #pragma once
 
 #include <algorithm>

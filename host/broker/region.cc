@@ -26,7 +26,8 @@ Fd make_memfd(const VmOptions& vm) {
   return Fd(memfd_create(name.c_str(), flags));
 }
 
-// Nobody who gets the descriptor can resize the file under a mapping, or seal it against the broker's wiping.
+// A process that gets the descriptor can neither resize the file under a mapping nor seal it against the broker's
+// wiping.
 bool size_and_seal(int fd, std::size_t bytes) {
   return ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
          fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
@@ -116,7 +117,7 @@ void Region::restore_header() const {
   char release[sizeof Header::release] = {};
   std::string_view(ring::this_release).copy(release, sizeof release - 1);
   to[&Header::release].copy_in(release);
-  // Pairs with the acquire of whoever opens the region.
+  // Pairs with the acquire of each process that opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
 }
 

@@ -2,7 +2,7 @@
 // broker maps these first pages only; slots are wiped through the descriptor, so no ring, extent or device page is ever
 // within its reach.
 //
-// Trust: a guest can write every byte of the region. What the broker has to know it keeps to itself (VmOptions, Slot);
+// Trust: a guest can write every byte of the region. The broker keeps its own knowledge to itself (VmOptions, Slot);
 // from here it takes hints: directory words, owners, `wanted`.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace host::broker {
 
 std::size_t memory_of_machine();  // bytes
 
-// False where the region is larger than the machine's memory, and `error` is one sentence. A memfd may be: whoever
-// fills it then is killed, and others with it.
+// False if the region is larger than the machine's memory, and `error` is one sentence. A memfd may be: the process
+// that then fills it is killed, and others with it.
 bool region_fits_machine(const VmOptions& vm, std::string& error);
 
 class Region {
@@ -36,7 +36,7 @@ class Region {
   Region& operator=(const Region&) = delete;
 
   int memfd() const { return memfd_.get(); }
-  // What QEMU opens for an ivshmem-plain device; "" where the region comes through the VM's socket.
+  // The path that QEMU opens for an ivshmem-plain device; "" if the region comes through the VM's socket.
   const std::string& path() const { return path_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   std::size_t slot_offset(std::uint32_t slot) const { return ring::first_slot_offset + slot * slot_bytes_; }
@@ -49,21 +49,21 @@ class Region {
   std::string program(std::uint32_t slot) const;
   void clear_owner(std::uint32_t slot) const;
 
-  // Puts back what the header says, but for what counts. A guest may have written over it.
+  // Puts back the constant words of the header, and leaves its counts. A guest may have written over them.
   void restore_header() const;
-  // Whether somebody wrote where nobody does before a slot is claimed: behind what a worker fills, as far as that may
-  // be one huge page. Nothing is read.
+  // True if there are bytes where nothing is written before a slot is claimed: behind the worker's part, up to one huge
+  // page. Nothing is read.
   bool touched(std::uint32_t slot) const;
   Range slot_range(std::uint32_t slot) const { return {slot_offset(slot), slot_bytes_}; }
-  // What belongs to no slot and nobody needs: behind the directory and behind the last slot. Nothing of huge pages,
-  // which were taken at the start, once and for all.
+  // The memory that belongs to no slot and is not needed: behind the directory and behind the last slot. No range of
+  // huge pages, which were taken at the start, once and for all.
   std::vector<Range> rest() const;
 
-  // No byte that was there remains: the pages go back to the machine and read as zeros. On failure (an empty pool of
-  // huge pages) `error` says why. It takes about a millisecond for 5 MiB: wiper.h has the queue for more than that.
+  // No byte of the range remains: the pages go back to the machine and read as zeros. On failure (an empty pool of huge
+  // pages) `error` is the reason. It takes about a millisecond for 5 MiB: wiper.h has the queue for more than that.
   bool wipe(const Range& range, std::string& error) const;
-  // All of it, for when nobody is to use it any more. Nothing of huge pages: a VM that still looks at its device would
-  // be ended for a page that the pool cannot give it again.
+  // All of it, for when it is not used any more. No range of huge pages: a VM that still looks at its device would be
+  // ended for a page that the pool cannot give it again.
   std::vector<Range> everything() const;
 
  private:

@@ -1,6 +1,6 @@
-// SIGHUP: the file is read again. What can be taken over while sessions run is, key by key (config_changes.h); VMs that
-// are not in it any more are removed, and new ones added once these have left. A file with a mistake changes nothing.
-// Each thing that changes is one line of the log.
+// SIGHUP: the file is read again. Changes that can count while sessions run are taken over key by key
+// (config_changes.h); VMs that are not in it any more are removed, and new ones are added once these have left. A file
+// with a mistake changes nothing. Each change is one line of the log.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>

@@ -34,7 +34,7 @@ bool may_write(const fs::path& folder) {
   return fs::is_directory(folder) && faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-// Whether somebody serves this folder already: then it has taken memory that would be free for the next.
+// True if a broker serves this folder already: then it has taken memory that would be free for the next.
 bool is_served(const std::string& runtime_dir) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -148,7 +148,7 @@ class Look {
     return static_cast<std::uint64_t>(system.f_bsize);
   }
 
-  // Those that nobody has and nobody was promised, and those that the kernel may still make.
+  // Pages that are neither taken nor promised, and those that the kernel may still make.
   std::uint64_t free_pages(std::uint64_t page) const {
     const auto number = [&](const char* name) {
       std::uint64_t value = 0;

@@ -1,5 +1,5 @@
-// `ivgpud --check`: what would keep an ivgpud that this user starts now from serving. It looks, as the start does, at
-// users and groups, control groups, sizes, huge pages and plain files; it makes nothing and changes nothing.
+// `ivgpud --check` finds the obstacles to serving for an ivgpud that this user would start now. It looks, as the start
+// does, at users and groups, control groups, sizes, huge pages and plain files; it makes nothing and changes nothing.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace host::broker {
 
 struct StartCheck {
   std::vector<std::string> wrong;  // a sentence each: it would not start, or not serve a VM
-  std::vector<std::string> notes;  // what an operator may not expect, or what could not be looked at
+  std::vector<std::string> notes;  // effects that an operator may not expect, and checks that were not possible
 };
 
 // `huge_pages`: where the kernel shows its pools. Preconditions: `config` is one that parse_config() took.

@@ -1,7 +1,7 @@
-// What `ivgpu status` shows: the broker's own idea of its VMs, slots and workers, as one JSON document.
+// The document behind `ivgpu status`: the broker's own idea of its VMs, slots and workers, as JSON.
 //
-// Trust: an owner is what a guest said of itself, and counters are what a worker says; they are numbers here and shown
-// as such. A worker's text was escaped when it came.
+// Trust: the guest itself fills in an owner, and a worker its counters; they are numbers here and shown as such. A
+// worker's text was escaped when it came.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@
 
 namespace host::broker {
 
-// What a worker said of its jail when it was ready.
+// The worker's report of its jail when it was ready.
 struct WorkerJail {
   bool told = false;
   std::uint32_t layers = 0;  // bits of jail::Layer
@@ -46,17 +46,18 @@ struct WorkerFailure {
   std::string how;
 };
 
-// How a VM's workers have ended, by WorkerProcess::End, and what is told of the last that did not end in order.
+// The number of a VM's workers that have ended, by WorkerProcess::End, and a sentence about the last that did not end
+// in order.
 struct WorkerEnds {
   std::uint64_t orderly = 0, protocol_broken = 0, killed_by_broker = 0, signal = 0, other_code = 0;
   std::string last_reason;  // "": all have
   std::string last_signal;  // of the last that a signal ended which the broker has not sent
   // The last that `signal` and `other_code` count, the oldest first.
-  static constexpr std::size_t most_failures = 16;  // enough to tell one fault from many; no guest makes it longer
+  static constexpr std::size_t most_failures = 16;  // one fault or many; no guest makes it longer
   std::deque<WorkerFailure> failures;
 };
 
-// What a VM's sessions and workers may have at most, as configured, and what its workers have together.
+// The bounds of a VM's sessions and workers, as configured, and the sums that its workers have reached.
 struct BoundsStatus {
   std::int64_t session_image_bytes = 0, session_objects = 0;
   std::int64_t memory_max = 0, pids_max = 0, cpu_max = 0;
@@ -78,7 +79,7 @@ struct VmStatus {
   std::vector<SlotStatus> slots;
   VmGpus gpus;  // as configured
   BoundsStatus bounds;
-  std::uint64_t gpu_memory = 0;  // of its GPUs together, as a worker's driver says; 0: no worker has told yet
+  std::uint64_t gpu_memory = 0;  // of its GPUs together, from a worker's driver; 0: no worker has reported it yet
 };
 
 struct BrokerStatus {
@@ -95,7 +96,7 @@ std::vector<std::string> names_of_layers(std::uint32_t layers);
 // One line. `format` counts up when a field changes its meaning; new ones may come.
 std::string status_as_json(const BrokerStatus& status);
 
-// Where a broker tells its status: no VM's socket has this name.
+// The path of the status socket: no VM's socket has this name.
 std::string status_path(const std::string& runtime_dir);
 
 }  // namespace host::broker

@@ -1,5 +1,5 @@
-// The socket that tells the broker's status: who connects gets one document and the end of the connection. Nothing is
-// read from a client, so there is nothing to parse.
+// The socket for the broker's status: a client that connects gets one document and the end of the connection. Nothing
+// is read from a client, so there is nothing to parse.
 #pragma once
 
 #include <functional>

@@ -44,7 +44,7 @@ std::unique_ptr<Telemetry> Telemetry::create(const std::string& name, std::strin
   };
   Fd memfd(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memfd) return fail("memfd_create");
-  // A memfd's mode is 0777: who gets a descriptor that only reads could open another through /proc that writes.
+  // A memfd's mode is 0777: the holder of a descriptor that only reads could open another through /proc that writes.
   if (fchmod(memfd.get(), 0600) != 0 || ftruncate(memfd.get(), ring::telemetry_bytes) != 0 ||
       fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     return fail("sizing and sealing");

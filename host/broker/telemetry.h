@@ -1,8 +1,8 @@
 // A worker's telemetry as the broker has it: the memfd, its first page mapped, and the switch of its trace.
 //
-// Trust: the worker writes this memory and may be controlled by its guest. Its size is sealed, so reading never faults;
-// who traces gets a descriptor and reads;
-// the counters are numbers to show, copied once, and nothing is decided by them. Trace entries are not read here.
+// Trust: the worker writes this memory and may be controlled by its guest. Its size is sealed, so reading never faults.
+// The counters are numbers to show, copied once, and decide nothing. Trace entries are not read here: a client that
+// traces gets a descriptor and reads them itself.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace host::broker {
 
-// What a worker says that it has done.
+// A worker's own account of its work.
 struct Counters {
   std::uint64_t calls = 0, waited = 0, record_bytes = 0, reply_bytes = 0, to_device = 0, from_device = 0;
   std::uint64_t spun = 0, parked = 0, woken = 0;
@@ -25,15 +25,15 @@ struct Counters {
 
 class Telemetry {
  public:
-  // Null on failure, and `error` is one sentence. `name` is for who looks into /proc.
+  // Null on failure, and `error` is one sentence. `name` is shown in /proc.
   static std::unique_ptr<Telemetry> create(const std::string& name, std::string& error);
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
 
   int memfd() const { return memfd_.get(); }
-  // From now on only those write it who have it mapped already: this broker and its worker. Who has a descriptor of it
-  // cannot, root included. False where that cannot be had.
+  // From now on only the holders of a mapping write it: this broker and its worker. The holder of a descriptor cannot,
+  // root included. False if the kernel cannot do that.
   bool seal() const;
   // A descriptor of the same memory that cannot write it, and of which none but the broker's user can make one that
   // does, until seal(); empty when there is none to be had.

@@ -1,5 +1,5 @@
-// toml++, the one place where it is included. What it takes for granted while it reads is checked here, and a text that
-// breaks it is an error of that text: compiled as it comes, with NDEBUG, these would be promises to the compiler.
+// toml++, the one place where it is included. Its assumptions about a text are checked here while it reads, and a text
+// that breaks one is an error of that text: compiled as it comes, with NDEBUG, these would be promises to the compiler.
 #pragma once
 
 #include <cstdint>

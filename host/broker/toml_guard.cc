@@ -8,12 +8,12 @@ namespace {
 
 // A VM's name has 63 letters. toml++ remembers 127.
 constexpr std::ptrdiff_t most_underscores = 63;
-// What ends a table calls itself for each table in it, and a key may make one with each of its dots.
+// The function that ends a table calls itself for each table in it, and a key may make one with each of its dots.
 constexpr std::ptrdiff_t most_dots = 100;
 
 bool beyond_ascii(char c) { return static_cast<unsigned char>(c) >= 0x80; }
 
-// Whatever else stands in it, toml++ steps over a word as one that may be a date.
+// toml++ steps over a word as one that may be a date, and only these characters end it.
 bool ends_a_word(char c) { return c == ' ' || c == '\t' || c == '.' || c == ','; }
 
 bool has_a_long_word(std::string_view line) {

@@ -1,8 +1,8 @@
-// The socket for `ivgpu trace` (ring/trace_socket.h), and who watches which session: a worker's trace is on while
-// somebody does, whatever becomes of who began it.
+// The socket for `ivgpu trace` (ring/trace_socket.h), and the list of watched sessions: a worker's trace is on while
+// any client watches, even if the client that began it has gone.
 //
-// A client that does not read what it is told is dropped; one that says what makes no sense, too. The broker waits for
-// none.
+// A client that does not read its messages is dropped, and so is one that sends a request without sense. The broker
+// waits for none.
 #pragma once
 
 #include <sys/types.h>
@@ -79,7 +79,7 @@ class TraceServer {
   LogLimiter failures_;
 };
 
-// Where a broker listens for who wants to trace.
+// The path of this socket.
 std::string trace_path(const std::string& runtime_dir);
 
 }  // namespace host::broker

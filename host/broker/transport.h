@@ -1,7 +1,7 @@
-// How a VM's guests reach the host, a kind for each form of the ivshmem device (`transport` in the configuration):
-// rings for the broker and for its workers, and whether anybody is there. doorbell_transport.cc has the ivshmem server
-// and its eventfds; plain_transport.cc, where the device is memory and nothing else, bits in the region's header and
-// the file's openings.
+// The way of a VM's guests to the host, a kind for each form of the ivshmem device (`transport` in the configuration):
+// rings for the broker and for its workers, and the presence of guests. doorbell_transport.cc has the ivshmem server
+// and its eventfds; plain_transport.cc, for a device that is memory and nothing else, has bits in the region's header
+// and the file's openings.
 //
 // Trust: a guest may ring without end, so a ring of the broker's is passed on once a millisecond.
 #pragma once
@@ -26,7 +26,7 @@ class Transport {
   };
   virtual ~Transport() = default;
 
-  // What the worker of a slot waits on; it stays the transport's.
+  // The descriptor that the worker of a slot waits on; it stays the transport's.
   virtual int doorbell(std::uint32_t slot) const = 0;
   // Rings that the slot's last worker has not taken.
   virtual void forget_rings(std::uint32_t slot) = 0;
@@ -38,15 +38,15 @@ class Transport {
   virtual std::size_t connections() const = 0;
   virtual std::string socket() const = 0;  // its path, or ""
 
-  // How many may be connected; those that are stay.
+  // The most connections that may exist; those that exist stay.
   virtual void bound_connections(std::size_t most) = 0;
-  // Nobody comes any more; who is there stays.
+  // Lets no new guest in; those that are connected stay.
   virtual void shut_door() = 0;
-  // Nobody comes any more, and nothing is told any more. Doorbells stay.
+  // Lets no new guest in and calls nothing back any more. Doorbells stay.
   virtual void close() = 0;
 };
 
-// Where QEMU finds an ivshmem-doorbell VM.
+// The path of an ivshmem-doorbell VM's socket, for QEMU.
 std::string socket_path(const std::string& runtime_dir, const std::string& vm);
 
 // The one that `options` names. Null on failure, and `error` is one sentence. `region` outlives it.

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 // A claimer writes its owner at once. One that has not after this long died between the two.
 constexpr auto owner_patience = seconds(2);
-// While the broker ends, nobody answers who rings: it beats as often as a guest that waits would ask.
+// While the broker ends, it does not answer rings: it beats as often as a guest that waits would ask.
 constexpr auto last_beats = milliseconds(100);
 
 }  // namespace
@@ -90,7 +90,7 @@ void Vm::stop(Clock::duration patience, std::function<void()> done) {
 }
 
 void Vm::remove(Clock::duration patience, std::function<void()> removed) {
-  tell_warm();  // who waits for it waits in vain
+  tell_warm();  // a guest that waits for it waits in vain
   transport_->shut_door();
   end_all(patience, [this, removed = std::move(removed)] {
     transport_->close();
@@ -132,7 +132,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   return error.empty();
 }
 
-// ---- what guests did to the directory ------------------------------------------------------------------------------
+// ---- changes by guests in the directory -----------------------------------------------------------------------------
 
 void Vm::look() {
   region_->restore_header();
@@ -175,7 +175,7 @@ void Vm::learn_owner(std::uint32_t k) {
   if (const std::uint32_t peer = region_->owner(k).peer; transport_->has(peer)) slot.peer = peer;
 }
 
-// To who traces: whose session it is, as the claimer says.
+// Reports the owner of a session, by its own account, to the clients that trace it.
 void Vm::tell_owner(std::uint32_t k) {
   const ring::SlotOwner owner = region_->owner(k);
   traces_.claimed(slots_[k].session, owner.pid, owner.peer);
@@ -185,7 +185,7 @@ void Vm::release_unowned(std::uint32_t k) {
   Slot& slot = slots_[k];
   if (!slot.known.held() || Clock::now() - slot.claimed < owner_patience) return;
   learn_owner(k);
-  // Without connections an owner cannot be told from a scribble; it is the VM's own slot that a scribble wastes.
+  // Without connections an owner cannot be distinguished from a scribble; a scribble wastes a slot of its own VM.
   if (slot.peer != 0 || (!transport_->tells_peers() && region_->owner(k).pid != 0)) return;
   std::uint32_t expected = slot.known.word();
   if (region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, slot.known.with(SlotState::Released).word(),
@@ -231,14 +231,14 @@ void Vm::release_held(std::uint32_t k) {
 void Vm::nobody_left() {
   end_surplus();
   rest_wiper_->start();
-  // What they wrote into slots that nobody had goes back to the machine, too.
+  // Pages that they wrote in unclaimed slots go back to the machine, too.
   for (Slot& slot : slots_)
     if (slot.known.state == SlotState::Empty) slot.wiper->start();
 }
 
 // ---- the broker's own steps ----------------------------------------------------------------------------------------
 
-// False when a guest changed the word meanwhile; nothing is changed then, and a look tells what it did.
+// False if a guest changed the word meanwhile; nothing is changed then, and a look finds its change.
 bool Vm::move(std::uint32_t k, SlotState to) {
   Slot& slot = slots_[k];
   const SlotWord next = to == SlotState::Empty ? emptied(slot.known) : slot.known.with(to);
@@ -304,8 +304,8 @@ void Vm::make_empty(std::uint32_t k) {
 // The answer to a guest that rings because it waits.
 void Vm::beat() { region_->header()[&ring::RegionHeader::heartbeat].store(++heartbeat_, std::memory_order_release); }
 
-// Rarely, for who does not ask; and what a guest did without a ring (it died before, or scribbled) is seen by then.
-// A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.
+// Rarely, for guests that do not ask; changes that a guest made without a ring (it died before, or scribbled) are seen
+// by then. A dead slot's owner may have died, too, without a word: it is looked at like a claimed one.
 void Vm::beat_while_held() {
   const auto held = [](const Slot& s) { return s.known.held(); };
   if (std::none_of(slots_.begin(), slots_.end(), held)) return loop_.forget(beat_timer_);

@@ -1,16 +1,16 @@
-// One VM: its region, how its guests reach the host, and the life of its slots. The directory is vm.cc's, workers are
-// vm_workers.cc's, what the log and `ivgpu status` tell of them is vm_sessions.cc's and vm_status.cc's.
+// One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
+// the workers, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`.
 //
-// The life of a slot is told in ring/layout.h. Here is the broker's part of it: `spare` slots are kept Ready, each with
+// ring/layout.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
 // makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. An idle VM has no timer, but
 // for one with an ivshmem-plain device (host/broker/bell_line.h).
 //
-// Trust: the directory is a hint that guests give. `Slot::known` is what the broker believes, and only steps that
-// slot_step.h allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else.
+// Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h
+// allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else.
 //
-// Orderings. A: a look acquires what a guest released with its compare-and-swap (what its process did, behind
-// Released). B: the broker's steps release what it did before (the wiping, behind Empty; the worker's filling, behind
+// Orderings. A: a look acquires everything that a guest released with its compare-and-swap (its process's work, behind
+// Released). B: the broker's steps release its work before them (the wiping, behind Empty; the worker's filling, behind
 // Ready). Covered by: the model slots and the explorer's scenario slots (docs/models.md).
 #pragma once
 
@@ -52,18 +52,19 @@ class Vm {
   // Ends all workers, starts no more; `done` is called when the last is gone, at the latest after `patience`. Also
   // where it is being removed: then that is over, and its `removed` is not called.
   void stop(Clock::duration patience, std::function<void()> done);
-  // The same for one VM among others: nobody connects any more, its sessions' programs learn that their workers have
+  // The same for one VM among others: no guest connects any more, its sessions' programs learn that their workers have
   // gone, and its memory goes back to the machine. `removed` is called after all this; the Vm may not be destroyed in
   // it.
   void remove(Clock::duration patience, std::function<void()> removed);
-  // Takes over what `options` says of keys that do not need a restart (config_changes.h). `new_sessions`: unclaimed
-  // workers make place for those that are as these say. False where the control group refuses, and `error` says why.
+  // Takes over from `options` the keys that do not need a restart (config_changes.h). `new_sessions`: unclaimed workers
+  // make place for those with the new values. False if the control group refuses, and `error` is the reason.
   bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
 
   const VmOptions& options() const { return options_; }
-  // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. How many.
+  // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. Returns
+  // their number.
   std::size_t end_sessions(std::optional<std::uint32_t> slot);
-  // Held by a program, whether its worker lives or not.
+  // Sessions held by a program, with a live worker or without.
   std::size_t sessions() const;
   VmStatus status() const;
 
@@ -71,7 +72,7 @@ class Vm {
   // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
   static constexpr auto end_patience = std::chrono::seconds(2);
 
-  // How many starts of sessions a second the log tells, and how many ends: a test suite is told whole.
+  // The most starts of sessions in the log for each second, and the most ends: a test suite is shown whole.
   static constexpr int session_lines = 20;
 
   struct Slot {
@@ -87,7 +88,7 @@ class Vm {
     std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
     bool may_spin = false;   // its worker
     bool surplus = false;    // its unused worker is being ended
-    // Of the session that holds it. What it says of itself may be anything, and is fit for a log.
+    // Of the session that holds it, by its own account, which may be anything. Fit for a log.
     std::string program;
     std::uint32_t process = 0;
     bool told = false;          // its start, in the log
@@ -154,7 +155,7 @@ class Vm {
   TraceServer& traces_;
   WipeQueue& wipes_;
   std::unique_ptr<Region> region_;
-  std::unique_ptr<Wiper> rest_wiper_;  // of what belongs to no slot
+  std::unique_ptr<Wiper> rest_wiper_;  // of the memory that belongs to no slot
   std::unique_ptr<Wiper> last_wiper_;  // of everything, when the VM is removed
   std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
   std::vector<Slot> slots_;
@@ -166,7 +167,7 @@ class Vm {
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
   LogLimiter put_backs_, worker_ends_, full_;
   LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
-  std::uint64_t gpu_memory_ = 0;  // as the last worker that was ready says
+  std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
   WorkerLog worker_log_;
   EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
   std::function<void()> warm_, stopped_;

@@ -1,4 +1,4 @@
-// What the log tells of a VM's sessions: who starts one, how long it lasts, and when there is no slot left. Guests
+// The log's lines on a VM's sessions: the program that starts one, its length, and when there is no slot left. Guests
 // cause these lines, and the names in them are theirs.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -27,7 +27,7 @@ void Vm::session_begins(std::uint32_t k) {
   slot.told = slot.ended = slot.asked_to_end = false;
 }
 
-// Once, when the claimer has said who it is, or has had the time to.
+// Once, when the claimer has written its name, or has had the time to.
 void Vm::learn_program(std::uint32_t k) {
   Slot& slot = slots_[k];
   if (!slot.known.held() || slot.told) return;
@@ -37,7 +37,7 @@ void Vm::learn_program(std::uint32_t k) {
   tell_start(k);
 }
 
-// "t: session 3 of vector_add (process 812)": as it says.
+// "t: session 3 of vector_add (process 812)": by its own account.
 std::string Vm::in_words(std::uint32_t k) const {
   const Slot& slot = slots_[k];
   return fmt::format("{}: session {} of {} (process {})", options_.name, k,
@@ -79,7 +79,7 @@ std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
   return ended;
 }
 
-// A guest wants a slot and finds none: nobody but the VM's own programs can give one back.
+// A guest wants a slot and finds none: only the VM's own programs can give one back.
 void Vm::tell_full() {
   const auto held = [](const Slot& slot) { return slot.known.held(); };
   if (!std::all_of(slots_.begin(), slots_.end(), held)) return;

@@ -1,4 +1,4 @@
-// What `ivgpu status` shows of a VM.
+// A VM's part of `ivgpu status`.
 #include <algorithm>
 
 #include "host/broker/vm.h"

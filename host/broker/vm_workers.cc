@@ -1,4 +1,4 @@
-// A VM's workers: started ahead, ready, ended, and what their end means for their slots.
+// A VM's workers: started ahead, ready, ended, and the effect of their end on their slots.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -41,18 +41,18 @@ void Vm::refill() {
   if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
   if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
   if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
-  // A start takes about a millisecond; the next waits for another turn of the loop, so that nobody waits for many.
+  // A start takes about a millisecond; the next waits for another turn of the loop, so that no client waits for many.
   refill_after(Span::zero());
 }
 
-// The last guest has gone: of what was started for those that waited, the spare ones are kept, unless it wrote into
+// The last guest has gone: of the workers started for guests that waited, the spare ones are kept, unless it wrote into
 // them.
 void Vm::end_surplus() {
   demand_ = 0;
   end_unclaimed(static_cast<std::uint32_t>(options_.spare));
 }
 
-// Of those that are ready and nobody's, `keep` stay.
+// Of the ready workers without a session, `keep` stay.
 void Vm::end_unclaimed(std::uint32_t keep) {
   std::uint32_t ready = count(SlotState::Ready);
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
@@ -126,8 +126,8 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0)};
 }
 
-// Which workers may spin is fixed at their start, so that nobody has to agree with anybody on it: at most
-// `spin_threads` of those that serve somebody, or will.
+// A worker's right to spin is fixed at its start, so that no two processes have to agree on it: at most `spin_threads`
+// of those that serve a session, or will.
 bool Vm::one_more_may_spin() const {
   const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
   return std::count_if(slots_.begin(), slots_.end(), spins) < options_.spin_threads;
@@ -203,7 +203,7 @@ void Vm::tell_jail(const WorkerJail& jail) {
   }
 }
 
-// What a worker has done counts for its VM; what it held has gone with it.
+// A worker's counts are added to those of its VM; the memory that it held has gone with it.
 void Vm::retire_telemetry(Slot& slot) {
   traces_.end(std::exchange(slot.session, 0));
   Counters last = slot.telemetry->counters();
@@ -244,13 +244,13 @@ void Vm::count_end(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (exit.end == End::Signal || exit.end == End::OtherCode) keep_failure(k, exit);
   if (exit.end != End::Signal) return;
   ends_.last_signal = ends_.last_reason;
-  if (stopping_) spdlog::warn("{}: {}", options_.name, ends_.last_reason);  // conclude() says it otherwise
+  if (stopping_) spdlog::warn("{}: {}", options_.name, ends_.last_reason);  // conclude() logs it otherwise
 }
 
 // A slot without its worker, as the broker's last look found it.
 void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
   switch (slots_[k].known.state) {
-    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // nobody shall claim what is being wiped
+    case SlotState::Ready: move(k, SlotState::Starting); [[fallthrough]];  // no guest shall claim it while it is wiped
     case SlotState::Starting:
       if (stopping_) break;
       if (std::exchange(slots_[k].surplus, false)) {
@@ -280,7 +280,7 @@ void Vm::on_start_failed(std::uint32_t k, const std::string& why) {
   backoff_.failed(Clock::now());
   const auto pause = std::chrono::duration_cast<milliseconds>(backoff_.left(Clock::now()));
   spdlog::error("{}: slot {}: the worker {}; the next is started in {} ms", options_.name, k, why, pause.count());
-  tell_warm();  // who hears it finds the reason in the log
+  tell_warm();  // a listener finds the reason in the log
   start_emptying(k);
 }
 

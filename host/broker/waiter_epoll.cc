@@ -59,7 +59,7 @@ class EpollWaiter final : public Waiter {
   }
 
   int fd_;
-  std::vector<Event> failed_;  // watches that epoll refused: told at the next wait
+  std::vector<Event> failed_;  // watches that epoll refused: reported at the next wait
 };
 
 }  // namespace

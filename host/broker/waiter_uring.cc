@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned queue_entries = 256;
 // Then the timers have their turn, as with epoll: 4096 connections may close at once.
 constexpr std::size_t most_events = 64;
-constexpr std::uint64_t nobody = 0;  // user data of cancellations, whose completion nobody awaits
+constexpr std::uint64_t nobody = 0;  // user data of cancellations, whose completion is not awaited
 
 class UringWaiter final : public Waiter {
  public:

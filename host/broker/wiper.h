@@ -1,7 +1,7 @@
 // Gives memory of regions back to the machine, in small steps: 4 GiB take most of a second, and neither another VM nor
 // the heartbeat may wait that long. One queue serves all VMs of a broker. The VMs take turns at it, step by step, so
-// that one with much to wipe does not hold up another's slot; within a VM, who came first is done first. In one turn of
-// the event loop the queue works for a few milliseconds at most, whatever there is to do.
+// that one with much to wipe does not hold up another's slot; within a VM, the first to come is done first. In one turn
+// of the event loop the queue works for a few milliseconds at most, however much there is to do.
 //
 // Used by the broker's one thread. Nothing is called after Wiper::stop() or the end of a Wiper. The queue outlives its
 // wipers.
@@ -60,10 +60,10 @@ class WipeQueue {
   bool working_ = false;
 };
 
-// One piece of a region that is wiped as a whole: a slot, or what belongs to no slot.
+// One piece of a region that is wiped as a whole: a slot, or the memory that belongs to no slot.
 class Wiper {
  public:
-  // `label` begins what it logs: "VM: slot 3". `region` outlives it.
+  // `label` begins its lines in the log: "VM: slot 3". `region` outlives it.
   Wiper(WipeQueue& queue, const Region& region, std::vector<Region::Range> ranges, std::string label)
       : queue_(queue), region_(region), ranges_(std::move(ranges)), label_(std::move(label)) {}
   ~Wiper() { stop(); }

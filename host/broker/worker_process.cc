@@ -20,11 +20,11 @@ namespace {
 
 using worker::ReadyMessage;
 
-// Generous for a driver that explains itself, and far below what fills a disk or busies the broker.
+// Generous for a driver that explains itself, and far below a number that would fill a disk or busy the broker.
 constexpr int lines_per_second = 50;
 constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pipe's capacity
 
-// Where the child finds its descriptors: the lowest after standard input and outputs. The group's is there for some.
+// The child's descriptors: the lowest after standard input and outputs. Only some children have the group's.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
               child_first_free = 8;
 
@@ -36,10 +36,10 @@ std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
   return pointers;
 }
 
-// What posix_spawn() is to do in the child before it becomes another program. Posix_spawn and not fork: a copy of the
-// broker's page tables would have it take a fault for each page that it writes to next, and each of these waits for
-// the machine's other processors. The broker stands still until the child has become that program, so all that can wait
-// is done there: host/worker/place.h.
+// The work of posix_spawn() in the child before it becomes another program. Posix_spawn and not fork: a copy of the
+// broker's page tables would make it take a fault for each page that it writes to next, and each of these waits for the
+// machine's other processors. The broker stands still until the child has become that program, so all work that can
+// wait is done there: host/worker/place.h.
 class ChildSetup {
  public:
   ChildSetup() {
@@ -224,7 +224,8 @@ void WorkerProcess::on_control() {
   events_.ready({message->layers, escaped(message->text), message->memory});
 }
 
-// With the share of its VM used up it has none of its own. What is read already is left out then, but for last words.
+// With the share of its VM used up it has none of its own. Text that is read already is left out then, but for last
+// words.
 void WorkerProcess::log_line(const std::string& line) {
   last_words_ = line;
   if (lines_left_ > 0 && log_->lines.take(Clock::now()) != Span::zero()) lines_left_ = 0;

@@ -1,7 +1,7 @@
-// One worker as the broker sees it: a process, its control socket, and the pipe of what it prints.
+// One worker as the broker sees it: a process, its control socket, and the pipe of its output.
 //
 // Trust: a worker may be controlled by its guest. Its one message is checked byte by byte, its text is escaped, bounded
-// and rate-limited, descriptors that it might pass are refused, and nothing it says can do more than end it.
+// and rate-limited, descriptors that it might pass are refused, and no text of it can do more than end it.
 #pragma once
 
 #include <sys/types.h>
@@ -22,8 +22,7 @@
 
 namespace host::broker {
 
-// What the workers of a VM may write into the log in sum: a guest can have its workers say things, and die, without
-// end.
+// The share of the log for all workers of a VM: a guest can make its workers write, and die, without end.
 struct WorkerLog {
   static constexpr int lines_per_second = 50, burst = 100;
   TokenBucket lines{lines_per_second, burst, Clock::now()};
@@ -49,7 +48,7 @@ class WorkerProcess {
  public:
   enum class End {
     Orderly,         // exit code 0
-    ProtocolBroken,  // by its guest, as it says
+    ProtocolBroken,  // by its guest, by its own account
     KilledByBroker,  // by kill_now()
     Signal,          // that the broker has not sent: a fault, an assertion, the jail, the kernel short of memory
     OtherCode,
@@ -61,11 +60,11 @@ class WorkerProcess {
     std::string how;  // "exited with code 4 (driver failed)", "was killed by signal 9"
     std::string last_words;
   };
-  // What it said when it was ready; the text is escaped.
+  // Its message when it was ready; the text is escaped.
   struct Ready {
     std::uint32_t layers = 0;  // bits of jail::Layer
     std::string text;
-    std::uint64_t memory = 0;  // of its GPUs together, as its driver says
+    std::uint64_t memory = 0;  // of its GPUs together, from its driver
   };
   struct Events {
     std::function<void(const Ready&)> ready;

@@ -19,11 +19,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A worker's environment, made from scratch: what it needs, and what the operator set for these and nothing else.
+// A worker's environment, made from scratch: the variables that it needs, those that the operator set for these, and
+// nothing else.
 std::vector<std::string> worker_environment() {
   std::vector<std::string> environment = {
       "PATH=/usr/bin:/bin", "LANG=C",
-      "CUDA_MODULE_LOADING=LAZY",  // what a guest does not call is not loaded
+      "CUDA_MODULE_LOADING=LAZY",  // code that a guest does not call is not loaded
       "CUDA_CACHE_DISABLE=1",      // compiled code on disk would be shared between guests, and the jail refuses it
   };
   static constexpr std::string_view kept[] = {"CUDA_MPS_PIPE_DIRECTORY=",

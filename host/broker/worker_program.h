@@ -1,4 +1,4 @@
-// What the workers of this host are: the program, the driver behind it, their environment, and the GPUs of each VM.
+// The same for all workers of this host: the program, the driver behind it, their environment, and the GPUs of each VM.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ struct WorkerProgram {
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);
 
-// Those of each VM, in the order of `config.vms`. False where a VM names one that there is not, and `error` says which.
+// Those of each VM, in the order of `config.vms`. False if a VM names one that does not exist, and `error` names it.
 bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error);
 
 }  // namespace host::broker

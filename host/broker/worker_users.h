@@ -34,11 +34,11 @@ bool may_give_users(const BrokerOptions& broker, std::string& error);
 bool give_users(const std::string& text, const std::vector<UserWish>& wishes, std::string& error);
 
 // The same when a file is read again, after give_users(): a VM of `running` keeps the number of the range that it has,
-// wherever it stands in the file by now, and one that is new gets a number that nobody has.
+// at any place in the file, and a new one gets a free number.
 bool keep_users(const std::string& text, const std::vector<VmOptions>& running, std::vector<VmOptions>& wanted,
                 std::string& error);
 
-// Says of each VM whether its workers' user is its own (VmOptions::own_uid).
+// Notes for each VM whether its workers' user is its own (VmOptions::own_uid).
 void note_own_users(std::vector<VmOptions>& vms);
 
 }  // namespace host::broker

@@ -1,7 +1,7 @@
-// The driver behind a worker: a libcuda.so.1, loaded by path, as a struct of typed functions that the table names.
-// Whether it is NVIDIA's or the simulated GPU's is nobody's business above this page.
+// The driver behind a worker: a libcuda.so.1, loaded by path, as a struct of typed functions that the table names. It
+// may be NVIDIA's or the simulated GPU's; no code above this page depends on which.
 //
-// A function that the library lacks is null; who calls one that is not in every driver since CUDA 12 asks first.
+// A function that the library lacks is null; a caller of one that is not in every driver since CUDA 12 asks first.
 // Loaded once and never unloaded; the struct is read-only after load() and may be used from any thread.
 #pragma once
 
@@ -26,8 +26,9 @@ struct Driver {
   static std::unique_ptr<Driver> load(const std::string& path, std::string& error);
 };
 
-// From now on who waits for an event sleeps, whatever the event was asked to be: without CU_EVENT_BLOCKING_SYNC it
-// spins even in a context that sleeps. A guest cannot see the flag. Called once, before other threads use the driver.
+// From now on a thread that waits for an event sleeps, even if the event was created to spin: without
+// CU_EVENT_BLOCKING_SYNC it spins even in a context that sleeps. A guest cannot see the flag. Called once, before other
+// threads use the driver.
 void make_events_sleep(Driver& driver);
 
 }  // namespace host

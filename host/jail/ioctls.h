@@ -1,9 +1,9 @@
-// Which requests a worker may make of NVIDIA's kernel modules once it serves a guest: by number, the whole of it with
-// the argument's size, as tools/record-ioctls saw them on one and on two H200 with everything that exercises the
+// The requests that a worker may make of NVIDIA's kernel modules once it serves a guest: by number, the whole of it
+// with the argument's size, as tools/record-ioctls saw them on one and on two H200 with all programs that exercise the
 // driver. A new driver, or a new call that we serve, needs a new recording.
 //
-// A filter sees the number and not the device. What stands behind some numbers is large: RM_CONTROL and RM_ALLOC have
-// commands and classes of their own, which lie in memory.
+// A filter sees the number and not the device. Some numbers stand for much: RM_CONTROL and RM_ALLOC have commands and
+// classes of their own, which lie in memory.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Request {
   std::string_view why;
 };
 
-// Seen in the finished jail. What the driver asks while it starts is asked before, and is not here.
+// Seen in the finished jail. The driver makes the requests of its start before that, and they are not here.
 inline constexpr Request listed_requests[] = {
     {0xc0384627, "gpu", "NV_ESC_RM_ALLOC_MEMORY", "pinned memory"},
     {0xc0104629, "nvidiactl", "NV_ESC_RM_FREE", "objects of the resource manager end"},
@@ -62,16 +62,16 @@ enum class Requests {
   Any,     // every request of every device file that the worker can open
 };
 
-// The kernel module's version as `version_file` tells it; empty where there is none.
+// The kernel module's version from `version_file`; empty if there is none.
 std::string kernel_driver(const std::string& version_file = "/proc/driver/nvidia/version");
 
 struct Choice {
   Requests requests;
   std::string missing;  // why the list is not in force although it was asked for
 };
-// What a worker's filter lets through. The list is of no use with another driver, or with more GPUs than it was
-// recorded with: what is needed then is not known, and a refusal could come long after the start, in the middle of
-// somebody's work. `gpus`: how many the driver shows.
+// The requests that a worker's filter lets through. The list is of no use with another driver, or with more GPUs than
+// it was recorded with: the requests that are needed then are not known, and a refusal could come long after the start,
+// in the middle of a guest's work. `gpus`: the number that the driver shows.
 Choice choose_requests(bool device_files, bool any_wanted, const std::string& driver, std::uint32_t gpus);
 
 }  // namespace host::jail

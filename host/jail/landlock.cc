@@ -15,7 +15,7 @@
 namespace host::jail {
 namespace {
 
-// Debian 12's header ends at the second version of the interface; the kernel says which it has.
+// Debian 12's header ends at the second version of the interface; the kernel reports its own.
 constexpr std::uint64_t fs_execute = 1ULL << 0, fs_write_file = 1ULL << 1, fs_read_file = 1ULL << 2;
 constexpr std::uint64_t fs_read_dir = 1ULL << 3, fs_truncate = 1ULL << 14, fs_ioctl_dev = 1ULL << 15;
 constexpr std::uint64_t net_bind_and_connect_tcp = 3;
@@ -78,7 +78,7 @@ void allow_system(Ruleset& rules) {
   for (const char* folder : {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/proc", "/sys"}) {
     rules.allow(folder, reading);
   }
-  // Of /etc what the loader, the C library's clock and the driver read, and nothing about users or services.
+  // Of /etc the files that the loader, the C library's clock and the driver read, and nothing about users or services.
   for (const char* path : {"/etc/ld.so.cache", "/etc/localtime", "/etc/nvidia"}) rules.allow(path, reading);
   rules.allow("/proc/self/task", reading | fs_write_file | fs_truncate);  // fopen("w") truncates, if only in name
   rules.allow("/dev/null", device);

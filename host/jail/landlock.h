@@ -1,5 +1,5 @@
-// The layer that says which files the worker may open. Everything not named here is refused, to any user.
-// It binds the calling thread and the threads it starts later, so it is applied before the driver library is loaded.
+// The layer that limits the files that the worker may open. A file that is not named here is refused, to any user. It
+// binds the calling thread and the threads it starts later, so it is applied before the driver library is loaded.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The jail's layers: what each is called, and what applying one reports.
+// The jail's layers: their names, and the report of applying one.
 //
 // A worker is treated as if its guest controlled it. The order is fixed (the driver's demands were measured):
 // namespaces, limits, no_new_privs, Landlock and user while the process has one thread and no driver; seccomp last,
@@ -34,7 +34,8 @@ constexpr const char* name_of(Layer layer) {
   return "?";
 }
 
-// Active when `missing` is empty; otherwise `missing` says in a few words why the layer does not (wholly) hold.
+// Active if `missing` is empty; otherwise `missing` is the reason, in a few words, why the layer does not (wholly)
+// hold.
 struct Result {
   Layer layer;
   std::string missing;

@@ -46,8 +46,8 @@ std::string make_mounts_private() {
   return {};
 }
 
-// A view of /proc that shows the worker nobody else's command lines and states. Only root may make one without a pid
-// namespace; where it cannot be had, Landlock still keeps other processes' memory, descriptors and environment closed.
+// A view of /proc without the command lines and states of other processes. Only root may make one without a pid
+// namespace; if it cannot be had, Landlock still keeps other processes' memory, descriptors and environment closed.
 std::string hide_other_processes() {
   constexpr unsigned long flags = 2 | 4 | 8;  // MS_NOSUID | MS_NODEV | MS_NOEXEC
   if (syscall(SYS_mount, "proc", "/proc", "proc", flags, "hidepid=ptraceable") != 0) return failed("/proc of its own");

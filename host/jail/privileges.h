@@ -11,10 +11,11 @@ namespace host::jail {
 // No execve ever gives a right back; a precondition of Landlock and seccomp without privileges.
 Result apply_no_new_privileges();
 
-// No core file (it would hold a guest's memory), a bounded number of descriptors, and of threads where `max_threads` is
-// not 0. The kernel counts threads per user over the whole machine, so such a bound is for a user that nobody else runs
-// as; processes are refused by seccomp, which cannot count. Memory has no limit here: a CUDA process reserves hundreds
-// of GB of addresses, all of which RLIMIT_AS and RLIMIT_DATA count, whether or not there is memory behind them.
+// No core file (it would hold a guest's memory), a bounded number of descriptors, and a bounded number of threads if
+// `max_threads` is not 0. The kernel counts threads per user over the whole machine, so such a bound is for a user that
+// runs nothing else; processes are refused by seccomp, which cannot count. Memory has no limit here: a CUDA process
+// reserves hundreds of GB of addresses, all of which RLIMIT_AS and RLIMIT_DATA count, with memory behind them or
+// without.
 Result apply_limits(unsigned max_threads);
 
 // As root: becomes uid/gid without supplementary groups. Otherwise the user stays. Either way no capability is left.

@@ -1,5 +1,5 @@
-// The layer that says which system calls are left. Applied last: after the driver is up, before the first guest byte.
-// It binds every thread the process has (TSYNC), the driver's own included. The policy is seccomp_policy.h.
+// The layer that limits the system calls. Applied last: after the driver is up, before the first guest byte. It binds
+// every thread the process has (TSYNC), the driver's own included. The policy is seccomp_policy.h.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace host::jail {
 // mapping that could grow would reach the pages of the shared file behind it, which are other sessions'.
 Result apply_seccomp(Requests requests, std::size_t movable_bytes);
 
-// Whether a filter that lets only listed requests through binds this process.
+// True if a filter that lets only listed requests through binds this process.
 bool list_in_force();
 
 }  // namespace host::jail

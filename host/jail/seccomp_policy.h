@@ -1,8 +1,8 @@
-// Which system calls a worker may make once it serves a guest: the whole policy, to be read line by line.
+// The system calls that a worker may make once it serves a guest: the whole policy, to be read line by line.
 //
-// What is not named is refused with EPERM, so that a driver that merely tries goes on. What no driver and no C library
-// asks for, and an attacker would, ends the process. Paths cannot be seen here: Landlock says which files `openat` may
-// reach; this table says that nothing is created and that writing is left to device files.
+// A call that is not named is refused with EPERM, so that a driver that merely tries goes on. A call that no driver and
+// no C library makes, but an attacker would, ends the process. Paths cannot be seen here: Landlock limits the files
+// that `openat` may reach; this table lets nothing be created and leaves writing to device files.
 #pragma once
 
 #include <string_view>
@@ -12,12 +12,12 @@ namespace host::jail {
 enum class Verdict {
   Allow,
   AllowIfDevices,  // only for a driver that has device files open; Landlock keeps all other files closed
-  Deny,            // EPERM, as for what is not named: written down where somebody may look for it
+  Deny,            // EPERM, as for a call that is not named: written down if a reader may look for it
   Absent,          // ENOSYS: the C library then takes the older call, whose arguments can be checked
   Kill,
 };
 
-// What the arguments must be for the verdict to apply; otherwise EPERM.
+// A condition on the arguments for the verdict to apply; otherwise EPERM.
 enum class Check {
   Any,
   NotExecutable,  // arg 2 has no PROT_EXEC
@@ -143,7 +143,7 @@ inline constexpr Rule policy[] = {
     {"sysinfo", Verdict::Allow, Check::Any, "how much memory there is"},
     {"uname", Verdict::Allow, Check::Any, "the kernel's version"},
 
-    // refused by name: what somebody may look for
+    // refused by name, because a reader may look for them
     {"socket", Verdict::Deny, Check::Any, "no new way out"},
     {"connect", Verdict::Deny, Check::Any, "no new way out"},
     {"kill", Verdict::Deny, Check::Any, "no signal to another process"},

@@ -1,7 +1,8 @@
-// What a session may hold of its worker's memory: a sum with a bound, and shares of it that come back by themselves.
+// The bound of a session's share of its worker's memory: a sum with a bound, and shares of it that come back by
+// themselves.
 //
 // A share is taken before the memory is, so that many channels together stay below the bound. Safe from any thread; the
-// sum says nothing of other memory, hence relaxed.
+// sum orders no other memory, hence relaxed.
 #pragma once
 
 #include <atomic>
@@ -65,7 +66,7 @@ class Share {
   std::uint64_t amount_ = 0;
 };
 
-// The shares of what was loaded, by the id that it has.
+// The shares of loaded images, by their ids.
 class Shares {
  public:
   // False when the id has one already.

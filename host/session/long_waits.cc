@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t tick_ms = 4;  // of the thread's processor time; kernels count in steps of 1 to 4
 constexpr std::int64_t shortest_pause = 1, longest_pause = 50;  // milliseconds
-constexpr std::int64_t pause_share = 8;                         // a pause is this part of what the call has taken
+constexpr std::int64_t pause_share = 8;                         // a pause is this part of the call's time so far
 constexpr std::uint64_t working_calls = 500;  // times the patience: a compiler may take long, and is no wait
 
 static_assert(ring::max_channels <= 1 << 8);

@@ -1,11 +1,11 @@
-// What waits in the driver may take of the processors.
+// A bound on the processor time that waits in the driver may take.
 //
 // A driver that waits for the GPU spins. Behind an endless kernel each channel's thread would keep a processor busy for
 // as long as the guest likes, in calls that never return: waits, copies, frees, launches into a full queue. So every
 // channel's thread has a timer on its own processor time, which asks every few milliseconds that the thread was busy
 // whether it is still in the same call. From `patience` on it pauses the thread there, in the timer's signal handler,
-// for an eighth of what the call has taken by then, and for 50 ms at most. One channel of a session goes on without
-// pauses: a program that waits in one thread at a time waits as it would natively.
+// for an eighth of the call's time so far, and for 50 ms at most. One channel of a session goes on without pauses: a
+// program that waits in one thread at a time waits as it would natively.
 //
 // A thread that sleeps takes no processor time and is never asked. A call costs three relaxed stores.
 //
@@ -24,17 +24,17 @@
 
 namespace host {
 
-// What a session's channels share of it.
+// The part of it that a session's channels share.
 class LongWaits {
  public:
   // `patience_ms` of processor time in one call; 0: nothing is bounded.
   explicit LongWaits(std::uint32_t patience_ms) : patience_ms_(patience_ms) {}
 
   std::uint32_t patience_ms() const { return patience_ms_; }
-  // Whether this channel may go on without a pause in its present call: nobody else of the session does. Safe in a
+  // True if this channel may go on without a pause in its present call, because no other of the session does. Safe in a
   // signal handler.
   bool may_go_on(std::uint32_t channel);
-  // How often somebody was made to pause.
+  // The number of pauses so far.
   std::uint64_t pauses() const { return pauses_.load(std::memory_order_relaxed); }
 
  private:
@@ -42,7 +42,7 @@ class LongWaits {
   static constexpr std::uint64_t nobody = ~std::uint64_t{0};
 
   const std::uint32_t patience_ms_;
-  // How many calls a channel's thread has begun and ended: odd inside of one. Nothing is ordered by it.
+  // The number of calls that a channel's thread has begun and ended: odd inside of one. Nothing is ordered by it.
   std::atomic<std::uint64_t> steps_[ring::max_channels] = {};
   std::atomic<std::uint64_t> pauses_{0};
   std::atomic<std::uint64_t> goes_on_{nobody};  // the step and, in the lowest bits, the channel
@@ -56,7 +56,7 @@ class WaitWatch {
   WaitWatch(const WaitWatch&) = delete;
   WaitWatch& operator=(const WaitWatch&) = delete;
 
-  // Around what may wait. `works`: it may also compute for long, as a compiler does, and is asked much later.
+  // Around a call that may wait. `works`: it may also compute for long, as a compiler does, and is asked much later.
   void begin(bool works) {
     works_.store(works, std::memory_order_relaxed);
     step();

@@ -66,7 +66,7 @@ void* Objects::find(std::uint64_t id, api::Handle wanted) const {
 
 bool Objects::drop(std::uint64_t id) { return take_out(id, nullptr); }
 
-// `owned`, where there is one, gets the ids of what it owned.
+// `owned`, if not null, gets the ids that the object owned.
 bool Objects::take_out(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const Id parts = Id::of(id);
   if (parts.index == 0) return false;
@@ -104,7 +104,7 @@ void Objects::unlist(std::uint32_t index) {
   entry.next = entry.previous = entry.listed_under = 0;
 }
 
-// What it owned belongs to nobody then.
+// The objects that it owned have no owner then.
 bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const std::uint32_t index = Id::of(id).index;
   Entry& entry = entries_[index];

@@ -1,4 +1,5 @@
-// What one guest process owns in its worker: the driver's handles behind its ids, and the device memory it may name.
+// The objects of one guest process in its worker: the driver's handles behind its ids, and the device memory it may
+// name.
 //
 // Takes only checked values. Lookups are lock-free; changes to memory ranges take a lock. Two channels that race on one
 // id (one destroys what the other uses) race in the driver, too, as two threads of a native program would: the worker
@@ -20,8 +21,9 @@
 namespace host {
 
 // ids -> handles. An entry's edges: H, put -> find: the handle is written before the id that makes it visible. G, put
-// -> find: the entry is taken before it is counted, and counted before the handle is written. So who finds an id, then
-// a handle, and the count as before the two, has what belongs together (tests/unit/session_objects.cc interrupts both).
+// -> find: the entry is taken before it is counted, and counted before the handle is written. So a reader that finds an
+// id, then a handle, and the same count as before the two, has a matching pair (tests/unit/session_objects.cc
+// interrupts both).
 class Objects {
  public:
   Objects();
@@ -29,16 +31,16 @@ class Objects {
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
 
-  // Where an object belongs: the number of the context that holds it, and the id of what it goes with (a function's
+  // An object's owners: the number of the context that holds it, and the id of the object that it goes with (a function's
   // module).
   struct Place {
     std::uint32_t context = 0;
     std::uint64_t owner = 0;
   };
-  // False when the id is malformed, of another kind or its index is taken: nobody but a broken guest does that.
+  // False if the id is malformed, of another kind or its index is taken: only a broken guest does that.
   bool put(std::uint64_t id, api::Handle kind, void* handle, Place place);
-  // The same for a handle that the driver may have given before (a function's): gives the id by which the session knows
-  // it, the one given here or an earlier one; 0 as put() says false.
+  // The same for a handle that the driver may have given before (a function's): returns the id by which the session
+  // knows it, the one given here or an earlier one; 0 for put()'s false.
   std::uint64_t put_once(std::uint64_t id, api::Handle kind, void* handle, Place place);
   // The driver's handle, or null. `wanted` may be Function for a kernel's id.
   void* find(std::uint64_t id, api::Handle wanted) const;
@@ -46,9 +48,9 @@ class Objects {
   // An object and everything that goes with it, and with that. The ids that are gone, owners first. Takes as long as
   // there are such objects, however many others there are.
   std::vector<std::uint64_t> drop_with_owned(std::uint64_t id);
-  // What a context takes along when it ends (ring/api/handles.def), and what goes with that.
+  // Drops the objects that end with a context (ring/api/handles.def), and those that go with them.
   std::vector<std::uint64_t> drop_context(std::uint32_t context);
-  // How many there are.
+  // The number of them.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
@@ -77,7 +79,7 @@ class Objects {
   std::atomic<std::uint64_t> count_{0};
   std::mutex family_mutex_;  // never held while once_mutex_ is taken
   std::mutex once_mutex_;
-  std::unordered_map<void*, std::uint64_t> once_;  // ids by handle; what they say is believed only while it holds
+  std::unordered_map<void*, std::uint64_t> once_;  // ids by handle; an entry is believed only while it is true
 };
 
 // The memory that calls outside a kernel may name as the device's.
@@ -95,7 +97,7 @@ class Ranges {
   // The allocations in a context that ends.
   void remove_allocated(std::uint32_t context);
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
-  // How many there are.
+  // The number of them.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:

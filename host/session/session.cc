@@ -48,8 +48,8 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
 
 bool Session::bind_arena(std::uint64_t window) {
   if (window >= ring::window_count || arena_bytes_ > ring::window_bytes) return false;
-  // What this replaces may only be the worker's own empty reservation, made before the driver was loaded. A move that
-  // fails has cleared the place all the same, and something else may come to lie there: no second try.
+  // This may only replace the worker's own empty reservation, made before the driver was loaded. A move that fails has
+  // cleared the place all the same, and something else may come to lie there: no second try.
   const std::uint32_t bit = 1u << window;
   if ((windows_ & bit) == 0) return false;
   windows_ &= ~bit;
@@ -78,7 +78,7 @@ CUresult Session::join_pins(std::uint64_t offset, std::uint64_t bytes) {
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   if (last != first && std::prev(last)->first + std::prev(last)->second > offset + bytes)
     return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  // The driver waits here for whatever the GPU still does with the memory.
+  // The driver waits here for the GPU to be done with the memory.
   while (pinned_.lower_bound(offset) != last)
     if (const CUresult r = unregister_arena(pinned_.lower_bound(offset)->first); r != CUDA_SUCCESS) return r;
   return register_arena(offset, bytes);
@@ -94,7 +94,8 @@ CUresult Session::register_arena(std::uint64_t offset, std::uint64_t bytes) {
   return result;
 }
 
-// Under mutex_. The registration is forgotten whatever the driver says: in a context with a fault it says that alone.
+// Under mutex_. The registration is forgotten even if the driver reports an error: in a context with a fault it reports
+// that alone.
 CUresult Session::unregister_arena(std::uint64_t offset) {
   const auto piece = pinned_.find(offset);
   ranges.remove(arena_address() + offset, Ranges::pinned);

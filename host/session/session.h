@@ -1,7 +1,8 @@
 // One guest process as its worker sees it: objects, memory ranges, arena and contexts.
 //
-// Thread-safety: one thread per channel uses a Session; what they share is safe by itself (Objects, Ranges, atomics) or
-// under `mutex_`. What a call makes is known here when nobody can end it unseen: making() and ending().
+// Thread-safety: one thread per channel uses a Session; the parts that they share are safe by themselves (Objects,
+// Ranges, atomics) or under `mutex_`. An object that a call makes is known here before another channel can end it
+// unseen: making() and ending().
 #pragma once
 
 #include <atomic>
@@ -34,8 +35,8 @@ struct ServeOptions {
   std::uint32_t wait_spin_ms = 20;   // how long others than one of the channels may spin there; 0: without bound
   std::uint32_t channels = ring::max_channels;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // of images at most, those that are being loaded included
-  std::uint64_t objects = 262144;                      // at most: what has an id or a range of memory
-  std::byte* telemetry = nullptr;                      // mapped, of ring::telemetry_bytes; null: nobody looks at it
+  std::uint64_t objects = 262144;                      // at most: things with an id or a range of memory
+  std::byte* telemetry = nullptr;                      // mapped, of ring::telemetry_bytes; null: it is not read
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
   bool join_at_end = false;  // tests: wait for the channels' threads instead of ending the process
 };
@@ -52,20 +53,20 @@ class Session {
   // The same in place of all registrations inside of the range; where this fails, none of them is left. One that
   // reaches out of the range: CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, and nothing has changed.
   CUresult join_pins(std::uint64_t offset, std::uint64_t bytes);
-  // Held from before a call looks up what it makes something of, until what the driver made is known here. Otherwise a
-  // reset or an unload of another channel may pass between the two: the driver's object ends with it, and the session
-  // then comes to know what is gone, or forgets what a later call has got the same handle for. A library needs it not:
-  // nothing ends it but its own name.
+  // Held from before a call looks up the object that it makes something of, until the driver's new object is known
+  // here. Otherwise a reset or an unload of another channel may pass between the two: the driver's object ends with it,
+  // and the session then comes to know an object that is gone, or forgets one for which a later call has got the same
+  // handle. A library does not need it: nothing ends it but its own name.
   [[nodiscard]] std::shared_lock<std::shared_mutex> making() {
     if (ring::wrong(ring::Mutant::making_unlocked)) return {};
     return std::shared_lock(lives_);
   }
-  // Held while something ends and takes along what it does not name.
+  // Held while an object ends and takes along others that it does not name.
   [[nodiscard]] std::unique_lock<std::shared_mutex> ending() {
     if (ring::wrong(ring::Mutant::ending_unlocked)) return {};
     return std::unique_lock(lives_);
   }
-  // cuDevicePrimaryCtxReset: what lived in the context is gone, libraries and kernels stay, the arena is registered
+  // cuDevicePrimaryCtxReset: everything in the context is gone, libraries and kernels stay, the arena is registered
   // again.
   CUresult reset(unsigned device);
   // A context that the program has created, and its end, which takes along what lived in it. Two of one number at once
@@ -83,7 +84,8 @@ class Session {
     return reinterpret_cast<std::uint64_t>(arena_.load(std::memory_order_relaxed));
   }
   // hello: one channel greets, once. From then on the arena lies still; before, nothing else is served, or a channel
-  // could use the arena's place while another moves it. G, greeting -> use: the place is known to who sees greeted().
+  // could use the arena's place while another moves it. G, greeting -> use: a channel that sees greeted() knows the
+  // place.
   bool greeted() const { return greeting_.load(std::memory_order_acquire) == Greeting::Done; }  // G
   bool begin_greeting() {
     Greeting none = Greeting::None;
@@ -96,13 +98,13 @@ class Session {
   // Asked before the driver makes something that is remembered here. Each channel asks for itself, so together they may
   // pass the bound by as many as they are.
   bool may_make_another() const { return objects.count() + ranges.count() < options.objects; }
-  // What unloading or a reset has taken along: memory ranges and shares of `images` go with it.
+  // Forgets the ids that unloading or a reset has taken along: memory ranges and shares of `images` go with them.
   void forget(const std::vector<std::uint64_t>& gone);
 
-  // Remembers what a driver call returned: a fault of the context is told to every later call of the guest.
+  // Remembers the result of a driver call: a fault of the context is returned by every later call of the guest.
   void note(CUresult result);
-  // Has the guest fetch what has been printed or said of an error, if anything has. Call it before the guest can see
-  // what it belongs to.
+  // Has the guest fetch printed text and reports of errors, if there are any. Call it before the guest can see the
+  // result that they belong to.
   void offer_output() const;
 
   const ring::SlotView slot;
@@ -131,7 +133,7 @@ class Session {
   std::map<std::uint64_t, std::uint64_t> pinned_;  // offset -> bytes
 };
 
-// Whether a result is one that the context never recovers from.
+// True for a result that the context never recovers from.
 bool is_fault(CUresult result);
 
 }  // namespace host

@@ -1,5 +1,5 @@
-// What a session counts, and where its channels write their trace: memory that the broker made for it, or, for a
-// session without a broker, memory of its own that nobody reads.
+// The counts of a session, and the place where its channels write their trace: memory that the broker made for it, or,
+// for a session without a broker, memory of its own that is not read.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a worker says to the broker over its control socket: one message, once, when it is ready. The socket keeps
-// message boundaries (SOCK_SEQPACKET). The broker says nothing back: closing its end tells the worker to end.
+// A worker's message to the broker over its control socket: one message, once, when it is ready. The socket keeps
+// message boundaries (SOCK_SEQPACKET). The broker sends nothing back: it closes its end to make the worker end.
 //
 // Trust: the broker parses this as hostile, since a guest may control a worker; lengths and text are checked there.
 #pragma once
@@ -18,7 +18,7 @@ struct ReadyMessage {
 };
 static_assert(sizeof(ReadyMessage) == 256);
 
-// Why a worker exited. What serve() returns (0 ended, 3 protocol broken) is passed on.
+// The reason for a worker's exit. The result of serve() (0 ended, 3 protocol broken) is passed on.
 enum ExitCode : int {
   exit_ended = 0,
   exit_usage = 2,

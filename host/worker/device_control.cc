@@ -1,9 +1,9 @@
-// The worker's own ioctl(), which the driver library finds before the C library's: what the jail refuses is told by
-// number, so that a new driver's need is seen at once.
+// The worker's own ioctl(), which the driver library finds before the C library's: it reports each request that the
+// jail refuses by its number, so that a new driver's need is seen at once.
 //
-// Telling is all it does. The refusal is the filter's, so a subverted worker that calls the kernel itself gains nothing
-// but silence. The filter could raise SIGSYS instead, but a thread that blocks signals, as a library's own threads may,
-// would then be the end of the worker.
+// It does nothing but report. The refusal is the filter's, so a subverted worker that calls the kernel itself gains
+// nothing but silence. The filter could raise SIGSYS instead, but a thread that blocks signals, as a library's own
+// threads may, would then be the end of the worker.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>

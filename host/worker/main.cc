@@ -33,7 +33,7 @@ class GpuBackend {
     if (!driver_) return false;
     if (waits_asleep()) host::make_events_sleep(*driver_);
     init_result_ = driver_->cuInit(0);
-    // A driver without a usable GPU is told to the guest, whose own cuInit then returns the same.
+    // A driver without a usable GPU is reported to the guest, whose own cuInit then returns the same.
     if (init_result_ != CUDA_SUCCESS) return true;
     preload_compilers();
     return make_context(error);
@@ -59,7 +59,7 @@ class GpuBackend {
 
  private:
   // The driver loads its compilers at a program's first PTX; in the jail no code can be mapped any more. It finds them
-  // by name among what is loaded. The simulated GPU has none.
+  // by name among the loaded libraries. The simulated GPU has none.
   void preload_compilers() {
     const auto folder = std::filesystem::path(options_.library).parent_path();
     for (const char* name : {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"}) {

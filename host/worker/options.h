@@ -1,4 +1,4 @@
-// What the broker tells a worker on its command line.
+// A worker's command line, which the broker makes.
 #pragma once
 
 #include <sys/types.h>
@@ -29,11 +29,11 @@ struct Options {
   gid_t gid = 65534;
   std::uint32_t spin_us = 0;        // its own threads
   std::uint32_t wait_spin_ms = 20;  // in the driver; host/session/long_waits.h
-  std::uint32_t guest_spin_us = 0;  // what it tells its guest
+  std::uint32_t guest_spin_us = 0;  // for its guest
   std::uint32_t chaos_delay_us = 0;
-  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // what a session may hold; host/session/session.h
+  std::uint64_t image_bytes = std::uint64_t{2} << 30;  // a session's bound; host/session/session.h
   std::uint64_t objects = 262144;
-  std::uint32_t max_threads = 0;  // of its user, who is its VM's alone; 0: no bound
+  std::uint32_t max_threads = 0;  // of its user, which is its VM's alone; 0: no bound
 };
 
 // False on a bad command line, and `error` is one sentence.

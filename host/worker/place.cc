@@ -10,8 +10,8 @@
 namespace host::worker {
 namespace {
 
-// Of all that runs, a worker is what the kernel shall end first when memory is short: it is its guest's, it may be what
-// took the memory, and its VM starts another. Raising this needs no right.
+// When memory is short, the kernel shall end workers before all other processes: a worker is its guest's, it may have
+// taken the memory itself, and its VM starts another. Raising this needs no right.
 void go_first_when_memory_is_short() {
   const int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   [[maybe_unused]] const auto n = write(score, "900", 3);
@@ -27,7 +27,7 @@ std::string take_place(const Options& options) {
     close(options.group_fd);
     if (!entered) return std::string("a worker cannot enter its VM's control group: ") + std::strerror(why);
   }
-  // Not in the broker's session: what is typed at its terminal is for the broker. A kernel may share processors out by
+  // Not in the broker's session: keys typed at its terminal are for the broker. A kernel may share processors out by
   // session (autogroup), too.
   setsid();
   setpriority(PRIO_PROCESS, 0, options.nice);

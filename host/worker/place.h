@@ -1,5 +1,5 @@
-// A worker's place among the processes of the machine, which it takes before anything else: its VM's control group,
-// a session and a priority of its own, and who is ended first when memory is short.
+// A worker's place among the processes of the machine, which it takes before anything else: its VM's control group, a
+// session and a priority of its own, and its rank for the kernel when memory is short.
 #pragma once
 
 #include <string>

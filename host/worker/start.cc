@@ -35,7 +35,7 @@ int fail(ExitCode code, const std::string& sentence) {
   return code;
 }
 
-// Which layers hold; what is missing is collected as text for the broker's log.
+// The layers that hold; the missing ones are collected as text for the broker's log.
 class Jail {
  public:
   explicit Jail(JailMode mode) : mode_(mode) {}
@@ -164,7 +164,7 @@ bool driver_has_device_files() {
   return false;
 }
 
-// A kernel on a GPU that pages through the processor's memory reads and writes whatever its process has: the guest's
+// A kernel on a GPU that pages through the processor's memory reads and writes all memory of its process: the guest's
 // kernels would be inside the worker, past every check.
 void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   if (!jail.wanted()) return;

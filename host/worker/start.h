@@ -2,8 +2,8 @@
 //
 // The order is the invariant: everything up to the driver runs in one thread (namespaces and Landlock need that), the
 // seccomp filter binds all threads before the first byte of the slot is read or written. The slot is mapped before, but
-// what the guest is to read there is made in private memory and copied out in the jail.
-// What drives the GPU is passed in, so that this order is tested without one.
+// its first contents for the guest are made in private memory and copied out in the jail. The driver of the GPU is
+// passed in, so that this order is tested without one.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # usage: tools_boundary_check.sh BOUNDARY_CHECK
-# boundary-check finds what its table forbids, says where and why, and leaves comments and other folders alone.
+# boundary-check finds what its table forbids, says where and why, and leaves comments and other folders alone. It finds
+# files of the product that are too long, too.
 set -uo pipefail
 boundary_check=$1
 status=0
@@ -45,6 +46,26 @@ for file in ring/queue/ring.h guest/session/channel.h guest/region/region.h host
   try "$file" 1 '#include <boost/lockfree/spsc_queue.hpp>'
 done
 try host/simgpu/api/schedule.h 0 '#include <boost/lockfree/queue.hpp>'
+
+# try_length FILE CODE LINES: a tree with a file of so many lines is refused (1), with its length and a remedy, or not (0).
+try_length() {
+  local tree file=$1 code=$2 lines=$3 output got
+  tree=$(mktemp -d)
+  mkdir -p "$tree/$(dirname "$file")" "$tree/ring"
+  echo '// checked' >"$tree/ring/layout.h"
+  yes '// a line' | head -n "$lines" >"$tree/$file"
+  output=$("$boundary_check" "$tree" 2>&1)
+  got=$?
+  [[ $got == "$code" ]] || fail "exit code $got instead of $code for $lines lines in $file: $output"
+  [[ $code == 0 || $output == *"$file: $lines lines"*"split it by meaning"* ]] || fail "$file is not named: $output"
+  rm -rf "$tree"
+}
+
+for file in ring/api/driver.def guest/shim.cc host/broker/main.cc tools/demo; do
+  try_length "$file" 0 400
+  try_length "$file" 1 401
+done
+try_length tests/unit/long_test.cc 0 401
 
 empty=$(mktemp -d)
 "$boundary_check" "$empty" 2>/dev/null && fail "a tree without a file to check passed"

@@ -39,4 +39,8 @@ bool is_signed(Type type) { return type >= Type::S8 && type <= Type::S64; }
 
 bool is_float(Type type) { return type >= Type::F16; }
 
+bool is_half(Type type) { return type == Type::F16 || type == Type::Bf16; }
+
+bool is_half_pair(Type type) { return type == Type::F16x2 || type == Type::Bf16x2; }
+
 }  // namespace simgpu::ptx

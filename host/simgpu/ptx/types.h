@@ -47,6 +47,8 @@ std::string_view name_of(Type type);
 unsigned size_of(Type type);
 bool is_signed(Type type);
 bool is_float(Type type);
+bool is_half(Type type);       // a float of 16 bits
+bool is_half_pair(Type type);  // two of them in one register
 
 // What is wrong with a text, and where. Thrown within the engine only; Module::load turns it into a log line.
 class Error : public std::runtime_error {

@@ -84,6 +84,7 @@ class Lowering {
 
   // ---- families
   void generic();
+  void by_row();  // fails as not served when no row fits
   bool try_row(const Row& row);
   void with_row(const Row& row, Handlers handlers);
   std::uint32_t mode_flags() const;

@@ -31,7 +31,7 @@ struct Rows {
 
 // What the lowering asks for by kind, not by mnemonic. A null handler: there is no such form.
 struct Table {
-  Rows integer, floating, bits, half;
+  Rows rows[11];  // of each file of ops/; the order does not matter, because no form has two rows
   Handlers (*convert)(ptx::Type to, ptx::Type from, const Form& form);
   Handlers (*byte_pair)(ptx::Type to);                        // two singles to floats of eight bits
   Handlers (*cut)(const Form& form);                          // a single to the nineteen bits of tf32

@@ -57,6 +57,8 @@ template <class T>
 using BitsOf = typename Bits<sizeof(T)>::type;
 template <class T>
 using SignedOf = std::make_signed_t<BitsOf<T>>;
+template <class T>
+constexpr u32 width = 8 * sizeof(T);
 
 template <class To, class From>
 SIMGPU_INLINE To as(From value) {

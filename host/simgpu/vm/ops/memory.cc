@@ -1,14 +1,12 @@
 // Loads and stores. The common cases (all 32 lanes, one range, in a row or all alike) are checked and served by loops
 // that vectorise; everything else goes through access.h lane by lane.
 #include "host/simgpu/vm/access.h"
+#include "host/simgpu/vm/ops/gather.h"
 #include "host/simgpu/vm/ops/lanes.h"
 #include "host/simgpu/vm/ops/parts.h"
-#include "host/simgpu/vm/ops/words.h"
 
 namespace simgpu::SIMGPU_ISA {
 namespace {
-
-constexpr u32 all_lanes = 0xffff'ffff;
 
 SIMGPU_INLINE void note_sync(Ctx& c, const Ins* i) {
   if ((i->flags & flag_sync) != 0) {
@@ -56,111 +54,6 @@ SIMGPU_INLINE Pattern look_offsets(const A* a, A offset, u64 size, u32 element, 
     row |= static_cast<A>(x - first) ^ static_cast<A>(l * element);
   }
   return {static_cast<SignedOf<A>>(outside) >= 0 && (low & (bytes - 1)) == 0, row == 0, same == 0, first};
-}
-
-// The elements [k, k + bytes / sizeof(M)) of each lane's vector.
-template <class M, class S, unsigned bytes>
-SIMGPU_INLINE void gather_word(Ctx& c, const Ins* i, const u64* host, u32 k) {
-  constexpr unsigned count = bytes / sizeof(M);
-  S* to[count];
-  for (unsigned n = 0; n < count; ++n) to[n] = at<S>(c, c.code->extra[i->index + k + n]);
-  for (u32 left = c.mask; left != 0; left &= left - 1) {
-    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
-    const auto word = get_word<bytes>(host[l] + k * sizeof(M));
-    M part[count];
-    std::memcpy(part, &word, bytes);
-    for (unsigned n = 0; n < count; ++n) to[n][l] = static_cast<S>(part[n]);
-  }
-}
-
-template <class M, class S, unsigned bytes>
-SIMGPU_INLINE void scatter_word(Ctx& c, const Ins* i, const u64* host, u32 k) {
-  constexpr unsigned count = bytes / sizeof(M);
-  const S* from[count];
-  for (unsigned n = 0; n < count; ++n) from[n] = at<S>(c, c.code->extra[i->index + k + n]);
-  for (u32 left = c.mask; left != 0; left &= left - 1) {
-    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
-    M part[count];
-    for (unsigned n = 0; n < count; ++n) part[n] = static_cast<M>(from[n][l]);
-    typename WordOf<bytes>::Type word;
-    std::memcpy(&word, part, bytes);
-    put_word<bytes>(host[l] + k * sizeof(M), word);
-  }
-}
-
-// `f` for each word of the vector: f(its size in bytes, its first element).
-template <class M, class F>
-SIMGPU_INLINE void each_word(u32 count, F f) {
-  constexpr u32 element = sizeof(M);
-  const u32 bytes = std::min(count * element, in_pieces ? 8u : 16u);
-  for (u32 k = 0; k < count; k += bytes / element) f(bytes, k);
-}
-
-template <class M, class S>
-SIMGPU_INLINE void gather_vector(Ctx& c, const Ins* i, const u64* host) {
-  each_word<M>(i->count, [&](u32 bytes, u32 k) {
-    if constexpr (sizeof(M) <= 1)
-      if (bytes == 2) return gather_word<M, S, 2>(c, i, host, k);
-    if constexpr (sizeof(M) <= 2)
-      if (bytes == 4) return gather_word<M, S, 4>(c, i, host, k);
-    if (bytes == 8) return gather_word<M, S, 8>(c, i, host, k);
-    gather_word<M, S, 16>(c, i, host, k);
-  });
-}
-
-template <class M, class S>
-SIMGPU_INLINE void scatter_vector(Ctx& c, const Ins* i, const u64* host) {
-  each_word<M>(i->count, [&](u32 bytes, u32 k) {
-    if constexpr (sizeof(M) <= 1)
-      if (bytes == 2) return scatter_word<M, S, 2>(c, i, host, k);
-    if constexpr (sizeof(M) <= 2)
-      if (bytes == 4) return scatter_word<M, S, 4>(c, i, host, k);
-    if (bytes == 8) return scatter_word<M, S, 8>(c, i, host, k);
-    scatter_word<M, S, 16>(c, i, host, k);
-  });
-}
-
-template <class M, class S>
-SIMGPU_INLINE void gather(Ctx& c, const Ins* i, const u64* host) {
-  if (i->count > 1) return gather_vector<M, S>(c, i, host);
-  S* d = at<S>(c, i->d);
-  if (c.mask == all_lanes) {
-    for (unsigned l = 0; l < warp_size; ++l) d[l] = static_cast<S>(get<M>(host[l]));
-    return;
-  }
-  for (u32 left = c.mask; left != 0; left &= left - 1) {
-    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
-    d[l] = static_cast<S>(get<M>(host[l]));
-  }
-}
-
-template <class M, class S>
-SIMGPU_INLINE void scatter(Ctx& c, const Ins* i, const u64* host) {
-  if (i->count > 1) return scatter_vector<M, S>(c, i, host);
-  const S* s = at<S>(c, i->b);
-  for (u32 left = c.mask; left != 0; left &= left - 1) {
-    const unsigned l = static_cast<unsigned>(__builtin_ctz(left));
-    put<M>(host[l], static_cast<M>(s[l]));
-  }
-}
-
-template <class M, class S>
-SIMGPU_INLINE void copy_row_in(S* d, u64 host) {
-  if constexpr (sizeof(M) == sizeof(S)) {
-    std::memcpy(d, reinterpret_cast<const void*>(host), sizeof(M) * warp_size);
-  } else {
-    const M* from = reinterpret_cast<const M*>(host);
-    SIMGPU_LANES d[l] = static_cast<S>(from[l]);
-  }
-}
-template <class M, class S>
-SIMGPU_INLINE void copy_row_out(const S* s, u64 host) {
-  if constexpr (sizeof(M) == sizeof(S)) {
-    std::memcpy(reinterpret_cast<void*>(host), s, sizeof(M) * warp_size);
-  } else {
-    M* to = reinterpret_cast<M*>(host);
-    SIMGPU_LANES to[l] = static_cast<M>(s[l]);
-  }
 }
 
 SIMGPU_INLINE void add_offset(const u64* a, u64 offset, u64* x) { SIMGPU_LANES x[l] = a[l] + offset; }

@@ -6,7 +6,14 @@
 namespace simgpu::SIMGPU_ISA {
 
 Rows integer_rows();
-Rows bit_rows();
+Rows multiply_rows();
+Rows divide_rows();
+Rows carry_rows();
+Rows logic_rows();
+Rows shift_rows();
+Rows count_rows();
+Rows field_rows();
+Rows byte_rows();
 Rows float_rows();
 Rows half_rows();
 

@@ -1,7 +1,7 @@
 // One access of a lane to memory, in one word, whatever other blocks do there meanwhile.
 #pragma once
 
-#include "host/simgpu/vm/ops/parts.h"
+#include "host/simgpu/vm/ops/lanes.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define SIMGPU_LANEWISE 1

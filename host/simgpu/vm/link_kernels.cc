@@ -1,0 +1,106 @@
+// A kernel with everything that it calls: the stack and shared memory that it needs, and the description that a launch
+// reads. See link.h.
+#include <algorithm>
+
+#include "host/simgpu/vm/link.h"
+
+namespace simgpu {
+namespace {
+
+// For functions that call themselves, are called through an address or take room by alloca: how deep is not known
+// beforehand.
+constexpr std::uint32_t unknown_stack = 32768;
+
+class Kernels {
+ public:
+  explicit Kernels(Program& program) : program_(program) {}
+
+  void finish(Unit& unit, Plan& plan) {
+    if (!plan.function->entry) return;
+    const Need need = need_of(plan);
+    Code& code = *plan.code;
+    code.stack_bytes = need.stack + (need.unknown ? unknown_stack : 0);
+    if (need.shared) code.static_shared = std::max(code.static_shared, program_.module_shared);
+    program_.kernels.push_back(describe(unit, plan));
+  }
+
+ private:
+  struct Need {
+    std::uint32_t stack = 0;
+    bool unknown = false;  // recursion or calls through addresses
+    bool shared = false;
+  };
+
+  const Plan* plan_of(const Code* code) {
+    if (plans_.empty()) {
+      for (Unit& unit : program_.units) {
+        for (Plan& plan : unit.plans) plans_[plan.code] = &plan;
+      }
+    }
+    return plans_.at(code);
+  }
+
+  // Bounded by the number of functions: one that is already on the way is recursion.
+  Need need_of(const Plan& plan) {
+    if (const auto known = needs_.find(plan.code); known != needs_.end()) return known->second;
+    Need need;
+    if (!under_way_.emplace(plan.code, true).second || under_way_.size() > 4096) return {0, true, true};
+    std::uint32_t deepest = 0;
+    need.unknown = plan.calls_unknown || plan.takes_stack;
+    need.shared = plan.uses_shared || plan.calls_unknown;
+    for (const Code* callee : plan.callees) {
+      const Need inner = need_of(*plan_of(callee));
+      deepest = std::max(deepest, inner.stack);
+      need.unknown |= inner.unknown;
+      need.shared |= inner.shared;
+    }
+    need.stack = std::min(max_local, plan.code->local_bytes + deepest);
+    under_way_.erase(plan.code);
+    return needs_[plan.code] = need;
+  }
+
+  std::unique_ptr<Function> describe(const Unit& unit, const Plan& plan) const {
+    auto kernel = std::make_unique<Function>();
+    const Code& code = *plan.code;
+    kernel->name = code.name;
+    for (const Symbol& symbol : plan.variables) {
+      if (symbol.space != ptx::Space::Param || symbol.in_frame) continue;
+      kernel->params.push_back({static_cast<std::size_t>(symbol.address), static_cast<std::size_t>(symbol.size)});
+    }
+    kernel->param_bytes = code.param_bytes;
+    const auto threads = [](const std::array<std::uint32_t, 3>& size) {
+      return std::min<std::uint64_t>(1024, std::uint64_t{size[0]} * size[1] * size[2]);
+    };
+    if (plan.function->max_block) {
+      kernel->max_threads_per_block = static_cast<std::uint32_t>(threads(*plan.function->max_block));
+    }
+    if (plan.function->required_block) {
+      const std::array<std::uint32_t, 3>& size = *plan.function->required_block;
+      kernel->max_threads_per_block = static_cast<std::uint32_t>(threads(size));
+      kernel->required_block = Dim3{size[0], size[1], size[2]};
+    }
+    kernel->static_shared = code.static_shared;
+    kernel->local_bytes = code.stack_bytes;
+    kernel->const_bytes = program_.const_bytes;
+    kernel->registers = static_cast<int>(std::clamp<std::uint32_t>((code.live_registers + 15) / 8 * 8, 16, 255));
+    kernel->ptx_version = static_cast<int>(unit.module.target);
+    kernel->code = &code;
+    return kernel;
+  }
+
+  Program& program_;
+  std::unordered_map<const Code*, const Plan*> plans_;
+  std::unordered_map<const Code*, Need> needs_;
+  std::unordered_map<const Code*, bool> under_way_;
+};
+
+}  // namespace
+
+void describe_kernels(Program& program) {
+  Kernels kernels(program);
+  for (Unit& unit : program.units) {
+    for (Plan& plan : unit.plans) kernels.finish(unit, plan);
+  }
+}
+
+}  // namespace simgpu

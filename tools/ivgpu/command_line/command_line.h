@@ -1,0 +1,65 @@
+// The command line of `ivgpu`: a function for each command, which adds it with its options and its help, and the helpers
+// that these functions share. Used by main.cc alone.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+
+namespace ivgpu {
+
+inline constexpr const char* exit_codes =
+    "Exit codes: the program's own; 128 + n if signal n ended it; 2 the command line makes no sense; 3 a piece is\n"
+    "missing or does not start; 4 the guest was lost; 5 with IVGPU_STRICT set: a worker failed, or a signal\n"
+    "ended ivgpud or QEMU; 124 --timeout ran out; 126 cannot be run; 127 not found.";
+
+// The command line, cut at the first "--": CLI11 sees what stands before it.
+struct Words {
+  std::vector<std::string> before, after;
+  bool cut = false;
+
+  Words(int argc, char** argv) {
+    for (int i = 1; i < argc; ++i) {
+      if (!cut && std::string(argv[i]) == "--")
+        cut = true;
+      else
+        (cut ? after : before).emplace_back(argv[i]);
+    }
+  }
+};
+
+// The command that the words chose, with its options: runs it and returns the exit code.
+using Chosen = std::function<int(const Words&)>;
+
+// start.cc: commands that start a program, or a guest.
+CLI::App& add_run(CLI::App& app, Chosen& chosen);
+CLI::App& add_sim(CLI::App& app, Chosen& chosen);
+CLI::App& add_vm(CLI::App& app, Chosen& chosen);
+CLI::App& add_trace(CLI::App& app, Chosen& chosen);
+CLI::App& add_coverage(CLI::App& app, Chosen& chosen);
+
+// look.cc: commands that look at a broker or at the machine, measure, or end sessions.
+CLI::App& add_status(CLI::App& app, Chosen& chosen);
+CLI::App& add_bench(CLI::App& app, Chosen& chosen);
+CLI::App& add_end(CLI::App& app, Chosen& chosen);
+CLI::App& add_check(CLI::App& app, Chosen& chosen);
+
+// shared.cc, from here on.
+
+// All words behind the options belong to the program, its own options included, and its name as well, which CLI11 may
+// have met before the "--".
+std::vector<std::string> program_of(const CLI::App& command, const Words& words);
+// The same, and an Error where there is none.
+std::vector<std::string> some_program_of(const CLI::App& command, const Words& words);
+
+// CLI11 shows a value's type and, behind a colon, the check on it. Where the type's name says the same, once is enough.
+CLI::Validator unnamed(CLI::Validator validator);
+
+CLI::Option& file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what);
+CLI::Option& existing_file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what);
+void add_runtime_dir(CLI::App& command, std::filesystem::path& into);
+void add_broker_options(CLI::App& command, BrokerOptions& broker);
+
+}  // namespace ivgpu

@@ -1,0 +1,105 @@
+// The options of the commands that look at a broker or at the machine, measure, or end sessions: status, bench, end and
+// check. See command_line.h.
+#include "tools/ivgpu/command_line/command_line.h"
+
+namespace ivgpu {
+namespace {
+
+void add_bench_options(CLI::App& command, BenchOptions& options) {
+  command.add_option("FIGURES", options.groups, "Any of latency, copy, start and sessions; without one, all of them")
+      ->check(CLI::IsMember({"latency", "copy", "start", "sessions"}));
+  command.add_flag("--quick", options.quick, "Few samples: shows in seconds that the measurement works");
+  command.add_flag("--mps", options.mps, "Under a MPS control daemon that is started for the run and ended with it");
+  command.add_option("--idle", options.idle_s, "Seconds that a session is left idle, to see what that takes [10]")
+      ->check(CLI::Range(0.1, 3600.0));
+  file_option(command, "--json", options.json, "Write the run to this file, too");
+  file_option(command, "--plot", options.plot, "Draw the run into this file, as SVG");
+  command.add_flag("--markdown", options.markdown, "Print the tables as Markdown, without the histograms");
+  file_option(command, "--against", options.against, "Compare with the run in this file, which --json wrote");
+  command.add_option("--margin", options.margin_percent, "Per cent that a figure may be worse than in that run")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
+}
+
+}  // namespace
+
+CLI::App& add_status(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App& command =
+      *app.add_subcommand("status", "Show a broker's VMs, slots, workers, their jail and what they have done");
+  add_runtime_dir(command, options->runtime_dir);
+  command.add_flag("--json", options->json, "The same as one JSON document; with --watch one after the other");
+  command
+      .add_option("--watch", options->watch_s,
+                  "Again each SECONDS (default 1), with rates per second, until the broker ends")
+      ->expected(0, 1)
+      ->default_str("1")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->type_name("[SECONDS]");
+  command.footer(
+      "Of each worker: calls that came to it (what the guest's library answers by itself does not), posted and "
+      "waited;\n"
+      "bytes through the rings; bytes that copies moved; device memory held; how often it found the next record while "
+      "it\n"
+      "polled (spun), slept (parked), and woke its guest (woken). The line \"all\" counts workers that have ended, "
+      "too.\n" +
+      std::string(exit_codes));
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return status(*options); }; });
+  return command;
+}
+
+CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<BenchOptions>();
+  options->broker.vm = "bench";
+  options->broker.region_size.clear();
+  CLI::App& command = *app.add_subcommand("bench", "Measure natively and through ivgpu on this machine, and compare");
+  command.footer(
+      "Prints for each figure median, 99th percentile and worst of both, and ivgpu's ratio to native: below 1 is\n"
+      "better for times, above 1 for rates (GB/s, kernels/ms). The machine should do nothing else meanwhile.\n"
+      "  latency   single launches, waits, queries, 4-byte copies, and a session that is idle\n"
+      "  copy      4 KiB to 256 MiB of pinned and pageable memory, both ways\n"
+      "  start     a new process until its first result: one at a time, and eight at once\n"
+      "  sessions  1, 2, 4 and 8 processes at once on one GPU\n"
+      "--against compares the ratios, or the medians of what has no native side. Without --region-size: 8GiB where\n"
+      "the machine has memory for it, so that copies of 256 MiB find pinned memory, else 1GiB.\n"
+      "Exit codes: 0 measured; 1 something is worse than --margin allows; 2 the command line makes no sense, or a "
+      "file\n"
+      "that it names cannot be read or written; 3 a piece is missing or fails; 128 + n after signal n.");
+  add_broker_options(command, options->broker);
+  add_bench_options(command, *options);
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return benchmark(*options); }; });
+  return command;
+}
+
+CLI::App& add_end(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<EndOptions>();
+  CLI::App& command = *app.add_subcommand("end", "End all sessions of a VM, or one");
+  add_runtime_dir(command, options->runtime_dir);
+  command.add_option("session", options->target, "Whose; as `ivgpu status` shows it")->type_name("VM[/SESSION]");
+  command.footer(
+      "Its programs' calls return CUDA_ERROR_DEVICE_UNAVAILABLE from then on.\n"
+      "Exit codes: 0 they end; 1 no such VM or session; 2 the command line makes no sense; 3 no broker answers.");
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return end_sessions(*options); }; });
+  return command;
+}
+
+CLI::App& add_check(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<CheckOptions>();
+  CLI::App& command = *app.add_subcommand("check", "Say what is wrong with this host or this guest, and the remedy");
+  CLI::Option* host = command.add_flag("--host", options->host, "Check it as a host");
+  command.add_flag("--guest", options->guest, "Check it as a guest: one with an ivshmem device is taken for one")
+      ->excludes(host);
+  command.add_flag("--json", options->json, "The same as one JSON document");
+  add_runtime_dir(command, options->runtime_dir);
+  command.add_option("--root", options->root, "Look at the files below this folder as if it were the machine")
+      ->type_name("DIR")
+      ->check(unnamed(CLI::ExistingDirectory));
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return check(*options); }; });
+  command.footer(
+      "Each line is ok, warning or wrong. In a guest, the program ivgpu-check does the same by itself.\n"
+      "Exit codes: 0 nothing is wrong; 1 something is; 2 the command line makes no sense; 3 ivgpu-check is missing,\n"
+      "or its answer could not be written.");
+  return command;
+}
+
+}  // namespace ivgpu

@@ -1,0 +1,332 @@
+// The status document of a broker as text for people: VMs, slots, workers, bounds, and counters with their rates.
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+
+namespace ivgpu {
+namespace {
+
+using nlohmann::json;
+
+constexpr int known_format = 1;
+
+std::string size_of(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+// "812 B", "3.4 KiB": a digit behind the point tells enough of what counts up.
+std::string rounded_size(double bytes) {
+  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
+  return text;
+}
+
+// All digits, and "123.4 M" where these would not stand in a column.
+std::string rounded_count(double count) {
+  static constexpr const char* units[] = {"", " k", " M", " G", " T", " P", " E"};
+  std::size_t unit = 0;
+  if (count >= 1e8)
+    for (; count >= 1000 && unit + 1 < std::size(units); ++unit) count /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.1f%s", count, units[unit]);
+  return text;
+}
+
+// A string of the document, fit for a terminal: printable ASCII as it is, everything else as \xNN. What a worker said
+// may be its guest's; the broker escapes it so, and this takes no broker's word for that.
+std::string word_of(const json& word) {
+  std::string text;
+  for (const char c : word.get<std::string>()) {
+    char code[8];
+    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned char>(c));
+    if (c >= ' ' && c < 0x7f)
+      text += c;
+    else
+      text += code;
+  }
+  return text;
+}
+
+// json converts a fraction as the language does, which for one that does not fit is undefined.
+template <class T>
+T number_of(const json& number) {
+  if (!number.is_number_integer())
+    throw Error(exit_code::missing, std::string("the broker's status is not complete: a ") + number.type_name() +
+                                        " stands where a whole number belongs");
+  return number.get<T>();
+}
+
+std::string seconds_of(const json& seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", seconds.get<double>());
+  return text;
+}
+
+std::string joined(const json& words) {
+  std::string text;
+  for (const json& word : words) text += (text.empty() ? "" : ", ") + word_of(word);
+  return text.empty() ? "nothing" : text;
+}
+
+// "no_new_privs, user; missing: landlock (...)"
+std::string jail_of(const json& jail) {
+  const std::string missing = word_of(jail.at("missing"));
+  return joined(jail.at("layers")) + (missing.empty() ? "" : "; missing: " + missing);
+}
+
+// What a worker or a VM has done: a column each.
+struct Column {
+  const char* title;
+  const char* key;
+  int width;
+  bool bytes = false;
+  bool grows = true;  // so there is a rate
+};
+constexpr Column columns[] = {{"calls", "calls", 9},
+                              {"posted", "posted", 9},
+                              {"waited", "waited", 9},
+                              {"ring in", "record_bytes", 11, true},
+                              {"ring out", "reply_bytes", 11, true},
+                              {"to GPU", "to_device_bytes", 11, true},
+                              {"from GPU", "from_device_bytes", 11, true},
+                              {"GPU memory", "device_memory_bytes", 12, true, false},
+                              {"spun", "spun", 9},
+                              {"parked", "parked", 9},
+                              {"woken", "woken", 9}};
+
+// A line: what `cell` says of each column, below each other on the right.
+template <class Cell>
+std::string row(const std::string& label, Cell cell) {
+  char part[64];
+  std::snprintf(part, sizeof part, "  %-8s", label.c_str());
+  std::string line = part;
+  for (const Column& column : columns) {
+    std::snprintf(part, sizeof part, " %*s", column.width - 1, cell(column).c_str());
+    line += part;
+  }
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::uint64_t count_of(const json& counters, const char* key) {
+  return counters.is_object() && counters.contains(key) ? number_of<std::uint64_t>(counters[key]) : 0;
+}
+
+// Where `before` has the same counters from `seconds` ago, a line of rates below them.
+std::string rows(const std::string& label, const json& now, const json& before, double seconds) {
+  const auto count = [&](const Column& c) {
+    const auto n = static_cast<double>(count_of(now, c.key));
+    return c.bytes ? rounded_size(n) : rounded_count(n);
+  };
+  // A counter that went down is another worker's, or no honest one's.
+  const auto rate = [&](const Column& c) -> std::string {
+    const std::uint64_t n = count_of(now, c.key), then = count_of(before, c.key);
+    const double per_second = n > then ? static_cast<double>(n - then) / seconds : 0;
+    if (!c.grows) return "";
+    return c.bytes ? rounded_size(per_second) : rounded_count(per_second);
+  };
+  return row(label, count) + (seconds > 0 ? row("  per s", rate) : "");
+}
+
+// An earlier document, and how long ago it was.
+struct Earlier {
+  json document;
+  double seconds = 0;
+
+  // Null where there was none.
+  const json& vm(const json& name) const {
+    static const json none;
+    if (!document.is_object()) return none;
+    for (const json& vm : document.at("vms"))
+      if (vm.at("name") == name) return vm;
+    return none;
+  }
+  static const json& counters(const json& vm_or_slot) {
+    static const json none;
+    return vm_or_slot.is_object() && vm_or_slot.contains("counters") ? vm_or_slot["counters"] : none;
+  }
+  static long worker_of(const json& slot) { return slot.contains("worker") ? number_of<long>(slot["worker"]) : 0; }
+  // Of the same worker: another's would be no beginning.
+  static const json& slot(const json& vm, const json& now) {
+    static const json none;
+    if (!vm.is_object()) return none;
+    for (const json& slot : vm.at("slots"))
+      if (slot.at("slot") == now.at("slot") && worker_of(slot) == worker_of(now)) return slot;
+    return none;
+  }
+};
+
+// Nothing of a worker that has served nobody.
+std::string counter_rows(const std::string& label, const json& now, const json& before, double seconds) {
+  const json& counters = Earlier::counters(now);
+  return count_of(counters, "calls") == 0 ? "" : rows(label, counters, Earlier::counters(before), seconds);
+}
+
+// "vector_add, ": its name for itself. A broker or a guest library before this one has none.
+std::string program_of(const json& owner) {
+  const std::string name = owner.contains("program") ? word_of(owner["program"]) : "";
+  return name.empty() ? "" : name + ", ";
+}
+
+// All slots that are not empty, and how many are.
+std::string slot_lines(const json& slots) {
+  std::string lines;
+  std::size_t empty = 0;
+  for (const json& slot : slots) {
+    if (slot.at("state") == "empty") {
+      ++empty;
+      continue;
+    }
+    const std::string worker = slot.contains("worker") ? std::to_string(number_of<long>(slot["worker"])) : "-";
+    char text[96];
+    std::snprintf(text, sizeof text, "  slot %-3d  %-8s  worker %-8s", number_of<int>(slot.at("slot")),
+                  word_of(slot.at("state")).c_str(), worker.c_str());
+    std::string line = text;
+    if (slot.contains("owner"))
+      line += "  " + program_of(slot["owner"]) + "process " +
+              std::to_string(number_of<long>(slot["owner"].at("process"))) + " of peer " +
+              std::to_string(number_of<long>(slot["owner"].at("peer"))) + ", for " + seconds_of(slot.at("claimed_s"));
+    lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return lines +
+         (empty > 0 ? "  empty: " + std::to_string(empty) + " of " + std::to_string(slots.size()) + " slots\n" : "");
+}
+
+// Once where all workers have the same, else for each.
+std::string jail_lines(const json& vm) {
+  std::string lines, first;
+  bool same = true;
+  for (const json& slot : vm.at("slots")) {
+    if (!slot.contains("jail")) continue;
+    const std::string jail = jail_of(slot["jail"]);
+    same = same && (first.empty() || jail == first);
+    if (first.empty()) first = jail;
+    lines += "  jail of slot " + std::to_string(number_of<int>(slot.at("slot"))) + ": " + jail + "\n";
+  }
+  return same && !first.empty() ? "  jail: " + first + "\n" : lines;
+}
+
+// How workers have ended, where any has.
+std::string ends_line(const json& vm) {
+  if (!vm.contains("worker_ends")) return "";
+  static constexpr std::pair<const char*, const char*> kinds[] = {{"orderly", "in order"},
+                                                                  {"protocol_broken", "protocol broken"},
+                                                                  {"killed_by_broker", "killed by the broker"},
+                                                                  {"signal", "by another signal"},
+                                                                  {"other_code", "with another exit code"}};
+  const json& ends = vm["worker_ends"];
+  std::string line;
+  for (const auto& [key, words] : kinds) {
+    if (const auto count = number_of<std::uint64_t>(ends.at(key)); count != 0)
+      line += (line.empty() ? "" : ", ") + std::to_string(count) + " " + words;
+  }
+  const std::string last = word_of(ends.at("last_reason"));
+  return line.empty() ? "" : "  ended workers: " + line + (last.empty() ? "" : "; the last: " + last) + "\n";
+}
+
+std::string loop_text(const json& status) {
+  if (!status.contains("loop")) return "";
+  char text[96];
+  std::snprintf(text, sizeof text, "event loop: %llu turns, %.1f ms of the processor in the longest\n",
+                number_of<unsigned long long>(status["loop"].at("turns")),
+                status["loop"].at("longest_turn_ms").get<double>());
+  return text;
+}
+
+// What a guest sees, where that is not whatever the host has: an ordinal a line.
+std::string gpu_lines(const json& vm) {
+  if (!vm.contains("all_gpus")) return "";  // a broker before this one does not tell it
+  if (vm["all_gpus"].get<bool>()) return "  GPUs: all\n";
+  std::string lines;
+  for (const json& gpu : vm.at("gpus")) {
+    const auto ordinal = std::count(lines.begin(), lines.end(), '\n');
+    const std::string index =
+        gpu.contains("index") ? "host's " + std::to_string(number_of<int>(gpu["index"])) + ", " : "";
+    lines += "  GPU " + std::to_string(ordinal) + ": " + index + word_of(gpu.at("uuid")) +
+             (gpu.contains("pci") ? ", " + word_of(gpu["pci"]) : "") + "\n";
+  }
+  return lines;
+}
+
+// What the VM's programs hold of its GPUs' memory. A broker before this one does not tell it.
+std::string memory_line(const json& vm) {
+  const json memory = vm.value("gpu_memory", json());
+  if (!memory.is_object()) return "";
+  const auto bytes = [&](const char* key) { return static_cast<double>(number_of<std::uint64_t>(memory.at(key))); };
+  const double total = bytes("total_bytes");
+  return "  GPU memory: " + rounded_size(bytes("used_bytes")) + (total > 0 ? " of " + rounded_size(total) : "") + "\n";
+}
+
+std::string of_at_most(const std::string& used, bool bounded, const std::string& most) {
+  return used + (bounded ? " of " + most : "");
+}
+
+// What the VM's workers have together of what they may have. A broker before this one does not tell it.
+std::string bounds_line(const json& vm) {
+  const json bounds = vm.value("bounds", json());
+  if (!bounds.is_object()) return "";
+  if (bounds.at("group") == "") {
+    const std::string why = word_of(bounds.at("group_missing"));
+    return "  bounds: of each session alone, images " +
+           size_of(number_of<std::uint64_t>(bounds.at("session_image_bytes"))) + ", objects " +
+           std::to_string(number_of<long>(bounds.at("session_objects"))) + (why.empty() ? "" : "; missing: " + why) +
+           "\n";
+  }
+  const auto memory = number_of<std::uint64_t>(bounds.at("memory_max_bytes"));
+  const auto pids = number_of<std::uint64_t>(bounds.at("pids_max"));
+  const auto kills = number_of<std::uint64_t>(bounds.at("oom_kills"));
+  char processors[64] = "processors unbounded";
+  if (const double most = bounds.at("cpu_max").get<double>(); most > 0)
+    std::snprintf(processors, sizeof processors, "processors %.3g, held back for %s", most,
+                  seconds_of(bounds.at("throttled_s")).c_str());
+  return "  bounds: memory " +
+         of_at_most(size_of(number_of<std::uint64_t>(bounds.at("memory_bytes"))), memory != 0, size_of(memory)) +
+         (kills != 0 ? ", killed beyond it " + std::to_string(kills) : "") + "; threads " +
+         of_at_most(std::to_string(number_of<long>(bounds.at("pids"))), pids != 0, std::to_string(pids)) + "; " +
+         processors + "\n";
+}
+
+std::string vm_text(const json& vm, const Earlier& earlier) {
+  std::string text = "VM " + word_of(vm.at("name")) + ": " + word_of(vm.at("socket")) +
+                     word_of(vm.value("memory", json(""))) + ", region " +
+                     size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
+                     size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
+                     std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
+  text +=
+      gpu_lines(vm) + memory_line(vm) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
+  const json& before = earlier.vm(vm.at("name"));
+  std::string counters;
+  for (const json& slot : vm.at("slots"))
+    counters += counter_rows("slot " + std::to_string(number_of<int>(slot.at("slot"))), slot,
+                             Earlier::slot(before, slot), earlier.seconds);
+  counters += counter_rows("all", vm, before, earlier.seconds);
+  return text + (counters.empty() ? "" : row("", [](const Column& c) { return std::string(c.title); }) + counters);
+}
+
+std::string text_of(const json& status, const Earlier& earlier) {
+  std::string text = "ivgpud " + word_of(status.at("version")) + ", process " +
+                     std::to_string(number_of<long>(status.at("process"))) + ", up " + seconds_of(status.at("up_s")) +
+                     ", driver " + word_of(status.at("library")) + "\n" + loop_text(status);
+  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier);
+  return text;
+}
+
+}  // namespace
+
+std::string status_as_text(const std::string& document, const std::string& before, double seconds) {
+  const json status = json::parse(document, nullptr, false);
+  if (!status.is_object() || status.value("format", json()) != known_format)
+    throw Error(exit_code::missing, "the broker is of another version: this is not the status that this ivgpu knows");
+  try {
+    return text_of(status, {before.empty() ? json() : json::parse(before, nullptr, false), seconds});
+  } catch (const json::exception& failed) {
+    throw Error(exit_code::missing, std::string("the broker's status is not complete: ") + failed.what());
+  }
+}
+
+}  // namespace ivgpu
