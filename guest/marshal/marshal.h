@@ -30,7 +30,7 @@ std::uint64_t to_slot(T v) {
 
 // The header's flags for the calling thread's record.
 inline std::uint16_t record_flags(std::uint32_t device, bool waits) {
-  return static_cast<std::uint16_t>(ring::device_flags(primary(device).host_device) |
+  return static_cast<std::uint16_t>(ring::context_flags(primary(device).host_device) |
                                     (waits ? ring::flag_wants_reply : 0) |
                                     (this_thread().per_thread ? ring::flag_per_thread : 0));
 }

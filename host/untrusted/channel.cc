@@ -78,8 +78,8 @@ class Channel {
     Request request(session_, header, record.subspan(sizeof header), {reply_->bytes, ring::reply_bytes});
     const Handler handler = handler_of(header.call);
     const bool in_turn = session_.greeted() || header.call == api::id_of::hello;
-    const bool well_formed =
-        handler != nullptr && in_turn && (header.flags & ~ring::known_flags) == 0 && header.position == ++position_;
+    const bool well_formed = handler != nullptr && in_turn && (header.flags & ~ring::known_flags) == 0 &&
+                             ring::context_of(header.flags) < ring::max_devices && header.position == ++position_;
     if (ring::wrong(ring::Mutant::executed_early))
       control_[&Control::executed].store(position_, std::memory_order_release);
     delay();
@@ -96,7 +96,7 @@ class Channel {
   }
 
   CUresult call(Handler handler, Request& request) {
-    if (const CUresult r = session_.make_current(ring::device_of(request.header.flags)); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = session_.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS) return r;
     const CUresult result = handler(request);
     session_.note(result);
     return result;

@@ -6,7 +6,7 @@ namespace host::custom {
 namespace {
 
 CUresult allocated(Request& r, const api::AllocateReply& reply) {
-  r.session.ranges.add(reply.address, reply.bytes, 0, ring::device_of(r.header.flags));
+  r.session.ranges.add(reply.address, reply.bytes, 0, ring::context_of(r.header.flags));
   r.out.bytes(&reply, sizeof reply);
   return CUDA_SUCCESS;
 }

@@ -97,7 +97,7 @@ CUresult describe_kernel(Request& r, CUkernel kernel, std::uint64_t proposed, st
   const std::uint64_t id = r.session.objects.put_once(proposed, Handle::Kernel, kernel, r.place(owner));
   if (id == 0) return r.broken();
   const Driver& d = r.session.driver;
-  const CUdevice device = static_cast<CUdevice>(ring::device_of(r.header.flags));
+  const CUdevice device = static_cast<CUdevice>(ring::context_of(r.header.flags));
   const Params params =
       layout_of([&](std::size_t i, std::size_t* o, std::size_t* s) { return d.cuKernelGetParamInfo(kernel, i, o, s); });
   describe(
@@ -124,7 +124,7 @@ CUresult find_global(Request& r, Handle kind, Get get) {
   std::size_t bytes = 0;
   const CUresult result = get(&address, &bytes, owner, name.data());
   if (result != CUDA_SUCCESS) return result;
-  r.session.ranges.add(address, bytes, record.from, ring::device_of(r.header.flags));
+  r.session.ranges.add(address, bytes, record.from, ring::context_of(r.header.flags));
   const api::GlobalReply reply{.address = address, .bytes = bytes};
   r.out.bytes(&reply, sizeof reply);
   return CUDA_SUCCESS;
