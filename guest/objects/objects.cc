@@ -34,7 +34,7 @@ Object* Objects::create(api::Handle kind, Context* context) {
   if (table_ == nullptr) return nullptr;
   Object* object = reuse();
   if (object == nullptr) {
-    if (next_index_ > Id::max_index) return nullptr;
+    if (!Id::of_guest(next_index_)) return nullptr;
     object = &table_[next_index_++];
     kept_.resize(next_index_);
   }

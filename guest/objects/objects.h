@@ -76,7 +76,7 @@ class Objects {
   Objects& operator=(const Objects&) = delete;
 
   // A new object; its id is valid from now on, so the caller tells nobody before the creation is posted or has
-  // succeeded. Null when a million are alive.
+  // succeeded. Null when every index of the guest's is in use.
   Object* create(api::Handle kind, Context* context);
   // By handle, as a program gives it. Null: never issued, destroyed, or of another kind.
   Object* find(const void* handle, api::Handle wanted) {

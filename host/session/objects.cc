@@ -26,7 +26,7 @@ Objects::~Objects() { munmap(entries_, (std::size_t{Id::max_index} + 1) * sizeof
 
 bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place) {
   const Id parts = Id::of(id);
-  if (parts.kind != kind || parts.kind == api::Handle::None || parts.index == 0) return false;
+  if (parts.kind != kind || parts.kind == api::Handle::None || !Id::of_guest(parts.index)) return false;
   if (place.owner != 0 && !api::may_own(Id::of(place.owner).kind, kind)) return false;
   Entry& entry = entries_[parts.index];
   std::uint64_t empty = 0;  // of two channels that put here at the same time, one does

@@ -37,7 +37,8 @@ class Objects {
     std::uint32_t context = 0;
     std::uint64_t owner = 0;
   };
-  // False if the id is malformed, of another kind or its index is taken: only a broken guest does that.
+  // False if the id is malformed, of another kind, its index not the guest's to choose, or taken: only a broken guest
+  // does that.
   bool put(std::uint64_t id, api::Handle kind, void* handle, Place place);
   // The same for a handle that the driver may have given before (a function's): returns the id by which the session
   // knows it, the one given here or an earlier one; 0 for put()'s false.
@@ -73,7 +74,7 @@ class Objects {
   bool clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned);
   void forget_handle(std::uint64_t id, void* handle);
 
-  // One mapping for the largest index; pages are touched as indices are used.
+  // One mapping for the largest index, whoever chooses it; pages are touched as indices are used.
   Entry* entries_ = nullptr;
   std::atomic<std::uint32_t> highest_{0};
   std::atomic<std::uint64_t> count_{0};

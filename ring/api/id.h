@@ -2,11 +2,13 @@
 // posted; the host keeps a table and believes only what is in it.
 //
 //   bits 0-3    0, so that an id is never one of CUDA's special streams (0, 1, 2)
-//   bits 4-23   index into the session's table, from 1
-//   bits 24-42  generation: how often the index has been used, so that a stale handle is known as one
-//   bits 43-46  kind (api::Handle)
+//   bits 4-25   index into the session's table, from 1
+//   bits 26-41  generation: how often the index has been used, so that a stale handle is known as one
+//   bits 42-46  kind (api::Handle)
 //
-// An id is below 2^47, so it looks like a pointer to programs that look.
+// An id is below 2^47, so it looks like a pointer to programs that look. The lower half of the indices is the guest's to
+// choose from. The upper half is the worker's: what the driver finds, and no call of the guest has made, gets its id
+// there, and neither side ever waits for the other to choose.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +22,36 @@ struct Id {
   std::uint32_t index = 0;
   std::uint32_t generation = 0;
 
-  static constexpr std::uint32_t max_index = (1u << 20) - 1;
-  static constexpr std::uint32_t generations = 1u << 19;
+  static constexpr unsigned index_bits = 22, generation_bits = 16, kind_bits = 5;
+  static constexpr unsigned index_at = 4;
+  static constexpr unsigned generation_at = index_at + index_bits;
+  static constexpr unsigned kind_at = generation_at + generation_bits;
+  static constexpr unsigned bits = kind_at + kind_bits;
+
+  static constexpr std::uint32_t max_index = (1u << index_bits) - 1;
+  static constexpr std::uint32_t first_of_worker = 1u << (index_bits - 1);
+  static constexpr std::uint32_t generations = 1u << generation_bits;
+
+  // Whether the guest may choose this index.
+  static constexpr bool of_guest(std::uint32_t index) { return index != 0 && index < first_of_worker; }
 
   constexpr std::uint64_t value() const {
-    return std::uint64_t{static_cast<std::uint8_t>(kind)} << 43 | std::uint64_t{generation} << 24 |
-           std::uint64_t{index} << 4;
+    return std::uint64_t{static_cast<std::uint8_t>(kind)} << kind_at | std::uint64_t{generation} << generation_at |
+           std::uint64_t{index} << index_at;
   }
   // Any number gives an Id; kind None or index 0 says that it is none of ours.
   static constexpr Id of(std::uint64_t value) {
-    if ((value & 0xf) != 0 || value >> 47 != 0 || (value >> 43) >= handle_kinds) return {};
-    return {static_cast<Handle>(value >> 43), static_cast<std::uint32_t>(value >> 4) & max_index,
-            static_cast<std::uint32_t>(value >> 24) & (generations - 1)};
+    constexpr std::uint64_t low = (1u << index_at) - 1;
+    if ((value & low) != 0 || value >> kind_at >= handle_kinds) return {};
+    return {static_cast<Handle>(value >> kind_at), static_cast<std::uint32_t>(value >> index_at) & max_index,
+            static_cast<std::uint32_t>(value >> generation_at) & (generations - 1)};
   }
 };
 
 // CUDA's streams that are no objects: 0 (NULL, its meaning depends on the entry point), 1 (legacy), 2 (per-thread).
 constexpr bool special_stream(std::uint64_t value) { return value <= 2; }
 
+static_assert(Id::bits == 47 && handle_kinds <= 1u << Id::kind_bits);
 static_assert(Id::of(Id{Handle::Event, 7, 3}.value()).index == 7 && Id::of(1).index == 0);
 
 }  // namespace api

@@ -10,7 +10,7 @@
 namespace api {
 
 // Ids are small and dense enough for arrays indexed by them.
-inline constexpr int driver_ids = 256;
+inline constexpr int driver_ids = 512;
 inline constexpr int first_session_id = 1000;
 
 // The highest ids of this build. A worker says in its slot's header which it knows; ids are given in order, and one

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <span>
 
+#include "ring/layout.h"
+
 namespace ring {
 
 struct RecordHeader {
@@ -27,14 +29,18 @@ static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint16_t padding_call = 0;
 inline constexpr std::uint16_t flag_wants_reply = 1;  // the thread waits: answer in the mailbox
 inline constexpr std::uint16_t flag_per_thread = 2;   // the _ptsz or _ptds form: stream 0 means the thread's own
-// Bits 2-3 are kept for the capture mode of the calling thread.
-// Bits 8-13: the context that is current in the calling thread. Below first_created_context: the primary context of that
-// device. From there on: one that the program has created, by the number that the guest has given it.
-inline constexpr unsigned first_created_context = 16;
+// Bits 2-3 are kept for the calling thread's capture mode, and 0 until a worker knows it.
+// Bits 8-13: the number of the context that is current in the calling thread. Those below max_devices are the devices'
+// primary contexts; the others are for contexts that a program has created, by the numbers that the guest has chosen.
+inline constexpr unsigned context_at = 8;
 inline constexpr unsigned max_contexts = 64;
-constexpr std::uint16_t context_flags(unsigned context) { return static_cast<std::uint16_t>((context & 0x3f) << 8); }
-constexpr unsigned context_of(std::uint16_t flags) { return flags >> 8 & 0x3f; }
-inline constexpr std::uint16_t known_flags = 0x3f03;
+inline constexpr unsigned first_created_context = max_devices;
+constexpr std::uint16_t context_flags(unsigned context) {
+  return static_cast<std::uint16_t>((context & (max_contexts - 1)) << context_at);
+}
+constexpr unsigned context_of(std::uint16_t flags) { return flags >> context_at & (max_contexts - 1); }
+inline constexpr std::uint16_t known_flags = flag_wants_reply | flag_per_thread | context_flags(max_contexts - 1);
+static_assert(known_flags == 0x3f03 && first_created_context < max_contexts);
 
 inline constexpr std::uint64_t absent = ~std::uint64_t{0};  // the slot of a null pointer
 

@@ -197,7 +197,7 @@ class Hostile {
         const std::uint32_t bytes = 32 + static_cast<std::uint32_t>(random_() % 8) * 32;
         const ring::RecordHeader header{.bytes = bytes,
                                         .call = static_cast<std::uint16_t>(random_() % 400),
-                                        .flags = static_cast<std::uint16_t>(random_() % 2),
+                                        .flags = static_cast<std::uint16_t>(random_() % 2 | some_context()),
                                         .position = position};
         scribble_wrapped(ring, at, bytes);
         std::memcpy(ring + (at & (ring::request_bytes - 1) & ~15u), &header, sizeof header);
@@ -207,6 +207,11 @@ class Hostile {
       control[&ring::ChannelControl::worker_asleep].store(0);
     }
     view.header()[&ring::SlotHeader::opened].store(~0u);
+  }
+
+  // Most often one that there is: any other ends the session before its record is looked at.
+  std::uint16_t some_context() {
+    return random_() % 64 == 0 ? ring::context_flags(static_cast<unsigned>(random_())) : std::uint16_t{0};
   }
 
   void scribble_wrapped(std::byte* ring, std::uint32_t at, std::uint32_t bytes) {

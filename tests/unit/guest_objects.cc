@@ -42,10 +42,27 @@ TEST(GuestObjects, FindsWhatItMadeAndNothingElse) {
   EXPECT_EQ(objects.find(handle_of(stream), Handle::Event), nullptr);
   EXPECT_EQ(stream->context, &context1);
   const auto value = reinterpret_cast<std::uint64_t>(handle_of(stream));
-  for (const std::uint64_t other :
-       std::vector<std::uint64_t>{0, 1, 2, value + 1, value + 16, value | 1ULL << 47, value + (1ULL << 24), ~0ULL,
-                                  Id{Handle::Stream, Id::max_index, 0}.value()})
+  for (const std::uint64_t other : std::vector<std::uint64_t>{0, 1, 2, value + 1, value + 16, value | 1ULL << 47,
+                                                              value + (1ULL << Id::generation_at), ~0ULL,
+                                                              Id{Handle::Stream, Id::max_index, 0}.value()})
     EXPECT_EQ(objects.find(reinterpret_cast<const void*>(other), Handle::Stream), nullptr) << other;
+}
+
+// The other half is the worker's to choose from. Looking there finds nothing, and touches no memory behind the table.
+TEST(GuestObjects, IndicesAreOfTheGuestsHalf) {
+  guest::Objects objects;
+  for (const std::uint32_t index : {Id::first_of_worker, Id::max_index}) {
+    const std::uint64_t value = Id{Handle::Event, index, 0}.value();
+    EXPECT_EQ(objects.find(reinterpret_cast<const void*>(value), Handle::Event), nullptr);
+  }
+  std::uint64_t made = 0;
+  Object* last = nullptr;
+  while (Object* object = objects.create(Handle::Event, 0)) last = object, ++made;
+  EXPECT_EQ(made, Id::first_of_worker - 1);
+  ASSERT_NE(last, nullptr);
+  EXPECT_EQ(Id::of(last->id).index, Id::first_of_worker - 1);
+  objects.retire(*last, {});
+  EXPECT_EQ(objects.create(Handle::Event, 0), last) << "one that is free again";
 }
 
 TEST(GuestObjects, AKernelIsFoundAsAFunction) {

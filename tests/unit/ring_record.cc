@@ -27,10 +27,13 @@ TEST(Record, SizesAreMultiplesOf16WithTheHeader) {
 
 TEST(Record, FlagsCarryTheContextAndNothingUnknown) {
   for (unsigned context = 0; context < ring::max_contexts; ++context) {
+    EXPECT_EQ(ring::context_flags(context), context << 8);
     EXPECT_EQ(ring::context_of(ring::context_flags(context)), context);
+    EXPECT_EQ(ring::context_of(static_cast<std::uint16_t>(ring::context_flags(context) | 0xc0ff)), context);
     EXPECT_EQ(ring::context_flags(context) & ~ring::known_flags, 0);
     EXPECT_EQ(ring::context_flags(context) & (ring::flag_wants_reply | ring::flag_per_thread), 0);
   }
+  EXPECT_EQ(ring::context_flags(ring::max_contexts), 0) << "no bit beside the number's";
 }
 
 TEST(Writer, ReaderReadsWhatItWrote) {
@@ -137,6 +140,7 @@ TEST(Id, RoundTripsAndLooksLikeAPointer) {
         EXPECT_EQ(back.generation, generation);
         EXPECT_EQ(value % 16, 0u);
         EXPECT_LT(value, 1ULL << 47);
+        EXPECT_EQ(value, std::uint64_t{kind} << 42 | std::uint64_t{generation} << 26 | std::uint64_t{index} << 4);
         EXPECT_FALSE(api::special_stream(value));
       }
 }
@@ -162,7 +166,17 @@ TEST(Id, AnyNumberIsHarmless) {
 TEST(Id, SpecialStreamsAndOddNumbersAreNobodys) {
   for (const std::uint64_t value : {0ULL, 1ULL, 2ULL, 3ULL, 15ULL, 17ULL, ~0ULL, 1ULL << 47, 0x7fffffffffffULL})
     EXPECT_TRUE(Id::of(value).kind == Handle::None || Id::of(value).index == 0) << value;
-  EXPECT_EQ(Id::of(8ULL << 43 | 16).kind, Handle::None);
+  EXPECT_EQ(Id::of(std::uint64_t{api::handle_kinds} << 42 | 16).kind, Handle::None);
+  EXPECT_EQ(Id::of(31ULL << 42 | 16).kind, Handle::None);
+}
+
+TEST(Id, TheUpperHalfOfTheIndicesIsTheWorkers) {
+  EXPECT_FALSE(Id::of_guest(0));
+  EXPECT_TRUE(Id::of_guest(1));
+  EXPECT_TRUE(Id::of_guest(Id::first_of_worker - 1));
+  EXPECT_FALSE(Id::of_guest(Id::first_of_worker));
+  EXPECT_FALSE(Id::of_guest(Id::max_index));
+  EXPECT_EQ(Id::first_of_worker, (std::uint64_t{Id::max_index} + 1) / 2);
 }
 
 TEST(Id, AKernelGoesWhereAFunctionIsWanted) {

@@ -24,6 +24,26 @@ TEST(SessionChannel, NothingIsServedBeforeHello) {
   EXPECT_EQ(Channel(world, 1).put(ids::cuMemAlloc_v2, allocation()).serve(), 1u) << "another channel, after hello";
 }
 
+// Contexts that a program has created are not served yet; the bits beside the number are nobody's.
+TEST(SessionChannel, FlagsThatNoGuestSetsEndTheSession) {
+  const auto executed = [](unsigned flags) {
+    World world;
+    Channel channel(world);
+    channel.put(ids::hello, hello(ring::window_count));
+    channel.put(ids::cuMemAlloc_v2, allocation(), static_cast<std::uint16_t>(flags | ring::flag_wants_reply));
+    return channel.serve();
+  };
+  EXPECT_EQ(executed(ring::context_flags(0)), 2u);
+  EXPECT_EQ(executed(ring::context_flags(ring::max_devices - 1)), 2u)
+      << "a device that there is not is the driver's error";
+  for (unsigned context = ring::max_devices; context < ring::max_contexts; ++context)
+    EXPECT_EQ(executed(ring::context_flags(context)), 1u) << context;
+  for (unsigned bit = 0; bit < 16; ++bit) {
+    if ((1u << bit & ring::known_flags) != 0) continue;
+    EXPECT_EQ(executed(1u << bit), 1u) << "bit " << bit;
+  }
+}
+
 // The arena moves in hello: a second one beside it would pull it from under who uses it.
 TEST(SessionChannel, HelloIsTakenFromOneChannelOnly) {
   for (int round = 0; round < 50; ++round) {

@@ -78,8 +78,9 @@ TEST_F(Records, EveryCallTooLongBreaks) {
 
 TEST_F(Records, HandlesThatAreNotTheSessionsAreInvalid) {
   const std::uint64_t stream = world.stream(), event = world.event();
-  for (const std::uint64_t id : {std::uint64_t{3}, std::uint64_t{16}, most, std::uint64_t{1} << 47, event, stream + 16,
-                                 stream | std::uint64_t{1} << 24, stream + 1, std::uint64_t{0x7f0000001000}}) {
+  for (const std::uint64_t id :
+       {std::uint64_t{3}, std::uint64_t{16}, most, std::uint64_t{1} << 47, event, stream + 16,
+        stream | std::uint64_t{1} << Id::generation_at, stream + 1, std::uint64_t{0x7f0000001000}}) {
     expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamSynchronize, Payload::of(id));
     expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamDestroy_v2, Payload::of(id));
   }
@@ -112,7 +113,8 @@ TEST_F(Records, IdsThatCannotBeGivenBreak) {
   expect_broken(ids::cuEventCreate, Payload::of(taken_for_an_event, 0), "taken by another kind");
   for (const std::uint64_t id :
        {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, most, Id{Handle::Event, 77, 0}.value(),
-        Id{Handle::Stream, 0, 0}.value(), Id{Handle::Stream, 77, 0}.value() | 4})
+        Id{Handle::Stream, 0, 0}.value(), Id{Handle::Stream, 77, 0}.value() | 4,
+        Id{Handle::Stream, Id::first_of_worker, 0}.value(), Id{Handle::Stream, Id::max_index, 0}.value()})
     expect_broken(ids::cuStreamCreate, Payload::of(id, 0));
 }
 

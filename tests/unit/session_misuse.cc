@@ -210,7 +210,7 @@ const Row ids_used_again[] = {
        return Payload::of(stream);
      }},
     {"OfAnotherGeneration", ids::cuStreamSynchronize, CUDA_ERROR_INVALID_HANDLE,
-     [](Scene& s) { return Payload::of(s.world.stream() + (1ULL << 24)); }},
+     [](Scene& s) { return Payload::of(s.world.stream() + (1ULL << Id::generation_at)); }},
     {"ThatIsTaken", ids::cuStreamCreate, broken, [](Scene& s) { return Payload::of(s.world.stream(), 0); }},
     {"WhoseIndexIsTaken", ids::cuEventCreate, broken,
      [](Scene& s) {

@@ -108,11 +108,24 @@ TEST(SessionObjects, NobodyOwnsWhatItsKindCannot) {
   EXPECT_TRUE(o.put(id(Handle::Function, 3), Handle::Function, thing(3), {0, module}));
 }
 
-TEST(SessionObjects, TheLargestIndex) {
+TEST(SessionObjects, TheLargestIndexOfTheGuest) {
   host::Objects o;
-  const std::uint64_t last = id(Handle::Event, Id::max_index, Id::generations - 1);
+  const std::uint64_t last = id(Handle::Event, Id::first_of_worker - 1, Id::generations - 1);
   ASSERT_TRUE(o.put(last, Handle::Event, thing(9), {}));
   EXPECT_EQ(o.find(last, Handle::Event), thing(9));
+}
+
+TEST(SessionObjects, IndicesOfTheWorkerAreNotTheGuestsToChoose) {
+  host::Objects o;
+  for (const std::uint32_t index : {Id::first_of_worker, Id::first_of_worker + 1, Id::max_index}) {
+    const std::uint64_t proposed = id(Handle::Event, index), function = id(Handle::Function, index);
+    EXPECT_FALSE(o.put(proposed, Handle::Event, thing(1), {})) << index;
+    EXPECT_EQ(o.put_once(function, Handle::Function, thing(1), {}), 0u) << index;
+    EXPECT_EQ(o.find(proposed, Handle::Event), nullptr) << index;
+    EXPECT_FALSE(o.drop(proposed)) << index;
+    EXPECT_EQ(o.drop_with_owned(proposed).size(), 1u) << index;
+  }
+  EXPECT_EQ(o.count(), 0u);
 }
 
 TEST(SessionObjects, WhatIsOwnedGoesWithItsOwner) {
