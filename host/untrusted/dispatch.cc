@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/calls/calls.h"
 #include "host/untrusted/unmarshal.h"
 
 namespace host {
@@ -16,7 +16,7 @@ CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
 constexpr std::array<Handler, api::driver_ids> driver_handlers() {
   std::array<Handler, api::driver_ids> table{};
 #define CALL(id, fn, ...) table[id] = [](Request& r) { return accept<id>(r, r.session.driver.fn); };
-#define CUSTOM(id, fn, ...) table[id] = custom::fn;
+#define CUSTOM(id, fn, ...) table[id] = calls::fn;
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)
@@ -26,7 +26,7 @@ constexpr std::array<Handler, api::driver_ids> driver_handlers() {
 
 constexpr Handler session_handler(int call) {
 #define SESSION(id, name, way, record) \
-  if (call == id) return custom::name;
+  if (call == id) return calls::name;
 #include "ring/api/session.def"
   return nullptr;
 }

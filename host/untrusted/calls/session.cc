@@ -3,10 +3,10 @@
 #include <span>
 
 #include "host/session/output.h"
-#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/calls/calls.h"
 #include "ring/api/records.h"
 
-namespace host::custom {
+namespace host::calls {
 namespace {
 
 // A range of the arena that may be registered: whole huge pages, inside.
@@ -58,10 +58,4 @@ CUresult take_output(Request& r) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxReset_v2(Request& r) {
-  const auto record = r.in.read<api::ResetRecord>();
-  if (!r.complete() || record.device >= ring::max_devices) return r.broken();
-  return r.session.reset(static_cast<unsigned>(record.device));
-}
-
-}  // namespace host::custom
+}  // namespace host::calls

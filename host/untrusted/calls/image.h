@@ -9,7 +9,7 @@
 #include "host/untrusted/request.h"
 #include "ring/api/records.h"
 
-namespace host::custom {
+namespace host::calls {
 
 class LoadRequest {
  public:
@@ -55,4 +55,13 @@ class LoadRequest {
   std::vector<char> info_, error_;
 };
 
-}  // namespace host::custom
+// A load's last step: the image is the session's under its id, or the record named an id that is taken.
+template <class T>
+CUresult loaded(Request& r, LoadRequest& load, api::Handle kind, T handle, CUresult result) {
+  load.reply(result);
+  if (result != CUDA_SUCCESS) return result;
+  if (!r.session.images.keep(load.id(), load.take_share())) return r.broken();
+  return r.session.objects.put(load.id(), kind, handle, r.place()) ? CUDA_SUCCESS : r.broken();
+}
+
+}  // namespace host::calls

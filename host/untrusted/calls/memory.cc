@@ -1,8 +1,8 @@
 // Device memory. CUSTOM because each allocation is remembered: calls outside kernels may name no other addresses.
-#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/calls/calls.h"
 #include "ring/api/records.h"
 
-namespace host::custom {
+namespace host::calls {
 namespace {
 
 CUresult allocated(Request& r, const api::AllocateReply& reply) {
@@ -43,4 +43,4 @@ CUresult cuMemFree_v2(Request& r) {
   return r.session.driver.cuMemFree_v2(record.address);
 }
 
-}  // namespace host::custom
+}  // namespace host::calls

@@ -3,12 +3,12 @@
 #include <array>
 #include <cstring>
 
-#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/calls/calls.h"
 #include "host/untrusted/unmarshal.h"
 #include "ring/api/launch_attributes.h"
 #include "ring/api/records.h"
 
-namespace host::custom {
+namespace host::calls {
 namespace {
 
 struct Launch {
@@ -86,4 +86,4 @@ CUresult cuOccupancyMaxActiveClusters(Request& r) {
   return result;
 }
 
-}  // namespace host::custom
+}  // namespace host::calls

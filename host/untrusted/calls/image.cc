@@ -1,4 +1,4 @@
-#include "host/untrusted/custom/image.h"
+#include "host/untrusted/calls/image.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include "ring/api/jit_options.h"
 #include "ring/mutants.h"
 
-namespace host::custom {
+namespace host::calls {
 namespace {
 
 constexpr std::uint32_t max_parts = 4096;
@@ -149,4 +149,4 @@ void LoadRequest::reply(CUresult result) {
   if (result != CUDA_SUCCESS) r_.out_on_error = r_.out.used();
 }
 
-}  // namespace host::custom
+}  // namespace host::calls

@@ -4,7 +4,7 @@
 #include "host/untrusted/request.h"
 #include "ring/api/cuda.h"
 
-namespace host::custom {
+namespace host::calls {
 
 #define CALL(...)
 #define CUSTOM(id, fn, ...) CUresult fn(Request& r);
@@ -15,4 +15,4 @@ namespace host::custom {
 #define SESSION(id, name, way, record) CUresult name(Request& r);
 #include "ring/api/session.def"
 
-}  // namespace host::custom
+}  // namespace host::calls
