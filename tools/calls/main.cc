@@ -35,7 +35,7 @@ std::vector<Section> sections() {
   std::vector<Section> all;
   const auto add = [&](Line line) { all.back().lines.push_back(std::move(line)); };
 #define CALL(id, fn, since, way, manner, ...) add({#fn, since, std::string(#way) + manner_text(#manner), ""});
-#define CUSTOM(id, fn, since, way, manner) \
+#define CUSTOM(id, fn, since, way, manner, record) \
   add({#fn, since, std::string(#way) + ", own code" + manner_text(#manner), ""});
 #define LOCAL(fn, since) add({#fn, since, "Local", ""});
 #define REFUSED(fn, since, why) add({#fn, since, std::string("refused, but known: ") + why, why});

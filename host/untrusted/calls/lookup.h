@@ -1,54 +1,57 @@
-// What modules and libraries hold, found by its name; and their end. The reply to a lookup brings what the guest needs to
-// check and pack launches.
+// What modules and libraries hold, found by its name. The reply brings what the guest needs to check and pack launches.
 #pragma once
 
-#include <string_view>
+#include <string>
+#include <vector>
 
-#include "host/untrusted/request.h"
-#include "ring/api/records.h"
+#include "host/untrusted/taken.h"
 
 namespace host::calls {
 
-using api::Handle;
+// What a guest needs to know of a function or kernel.
+struct KernelInfo {
+  std::vector<std::uint32_t> layout;  // of the parameters: offset, size, offset, size...
+  std::uint32_t param_bytes = 0, max_threads = 0, static_shared = 0, max_dynamic_shared = 0;
+};
+KernelInfo info_of(const Request& r, CUfunction function);
+KernelInfo info_of(const Request& r, CUkernel kernel);
 
-// A name that follows a record. Empty: the record is malformed.
-std::string_view read_name(Request& r, std::uint64_t bytes);
-
-// Puts what was found behind the proposed id, or finds the one that it has, and replies what a guest needs to know.
-CUresult describe_function(Request& r, CUfunction function, std::uint64_t proposed, std::uint64_t owner,
-                           std::string_view name);
-CUresult describe_kernel(Request& r, CUkernel kernel, std::uint64_t proposed, std::uint64_t owner,
-                         std::string_view name);
-
-template <class Owner, class Get>
-CUresult find_global(Request& r, Handle kind, Get get) {
-  const auto record = r.in.read<api::GlobalRecord>();
-  const std::string_view name = read_name(r, record.name_bytes);
-  if (!r.complete()) return r.broken();
-  const auto making = r.session.making();
-  auto* owner = static_cast<Owner>(r.session.objects.find(record.from, kind));
-  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUdeviceptr address = 0;
-  std::size_t bytes = 0;
-  const CUresult result = get(&address, &bytes, owner, name.data());
-  if (result != CUDA_SUCCESS) return result;
-  r.session.ranges.add(address, bytes, record.from, ring::device_of(r.header.flags));
-  const api::GlobalReply reply{.address = address, .bytes = bytes};
-  r.out.bytes(&reply, sizeof reply);
-  return CUDA_SUCCESS;
+// The reply to a lookup that has found a function or kernel. Where the description does not fit into a reply, nothing is
+// made: the guest could not read it and would give the id that it has proposed to something else.
+template <class T, class R>
+CUresult answer_found(Taken<R>& t, T found) {
+  const std::uint64_t id = t.put_once(found);
+  if (id == 0) return t.request.broken();
+  const KernelInfo info = info_of(t.request, found);
+  const std::string name(t.text());
+  t.answer(CUDA_SUCCESS, {{.id = id,
+                           .params = static_cast<std::uint32_t>(info.layout.size() / 2),
+                           .param_bytes = info.param_bytes,
+                           .max_threads = info.max_threads,
+                           .static_shared = info.static_shared,
+                           .max_dynamic_shared = info.max_dynamic_shared,
+                           .name_bytes = static_cast<std::uint32_t>(name.size() + 1)}});
+  t.request.out.bytes(info.layout.data(), info.layout.size() * sizeof(std::uint32_t));
+  t.request.out.bytes(name.c_str(), name.size() + 1);
+  if (t.request.out.ok()) return CUDA_SUCCESS;
+  if (id == t.record.id) t.session().objects.drop(id);
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-template <class T, class Unload>
-CUresult close(Request& r, Handle kind, Unload unload) {
-  const auto record = r.in.read<api::CloseRecord>();
-  if (!r.complete()) return r.broken();
-  const auto ending = r.session.ending();
-  auto* handle = static_cast<T>(r.session.objects.find(record.id, kind));
-  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const CUresult result = unload(handle);
-  if (result == CUDA_SUCCESS) r.session.forget(r.session.objects.drop_with_owned(record.id));
-  return result;
+// `a` asks for what an owner has by a name.
+template <class T, class Owner, class A>
+CUresult find_by_name(A& a) {
+  T found = nullptr;
+  const CUresult result = a.call(&found, a.template handle<Owner>(&api::LookupRecord::from), a.text().data());
+  return result != CUDA_SUCCESS ? result : answer_found(a, found);
+}
+
+template <class Owner, class A>
+CUresult find_global(A& a) {
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  const CUresult result = a.call(&address, &bytes, a.template handle<Owner>(&api::GlobalRecord::from), a.text().data());
+  return a.answer(result, {.address = address, .bytes = bytes});
 }
 
 }  // namespace host::calls

@@ -5,38 +5,23 @@
 #include "host/untrusted/calls/lookup.h"
 
 namespace host::calls {
+namespace {
 
-CUresult cuModuleLoadDataEx(Request& r) {
-  LoadRequest load(r);
-  if (!load.ok()) return load.refused();
-  const auto making = r.session.making();
-  CUmodule module = nullptr;
-  const CUresult result =
-      r.session.driver.cuModuleLoadDataEx(&module, load.image(), load.option_count(), load.options(), load.values());
-  return loaded(r, load, Handle::Module, module, result);
+CUresult load_module(Taken<api::LoadModuleRecord>& t) {
+  return load_image<CUmodule>(t, [&](LoadRequest& load, CUmodule* module) {
+    return t.driver().cuModuleLoadDataEx(module, load.image(), load.option_count(), load.options(), load.values());
+  });
 }
 
-CUresult cuModuleLoadData(Request& r) { return calls::cuModuleLoadDataEx(r); }
+}  // namespace
 
-CUresult cuModuleUnload(Request& r) {
-  return close<CUmodule>(r, Handle::Module, [&](CUmodule m) { return r.session.driver.cuModuleUnload(m); });
-}
+CUresult cuModuleLoadData(asked::cuModuleLoadData& a) { return load_module(a); }
+CUresult cuModuleLoadDataEx(asked::cuModuleLoadDataEx& a) { return load_module(a); }
 
-CUresult cuModuleGetFunction(Request& r) {
-  const auto record = r.in.read<api::LookupRecord>();
-  const std::string_view name = read_name(r, record.name_bytes);
-  if (!r.complete()) return r.broken();
-  const auto making = r.session.making();
-  auto* module = static_cast<CUmodule>(r.session.objects.find(record.from, Handle::Module));
-  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (!r.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
-  CUfunction function = nullptr;
-  const CUresult result = r.session.driver.cuModuleGetFunction(&function, module, name.data());
-  return result != CUDA_SUCCESS ? result : describe_function(r, function, record.id, record.from, name);
-}
+CUresult cuModuleUnload(asked::cuModuleUnload& a) { return a.call(a.handle<CUmodule>(&api::CloseRecord::id)); }
 
-CUresult cuModuleGetGlobal_v2(Request& r) {
-  return find_global<CUmodule>(r, Handle::Module, r.session.driver.cuModuleGetGlobal_v2);
-}
+CUresult cuModuleGetFunction(asked::cuModuleGetFunction& a) { return find_by_name<CUfunction, CUmodule>(a); }
+
+CUresult cuModuleGetGlobal_v2(asked::cuModuleGetGlobal_v2& a) { return find_global<CUmodule>(a); }
 
 }  // namespace host::calls
