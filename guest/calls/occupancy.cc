@@ -56,7 +56,7 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunc
   if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult r = check_config("cuOccupancyMaxActiveClusters", c); r != CUDA_SUCCESS) return r;
   if (session()->objects.find(f, api::Handle::Function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const api::ClustersRecord record{.function = reinterpret_cast<std::uint64_t>(f),
+  const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(f),
                                    .stream = 0,
                                    .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
                                    .block = {c->blockDimX, c->blockDimY, c->blockDimZ},

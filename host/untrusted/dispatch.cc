@@ -2,21 +2,30 @@
 
 #include <array>
 
-#include "host/untrusted/custom/custom.h"
+#include "host/untrusted/calls/calls.h"
+#include "host/untrusted/form.h"
 #include "host/untrusted/unmarshal.h"
 
 namespace host {
 namespace {
 
+// A CALL line.
 template <int Id>
 CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
   return Unmarshal<typename api::Call<Id>::Shape>(r).run(per_thread_or<Id>(r, function));
 }
 
+// A CUSTOM line.
+template <int Id>
+CUresult ask(Request& r, typename Asked<Id>::Form form, CUresult (*function)(Asked<Id>&)) {
+  Asked<Id> asked(r, form);
+  return serve(asked, function);
+}
+
 constexpr std::array<Handler, api::driver_ids> driver_handlers() {
   std::array<Handler, api::driver_ids> table{};
 #define CALL(id, fn, ...) table[id] = [](Request& r) { return accept<id>(r, r.session.driver.fn); };
-#define CUSTOM(id, fn, ...) table[id] = custom::fn;
+#define CUSTOM(id, fn, ...) table[id] = [](Request& r) { return ask<id>(r, r.session.driver.fn, calls::fn); };
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)
@@ -26,7 +35,7 @@ constexpr std::array<Handler, api::driver_ids> driver_handlers() {
 
 constexpr Handler session_handler(int call) {
 #define SESSION(id, name, way, record) \
-  if (call == id) return custom::name;
+  if (call == id) return [](Request& r) { return ask<id>(r, nullptr, calls::name); };
 #include "ring/api/session.def"
   return nullptr;
 }

@@ -1,5 +1,14 @@
 // One record on its way through the worker: what the guest sent, copied to private memory, and the reply being built,
 // private as well: the driver writes real pointers into it before they become ids.
+//
+// Its way, for a CALL line in unmarshal.h, for every other in asked.h. The guest's half takes the same steps backwards, by
+// the same words where it has the same step (guest/marshal/marshal.h):
+//
+//   take    bytes become values; what no correct guest sends ends the session
+//   check   values become the driver's: handles, memory; what is not the session's is the driver's error
+//   call    the driver does it
+//   settle  what was made is known under its id from now on, and what has ended is not
+//   answer  the reply is written
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <limits>
 #include <shared_mutex>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -19,39 +18,6 @@
 namespace host {
 
 using api::Arg, api::Dir, api::Extent;
-
-// The driver's function for a record: the entry point itself, or its _ptsz / _ptds form.
-struct VariantOf {
-  std::string_view of, name;
-  std::size_t offset;
-};
-inline constexpr VariantOf variants[] = {
-#define CALL(...)
-#define CUSTOM(...)
-#define LOCAL(...)
-#define ABSENT(...)
-#define VARIANT(fn, since, of) {#of, #fn, offsetof(Driver, fn)},
-#include "ring/api/driver.def"
-};
-
-constexpr std::size_t per_thread_offset(std::string_view name) {
-  for (const VariantOf& v : variants)
-    if (v.of == name && (v.name.ends_with("_ptsz") || v.name.ends_with("_ptds"))) return v.offset;
-  return 0;
-}
-
-template <int Id, class F>
-F per_thread_or(const Request& r, F base) {
-  constexpr std::size_t offset = per_thread_offset(api::Call<Id>::name);
-  if constexpr (offset != 0) {
-    if (!r.per_thread()) return base;
-    F form;
-    std::memcpy(&form, reinterpret_cast<const std::byte*>(&r.session.driver) + offset, sizeof form);
-    return form;
-  } else {
-    return base;
-  }
-}
 
 template <class S>
 class Unmarshal;
@@ -68,13 +34,13 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   CUresult run(CUresult (*function)(P...)) {
     if (function == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
-    each([&]<std::size_t I>() { settle<I>(); });
+    each([&]<std::size_t I>() { take<I>(); });
     if (!r_.complete() || broken_) return r_.broken();
     if (refused_ != CUDA_SUCCESS) return refused_;
     if (creates() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
     const auto making = creates() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
     const CUresult result = std::apply(function, params_);
-    if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { conclude<I>(); });
+    if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
     return broken_ ? r_.broken() : result;
   }
 
@@ -90,20 +56,20 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   static constexpr bool creates() { return ((A.dir == Dir::Creates) || ...); }
 
   template <std::size_t I>
-  void settle() {
+  void take() {
     constexpr Arg a = args[I];
     if constexpr (a.dir == Dir::Value)
-      settle_value<I>();
+      take_value<I>();
     else if constexpr (a.dir == Dir::Device)
-      settle_device<I>();
+      take_device<I>();
     else if constexpr (a.dir == Dir::Creates)
       std::get<I>(params_) = reinterpret_cast<Param<I>>(&created_[I]);
     else
-      settle_pointer<I>();
+      take_pointer<I>();
   }
 
   template <std::size_t I>
-  void settle_value() {
+  void take_value() {
     using T = Param<I>;
     constexpr api::Handle kind = api::handle_of<T>;
     const std::uint64_t v = slots_[I];
@@ -131,7 +97,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   }
 
   template <std::size_t I>
-  void settle_device() {
+  void take_device() {
     constexpr Arg a = args[I];
     const std::uint64_t count = a.extent == Extent::Counted ? slots_[static_cast<std::size_t>(a.count)] : 1;
     const bool overflows = count > std::numeric_limits<std::uint64_t>::max() / a.bytes;
@@ -141,7 +107,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
 
   // The guest sends the length that the call implies; both sides computing it the same way is checked, not hoped for.
   template <std::size_t I>
-  void settle_pointer() {
+  void take_pointer() {
     constexpr Arg a = args[I];
     using T = api::Pointee<Param<I>>;
     const std::uint64_t length = slots_[I];
@@ -173,7 +139,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   }
 
   template <std::size_t I>
-  void conclude() {
+  void settle() {
     constexpr Arg a = args[I];
     if constexpr (a.dir == Dir::Creates) {
       if (!r_.session.objects.put(slots_[I], api::handle_of<api::Pointee<Param<I>>>, created_[I], r_.place()))

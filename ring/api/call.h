@@ -9,6 +9,7 @@
 
 #include "ring/api/arg.h"
 #include "ring/api/known_ids.h"
+#include "ring/api/records.h"
 #include "ring/api/types.h"
 
 namespace api {
@@ -64,7 +65,7 @@ struct Shape<CUresult(P...), A...> {
 };
 
 template <int Id>
-struct Call;  // specialised by each CALL and CUSTOM line
+struct Call;  // specialised by each line that crosses
 
 namespace id_of {
 #define CALL(id, fn, ...) inline constexpr int fn = id;
@@ -86,17 +87,26 @@ namespace id_of {
     using Function = decltype(::fn);                               \
     using Shape = api::Shape<Function __VA_OPT__(, ) __VA_ARGS__>; \
   };
-#define CUSTOM(id, fn, since, way_, manner_)      \
-  template <>                                     \
-  struct Call<id> {                               \
-    static constexpr std::string_view name = #fn; \
-    static constexpr Way way = Way::way_;         \
-    static constexpr Manner manner = manner_;     \
-    using Function = decltype(::fn);              \
+#define CUSTOM(id, fn, since, way_, manner_, record) \
+  template <>                                        \
+  struct Call<id> {                                  \
+    static constexpr std::string_view name = #fn;    \
+    static constexpr Way way = Way::way_;            \
+    static constexpr Manner manner = manner_;        \
+    using Function = decltype(::fn);                 \
+    using Record = record;                           \
   };
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
+#define SESSION(id, fn, way_, record)             \
+  template <>                                     \
+  struct Call<id> {                               \
+    static constexpr std::string_view name = #fn; \
+    static constexpr Way way = Way::way_;         \
+    using Record = record;                        \
+  };
+#include "ring/api/session.def"
 
 }  // namespace api

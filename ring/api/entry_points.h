@@ -25,7 +25,7 @@ struct EntryPoint {
 
 inline constexpr EntryPoint entry_points[] = {
 #define CALL(id, fn, since, way, manner, ...) {#fn, since, Line::Call, id, #way, #manner},
-#define CUSTOM(id, fn, since, way, manner) {#fn, since, Line::Custom, id, #way, #manner},
+#define CUSTOM(id, fn, since, way, manner, record) {#fn, since, Line::Custom, id, #way, #manner},
 #define LOCAL(fn, since) {#fn, since, Line::Local},
 #define REFUSED(fn, since, why) {#fn, since, Line::Refused, 0, {}, {}, {}, why},
 #define VARIANT(fn, since, of) {#fn, since, Line::Variant, 0, {}, {}, #of},

@@ -1,48 +1,99 @@
-// The records of calls that are no plain row of parameters: CUSTOM lines and the session's own. Plain bytes, 8-aligned;
-// what follows a record in its payload is said beside it. The host copies a record out and then checks every field.
+// The records of calls that are no plain row of parameters: CUSTOM lines and the session's own. Plain bytes, 8-aligned.
+// Each has its list of fields (ring/api/fields.h), with what follows it in its payload, and its reply. The host copies a
+// record out and then checks every field by that list. Where calls share a struct but not what its fields mean, each has a
+// type of its own without further members.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <tuple>
+
+#include "ring/api/fields.h"
+#include "ring/api/jit_options.h"
+#include "ring/api/launch_attributes.h"
+#include "ring/layout.h"
+#include "ring/wire/record.h"
 
 namespace api {
 
-// First record of a session, on channel 0. The reply is a HelloReply.
+struct HelloReply {
+  std::uint64_t arena_address;  // where the worker, and so the GPU, sees the arena
+
+  static constexpr std::tuple fields{field::arena("arena", &HelloReply::arena_address)};
+};
+// First record of a session, on channel 0.
 struct HelloRecord {
   std::uint64_t window;     // index of the arena window that the guest has mapped; window_count: none fitted
   std::uint64_t pin_bytes;  // how much of the arena's start is to be registered with the GPU at once
-};
-struct HelloReply {
-  std::uint64_t arena_address;  // where the worker, and so the GPU, sees the arena
+
+  static constexpr std::tuple fields{field::between("window", &HelloRecord::window, 0, ring::window_count),
+                                     field::pages("pin_bytes", &HelloRecord::pin_bytes)};
+  using Reply = HelloReply;
 };
 
 // Registers [offset, offset + bytes) of the arena with the GPU. Multiples of ring::huge_page. join_arena: by one
 // registration in place of all that lie inside; when it fails, none of these is left.
 struct PinArenaRecord {
   std::uint64_t offset, bytes;
+
+  static constexpr std::tuple fields{field::page("offset", &PinArenaRecord::offset),
+                                     field::pages("bytes", &PinArenaRecord::bytes)};
 };
 
-// What kernels have printed, from the oldest on. The reply is a length (u64), at most `room`, and so much text; 0: no
-// more. Where the simulated GPU has something to say of a fault or of an image, a second length follows, at most
-// max_diagnosis, and so much text: lines for the guest's log.
-struct TakeOutputRecord {
-  std::uint64_t room;
-};
 inline constexpr std::uint64_t max_output = 32 << 10;  // of one reply
 inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 
-// cuMemAlloc, cuMemAllocPitch. Reply: AllocateReply.
-struct AllocateRecord {
-  std::uint64_t bytes;               // cuMemAlloc; or width, when height is not 0
-  std::uint64_t height;              // 0: cuMemAlloc
-  std::uint32_t element_bytes, pad;  // cuMemAllocPitch
+// So much text; 0: no more. Where the simulated GPU has something to say of a fault or of an image, a second length (u64)
+// follows, at most max_diagnosis, and so much text: lines for the guest's log.
+struct TakeOutputReply {
+  std::uint64_t length;
+
+  static constexpr std::tuple fields{field::text("text", &TakeOutputReply::length)};
 };
+// What kernels have printed, from the oldest on, at most `room` bytes of it.
+struct TakeOutputRecord {
+  std::uint64_t room;
+
+  static constexpr std::tuple fields{field::between("room", &TakeOutputRecord::room, 0, max_output)};
+  using Reply = TakeOutputReply;
+};
+
 struct AllocateReply {
   std::uint64_t address, pitch, bytes;
+
+  static constexpr std::tuple fields{field::memory("address", &AllocateReply::address, &AllocateReply::bytes),
+                                     field::unsaid(&AllocateReply::pitch), field::unsaid(&AllocateReply::bytes)};
+};
+// cuMemAlloc.
+struct AllocateRecord {
+  std::uint64_t bytes;               // or the width, with rows
+  std::uint64_t height;              // 0 without rows
+  std::uint32_t element_bytes, pad;  // 0 without rows
+
+  static constexpr std::tuple fields{field::number("bytes", &AllocateRecord::bytes),
+                                     field::zero(&AllocateRecord::height), field::zero(&AllocateRecord::element_bytes),
+                                     field::zero(&AllocateRecord::pad)};
+  using Reply = AllocateReply;
+};
+
+struct AllocateRowsReply : AllocateReply {
+  static constexpr std::tuple fields{field::memory("address", &AllocateReply::address, &AllocateReply::bytes),
+                                     field::number("pitch", &AllocateReply::pitch),
+                                     field::unsaid(&AllocateReply::bytes)};
+};
+// cuMemAllocPitch.
+struct AllocateRowsRecord : AllocateRecord {
+  static constexpr std::tuple fields{
+      field::number("width", &AllocateRecord::bytes), field::number("height", &AllocateRecord::height),
+      field::number("element_bytes", &AllocateRecord::element_bytes), field::zero(&AllocateRecord::pad)};
+  using Reply = AllocateRowsReply;
 };
 
 struct FreeRecord {
   std::uint64_t address;
+
+  static constexpr std::tuple fields{field::frees("address", &FreeRecord::address)};
 };
 
 // All copies between host and device. `arena` is an offset in the arena, or ring::absent: then the bytes follow the
@@ -51,21 +102,27 @@ struct FreeRecord {
 struct CopyRecord {
   std::uint64_t device, arena, bytes, stream;
   std::uint64_t then_wait = 0;
-};
 
-// cuMemsetD2D*: `height` rows of `width` elements.
-struct FillRowsRecord {
-  std::uint64_t at, pitch, width, height, value, stream;
+  static constexpr auto fields_of_copy(const char* device, const char* host, field::Otherwise otherwise,
+                                       const char* stream) {
+    return std::tuple{field::address(device, &CopyRecord::device, &CopyRecord::bytes),
+                      field::place(host, &CopyRecord::arena, &CopyRecord::bytes, otherwise),
+                      field::number("bytes", &CopyRecord::bytes), field::stream(&CopyRecord::stream, stream),
+                      field::flag(&CopyRecord::then_wait)};
+  }
 };
-
-// cuMemcpy2D, cuMemcpy3D and their asynchronous forms: `depth` slices of `height` rows of `width` bytes. Both sides by
-// their device address, which pinned memory and staging chunks have, too.
-struct RowsSide {
-  std::uint64_t address, pitch, rows;  // a slice is `rows` times `pitch`
+// To the device, and from it. An asynchronous copy's reply would be sent before the bytes are there.
+struct CopyToDeviceRecord : CopyRecord {
+  static constexpr auto fields = fields_of_copy("to", "from", field::Otherwise::InRecord, "");
 };
-struct CopyRowsRecord {
-  RowsSide to, from;
-  std::uint64_t width, height, depth, stream;
+struct CopyToDeviceAsyncRecord : CopyRecord {
+  static constexpr auto fields = fields_of_copy("to", "from", field::Otherwise::InRecord, "stream");
+};
+struct CopyFromDeviceRecord : CopyRecord {
+  static constexpr auto fields = fields_of_copy("from", "to", field::Otherwise::InReply, "");
+};
+struct CopyFromDeviceAsyncRecord : CopyRecord {
+  static constexpr auto fields = fields_of_copy("from", "to", field::Otherwise::Nowhere, "stream");
 };
 
 // For both sides of the boundary: nothing when the number is too large for 64 bits.
@@ -84,19 +141,114 @@ constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::ui
   return all;
 }
 
+// cuMemsetD2D*: `height` rows of `width` elements.
+struct FillRowsRecord {
+  std::uint64_t at, pitch, width, height, value, stream;
+};
+template <class Element, bool asynchronous>
+struct FillRowsOf : FillRowsRecord {
+  // Nothing where there is none, or more than memory can have.
+  static constexpr std::optional<std::uint64_t> span(const FillRowsRecord& r) {
+    const auto row = product(r.width, sizeof(Element));
+    const auto all = row ? span_of_rows(*row, r.height, r.pitch) : std::nullopt;
+    return all != std::uint64_t{0} ? all : std::nullopt;
+  }
+  // Rows do not overlap: to the driver a pitch of 0 would mean that of the rows.
+  static constexpr std::uint64_t least_pitch(const FillRowsRecord& r) {
+    return r.height > 1 ? product(r.width, sizeof(Element)).value_or(0) : 0;
+  }
+  static constexpr std::tuple fields{
+      field::address("at", &FillRowsRecord::at, span),
+      field::at_least("pitch", &FillRowsRecord::pitch, least_pitch),
+      field::number("width", &FillRowsRecord::width),
+      field::number("height", &FillRowsRecord::height),
+      field::between("value", &FillRowsRecord::value, 0, std::numeric_limits<Element>::max()),
+      field::stream(&FillRowsRecord::stream, asynchronous ? "stream" : "")};
+};
+// cuMemcpy2D, cuMemcpy3D and their asynchronous forms: `depth` slices of `height` rows of `width` bytes. Both sides by
+// their device address, which pinned memory and staging chunks have, too.
+struct RowsSide {
+  std::uint64_t address, pitch, rows;  // a slice is `rows` times `pitch`
+};
+struct CopyRowsRecord {
+  RowsSide to, from;
+  std::uint64_t width, height, depth, stream;
+};
+template <bool asynchronous>
+struct CopyRowsOf : CopyRowsRecord {
+  // Of a side, as FillRowsOf::span.
+  static constexpr std::optional<std::uint64_t> span(const CopyRowsRecord& r, const RowsSide& side) {
+    const auto slice = product(side.pitch, side.rows);
+    const auto all = slice ? span_of_rows(r.width, r.height, side.pitch, r.depth, *slice) : std::nullopt;
+    return all != std::uint64_t{0} ? all : std::nullopt;
+  }
+  static constexpr std::optional<std::uint64_t> span_of_to(const CopyRowsRecord& r) { return span(r, r.to); }
+  static constexpr std::optional<std::uint64_t> span_of_from(const CopyRowsRecord& r) { return span(r, r.from); }
+  // Rows and slices do not overlap: to the driver a pitch or height of 0 would mean that of the copy, not 0.
+  static constexpr std::uint64_t least_pitch(const CopyRowsRecord& r) { return r.width; }
+  static constexpr std::uint64_t least_rows(const CopyRowsRecord& r) { return r.depth > 1 ? r.height : 0; }
+
+  static constexpr auto to_side = &CopyRowsRecord::to, from_side = &CopyRowsRecord::from;
+  static constexpr std::tuple fields{field::address("to", field::of(to_side, &RowsSide::address), span_of_to),
+                                     field::at_least("to_pitch", field::of(to_side, &RowsSide::pitch), least_pitch),
+                                     field::at_least("to_rows", field::of(to_side, &RowsSide::rows), least_rows),
+                                     field::address("from", field::of(from_side, &RowsSide::address), span_of_from),
+                                     field::at_least("from_pitch", field::of(from_side, &RowsSide::pitch), least_pitch),
+                                     field::at_least("from_rows", field::of(from_side, &RowsSide::rows), least_rows),
+                                     field::number("width", &CopyRowsRecord::width),
+                                     field::number("height", &CopyRowsRecord::height),
+                                     field::number("depth", &CopyRowsRecord::depth),
+                                     field::stream(&CopyRowsRecord::stream, asynchronous ? "stream" : "")};
+};
+
 // cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel. After it: `attributes` CUlaunchAttribute, then
 // `param_bytes` of packed parameters, as CU_LAUNCH_PARAM_BUFFER_POINTER takes them.
 struct LaunchRecord {
   std::uint64_t function, stream;
   std::uint32_t grid[3], block[3];
   std::uint32_t shared, param_bytes, attributes, pad;
+
+  static constexpr std::tuple fields{field::id(Handle::Function, &LaunchRecord::function),
+                                     field::stream(&LaunchRecord::stream),
+                                     field::triple("grid", &LaunchRecord::grid),
+                                     field::triple("block", &LaunchRecord::block),
+                                     field::number("shared", &LaunchRecord::shared),
+                                     field::zero(&LaunchRecord::pad),
+                                     field::attributes(&LaunchRecord::attributes),
+                                     field::parameters("parameters", &LaunchRecord::param_bytes)};
 };
 
-// cuOccupancyMaxActiveClusters. The launch that is asked about, without parameters; the reply is a number (u64).
-using ClustersRecord = LaunchRecord;
+struct ClustersReply {
+  std::uint64_t clusters;
+
+  static constexpr std::tuple fields{field::number("clusters", &ClustersReply::clusters)};
+};
+// cuOccupancyMaxActiveClusters. The launch that is asked about, without parameters.
+struct ClustersRecord : LaunchRecord {
+  static constexpr std::tuple fields{field::id(Handle::Function, &LaunchRecord::function),
+                                     field::stream(&LaunchRecord::stream),
+                                     field::triple("grid", &LaunchRecord::grid),
+                                     field::triple("block", &LaunchRecord::block),
+                                     field::number("shared", &LaunchRecord::shared),
+                                     field::zero(&LaunchRecord::param_bytes),
+                                     field::zero(&LaunchRecord::pad),
+                                     field::attributes(&LaunchRecord::attributes)};
+  using Reply = ClustersReply;
+};
+
+// How the parts of a loaded image make one again.
+enum class ImageForm : std::uint32_t {
+  Plain,     // one part: PTX text with its NUL, a cubin or a fat binary container
+  Wrapper,   // one part: the container of a version-1 wrapper
+  Prelinked  // the device-linked container of a version-2 wrapper, then its relocatable containers
+};
+inline constexpr std::uint32_t max_image_parts = 4096;
+inline constexpr std::uint64_t max_image_bytes = 1ULL << 30;  // the largest seen in NVIDIA's libraries is 59 MB
 
 // cuModuleLoadData(Ex), cuLibraryLoadData. The image is in the arena, or follows the record: `parts` runs of bytes,
 // each padded to 8. Before it: `parts` sizes (u64), `options` JIT options (u64 each) and as many values (u64 each).
+// Reply, also of a load that failed: the options' values (u64 each), then for the info and the error log its length
+// (u64) and its characters.
 struct LoadRecord {
   std::uint64_t id;     // the guest's choice for what is loaded
   std::uint64_t arena;  // offset in the arena, or ring::absent
@@ -104,21 +256,21 @@ struct LoadRecord {
   std::uint32_t parts;
   std::uint32_t options, pad;
 };
-// How the parts make an image again.
-enum class ImageForm : std::uint32_t {
-  Plain,     // one part: PTX text with its NUL, a cubin or a fat binary container
-  Wrapper,   // one part: the container of a version-1 wrapper
-  Prelinked  // the device-linked container of a version-2 wrapper, then its relocatable containers
+template <Handle kind>
+struct LoadOf : LoadRecord {
+  // How long the image is, the sizes behind the record say.
+  static constexpr std::optional<std::uint64_t> not_yet(const LoadRecord&) { return 0; }
+  static constexpr std::tuple fields{field::proposed(kind, &LoadRecord::id),
+                                     field::place("image", &LoadRecord::arena, not_yet, field::Otherwise::InRecord),
+                                     field::between("", &LoadRecord::form, 0, std::uint64_t(ImageForm::Prelinked)),
+                                     field::between("parts", &LoadRecord::parts, 1, max_image_parts),
+                                     field::between("options", &LoadRecord::options, 0, max_jit_options),
+                                     field::zero(&LoadRecord::pad),
+                                     field::part_sizes("bytes", &LoadRecord::parts),
+                                     field::jit_options(&LoadRecord::options),
+                                     field::parts(&LoadRecord::arena, &LoadRecord::parts)};
 };
-// Reply, also of a load that failed: the options' values (u64 each), then for the info and the error log its length
-// (u64) and its characters.
 
-// cuModuleGetFunction, cuLibraryGetKernel, cuKernelGetFunction: `from` names the owner, the name follows (not for the
-// last).
-struct LookupRecord {
-  std::uint64_t from, id;
-  std::uint64_t name_bytes;
-};
 // What the guest needs so that launches are checked and packed there. Then `params` pairs of u32 offset and size, then
 // the name, `name_bytes` long.
 struct FunctionReply {
@@ -126,35 +278,115 @@ struct FunctionReply {
   std::uint32_t params, param_bytes;
   std::uint32_t max_threads, static_shared, max_dynamic_shared, name_bytes;
 };
+template <Handle kind>
+struct FunctionReplyOf : FunctionReply {
+  static constexpr std::tuple fields{field::made(kind, &FunctionReply::id),
+                                     field::number("parameters", &FunctionReply::params)};
+};
 
-// cuModuleGetGlobal, cuLibraryGetGlobal: the name follows. Reply: GlobalReply.
+// cuModuleGetFunction, cuLibraryGetKernel: `from` names the owner, the name follows.
+struct LookupRecord {
+  std::uint64_t from, id;
+  std::uint64_t name_bytes;
+};
+template <Handle owner, Handle kind>
+struct LookupOf : LookupRecord {
+  static constexpr std::tuple fields{field::id(owner, &LookupRecord::from), field::proposed(kind, &LookupRecord::id),
+                                     field::text("name", &LookupRecord::name_bytes)};
+  using Reply = FunctionReplyOf<kind>;
+};
+
+struct GlobalReply {
+  std::uint64_t address, bytes;
+
+  static constexpr std::tuple fields{field::memory("address", &GlobalReply::address, &GlobalReply::bytes),
+                                     field::number("bytes", &GlobalReply::bytes)};
+};
+// cuModuleGetGlobal, cuLibraryGetGlobal: the name follows.
 struct GlobalRecord {
   std::uint64_t from, name_bytes;
 };
-struct GlobalReply {
-  std::uint64_t address, bytes;
+template <Handle owner>
+struct GlobalOf : GlobalRecord {
+  static constexpr std::tuple fields{field::id(owner, &GlobalRecord::from),
+                                     field::text("name", &GlobalRecord::name_bytes)};
+  using Reply = GlobalReply;
 };
 
 struct CloseRecord {
   std::uint64_t id;
 };
+template <Handle kind>
+struct CloseOf : CloseRecord {
+  static constexpr std::tuple fields{field::closes(kind, &CloseRecord::id)};
+};
 
-// cuLibraryGetModule. Reply: the module's id (u64), the one proposed or an earlier one.
+// cuKernelGetFunction, cuLibraryGetModule: what the owner has one of.
 struct DeriveRecord {
   std::uint64_t from, id;
+};
+struct DeriveReply {
+  std::uint64_t id;  // the one proposed, or an earlier one
+};
+template <Handle kind>
+struct DeriveReplyOf : DeriveReply {
+  static constexpr std::tuple fields{field::made(kind, &DeriveReply::id)};
+};
+template <Handle owner, Handle kind, class R>
+struct DeriveOf : DeriveRecord {
+  static constexpr std::tuple fields{field::id(owner, &DeriveRecord::from), field::proposed(kind, &DeriveRecord::id)};
+  using Reply = R;
 };
 
 // cuCtxCreate in all forms: the context gets the number that the guest has chosen (ring/wire/record.h).
 struct CreateContextRecord {
   std::uint32_t number, device;  // the device: as the host counts
   std::uint32_t flags;
-  std::uint32_t affinities;  // 0 or 1: so many multiprocessors are asked for
+  std::uint32_t affinities;  // 1: so many multiprocessors are asked for
   std::uint32_t sm_count, pad;
+
+  static constexpr std::tuple fields{
+      field::between("number", &CreateContextRecord::number, ring::first_created_context, ring::max_contexts - 1),
+      field::ordinal("device", &CreateContextRecord::device),
+      field::between("flags", &CreateContextRecord::flags, 0, CU_CTX_FLAGS_MASK),
+      field::flag(&CreateContextRecord::affinities),
+      field::number("sm_count", &CreateContextRecord::sm_count),
+      field::zero(&CreateContextRecord::pad)};
 };
 
-// cuCtxDestroy, cuDevicePrimaryCtxReset.
+// A primary context is named by its device, another one by its number.
 struct EndContextRecord {
   std::uint64_t number;
 };
+// cuDevicePrimaryCtxReset, and the last release.
+struct ResetRecord : EndContextRecord {
+  static constexpr std::tuple fields{field::ordinal("device", &EndContextRecord::number)};
+};
+// cuCtxDestroy.
+struct DestroyContextRecord : EndContextRecord {
+  static constexpr std::tuple fields{
+      field::between("number", &EndContextRecord::number, ring::first_created_context, ring::max_contexts - 1)};
+};
+
+// ---- as the table names them ---------------------------------------------------------------------------------------
+
+using FillRows8Record = FillRowsOf<unsigned char, false>;
+using FillRows16Record = FillRowsOf<unsigned short, false>;
+using FillRows32Record = FillRowsOf<unsigned, false>;
+using FillRows8AsyncRecord = FillRowsOf<unsigned char, true>;
+using FillRows16AsyncRecord = FillRowsOf<unsigned short, true>;
+using FillRows32AsyncRecord = FillRowsOf<unsigned, true>;
+using CopyRowsNowRecord = CopyRowsOf<false>;
+using CopyRowsAsyncRecord = CopyRowsOf<true>;
+using LoadModuleRecord = LoadOf<Handle::Module>;
+using LoadLibraryRecord = LoadOf<Handle::Library>;
+using UnloadModuleRecord = CloseOf<Handle::Module>;
+using UnloadLibraryRecord = CloseOf<Handle::Library>;
+using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
+using FindKernelRecord = LookupOf<Handle::Library, Handle::Kernel>;
+using FindModuleGlobalRecord = GlobalOf<Handle::Module>;
+using FindLibraryGlobalRecord = GlobalOf<Handle::Library>;
+using KernelsFunctionRecord = DeriveOf<Handle::Kernel, Handle::Function, FunctionReplyOf<Handle::Function>>;
+using LibrarysModuleRecord = DeriveOf<Handle::Library, Handle::Module, DeriveReplyOf<Handle::Module>>;
 
 }  // namespace api

@@ -1,6 +1,5 @@
 // Every call of the table as a record's parts, made from the lines themselves: a call that is added is fuzzed without a
-// word here. A CALL line tells its parameters; what a CUSTOM or SESSION line's record holds is told by a recipe, and
-// one that has none gets words of every kind.
+// word here. A CALL line tells its parameters, a CUSTOM or SESSION line its record, whose list tells the rest.
 #pragma once
 
 #include <array>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "ring/api/call.h"
+#include "tests/fuzz/by_list.h"
 
 namespace fuzz {
 
@@ -23,8 +23,9 @@ struct CallLine {
   std::uint16_t id;
   std::string_view name;
   bool waits;
-  std::vector<Field> fields;     // CALL
-  const char* recipe = nullptr;  // CUSTOM, SESSION
+  std::vector<Field> fields;                      // CALL
+  void (*by_list)(Choices&, Payload&) = nullptr;  // CUSTOM, SESSION
+  bool gives_memory = false;                      // its reply begins with an address
 };
 
 template <class P>
@@ -47,70 +48,27 @@ struct FieldsOf<api::Shape<CUresult(P...), A...>> {
   static std::vector<Field> get() { return {field_of<P>(A)...}; }
 };
 
-// The words of a record, one letter each:
-//   s stream  e event  m module  l library  f function  k kernel     S E M L F K  an id to be given to a new one
-//   d device address  a place in the arena or none  p multiple of a huge page  n small number  N any number  b 0 or 1
-//   0 zero  w a window
-// and then what follows it: `name` its length and a name; `bytes` as many as the second-last word but one says;
-// `launch` the rest of a launch; `load` the rest of a load.
-inline constexpr std::pair<std::string_view, const char*> recipes[] = {
-    {"hello", "wp"},
-    {"pin_arena", "pp"},
-    {"join_arena", "pp"},
-    {"take_output", "n"},
-    {"cuDevicePrimaryCtxReset_v2", "0"},
-    {"cuCtxCreate_v4", "NNN"},
-    {"cuCtxDestroy_v2", "n"},
-    {"cuMemAlloc_v2", "nn0"},
-    {"cuMemAllocPitch_v2", "nnn"},
-    {"cuMemFree_v2", "d"},
-    {"cuMemcpyHtoD_v2", "dansb bytes"},
-    {"cuMemcpyDtoH_v2", "dansb"},
-    {"cuMemcpyHtoDAsync_v2", "dansb bytes"},
-    {"cuMemcpyDtoHAsync_v2", "dansb"},
-    {"cuMemcpy3D_v2", "dnndnnnnns"},
-    {"cuMemcpy3DAsync_v2", "dnndnnnnns"},
-    {"cuMemsetD2D8_v2", "dnnnns"},
-    {"cuMemsetD2D16_v2", "dnnnns"},
-    {"cuMemsetD2D32_v2", "dnnnns"},
-    {"cuMemsetD2D8Async", "dnnnns"},
-    {"cuMemsetD2D16Async", "dnnnns"},
-    {"cuMemsetD2D32Async", "dnnnns"},
-    {"cuModuleLoadData", "Ma load"},
-    {"cuModuleLoadDataEx", "Ma load"},
-    {"cuLibraryLoadData", "La load"},
-    {"cuModuleUnload", "m"},
-    {"cuLibraryUnload", "l"},
-    {"cuModuleGetFunction", "mF name"},
-    {"cuLibraryGetKernel", "lK name"},
-    {"cuModuleGetGlobal_v2", "m name"},
-    {"cuLibraryGetGlobal", "l name"},
-    {"cuKernelGetFunction", "kF"},
-    {"cuLibraryGetModule", "lM"},
-    {"cuLaunchKernel", "fs launch"},
-    {"cuLaunchKernelEx", "fs launch"},
-    {"cuOccupancyMaxActiveClusters", "fs launch"},
-};
-inline constexpr const char* no_recipe = "NNNNNNNN name";
-
-constexpr const char* recipe_of(std::string_view name) {
-  for (const auto& [known, recipe] : recipes)
-    if (known == name) return recipe;
-  return no_recipe;
+template <int id>
+CallLine line_of(std::string_view name, bool waits) {
+  using Record = typename api::Call<id>::Record;
+  return {.id = id,
+          .name = name,
+          .waits = waits,
+          .fields = {},
+          .by_list = [](Choices& choices, Payload& to) { ByList<Record>(choices, to).write(); },
+          .gives_memory = gives_memory<typename api::ReplyOf<Record>::Type>()};
 }
 
 inline std::vector<CallLine> all_calls() {
   std::vector<CallLine> lines;
 #define CALL(id, fn, since, way, ...) \
   lines.push_back({id, #fn, api::Way::way == api::Way::Waited, FieldsOf<api::Call<id>::Shape>::get()});
-#define CUSTOM(id, fn, since, way, ...) \
-  lines.push_back({id, #fn, api::Way::way == api::Way::Waited, {}, recipe_of(#fn)});
+#define CUSTOM(id, fn, since, way, ...) lines.push_back(line_of<id>(#fn, api::Way::way == api::Way::Waited));
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#define SESSION(id, name, way, record) \
-  lines.push_back({id, #name, api::Way::way == api::Way::Waited, {}, recipe_of(#name)});
+#define SESSION(id, name, way, record) lines.push_back(line_of<id>(#name, api::Way::way == api::Way::Waited));
 #include "ring/api/session.def"
   return lines;
 }

@@ -330,9 +330,7 @@ void World::executed(const Sent& sent, CUresult result, std::span<const std::byt
     fuzz::require(!fake_.issued(reinterpret_cast<const void*>(word)), "a reply holds the driver's handle %llx",
                   static_cast<unsigned long long>(word));
   }
-  const std::string_view name = sent.line->name;
-  const bool gives_memory = name.starts_with("cuMemAlloc") || name.find("GetGlobal") != name.npos || name == "hello";
-  if (!gives_memory || result != CUDA_SUCCESS || reply.size() < sizeof word) return;
+  if (!sent.line->gives_memory || result != CUDA_SUCCESS || reply.size() < sizeof word) return;
   std::memcpy(&word, reply.data(), sizeof word);
   records_.learn_address(word);
 }

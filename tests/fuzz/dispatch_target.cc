@@ -142,10 +142,7 @@ void learn(fuzz::Records& records, const fuzz::CallLine& line, const World::Answ
   records.succeeded();
   std::uint64_t first = 0;
   if (answer.reply.size() >= sizeof first) std::memcpy(&first, answer.reply.data(), sizeof first);
-  const bool gives_memory = line.id == api::id_of::cuMemAlloc_v2 || line.id == api::id_of::cuMemAllocPitch_v2 ||
-                            line.id == api::id_of::cuModuleGetGlobal_v2 || line.id == api::id_of::cuLibraryGetGlobal ||
-                            line.id == api::id_of::hello;
-  if (gives_memory && first != 0) records.learn_address(first);
+  if (line.gives_memory && first != 0) records.learn_address(first);
 }
 
 // Makes one thing of each kind, so that short inputs find something to name.
@@ -160,7 +157,9 @@ void prepare(World& world, fuzz::Records& records, const std::vector<fuzz::CallL
     const auto& payload = records.write(*line);
     const ring::RecordHeader header{
         .bytes = ring::record_size(payload.size()), .call = line->id, .flags = ring::flag_wants_reply, .position = 1};
-    learn(records, *line, world.serve(header, payload));
+    const auto answer = world.serve(header, payload);
+    fuzz::require(answer.result == CUDA_SUCCESS, "there is something for %s", std::string(line->name).c_str());
+    learn(records, *line, answer);
   }
 }
 

@@ -29,7 +29,7 @@ void check(const simgpu::ImageTexts& texts) {
   fuzz::require(taken || !texts.log.empty(), "a refusal says why");
 }
 
-// As LoadRequest (host/untrusted/custom/image.cc) hands parts to a driver.
+// As LoadRequest (host/untrusted/calls/image.cc) hands parts to a driver.
 bool may_pass(Bytes part) {
   switch (cuabi::image_kind(part)) {
     case cuabi::ImageKind::Wrapper: return false;

@@ -14,7 +14,7 @@
 
 namespace fuzz {
 
-class Records {
+class Records final : public Choices {
  public:
   explicit Records(std::uint64_t arena_bytes) : arena_bytes_(arena_bytes) {}
   // Where choices come from. Before all else.
@@ -24,10 +24,10 @@ class Records {
   const std::vector<std::byte>& write(const CallLine& line) {
     payload_.clear();
     made_ = 0;
-    if (line.recipe == nullptr)
+    if (line.by_list == nullptr)
       write_fields(line.fields);
     else
-      write_recipe(line.recipe);
+      line.by_list(*this, payload_);
     return payload_.bytes();
   }
 
@@ -52,11 +52,17 @@ class Records {
   // ---- words -------------------------------------------------------------------------------------------------------
 
   std::uint64_t some_word() {
-    constexpr std::string_view letters = "semlfkSEMLFKdapn";
-    return word(letters[input_->below(letters.size())]);
+    const auto kind = static_cast<api::Handle>(1 + input_->below(api::handle_kinds - 1));
+    switch (input_->below(6)) {
+      case 0: return address();
+      case 1: return place(true, false);
+      case 2: return number();
+      case 3: return new_id(kind);
+      default: return id(kind);
+    }
   }
   // An id that the session has; now and then one that it had, of another kind, or never.
-  std::uint64_t id(api::Handle kind) {
+  std::uint64_t id(api::Handle kind) override {
     if (kind == api::Handle::Stream && input_->once_in(4)) return input_->below(4);
     if (input_->once_in(16))
       return api::Id{kind, static_cast<std::uint32_t>(input_->below(64)), input_->number()}.value();
@@ -65,45 +71,53 @@ class Records {
     const auto& known = ids_[kind];
     return known.empty() ? 0 : known[known.size() - 1 - input_->below(std::min<std::size_t>(known.size(), 256))];
   }
-  std::uint64_t new_id(api::Handle kind) {
+  std::uint64_t new_id(api::Handle kind) override {
     if (input_->once_in(32)) return made_ = id(kind);
     return made_ = api::Id{kind, next_++, 0}.value();
   }
-  std::uint64_t address() {
+  std::uint64_t address() override {
     if (addresses_.empty() || input_->once_in(16)) return input_->any();
     const std::uint64_t start =
         addresses_[addresses_.size() - 1 - input_->below(std::min<std::size_t>(addresses_.size(), 256))];
     return input_->once_in(4) ? start + input_->any() : start;
   }
-  std::uint64_t word(char letter) {
-    switch (letter) {
-      case 's': return id(api::Handle::Stream);
-      case 'e': return id(api::Handle::Event);
-      case 'm': return id(api::Handle::Module);
-      case 'l': return id(api::Handle::Library);
-      case 'f': return id(input_->once_in(2) ? api::Handle::Kernel : api::Handle::Function);
-      case 'k': return id(api::Handle::Kernel);
-      case 'S': return new_id(api::Handle::Stream);
-      case 'E': return new_id(api::Handle::Event);
-      case 'M': return new_id(api::Handle::Module);
-      case 'L': return new_id(api::Handle::Library);
-      case 'F': return new_id(api::Handle::Function);
-      case 'K': return new_id(api::Handle::Kernel);
-      case 'd': return address();
-      case 'a': return arena();
-      case 'p': return input_->below(4) << 21;
-      case 'w': return 4 - input_->below(6);
-      case 'b': return input_->once_in(16) ? input_->any() : input_->below(2);
-      case 'n': return small();
-      case 'N': return input_->once_in(2) ? some_word() : input_->any();
-      default: return input_->once_in(8) ? input_->any() : 0;
-    }
-  }
-  std::uint64_t arena() {
-    if (input_->once_in(2)) return ring::absent;
+  std::uint64_t number() override { return input_->once_in(8) ? input_->any() : input_->number(); }
+  std::uint64_t stream() override { return id(api::Handle::Stream); }
+  std::uint64_t pages(bool) override { return input_->below(4) << 21; }
+  std::uint64_t place(bool, bool image) override {
+    if (!input_->once_in(image ? 4 : 2)) return ring::absent;
     return input_->once_in(4) ? arena_bytes_ - input_->below(64) : input_->any() % (arena_bytes_ + 1);
   }
-  std::uint64_t small() { return input_->once_in(8) ? input_->any() : input_->number(); }
+  std::uint64_t or_else(std::uint64_t right) override {
+    if (!input_->once_in(16)) return right;
+    return input_->once_in(2) ? some_word() : input_->any();
+  }
+  std::uint32_t attribute() override { return static_cast<std::uint32_t>(input_->below(20)); }
+  std::uint64_t jit_option() override { return input_->below(35); }
+  std::uint32_t parameter_bytes() override {
+    return input_->once_in(4) ? static_cast<std::uint32_t>(number() & 0xffff'ffff) : 16;
+  }
+  std::string name() override {
+    constexpr std::string_view names[] = {"fill", "nothing", "fault", "counter", "none"};
+    const std::string name(input_->pick(names));
+    return input_->once_in(32) ? std::string(input_->number<std::uint16_t>(), 'f') : name;
+  }
+  std::vector<std::string> parts() override {
+    constexpr std::string_view text = ".version 7.5\n.target sm_75\n.address_size 64\n";
+    std::vector<std::string> images(input_->once_in(8) ? 1 + input_->below(3) : 1);
+    for (std::string& image : images) image = input_->once_in(4) ? headed() : std::string(text) + '\0';
+    return images;
+  }
+  // Headers of the other forms, with lengths of their own.
+  std::string headed() {
+    constexpr std::string_view magics[] = {"\xb1\x43\x62\x46", "\x50\xed\x55\xba",
+                                           "\x7f"
+                                           "ELF",
+                                           ".ver"};
+    const auto bytes = input_->take(input_->below(128));
+    return std::string(input_->pick(magics)) + std::string(bytes.begin(), bytes.end());
+  }
+  Input& input() override { return *input_; }
 
   // ---- CALL lines --------------------------------------------------------------------------------------------------
 
@@ -154,93 +168,11 @@ class Records {
     payload_.put_bytes(bytes.data(), n);
   }
 
-  // ---- CUSTOM and SESSION lines ------------------------------------------------------------------------------------
-
-  void write_recipe(std::string_view recipe) {
-    const std::size_t blank = recipe.find(' ');
-    for (const char letter : recipe.substr(0, blank)) payload_.put(word(letter));
-    if (blank == std::string_view::npos) return;
-    const std::string_view rest = recipe.substr(blank + 1);
-    if (rest == "name") write_name();
-    if (rest == "bytes") write_copied();
-    if (rest == "launch") write_launch();
-    if (rest == "load") write_load();
-  }
-
-  void write_name() {
-    constexpr std::string_view names[] = {"fill", "nothing", "fault", "counter", "none"};
-    std::string_view name = input_->pick(names);
-    if (input_->once_in(32)) {
-      long_name_.assign(input_->number<std::uint16_t>(), 'f');
-      name = long_name_;
-    }
-    payload_.put(input_->once_in(16) ? input_->any() : name.size() + 1);
-    std::vector<char> text(name.begin(), name.end());
-    text.push_back('\0');
-    payload_.put_bytes(text.data(), text.size());
-  }
-
-  void write_copied() {
-    std::uint64_t bytes = 0, arena = 0;
-    std::memcpy(&arena, payload_.bytes().data() + 8, 8);
-    std::memcpy(&bytes, payload_.bytes().data() + 16, 8);
-    if (arena == ring::absent && bytes <= 4096) put_input(bytes);
-  }
-
-  void write_launch() {
-    constexpr std::uint64_t one = 1;
-    const std::uint64_t attributes = input_->once_in(4) ? input_->below(4) : 0;
-    const std::uint64_t params = input_->once_in(4) ? small() & 0xffff'ffff : 16;
-    for (const std::uint64_t dims : {one | one << 32, one | one << 32, one | one << 32})
-      payload_.put(input_->once_in(16) ? input_->any() : dims);
-    payload_.put((input_->once_in(16) ? input_->number<std::uint16_t>() : 0) | params << 32);
-    payload_.put(attributes);
-    for (std::uint64_t i = 0; i < attributes; ++i) {
-      payload_.put(input_->below(20));  // its id; the value's 64 bytes follow
-      for (int word = 0; word < 8; ++word) payload_.put(input_->number());
-    }
-    if (params == 16) {
-      payload_.put(address());
-      payload_.put(input_->number() | std::uint64_t{input_->number()} << 32);
-    } else if (params <= 4096) {
-      put_input(params);
-    }
-  }
-
-  void write_load() {
-    constexpr std::string_view text = ".version 7.5\n.target sm_75\n.address_size 64\n";
-    const std::uint64_t options = input_->once_in(4) ? input_->below(6) : 0,
-                        parts = input_->once_in(8) ? 1 + input_->below(3) : 1;
-    payload_.put((parts == 1 ? input_->below(3) : 2) | parts << 32);
-    payload_.put(options);
-    std::vector<std::vector<std::uint8_t>> images(parts);
-    for (auto& image : images) {
-      image.assign(text.begin(), text.end());
-      image.push_back(0);
-      if (input_->once_in(4)) write_image(image);
-      payload_.put(input_->once_in(16) ? input_->any() : image.size());
-    }
-    for (std::uint64_t i = 0; i < options; ++i) payload_.put(input_->below(35));
-    for (std::uint64_t i = 0; i < options; ++i) payload_.put(input_->any());
-    for (const auto& image : images) payload_.put_bytes(image.data(), image.size());
-  }
-
-  // Headers of the other forms, with lengths of their own.
-  void write_image(std::vector<std::uint8_t>& image) {
-    constexpr std::array<std::uint8_t, 4> magics[] = {
-        {0xb1, 0x43, 0x62, 0x46}, {0x50, 0xed, 0x55, 0xba}, {0x7f, 'E', 'L', 'F'}, {'.', 'v', 'e', 'r'}};
-    const auto bytes = input_->take(input_->below(128));
-    image.assign(bytes.begin(), bytes.end());
-    const auto& magic = input_->pick(magics);
-    image.insert(image.begin(), magic.begin(), magic.end());
-  }
-
   Input* input_ = nullptr;
   const std::uint64_t arena_bytes_;
   Payload payload_;
   std::map<api::Handle, std::vector<std::uint64_t>> ids_;
   std::vector<std::uint64_t> addresses_;
-  std::string long_name_;
   std::uint64_t made_ = 0;
   std::uint32_t next_ = 1;
 };

@@ -1,6 +1,5 @@
 // Records that break no rule of the protocol, with ids and addresses that several channels share: what one makes
-// another uses, ends, or makes anew. The recipes are those of calls.h; what they leave open is filled so that no record
-// is one that ends a session.
+// another uses, ends, or makes anew.
 #pragma once
 
 #include <cstdint>
@@ -66,31 +65,21 @@ class SharedIds {
   std::vector<std::uint64_t> all_;
 };
 
-class WholeRecords {
+class WholeRecords final : public Choices {
  public:
   WholeRecords(Input& in, SharedIds& ids) : in_(in), ids_(ids) {}
 
-  // Whether there is a way to write this call's record whole.
-  static bool knows(const CallLine& line) { return line.recipe != no_recipe && line.name != "hello"; }
+  // Whether a session may get this call's record at any time.
+  static bool knows(const CallLine& line) { return line.name != "hello"; }
 
   // The payload of one record of this call; made() is the id that it would give, or 0.
   const std::vector<std::byte>& write(const CallLine& line) {
     payload_.clear();
     made_ = 0;
-    const std::string_view name = line.name;
-    if (line.recipe == nullptr) {
+    if (line.by_list == nullptr)
       write_fields(line.fields);
-    } else if (name.starts_with("cuMemcpy3D")) {
-      payload_.put_words({address(), 32, 2, address(), 32, 2, 1 + in_.below(16), 1 + in_.below(2), 1, stream()});
-    } else if (name.starts_with("cuMemsetD2D")) {
-      payload_.put_words({address(), 32, 1 + in_.below(8), 1 + in_.below(2), in_.number(), stream()});
-    } else if (name.starts_with("cuMemAlloc")) {
-      payload_.put_words({16 + in_.below(64), in_.below(3), 4});
-    } else if (name == "pin_arena" || name == "join_arena") {
-      payload_.put_words({in_.below(2) << 21, 1 << 21});
-    } else {
-      write_recipe(name, line.recipe);
-    }
+    else
+      line.by_list(*this, payload_);
     return payload_.bytes();
   }
   std::uint64_t made() const { return made_; }
@@ -105,32 +94,32 @@ class WholeRecords {
  private:
   // ---- words -------------------------------------------------------------------------------------------------------
 
-  std::uint64_t id(api::Handle kind) { return ids_.some(kind, in_.number()); }
-  std::uint64_t new_id(api::Handle kind) { return made_ = ids_.take(kind, in_.number()); }
-  std::uint64_t stream() { return in_.once_in(2) ? id(api::Handle::Stream) : in_.below(3); }
-  std::uint64_t address() {
+  std::uint64_t id(api::Handle kind) override { return ids_.some(kind, in_.number()); }
+  std::uint64_t new_id(api::Handle kind) override { return made_ = ids_.take(kind, in_.number()); }
+  std::uint64_t stream() override { return in_.once_in(2) ? id(api::Handle::Stream) : in_.below(3); }
+  std::uint64_t address() override {
     return addresses_.empty()
                ? 0
                : addresses_[addresses_.size() - 1 - in_.below(std::min<std::size_t>(addresses_.size(), 8))];
   }
-  std::uint64_t word(char letter) {
-    switch (letter) {
-      case 's': return stream();
-      case 'e': return id(api::Handle::Event);
-      case 'm': return id(api::Handle::Module);
-      case 'l': return id(api::Handle::Library);
-      case 'f': return id(in_.once_in(2) ? api::Handle::Kernel : api::Handle::Function);
-      case 'k': return id(api::Handle::Kernel);
-      case 'M': return new_id(api::Handle::Module);
-      case 'L': return new_id(api::Handle::Library);
-      case 'F': return new_id(api::Handle::Function);
-      case 'K': return new_id(api::Handle::Kernel);
-      case 'd': return address();
-      case 'b': return in_.below(2);
-      case 'n': return in_.below(64);
-      default: return 0;
-    }
+  std::uint64_t number() override { return in_.below(16); }
+  std::uint64_t pages(bool is_offset) override { return is_offset ? in_.below(2) << 21 : 1 << 21; }
+  // No image lies in the arena.
+  std::uint64_t place(bool may_be_absent, bool image) override {
+    return image || (may_be_absent && in_.once_in(2)) ? ring::absent : in_.below(4) * 64;
   }
+  std::uint64_t or_else(std::uint64_t right) override { return right; }
+  std::uint32_t attribute() override { return CU_LAUNCH_ATTRIBUTE_PRIORITY; }
+  std::uint64_t jit_option() override { return CU_JIT_MAX_REGISTERS; }
+  std::uint32_t parameter_bytes() override { return 16; }
+  std::string name() override {
+    constexpr std::string_view names[] = {"fill", "counter", "nothing", "none"};
+    return std::string(in_.pick(names));
+  }
+  std::vector<std::string> parts() override {
+    return {std::string(".version 7.5\n.target sm_75\n.address_size 64\n") + '\0'};
+  }
+  Input& input() override { return in_; }
 
   // ---- CALL lines --------------------------------------------------------------------------------------------------
 
@@ -153,48 +142,6 @@ class WholeRecords {
     for (const std::uint64_t slot : slots) payload_.put(slot);
     for (std::size_t i = 0; i < fields.size(); ++i)
       if (fields[i].arg.dir == api::Dir::In) payload_.put_zeros(slots[i]);
-  }
-
-  // ---- CUSTOM and SESSION lines ------------------------------------------------------------------------------------
-
-  void write_recipe(std::string_view name, std::string_view recipe) {
-    const std::string_view words = recipe.substr(0, recipe.find(' '));
-    if (name.starts_with("cuMemcpy")) return write_copy(recipe.ends_with(" bytes"), name == "cuMemcpyDtoHAsync_v2");
-    if (words == "fs") return write_launch(name == "cuOccupancyMaxActiveClusters");
-    for (const char letter : words) payload_.put(letter == 'a' ? ring::absent : word(letter));
-    if (recipe.ends_with(" name")) write_name();
-    if (recipe.ends_with(" load")) write_load();
-  }
-
-  void write_name() {
-    constexpr std::string_view names[] = {"fill", "counter", "nothing", "none"};
-    const std::string text(in_.pick(names));
-    payload_.put(text.size() + 1);
-    payload_.put_bytes(text.c_str(), text.size() + 1);
-  }
-
-  // To the device the record itself may hold the bytes; from there the reply does, but for an asynchronous copy.
-  void write_copy(bool to_device, bool needs_arena) {
-    const bool in_arena = needs_arena || in_.once_in(2);
-    const std::uint64_t bytes = in_.below(64);
-    payload_.put_words({address(), in_arena ? in_.below(4) * 64 : ring::absent, bytes, stream(), in_.below(2)});
-    if (to_device && !in_arena) payload_.put_zeros(bytes);
-  }
-
-  void write_launch(bool asks) {
-    constexpr std::uint64_t one = 1, param_bytes = 16;
-    payload_.put_words({word('f'), stream()});
-    for (int i = 0; i < 3; ++i) payload_.put(one | one << 32);
-    payload_.put_words({asks ? 0 : param_bytes << 32, 0});
-    if (!asks) payload_.put_words({address(), 4});
-  }
-
-  void write_load() {
-    constexpr std::string_view text = ".version 7.5\n.target sm_75\n.address_size 64\n";
-    constexpr std::uint64_t one = 1;
-    const std::uint64_t bytes = text.size() + 1;
-    payload_.put_words({one << 32, 0, bytes});
-    payload_.put_bytes(std::string(text).c_str(), bytes);
   }
 
   Input& in_;

@@ -130,7 +130,6 @@ TEST_F(CreatedContexts, NumbersThatAreNoneBreak) {
   EXPECT_TRUE(breaks([](auto& r) { r.device = ring::max_devices; }));
   EXPECT_TRUE(breaks([](auto& r) { r.flags = 0x7000; }));
   EXPECT_TRUE(breaks([](auto& r) { r.affinities = 2; }));
-  EXPECT_TRUE(breaks([](auto& r) { r.sm_count = 1; })) << "of no affinity";
   EXPECT_TRUE(breaks([](auto& r) { r.pad = 1; }));
   EXPECT_TRUE(world.send(ids::cuCtxCreate_v4, creation(good).slot(0).slot(0)).broken) << "bytes left over";
   for (const std::uint64_t number :

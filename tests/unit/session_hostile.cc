@@ -570,12 +570,12 @@ TEST_F(Launches, AttributesThatHoldHandlesOrAreTooManyBreak) {
 
 TEST_F(Launches, QuestionsAboutClusters) {
   constexpr auto call = ids::cuOccupancyMaxActiveClusters;
-  api::ClustersRecord good = record();
+  api::LaunchRecord good = record();
   good.param_bytes = 0;
   EXPECT_EQ(world.send(call, Payload::record(good)).result, CUDA_SUCCESS);
   expect_broken(call, params(Payload::record(record())), "parameters, to a question");
   expect_broken(call, Payload::record(good).slot(0).slot(0), "bytes left over");
-  api::ClustersRecord r = good;
+  api::LaunchRecord r = good;
   r.attributes = api::max_launch_attributes + 1;
   expect_broken(call, Payload::record(r));
   r.attributes = 1;
@@ -587,6 +587,20 @@ TEST_F(Launches, QuestionsAboutClusters) {
     r.function = f;
     expect_error(CUDA_ERROR_INVALID_HANDLE, call, Payload::record(r));
   }
+}
+
+// What a call does not use is 0: a later version may give it a meaning.
+TEST_F(Records, PaddingThatHoldsSomethingBreaks) {
+  const std::uint64_t function = world.function(world.module(), "nothing");
+  expect_broken(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 1, 0, 0}), "rows");
+  expect_broken(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 4, 0}), "elements");
+  expect_broken(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 1}));
+  expect_broken(ids::cuMemAllocPitch_v2, Payload::record(api::AllocateRecord{64, 2, 4, 1}));
+  expect_broken(ids::cuLaunchKernel, Payload::record(api::LaunchRecord{function, 0, {1, 1, 1}, {1, 1, 1}, 0, 0, 0, 1}));
+  const api::LoadRecord load{world.next(Handle::Module), ring::absent, 0, 1, 0, 1};
+  expect_broken(ids::cuModuleLoadData, Payload::record(load).slot(std::strlen(module_text) + 1).text(module_text));
+  EXPECT_EQ(world.send(ids::cuMemAllocPitch_v2, Payload::record(api::AllocateRecord{64, 2, 4, 0})).result,
+            CUDA_SUCCESS);
 }
 
 TEST_F(Records, ResetsOfDevicesThatAreNone) {

@@ -12,7 +12,6 @@
 #include "ring/api/records.h"
 #include "ring/wire/record.h"
 #include "tools/ivgpu/trace/call_text.h"
-#include "tools/ivgpu/trace/recipes.h"
 
 namespace ivgpu::trace {
 namespace {
@@ -23,14 +22,13 @@ using ring::TraceEntry;
 struct Line {
   std::uint16_t id;
   std::string name;
-  bool custom;
 };
 
 std::vector<Line> table() {
   std::vector<Line> lines;
   for (const api::EntryPoint& e : api::entry_points)
-    if (e.crosses()) lines.push_back({e.id, std::string(e.name), e.line == api::Line::Custom});
-  for (const api::SessionCall& c : api::session_calls) lines.push_back({c.id, std::string(c.name), true});
+    if (e.crosses()) lines.push_back({e.id, std::string(e.name)});
+  for (const api::SessionCall& c : api::session_calls) lines.push_back({c.id, std::string(c.name)});
   return lines;
 }
 
@@ -137,18 +135,7 @@ TEST(CallText, EveryLineOfTheTableHasItsNameAndArguments) {
   for (const Line& line : lines) {
     const CallText text = describe(entry(line.id, slots(std::vector<std::uint64_t>(18, 4))), {});
     EXPECT_EQ(text.name, line.name);
-    if (line.custom) {
-      EXPECT_NE(recipe_of(line.name), nullptr) << line.name << " needs a line in tools/ivgpu/trace/recipes.h";
-    }
     for (const Argument& a : text.given) EXPECT_NE(a.value, "?") << line.name << " " << a.name;
-  }
-}
-
-TEST(CallText, EveryRecipeIsACallsOwn) {
-  const std::vector<Line> lines = table();
-  for (const Recipe& recipe : recipes) {
-    const auto is_it = [&](const Line& line) { return line.custom && line.name == recipe.call; };
-    EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), is_it)) << recipe.call;
   }
 }
 

@@ -35,7 +35,7 @@ std::vector<Section> sections() {
   std::vector<Section> all;
   const auto add = [&](Line line) { all.back().lines.push_back(std::move(line)); };
 #define CALL(id, fn, since, way, manner, ...) add({#fn, since, std::string(#way) + manner_text(#manner), ""});
-#define CUSTOM(id, fn, since, way, manner) \
+#define CUSTOM(id, fn, since, way, manner, record) \
   add({#fn, since, std::string(#way) + ", own code" + manner_text(#manner), ""});
 #define LOCAL(fn, since) add({#fn, since, "Local", ""});
 #define REFUSED(fn, since, why) add({#fn, since, std::string("refused, but known: ") + why, why});
@@ -163,7 +163,7 @@ void print_head(const std::vector<Section>& all) {
   std::printf("| Local | in the guest, without the host |\n");
   std::printf("| Posted | a record in the ring; the caller does not wait |\n");
   std::printf("| Waited | a record, and its reply |\n");
-  std::printf("| own code | more than a line of the table: `guest/calls/`, `host/untrusted/custom/` |\n");
+  std::printf("| own code | more than a line of the table: `guest/calls/`, `host/untrusted/calls/` |\n");
   std::printf("| refused | CUDA_ERROR_NOT_SUPPORTED, and a line in the log that names it |\n");
   std::printf(
       "| refused, but known | `cuGetProcAddress` knows it; with good arguments, the error of a GPU that cannot do ");

@@ -16,93 +16,21 @@
 #include "ring/api/id.h"
 #include "ring/api/records.h"
 #include "ring/wire/record.h"
-#include "tools/ivgpu/trace/recipes.h"
+#include "tools/ivgpu/trace/record_text.h"
+#include "tools/ivgpu/trace/values.h"
 
 namespace ivgpu::trace {
 namespace {
 
 using api::Arg, api::Dir, api::Extent;
 
-// ---- values --------------------------------------------------------------------------------------------------------
-
-std::string hex(std::uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    char code[8];
-    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned char>(c));
-    if (c >= ' ' && c < 0x7f && c != '\\')
-      out += c;
-    else
-      out += code;
-  }
-  return out;
-}
-
 const char* name_of(api::Handle kind) { return api::kind_of(kind).text; }
 
-// "stream#3", and ".1" behind it where the index was used before; CUDA's own streams by their number.
-std::string id_text(std::uint64_t value) {
-  if (value == 0) return "0";
-  if (value == 1) return "legacy";
-  if (value == 2) return "per-thread";
-  const api::Id id = api::Id::of(value);
-  if (id.kind == api::Handle::None || id.index == 0) return hex(value);
-  const std::string generation = id.generation == 0 ? "" : "." + std::to_string(id.generation);
-  return std::string(name_of(id.kind)) + "#" + std::to_string(id.index) + generation;
+std::span<const std::byte> payload_of(const ring::TraceEntry& e) {
+  return std::span(e.payload).first(std::min<std::size_t>(e.payload_bytes, sizeof e.payload));
 }
-
-// The part of a record's payload, or of a reply, that an entry keeps, and whether it has more.
-class Kept {
- public:
-  Kept(const std::byte* bytes, std::uint32_t whole, std::size_t most)
-      : reader_({bytes, std::min<std::size_t>(whole, most)}) {}
-
-  std::optional<std::uint64_t> word() {
-    const std::uint64_t value = reader_.slot();
-    return reader_.ok() ? std::optional(value) : std::nullopt;
-  }
-  // Two to a word.
-  std::optional<std::uint32_t> half() {
-    if (!second_) {
-      const auto both = word();
-      if (!both) return std::nullopt;
-      second_ = static_cast<std::uint32_t>(*both >> 32);
-      return static_cast<std::uint32_t>(*both);
-    }
-    const std::uint32_t value = *second_;
-    second_.reset();
-    return value;
-  }
-  // As many of `length` bytes as there are.
-  std::string_view bytes(std::uint64_t length) {
-    const std::size_t left = reader_.ok() ? reader_.left() : 0;
-    auto n = static_cast<std::size_t>(std::min<std::uint64_t>(length, left));
-    if (ring::padded(n) > left) n = n / 8 * 8;
-    const std::byte* at = reader_.take(n);
-    return at != nullptr ? std::string_view(reinterpret_cast<const char*>(at), n) : std::string_view();
-  }
-
- private:
-  ring::Reader reader_;
-  std::optional<std::uint32_t> second_;
-};
-
-Kept payload_of(const ring::TraceEntry& e) { return {e.payload, e.payload_bytes, sizeof e.payload}; }
-Kept reply_of(const ring::TraceEntry& e) { return {e.reply, e.reply_bytes, sizeof e.reply}; }
-
-constexpr const char* unknown = "?";
-
-std::string text_of(Kept& in, std::uint64_t length) {
-  std::string_view text = in.bytes(length);
-  const bool whole = text.size() == length;
-  if (!text.empty() && text.back() == '\0') text.remove_suffix(1);
-  return "\"" + escaped(text) + (whole ? "\"" : "\"...");
+std::span<const std::byte> reply_of(const ring::TraceEntry& e) {
+  return std::span(e.reply).first(std::min<std::size_t>(e.reply_bytes, sizeof e.reply));
 }
 
 // ---- CALL lines ----------------------------------------------------------------------------------------------------
@@ -187,7 +115,7 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
   }
 
   static void describe(const ring::TraceEntry& entry, CallText& call) {
-    Kept in = payload_of(entry), reply = reply_of(entry);
+    Kept in(payload_of(entry)), reply(reply_of(entry));
     std::array<std::optional<std::uint64_t>, sizeof...(P) + 1> slots;
     each([&]<std::size_t I>() { slots[I] = in.word(); });
     each([&]<std::size_t I>() { given<I>(slots[I], in, call.given); });
@@ -198,77 +126,12 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
 
 // ---- CUSTOM and SESSION lines --------------------------------------------------------------------------------------
 
-// Parameters as words of 8 bytes: pointers stand on such, and can be read.
-std::string words_text(std::string_view bytes, bool whole) {
-  std::string text = "[";
-  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 8))) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), std::min<std::size_t>(bytes.size(), 8));
-    text += (text.size() == 1 ? "" : " ") + hex(word);
-  }
-  return text + (whole ? "]" : " ...]");
-}
-
-std::string launch_text(Kept& in) {
-  const auto bytes = in.half(), attributes = in.half();
-  if (!in.half() || !bytes || !attributes) return unknown;
-  in.bytes(std::uint64_t{*attributes} * sizeof(CUlaunchAttribute));
-  const std::string_view parameters = in.bytes(*bytes);
-  return words_text(parameters, parameters.size() == *bytes);
-}
-
-std::string three_text(Kept& in) {
-  std::string text;
-  for (int i = 0; i < 3; ++i) {
-    const auto n = in.half();
-    text += (i == 0 ? "" : "x") + (n ? std::to_string(*n) : unknown);
-  }
-  return text;
-}
-
-std::string kernel_text(std::uint64_t id, const KernelNames& names) {
-  const std::string* name = names.find(id);
-  return name != nullptr ? *name : id_text(id);
-}
-
-std::string value_text(char kind, Kept& in, const KernelNames& names) {
-  if (kind == 'p') return launch_text(in);
-  if (kind == '3') return three_text(in);
-  if (kind == 'u') {
-    const auto half = in.half();
-    return half ? std::to_string(*half) : unknown;
-  }
-  const auto word = in.word();
-  if (!word) return unknown;
-  switch (kind) {
-    case 'n': return std::to_string(*word);
-    case 'x': return hex(*word);
-    case 'f': return kernel_text(*word, names);
-    case 'a': return *word == ring::absent ? "with the record" : "arena+" + hex(*word);
-    case 's': return text_of(in, *word);
-    default: return id_text(*word);
-  }
-}
-
-void follow(std::string_view recipe, Kept in, const KernelNames& names, Arguments& to) {
-  while (!recipe.empty()) {
-    const std::size_t end = std::min(recipe.find(' '), recipe.size());
-    const std::string_view word = recipe.substr(0, end);
-    recipe.remove_prefix(std::min(end + 1, recipe.size()));
-    if (word == "_")
-      in.word();
-    else if (word == "-")
-      in.half();
-    else
-      to.push_back({std::string(word.substr(0, word.find(':'))), value_text(word.back(), in, names)});
-  }
-}
-
-void describe_custom(std::string_view name, const ring::TraceEntry& entry, const KernelNames& names, CallText& call) {
-  const Recipe* recipe = recipe_of(name);
-  if (recipe == nullptr) return;
-  follow(recipe->record, payload_of(entry), names, call.given);
-  if (entry.result == CUDA_SUCCESS && call.waited) follow(recipe->reply, reply_of(entry), names, call.got);
+template <int Id>
+void describe_record(const ring::TraceEntry& e, const KernelNames& names, CallText& call) {
+  using Record = typename api::Call<Id>::Record;
+  RecordText<Record>(payload_of(e), names, call.given);
+  if (e.result != CUDA_SUCCESS || !call.waited) return;
+  RecordText<typename api::ReplyOf<Record>::Type>(reply_of(e), names, call.got);
 }
 
 // ---- names ---------------------------------------------------------------------------------------------------------
@@ -304,19 +167,19 @@ void describe_into(const ring::TraceEntry& entry, const KernelNames& names, Call
     call.name = form_of(#fn, entry.flags);              \
     Plain<api::Call<id>::Shape>::describe(entry, call); \
     return;
-#define CUSTOM(id, fn, ...)                   \
-  case id:                                    \
-    call.name = form_of(#fn, entry.flags);    \
-    describe_custom(#fn, entry, names, call); \
+#define CUSTOM(id, fn, ...)                  \
+  case id:                                   \
+    call.name = form_of(#fn, entry.flags);   \
+    describe_record<id>(entry, names, call); \
     return;
 #define LOCAL(...)
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"
-#define SESSION(id, fn, ...)                  \
-  case id:                                    \
-    call.name = #fn;                          \
-    describe_custom(#fn, entry, names, call); \
+#define SESSION(id, fn, ...)                 \
+  case id:                                   \
+    call.name = #fn;                         \
+    describe_record<id>(entry, names, call); \
     return;
 #include "ring/api/session.def"
     default: call.name = "call " + std::to_string(entry.call); return;
@@ -355,7 +218,7 @@ std::string as_line(const CallText& call) {
 void KernelNames::learn(const ring::TraceEntry& entry) {
   namespace ids = api::id_of;
   if (entry.result != CUDA_SUCCESS) return;
-  Kept in = payload_of(entry), reply = reply_of(entry);
+  Kept in(payload_of(entry)), reply(reply_of(entry));
   const auto from = in.word(), proposed = in.word(), id = reply.word();
   if (!from || !proposed || !id) return;
   if (entry.call == ids::cuKernelGetFunction) {

@@ -1,4 +1,4 @@
-#include "host/untrusted/custom/image.h"
+#include "host/untrusted/calls/image.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,11 +8,8 @@
 #include "ring/api/jit_options.h"
 #include "ring/mutants.h"
 
-namespace host::custom {
+namespace host::calls {
 namespace {
-
-constexpr std::uint32_t max_parts = 4096;
-constexpr std::uint64_t max_image = 1ULL << 30;  // the largest seen in NVIDIA's libraries is 59 MB
 
 // Whether an image's own headers keep within it: a driver is given no length and goes by these. A wrapper is none that
 // a guest may send, since it holds addresses; text may go on to the zeros behind the last part.
@@ -26,94 +23,77 @@ bool keeps_within(std::span<const std::byte> part) {
 
 }  // namespace
 
-LoadRequest::LoadRequest(Request& r) : r_(r) {
-  record_ = r.in.read<api::LoadRecord>();
-  std::vector<std::uint64_t> sizes;
-  bool sound = r.in.ok() && record_.parts >= 1 && record_.parts <= max_parts && record_.options <= api::max_jit_options;
-  if (sound) {
-    sizes.resize(record_.parts);
-    for (auto& size : sizes) size = r.in.slot();
-    sound = read_options() && read_parts(sizes);
-  }
-  if (refused_ != CUDA_SUCCESS) return;
-  if (!sound || !r.complete()) {
+LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image) : r_(r), record_(record) {
+  if (record.parts != 1 && record.form != static_cast<std::uint32_t>(api::ImageForm::Prelinked)) {
     refused_ = r.broken();
-  } else if (!parts_keep_within(sizes)) {
-    refused_ = CUDA_ERROR_INVALID_IMAGE;
-  } else if (!take_held(sizes)) {
+  } else if (!read_.take(r.session.image_budget, image.bytes)) {  // before it is copied
     refused_ = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
-    assemble();
-    lend_logs();
+    read_options(image);
+    read_parts(image);
+    if (!parts_keep_within())
+      refused_ = CUDA_ERROR_INVALID_IMAGE;
+    else if (!take_held())
+      refused_ = CUDA_ERROR_OUT_OF_MEMORY;
   }
+  if (!ok()) return;
+  assemble();
+  lend_logs();
 }
 
-bool LoadRequest::parts_keep_within(const std::vector<std::uint64_t>& sizes) const {
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (!keeps_within({starts_[i], sizes[i]})) return false;
-  return true;
-}
+bool LoadRequest::parts_keep_within() const { return std::all_of(parts_.begin(), parts_.end(), keeps_within); }
 
 // A driver keeps its own copy of an image, and one of its parts unpacked.
-bool LoadRequest::take_held(const std::vector<std::uint64_t>& sizes) {
+bool LoadRequest::take_held() {
   std::uint64_t bytes = 0, unpacked = 0;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    bytes += ring::padded(sizes[i]);
-    unpacked = std::max(unpacked, cuabi::largest_unpacked({starts_[i], sizes[i]}));
+  for (const auto part : parts_) {
+    bytes += ring::padded(part.size());
+    unpacked = std::max(unpacked, cuabi::largest_unpacked(part));
   }
-  return unpacked <= std::numeric_limits<std::uint64_t>::max() - bytes && r_.session.may_make_another() &&
+  return unpacked <= std::numeric_limits<std::uint64_t>::max() - bytes &&
          held_.take(r_.session.image_budget, bytes + unpacked);
 }
 
-bool LoadRequest::read_options() {
-  options_.resize(record_.options);
-  values_.resize(record_.options);
-  for (auto& option : options_) option = static_cast<CUjit_option>(r_.in.slot());
-  for (auto& value : values_) value = reinterpret_cast<void*>(r_.in.slot());
-  return r_.in.ok() &&
-         std::all_of(options_.begin(), options_.end(), [](CUjit_option o) { return api::crosses_boundary(o); });
+void LoadRequest::read_options(const TakenImage& image) {
+  const auto word = [](const std::byte* words, std::size_t i) {
+    std::uint64_t w = 0;
+    std::memcpy(&w, words + i * sizeof w, sizeof w);
+    return w;
+  };
+  for (std::size_t i = 0; i < record_.options; ++i) {
+    options_.push_back(static_cast<CUjit_option>(word(image.options, i)));
+    values_.push_back(reinterpret_cast<void*>(word(image.values, i)));
+  }
 }
 
-bool LoadRequest::read_parts(const std::vector<std::uint64_t>& sizes) {
-  std::uint64_t total = 0;
-  for (const std::uint64_t size : sizes) {
-    if (size == 0 || size > max_image - total) return false;
-    total += ring::padded(size);
-  }
-  const bool staged = record_.arena != ring::absent;
-  const ring::SharedBytes arena = staged ? r_.session.arena(record_.arena, total) : ring::SharedBytes();
-  const std::byte* const in_record = staged ? nullptr : r_.in.take(total);
-  if (staged ? !arena.there() : in_record == nullptr) return false;
-  if (!read_.take(r_.session.image_budget, total)) {  // before it is copied
-    refused_ = CUDA_ERROR_OUT_OF_MEMORY;
-    return false;
-  }
-  bytes_.assign(total / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
+void LoadRequest::read_parts(const TakenImage& image) {
+  bytes_.assign(image.bytes / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
+  const bool staged = image.arena.there();
   if (staged)
-    arena.copy_out(bytes_.data(), 0, total);
+    image.arena.copy_out(bytes_.data(), 0, image.bytes);
   else
-    std::memcpy(bytes_.data(), in_record, total);
-  if (staged && ring::wrong(ring::Mutant::image_twice)) arena.copy_out(bytes_.data(), 0, total);
+    std::memcpy(bytes_.data(), image.in_record, image.bytes);
+  if (staged && ring::wrong(ring::Mutant::image_twice)) image.arena.copy_out(bytes_.data(), 0, image.bytes);
   std::byte* at = reinterpret_cast<std::byte*>(bytes_.data());
-  for (const std::uint64_t size : sizes) {
-    starts_.push_back(at);
+  for (std::size_t i = 0; i < record_.parts; ++i) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, image.sizes + i * sizeof size, sizeof size);
+    parts_.emplace_back(at, size);
     std::memset(at + size, 0, ring::padded(size) - size);  // a driver looks at four bytes, however few there are
     at += ring::padded(size);
   }
-  return static_cast<std::uint32_t>(record_.form) <= static_cast<std::uint32_t>(api::ImageForm::Prelinked) &&
-         (record_.parts == 1 || record_.form == static_cast<std::uint32_t>(api::ImageForm::Prelinked));
 }
 
 // Builds the wrapper that cudart's programs hold: magic and version, the container, the relocatable containers.
 void LoadRequest::assemble() {
   const auto form = static_cast<api::ImageForm>(record_.form);
-  image_ = starts_[0];
+  image_ = parts_[0].data();
   if (form == api::ImageForm::Plain) return;
   const std::uint64_t version = form == api::ImageForm::Prelinked ? 2 : 1;
-  prelinked_.assign(starts_.begin() + 1, starts_.end());
+  for (std::size_t i = 1; i < parts_.size(); ++i) prelinked_.push_back(parts_[i].data());
   prelinked_.push_back(nullptr);
   wrapper_[0] = cuabi::wrapper_magic | version << 32;
-  wrapper_[1] = reinterpret_cast<std::uint64_t>(starts_[0]);
+  wrapper_[1] = reinterpret_cast<std::uint64_t>(parts_[0].data());
   wrapper_[2] = version == 2 ? reinterpret_cast<std::uint64_t>(prelinked_.data()) : 0;
   image_ = wrapper_;
 }
@@ -149,4 +129,4 @@ void LoadRequest::reply(CUresult result) {
   if (result != CUDA_SUCCESS) r_.out_on_error = r_.out.used();
 }
 
-}  // namespace host::custom
+}  // namespace host::calls

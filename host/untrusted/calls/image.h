@@ -3,25 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
-#include "host/untrusted/request.h"
-#include "ring/api/records.h"
+#include "host/untrusted/taken.h"
 
-namespace host::custom {
+namespace host::calls {
 
 class LoadRequest {
  public:
-  // Reads the whole record. ok() false: refused() is what the call returns.
-  explicit LoadRequest(Request& r);
+  // Copies the image. ok() false: refused() is what the call returns.
+  LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image);
   LoadRequest(const LoadRequest&) = delete;
   LoadRequest& operator=(const LoadRequest&) = delete;
 
   bool ok() const { return refused_ == CUDA_SUCCESS; }
   CUresult refused() const { return refused_; }
 
-  std::uint64_t id() const { return record_.id; }
   const void* image() const { return image_; }
   // What the session holds for the image from now on. For the time of the load the bytes read here count as well.
   Share take_share() { return std::move(held_); }
@@ -33,20 +32,20 @@ class LoadRequest {
   void reply(CUresult result);
 
  private:
-  bool read_options();
-  bool read_parts(const std::vector<std::uint64_t>& sizes);
-  bool parts_keep_within(const std::vector<std::uint64_t>& sizes) const;
+  void read_options(const TakenImage& image);
+  void read_parts(const TakenImage& image);
+  bool parts_keep_within() const;
   void assemble();
   void lend_logs();
 
-  bool take_held(const std::vector<std::uint64_t>& sizes);
+  bool take_held();
 
   Request& r_;
-  api::LoadRecord record_{};
+  const api::LoadRecord& record_;
   Share read_, held_;  // of the session's budget: the bytes below, and what the driver keeps
   CUresult refused_ = CUDA_SUCCESS;
   std::vector<std::uint64_t> bytes_;  // the image's parts, each 8-aligned; u64 for the alignment
-  std::vector<const std::byte*> starts_;
+  std::vector<std::span<const std::byte>> parts_;
   const void* image_ = nullptr;
   std::uint64_t wrapper_[3] = {};
   std::vector<const void*> prelinked_;
@@ -55,4 +54,17 @@ class LoadRequest {
   std::vector<char> info_, error_;
 };
 
-}  // namespace host::custom
+// A whole load: `make(load, handle)` has the driver do it.
+template <class T, class R, class Make>
+CUresult load_image(Taken<R>& t, Make make) {
+  LoadRequest load(t.request, t.record, t.image());
+  if (!load.ok()) return load.refused();
+  T handle = nullptr;
+  const CUresult result = make(load, &handle);
+  load.reply(result);
+  if (result != CUDA_SUCCESS) return result;
+  if (!t.session().images.keep(t.record.id, load.take_share())) return t.request.broken();
+  return t.put(handle) ? CUDA_SUCCESS : t.request.broken();
+}
+
+}  // namespace host::calls

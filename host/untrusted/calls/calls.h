@@ -1,0 +1,33 @@
+// The host's half of each CUSTOM line and of the session's own calls, declared from the tables. A function gets its record
+// taken and checked, says what the driver is to do, and how the answer reads; the rest is asked.h.
+#pragma once
+
+#include "host/untrusted/asked.h"
+#include "ring/api/cuda.h"
+
+namespace host {
+
+// By its name what a call's function gets.
+namespace asked {
+#define CALL(...)
+#define CUSTOM(id, fn, ...) using fn = Asked<id>;
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#define SESSION(id, name, ...) using name = Asked<id>;
+#include "ring/api/session.def"
+}  // namespace asked
+
+namespace calls {
+#define CALL(...)
+#define CUSTOM(id, fn, ...) CUresult fn(Asked<id>& a);
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+#define SESSION(id, name, ...) CUresult name(Asked<id>& a);
+#include "ring/api/session.def"
+}  // namespace calls
+
+}  // namespace host

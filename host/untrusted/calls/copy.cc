@@ -1,0 +1,84 @@
+// Copies. Between host and device CUSTOM because the host's side is a piece of the arena, the record itself or the
+// reply, and never an address that the guest names: the driver would copy from any address of this process. Of rows
+// because how far they reach is no product of two parameters; either side is memory that the session owns by its device
+// address: allocations, and registered pieces of the arena.
+#include <cstring>
+
+#include "host/untrusted/calls/calls.h"
+
+namespace host::calls {
+namespace {
+
+template <class R>
+void* host_side(const Taken<R>& t) {
+  return t.lent() != nullptr ? t.lent() : t.arena().for_driver();
+}
+
+template <class T>
+CUstream stream_of(const T& t) {
+  return t.template handle<CUstream>(&api::CopyRecord::stream);
+}
+
+// Of an asynchronous copy: a staging chunk's record is executed when the GPU is through with the chunk.
+template <class R>
+CUresult then_wait(const Taken<R>& t, CUresult result) {
+  if (result != CUDA_SUCCESS || t.record.then_wait == 0) return result;
+  return per_thread_or<api::id_of::cuStreamSynchronize>(t.request, t.driver().cuStreamSynchronize)(stream_of(t));
+}
+
+// The host's side of a copy of rows lies in the arena; a copy within the device counts for neither.
+template <class R>
+void count_rows(const Taken<R>& t) {
+  const api::CopyRowsRecord& copy = t.record;
+  const bool from_host = t.session().in_arena(copy.from.address), to_host = t.session().in_arena(copy.to.address);
+  const std::uint64_t bytes = copy.width * copy.height * copy.depth;
+  if (from_host && !to_host) t.request.to_device = bytes;
+  if (to_host && !from_host) t.request.from_device = bytes;
+}
+
+CUDA_MEMCPY3D rows_of(const api::CopyRowsRecord& record) {
+  CUDA_MEMCPY3D copy;
+  std::memset(&copy, 0, sizeof copy);
+  copy.dstMemoryType = copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.dstDevice = record.to.address, copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
+  copy.srcDevice = record.from.address, copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
+  copy.WidthInBytes = record.width, copy.Height = record.height, copy.Depth = record.depth;
+  return copy;
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(asked::cuMemcpyHtoD_v2& a) {
+  a.request.to_device = a.record.bytes;
+  return a.call(a.record.device, host_side(a), a.record.bytes);
+}
+
+CUresult cuMemcpyDtoH_v2(asked::cuMemcpyDtoH_v2& a) {
+  a.request.from_device = a.record.bytes;
+  return a.call(host_side(a), a.record.device, a.record.bytes);
+}
+
+// From the record: the driver takes its own copy of pageable memory before it returns.
+CUresult cuMemcpyHtoDAsync_v2(asked::cuMemcpyHtoDAsync_v2& a) {
+  a.request.to_device = a.record.bytes;
+  return then_wait(a, a.call(a.record.device, host_side(a), a.record.bytes, stream_of(a)));
+}
+
+CUresult cuMemcpyDtoHAsync_v2(asked::cuMemcpyDtoHAsync_v2& a) {
+  a.request.from_device = a.record.bytes;
+  return then_wait(a, a.call(host_side(a), a.record.device, a.record.bytes, stream_of(a)));
+}
+
+CUresult cuMemcpy3D_v2(asked::cuMemcpy3D_v2& a) {
+  count_rows(a);
+  const CUDA_MEMCPY3D copy = rows_of(a.record);
+  return a.call(&copy);
+}
+
+CUresult cuMemcpy3DAsync_v2(asked::cuMemcpy3DAsync_v2& a) {
+  count_rows(a);
+  const CUDA_MEMCPY3D copy = rows_of(a.record);
+  return a.call(&copy, a.handle<CUstream>(&api::CopyRowsRecord::stream));
+}
+
+}  // namespace host::calls

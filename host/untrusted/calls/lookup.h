@@ -1,0 +1,57 @@
+// What modules and libraries hold, found by its name. The reply brings what the guest needs to check and pack launches.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/untrusted/taken.h"
+
+namespace host::calls {
+
+// What a guest needs to know of a function or kernel.
+struct KernelInfo {
+  std::vector<std::uint32_t> layout;  // of the parameters: offset, size, offset, size...
+  std::uint32_t param_bytes = 0, max_threads = 0, static_shared = 0, max_dynamic_shared = 0;
+};
+KernelInfo info_of(const Request& r, CUfunction function);
+KernelInfo info_of(const Request& r, CUkernel kernel);
+
+// The reply to a lookup that has found a function or kernel. Where the description does not fit into a reply, nothing is
+// made: the guest could not read it and would give the id that it has proposed to something else.
+template <class T, class R>
+CUresult answer_found(Taken<R>& t, T found) {
+  const std::uint64_t id = t.put_once(found);
+  if (id == 0) return t.request.broken();
+  const KernelInfo info = info_of(t.request, found);
+  const std::string name(t.text());
+  t.answer(CUDA_SUCCESS, {{.id = id,
+                           .params = static_cast<std::uint32_t>(info.layout.size() / 2),
+                           .param_bytes = info.param_bytes,
+                           .max_threads = info.max_threads,
+                           .static_shared = info.static_shared,
+                           .max_dynamic_shared = info.max_dynamic_shared,
+                           .name_bytes = static_cast<std::uint32_t>(name.size() + 1)}});
+  t.request.out.bytes(info.layout.data(), info.layout.size() * sizeof(std::uint32_t));
+  t.request.out.bytes(name.c_str(), name.size() + 1);
+  if (t.request.out.ok()) return CUDA_SUCCESS;
+  if (id == t.record.id) t.session().objects.drop(id);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// `a` asks for what an owner has by a name.
+template <class T, class Owner, class A>
+CUresult find_by_name(A& a) {
+  T found = nullptr;
+  const CUresult result = a.call(&found, a.template handle<Owner>(&api::LookupRecord::from), a.text().data());
+  return result != CUDA_SUCCESS ? result : answer_found(a, found);
+}
+
+template <class Owner, class A>
+CUresult find_global(A& a) {
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  const CUresult result = a.call(&address, &bytes, a.template handle<Owner>(&api::GlobalRecord::from), a.text().data());
+  return a.answer(result, {.address = address, .bytes = bytes});
+}
+
+}  // namespace host::calls

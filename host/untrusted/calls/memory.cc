@@ -1,0 +1,23 @@
+// Device memory. CUSTOM because each allocation is remembered: calls outside kernels may name no other addresses.
+#include "host/untrusted/calls/calls.h"
+
+namespace host::calls {
+
+CUresult cuMemAlloc_v2(asked::cuMemAlloc_v2& a) {
+  api::AllocateReply reply{.address = 0, .pitch = 0, .bytes = a.record.bytes};
+  CUdeviceptr address = 0;
+  const CUresult result = a.call(&address, a.record.bytes);
+  reply.address = address;
+  return a.answer(result, reply);
+}
+
+CUresult cuMemAllocPitch_v2(asked::cuMemAllocPitch_v2& a) {
+  CUdeviceptr address = 0;
+  std::size_t pitch = 0;
+  const CUresult result = a.call(&address, &pitch, a.record.bytes, a.record.height, a.record.element_bytes);
+  return a.answer(result, {{.address = address, .pitch = pitch, .bytes = pitch * a.record.height}});
+}
+
+CUresult cuMemFree_v2(asked::cuMemFree_v2& a) { return a.call(a.record.address); }
+
+}  // namespace host::calls

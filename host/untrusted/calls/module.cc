@@ -1,0 +1,27 @@
+// Modules. CUSTOM, as libraries, because an image is as long as it says itself, JIT options come with buffers, and the
+// reply to a lookup brings what the guest needs to check and pack launches.
+#include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/image.h"
+#include "host/untrusted/calls/lookup.h"
+
+namespace host::calls {
+namespace {
+
+CUresult load_module(Taken<api::LoadModuleRecord>& t) {
+  return load_image<CUmodule>(t, [&](LoadRequest& load, CUmodule* module) {
+    return t.driver().cuModuleLoadDataEx(module, load.image(), load.option_count(), load.options(), load.values());
+  });
+}
+
+}  // namespace
+
+CUresult cuModuleLoadData(asked::cuModuleLoadData& a) { return load_module(a); }
+CUresult cuModuleLoadDataEx(asked::cuModuleLoadDataEx& a) { return load_module(a); }
+
+CUresult cuModuleUnload(asked::cuModuleUnload& a) { return a.call(a.handle<CUmodule>(&api::CloseRecord::id)); }
+
+CUresult cuModuleGetFunction(asked::cuModuleGetFunction& a) { return find_by_name<CUfunction, CUmodule>(a); }
+
+CUresult cuModuleGetGlobal_v2(asked::cuModuleGetGlobal_v2& a) { return find_global<CUmodule>(a); }
+
+}  // namespace host::calls

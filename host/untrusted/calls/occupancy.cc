@@ -1,0 +1,14 @@
+// Questions about launches. CUSTOM because a configuration points to attributes, some of which hold handles.
+#include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/launch_config.h"
+
+namespace host::calls {
+
+CUresult cuOccupancyMaxActiveClusters(asked::cuOccupancyMaxActiveClusters& a) {
+  const LaunchConfig config(a);
+  int clusters = 0;
+  const CUresult result = a.call(&clusters, a.handle<CUfunction>(&api::LaunchRecord::function), config.get());
+  return a.answer(result, {.clusters = static_cast<std::uint64_t>(clusters)});
+}
+
+}  // namespace host::calls

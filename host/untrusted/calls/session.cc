@@ -1,0 +1,54 @@
+// The session's own calls: hello, the arena's registration, and what kernels have printed.
+#include <array>
+#include <span>
+
+#include "host/session/output.h"
+#include "host/untrusted/calls/calls.h"
+
+namespace host::calls {
+namespace {
+
+// A range of the arena that may be registered: not empty, and inside.
+bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) {
+  return bytes != 0 && session.arena(offset, bytes).there();
+}
+
+}  // namespace
+
+CUresult hello(asked::hello& a) {
+  Session& session = a.session();
+  const auto& [window, pin_bytes] = a.record;
+  if (pin_bytes != 0 && !may_pin(session, 0, pin_bytes)) return a.request.broken();
+  if (!session.begin_greeting()) return a.request.broken();
+  const bool bound = window == ring::window_count || session.bind_arena(window);
+  session.end_greeting(bound);
+  if (!bound) return CUDA_ERROR_INVALID_ADDRESS_SPACE;
+  const CUresult result = pin_bytes != 0 ? session.pin(0, pin_bytes) : CUDA_SUCCESS;
+  return a.answer(result, {.arena_address = session.arena_address()});
+}
+
+CUresult pin_arena(asked::pin_arena& a) {
+  const auto& [offset, bytes] = a.record;
+  if (!a.session().greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
+  return a.session().pin(offset, bytes);
+}
+
+CUresult join_arena(asked::join_arena& a) {
+  const auto& [offset, bytes] = a.record;
+  if (!a.session().greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
+  return a.session().join_pins(offset, bytes);
+}
+
+CUresult take_output(asked::take_output& a) {
+  ring::Writer& out = a.request.out;
+  std::array<std::byte, api::max_output> text;
+  const std::size_t length = host::take_output(std::span(text).first(a.record.room));
+  a.answer(CUDA_SUCCESS, {.length = length});
+  out.bytes(text.data(), length);
+  const std::size_t diagnosed = host::take_diagnosis(std::span(text).first(api::max_diagnosis));
+  if (diagnosed != 0) out.slot(diagnosed), out.bytes(text.data(), diagnosed);
+  if (!output_waiting()) a.session().slot.header()[&ring::SlotHeader::output].store(0, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace host::calls

@@ -1,0 +1,342 @@
+// The record of a CUSTOM or SESSION line, read by the list of its fields (ring/api/fields.h): the steps `take`, `check`,
+// `settle` and `answer` of request.h, the same for all.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "host/untrusted/request.h"
+#include "ring/api/records.h"
+
+namespace host {
+
+namespace field = api::field;
+
+// What a record says of an image.
+struct TakenImage {
+  const std::byte* sizes = nullptr;  // as they lie in the record: u64 each, of each part
+  const std::byte* options = nullptr;
+  const std::byte* values = nullptr;
+  std::uint64_t bytes = 0;  // of all parts, each padded
+  ring::SharedBytes arena;  // where they are, or
+  const std::byte* in_record = nullptr;
+};
+
+template <class R>
+class Taken {
+ public:
+  using Reply = typename api::ReplyOf<R>::Type;
+
+  explicit Taken(Request& r) : request(r), record(r.in.read<R>()) {}
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+
+  // False: no correct guest sends this.
+  bool take() {
+    sound_ = request.in.ok();
+    api::each_field_at<R>([&](std::size_t i, const auto& word) {
+      if (sound_) sound_ = take(i, word);
+    });
+    return sound_ && request.complete();
+  }
+
+  // The first of what the session does not have is the error.
+  CUresult check() {
+    CUresult refused = CUDA_SUCCESS;
+    api::each_field_at<R>([&](std::size_t i, const auto& word) {
+      if (refused == CUDA_SUCCESS) refused = check(i, word);
+    });
+    return refused;
+  }
+
+  // What the call has ended.
+  void settle() {
+    api::each_field<R>([&](const auto& word) { settle(word); });
+  }
+  // What the call has made goes by the proposed id from now on. False: broken, since nobody else proposes that.
+  bool put(void* handle) {
+    const Proposal p = proposal();
+    return session().objects.put(p.id, p.kind, handle, request.place(owner()));
+  }
+  // The same for what the driver may have given before. Its id; 0 as put() says false.
+  std::uint64_t put_once(void* handle) {
+    const Proposal p = proposal();
+    return session().objects.put_once(p.id, p.kind, handle, request.place(owner()));
+  }
+
+  // The driver's result; with success comes the reply.
+  CUresult answer(CUresult result, const Reply& reply) {
+    if (result != CUDA_SUCCESS) return result;
+    api::each_field<Reply>([&](const auto& word) { answer(reply, word); });
+    request.out.bytes(&reply, sizeof reply);
+    return CUDA_SUCCESS;
+  }
+
+  // The driver's handle behind an id or a stream of the record.
+  template <class T, class M>
+  T handle(M member) const {
+    return static_cast<T>(const_cast<void*>(found(member)));
+  }
+  // What follows the record: as many bytes, or elements, as this member says.
+  template <class M>
+  const std::byte* behind(M length) const {
+    return static_cast<const std::byte*>(found(length));
+  }
+  // The name that follows, which ends with a NUL.
+  std::string_view text() const { return text_; }
+  // The host's side of a copy: in the arena, or lent by the record or the reply.
+  ring::SharedBytes arena() const { return arena_; }
+  std::byte* lent() const { return lent_; }
+  const TakenImage& image() const { return image_; }
+
+  Session& session() const { return request.session; }
+  const Driver& driver() const { return request.session.driver; }
+
+  Request& request;
+  const R record;
+
+ private:
+  struct Proposal {
+    std::uint64_t id = 0;
+    api::Handle kind = api::Handle::None;
+  };
+
+  template <class M>
+  std::uint64_t value(M member) const {
+    return api::member_of(record, member);
+  }
+
+  // ---- take --------------------------------------------------------------------------------------------------------
+
+  template <class M>
+  bool take(std::size_t, const field::Number<M>&) {
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Between<M>& w) {
+    return value(w.member) >= w.least && value(w.member) <= w.most;
+  }
+  template <class M, class F>
+  bool take(std::size_t, const field::AtLeast<M, F>& w) {
+    return value(w.member) >= w.least(record);
+  }
+  template <class M>
+  bool take(std::size_t, const field::Flag<M>& w) {
+    return value(w.member) <= 1;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Zero<M>& w) {
+    return value(w.member) == 0;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Ordinal<M>& w) {
+    return value(w.member) < ring::max_devices;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Pages<M>& w) {
+    return value(w.member) % ring::huge_page == 0;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Triple<M>&) {
+    return true;
+  }
+  template <class M, class L>
+  bool take(std::size_t, const field::Address<M, L>&) {
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Frees<M>&) {
+    return true;
+  }
+  template <class M, class L>
+  bool take(std::size_t, const field::Place<M, L>& w) {
+    const std::uint64_t bytes = *api::length_of(record, w.length);
+    if (value(w.member) != ring::absent) {
+      arena_ = session().arena(value(w.member), bytes);
+      return arena_.there();
+    }
+    if (w.otherwise == field::Otherwise::InRecord) lent_ = const_cast<std::byte*>(request.in.take(bytes));
+    if (w.otherwise == field::Otherwise::InReply) lent_ = request.out.reserve(bytes);
+    if (w.otherwise == field::Otherwise::InReply && lent_ != nullptr) std::memset(lent_, 0, bytes);
+    return lent_ != nullptr;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Stream<M>&) {
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Id<M>&) {
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Closes<M>&) {
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Proposed<M>&) {
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Text<M>& w) {
+    const std::uint64_t bytes = value(w.length);
+    const auto* at = reinterpret_cast<const char*>(request.in.take(bytes));
+    if (at == nullptr || bytes == 0 || std::memchr(at, 0, bytes) != at + bytes - 1) return false;
+    text_ = {at, bytes - 1};
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t i, const field::Parameters<M>& w) {
+    return (found_[i] = request.in.take(value(w.length))) != nullptr;
+  }
+  template <class M>
+  bool take(std::size_t i, const field::Attributes<M>& w) {
+    const std::uint64_t count = value(w.count);
+    if (count > api::max_launch_attributes) return false;
+    const std::byte* at = request.in.take(count * sizeof(CUlaunchAttribute));
+    found_[i] = at;
+    for (std::uint64_t k = 0; at != nullptr && k < count; ++k) {
+      CUlaunchAttributeID id;
+      std::memcpy(&id, at + k * sizeof(CUlaunchAttribute) + offsetof(CUlaunchAttribute, id), sizeof id);
+      if (!api::crosses_boundary(id)) return false;
+    }
+    return at != nullptr;
+  }
+  template <class M>
+  bool take(std::size_t, const field::PartSizes<M>& w) {
+    return (image_.sizes = request.in.take(value(w.count) * sizeof(std::uint64_t))) != nullptr;
+  }
+  template <class M>
+  bool take(std::size_t, const field::JitOptions<M>& w) {
+    const std::uint64_t count = value(w.count);
+    image_.options = request.in.take(count * sizeof(std::uint64_t));
+    image_.values = request.in.take(count * sizeof(std::uint64_t));
+    for (std::uint64_t k = 0; image_.values != nullptr && k < count; ++k)
+      if (!api::crosses_boundary(static_cast<CUjit_option>(word_at(image_.options, k)))) return false;
+    return image_.values != nullptr;
+  }
+  template <class M, class C>
+  bool take(std::size_t, const field::Parts<M, C>& w) {
+    for (std::uint64_t k = 0; k < value(w.count); ++k) {
+      const std::uint64_t size = word_at(image_.sizes, k);
+      if (size == 0 || size > api::max_image_bytes - image_.bytes) return false;
+      image_.bytes += ring::padded(size);
+    }
+    if (value(w.arena) == ring::absent) return (image_.in_record = request.in.take(image_.bytes)) != nullptr;
+    image_.arena = session().arena(value(w.arena), image_.bytes);
+    return image_.arena.there();
+  }
+  static std::uint64_t word_at(const std::byte* words, std::uint64_t k) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, words + k * sizeof word, sizeof word);
+    return word;
+  }
+
+  // ---- check -------------------------------------------------------------------------------------------------------
+
+  template <class W>
+  CUresult check(std::size_t, const W&) {
+    return CUDA_SUCCESS;  // take() has seen all that there is to it
+  }
+  template <class M, class L>
+  CUresult check(std::size_t, const field::Address<M, L>& w) {
+    const auto bytes = api::length_of(record, w.length);
+    return bytes && session().ranges.contains(value(w.member), *bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  // It goes before the driver gives it to somebody else.
+  template <class M>
+  CUresult check(std::size_t, const field::Frees<M>& w) {
+    return session().ranges.remove(value(w.member)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  template <class M>
+  CUresult check(std::size_t i, const field::Stream<M>& w) {
+    if (!api::special_stream(value(w.member))) return find(i, value(w.member), api::Handle::Stream);
+    found_[i] = reinterpret_cast<const void*>(value(w.member));
+    return CUDA_SUCCESS;
+  }
+  template <class M>
+  CUresult check(std::size_t i, const field::Id<M>& w) {
+    return find(i, value(w.member), w.kind);
+  }
+  template <class M>
+  CUresult check(std::size_t i, const field::Closes<M>& w) {
+    return find(i, value(w.member), w.kind);
+  }
+  CUresult find(std::size_t i, std::uint64_t id, api::Handle kind) {
+    return (found_[i] = session().objects.find(id, kind)) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  }
+
+  // ---- settle and answer -------------------------------------------------------------------------------------------
+
+  template <class W>
+  void settle(const W&) {}
+  template <class M>
+  void settle(const field::Closes<M>& w) {
+    session().forget(session().objects.drop_with_owned(value(w.member)));
+  }
+  template <class W>
+  void answer(const Reply&, const W&) {}
+  template <class M, class L>
+  void answer(const Reply& reply, const field::Memory<M, L>& w) {
+    session().ranges.add(api::member_of(reply, w.member), *api::length_of(reply, w.length), owner(),
+                         ring::context_of(request.header.flags));
+  }
+
+  // ---- what the list says ------------------------------------------------------------------------------------------
+
+  template <class W>
+  static void see_proposal(const Taken&, const W&, Proposal&) {}
+  template <class M>
+  static void see_proposal(const Taken& taken, const field::Proposed<M>& w, Proposal& p) {
+    p = {taken.value(w.member), w.kind};
+  }
+  Proposal proposal() const {
+    Proposal p;
+    api::each_field<R>([&](const auto& word) { see_proposal(*this, word, p); });
+    return p;
+  }
+  template <class W>
+  static void see_owner(const Taken&, const W&, std::uint64_t&) {}
+  template <class M>
+  static void see_owner(const Taken& taken, const field::Id<M>& w, std::uint64_t& id) {
+    if (id == 0) id = taken.value(w.member);
+  }
+  std::uint64_t owner() const {
+    std::uint64_t id = 0;
+    api::each_field<R>([&](const auto& word) { see_owner(*this, word, id); });
+    return id;
+  }
+
+  // By the member that a word names first.
+  template <class W, class M>
+  static constexpr bool names(const W&, M) {
+    return false;
+  }
+  template <template <class> class W, class M>
+  static constexpr bool names(const W<M>& word, M member) {
+    if constexpr (requires { word.member; })
+      return word.member == member;
+    else if constexpr (requires { word.length; })
+      return word.length == member;
+    else
+      return word.count == member;
+  }
+  template <class M>
+  const void* found(M member) const {
+    const void* at = nullptr;
+    api::each_field_at<R>([&](std::size_t i, const auto& word) {
+      if (at == nullptr && names(word, member)) at = found_[i];
+    });
+    return at;
+  }
+
+  bool sound_ = false;
+  std::array<const void*, api::field_count<R> + 1> found_{};  // by place in the list
+  std::string_view text_;
+  ring::SharedBytes arena_;
+  std::byte* lent_ = nullptr;
+  TakenImage image_;
+};
+
+}  // namespace host

@@ -1,0 +1,356 @@
+// What the fields of a record mean. Beside its struct (ring/api/records.h) each record has one list of them, a word for
+// each: the worker reads the record by that list, `ivgpu trace` prints it, and the fuzzers make records of it. What follows
+// the struct in the payload stands in the list as well, behind the fields.
+//
+// Each word is a type. Those three have an overload for each, so a new word does not compile before all of them know it.
+// A name is for `ivgpu trace`; what has none says nothing to a reader.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "ring/api/types.h"
+
+namespace api {
+
+// A member of a record's member.
+template <class C, class S, class T>
+struct InnerMember {
+  S C::*outer;
+  T S::*inner;
+};
+
+namespace field {
+
+// ---- numbers -------------------------------------------------------------------------------------------------------
+
+template <class M>
+struct Number {
+  const char* name;
+  M member;
+};
+// Another value breaks the protocol.
+template <class M>
+struct Between {
+  const char* name;
+  M member;
+  std::uint64_t least, most;
+};
+// A smaller value than the function says of the record breaks the protocol.
+template <class M, class F>
+struct AtLeast {
+  const char* name;
+  M member;
+  F least;
+};
+// 0 or 1.
+template <class M>
+struct Flag {
+  M member;
+};
+// Padding, or what this call does not use.
+template <class M>
+struct Zero {
+  M member;
+};
+// A device, as the host counts.
+template <class M>
+struct Ordinal {
+  const char* name;
+  M member;
+};
+// A multiple of ring::huge_page: bytes, or an offset in the arena.
+template <class M>
+struct Pages {
+  const char* name;
+  M member;
+  bool is_offset;
+};
+// Three numbers, one for each dimension.
+template <class M>
+struct Triple {
+  const char* name;
+  M member;
+};
+
+// ---- addresses -----------------------------------------------------------------------------------------------------
+
+// A device address. The bytes from there are the session's: as many as a member or a function of the record says.
+template <class M, class L>
+struct Address {
+  const char* name;
+  M member;
+  L length;
+};
+// The start of an allocation, which ends with the call.
+template <class M>
+struct Frees {
+  const char* name;
+  M member;
+};
+// Where the bytes are when they are not in the arena.
+enum class Otherwise : std::uint8_t { Nowhere, InRecord, InReply };
+// An offset in the arena, with a length; or ring::absent.
+template <class M, class L>
+struct Place {
+  const char* name;
+  M member;
+  L length;
+  Otherwise otherwise;
+};
+// A device address in a reply. The bytes from there are the session's from then on.
+template <class M, class L>
+struct Memory {
+  const char* name;
+  M member;
+  L length;
+};
+// The arena's own device address, in a reply.
+template <class M>
+struct Arena {
+  const char* name;
+  M member;
+};
+
+// ---- ids -----------------------------------------------------------------------------------------------------------
+
+// A stream of the session, or a special one.
+template <class M>
+struct Stream {
+  const char* name;
+  M member;
+};
+template <class M>
+struct Id {
+  const char* name;
+  M member;
+  Handle kind;
+};
+// Of what is dead when the call succeeds, with everything that goes with it.
+template <class M>
+struct Closes {
+  const char* name;
+  M member;
+  Handle kind;
+};
+// Chosen by the guest for what is made. The first id of the record names what it goes with.
+template <class M>
+struct Proposed {
+  const char* name;
+  M member;
+  Handle kind;
+};
+// In a reply: the id proposed, or that which the object has had.
+template <class M>
+struct Made {
+  const char* name;
+  M member;
+  Handle kind;
+};
+
+// ---- what follows the struct ---------------------------------------------------------------------------------------
+
+// Characters and their only NUL. In a reply just characters.
+template <class M>
+struct Text {
+  const char* name;
+  M length;
+};
+// Packed parameters of a kernel.
+template <class M>
+struct Parameters {
+  const char* name;
+  M length;
+};
+// CUjit_option, a u64 each; and as many values (u64).
+template <class M>
+struct JitOptions {
+  M count;
+};
+// CUlaunchAttribute, at most max_launch_attributes.
+template <class M>
+struct Attributes {
+  M count;
+};
+// How long each part of an image is (u64).
+template <class M>
+struct PartSizes {
+  const char* name;
+  M count;
+};
+// The parts themselves, each padded to 8; in the arena, where the member is a place there.
+template <class M, class C>
+struct Parts {
+  M arena;
+  C count;
+};
+
+// ---- how they are written down -------------------------------------------------------------------------------------
+
+template <class C, class S, class T>
+constexpr InnerMember<C, S, T> of(S C::*outer, T S::*inner) {
+  return {outer, inner};
+}
+
+template <class M>
+constexpr Number<M> number(const char* name, M member) {
+  return {name, member};
+}
+template <class M>
+constexpr Number<M> unsaid(M member) {
+  return {"", member};
+}
+template <class M>
+constexpr Between<M> between(const char* name, M member, std::uint64_t least, std::uint64_t most) {
+  return {name, member, least, most};
+}
+template <class M, class F>
+constexpr AtLeast<M, F> at_least(const char* name, M member, F least) {
+  return {name, member, least};
+}
+template <class M>
+constexpr Flag<M> flag(M member) {
+  return {member};
+}
+template <class M>
+constexpr Zero<M> zero(M member) {
+  return {member};
+}
+template <class M>
+constexpr Ordinal<M> ordinal(const char* name, M member) {
+  return {name, member};
+}
+template <class M>
+constexpr Pages<M> page(const char* name, M member) {
+  return {name, member, true};
+}
+template <class M>
+constexpr Pages<M> pages(const char* name, M member) {
+  return {name, member, false};
+}
+template <class M>
+constexpr Triple<M> triple(const char* name, M member) {
+  return {name, member};
+}
+template <class M, class L>
+constexpr Address<M, L> address(const char* name, M member, L length) {
+  return {name, member, length};
+}
+template <class M>
+constexpr Frees<M> frees(const char* name, M member) {
+  return {name, member};
+}
+template <class M, class L>
+constexpr Place<M, L> place(const char* name, M member, L length, Otherwise otherwise) {
+  return {name, member, length, otherwise};
+}
+template <class M, class L>
+constexpr Memory<M, L> memory(const char* name, M member, L length) {
+  return {name, member, length};
+}
+template <class M>
+constexpr Arena<M> arena(const char* name, M member) {
+  return {name, member};
+}
+template <class M>
+constexpr Stream<M> stream(M member, const char* name = "stream") {
+  return {name, member};
+}
+template <class M>
+constexpr Id<M> id(Handle kind, M member) {
+  return {kind_of(kind).text, member, kind};
+}
+template <class M>
+constexpr Closes<M> closes(Handle kind, M member) {
+  return {kind_of(kind).text, member, kind};
+}
+template <class M>
+constexpr Proposed<M> proposed(Handle kind, M member) {
+  return {kind_of(kind).text, member, kind};
+}
+template <class M>
+constexpr Made<M> made(Handle kind, M member) {
+  return {kind_of(kind).text, member, kind};
+}
+template <class M>
+constexpr Text<M> text(const char* name, M length) {
+  return {name, length};
+}
+template <class M>
+constexpr Parameters<M> parameters(const char* name, M length) {
+  return {name, length};
+}
+template <class M>
+constexpr JitOptions<M> jit_options(M count) {
+  return {count};
+}
+template <class M>
+constexpr Attributes<M> attributes(M count) {
+  return {count};
+}
+template <class M>
+constexpr PartSizes<M> part_sizes(const char* name, M count) {
+  return {name, count};
+}
+template <class M, class C>
+constexpr Parts<M, C> parts(M arena, C count) {
+  return {arena, count};
+}
+
+}  // namespace field
+
+// ---- how they are read ---------------------------------------------------------------------------------------------
+
+template <class R, class C, class T>
+constexpr auto& member_of(R& record, T C::*member) {
+  return record.*member;
+}
+template <class R, class C, class S, class T>
+constexpr auto& member_of(R& record, InnerMember<C, S, T> member) {
+  return record.*member.outer.*member.inner;
+}
+// A length: that of a member, or what a function says of the record, which may be nothing that memory can have.
+template <class R, class L>
+constexpr std::optional<std::uint64_t> length_of(const R& record, L length) {
+  if constexpr (std::is_invocable_v<L, const R&> && !std::is_member_pointer_v<L>)
+    return length(record);
+  else
+    return std::uint64_t{member_of(record, length)};
+}
+
+// Calls `f(word)` for each word of a record's list, in its order.
+template <class R, class F>
+constexpr void each_field(F f) {
+  std::apply([&](const auto&... word) { (f(word), ...); }, R::fields);
+}
+// The same with the word's place in the list.
+template <class R, class F>
+constexpr void each_field_at(F f) {
+  std::apply(
+      [&](const auto&... word) {
+        std::size_t i = 0;
+        (f(i++, word), ...);
+      },
+      R::fields);
+}
+template <class R>
+inline constexpr std::size_t field_count = std::tuple_size_v<decltype(R::fields)>;
+
+// What a record or a reply without fields is.
+struct Nothing {
+  static constexpr std::tuple<> fields{};
+};
+template <class R>
+struct ReplyOf {
+  using Type = Nothing;
+};
+template <class R>
+requires requires { typename R::Reply; }
+struct ReplyOf<R> {
+  using Type = typename R::Reply;
+};
+
+}  // namespace api

@@ -1,0 +1,253 @@
+// Records of CUSTOM and SESSION lines, made by the list of their fields (ring/api/fields.h): a record that is added is
+// fuzzed without a word here.
+#pragma once
+
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "ring/api/records.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/payload.h"
+
+namespace fuzz {
+
+namespace field = api::field;
+
+// Where words come from: what a fuzzer knows, and whether it keeps to the rules.
+class Choices {
+ public:
+  virtual ~Choices() = default;
+
+  virtual std::uint64_t id(api::Handle kind) = 0;
+  virtual std::uint64_t new_id(api::Handle kind) = 0;
+  virtual std::uint64_t stream() = 0;
+  virtual std::uint64_t address() = 0;
+  virtual std::uint64_t number() = 0;
+  virtual std::uint64_t pages(bool is_offset) = 0;
+  // An offset in the arena, or ring::absent where that may be. `image`: one is expected there.
+  virtual std::uint64_t place(bool may_be_absent, bool image) = 0;
+  // What the list asks for; from who breaks rules now and then something else.
+  virtual std::uint64_t or_else(std::uint64_t right) = 0;
+  virtual std::uint32_t attribute() = 0;
+  virtual std::uint64_t jit_option() = 0;
+  virtual std::uint32_t parameter_bytes() = 0;
+  virtual std::string name() = 0;
+  // The parts of an image.
+  virtual std::vector<std::string> parts() = 0;
+  virtual Input& input() = 0;
+};
+
+template <class R>
+class ByList {
+ public:
+  ByList(Choices& choices, Payload& to) : c_(choices), to_(to) {}
+
+  void write() {
+    api::each_field<R>([&](const auto& word) { choose(word); });
+    api::each_field<R>([&](const auto& word) { keep(word); });
+    to_.put_bytes(&record_, sizeof record_);
+    api::each_field<R>([&](const auto& word) { follow(word); });
+  }
+
+ private:
+  template <class M>
+  void set(M member, std::uint64_t value) {
+    auto& at = api::member_of(record_, member);
+    at = static_cast<std::remove_cvref_t<decltype(at)>>(value);
+  }
+  template <class M>
+  std::uint64_t get(M member) const {
+    return api::member_of(record_, member);
+  }
+  std::size_t below(std::size_t end) { return c_.input().below(end); }
+  bool once_in(unsigned times) { return c_.input().once_in(times); }
+
+  // ---- the fields --------------------------------------------------------------------------------------------------
+
+  template <class W>
+  struct IsMemory : std::false_type {};
+  template <class M, class L>
+  struct IsMemory<field::Memory<M, L>> : std::true_type {};
+  template <class... W>
+  static constexpr bool any_memory(const std::tuple<W...>*) {
+    return (IsMemory<W>::value || ...);
+  }
+  using Replied = std::remove_const_t<decltype(api::ReplyOf<R>::Type::fields)>;
+
+  // What makes memory makes enough of it for the numbers of others.
+  template <class M>
+  void choose(const field::Number<M>& w) {
+    set(w.member, c_.number() + (any_memory(static_cast<const Replied*>(nullptr)) ? 64 : 0));
+  }
+  template <class M>
+  void choose(const field::Between<M>& w) {
+    set(w.member, c_.or_else(w.most - below(w.most - w.least + 1)));
+  }
+  template <class M, class F>
+  void choose(const field::AtLeast<M, F>&) {}
+  template <class M>
+  void choose(const field::Flag<M>& w) {
+    set(w.member, c_.or_else(below(2)));
+  }
+  template <class M>
+  void choose(const field::Zero<M>& w) {
+    set(w.member, c_.or_else(0));
+  }
+  template <class M>
+  void choose(const field::Ordinal<M>& w) {
+    set(w.member, c_.or_else(0));
+  }
+  template <class M>
+  void choose(const field::Pages<M>& w) {
+    set(w.member, c_.pages(w.is_offset));
+  }
+  template <class M>
+  void choose(const field::Triple<M>& w) {
+    for (auto& n : api::member_of(record_, w.member)) n = static_cast<std::uint32_t>(c_.or_else(1));
+  }
+  template <class M, class L>
+  void choose(const field::Address<M, L>& w) {
+    set(w.member, c_.address());
+  }
+  template <class M>
+  void choose(const field::Frees<M>& w) {
+    set(w.member, c_.address());
+  }
+  template <class M, class L>
+  void choose(const field::Place<M, L>& w) {
+    set(w.member, c_.place(w.otherwise != field::Otherwise::Nowhere, !std::is_member_pointer_v<L>));
+  }
+  template <class M>
+  void choose(const field::Stream<M>& w) {
+    set(w.member, c_.stream());
+  }
+  template <class M>
+  void choose(const field::Id<M>& w) {
+    const bool either = w.kind == api::Handle::Function && once_in(2);
+    set(w.member, c_.id(either ? api::Handle::Kernel : w.kind));
+  }
+  template <class M>
+  void choose(const field::Closes<M>& w) {
+    set(w.member, c_.id(w.kind));
+  }
+  template <class M>
+  void choose(const field::Proposed<M>& w) {
+    set(w.member, c_.new_id(w.kind));
+  }
+  template <class M>
+  void choose(const field::Text<M>& w) {
+    text_ = c_.name();
+    set(w.length, c_.or_else(text_.size() + 1));
+  }
+  template <class M>
+  void choose(const field::Parameters<M>& w) {
+    set(w.length, c_.parameter_bytes());
+  }
+  template <class M>
+  void choose(const field::Attributes<M>& w) {
+    set(w.count, c_.or_else(attributes_ = once_in(4) ? below(4) : 0));
+  }
+  template <class M>
+  void choose(const field::PartSizes<M>& w) {
+    parts_ = c_.parts();
+    set(w.count, c_.or_else(parts_.size()));
+  }
+  template <class M>
+  void choose(const field::JitOptions<M>& w) {
+    set(w.count, c_.or_else(options_ = once_in(4) ? below(6) : 0));
+  }
+  template <class M, class C>
+  void choose(const field::Parts<M, C>&) {}
+
+  // ---- what hangs on other fields ----------------------------------------------------------------------------------
+
+  template <class W>
+  void keep(const W&) {}
+  template <class M, class F>
+  void keep(const field::AtLeast<M, F>& w) {
+    set(w.member, c_.or_else(w.least(record_) + below(4)));
+  }
+
+  // ---- what follows ------------------------------------------------------------------------------------------------
+
+  template <class W>
+  void follow(const W&) {}
+  template <class M, class L>
+  void follow(const field::Place<M, L>& w) {
+    const std::uint64_t bytes = api::length_of(record_, w.length).value_or(0);
+    if (w.otherwise == field::Otherwise::InRecord && get(w.member) == ring::absent && bytes <= 4096) put_some(bytes);
+  }
+  template <class M>
+  void follow(const field::Text<M>&) {
+    to_.put_bytes(text_.c_str(), text_.size() + 1);
+  }
+  template <class M>
+  void follow(const field::Attributes<M>&) {
+    for (std::size_t i = 0; i < attributes_; ++i) {
+      to_.put(c_.attribute());  // the value's 64 bytes follow
+      for (int word = 0; word < 8; ++word) to_.put(c_.number());
+    }
+  }
+  // Those of the kernel `fill`, or anything.
+  template <class M>
+  void follow(const field::Parameters<M>& w) {
+    const std::uint64_t bytes = get(w.length);
+    if (bytes == 16)
+      to_.put_words({c_.address(), c_.number() | c_.number() << 32});
+    else if (bytes <= 4096)
+      put_some(bytes);
+  }
+  template <class M>
+  void follow(const field::PartSizes<M>&) {
+    for (const std::string& part : parts_) to_.put(c_.or_else(part.size()));
+  }
+  template <class M>
+  void follow(const field::JitOptions<M>&) {
+    for (std::size_t i = 0; i < options_; ++i) to_.put(c_.jit_option());
+    for (std::size_t i = 0; i < options_; ++i) to_.put(c_.number());
+  }
+  template <class M, class C>
+  void follow(const field::Parts<M, C>& w) {
+    if (get(w.arena) != ring::absent) return;
+    for (const std::string& part : parts_) to_.put_bytes(part.data(), part.size());
+  }
+
+  void put_some(std::size_t n) {
+    std::vector<std::uint8_t> bytes(n, 'x');
+    const auto given = c_.input().take(std::min<std::size_t>(n, 16));
+    std::copy(given.begin(), given.end(), bytes.begin());
+    to_.put_bytes(bytes.data(), n);
+  }
+
+  Choices& c_;
+  Payload& to_;
+  R record_{};
+  std::string text_;
+  std::vector<std::string> parts_;
+  std::size_t attributes_ = 0, options_ = 0;
+};
+
+// ---- what a reply's list says --------------------------------------------------------------------------------------
+
+template <class W>
+constexpr bool is_address(const W&) {
+  return false;
+}
+template <class M, class L>
+constexpr bool is_address(const field::Memory<M, L>&) {
+  return true;
+}
+template <class M>
+constexpr bool is_address(const field::Arena<M>&) {
+  return true;
+}
+// Whether a reply begins with an address that the guest may name from then on.
+template <class Reply>
+constexpr bool gives_memory() {
+  bool gives = false;
+  api::each_field<Reply>([&](const auto& word) { gives = gives || is_address(word); });
+  return gives;
+}
+
+}  // namespace fuzz

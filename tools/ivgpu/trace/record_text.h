@@ -1,0 +1,158 @@
+// What the records of CUSTOM and SESSION lines hold, and their replies, as words: each by the list beside its struct
+// (ring/api/records.h).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ring/api/records.h"
+#include "tools/ivgpu/trace/call_text.h"
+#include "tools/ivgpu/trace/values.h"
+
+namespace ivgpu::trace {
+
+namespace field = api::field;
+
+template <class R>
+class RecordText {
+ public:
+  // `kept`: as much of the record as there is.
+  RecordText(std::span<const std::byte> kept, const KernelNames& names, std::vector<Argument>& to)
+      : kept_(kept.size()), behind_(kept.subspan(std::min(kept.size(), sizeof record_))), names_(names), to_(to) {
+    if (!kept.empty()) std::memcpy(&record_, kept.data(), std::min(kept.size(), sizeof record_));
+    api::each_field<R>([&](const auto& word) { say(word); });
+  }
+
+ private:
+  // Nothing where the entry does not keep the member.
+  template <class M>
+  std::optional<std::uint64_t> value(M member) const {
+    const auto& at = api::member_of(record_, member);
+    const auto end = reinterpret_cast<const char*>(&at + 1) - reinterpret_cast<const char*>(&record_);
+    return static_cast<std::size_t>(end) <= kept_ ? std::optional<std::uint64_t>(at) : std::nullopt;
+  }
+  void add(const char* name, std::string text) {
+    if (*name != '\0') to_.push_back({name, std::move(text)});
+  }
+  template <class M, class F>
+  void add(const char* name, M member, F text) {
+    const auto v = value(member);
+    add(name, v ? text(*v) : unknown);
+  }
+  static std::string decimal(std::uint64_t v) { return std::to_string(v); }
+  std::string kernel(std::uint64_t id) const {
+    const std::string* name = names_.find(id);
+    return name != nullptr ? *name : id_text(id);
+  }
+
+  template <class M>
+  void say(const field::Number<M>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M>
+  void say(const field::Between<M>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M, class F>
+  void say(const field::AtLeast<M, F>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M>
+  void say(const field::Flag<M>&) {}
+  template <class M>
+  void say(const field::Zero<M>&) {}
+  template <class M>
+  void say(const field::Ordinal<M>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M>
+  void say(const field::Pages<M>& w) {
+    add(w.name, w.member, w.is_offset ? hex : decimal);
+  }
+  template <class M>
+  void say(const field::Triple<M>& w) {
+    const auto& all = api::member_of(record_, w.member);
+    std::string text;
+    for (const auto& n : all) {
+      const auto end = reinterpret_cast<const char*>(&n + 1) - reinterpret_cast<const char*>(&record_);
+      text += (text.empty() ? "" : "x") + (static_cast<std::size_t>(end) <= kept_ ? std::to_string(n) : unknown);
+    }
+    add(w.name, text);
+  }
+  template <class M, class L>
+  void say(const field::Address<M, L>& w) {
+    add(w.name, w.member, hex);
+  }
+  template <class M>
+  void say(const field::Frees<M>& w) {
+    add(w.name, w.member, hex);
+  }
+  template <class M, class L>
+  void say(const field::Memory<M, L>& w) {
+    add(w.name, w.member, hex);
+  }
+  template <class M>
+  void say(const field::Arena<M>& w) {
+    add(w.name, w.member, hex);
+  }
+  template <class M, class L>
+  void say(const field::Place<M, L>& w) {
+    add(w.name, w.member, [](std::uint64_t v) { return v == ring::absent ? "with the record" : "arena+" + hex(v); });
+  }
+  template <class M>
+  void say(const field::Stream<M>& w) {
+    add(w.name, w.member, id_text);
+  }
+  template <class M>
+  void say(const field::Id<M>& w) {
+    add(w.name, w.member, [&](std::uint64_t v) { return kernel(v); });
+  }
+  template <class M>
+  void say(const field::Closes<M>& w) {
+    add(w.name, w.member, id_text);
+  }
+  template <class M>
+  void say(const field::Proposed<M>& w) {
+    add(w.name, w.member, id_text);
+  }
+  template <class M>
+  void say(const field::Made<M>& w) {
+    add(w.name, w.member, id_text);
+  }
+  template <class M>
+  void say(const field::Text<M>& w) {
+    add(w.name, w.length, [&](std::uint64_t v) { return text_of(behind_, v); });
+  }
+  template <class M>
+  void say(const field::Parameters<M>& w) {
+    add(w.name, w.length, [&](std::uint64_t v) {
+      const std::string_view words = behind_.bytes(v);
+      return words_text(words, words.size() == v);
+    });
+  }
+  template <class M>
+  void say(const field::Attributes<M>& w) {
+    behind_.bytes(value(w.count).value_or(0) * sizeof(CUlaunchAttribute));
+  }
+  // Of the first part.
+  template <class M>
+  void say(const field::PartSizes<M>& w) {
+    const auto first = behind_.word();
+    add(w.name, first ? decimal(*first) : unknown);
+  }
+  template <class M>
+  void say(const field::JitOptions<M>&) {}
+  template <class M, class C>
+  void say(const field::Parts<M, C>&) {}
+
+  R record_{};
+  const std::size_t kept_;
+  Kept behind_;
+  const KernelNames& names_;
+  std::vector<Argument>& to_;
+};
+
+}  // namespace ivgpu::trace
