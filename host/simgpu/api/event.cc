@@ -108,3 +108,16 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     return CUDA_SUCCESS;
   });
 }
+
+// Holds for streams that do not exist yet as well: hence a gate of the context, and no work in each of its streams.
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+  return with_driver([&](Driver& driver) {
+    CUresult error;
+    const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
+    if (context == nullptr) return error;
+    const std::shared_ptr<Event> event = driver.events.find(hEvent);
+    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    hold_back(driver, *context, record_of(*event));
+    return CUDA_SUCCESS;
+  });
+}
