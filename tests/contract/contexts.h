@@ -1,6 +1,8 @@
 // What the groups about a program's own contexts share.
 #pragma once
 
+#include <optional>
+
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -21,9 +23,19 @@ struct Objects {
   void* pinned = nullptr;
 };
 
+// Two contexts with objects; b is current.
+struct Two {
+  Two();
+
+  CUcontext a = nullptr, b = nullptr;
+  std::optional<Objects> in_a, in_b;
+};
+
 CUresult launch(CUfunction function, CUstream stream, CUdeviceptr out = 0, unsigned value = 1);
 
 // The low 32 bits there, or 0 when it cannot be read.
 unsigned word_at(CUdeviceptr address);
+// The same of pinned memory; 0 when there is none.
+long long word_of(const void* pinned);
 
 }  // namespace contract

@@ -147,6 +147,27 @@ TEST_F(Streams, an_event_orders_streams_by_what_was_recorded_when_the_wait_was_a
   EXPECT_EQ(log_.entries(), Entries({1, 2}));
 }
 
+TEST_F(Streams, what_a_context_waits_for_holds_back_its_later_streams_as_well) {
+  CUevent event = nullptr;
+  CUstream later = nullptr;
+  OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  hold(blocking_);
+  note(blocking_, 1);
+  OK(cuEventRecord(event, blocking_));
+  OK(cuCtxWaitEvent(context_, event));
+  OK(cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+  note(later, 2);
+  OK(cuEventRecord(event, later));
+  OK(cuStreamWaitEvent(free_, event, 0));
+  note(free_, 3);
+  EXPECT_EQ(cuStreamQuery(later), CUDA_ERROR_NOT_READY);
+  let_go();
+  OK(cuCtxSynchronize());
+  EXPECT_EQ(log_.entries(), Entries({1, 2, 3}));
+  OK(cuStreamDestroy(later));
+  OK(cuEventDestroy(event));
+}
+
 TEST_F(Streams, destroyed_streams_finish_their_work) {
   CUstream stream = nullptr;
   OK(cuStreamCreate(&stream, 0));

@@ -54,6 +54,7 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
   }
   const std::lock_guard order(driver.schedule.order());
   context.legacy = legacy;
+  context.gate = nullptr;
   context.ending.store(false, std::memory_order_relaxed);
   context.active.store(true, std::memory_order_release);
 }

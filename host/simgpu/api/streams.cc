@@ -12,7 +12,7 @@ bool is_legacy(const Stream& stream) { return stream.handle == CU_STREAM_LEGACY;
 // What new work in the stream comes after. Schedule::order() is held.
 std::vector<Ticket> predecessors(Stream& stream) {
   Context& context = *stream.context;
-  std::vector<Ticket> out{stream.last, context.awaited};
+  std::vector<Ticket> out{stream.last, context.gate};
   if (is_legacy(stream)) {
     for (const auto& other : context.streams)
       if (is_blocking(*other)) out.push_back(other->last);
@@ -95,6 +95,12 @@ std::vector<Ticket> pending(Driver& driver, Context& context) {
   if (context.legacy != nullptr) out.push_back(context.legacy->last);
   for (const auto& stream : context.streams) out.push_back(stream->last);
   return out;
+}
+
+void hold_back(Driver& driver, Context& context, const Ticket& until) {
+  if (until == nullptr || until->done()) return;
+  const std::lock_guard order(driver.schedule.order());
+  context.gate = driver.schedule.submit({}, {context.gate, until}, Schedule::Who::Pool);
 }
 
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work) {

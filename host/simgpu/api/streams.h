@@ -30,6 +30,9 @@ void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 std::vector<Ticket> pending(Driver& driver, Stream& stream);
 std::vector<Ticket> pending(Driver& driver, Context& context);
 
+// Work that is given to the context from now on comes after this piece, too.
+void hold_back(Driver& driver, Context& context, const Ticket& until);
+
 // Waits for all of them, lets device printf out, and says whether a kernel has failed.
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work);
 
