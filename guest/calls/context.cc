@@ -32,12 +32,6 @@ CUresult find_living(CUcontext handle, Context*& context) {
   return state_of(*context);
 }
 
-// One that can be made current: a program that names one that it has destroyed names none.
-Context* find_to_enter(CUcontext handle) {
-  Context* context = find_context(handle);
-  return context != nullptr && context->created && !context->lives() ? nullptr : context;
-}
-
 // What CUDA reports of a creation before it begins.
 CUresult check_creation(CUcontext* out, unsigned flags, CUdevice device) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
@@ -52,10 +46,10 @@ struct Affinities {
   int count = 0;
 };
 
-// One kind of affinity exists, so one is the most that means anything.
+// One kind of affinity exists, so one is the most that means anything. Fewer than none are none.
 CUresult check(const Affinities& a) {
-  if (a.count == 0) return CUDA_SUCCESS;
-  if (a.count < 0 || a.first == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (a.count <= 0) return CUDA_SUCCESS;
+  if (a.first == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return a.count > 1 || a.first->type != CU_EXEC_AFFINITY_TYPE_SM_COUNT ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
                                                                         : CUDA_SUCCESS;
 }
@@ -73,13 +67,15 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
   const api::CreateContextRecord record{.number = context->number,
                                         .device = primary(ordinal).number,
                                         .flags = flags,
-                                        .affinities = static_cast<std::uint32_t>(affinities.count),
-                                        .sm_count = affinities.count == 0 ? 0 : affinities.first->param.smCount.val,
+                                        .affinities = affinities.count > 0 ? 1u : 0u,
+                                        .sm_count = affinities.count > 0 ? affinities.first->param.smCount.val : 0,
                                         .pad = 0};
-  const Sent sent = send_record(api::id_of::cuCtxCreate_v4, api::Way::Waited, primary(ordinal), record);
+  Context* current = current_context();
+  if (current == nullptr || !current->lives()) current = &primary(ordinal);
+  const Sent sent = send_record(api::id_of::cuCtxCreate_v4, api::Way::Waited, *current, record);
   // Where the wait for the reply was given up the worker may have it, so its number is no other's.
   if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
-  context->flags = flags | CU_CTX_MAP_HOST;  // which every context can
+  context->flags = created_flags(flags);
   context->api_version = api_version;
   begin(*context);
   this_thread().contexts.push_back(context);
@@ -93,10 +89,12 @@ CUresult destroy(Context& context) {
   end(context);
   auto& stack = this_thread().contexts;
   if (!stack.empty() && stack.back() == &context) stack.pop_back();
-  return sent.result;
+  return session()->fault() != CUDA_SUCCESS ? CUDA_SUCCESS : sent.result;  // a fault does not keep a context from ending
 }
 
 }  // namespace
+
+CUresult cuCtxCreate(CUcontext* out, unsigned flags, CUdevice device) { return create(out, {}, flags, device, 3010); }
 
 CUresult cuCtxCreate_v2(CUcontext* out, unsigned flags, CUdevice device) {
   return create(out, {}, flags, device, 3020);
@@ -111,7 +109,8 @@ CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned flag
   if (params == nullptr) return create(out, {}, flags, device, 3020);
   if (params->cigParams != nullptr) {
     if (const CUresult r = check_creation(out, flags, device); r != CUDA_SUCCESS) return r;
-    return params->numExecAffinityParams != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    const bool known = params->cigParams->sharedDataType == CIG_DATA_TYPE_D3D12_COMMAND_QUEUE;
+    return known || params->numExecAffinityParams != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   return create(out, {params->execAffinityParams, params->numExecAffinityParams}, flags, device, 3020);
 }
@@ -120,9 +119,10 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = find_context(handle);
-  if (context == nullptr || !context->created) return CUDA_ERROR_INVALID_CONTEXT;  // primary ones are released or reset
+  if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // what is none any more or never was, to the driver
+  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;         // primary ones are released or reset
   std::lock_guard lock(context->mutex);
-  return context->lives() ? destroy(*context) : CUDA_ERROR_INVALID_CONTEXT;
+  return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult cuCtxAttach(CUcontext* out, unsigned flags) {
@@ -142,9 +142,8 @@ CUresult cuCtxDetach(CUcontext handle) {
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (context != current_context()) return CUDA_ERROR_INVALID_CONTEXT;
   std::lock_guard lock(context->mutex);
-  if (!context->lives()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context->uses.load(std::memory_order_relaxed) == 1)
-    return context->created ? destroy(*context) : CUDA_ERROR_INVALID_CONTEXT;
+  if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (context->uses.load(std::memory_order_relaxed) == 1) return context->created ? destroy(*context) : CUDA_SUCCESS;
   context->uses.fetch_sub(1, std::memory_order_relaxed);
   return CUDA_SUCCESS;
 }
@@ -160,8 +159,8 @@ CUresult cuCtxGetCurrent(CUcontext* out) {
 CUresult cuCtxSetCurrent(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   auto& stack = this_thread().contexts;
-  if (!stack.empty() && stack.back()->handle == handle && stack.back()->lives()) return CUDA_SUCCESS;
-  Context* context = handle == nullptr ? nullptr : find_to_enter(handle);
+  if (!stack.empty() && stack.back()->handle == handle) return CUDA_SUCCESS;
+  Context* context = handle == nullptr ? nullptr : find_context(handle);
   if (handle != nullptr && context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (!stack.empty()) stack.pop_back();
   if (context != nullptr) stack.push_back(context);
@@ -171,7 +170,7 @@ CUresult cuCtxSetCurrent(CUcontext handle) {
 CUresult cuCtxPushCurrent_v2(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Context* context = find_to_enter(handle);
+  Context* context = find_context(handle);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   this_thread().contexts.push_back(context);
   return CUDA_SUCCESS;
@@ -199,7 +198,7 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   Context* context = nullptr;
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = context->flags | CU_CTX_MAP_HOST;
+  *flags = context->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // which primary ones can
   return CUDA_SUCCESS;
 }
 
@@ -208,7 +207,8 @@ CUresult cuCtxSetFlags(unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = find_living(nullptr, context); r != CUDA_SUCCESS) return r;
   if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
-  context->flags = flags | CU_CTX_MAP_HOST;
+  context->flags = changed_flags(flags);
+  context->flags_of_device = (context->flags_of_device & CU_CTX_SCHED_MASK) | (context->flags & ~unsigned{CU_CTX_SCHED_MASK});
   return CUDA_SUCCESS;
 }
 
@@ -222,7 +222,9 @@ CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
 
 CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
   Context* context = nullptr;
-  if (const CUresult r = find_living(handle, context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
+  if (handle != nullptr && !context->lives() && context->created) return CUDA_ERROR_INVALID_CONTEXT;
+  if (const CUresult r = state_of(*context); r != CUDA_SUCCESS) return r;
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *version = context->api_version;
   return CUDA_SUCCESS;

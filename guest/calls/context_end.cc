@@ -11,13 +11,14 @@ Sent end_context(Context& context, int call, api::Way way) {
   if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   cuabi::storage_release(context.handle);
   if (!wait_for_all(this_channel())) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
-  const Sent sent = send_record(call, way, primary(context.device), api::EndContextRecord{.number = context.number});
+  const Sent sent = send_record(call, way, context, api::EndContextRecord{.number = context.number});
   if (sent.use.position == 0) return sent;
   for (Object* o : s.objects.of_context(context)) {
     s.allocations.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals
-    s.objects.retire(*o, sent.use);
+    s.objects.retire_with_context(*o, sent.use);
   }
   s.allocations.drop_all(context);
+  s.arena->free_all_after(context, sent.use);
   return sent;
 }
 

@@ -60,9 +60,9 @@ CUresult copy_on_device(const Copy& c) {
 }
 
 CUresult copy(Copy c) {
-  if (const CUresult r = enter(c.context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter(c.context, {c.stream}); r != CUDA_SUCCESS) return r;
   c.ref = resolve_stream(c.stream, *c.context);
-  if (c.ref.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (c.ref.object == nullptr) return no_such(c.stream);
   if (c.bytes == 0) return CUDA_SUCCESS;
   if (c.host == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Session& s = *session();

@@ -167,7 +167,7 @@ CUresult copy_here(const Rows& c) {
 
 CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   Rows rows{.shape = {}, .to = {}, .from = {}, .stream = stream, .async = async, .context = nullptr, .ref = {}};
-  if (const CUresult r = enter(rows.context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter(rows.context, {stream}); r != CUDA_SUCCESS) return r;
   if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
   rows.shape = {c->WidthInBytes, c->Height, c->Depth};
   const Described to{c->dstXInBytes, c->dstY,      c->dstZ,     c->dstMemoryType,
@@ -176,7 +176,7 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
                        c->srcHost,     c->srcDevice, c->srcPitch, c->srcHeight};
   if (!resolve(to, rows.shape, rows.to) || !resolve(from, rows.shape, rows.from)) return CUDA_ERROR_INVALID_VALUE;
   rows.ref = resolve_stream(stream, *rows.context);
-  if (rows.ref.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (rows.ref.object == nullptr) return no_such(stream);
   if (rows.shape.empty()) return CUDA_SUCCESS;
   if (!wait_for_stream(rows.ref, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (rows.to.pageable && rows.from.pageable) return copy_here(rows);

@@ -143,7 +143,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  if (find_context(peer) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const Context* of_peer = find_context(peer);
+  if (of_peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!of_peer->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   return refuse(refusal_of("cuCtxEnablePeerAccess"), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }

@@ -26,9 +26,9 @@ std::optional<std::uint64_t> place_of(const Fill& f) {
 
 CUresult fill(int call, api::Way way, const Fill& f) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter(context, {f.stream}); r != CUDA_SUCCESS) return r;
   const StreamRef stream = resolve_stream(f.stream, *context);
-  if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream.object == nullptr) return no_such(f.stream);
   const auto at = place_of(f);
   if (!at) return CUDA_ERROR_INVALID_VALUE;
   if (f.width == 0 || f.height == 0) return CUDA_SUCCESS;

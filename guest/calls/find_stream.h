@@ -9,9 +9,9 @@ namespace guest {
 // The stream's object, or the error of naming it.
 inline CUresult find_stream(CUstream stream, StreamRef& ref) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter(context, {stream}); r != CUDA_SUCCESS) return r;
   ref = resolve_stream(stream, *context);
-  return ref.object == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  return ref.object == nullptr ? no_such(stream) : CUDA_SUCCESS;
 }
 
 }  // namespace guest

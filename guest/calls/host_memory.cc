@@ -19,7 +19,7 @@ CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (at == nullptr || (flags & ~known_host_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
-  *at = session()->arena->allocate(bytes, flags);
+  *at = session()->arena->allocate(bytes, flags, context);
   if (*at != nullptr) return CUDA_SUCCESS;
   if (!session()->usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // more of it could not be registered
   const Arena::Room room = session()->arena->room();
@@ -36,12 +36,13 @@ CUresult cuMemAllocHost_v2(void** at, std::size_t bytes) { return calls::cuMemHo
 CUresult cuMemFreeHost(void* at) {
   Context* context = nullptr;
   const CUresult entered = enter(context);
-  if (at == nullptr && entered == CUDA_ERROR_INVALID_CONTEXT) return CUDA_SUCCESS;  // nothing needs no context
-  if (entered != CUDA_SUCCESS) return entered;
+  if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (at == nullptr) return CUDA_SUCCESS;
-  if (!session()->arena->find(at)) return CUDA_ERROR_INVALID_VALUE;
+  const auto block = session()->arena->find(at);
+  if (!block) return CUDA_ERROR_INVALID_VALUE;
   // Copies that are under way may still use it, as CUDA's own free waits for them.
-  if (const CUresult r = Stub<api::id_of::cuCtxSynchronize>::call(); r != CUDA_SUCCESS) return r;
+  const CUcontext owner = block->context == nullptr ? nullptr : block->context->handle;
+  if (const CUresult r = calls::cuCtxSynchronize_v2(context == nullptr ? owner : nullptr); r != CUDA_SUCCESS) return r;
   return session()->arena->free(at) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -106,13 +106,14 @@ CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record
 
 CUresult launch(int call, const Launch& l) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter(context, {l.stream, l.function}); r != CUDA_SUCCESS) return r;
   const Object* function = session()->objects.find(l.function, api::Handle::Function);
   if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   FunctionInfo& f = *function->function;
   if (!fits_device(device_info(context->device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
   const StreamRef stream = resolve_stream(l.stream, *context);
-  if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (stream.object == nullptr) return no_such(l.stream);
+  if (function->context != nullptr && function->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
   Part packed{};
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (l.extra != nullptr && l.extra[0] != CU_LAUNCH_PARAM_END) {

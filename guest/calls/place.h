@@ -12,7 +12,7 @@ namespace guest {
 struct Place {
   enum class Kind : std::uint8_t { Unknown, Device, Pinned } kind = Kind::Unknown;
   std::uint64_t start = 0, bytes = 0, id = 0;
-  Context* context = nullptr;  // of device memory; null: pinned memory, which all share
+  Context* context = nullptr;  // in which it was allocated
 };
 
 Place place_of(CUdeviceptr at);

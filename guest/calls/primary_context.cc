@@ -44,7 +44,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return calls::cuDevicePrim
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
-  primary_of(device).flags = flags;
+  primary_of(device).flags = primary_of(device).flags_of_device = flags;
   return CUDA_SUCCESS;
 }
 
@@ -57,7 +57,7 @@ CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned flags) {
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = primary_of(device).flags;
+  *flags = primary_of(device).flags_of_device;
   *active = primary_of(device).uses.load(std::memory_order_relaxed) != 0;
   return CUDA_SUCCESS;
 }
@@ -68,7 +68,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   std::lock_guard lock(p.mutex);
   if (p.uses.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
   const Sent sent = end_context(p, api::id_of::cuDevicePrimaryCtxReset_v2, api::Way::Waited);
-  if (sent.use.position != 0) p.uses.store(0, std::memory_order_relaxed);
+  if (sent.use.position != 0) p.uses.store(0, std::memory_order_relaxed), p.flags = p.flags_of_device = 0;
   return sent.result;
 }
 

@@ -3,7 +3,7 @@
 // (learn).
 #pragma once
 
-#include "guest/session/session.h"
+#include "guest/process/process.h"
 #include "ring/api/call.h"
 #include "ring/api/id.h"
 
@@ -66,10 +66,26 @@ struct Rules<api::id_of::cuEventCreate> : Rules<0> {
   static void learn(Object*, CUevent*, unsigned) {}
 };
 
+// An event is recorded in streams of its own context.
+inline CUresult refuse_across(CUevent event, CUstream stream) {
+  const Object* e = session()->objects.find(event, api::Handle::Event);
+  const bool special = api::special_stream(reinterpret_cast<std::uint64_t>(stream));
+  const Object* s = special ? nullptr : session()->objects.find(stream, api::Handle::Stream);
+  if (e == nullptr || (s == nullptr && !special)) return CUDA_SUCCESS;  // which is another error
+  const Context* of_stream = special ? current_context() : s->context;
+  return of_stream != nullptr && of_stream != e->context ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+template <>
+struct Rules<api::id_of::cuEventRecord> : Rules<0> {
+  static CUresult refuses(CUevent event, CUstream stream) { return refuse_across(event, stream); }
+};
+
 template <>
 struct Rules<api::id_of::cuEventRecordWithFlags> : Rules<0> {
-  static CUresult refuses(CUevent, CUstream, unsigned flags) {
-    return refuse_external(flags, CU_EVENT_RECORD_EXTERNAL);
+  static CUresult refuses(CUevent event, CUstream stream, unsigned flags) {
+    if (const CUresult r = refuse_external(flags, CU_EVENT_RECORD_EXTERNAL); r != CUDA_SUCCESS) return r;
+    return refuse_across(event, stream);
   }
   static void learn(Object*, CUevent, CUstream, unsigned) {}
 };

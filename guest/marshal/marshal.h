@@ -47,7 +47,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   // `refused`: what the call's rules say; CUDA_SUCCESS where they allow it.
   CUresult run(std::uint16_t call, api::Way way, api::Manner manner, CUresult refused) {
-    const CUresult entered = manner.contextless ? enter_without_context(context_) : enter(context_);
+    const CUresult entered = manner.contextless ? enter_without_context(context_) : enter_by_name();
     if (entered != CUDA_SUCCESS) return entered;
     refused_ = refused;
     each([&]<std::size_t I>() { check<I>(); });
@@ -83,13 +83,26 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   static constexpr bool is_object =
       args[I].dir == Dir::Value&& api::handle_of<Param<I>> != Handle::None && !is_context<I>;
 
+  // A context is current, or one of the objects has one.
+  CUresult enter_by_name() {
+    return std::apply([&](const P&... p) { return enter(context_, {named(p)...}); }, params_);
+  }
+  template <class T>
+  static const void* named(T p) {
+    if constexpr (api::handle_of<T> != Handle::None && api::handle_of<T> != Handle::Context)
+      return p;
+    else
+      return nullptr;
+  }
+
   template <std::size_t I>
   void check() {
     constexpr Arg a = args[I];
     const auto p = std::get<I>(params_);
     if constexpr (is_context<I>) {
       const Context* context = find_context(p);
-      if (context == nullptr || !context->lives()) return refuse(CUDA_ERROR_INVALID_CONTEXT);
+      if (context == nullptr) return refuse(CUDA_ERROR_INVALID_CONTEXT);
+      if (!context->lives()) return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
       length_[I] = context->number;
     } else if constexpr (is_object<I>) {
       constexpr Handle kind = api::handle_of<Param<I>>;
@@ -102,7 +115,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
         object = session()->objects.find(p, kind);
       }
       objects_[I] = object;
-      if (object == nullptr) refuse(CUDA_ERROR_INVALID_HANDLE);
+      if (object == nullptr)
+        refuse(kind == Handle::Stream || kind == Handle::Event ? no_such(p) : CUDA_ERROR_INVALID_HANDLE);
     } else if constexpr (a.dir == Dir::Device) {
       const std::uint64_t count = element_count<I>();
       if (count == 0) return void(nothing_ = true);  // no address is looked at then

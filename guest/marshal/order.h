@@ -18,11 +18,16 @@ struct StreamRef {
 inline StreamRef resolve_stream(CUstream stream, Context& context) {
   const auto value = reinterpret_cast<std::uint64_t>(stream);
   Thread& thread = this_thread();
-  if (value == 2 || (value == 0 && thread.per_thread)) return {&thread.own_stream, false, true, &context};
+  if (value == 2 || (value == 0 && thread.per_thread)) return {&thread.own_stream(context), false, true, &context};
   if (value <= 1) return {&context.null_stream, true, true, &context};
   Object* object = session()->objects.find(stream, api::Handle::Stream);
   if (object == nullptr) return {};
   return {object, false, (object->flags & CU_STREAM_NON_BLOCKING) == 0, object->context};
+}
+
+// What CUDA says of a stream or an event that there is not: whether it went with its context.
+inline CUresult no_such(const void* handle) {
+  return session()->objects.went_with_context(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 }
 
 // What a call on this stream must not overtake. Work on the NULL stream waits for all blocking streams before it, and

@@ -32,11 +32,12 @@ void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
   if (segment.end > at) visit(at, segment.end);
 }
 
-std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags) {
+std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags,
+                              Context* context) {
   std::byte* place = nullptr;
   each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {  // first fit
     if (end - start < rounded(bytes, ring::page)) return false;
-    blocks_[start] = {start, bytes, flags};
+    blocks_[start] = {.offset = start, .bytes = bytes, .flags = flags, .context = context};
     place = base_ + start;
     return true;
   });
@@ -48,13 +49,13 @@ bool Arena::is_empty(std::uint64_t start, std::uint64_t end) const {
   return block == blocks_.end() || block->first >= end;
 }
 
-std::byte* Arena::allocate(std::uint64_t bytes, unsigned flags) {
+std::byte* Arena::allocate(std::uint64_t bytes, unsigned flags, Context* context) {
   if (bytes == 0 || bytes > bytes_) return nullptr;
   std::lock_guard lock(mutex_);
   free_executed();
   do {
     for (const Segments::Segment& segment : segments_.all())
-      if (std::byte* at = segment.registered() ? allocate_in(segment, bytes, flags) : nullptr) return at;
+      if (std::byte* at = segment.registered() ? allocate_in(segment, bytes, flags, context) : nullptr) return at;
   } while (segments_.add_room(bytes, [this](std::uint64_t start, std::uint64_t end) { return is_empty(start, end); }));
   return nullptr;
 }
@@ -80,9 +81,20 @@ bool Arena::free(const void* start) {
 bool Arena::free_after(const void* start, Use last) {
   std::lock_guard lock(mutex_);
   const std::uint64_t at = offset(static_cast<const std::byte*>(start));
-  if (!blocks_.contains(at)) return false;
+  const auto block = blocks_.find(at);
+  if (block == blocks_.end()) return false;
+  block->second.leaving = true;
   leaving_.emplace_back(at, last);
   return true;
+}
+
+void Arena::free_all_after(const Context& context, Use last) {
+  std::lock_guard lock(mutex_);
+  for (auto& [at, block] : blocks_) {
+    if (block.context != &context || block.leaving) continue;
+    block.leaving = true;
+    leaving_.emplace_back(at, last);
+  }
 }
 
 void Arena::free_executed() {
@@ -98,7 +110,7 @@ std::optional<PinnedBlock> Arena::find(const void* inside) const {
   auto block = blocks_.upper_bound(where);
   if (block == blocks_.begin()) return std::nullopt;
   --block;
-  if (where - block->first >= block->second.bytes) return std::nullopt;
+  if (block->second.leaving || where - block->first >= block->second.bytes) return std::nullopt;
   return block->second;
 }
 

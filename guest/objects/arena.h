@@ -26,6 +26,8 @@ namespace guest {
 struct PinnedBlock {
   std::uint64_t offset = 0, bytes = 0;
   unsigned flags = 0;
+  Context* context = nullptr;  // that it ends with; null: with none
+  bool leaving = false;        // it ends when its last use was executed
 };
 
 class Arena {
@@ -39,10 +41,12 @@ class Arena {
         Executed executed = nothing_under_way);
 
   // A block of pinned memory, aligned to a page; null when the arena is full or cannot be registered.
-  std::byte* allocate(std::uint64_t bytes, unsigned flags);
+  std::byte* allocate(std::uint64_t bytes, unsigned flags, Context* context = nullptr);
   bool free(const void* start);
   // The same for a block that a record still in a ring names.
   bool free_after(const void* start, Use last);
+  // The same for all blocks of a context.
+  void free_all_after(const Context& context, Use last);
   // What is left for blocks: all of it, and the largest block that could be had now.
   struct Room {
     std::uint64_t bytes, largest;
@@ -71,7 +75,7 @@ class Arena {
  private:
   template <class Visit>
   void each_gap(const Segments::Segment& segment, Visit visit) const;
-  std::byte* allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags);
+  std::byte* allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags, Context* context);
   bool is_empty(std::uint64_t start, std::uint64_t end) const;
   void free_executed();
   std::optional<std::uint32_t> free_chunk(bool wait) const;

@@ -42,7 +42,7 @@ Object* Objects::create(api::Handle kind, Context* context) {
   const Id id{kind, index, kept_[index].generation++ % Id::generations};
   object->last_use.forget();
   object->done.forget();
-  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->context = context;
+  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->context = api::ends_with_context(kind) ? context : nullptr;
   object->id.store(id.value(), std::memory_order_release);
   return object;
 }
@@ -54,6 +54,20 @@ void Objects::retire(Object& object, Use last) {
   while (kept_[index].first_owned != 0) unlist(kept_[index].first_owned);
   object.id.store(0, std::memory_order_release);
   retired_.push_back({index, last});
+}
+
+void Objects::retire_with_context(Object& object, Use last) {
+  const std::uint64_t id = object.id.load(std::memory_order_relaxed);
+  retire(object, last);
+  std::lock_guard lock(mutex_);
+  kept_[index_of(object)].went_with_context = id;
+}
+
+bool Objects::went_with_context(const void* handle) {
+  const auto value = reinterpret_cast<std::uint64_t>(handle);
+  std::lock_guard lock(mutex_);
+  const std::uint32_t index = Id::of(value).index;
+  return index != 0 && index < kept_.size() && kept_[index].went_with_context == value;
 }
 
 void Objects::give(Object& owned, const Object& owner) {

@@ -91,6 +91,16 @@ class Objects {
   // id must be no other's. Nobody is told of it, unless a later lookup finds the same function or module; it goes with
   // its owner, with its context's reset, or with the session.
   void retire(Object& object, Use last);
+  // The same for what its context has taken along: the driver says so of a stream or an event that a program still names.
+  void retire_with_context(Object& object, Use last);
+  // Whether the object of this handle went with its context, as far as its place was not used again.
+  bool went_with_context(const void* handle);
+  // The context of what a program names; null: no such thing, or it lives in none.
+  Context* context_of(const void* handle) {
+    const auto value = reinterpret_cast<std::uint64_t>(handle);
+    const Object& object = table_[api::Id::of(value).index];
+    return value != 0 && object.id.load(std::memory_order_acquire) == value ? object.context : nullptr;
+  }
   // `owned` goes with `owner` from now on; it had no owner before.
   void give(Object& owned, const Object& owner);
   // Everything that goes with an object, and with that; takes as long as there is of it.
@@ -110,6 +120,7 @@ class Objects {
   struct Keeping {
     std::uint32_t generation = 0;
     std::uint32_t first_owned = 0, next = 0, previous = 0, listed_under = 0;
+    std::uint64_t went_with_context = 0;  // the id of its last object, where that did
   };
   Object* reuse();
   std::uint32_t index_of(const Object& object) const { return static_cast<std::uint32_t>(&object - table_); }

@@ -94,6 +94,14 @@ CUresult enter(Context*& context) {
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
 }
 
+CUresult enter(Context*& context, std::initializer_list<const void*> named) {
+  const CUresult entered = enter(context);
+  if (entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
+  for (const void* handle : named)
+    if (context == nullptr) context = session()->objects.context_of(handle);
+  return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
+}
+
 CUresult enter_without_context(Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;

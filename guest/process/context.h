@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <mutex>
 
 #include "guest/objects/known_done.h"
@@ -26,7 +27,8 @@ struct Context {
   bool created = false;      // by the program; else it is the device's primary one
   unsigned api_version = 0;  // cuCtxGetApiVersion
   std::uint64_t id = 0;      // cuCtxGetId
-  std::atomic<unsigned> flags{0};
+  std::atomic<unsigned> flags{0};             // as the program has set them
+  std::atomic<unsigned> flags_of_device{0};  // of a primary one: what its device has for the next
   // How often it was retained or attached; 0: it does not live.
   std::atomic<std::uint32_t> uses{0};
   std::mutex mutex;
@@ -57,6 +59,8 @@ CUresult state_of(const Context& context);
 
 // Context and fault checks of a call that crosses the ring: the calling thread's context, or what to return.
 CUresult enter(Context*& context);
+// The same for a call that names objects of contexts: where none is current, that of the first that has one counts.
+CUresult enter(Context*& context, std::initializer_list<const void*> named);
 // The same for a call that needs no context: the current one, or the first device's. Faults of a context are not its.
 CUresult enter_without_context(Context*& context);
 

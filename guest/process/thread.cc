@@ -54,6 +54,15 @@ Thread& start_thread() {
 
 }  // namespace
 
+Object& Thread::own_stream(Context& context) {
+  for (auto& [of, stream] : own_streams_)
+    if (of == &context) return stream;
+  Object& stream = own_streams_.emplace_back().second;
+  own_streams_.back().first = &context;
+  stream.context = &context;
+  return stream;
+}
+
 Thread& this_thread() { return current != nullptr ? *current : start_thread(); }
 
 Channel& this_channel() {

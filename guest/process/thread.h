@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "guest/objects/objects.h"
@@ -12,14 +14,18 @@ namespace guest {
 class Channel;
 struct Context;
 
-struct Thread {
+class Thread {
+ public:
   Channel* channel = nullptr;
   std::vector<Context*> contexts;  // the last is current
   bool per_thread = false;         // inside a _ptsz or _ptds entry point: stream 0 means this thread's own
   std::uint64_t calls = 0;
-  // What is remembered of this thread's own stream. Other threads cannot name it, but context-wide calls wait for its
-  // work.
-  Object own_stream;
+  // What is remembered of this thread's own stream in a context. Other threads cannot name it, but context-wide calls
+  // wait for its work.
+  Object& own_stream(Context& context);
+
+ private:
+  std::deque<std::pair<const Context*, Object>> own_streams_;
 };
 
 // The calling thread's; made at its first call, ended with the thread.

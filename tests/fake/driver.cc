@@ -332,6 +332,10 @@ void fill_created_contexts(host::Driver& t) {
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     return affinity->type = type, affinity->param.smCount.val = 1, entry.result;
   };
+  t.cuDeviceGetExecAffinitySupport = [](int* supported, CUexecAffinityType, CUdevice device) {
+    check_device_number("cuDeviceGetExecAffinitySupport", device);
+    return *supported = 0, CUDA_SUCCESS;
+  };
   t.cuCtxRecordEvent = [](CUcontext c, CUevent e) { return with_context_and_event("cuCtxRecordEvent", c, e); };
   t.cuCtxWaitEvent = [](CUcontext c, CUevent e) { return with_context_and_event("cuCtxWaitEvent", c, e); };
   t.cuCtxGetSharedMemConfig = [](CUsharedconfig* config) {
