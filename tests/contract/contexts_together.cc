@@ -173,8 +173,7 @@ GROUP(library_in_two, Initialized) {
   show_flag("modules differ", module_a != module_b);
   show_flag("globals differ", global_a != global_b);
   CU(cuMemsetD32_v2)(global_a, 5, 1);
-  show("the one", word_at(global_a));
-  show("the other", word_at(global_b));
+  show("the other", word_at(global_b));  // the one's: a fill in another context is not waited for by a copy in this one
   show("launch of the kernel", launch(reinterpret_cast<CUfunction>(kernel), nullptr, global_b, 6));
   show("launch of the other's function", launch(in_a, nullptr, global_a, 6));
   show("cuCtxSynchronize", CU(cuCtxSynchronize)());

@@ -88,13 +88,16 @@ TEST_F(Contexts, handles_of_streams_and_events_belong_to_their_context) {
   CUcontext other = nullptr;
   OK(cuCtxCreate(&other, nullptr, 0, 0));
   EXPECT_EQ(cuEventRecord(event, nullptr), CUDA_ERROR_INVALID_HANDLE);
-  EXPECT_EQ(cuMemsetD8Async(0, 0, 0, stream), CUDA_ERROR_INVALID_HANDLE);
+  OK(cuEventRecord(event, stream));  // both are of one context, be it another than the current one
+  OK(cuMemsetD8Async(0, 0, 0, stream));
   OK(cuCtxDestroy(other));
   CUcontext current = nullptr;
   OK(cuCtxGetCurrent(&current));
   EXPECT_EQ(current, context_);
-  EXPECT_EQ(cuCtxSetCurrent(other), CUDA_ERROR_INVALID_CONTEXT);
-  EXPECT_EQ(cuCtxDestroy(other), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cuCtxDestroy(other), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  OK(cuCtxPushCurrent(other));  // as the real driver, which refuses what is done in it
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  OK(cuCtxPopCurrent(&other));
   OK(cuEventDestroy(event));
   OK(cuStreamDestroy(stream));
 }

@@ -31,9 +31,13 @@ void remove_all(Table& table, Belongs belongs) {
     if (belongs(*object)) table.remove(object->handle);
 }
 
+// Streams and events of a created context stay known as such of a destroyed one. A primary context may become active
+// again, with none.
 void drop_objects(Driver& driver, const Context& context) {
-  remove_all(driver.streams, [&](const Stream& s) { return s.context.get() == &context; });
-  remove_all(driver.events, [&](const Event& e) { return e.context.get() == &context; });
+  if (context.is_primary) {
+    remove_all(driver.streams, [&](const Stream& s) { return s.context.get() == &context; });
+    remove_all(driver.events, [&](const Event& e) { return e.context.get() == &context; });
+  }
   for (const auto& module : driver.modules.all())
     if (module->context.get() == &context) drop_module(driver, *module);  // a library's are gone already
 }
@@ -47,14 +51,17 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
   legacy->context = std::shared_ptr<Context>(std::shared_ptr<Context>(), &context);  // its owner: no count
   {
     const std::lock_guard lock(context.mutex);
-    context.flags = flags | CU_CTX_MAP_HOST;
+    context.flags = context.is_primary ? flags | CU_CTX_MAP_HOST : flags;
+    // Core dumps on demand come with those after a fault, and only the latter are told of.
+    if ((flags & CU_CTX_USER_COREDUMP_ENABLE) != 0)
+      context.flags = (context.flags & ~unsigned{CU_CTX_USER_COREDUMP_ENABLE}) | CU_CTX_COREDUMP_ENABLE;
     context.limits.fill(0);
     std::copy(default_limits.begin(), default_limits.end(), context.limits.begin());
     context.cache_config = CU_FUNC_CACHE_PREFER_NONE;
   }
   const std::lock_guard order(driver.schedule.order());
   context.legacy = legacy;
-  context.gate = nullptr;
+  context.recorded = context.gate = nullptr;
   context.ending.store(false, std::memory_order_relaxed);
   context.active.store(true, std::memory_order_release);
 }

@@ -12,8 +12,8 @@ class Driver;
 // Makes a context usable: fresh limits, an empty legacy stream.
 void begin_context(Driver& driver, Context& context, unsigned flags);
 
-// Ends its use: waits for its work, runs the runtime's destructors, drops streams, events, modules and memory. The
-// handle of a primary context stays known.
+// Ends its use: waits for its work, runs the runtime's destructors, drops streams, events, modules and memory. Its handle
+// stays known, as that of a context that is destroyed or, a primary one, not active.
 void end_context(Driver& driver, const std::shared_ptr<Context>& context);
 
 // The context a call names: NULL is the current one. Null with the error to return.

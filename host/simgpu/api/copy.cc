@@ -1,6 +1,7 @@
 // Calls that copy. The synchronous forms work in the legacy stream, their _ptds forms in the thread's own.
 #include "host/simgpu/api/cuda_api.h"
 
+#include "host/simgpu/api/context.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/rows.h"
 #include "host/simgpu/api/streams.h"
@@ -10,7 +11,7 @@ using namespace simgpu;
 namespace {
 
 CUresult plain(CUstream stream, Address to, Address from, std::size_t size, Side to_side, Side from_side, Wait wait) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(stream, [&](Driver& driver, Context& context) {
     const Copy copy{.to = {.start = to}, .from = {.start = from}, .shape = {.width = size}};
     return copy_in_stream(driver, context, stream, copy, to_side, from_side, wait);
   });
@@ -49,7 +50,7 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
 }
 
 CUresult described(CUstream stream, const Described& to, const Described& from, const Shape& shape, Wait wait) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(stream, [&](Driver& driver, Context& context) {
     Copy copy{.to = {}, .from = {}, .shape = shape};
     Side to_side{}, from_side{};
     if (!place(to, shape, copy.to, to_side) || !place(from, shape, copy.from, from_side))
@@ -76,9 +77,12 @@ CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
 
 CUresult between_contexts(CUstream stream, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                           CUcontext from_context, std::size_t size, Wait wait) {
-  return with_context([&](Driver& driver, Context& context) {
-    if (driver.contexts.find(to_context) == nullptr || driver.contexts.find(from_context) == nullptr)
-      return CUDA_ERROR_INVALID_CONTEXT;
+  return with_context_of(stream, [&](Driver& driver, Context& context) {
+    CUresult error;
+    for (const CUcontext side : {to_context, from_context}) {
+      if (side == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+      if (context_named(driver, side, &error) == nullptr) return error;
+    }
     const Copy copy{.to = {.start = to}, .from = {.start = from}, .shape = {.width = size}};
     return copy_in_stream(driver, context, stream, copy, Side::Device, Side::Device, wait);
   });

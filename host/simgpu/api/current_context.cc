@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "host/simgpu/api/context.h"
+#include "host/simgpu/api/device.h"
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/streams.h"
 
@@ -11,10 +12,14 @@ using namespace simgpu;
 
 namespace {
 
+bool two_schedules(unsigned flags) {
+  const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
+  return (scheduling & (scheduling - 1)) != 0;
+}
+
 CUresult create(CUcontext* out, unsigned flags, CUdevice dev) {
   return with_driver([&](Driver& driver) {
-    const unsigned scheduling = flags & CU_CTX_SCHED_MASK;
-    if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0 || (scheduling & (scheduling - 1)) != 0)
+    if (out == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0 || two_schedules(flags))
       return CUDA_ERROR_INVALID_VALUE;
     Device* device = driver.device(dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
@@ -28,6 +33,20 @@ CUresult create(CUcontext* out, unsigned flags, CUdevice dev) {
     return CUDA_SUCCESS;
   });
 }
+
+// A part of the device's multiprocessors for a context: none has that.
+CUresult check_affinity(const CUexecAffinityParam* params, int count) {
+  if (count <= 0) return CUDA_SUCCESS;
+  return params == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+}
+
+// There is no graphics to share with.
+CUresult check_graphics(const CUctxCreateParams& params) {
+  const bool known = params.cigParams->sharedDataType == CIG_DATA_TYPE_D3D12_COMMAND_QUEUE;
+  return params.execAffinityParams != nullptr || known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool living(const Context& context) { return context.active.load(std::memory_order_acquire); }
 
 // Calls that take a context or, with NULL, mean the current one.
 template <class F>
@@ -51,14 +70,17 @@ CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned flags, CUdevice dev) { return 
 
 CUresult cuCtxCreate_v3(CUcontext* pctx, CUexecAffinityParam* paramsArray, int numParams, unsigned flags,
                         CUdevice dev) {
-  if (paramsArray != nullptr || numParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-  return create(pctx, flags, dev);
+  const CUresult served = check_affinity(paramsArray, numParams);
+  return served == CUDA_SUCCESS ? create(pctx, flags, dev) : served;
 }
 
 CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* params, unsigned flags, CUdevice dev) {
-  if (params != nullptr && (params->numExecAffinityParams != 0 || params->cigParams != nullptr))
-    return CUDA_ERROR_NOT_SUPPORTED;
-  return create(pctx, flags, dev);
+  CUresult served = CUDA_SUCCESS;
+  if (params != nullptr && params->cigParams != nullptr)
+    served = check_graphics(*params);
+  else if (params != nullptr)
+    served = check_affinity(params->execAffinityParams, params->numExecAffinityParams);
+  return served == CUDA_SUCCESS ? create(pctx, flags, dev) : served;
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
@@ -66,8 +88,8 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
     if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context = driver.contexts.find(ctx);
     if (context == nullptr || context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->ending.exchange(true, std::memory_order_acq_rel)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     end_context(driver, context);
-    if (driver.contexts.remove(ctx) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     auto& stack = driver.thread().contexts;
     if (!stack.empty() && stack.back() == context) stack.pop_back();
     return CUDA_SUCCESS;
@@ -135,34 +157,45 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
   return with_driver([&](Driver& driver) {
     const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!living(*context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *ctxId = context->id;
     return driver.fault();
   });
 }
 
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned* version) {
-  return with_named(ctx, [&](Driver& driver, Context&) {
+  const CUresult result = with_named(ctx, [&](Driver& driver, Context&) {
     if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *version = 3020;
     return CUDA_SUCCESS;
   });
+  return result == CUDA_ERROR_CONTEXT_IS_DESTROYED && ctx != nullptr ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 
 CUresult cuCtxGetFlags(unsigned* flags) {
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return with_named(nullptr, [&](Driver&, Context& context) {
-    const std::lock_guard lock(context.mutex);
-    *flags = context.flags;
+  return with_driver([&](Driver& driver) {
+    Context* context = driver.current();
+    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    const std::lock_guard lock(context->mutex);
+    *flags = context->flags;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuCtxSetFlags(unsigned flags) {
   return with_named(nullptr, [&](Driver&, Context& context) {
-    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0 || two_schedules(flags)) return CUDA_ERROR_INVALID_VALUE;
+    constexpr unsigned of_device = CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS, set = CU_CTX_SCHED_MASK | of_device;
+    const std::lock_guard device_lock(context.device.mutex);
     const std::lock_guard lock(context.mutex);
-    context.flags = flags;
+    context.flags = (context.flags & ~set) | (flags & set);
+    // What a device says of its primary context keeps its own schedule.
+    if (context.is_primary) {
+      unsigned& said = context.device.primary_flags;
+      said = (said & ~of_device) | (flags & of_device);
+    }
     return CUDA_SUCCESS;
   });
 }
@@ -257,19 +290,39 @@ CUresult cuCtxResetPersistingL2Cache() {
   return with_context([](Driver&, Context&) { return CUDA_SUCCESS; });
 }
 
-CUresult cuCtxGetExecAffinity(CUexecAffinityParam*, CUexecAffinityType) {
-  return with_context([](Driver&, Context&) { return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY; });
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinityType type) {
+  return with_context([&](Driver&, Context&) {
+    if (pExecAffinity == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    pExecAffinity->type = type;
+    pExecAffinity->param.smCount.val = device_multiprocessors;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuCtxAttach(CUcontext* pctx, unsigned flags) {
   return with_context([&](Driver&, Context& context) {
     if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(context.mutex);
+    ++context.attached;
     *pctx = context.handle;
     return CUDA_SUCCESS;
   });
 }
 
-CUresult cuCtxDetach(CUcontext ctx) { return cuCtxDestroy_v2(ctx); }
+// Of the current context; a primary one lives as long as it is retained, however often it is detached.
+CUresult cuCtxDetach(CUcontext ctx) {
+  bool last = false;
+  const CUresult detached = with_driver([&](Driver& driver) {
+    Context* context = driver.current();
+    if (context == nullptr || context->handle != ctx) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!living(*context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    const std::lock_guard lock(context->mutex);
+    last = !context->is_primary && --context->attached == 0;
+    return CUDA_SUCCESS;
+  });
+  return last ? cuCtxDestroy_v2(ctx) : detached;
+}
 
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned flags) {
   return with_context([&](Driver& driver, Context&) {

@@ -84,15 +84,33 @@ CUresult with_driver(F&& call) noexcept {
   }
 }
 
+// Makes the call if the context is in working order.
+template <class F>
+CUresult in_context(Driver& driver, Context& context, F&& call) {
+  if (!context.active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
+  return call(driver, context);
+}
+
 // A call that needs the current context in working order.
 template <class F>
 CUresult with_context(F&& call) noexcept {
   return with_driver([&](Driver& driver) {
     Context* context = driver.current();
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
-    return call(driver, *context);
+    return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : in_context(driver, *context, call);
+  });
+}
+
+// A call that takes an object: it is the object's context that must be in working order, whichever is current, if any.
+// Without an object the current one must.
+template <class Table, class Handle, class F>
+CUresult with_context_of(Table Driver::*table, Handle handle, F&& call) noexcept {
+  if (handle == nullptr) return with_context(call);
+  return with_driver([&](Driver& driver) {
+    const auto object = (driver.*table).find(handle);
+    if (object != nullptr) return in_context(driver, *object->context, call);
+    const CUresult fault = driver.fault();
+    return fault != CUDA_SUCCESS ? fault : CUDA_ERROR_INVALID_HANDLE;
   });
 }
 

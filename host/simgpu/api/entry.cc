@@ -46,7 +46,8 @@ CUcontext current_handle() {
 
 bool holds_storage(CUcontext handle) {
   Driver* driver = Driver::get();
-  return driver != nullptr && driver->contexts.find(handle) != nullptr;
+  const std::shared_ptr<Context> context = driver == nullptr ? nullptr : driver->contexts.find(handle);
+  return context != nullptr && (context->is_primary || context->active.load(std::memory_order_acquire));
 }
 
 CUresult id_of_context(CUcontext context, std::uint64_t* id) {

@@ -17,7 +17,7 @@ Ticket record_of(Event& event) {
 
 template <class F>
 CUresult with_event(CUevent handle, F&& call) {
-  return with_context([&](Driver& driver, Context&) {
+  return with_context_of(&Driver::events, handle, [&](Driver& driver, Context&) {
     const std::shared_ptr<Event> event = driver.events.find(handle);
     return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, *event);
   });
@@ -41,7 +41,7 @@ CUresult cuEventCreate(CUevent* phEvent, unsigned Flags) {
 
 CUresult cuEventDestroy_v2(CUevent hEvent) {
   if (hEvent == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return with_context([&](Driver& driver, Context&) {
+  return with_context_of(&Driver::events, hEvent, [&](Driver& driver, Context&) {
     return driver.events.remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   });
 }
@@ -49,10 +49,12 @@ CUresult cuEventDestroy_v2(CUevent hEvent) {
 CUresult cuEventDestroy(CUevent hEvent) { return cuEventDestroy_v2(hEvent); }
 
 CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned flags) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(hStream, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
-    if (event == nullptr || stream == nullptr || event->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
+    if (event == nullptr || stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (event->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_EVENT_RECORD_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // no stream is being captured
     const std::lock_guard lock(event->mutex);
@@ -79,9 +81,9 @@ CUresult cuEventSynchronize(CUevent hEvent) {
 
 CUresult cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
   if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return with_context([&](Driver& driver, Context&) {
+  return with_context_of(&Driver::events, hStart, [&](Driver& driver, Context&) {
     const std::shared_ptr<Event> start = driver.events.find(hStart), end = driver.events.find(hEnd);
-    if (start == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (start == nullptr || end == nullptr || start->context != end->context) return CUDA_ERROR_INVALID_HANDLE;
     const Ticket from = record_of(*start), to = record_of(*end);
     if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0 || from == nullptr || to == nullptr)
       return CUDA_ERROR_INVALID_HANDLE;
@@ -97,14 +99,14 @@ CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) 
 
 CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
   return with_driver([&](Driver& driver) {
+    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // the current one must be named, too
     CUresult error;
     const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
     if (context == nullptr) return error;
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
-    const std::vector<Ticket> all = pending(driver, *context);
     const std::lock_guard lock(event->mutex);
-    event->record = driver.schedule.submit({}, all, Schedule::Who::Pool);
+    event->record = record_all(driver, *context);
     return CUDA_SUCCESS;
   });
 }
@@ -112,6 +114,7 @@ CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
 // Holds for streams that do not exist yet as well: hence a gate of the context, and no work in each of its streams.
 CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
   return with_driver([&](Driver& driver) {
+    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // the current one must be named, too
     CUresult error;
     const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
     if (context == nullptr) return error;

@@ -10,7 +10,7 @@ namespace {
 
 CUresult fill(CUstream stream, CUdeviceptr to, std::size_t pitch, std::uint32_t value, std::size_t value_size,
               std::size_t columns, std::size_t rows, Wait wait) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(stream, [&](Driver& driver, Context& context) {
     std::size_t width = 0;
     if (__builtin_mul_overflow(columns, value_size, &width)) return CUDA_ERROR_INVALID_VALUE;
     if (rows > 1 && pitch < width) return CUDA_ERROR_INVALID_VALUE;

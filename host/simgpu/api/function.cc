@@ -7,12 +7,17 @@ using namespace simgpu;
 
 namespace {
 
+// A function's own context is the call's; a kernel in place of one has its function in the current context.
 template <class F>
 CUresult with_function(CUfunction handle, F&& call) {
-  return with_context([&](Driver& driver, Context&) {
-    CUresult error;
-    const FunctionReference reference = resolve(driver, handle, &error);
-    return reference.function == nullptr ? error : call(driver, reference);
+  return with_driver([&](Driver& driver) {
+    const auto found = [&](Driver&, Context&) {
+      CUresult error;
+      const FunctionReference reference = resolve(driver, handle, &error);
+      return reference.function == nullptr ? error : call(driver, reference);
+    };
+    const auto reference = is_kind(handle, HandleKind::Function) ? driver.functions.find(handle) : nullptr;
+    return reference == nullptr ? with_context(found) : in_context(driver, *reference->module->context, found);
   });
 }
 

@@ -73,8 +73,8 @@ CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
 CUresult cuMemAllocHost_v2(void** pp, std::size_t bytesize) { return cuMemHostAlloc(pp, bytesize, 0); }
 
 CUresult cuMemFreeHost(void* p) {
-  if (p == nullptr) return living_or_no_context();
-  return with_context([&](Driver& driver, Context&) {
+  if (const CUresult state = living_or_no_context(); state != CUDA_SUCCESS || p == nullptr) return state;
+  return with_driver([&](Driver& driver) {
     const auto wanted = [](const Allocation& a) { return a.kind == MemoryKind::Host; };
     return release(driver, p, wanted, CUDA_ERROR_INVALID_VALUE);
   });

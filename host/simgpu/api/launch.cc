@@ -96,7 +96,7 @@ CUresult record(Driver& driver, const Request& request, const Ticket& work) {
 }
 
 CUresult launch(const Request& request) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(request.stream, [&](Driver& driver, Context& context) {
     CUresult error;
     const FunctionReference reference = resolve(driver, request.function, &error);
     if (reference.function == nullptr) return error;

@@ -142,7 +142,7 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice,
 }
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, std::size_t count, CUmemLocation, unsigned flags, CUstream hStream) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(hStream, [&](Driver& driver, Context& context) {
     if (stream_of(driver, context, hStream) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const auto allocation = driver.memory.find(devPtr);
     if (flags != 0 || !allocation || allocation->kind != MemoryKind::Managed || !reachable(driver, devPtr, count))
@@ -156,7 +156,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, std::size_t count, CUdevice dstD
 }
 
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, std::size_t, unsigned flags) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(hStream, [&](Driver& driver, Context& context) {
     if (stream_of(driver, context, hStream) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     const auto allocation = driver.memory.find(dptr);

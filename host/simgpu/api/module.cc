@@ -25,7 +25,7 @@ CUresult load(CUmodule* out, const void* image, const LoadReport& report) {
 
 template <class F>
 CUresult with_module(CUmodule handle, F&& call) {
-  return with_context([&](Driver& driver, Context&) {
+  return with_context_of(&Driver::modules, handle, [&](Driver& driver, Context&) {
     const std::shared_ptr<LoadedModule> module = driver.modules.find(handle);
     return module == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, module);
   });

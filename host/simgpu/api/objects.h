@@ -53,12 +53,14 @@ struct Context {
 
   std::mutex mutex;  // for what follows
   unsigned flags = 0;
+  unsigned attached = 1;  // of a created one: ends by as many cuCtxDetach
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   std::array<std::size_t, CU_LIMIT_MAX> limits{};
 
   // Under Schedule::order().
   std::shared_ptr<Stream> legacy;
+  Ticket recorded;                               // the newest cuCtxRecordEvent
   Ticket gate;                                   // all later work comes after it: cuCtxWaitEvent
   std::vector<std::shared_ptr<Stream>> streams;  // all but legacy; a destroyed one until its work is done
 };

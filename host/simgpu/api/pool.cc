@@ -13,7 +13,7 @@ using namespace simgpu;
 namespace {
 
 CUresult allocate_from(CUdeviceptr* out, std::size_t size, CUmemoryPool pool_handle, CUstream handle) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const CUmemoryPool wanted = pool_handle == nullptr ? context.device.current_pool : pool_handle;
@@ -66,7 +66,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr* dptr, std::size_t bytesize, CUmemo
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(hStream, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (dptr == 0) return CUDA_SUCCESS;

@@ -52,6 +52,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRele
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return with_locked_device(dev, [&](Driver& driver, Device& device) {
     if (device.primary->active.load()) end_context(driver, device.primary);
+    device.primary_flags = 0;
     return CUDA_SUCCESS;
   });
 }

@@ -9,10 +9,10 @@ using namespace simgpu;
 
 namespace {
 
-// `call` gets the stream that `handle` names in the current context.
+// `call` gets the stream that `handle` names.
 template <class F>
 CUresult with_stream(CUstream handle, F&& call) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     return stream == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, *stream);
   });
@@ -50,7 +50,7 @@ CUresult cuStreamCreate(CUstream* phStream, unsigned Flags) { return cuStreamCre
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   if (hStream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (hStream == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
-  return with_context([&](Driver& driver, Context&) {
+  return with_context_of(hStream, [&](Driver& driver, Context&) {
     const bool special = hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD;
     const std::shared_ptr<Stream> stream = special ? nullptr : driver.streams.remove(hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -79,6 +79,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
   return with_stream(hStream, [&](Driver& driver, Stream& stream) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!event->context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if ((Flags & ~unsigned{CU_EVENT_WAIT_EXTERNAL}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (Flags == CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;  // no stream is being captured
     Ticket recorded;

@@ -54,21 +54,20 @@ void wait_for_word(Driver& driver, const Context& context, CUdeviceptr address, 
 
 template <class Word>
 CUresult wait_value(CUstream handle, CUdeviceptr address, Word value, unsigned flags) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if (flags > CU_STREAM_WAIT_VALUE_NOR || !usable<Word>(driver, address)) return CUDA_ERROR_INVALID_VALUE;
-    post(driver, *stream, [&driver, context = driver.current_shared(), address, value, flags] {
-      wait_for_word<Word>(driver, *context, address, value, flags);
-    });
+    post(driver, *stream,
+         [&driver, &context, address, value, flags] { wait_for_word<Word>(driver, context, address, value, flags); });
     return CUDA_SUCCESS;
   });
 }
 
 template <class Word>
 CUresult write_value(CUstream handle, CUdeviceptr address, Word value, unsigned flags) {
-  return with_context([&](Driver& driver, Context& context) {
+  return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) != 0 || !usable<Word>(driver, address))

@@ -42,6 +42,14 @@ Ticket submit(Driver& driver, Stream& stream, std::function<void()> work, Run ru
   return stream.last;
 }
 
+// Schedule::order() is held.
+std::vector<Ticket> all_of(Context& context) {
+  std::vector<Ticket> out{context.recorded};
+  if (context.legacy != nullptr) out.push_back(context.legacy->last);
+  for (const auto& stream : context.streams) out.push_back(stream->last);
+  return out;
+}
+
 std::shared_ptr<Stream> own_stream(Driver& driver, Context& context) {
   std::shared_ptr<Stream>& mine = driver.thread().streams[&context];
   if (mine == nullptr || mine->destroyed) {
@@ -91,16 +99,19 @@ std::vector<Ticket> pending(Driver& driver, Stream& stream) {
 
 std::vector<Ticket> pending(Driver& driver, Context& context) {
   const std::lock_guard order(driver.schedule.order());
-  std::vector<Ticket> out;
-  if (context.legacy != nullptr) out.push_back(context.legacy->last);
-  for (const auto& stream : context.streams) out.push_back(stream->last);
-  return out;
+  return all_of(context);
 }
 
 void hold_back(Driver& driver, Context& context, const Ticket& until) {
   if (until == nullptr || until->done()) return;
   const std::lock_guard order(driver.schedule.order());
   context.gate = driver.schedule.submit({}, {context.gate, until}, Schedule::Who::Pool);
+}
+
+Ticket record_all(Driver& driver, Context& context) {
+  const std::lock_guard order(driver.schedule.order());
+  context.recorded = driver.schedule.submit({}, all_of(context), Schedule::Who::Pool);
+  return context.recorded;
 }
 
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work) {

@@ -19,6 +19,13 @@ enum class Run { UnlessFailed, Always };
 // stream that is destroyed or of another context.
 std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream handle);
 
+// A call that takes a stream: with_context_of, where the special streams are the current context's.
+template <class F>
+CUresult with_context_of(CUstream handle, F&& call) noexcept {
+  const bool special = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+  return special ? with_context(call) : with_context_of(&Driver::streams, handle, call);
+}
+
 // Asynchronously; `after` holds what it must wait for beside the stream's own order.
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
             const std::vector<Ticket>& after = {});
@@ -29,6 +36,9 @@ void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 // What must be done before the stream counts as idle.
 std::vector<Ticket> pending(Driver& driver, Stream& stream);
 std::vector<Ticket> pending(Driver& driver, Context& context);
+
+// A piece that is done when all work that the context has now is.
+Ticket record_all(Driver& driver, Context& context);
 
 // Work that is given to the context from now on comes after this piece, too.
 void hold_back(Driver& driver, Context& context, const Ticket& until);
