@@ -25,13 +25,13 @@ CUresult device_identity(int ordinal, cuabi::DeviceIdentity* out) {
 
 CUresult primary_context(CUcontext* out, CUdevice device) {
   if (device < 0 || static_cast<std::uint32_t>(device) >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
-  *out = reinterpret_cast<CUcontext>(primary(static_cast<std::uint32_t>(device)).handle);
+  *out = primary(static_cast<std::uint32_t>(device)).handle;
   return CUDA_SUCCESS;
 }
 
-CUcontext current_context() {
-  const auto& stack = this_thread().contexts;
-  return stack.empty() ? nullptr : stack.back();
+CUcontext current_handle() {
+  const Context* context = guest::current_context();
+  return context == nullptr ? nullptr : context->handle;
 }
 
 CUresult context_id(CUcontext context, std::uint64_t* id) {
@@ -60,8 +60,8 @@ void install_backend() {
       .device_count = [] { return static_cast<int>(device_count()); },
       .device_identity = device_identity,
       .primary_context = primary_context,
-      .current_context = current_context,
-      .context_exists = [](CUcontext context) { return device_of_context(context) >= 0; },
+      .current_context = current_handle,
+      .context_exists = [](CUcontext context) { return find_context(context) != nullptr; },
       .context_id = context_id,
       .stream_id = stream_id,
       .load_module = [](CUmodule* out, const void* image) { return calls::cuModuleLoadData(out, image); },

@@ -9,8 +9,7 @@ namespace guest::calls {
 // No capture can be begun, so none is under way.
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   StreamRef ref;
-  std::uint32_t device = 0;
-  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *status = CU_STREAM_CAPTURE_STATUS_NONE;
   return CUDA_SUCCESS;

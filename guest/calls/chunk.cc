@@ -7,14 +7,14 @@
 namespace guest {
 namespace {
 
-// As cuCtxSynchronize of that device, whatever context is current here: an asynchronous copy's record is executed
+// As cuCtxSynchronize of that context, whatever one is current here: an asynchronous copy's record is executed
 // before the copy is done.
-CUresult synchronize(std::uint32_t device) {
+CUresult synchronize(Context& context) {
   Channel& channel = this_channel();
   std::lock_guard lock(channel.mutex());
   ring::Writer w({});
   if (const CUresult r = channel.begin(api::id_of::cuCtxSynchronize, 0, w); r != CUDA_SUCCESS) return r;
-  return channel.await_reply(channel.publish(record_flags(device, true))).result;
+  return channel.await_reply(channel.publish(record_flags(context, true))).result;
 }
 
 }  // namespace
@@ -25,9 +25,9 @@ CUresult await_chunk(Arena::Chunk& chunk) {
     if (!session()->channel(use.channel).await_executed(use.position)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     chunk.last = 0;
   }
-  if (chunk.unfinished == 0) return CUDA_SUCCESS;
-  const CUresult result = synchronize(chunk.unfinished - 1);
-  if (result == CUDA_SUCCESS) chunk.unfinished = 0;
+  if (chunk.unfinished == nullptr || !chunk.unfinished->lives()) return CUDA_SUCCESS;
+  const CUresult result = synchronize(*chunk.unfinished);
+  if (result == CUDA_SUCCESS) chunk.unfinished = nullptr;
   return result;
 }
 

@@ -1,151 +1,250 @@
-// Contexts: each device's primary context and each thread's stack of current ones are the guest's own. The worker holds
-// the real primary contexts from its start.
+// Contexts that a program creates, the stack of current ones that each thread has, and what contexts are asked.
+//
+// The worker makes and ends the real ones; what is current, and how often a context was attached, is known here alone.
+#include "guest/process/context.h"
+
+#include <algorithm>
+
 #include "guest/calls/calls.h"
+#include "guest/calls/context_end.h"
 #include "guest/calls/context_flags.h"
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
+#include "guest/log.h"
+#include "guest/marshal/exchange.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
+#include "ring/api/records.h"
 
 namespace guest::calls {
 namespace {
 
-PrimaryContext& primary_of(CUdevice device) { return primary(static_cast<std::uint32_t>(device)); }
-
-CUcontext current() {
-  const auto& stack = this_thread().contexts;
-  return stack.empty() ? nullptr : stack.back();
-}
-
-// `context`, or the current one for NULL; -1 where there is none.
-CUresult device_for(CUcontext context, int& device) {
+// `handle`, or the current context for NULL, whether it lives or not.
+CUresult find(CUcontext handle, Context*& context) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (context == nullptr) context = current();
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  device = device_of_context(context);
-  return device < 0 ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+  context = handle == nullptr ? current_context() : find_context(handle);
+  return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
 // The same for what the driver tells of a living context only.
-CUresult device_of_living(CUcontext context, int& device) {
-  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
-  return state_of(static_cast<std::uint32_t>(device));
+CUresult find_living(CUcontext handle, Context*& context) {
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
+  return state_of(*context);
+}
+
+// One that can be made current: a program that names one that it has destroyed names none.
+Context* find_to_enter(CUcontext handle) {
+  Context* context = find_context(handle);
+  return context != nullptr && context->created && !context->lives() ? nullptr : context;
+}
+
+// What CUDA reports of a creation before it begins.
+CUresult check_creation(CUcontext* out, unsigned flags, CUdevice device) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (out == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  return session()->fault();
+}
+
+struct Affinities {
+  const CUexecAffinityParam* first = nullptr;
+  int count = 0;
+};
+
+// One kind of affinity exists, so one is the most that means anything.
+CUresult check(const Affinities& a) {
+  if (a.count == 0) return CUDA_SUCCESS;
+  if (a.count < 0 || a.first == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return a.count > 1 || a.first->type != CU_EXEC_AFFINITY_TYPE_SM_COUNT ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY
+                                                                        : CUDA_SUCCESS;
+}
+
+CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CUdevice device, unsigned api_version) {
+  if (const CUresult r = check_creation(out, flags, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = check(affinities); r != CUDA_SUCCESS) return r;
+  const auto ordinal = static_cast<std::uint32_t>(device);
+  Context* context = new_context(ordinal);
+  if (context == nullptr) {
+    log(Level::Warn, "no context can be created: %u live already, and records have numbers for no more",
+        ring::max_contexts - ring::first_created_context);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const api::CreateContextRecord record{.number = context->number,
+                                        .device = primary(ordinal).number,
+                                        .flags = flags,
+                                        .affinities = static_cast<std::uint32_t>(affinities.count),
+                                        .sm_count = affinities.count == 0 ? 0 : affinities.first->param.smCount.val,
+                                        .pad = 0};
+  const Sent sent = send_record(api::id_of::cuCtxCreate_v4, api::Way::Waited, primary(ordinal), record);
+  // Where the wait for the reply was given up the worker may have it, so its number is no other's.
+  if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
+  context->flags = flags | CU_CTX_MAP_HOST;  // which every context can
+  context->api_version = api_version;
+  begin(*context);
+  this_thread().contexts.push_back(context);
+  *out = context->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult destroy(Context& context) {
+  const Sent sent = end_context(context, api::id_of::cuCtxDestroy_v2, api::Way::Waited);
+  if (sent.use.position == 0) return sent.result;
+  end(context);
+  auto& stack = this_thread().contexts;
+  if (!stack.empty() && stack.back() == &context) stack.pop_back();
+  return sent.result;
 }
 
 }  // namespace
 
-CUresult cuCtxGetCurrent(CUcontext* context) {
+CUresult cuCtxCreate_v2(CUcontext* out, unsigned flags, CUdevice device) {
+  return create(out, {}, flags, device, 3020);
+}
+
+CUresult cuCtxCreate_v3(CUcontext* out, CUexecAffinityParam* affinities, int count, unsigned flags, CUdevice device) {
+  return create(out, {affinities, count}, flags, device, 3020);
+}
+
+// CIG contexts share a queue with a graphics API, of which a guest has none.
+CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned flags, CUdevice device) {
+  if (params == nullptr) return create(out, {}, flags, device, 3020);
+  if (params->cigParams != nullptr) {
+    if (const CUresult r = check_creation(out, flags, device); r != CUDA_SUCCESS) return r;
+    return params->numExecAffinityParams != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return create(out, {params->execAffinityParams, params->numExecAffinityParams}, flags, device, 3020);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *context = current();
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = find_context(handle);
+  if (context == nullptr || !context->created) return CUDA_ERROR_INVALID_CONTEXT;  // primary ones are released or reset
+  std::lock_guard lock(context->mutex);
+  return context->lives() ? destroy(*context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuCtxAttach(CUcontext* out, unsigned flags) {
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  std::lock_guard lock(context->mutex);
+  if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  context->uses.fetch_add(1, std::memory_order_relaxed);
+  *out = context->handle;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxSetCurrent(CUcontext context) {
+CUresult cuCtxDetach(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (context != nullptr && device_of_context(context) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  Context* context = find_context(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != current_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  std::lock_guard lock(context->mutex);
+  if (!context->lives()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->uses.load(std::memory_order_relaxed) == 1)
+    return context->created ? destroy(*context) : CUDA_ERROR_INVALID_CONTEXT;
+  context->uses.fetch_sub(1, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext* out) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Context* context = current_context();
+  *out = context == nullptr ? nullptr : context->handle;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext handle) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   auto& stack = this_thread().contexts;
+  if (!stack.empty() && stack.back()->handle == handle && stack.back()->lives()) return CUDA_SUCCESS;
+  Context* context = handle == nullptr ? nullptr : find_to_enter(handle);
+  if (handle != nullptr && context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (!stack.empty()) stack.pop_back();
   if (context != nullptr) stack.push_back(context);
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxPushCurrent_v2(CUcontext context) {
+CUresult cuCtxPushCurrent_v2(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (device_of_context(context) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Context* context = find_to_enter(handle);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   this_thread().contexts.push_back(context);
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+CUresult cuCtxPopCurrent_v2(CUcontext* out) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   auto& stack = this_thread().contexts;
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context != nullptr) *context = stack.back();
+  if (out != nullptr) *out = stack.back()->handle;
   stack.pop_back();
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
-  int found = -1;
-  if (const CUresult r = device_for(context, found); r != CUDA_SUCCESS) return r;
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext handle) {
+  Context* context = nullptr;
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *device = found;
+  *device = static_cast<CUdevice>(context->device);
   return CUDA_SUCCESS;
 }
 CUresult cuCtxGetDevice(CUdevice* device) { return calls::cuCtxGetDevice_v2(device, nullptr); }
 
 CUresult cuCtxGetFlags(unsigned* flags) {
-  int device = -1;
-  if (const CUresult r = device_for(nullptr, device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = primary_of(device).flags | CU_CTX_MAP_HOST;  // which every context can
+  *flags = context->flags | CU_CTX_MAP_HOST;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
-  int device = -1;
-  if (const CUresult r = device_of_living(context, device); r != CUDA_SUCCESS) return r;
+// How a thread waits is the worker's to decide; what a program has asked for is told back to it.
+CUresult cuCtxSetFlags(unsigned flags) {
+  Context* context = nullptr;
+  if (const CUresult r = find_living(nullptr, context); r != CUDA_SUCCESS) return r;
+  if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
+  context->flags = flags | CU_CTX_MAP_HOST;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetId(CUcontext handle, unsigned long long* id) {
+  Context* context = nullptr;
+  if (const CUresult r = find_living(handle, context); r != CUDA_SUCCESS) return r;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *id = static_cast<unsigned long long>(device) + 1;
+  *id = context->id;
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
-  int device = -1;
-  if (const CUresult r = device_of_living(context, device); r != CUDA_SUCCESS) return r;
+CUresult cuCtxGetApiVersion(CUcontext handle, unsigned* version) {
+  Context* context = nullptr;
+  if (const CUresult r = find_living(handle, context); r != CUDA_SUCCESS) return r;
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *version = 3020;  // the version of cuCtxCreate_v2, which primary contexts are made as
+  *version = context->api_version;
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  int device = -1;
-  if (const CUresult r = device_of_living(nullptr, device); r != CUDA_SUCCESS) return r;
-  const ring::DeviceInfo& info = device_info(static_cast<std::uint32_t>(device));
+  Context* context = nullptr;
+  if (const CUresult r = find_living(nullptr, context); r != CUDA_SUCCESS) return r;
+  const ring::DeviceInfo& info = device_info(context->device);
   if (least != nullptr) *least = info.least_priority;
   if (greatest != nullptr) *greatest = info.greatest_priority;
   return CUDA_SUCCESS;
 }
 
-namespace {
-
-// A session has each device's primary context and no other. What is wrong with the arguments is told as everywhere.
-CUresult refuse_context(std::size_t line, CUcontext* context, unsigned flags, CUdevice device) {
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (context == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
-  if (const CUresult fault = session()->fault(); fault != CUDA_SUCCESS) return fault;
-  return refuse(line);
-}
-
-}  // namespace
-
-CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device) {
-  return refuse_context(refusal_of("cuCtxCreate_v2"), context, flags, device);
-}
-CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int, unsigned flags, CUdevice device) {
-  return refuse_context(refusal_of("cuCtxCreate_v3"), context, flags, device);
-}
-CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams*, unsigned flags, CUdevice device) {
-  return refuse_context(refusal_of("cuCtxCreate_v4"), context, flags, device);
-}
-
-// Primary contexts are released or reset, never destroyed.
-CUresult cuCtxDestroy_v2(CUcontext context) {
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return refuse(refusal_of("cuCtxDestroy_v2"), CUDA_ERROR_INVALID_CONTEXT);
-}
-
-CUresult cuCtxSynchronize_v2(CUcontext context) {
-  int device = -1;
-  if (const CUresult r = device_for(context, device); r != CUDA_SUCCESS) return r;
-  if (context == nullptr || context == current()) return Stub<api::id_of::cuCtxSynchronize>::call();
-  calls::cuCtxPushCurrent_v2(context);
+CUresult cuCtxSynchronize_v2(CUcontext handle) {
+  Context* context = nullptr;
+  if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
+  if (context == current_context()) return Stub<api::id_of::cuCtxSynchronize>::call();
+  auto& stack = this_thread().contexts;
+  stack.push_back(context);
   const CUresult result = Stub<api::id_of::cuCtxSynchronize>::call();
-  calls::cuCtxPopCurrent_v2(nullptr);
+  stack.pop_back();
   return result;
 }
 

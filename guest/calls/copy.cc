@@ -26,7 +26,7 @@ void remember_unfinished(const Copy& c, const Sent& sent) {
 // Pinned memory: the driver copies from or to the very pages.
 CUresult copy_pinned(const Copy& c, std::uint64_t arena) {
   const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
-  const Sent sent = send_record(c.call(), way, c.device, c.record(arena, 0, c.bytes), {}, Earlier::Told);
+  const Sent sent = send_record(c.call(), way, *c.context, c.record(arena, 0, c.bytes), {}, Earlier::Told);
   remember_unfinished(c, sent);
   session()->staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
   return sent.result;
@@ -37,12 +37,12 @@ CUresult copy_inline(const Copy& c) {
     const Part part{c.host, c.bytes};
     const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
     const Sent sent =
-        send_record(c.call(), way, c.device, c.record(ring::absent, 0, c.bytes), {&part, 1}, Earlier::Told);
+        send_record(c.call(), way, *c.context, c.record(ring::absent, 0, c.bytes), {&part, 1}, Earlier::Told);
     remember_unfinished(c, sent);
     return sent.result;
   }
   return send_record(
-             c.call(), api::Way::Waited, c.device, c.record(ring::absent, 0, c.bytes), {},
+             c.call(), api::Way::Waited, *c.context, c.record(ring::absent, 0, c.bytes), {},
              [&](CUresult result, ring::SharedReader& r) {
                if (result == CUDA_SUCCESS) r.copy(c.host, c.bytes);
              },
@@ -60,8 +60,8 @@ CUresult copy_on_device(const Copy& c) {
 }
 
 CUresult copy(Copy c) {
-  if (const CUresult r = enter(c.device); r != CUDA_SUCCESS) return r;
-  c.ref = resolve_stream(c.stream, c.device);
+  if (const CUresult r = enter(c.context); r != CUDA_SUCCESS) return r;
+  c.ref = resolve_stream(c.stream, *c.context);
   if (c.ref.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (c.bytes == 0) return CUDA_SUCCESS;
   if (c.host == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -70,7 +70,7 @@ CUresult copy(Copy c) {
   if (!device_at) return CUDA_ERROR_INVALID_VALUE;
   c.device_at = *device_at;
   if (s.allocations.contains(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return copy_on_device(c);
-  if (!wait_for_stream(c.ref, c.device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!wait_for_stream(c.ref, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (const auto arena = s.arena->offset_of(c.host, c.bytes)) return copy_pinned(c, *arena);
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
@@ -88,7 +88,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, std::size_t bytes) {
                .bytes = bytes,
                .stream = nullptr,
                .async = false,
-               .device = 0,
+               .context = nullptr,
                .ref = {}});
 }
 CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, std::size_t bytes) {
@@ -98,7 +98,7 @@ CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, std::size_t bytes) {
                .bytes = bytes,
                .stream = nullptr,
                .async = false,
-               .device = 0,
+               .context = nullptr,
                .ref = {}});
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
@@ -108,7 +108,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t byte
                .bytes = bytes,
                .stream = stream,
                .async = true,
-               .device = 0,
+               .context = nullptr,
                .ref = {}});
 }
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
@@ -118,7 +118,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
                .bytes = bytes,
                .stream = stream,
                .async = true,
-               .device = 0,
+               .context = nullptr,
                .ref = {}});
 }
 

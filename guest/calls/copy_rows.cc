@@ -76,7 +76,7 @@ struct Rows {
   Side to, from;
   CUstream stream;
   bool async;
-  std::uint32_t device;
+  Context* context;
   StreamRef ref;
 };
 
@@ -93,7 +93,7 @@ Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
                                    .depth = shape.depth,
                                    .stream = reinterpret_cast<std::uint64_t>(c.stream)};
   const int call = c.async ? api::id_of::cuMemcpy3DAsync_v2 : api::id_of::cuMemcpy3D_v2;
-  const Sent sent = send_record(call, c.async ? api::Posted : api::Waited, c.device, record, {}, Earlier::Told);
+  const Sent sent = send_record(call, c.async ? api::Posted : api::Waited, *c.context, record, {}, Earlier::Told);
   if (sent.use.position != 0) remember(*c.ref.object, sent.use);
   return sent;
 }
@@ -138,7 +138,7 @@ class Staged {
     if (sent.result != CUDA_SUCCESS) return sent.result;
     if (copy_.async)  // the chunk is used again at once
       if (const CUresult r = synchronize(copy_); r != CUDA_SUCCESS) return r;
-    chunk_.last = 0, chunk_.unfinished = 0;
+    chunk_.last = 0, chunk_.unfinished = nullptr;
     if (copy_.to.pageable)
       for (std::size_t row = 0; row < shape.height; ++row)
         std::memcpy(pageable.bytes(x, y + row, z), chunk_.at + row * shape.width, shape.width);
@@ -150,7 +150,7 @@ class Staged {
   void note_use(const Sent& sent) {
     if (copy_.async ? sent.use.position == 0 : !sent.unanswered) return;
     chunk_.last = sent.use.packed();
-    if (copy_.async) chunk_.unfinished = copy_.device + 1;
+    if (copy_.async) chunk_.unfinished = copy_.context;
   }
 
   const Rows& copy_;
@@ -166,8 +166,8 @@ CUresult copy_here(const Rows& c) {
 }
 
 CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
-  Rows rows{.shape = {}, .to = {}, .from = {}, .stream = stream, .async = async, .device = 0, .ref = {}};
-  if (const CUresult r = enter(rows.device); r != CUDA_SUCCESS) return r;
+  Rows rows{.shape = {}, .to = {}, .from = {}, .stream = stream, .async = async, .context = nullptr, .ref = {}};
+  if (const CUresult r = enter(rows.context); r != CUDA_SUCCESS) return r;
   if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
   rows.shape = {c->WidthInBytes, c->Height, c->Depth};
   const Described to{c->dstXInBytes, c->dstY,      c->dstZ,     c->dstMemoryType,
@@ -175,10 +175,10 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   const Described from{c->srcXInBytes, c->srcY,      c->srcZ,     c->srcMemoryType,
                        c->srcHost,     c->srcDevice, c->srcPitch, c->srcHeight};
   if (!resolve(to, rows.shape, rows.to) || !resolve(from, rows.shape, rows.from)) return CUDA_ERROR_INVALID_VALUE;
-  rows.ref = resolve_stream(stream, rows.device);
+  rows.ref = resolve_stream(stream, *rows.context);
   if (rows.ref.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (rows.shape.empty()) return CUDA_SUCCESS;
-  if (!wait_for_stream(rows.ref, rows.device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!wait_for_stream(rows.ref, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (rows.to.pageable && rows.from.pageable) return copy_here(rows);
   if (rows.to.pageable || rows.from.pageable) return Staged(rows).run();
   return send(rows, rows.to, rows.from, rows.shape).result;

@@ -141,17 +141,17 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
 
 // Devices of a session are no peers of each other.
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
-  if (device_of_context(peer) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (find_context(peer) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   return refuse(refusal_of("cuCtxEnablePeerAccess"), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peer) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
-  if (device_of_context(peer) < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (find_context(peer) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return refuse(refusal_of("cuCtxDisablePeerAccess"), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 

@@ -25,21 +25,21 @@ std::optional<std::uint64_t> place_of(const Fill& f) {
 }
 
 CUresult fill(int call, api::Way way, const Fill& f) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
-  const StreamRef stream = resolve_stream(f.stream, device);
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  const StreamRef stream = resolve_stream(f.stream, *context);
   if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const auto at = place_of(f);
   if (!at) return CUDA_ERROR_INVALID_VALUE;
   if (f.width == 0 || f.height == 0) return CUDA_SUCCESS;
-  if (!wait_for_stream(stream, device, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!wait_for_stream(stream, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   const api::FillRowsRecord record{.at = *at,
                                    .pitch = f.pitch,
                                    .width = f.width,
                                    .height = f.height,
                                    .value = f.value,
                                    .stream = reinterpret_cast<std::uint64_t>(f.stream)};
-  const Sent sent = send_record(call, way, device, record, {}, Earlier::Told);
+  const Sent sent = send_record(call, way, *context, record, {}, Earlier::Told);
   if (sent.use.position != 0) remember(*stream.object, sent.use);
   return sent.result;
 }

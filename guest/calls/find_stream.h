@@ -6,10 +6,11 @@
 
 namespace guest {
 
-// The stream's object and the current device, or the error of naming it.
-inline CUresult find_stream(CUstream stream, StreamRef& ref, std::uint32_t& device) {
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
-  ref = resolve_stream(stream, device);
+// The stream's object, or the error of naming it.
+inline CUresult find_stream(CUstream stream, StreamRef& ref) {
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  ref = resolve_stream(stream, *context);
   return ref.object == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 

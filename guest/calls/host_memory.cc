@@ -15,8 +15,8 @@ constexpr unsigned known_host_flags =
 }  // namespace
 
 CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (at == nullptr || (flags & ~known_host_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
   *at = session()->arena->allocate(bytes, flags);
@@ -34,8 +34,8 @@ CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
 CUresult cuMemAllocHost_v2(void** at, std::size_t bytes) { return calls::cuMemHostAlloc(at, bytes, 0); }
 
 CUresult cuMemFreeHost(void* at) {
-  std::uint32_t device = 0;
-  const CUresult entered = enter(device);
+  Context* context = nullptr;
+  const CUresult entered = enter(context);
   if (at == nullptr && entered == CUDA_ERROR_INVALID_CONTEXT) return CUDA_SUCCESS;  // nothing needs no context
   if (entered != CUDA_SUCCESS) return entered;
   if (at == nullptr) return CUDA_SUCCESS;
@@ -46,8 +46,8 @@ CUresult cuMemFreeHost(void* at) {
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned flags) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (device_at == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const Place place = place_of(reinterpret_cast<CUdeviceptr>(at));
   if (place.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
@@ -56,8 +56,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned
 }
 
 CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto block = session()->arena->find(at);
   if (!block) return CUDA_ERROR_INVALID_VALUE;
@@ -71,16 +71,16 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
 CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
   constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
                              CU_MEMHOSTREGISTER_READ_ONLY;
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (at == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
   return refuse(refusal_of("cuMemHostRegister_v2"));
 }
 
 CUresult cuMemHostUnregister(void* at) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   const bool ours = place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown;
   if (at == nullptr || ours) return CUDA_ERROR_INVALID_VALUE;
   return refuse(refusal_of("cuMemHostUnregister"), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);

@@ -37,8 +37,8 @@ std::vector<char> read_image(const char* path, CUresult& error) {
 }  // namespace
 
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (module == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUresult error = CUDA_SUCCESS;
   const std::vector<char> image = read_image(path, error);

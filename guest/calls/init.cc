@@ -29,13 +29,13 @@ CUresult cuGetErrorName(CUresult error, const char** text) {
 
 // There is no profiler to be told; a context is asked for all the same.
 CUresult cuProfilerStart() {
-  std::uint32_t device = 0;
-  return enter(device);
+  Context* context = nullptr;
+  return enter(context);
 }
 
 CUresult cuProfilerStop() {
-  std::uint32_t device = 0;
-  return enter(device);
+  Context* context = nullptr;
+  return enter(context);
 }
 
 }  // namespace guest::calls

@@ -91,12 +91,12 @@ bool must_wait(const Launch& l, const FunctionInfo& f) {
 }
 
 CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
-                     const Part& packed, const StreamRef& stream, std::uint32_t device) {
+                     const Part& packed, const StreamRef& stream, Context& context) {
   const bool waits = must_wait(l, f);
   std::lock_guard lock(channel.mutex());
   if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
   if (const CUresult r = write_launch(call, channel, record, l, f, packed); r != CUDA_SUCCESS) return r;
-  const Use use{channel.index(), channel.publish(record_flags(device, waits))};
+  const Use use{channel.index(), channel.publish(record_flags(context, waits))};
   remember(*stream.object, use);
   if (!waits) return CUDA_SUCCESS;
   const CUresult result = channel.await_reply(use.position).result;
@@ -105,13 +105,13 @@ CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record
 }
 
 CUresult launch(int call, const Launch& l) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   const Object* function = session()->objects.find(l.function, api::Handle::Function);
   if (function == nullptr || function->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   FunctionInfo& f = *function->function;
-  if (!fits_device(device_info(device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
-  const StreamRef stream = resolve_stream(l.stream, device);
+  if (!fits_device(device_info(context->device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
+  const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Part packed{};
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -125,7 +125,7 @@ CUresult launch(int call, const Launch& l) {
   if (param_bytes > ring::max_record) return CUDA_ERROR_INVALID_VALUE;
 
   Channel& channel = this_channel();
-  if (!wait_for_stream(stream, device, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!wait_for_stream(stream, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(l.function),
                                  .stream = reinterpret_cast<std::uint64_t>(l.stream),
                                  .grid = {l.grid[0], l.grid[1], l.grid[2]},
@@ -134,7 +134,7 @@ CUresult launch(int call, const Launch& l) {
                                  .param_bytes = static_cast<std::uint32_t>(param_bytes),
                                  .attributes = static_cast<std::uint32_t>(l.attributes.size()),
                                  .pad = 0};
-  return send_launch(call, channel, record, l, f, packed, stream, device);
+  return send_launch(call, channel, record, l, f, packed, stream, *context);
 }
 
 }  // namespace

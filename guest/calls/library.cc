@@ -16,8 +16,8 @@ namespace guest::calls {
 
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit_names, void** jit_values,
                            unsigned jit_count, CUlibraryOption* options, void**, unsigned option_count) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter_without_context(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
   if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (option_count != 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < option_count; ++i)
@@ -28,63 +28,63 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
       return CUDA_ERROR_NOT_SUPPORTED;
     }
   Object* loaded = nullptr;
-  const CUresult result = load(api::id_of::cuLibraryLoadData, api::Handle::Library, device, code,
+  const CUresult result = load(api::id_of::cuLibraryLoadData, api::Handle::Library, *context, code,
                                {jit_count, jit_names, jit_values}, loaded);
   if (result == CUDA_SUCCESS) *library = handle_of_object<CUlibrary>(*loaded);
   return result;
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter_without_context(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
   Object* object = session()->objects.find(library, api::Handle::Library);
-  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuLibraryUnload, device, *object);
+  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuLibraryUnload, *context, *object);
 }
 
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter_without_context(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
   if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(library, api::Handle::Library);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Object* found = nullptr;
-  const CUresult result = look_up(api::id_of::cuLibraryGetKernel, api::Handle::Kernel, device, *owner, name, found);
+  const CUresult result = look_up(api::id_of::cuLibraryGetKernel, api::Handle::Kernel, *context, *owner, name, found);
   if (result == CUDA_SUCCESS) *kernel = handle_of_object<CUkernel>(*found);
   return result;
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(kernel, api::Handle::Kernel);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Object* found = nullptr;
-  const CUresult result = derive(api::id_of::cuKernelGetFunction, api::Handle::Function, device, *owner, found);
+  const CUresult result = derive(api::id_of::cuKernelGetFunction, api::Handle::Function, *context, *owner, found);
   if (result != CUDA_SUCCESS) return result;
   *function = handle_of_object<CUfunction>(*found);
   return CUDA_SUCCESS;
 }
 
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(library, api::Handle::Library);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Object* found = nullptr;
-  const CUresult result = derive(api::id_of::cuLibraryGetModule, api::Handle::Module, device, *owner, found);
+  const CUresult result = derive(api::id_of::cuLibraryGetModule, api::Handle::Module, *context, *owner, found);
   if (result == CUDA_SUCCESS) *module = handle_of_object<CUmodule>(*found);
   return result;
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(library, api::Handle::Library);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return find_global(api::id_of::cuLibraryGetGlobal, device, *owner, address, bytes, name);
+  return find_global(api::id_of::cuLibraryGetGlobal, *context, *owner, address, bytes, name);
 }
 
 CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
@@ -112,11 +112,11 @@ CUresult cuKernelGetName(const char** name, CUkernel kernel) {
 }
 
 CUresult cuKernelGetParamInfo(CUkernel kernel, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-  std::uint32_t device = 0;
+  Context* context = nullptr;
   Object* object = nullptr;
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (offset == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (const CUresult r = find_function(kernel, api::Handle::Kernel, object); r != CUDA_SUCCESS) return r;
   return param_info(*object->function, index, offset, bytes);
 }

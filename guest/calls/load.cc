@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t inline_image = 48 << 10;  // a record holds 64 KiB, with sizes and options
 
-Sent send_load(int call, std::uint32_t device, api::LoadRecord record, const Image& image, const JitOptions& o) {
+Sent send_load(int call, Context& context, api::LoadRecord record, const Image& image, const JitOptions& o) {
   std::vector<std::uint64_t> words;  // sizes, options, values: as they follow the record
   for (const Part& part : image.parts) words.push_back(part.bytes);
   append(o, words);
@@ -21,7 +21,7 @@ Sent send_load(int call, std::uint32_t device, api::LoadRecord record, const Ima
   if (image.bytes + words.size() * 8 <= inline_image) {
     record.arena = ring::absent;
     parts.insert(parts.end(), image.parts.begin(), image.parts.end());
-    return send_record(call, api::Way::Waited, device, record, parts, take_options);
+    return send_record(call, api::Way::Waited, context, record, parts, take_options);
   }
   StagedImage staged(image);
   if (!staged.ok() && !session()->usable()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
@@ -30,20 +30,19 @@ Sent send_load(int call, std::uint32_t device, api::LoadRecord record, const Ima
     return {CUDA_ERROR_OUT_OF_MEMORY, {}};
   }
   record.arena = staged.offset();
-  const Sent sent = send_record(call, api::Way::Waited, device, record, parts, take_options);
+  const Sent sent = send_record(call, api::Way::Waited, context, record, parts, take_options);
   if (sent.unanswered) staged.keep_until(sent.use);
   return sent;
 }
 
 }  // namespace
 
-CUresult load(int call, api::Handle kind, std::uint32_t device, const void* code, const JitOptions& o,
-              Object*& loaded) {
+CUresult load(int call, api::Handle kind, Context& context, const void* code, const JitOptions& o, Object*& loaded) {
   if (code == nullptr || (o.count != 0 && (o.names == nullptr || o.values == nullptr))) return CUDA_ERROR_INVALID_VALUE;
   if (!are_served(o)) return CUDA_ERROR_NOT_SUPPORTED;
   Image image;
   if (!gather(code, image)) return CUDA_ERROR_INVALID_IMAGE;
-  loaded = session()->objects.create(kind, device);
+  loaded = session()->objects.create(kind, &context);
   if (loaded == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const api::LoadRecord record{.id = loaded->id.load(std::memory_order_relaxed),
                                .arena = ring::absent,
@@ -51,16 +50,16 @@ CUresult load(int call, api::Handle kind, std::uint32_t device, const void* code
                                .parts = static_cast<std::uint32_t>(image.parts.size()),
                                .options = o.count,
                                .pad = 0};
-  const Sent sent = send_load(call, device, record, image, o);
+  const Sent sent = send_load(call, context, record, image, o);
   if (sent.result != CUDA_SUCCESS && !sent.unanswered) session()->objects.retire(*loaded, {});
   return sent.result;
 }
 
-CUresult unload(int call, std::uint32_t device, Object& object) {
+CUresult unload(int call, Context& context, Object& object) {
   if (!wait_for_all(this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Session& s = *session();
   const std::uint64_t id = object.id.load(std::memory_order_relaxed);
-  const Sent sent = send_record(call, api::Way::Waited, device, api::CloseRecord{.id = id});
+  const Sent sent = send_record(call, api::Way::Waited, context, api::CloseRecord{.id = id});
   if (sent.result != CUDA_SUCCESS) return sent.result;
   for (Object* o : s.objects.owned_by(object)) s.objects.retire(*o, sent.use);
   s.allocations.drop_owned(id);

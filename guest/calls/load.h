@@ -16,8 +16,8 @@
 namespace guest {
 
 // `loaded` is set where the result is CUDA_SUCCESS.
-CUresult load(int call, api::Handle kind, std::uint32_t device, const void* code, const JitOptions& options,
+CUresult load(int call, api::Handle kind, Context& context, const void* code, const JitOptions& options,
               Object*& loaded);
-CUresult unload(int call, std::uint32_t device, Object& object);
+CUresult unload(int call, Context& context, Object& object);
 
 }  // namespace guest

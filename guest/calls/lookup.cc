@@ -49,18 +49,18 @@ Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, r
 }
 
 template <class Record>
-CUresult ask(int call, api::Handle kind, std::uint32_t device, const Object& owner, Record record,
+CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, Record record,
              std::span<const Part> parts, Object*& found) {
   Session& s = *session();
   std::lock_guard one_at_a_time(s.lookups);
-  Object* proposed = s.objects.create(kind, device);
+  Object* proposed = s.objects.create(kind, &context);
   if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.from = owner.id.load(std::memory_order_relaxed);
   record.id = proposed->id.load(std::memory_order_relaxed);
   s.objects.give(*proposed, owner);
   found = nullptr;
   const Sent sent =
-      send_record(call, api::Way::Waited, device, record, parts, [&](CUresult result, ring::SharedReader& r) {
+      send_record(call, api::Way::Waited, context, record, parts, [&](CUresult result, ring::SharedReader& r) {
         if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
       });
   if (!sent.unanswered && (sent.result != CUDA_SUCCESS || found != proposed)) s.objects.retire(*proposed, {});
@@ -68,7 +68,7 @@ CUresult ask(int call, api::Handle kind, std::uint32_t device, const Object& own
 }
 
 // Device memory that the module or library owns: it goes with it.
-void remember_global(const api::GlobalReply& reply, std::uint64_t owner, std::uint32_t device, const char* name) {
+void remember_global(const api::GlobalReply& reply, std::uint64_t owner, Context& context, const char* name) {
   Session& s = *session();
   if (s.reserve_device() && !s.reservations.reserve(reply.address, reply.bytes))
     log(Level::Warn, "the device's global %s lies where this process has something else", name);
@@ -76,23 +76,22 @@ void remember_global(const api::GlobalReply& reply, std::uint64_t owner, std::ui
                      .bytes = reply.bytes,
                      .id = s.next_buffer_id.fetch_add(1),
                      .owner = owner,
-                     .device = device});
+                     .context = &context});
 }
 
 }  // namespace
 
-CUresult look_up(int call, api::Handle kind, std::uint32_t device, const Object& owner, const char* name,
-                 Object*& found) {
+CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found) {
   const Part part{name, std::strlen(name) + 1};
   const api::LookupRecord record{.from = 0, .id = 0, .name_bytes = part.bytes};
-  return ask(call, kind, device, owner, record, {&part, 1}, found);
+  return ask(call, kind, context, owner, record, {&part, 1}, found);
 }
 
-CUresult derive(int call, api::Handle kind, std::uint32_t device, const Object& owner, Object*& found) {
-  return ask(call, kind, device, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
+CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found) {
+  return ask(call, kind, context, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
 }
 
-CUresult find_global(int call, std::uint32_t device, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
+CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
                      const char* name) {
   // The driver clears both before it looks: what is not found has size 0.
   if (address != nullptr) *address = 0;
@@ -102,11 +101,11 @@ CUresult find_global(int call, std::uint32_t device, const Object& owner, CUdevi
   const Part part{name, length};
   api::GlobalReply reply{};
   const Sent sent =
-      send_record(call, api::Way::Waited, device, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
+      send_record(call, api::Way::Waited, context, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
         if (result == CUDA_SUCCESS) reply = r.read<api::GlobalReply>();
       });
   if (sent.result != CUDA_SUCCESS) return sent.result;
-  remember_global(reply, record.from, device, name);
+  remember_global(reply, record.from, context, name);
   if (address != nullptr) *address = reply.address;
   if (bytes != nullptr) *bytes = reply.bytes;
   return CUDA_SUCCESS;

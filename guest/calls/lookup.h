@@ -19,12 +19,11 @@
 namespace guest {
 
 // By a name, in a module or library. `found` is set where the result is CUDA_SUCCESS.
-CUresult look_up(int call, api::Handle kind, std::uint32_t device, const Object& owner, const char* name,
-                 Object*& found);
+CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found);
 // Of what the owner alone tells: a kernel's function, a library's module.
-CUresult derive(int call, api::Handle kind, std::uint32_t device, const Object& owner, Object*& found);
+CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found);
 // Either of `address` and `bytes` may be null.
-CUresult find_global(int call, std::uint32_t device, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
+CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
                      const char* name);
 
 template <class Handle>

@@ -16,27 +16,27 @@ namespace {
 // More collisions in a row than this and the address space is fuller than the driver can work around.
 constexpr std::size_t max_collisions = 64;
 
-Sent send_free(std::uint32_t device, std::uint64_t address) {
+Sent send_free(Context& context, std::uint64_t address) {
   const api::FreeRecord record{.address = address};
-  return send_record(api::id_of::cuMemFree_v2, api::Way::Waited, device, record);
+  return send_record(api::id_of::cuMemFree_v2, api::Way::Waited, context, record);
 }
 
-CUresult allocate_once(int call, std::uint32_t device, const api::AllocateRecord& record, api::AllocateReply& reply) {
-  return send_record(call, api::Way::Waited, device, record, {},
+CUresult allocate_once(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
+  return send_record(call, api::Way::Waited, context, record, {},
                      [&](CUresult result, ring::SharedReader& r) {
                        if (result == CUDA_SUCCESS) reply = r.read<api::AllocateReply>();
                      })
       .result;
 }
 
-CUresult allocate(int call, std::uint32_t device, const api::AllocateRecord& record, api::AllocateReply& reply) {
+CUresult allocate(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
   Session& s = *session();
   // What collides is kept until a place fits, so that the driver does not offer it again.
   std::array<std::uint64_t, max_collisions> collided;
   std::size_t collisions = 0;
   CUresult result = CUDA_SUCCESS;
   for (;;) {
-    result = allocate_once(call, device, record, reply);
+    result = allocate_once(call, context, record, reply);
     if (result != CUDA_SUCCESS || !s.reserve_device() || s.reservations.reserve(reply.address, reply.bytes)) break;
     log(Level::Debug, "device memory at %llx collides with a mapping of this process",
         static_cast<unsigned long long>(reply.address));
@@ -46,51 +46,51 @@ CUresult allocate(int call, std::uint32_t device, const api::AllocateRecord& rec
       break;
     }
   }
-  for (std::size_t i = 0; i < collisions; ++i) send_free(device, collided[i]);
+  for (std::size_t i = 0; i < collisions; ++i) send_free(context, collided[i]);
   if (result == CUDA_SUCCESS)
     s.allocations.add({.start = reply.address,
                        .bytes = reply.bytes,
                        .id = s.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
                        .owner = 0,
-                       .device = device});
+                       .context = &context});
   return result;
 }
 
 }  // namespace
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
   const CUresult result =
-      allocate(api::id_of::cuMemAlloc_v2, device, {.bytes = bytes, .height = 0, .element_bytes = 0, .pad = 0}, reply);
+      allocate(api::id_of::cuMemAlloc_v2, *context, {.bytes = bytes, .height = 0, .element_bytes = 0, .pad = 0}, reply);
   if (result == CUDA_SUCCESS) *address = reply.address;
   return result;
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
                             unsigned element_bytes) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (address == nullptr || pitch == nullptr || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
-  const CUresult result = allocate(api::id_of::cuMemAllocPitch_v2, device,
+  const CUresult result = allocate(api::id_of::cuMemAllocPitch_v2, *context,
                                    {.bytes = width, .height = height, .element_bytes = element_bytes, .pad = 0}, reply);
   if (result == CUDA_SUCCESS) *address = reply.address, *pitch = reply.pitch;
   return result;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
-  std::uint32_t device = 0;
-  const CUresult entered = enter(device);  // an address tells its device: no context is needed
+  Context* context = nullptr;
+  const CUresult entered = enter(context);  // an address tells its device: no context is needed
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (address == 0) return CUDA_SUCCESS;
   Session& s = *session();
   const auto allocation = s.allocations.take(address);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   const Sent sent =
-      wait_for_all(this_channel()) ? send_free(allocation->device, address) : Sent{CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+      wait_for_all(this_channel()) ? send_free(*allocation->context, address) : Sent{CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   if (sent.use.position == 0) s.allocations.add(*allocation);  // nothing was sent: it may be freed later
   return sent.result;
 }

@@ -12,12 +12,12 @@
 namespace guest::calls {
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* names, void** values) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Object* loaded = nullptr;
   const CUresult result =
-      load(api::id_of::cuModuleLoadDataEx, api::Handle::Module, device, image, {count, names, values}, loaded);
+      load(api::id_of::cuModuleLoadDataEx, api::Handle::Module, *context, image, {count, names, values}, loaded);
   if (result == CUDA_SUCCESS) *module = handle_of_object<CUmodule>(*loaded);
   return result;
 }
@@ -37,32 +37,33 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 }
 
 CUresult cuModuleUnload(CUmodule module) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   Object* object = session()->objects.find(module, api::Handle::Module);
-  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuModuleUnload, device, *object);
+  return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuModuleUnload, *context, *object);
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(module, api::Handle::Module);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (*name == '\0') return CUDA_ERROR_INVALID_VALUE;
   Object* found = nullptr;
-  const CUresult result = look_up(api::id_of::cuModuleGetFunction, api::Handle::Function, device, *owner, name, found);
+  const CUresult result =
+      look_up(api::id_of::cuModuleGetFunction, api::Handle::Function, *context, *owner, name, found);
   if (result == CUDA_SUCCESS) *function = handle_of_object<CUfunction>(*found);
   return result;
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(module, api::Handle::Module);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return find_global(api::id_of::cuModuleGetGlobal_v2, device, *owner, address, bytes, name);
+  return find_global(api::id_of::cuModuleGetGlobal_v2, *context, *owner, address, bytes, name);
 }
 
 }  // namespace guest::calls

@@ -13,12 +13,12 @@ namespace guest::calls {
 CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CUfunction function,
                                                    CUoccupancyB2DSize shared_for, std::size_t shared, int limit,
                                                    unsigned flags) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (min_grid == nullptr || block == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
   const Object* object = session()->objects.find(function, api::Handle::Function);
   if (object == nullptr || object->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  const ring::DeviceInfo& info = device_info(device);
+  const ring::DeviceInfo& info = device_info(context->device);
   const int warp = std::max(info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 1);  // the worker's word
   const int processors = info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
   int most = std::min(static_cast<int>(object->function->max_threads),
@@ -51,25 +51,25 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction 
 
 // How many clusters of a launch fit on the device at once: only the driver knows.
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* c) {
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult r = check_config("cuOccupancyMaxActiveClusters", c); r != CUDA_SUCCESS) return r;
   if (session()->objects.find(f, api::Handle::Function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(f),
-                                   .stream = 0,
-                                   .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
-                                   .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
-                                   .shared = c->sharedMemBytes,
-                                   .param_bytes = 0,
-                                   .attributes = c->numAttrs,
-                                   .pad = 0};
+                                 .stream = 0,
+                                 .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+                                 .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+                                 .shared = c->sharedMemBytes,
+                                 .param_bytes = 0,
+                                 .attributes = c->numAttrs,
+                                 .pad = 0};
   const Part attributes{c->attrs, c->numAttrs * sizeof(CUlaunchAttribute)};
   const auto take = [&](CUresult result, ring::SharedReader& reply) {
     if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());
   };
-  return send_record(api::id_of::cuOccupancyMaxActiveClusters, api::Way::Waited, device, record, {&attributes, 1}, take,
-                     Earlier::Told)
+  return send_record(api::id_of::cuOccupancyMaxActiveClusters, api::Way::Waited, *context, record, {&attributes, 1},
+                     take, Earlier::Told)
       .result;
 }
 

@@ -6,10 +6,10 @@ namespace guest {
 
 Place place_of(CUdeviceptr at) {
   Session& s = *session();
-  if (const auto a = s.allocations.find(at)) return {Place::Kind::Device, a->start, a->bytes, a->id, a->device};
+  if (const auto a = s.allocations.find(at)) return {Place::Kind::Device, a->start, a->bytes, a->id, a->context};
   if (const auto b = s.arena->find(reinterpret_cast<const void*>(at)))
     return {Place::Kind::Pinned, reinterpret_cast<std::uint64_t>(s.arena->at(b->offset)), b->bytes,
-            b->offset | 1ULL << 62, 0};
+            b->offset | 1ULL << 62, nullptr};
   return {};
 }
 

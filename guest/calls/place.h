@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "guest/process/context.h"
 #include "ring/api/cuda.h"
 
 namespace guest {
@@ -11,7 +12,7 @@ namespace guest {
 struct Place {
   enum class Kind : std::uint8_t { Unknown, Device, Pinned } kind = Kind::Unknown;
   std::uint64_t start = 0, bytes = 0, id = 0;
-  std::uint32_t device = 0;
+  Context* context = nullptr;  // of device memory; null: pinned memory, which all share
 };
 
 Place place_of(CUdeviceptr at);

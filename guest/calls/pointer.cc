@@ -17,8 +17,9 @@ CUresult give(void* to, T value) {
 
 CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at, const Place& place) {
   const bool pinned = place.kind == Place::Kind::Pinned;
+  const Context& owner = place.context != nullptr ? *place.context : primary(0);
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, reinterpret_cast<CUcontext>(primary(place.device).handle));
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, owner.handle);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, device_pointer(place, at));
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -26,7 +27,7 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, static_cast<unsigned long long>(place.id));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, 0u);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(place.device));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(owner.device));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, CUdeviceptr{place.start});
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give(data, std::size_t{place.bytes});
@@ -75,8 +76,8 @@ CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdevicept
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdeviceptr at) {
   if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // nothing is asked
-  std::uint32_t device = 0;
-  if (const CUresult r = enter(device); r != CUDA_SUCCESS) return r;
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   const Place place = place_of(at);
   if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_NOT_FOUND;
   if (start != nullptr) *start = place.start;

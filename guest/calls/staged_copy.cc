@@ -146,7 +146,7 @@ CUresult Pipeline::post(std::size_t piece) {
   Arena::Chunk& chunk = turn_of(piece).chunk;
   api::CopyRecord record = copy_.record(session()->arena->offset(chunk.at), offset_of(piece), length_of(piece));
   record.then_wait = copy_.async ? 1 : 0;
-  const Sent sent = send_record(copy_.call(), api::Way::Posted, copy_.device, record);
+  const Sent sent = send_record(copy_.call(), api::Way::Posted, *copy_.context, record);
   if (sent.use.position == 0) return sent.result;
   last_ = sent.use;
   chunk.last = sent.use.packed();

@@ -20,7 +20,7 @@ struct Copy {
   std::size_t bytes;
   CUstream stream;
   bool async;
-  std::uint32_t device = 0;
+  Context* context = nullptr;
   StreamRef ref;
 
   int call() const;

@@ -10,19 +10,17 @@ namespace guest::calls {
 
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   StreamRef ref;
-  std::uint32_t device = 0;
-  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
   // The driver clamps what was asked for into its range.
-  const ring::DeviceInfo& info = device_info(device);
+  const ring::DeviceInfo& info = device_info(ref.context->device);
   *priority = std::max(std::min(ref.object->priority, info.least_priority), info.greatest_priority);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
   StreamRef ref;
-  std::uint32_t device = 0;
-  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *flags = ref.object->flags;
   return CUDA_SUCCESS;
@@ -31,31 +29,29 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
 // Distinct streams have distinct numbers, which never come back: libraries key their workspaces by them.
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
   StreamRef ref;
-  std::uint32_t device = 0;
-  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (id == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t handle = ref.object->id.load(std::memory_order_relaxed);
   if (handle != 0)
     *id = handle;
   else
-    *id = ref.null_stream ? 1 + device : reinterpret_cast<std::uint64_t>(ref.object);
+    *id = ref.null_stream ? ref.context->id : reinterpret_cast<std::uint64_t>(ref.object);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetDevice(CUstream stream, CUdevice* of) {
   StreamRef ref;
-  std::uint32_t device = 0;
-  if (const CUresult r = find_stream(stream, ref, device); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (of == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *of = static_cast<CUdevice>(api::special_stream(to_slot(stream)) ? device : ref.object->device);
+  *of = static_cast<CUdevice>(ref.context->device);
   return CUDA_SUCCESS;
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
-  CUdevice device = 0;
-  if (const CUresult r = calls::cuStreamGetDevice(stream, &device); r != CUDA_SUCCESS) return r;
+  StreamRef ref;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *context = reinterpret_cast<CUcontext>(primary(static_cast<std::uint32_t>(device)).handle);
+  *context = ref.context->handle;
   return CUDA_SUCCESS;
 }
 

@@ -34,7 +34,7 @@ struct Sent {
 // SharedReader&)` sees the reply while the channel's lock is held, failed or not. The caller has waited for the order
 // the table's line asks for.
 template <class Record, class OnReply>
-Sent send_record(int call, api::Way way, std::uint32_t device, const Record& record, std::span<const Part> parts,
+Sent send_record(int call, api::Way way, Context& context, const Record& record, std::span<const Part> parts,
                  OnReply on_reply, Earlier earlier_error = Earlier::Left) {
   Channel& channel = this_channel();
   std::lock_guard lock(channel.mutex());
@@ -47,7 +47,7 @@ Sent send_record(int call, api::Way way, std::uint32_t device, const Record& rec
   if (const CUresult r = channel.begin(call, payload, w); r != CUDA_SUCCESS) return {r, {}};
   w.bytes(&record, sizeof record);
   for (const Part& part : parts) w.bytes(part.at, part.bytes);
-  const Use use{channel.index(), channel.publish(record_flags(device, waits))};
+  const Use use{channel.index(), channel.publish(record_flags(context, waits))};
   if (!waits) return {CUDA_SUCCESS, use};
   const Reply reply = channel.await_reply(use.position);
   ring::SharedReader reader(reply.payload);
@@ -58,10 +58,10 @@ Sent send_record(int call, api::Way way, std::uint32_t device, const Record& rec
 }
 
 template <class Record>
-Sent send_record(int call, api::Way way, std::uint32_t device, const Record& record, std::span<const Part> parts = {},
+Sent send_record(int call, api::Way way, Context& context, const Record& record, std::span<const Part> parts = {},
                  Earlier earlier_error = Earlier::Left) {
   return send_record(
-      call, way, device, record, parts, [](CUresult, ring::SharedReader&) {}, earlier_error);
+      call, way, context, record, parts, [](CUresult, ring::SharedReader&) {}, earlier_error);
 }
 
 }  // namespace guest

@@ -28,9 +28,8 @@ std::uint64_t to_slot(T v) {
 }
 
 // The header's flags for the calling thread's record.
-inline std::uint16_t record_flags(std::uint32_t device, bool waits) {
-  return static_cast<std::uint16_t>(ring::device_flags(primary(device).host_device) |
-                                    (waits ? ring::flag_wants_reply : 0) |
+inline std::uint16_t record_flags(const Context& context, bool waits) {
+  return static_cast<std::uint16_t>(ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
                                     (this_thread().per_thread ? ring::flag_per_thread : 0));
 }
 
@@ -48,7 +47,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   // `refused`: what the call's rules say; CUDA_SUCCESS where they allow it.
   CUresult run(std::uint16_t call, api::Way way, api::Manner manner, CUresult refused) {
-    const CUresult entered = manner.contextless ? enter_without_context(device_) : enter(device_);
+    const CUresult entered = manner.contextless ? enter_without_context(context_) : enter(context_);
     if (entered != CUDA_SUCCESS) return entered;
     refused_ = refused;
     each([&]<std::size_t I>() { check<I>(); });
@@ -63,13 +62,12 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     lock.unlock();
     if (question && result == CUDA_SUCCESS) question->succeeded();
     each([&]<std::size_t I>() { settle<I>(way); });
-    if (unanswered_ && manner.order == api::Order::Null) remember(session()->null_stream[device_], use_);
+    if (unanswered_ && manner.order == api::Order::Null) remember(context_->null_stream, use_);
     return result;
   }
 
   // The object that the call created; null when it creates none or failed.
   Object* created() const { return created_; }
-  std::uint32_t device() const { return device_; }
 
  private:
   template <class F>
@@ -80,17 +78,24 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   using Param = std::tuple_element_t<I, Params>;
   template <std::size_t I>
-  static constexpr bool is_object = args[I].dir == Dir::Value&& api::handle_of<Param<I>> != Handle::None;
+  static constexpr bool is_context = std::is_same_v<Param<I>, CUcontext>;  // crosses by its number
+  template <std::size_t I>
+  static constexpr bool is_object =
+      args[I].dir == Dir::Value&& api::handle_of<Param<I>> != Handle::None && !is_context<I>;
 
   template <std::size_t I>
   void check() {
     constexpr Arg a = args[I];
     const auto p = std::get<I>(params_);
-    if constexpr (is_object<I>) {
+    if constexpr (is_context<I>) {
+      const Context* context = find_context(p);
+      if (context == nullptr || !context->lives()) return refuse(CUDA_ERROR_INVALID_CONTEXT);
+      length_[I] = context->number;
+    } else if constexpr (is_object<I>) {
       constexpr Handle kind = api::handle_of<Param<I>>;
       Object* object = nullptr;
       if constexpr (kind == Handle::Stream) {
-        stream_ = resolve_stream(p, device_);
+        stream_ = resolve_stream(p, *context_);
         object = stream_.object;
         if (a.closes && api::special_stream(to_slot(p))) object = nullptr;
       } else {
@@ -108,7 +113,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       length_[I] = *at;
     } else if constexpr (a.ordinal) {
       if (p < 0 || static_cast<std::uint32_t>(p) >= device_count()) return refuse(CUDA_ERROR_INVALID_DEVICE);
-      length_[I] = primary(static_cast<std::uint32_t>(p)).host_device;
+      length_[I] = primary(static_cast<std::uint32_t>(p)).number;
     } else if constexpr (a.dir != Dir::Value) {
       if (p == nullptr && !a.may_be_null) return refuse(CUDA_ERROR_INVALID_VALUE);
       if constexpr (a.dir != Dir::Creates) length_[I] = byte_length<I>();
@@ -145,8 +150,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   bool wait_for_order(api::Order order, const Channel& channel) {
     if (order == api::Order::All) return wait_for_all(channel);
-    if (order == api::Order::Null) return wait_for_stream(resolve_stream(nullptr, device_), device_, channel);
-    if (stream_.object != nullptr && !wait_for_stream(stream_, device_, channel)) return false;
+    if (order == api::Order::Null) return wait_for_stream(resolve_stream(nullptr, *context_), channel);
+    if (stream_.object != nullptr && !wait_for_stream(stream_, channel)) return false;
     bool alive = true;
     each([&]<std::size_t I>() {
       if constexpr (is_object<I>)
@@ -158,7 +163,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void create() {
     if constexpr (args[I].dir == Dir::Creates) {
-      created_ = session()->objects.create(api::handle_of<api::Pointee<Param<I>>>, device_);
+      created_ = session()->objects.create(api::handle_of<api::Pointee<Param<I>>>, context_);
       if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
     }
   }
@@ -172,7 +177,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (const CUresult r = channel.begin(call, payload_bytes(), w); r != CUDA_SUCCESS) return r;
     each([&]<std::size_t I>() { put_slot<I>(w); });
     each([&]<std::size_t I>() { put_payload<I>(w); });
-    use_ = {channel.index(), channel.publish(record_flags(device_, waits))};
+    use_ = {channel.index(), channel.publish(record_flags(*context_, waits))};
     if (!waits) return CUDA_SUCCESS;
     const Reply reply = channel.await_reply(use_.position);
     unanswered_ = !reply.came;
@@ -196,7 +201,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void put_slot(ring::Writer& w) const {
     constexpr Arg a = args[I];
-    if constexpr (a.dir == Dir::Value && !a.ordinal)
+    if constexpr (a.dir == Dir::Value && !a.ordinal && !is_context<I>)
       w.slot(to_slot(std::get<I>(params_)));
     else if constexpr (a.dir == Dir::Creates)
       w.slot(created_->id.load(std::memory_order_relaxed));
@@ -240,7 +245,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   std::optional<DoneQuestion> done_question(Asks asks) {
     if (asks == Asks::Nothing) return std::nullopt;
     if constexpr (sizeof...(P) == 0) {
-      return std::optional<DoneQuestion>(std::in_place, asks, session()->context_done[device_]);
+      return std::optional<DoneQuestion>(std::in_place, asks, context_->done);
     } else {
       if (stream_.null_stream) return std::optional<DoneQuestion>(std::in_place, asks, objects_[0]->done);
       return objects_[0] == nullptr ? std::nullopt : std::optional<DoneQuestion>(std::in_place, asks, *objects_[0]);
@@ -248,11 +253,12 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   const Params& params_;
-  std::uint64_t length_[sizeof...(P) + 1] = {};  // of memory; of addresses and ordinals, what they are on the host
+  std::uint64_t length_[sizeof...(P) + 1] =
+      {};  // of memory; of addresses, ordinals and contexts, what they are on the host
   Object* objects_[sizeof...(P) + 1] = {};
   Object* created_ = nullptr;
   StreamRef stream_;
-  std::uint32_t device_ = 0;
+  Context* context_ = nullptr;
   Use use_;
   bool unanswered_ = false;  // sent, and the wait for its reply was given up
   bool nothing_ = false;     // a length of 0: there is nothing to do

@@ -12,23 +12,25 @@ struct StreamRef {
   Object* object = nullptr;  // null: no such stream
   bool null_stream = false;  // the legacy one
   bool blocking = true;
+  Context* context = nullptr;  // whose NULL stream counts
 };
 
-inline StreamRef resolve_stream(CUstream stream, std::uint32_t device) {
+inline StreamRef resolve_stream(CUstream stream, Context& context) {
   const auto value = reinterpret_cast<std::uint64_t>(stream);
   Thread& thread = this_thread();
-  if (value == 2 || (value == 0 && thread.per_thread)) return {&thread.own_stream, false, true};
-  if (value <= 1) return {&session()->null_stream[device], true, true};
+  if (value == 2 || (value == 0 && thread.per_thread)) return {&thread.own_stream, false, true, &context};
+  if (value <= 1) return {&context.null_stream, true, true, &context};
   Object* object = session()->objects.find(stream, api::Handle::Stream);
-  return {object, false, object == nullptr || (object->flags & CU_STREAM_NON_BLOCKING) == 0};
+  if (object == nullptr) return {};
+  return {object, false, (object->flags & CU_STREAM_NON_BLOCKING) == 0, object->context};
 }
 
 // What a call on this stream must not overtake. Work on the NULL stream waits for all blocking streams before it, and
 // they for it: so it looks at every channel, and they at the NULL stream's last use.
-inline bool wait_for_stream(const StreamRef& stream, std::uint32_t device, const Channel& mine) {
+inline bool wait_for_stream(const StreamRef& stream, const Channel& mine) {
   if (stream.null_stream) return wait_for_all(mine);
   return wait_for_object(*stream.object, mine) &&
-         (!stream.blocking || wait_for_object(session()->null_stream[device], mine));
+         (!stream.blocking || wait_for_object(stream.context->null_stream, mine));
 }
 
 }  // namespace guest

@@ -128,7 +128,7 @@ std::optional<std::uint32_t> Arena::free_chunk(bool wait) const {
   std::optional<std::uint32_t> in_use;
   for (const Chunk& chunk : chunks_) {
     if (borrowed_ & 1u << chunk.index) continue;
-    if (chunk.unfinished == 0 && (chunk.last == 0 || executed_(Use::of(chunk.last)))) return chunk.index;
+    if (chunk.unfinished == nullptr && (chunk.last == 0 || executed_(Use::of(chunk.last)))) return chunk.index;
     if (wait && !in_use) in_use = chunk.index;
   }
   return in_use;

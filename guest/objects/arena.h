@@ -62,8 +62,8 @@ class Arena {
   struct Chunk {
     std::uint32_t index = 0;
     std::byte* at = nullptr;
-    std::uint64_t last = 0;        // Use, packed: the record that used it last
-    std::uint32_t unfinished = 0;  // not 0: the copy may outlast that record, on the device of this number less 1
+    std::uint64_t last = 0;         // Use, packed: the record that used it last
+    Context* unfinished = nullptr;  // where the copy goes on that may outlast that record
   };
   std::optional<Chunk> borrow(bool wait);
   void give_back(const Chunk& chunk);

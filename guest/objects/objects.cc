@@ -29,7 +29,7 @@ Object* Objects::reuse() {
   return &table_[index];
 }
 
-Object* Objects::create(api::Handle kind, std::uint32_t device) {
+Object* Objects::create(api::Handle kind, Context* context) {
   std::lock_guard lock(mutex_);
   if (table_ == nullptr) return nullptr;
   Object* object = reuse();
@@ -42,7 +42,7 @@ Object* Objects::create(api::Handle kind, std::uint32_t device) {
   const Id id{kind, index, kept_[index].generation++ % Id::generations};
   object->last_use.forget();
   object->done.forget();
-  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->device = device;
+  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->context = context;
   object->id.store(id.value(), std::memory_order_release);
   return object;
 }
@@ -87,12 +87,13 @@ std::vector<Object*> Objects::owned_by(const Object& object) {
   }
 }
 
-std::vector<Object*> Objects::of_context(std::uint32_t device) {
+std::vector<Object*> Objects::of_context(const Context& context) {
   std::lock_guard lock(mutex_);
   std::vector<Object*> ending;
   for (std::uint32_t i = 1; i < next_index_; ++i) {
     const std::uint64_t id = table_[i].id.load(std::memory_order_relaxed);
-    if (id != 0 && api::ends_with_context(Id::of(id).kind) && table_[i].device == device) ending.push_back(&table_[i]);
+    if (id != 0 && api::ends_with_context(Id::of(id).kind) && table_[i].context == &context)
+      ending.push_back(&table_[i]);
   }
   return ending;
 }
@@ -135,9 +136,10 @@ void Allocations::drop_owned(std::uint64_t owner) {
   std::erase_if(by_start_, [&](const auto& entry) { return entry.second.owner == owner; });
 }
 
-void Allocations::drop_all(std::uint32_t device) {
+void Allocations::drop_all(const Context& context) {
   std::lock_guard lock(mutex_);
-  std::erase_if(by_start_, [&](const auto& entry) { return entry.second.owner == 0 && entry.second.device == device; });
+  std::erase_if(by_start_,
+                [&](const auto& entry) { return entry.second.owner == 0 && entry.second.context == &context; });
 }
 
 bool Reservations::reserve(std::uint64_t start, std::uint64_t bytes) {

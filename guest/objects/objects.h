@@ -21,6 +21,8 @@
 
 namespace guest {
 
+struct Context;  // guest/process/context.h
+
 // What launches are checked and packed with. Lives as long as the process: a program may race an unload with a launch.
 struct FunctionInfo {
   struct Param {
@@ -61,9 +63,9 @@ struct alignas(64) Object {
   KnownDone done;           // of a stream or an event
   std::uint64_t owner = 0;  // module or library of a function, library of a module
   FunctionInfo* function = nullptr;
-  std::uint32_t flags = 0;    // of a stream
-  std::int32_t priority = 0;  // of a stream
-  std::uint32_t device = 0;
+  std::uint32_t flags = 0;     // of a stream
+  std::int32_t priority = 0;   // of a stream
+  Context* context = nullptr;  // in which it was made; null: in none
 };
 
 class Objects {
@@ -75,7 +77,7 @@ class Objects {
 
   // A new object; its id is valid from now on, so the caller tells nobody before the creation is posted or has
   // succeeded. Null when a million are alive.
-  Object* create(api::Handle kind, std::uint32_t device);
+  Object* create(api::Handle kind, Context* context);
   // By handle, as a program gives it. Null: never issued, destroyed, or of another kind.
   Object* find(const void* handle, api::Handle wanted) {
     const auto value = reinterpret_cast<std::uint64_t>(handle);
@@ -96,8 +98,8 @@ class Objects {
   // A function's layout, for the process's lifetime. Held here, so that a leak checker in the program sees who holds
   // it.
   FunctionInfo* new_function();
-  // What ends with a device's context (ring/api/handles.def).
-  std::vector<Object*> of_context(std::uint32_t device);
+  // What ends with a context (ring/api/handles.def).
+  std::vector<Object*> of_context(const Context& context);
 
  private:
   struct Retired {
@@ -125,9 +127,9 @@ class Objects {
 // Device allocations and module globals, by address.
 struct Allocation {
   std::uint64_t start = 0, bytes = 0;
-  std::uint64_t id = 0;     // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
-  std::uint64_t owner = 0;  // module or library, or 0
-  std::uint32_t device = 0;
+  std::uint64_t id = 0;        // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::uint64_t owner = 0;     // module or library, or 0
+  Context* context = nullptr;  // in which it was made
 };
 
 class Allocations {
@@ -137,7 +139,7 @@ class Allocations {
   std::optional<Allocation> find(std::uint64_t inside) const;
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
   void drop_owned(std::uint64_t owner);
-  void drop_all(std::uint32_t device);  // allocations of a device, not globals of libraries
+  void drop_all(const Context& context);  // allocations in a context, not globals of libraries
 
  private:
   mutable std::mutex mutex_;

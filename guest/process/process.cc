@@ -25,7 +25,7 @@ enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
 struct Process {
   std::mutex mutex;  // of cuInit
   std::vector<std::uint32_t> visible;
-  PrimaryContext primary[ring::max_devices];
+  Context primary[ring::max_devices];
 };
 
 std::atomic<Phase> phase{Phase::Fresh};
@@ -83,9 +83,14 @@ CUresult adopt(Session* s) {
   }
   if (const CUresult r = choose_devices(page, p.visible); r != CUDA_SUCCESS) return r;
   for (std::size_t i = 0; i < p.visible.size(); ++i) {
-    const Object* context = s->objects.create(api::Handle::Context, static_cast<std::uint32_t>(i));
-    p.primary[i].handle = context->id.load(std::memory_order_relaxed);
-    p.primary[i].host_device = p.visible[i];
+    const Object* object = s->objects.create(api::Handle::Context, nullptr);
+    Context& context = p.primary[i];
+    context.handle = reinterpret_cast<CUcontext>(object->id.load(std::memory_order_relaxed));
+    context.device = static_cast<std::uint32_t>(i);
+    context.number = p.visible[i];
+    context.api_version = 3020;  // that of cuCtxCreate_v2, which primary contexts are made as
+    context.id = i + 1;
+    context.null_stream.context = &context;
   }
   set_session(s);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
@@ -155,39 +160,7 @@ CUresult check_device(CUdevice device) {
 const ring::DeviceInfo& device_info(std::uint32_t ordinal) {
   return session()->devices().device[process().visible[ordinal]];
 }
-PrimaryContext& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
-
-int device_of_context(CUcontext context) {
-  for (std::uint32_t i = 0; i < device_count(); ++i)
-    if (process().primary[i].handle == reinterpret_cast<std::uint64_t>(context)) return static_cast<int>(i);
-  return -1;
-}
-
-CUresult state_of(std::uint32_t device) {
-  if (primary(device).retained.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  return session()->fault();
-}
-
-CUresult enter(std::uint32_t& device) {
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  Session& s = *session();
-  if (!s.attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  const Thread& thread = this_thread();
-  if (thread.contexts.empty() || thread.contexts.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  const int ordinal = device_of_context(thread.contexts.back());
-  if (ordinal < 0) return CUDA_ERROR_INVALID_CONTEXT;
-  device = static_cast<std::uint32_t>(ordinal);
-  return state_of(device);
-}
-
-CUresult enter_without_context(std::uint32_t& device) {
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  const Thread& thread = this_thread();
-  const int ordinal = thread.contexts.empty() ? 0 : device_of_context(thread.contexts.back());
-  device = ordinal < 0 ? 0 : static_cast<std::uint32_t>(ordinal);
-  return CUDA_SUCCESS;
-}
+Context& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
 
 void finish() {
   Phase expected = Phase::Ready;

@@ -10,11 +10,12 @@
 namespace guest {
 
 class Channel;
+struct Context;
 
 struct Thread {
   Channel* channel = nullptr;
-  std::vector<CUcontext> contexts;  // the last is current; a null entry is "none", as cuCtxSetCurrent(NULL) leaves it
-  bool per_thread = false;          // inside a _ptsz or _ptds entry point: stream 0 means this thread's own
+  std::vector<Context*> contexts;  // the last is current
+  bool per_thread = false;         // inside a _ptsz or _ptds entry point: stream 0 means this thread's own
   std::uint64_t calls = 0;
   // What is remembered of this thread's own stream. Other threads cannot name it, but context-wide calls wait for its
   // work.

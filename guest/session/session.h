@@ -81,8 +81,6 @@ class Session {
   std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
   std::atomic<std::uint64_t> staged_bytes{0};  // bulk data through the arena, for the statistics
-  KnownDone context_done[ring::max_devices];
-  Object null_stream[ring::max_devices];  // what is remembered of each device's NULL stream
 
  private:
   Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device);

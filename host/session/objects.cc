@@ -35,7 +35,7 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   entry.puts.fetch_add(1, std::memory_order_release);     // G
   entry.handle.store(handle, std::memory_order_release);  // G
   entry.owner.store(place.owner, std::memory_order_relaxed);
-  entry.device.store(place.device, std::memory_order_relaxed);
+  entry.context.store(place.context, std::memory_order_relaxed);
   entry.id.store(id, std::memory_order_release);  // H
   std::uint32_t seen = highest_.load(std::memory_order_relaxed);
   while (seen < parts.index && !highest_.compare_exchange_weak(seen, parts.index, std::memory_order_relaxed)) {
@@ -141,21 +141,21 @@ std::vector<std::uint64_t> Objects::drop_with_owned(std::uint64_t id) {
   return going;
 }
 
-std::vector<std::uint64_t> Objects::drop_context(std::uint32_t device) {
+std::vector<std::uint64_t> Objects::drop_context(std::uint32_t context) {
   std::vector<std::uint64_t> gone;
   each([&](std::uint64_t id, const Entry& entry) {
-    if (!api::ends_with_context(Id::of(id).kind) || entry.device.load(std::memory_order_relaxed) != device) return;
+    if (!api::ends_with_context(Id::of(id).kind) || entry.context.load(std::memory_order_relaxed) != context) return;
     const auto with_it = drop_with_owned(id);
     gone.insert(gone.end(), with_it.begin(), with_it.end());
   });
   return gone;
 }
 
-void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t device) {
+void Ranges::add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t context) {
   std::unique_lock lock(mutex_);
   Range& range = ranges_[start];
   if (range.owner == 0) allocated_ -= range.bytes;  // a new one has none
-  range = {bytes, owner, device};
+  range = {bytes, owner, context};
   if (owner == 0) allocated_ += bytes;
   tell();
 }
@@ -176,10 +176,10 @@ void Ranges::remove_owned(std::uint64_t owner) {
   tell();
 }
 
-void Ranges::remove_allocated(std::uint32_t device) {
+void Ranges::remove_allocated(std::uint32_t context) {
   std::unique_lock lock(mutex_);
   std::erase_if(ranges_, [&](const auto& entry) {
-    const bool gone = entry.second.owner == 0 && entry.second.device == device;
+    const bool gone = entry.second.owner == 0 && entry.second.context == context;
     if (gone) allocated_ -= entry.second.bytes;
     return gone;
   });

@@ -29,9 +29,10 @@ class Objects {
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
 
-  // Where an object belongs: the device whose context holds it, and the id of what it goes with (a function's module).
+  // Where an object belongs: the number of the context that holds it, and the id of what it goes with (a function's
+  // module).
   struct Place {
-    std::uint32_t device = 0;
+    std::uint32_t context = 0;
     std::uint64_t owner = 0;
   };
   // False when the id is malformed, of another kind or its index is taken: nobody but a broken guest does that.
@@ -45,8 +46,8 @@ class Objects {
   // An object and everything that goes with it, and with that. The ids that are gone, owners first. Takes as long as
   // there are such objects, however many others there are.
   std::vector<std::uint64_t> drop_with_owned(std::uint64_t id);
-  // What a device's context takes along when it ends (ring/api/handles.def), and what goes with that.
-  std::vector<std::uint64_t> drop_context(std::uint32_t device);
+  // What a context takes along when it ends (ring/api/handles.def), and what goes with that.
+  std::vector<std::uint64_t> drop_context(std::uint32_t context);
   // How many there are.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
@@ -55,7 +56,7 @@ class Objects {
     std::atomic<std::uint64_t> id;
     std::atomic<void*> handle;
     std::atomic<std::uint64_t> owner;
-    std::atomic<std::uint32_t> device;
+    std::atomic<std::uint32_t> context;
     std::atomic<std::uint32_t> puts;  // how often one was put here
     // Lists by owner, as indices, 0 for none; under family_mutex_. An object is in its owner's list while both are
     // here: it is put in after its id became visible, and taken out before its id goes.
@@ -87,12 +88,12 @@ class Ranges {
   static constexpr std::uint64_t pinned = ~std::uint64_t{0};
   // `held`, where there is one, is kept at the sum of the allocations' bytes.
   explicit Ranges(std::atomic<std::uint64_t>* held = nullptr) : held_(held) {}
-  void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t device);
+  void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t context);
   // False: no range of this owner starts there.
   bool remove(std::uint64_t start, std::uint64_t owner = 0);
   void remove_owned(std::uint64_t owner);
-  // The allocations of a device, whose context ends.
-  void remove_allocated(std::uint32_t device);
+  // The allocations in a context that ends.
+  void remove_allocated(std::uint32_t context);
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
   // How many there are.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -100,7 +101,7 @@ class Ranges {
  private:
   struct Range {
     std::uint64_t bytes = 0, owner = 0;
-    std::uint32_t device = 0;
+    std::uint32_t context = 0;
   };
   void tell();
 

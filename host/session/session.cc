@@ -33,19 +33,13 @@ bool is_fault(CUresult result) {
   }
 }
 
-CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context) {
-  // Each time: a reset may have forgotten it. A driver that cannot do it now spins, as before.
-  if (asleep && driver.cuDevicePrimaryCtxSetFlags_v2 != nullptr)
-    driver.cuDevicePrimaryCtxSetFlags_v2(device, CU_CTX_SCHED_BLOCKING_SYNC);
-  return driver.cuDevicePrimaryCtxRetain(&context, device);
-}
-
 Session::Session(ring::SlotView slot_view, const Driver& the_driver, const ServeOptions& serve_options)
     : slot(slot_view),
       driver(the_driver),
       options(serve_options),
       telemetry(serve_options.telemetry),
       ranges(&telemetry.page().device_memory),
+      contexts(the_driver, serve_options.waits_asleep),
       long_waits(serve_options.wait_spin_ms),
       image_budget(serve_options.image_bytes),
       arena_(slot_view.base() + ring::arena_offset),
@@ -109,45 +103,35 @@ CUresult Session::unregister_arena(std::uint64_t offset) {
   return result;
 }
 
+CUresult Session::create_context(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count) {
+  const auto beside = making();
+  std::lock_guard lock(mutex_);
+  if (contexts.find(number) != nullptr) return broken.store(true, std::memory_order_relaxed), CUDA_ERROR_UNKNOWN;
+  return contexts.create(number, device, flags, sm_count);
+}
+
+CUresult Session::destroy_context(unsigned number) {
+  const auto alone = ending();
+  std::lock_guard lock(mutex_);
+  if (contexts.find(number) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  const CUresult result = contexts.destroy(number);
+  forget(objects.drop_context(number));
+  ranges.remove_allocated(number);
+  return result;
+}
+
 CUresult Session::reset(unsigned device) {
   const auto alone = ending();
   std::lock_guard lock(mutex_);
-  CUdevice handle = 0;
-  if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
-  const CUresult result = driver.cuDevicePrimaryCtxReset_v2(handle);
-  if (result != CUDA_SUCCESS) return result;
+  if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) return r;
   forget(objects.drop_context(device));
   ranges.remove_allocated(device);
-  contexts_[device].store(nullptr, std::memory_order_relaxed);
-  resets_.fetch_add(1, std::memory_order_relaxed);  // no thread takes its current context for granted
-  // After a fault there is no new context. The reset has succeeded all the same; who wants the context is told.
-  CUcontext context = nullptr;
-  if (retain_primary(driver, handle, options.waits_asleep, context) != CUDA_SUCCESS) return CUDA_SUCCESS;
-  contexts_[device].store(context, std::memory_order_relaxed);
-  driver.cuCtxSetCurrent(context);
+  if (contexts.find(device) == nullptr) return CUDA_SUCCESS;
   for (const auto& [offset, bytes] : pinned_)
     if (const CUresult r = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, register_flags);
         r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
       return r;
   return CUDA_SUCCESS;
-}
-
-CUresult Session::make_current(unsigned device) {
-  thread_local unsigned current = ring::max_devices;
-  thread_local std::uint64_t seen_resets = 0;
-  const std::uint64_t resets = resets_.load(std::memory_order_relaxed);
-  if (current == device && seen_resets == resets) return CUDA_SUCCESS;
-  if (device >= ring::max_devices) return CUDA_ERROR_INVALID_DEVICE;
-  CUcontext context = contexts_[device].load(std::memory_order_relaxed);
-  if (context == nullptr) {
-    CUdevice handle = 0;
-    if (const CUresult r = driver.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = retain_primary(driver, handle, options.waits_asleep, context); r != CUDA_SUCCESS) return r;
-    contexts_[device].store(context, std::memory_order_relaxed);
-  }
-  const CUresult result = driver.cuCtxSetCurrent(context);
-  if (result == CUDA_SUCCESS) current = device, seen_resets = resets;
-  return result;
 }
 
 void Session::forget(const std::vector<std::uint64_t>& gone) {

@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <vector>
 
 #include "host/driver/driver.h"
 #include "host/session/budget.h"
+#include "host/session/contexts.h"
 #include "host/session/long_waits.h"
 #include "host/session/objects.h"
 #include "host/session/telemetry.h"
@@ -66,8 +68,10 @@ class Session {
   // cuDevicePrimaryCtxReset: what lived in the context is gone, libraries and kernels stay, the arena is registered
   // again.
   CUresult reset(unsigned device);
-  // Makes a device's primary context current in this thread.
-  CUresult make_current(unsigned device);
+  // A context that the program has created, and its end, which takes along what lived in it. Two of one number at once
+  // break the protocol.
+  CUresult create_context(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count);
+  CUresult destroy_context(unsigned number);
 
   // The arena's bytes [offset, offset + bytes); not there() when they are not all inside.
   ring::SharedBytes arena(std::uint64_t offset, std::uint64_t bytes) const {
@@ -107,6 +111,7 @@ class Session {
   const Telemetry telemetry;
   Objects objects;
   Ranges ranges;
+  Contexts contexts;
   LongWaits long_waits;
   Budget image_budget;
   Shares images;
@@ -124,13 +129,7 @@ class Session {
   std::shared_mutex lives_;  // taken before mutex_
   std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> pinned_;  // offset -> bytes
-  std::atomic<CUcontext> contexts_[ring::max_devices] = {};
-  std::atomic<std::uint64_t> resets_{0};
 };
-
-// Makes a device's primary context, or counts one user more. `asleep`: whoever waits for the GPU in it sleeps. A guest
-// does not see that flag; it keeps its own.
-CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context);
 
 // Whether a result is one that the context never recovers from.
 bool is_fault(CUresult result);

@@ -96,7 +96,8 @@ class Channel {
   }
 
   CUresult call(Handler handler, Request& request) {
-    if (const CUresult r = session_.make_current(ring::device_of(request.header.flags)); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
+      return r;
     const CUresult result = handler(request);
     session_.note(result);
     return result;

@@ -27,7 +27,7 @@ class Request {
       : session(owner), header(record), in(payload), out(reply) {}
 
   // Where what this call creates belongs.
-  Objects::Place place(std::uint64_t owner = 0) const { return {ring::device_of(header.flags), owner}; }
+  Objects::Place place(std::uint64_t owner = 0) const { return {ring::context_of(header.flags), owner}; }
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
   // The guest broke the protocol: no program can do this through our library, so the session ends.
   CUresult broken() {

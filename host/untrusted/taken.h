@@ -131,6 +131,25 @@ class Taken {
     return value(w.member) == 0;
   }
   template <class M>
+  bool take(std::size_t, const field::Bits<M>& w) {
+    return (value(w.member) & ~w.mask) == 0;
+  }
+  template <class M, class C>
+  bool take(std::size_t, const field::OnlyIf<M, C>& w) {
+    return value(w.condition) != 0 || value(w.member) == 0;
+  }
+  template <class M>
+  bool take(std::size_t, const field::CreatedContext<M>& w) {
+    return is_created_context(value(w.member));
+  }
+  template <class M>
+  bool take(std::size_t, const field::NewContext<M>& w) {
+    return is_created_context(value(w.member));
+  }
+  static bool is_created_context(std::uint64_t number) {
+    return number >= ring::first_created_context && number < ring::max_contexts;
+  }
+  template <class M>
   bool take(std::size_t, const field::Ordinal<M>& w) {
     return value(w.member) < ring::max_devices;
   }
@@ -280,7 +299,7 @@ class Taken {
   template <class M, class L>
   void answer(const Reply& reply, const field::Memory<M, L>& w) {
     session().ranges.add(api::member_of(reply, w.member), *api::length_of(reply, w.length), owner(),
-                         ring::device_of(request.header.flags));
+                         ring::context_of(request.header.flags));
   }
 
   // ---- what the list says ------------------------------------------------------------------------------------------

@@ -73,7 +73,9 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     using T = Param<I>;
     constexpr api::Handle kind = api::handle_of<T>;
     const std::uint64_t v = slots_[I];
-    if constexpr (kind == api::Handle::None) {
+    if constexpr (kind == api::Handle::Context) {
+      take_context<I>(v);
+    } else if constexpr (kind == api::Handle::None) {
       std::get<I>(params_) = static_cast<T>(v);
       if (static_cast<std::uint64_t>(std::get<I>(params_)) != v) broken_ = true;
     } else if (kind == api::Handle::Stream && !args[I].closes && api::special_stream(v)) {
@@ -83,6 +85,15 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       if (handle == nullptr) refused_ = CUDA_ERROR_INVALID_HANDLE;
       std::get<I>(params_) = static_cast<T>(handle);
     }
+  }
+
+  // A context crosses by its number.
+  template <std::size_t I>
+  void take_context(std::uint64_t number) {
+    if (number >= ring::max_contexts) return void(broken_ = true);
+    const CUcontext context = r_.session.contexts.find(static_cast<unsigned>(number));
+    if (context == nullptr) refused_ = CUDA_ERROR_INVALID_CONTEXT;
+    std::get<I>(params_) = context;
   }
 
   template <std::size_t I>

@@ -338,10 +338,31 @@ struct DeriveOf : DeriveRecord {
   using Reply = R;
 };
 
-struct ResetRecord {
-  std::uint64_t device;
+// cuCtxCreate in all forms: the context gets the number that the guest has chosen (ring/wire/record.h).
+struct CreateContextRecord {
+  std::uint32_t number, device;  // the device: as the host counts
+  std::uint32_t flags;
+  std::uint32_t affinities;  // 0 or 1: so many multiprocessors are asked for
+  std::uint32_t sm_count, pad;
 
-  static constexpr std::tuple fields{field::ordinal("device", &ResetRecord::device)};
+  static constexpr std::tuple fields{
+      field::new_context("number", &CreateContextRecord::number),
+      field::ordinal("device", &CreateContextRecord::device),
+      field::bits("flags", &CreateContextRecord::flags, CU_CTX_FLAGS_MASK),
+      field::between("affinities", &CreateContextRecord::affinities, 0, 1),
+      field::only_if("sm_count", &CreateContextRecord::sm_count, &CreateContextRecord::affinities),
+      field::zero(&CreateContextRecord::pad)};
+};
+
+// cuCtxDestroy, cuDevicePrimaryCtxReset.
+struct EndContextRecord {
+  std::uint64_t number;
+};
+struct DestroyContextRecord : EndContextRecord {
+  static constexpr std::tuple fields{field::created_context("number", &EndContextRecord::number)};
+};
+struct ResetRecord : EndContextRecord {
+  static constexpr std::tuple fields{field::ordinal("number", &EndContextRecord::number)};
 };
 
 // ---- as the table names them ---------------------------------------------------------------------------------------

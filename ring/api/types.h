@@ -68,6 +68,8 @@ template <class T>
 inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <>
 inline constexpr bool plain<CUuuid> = true;
+template <>
+inline constexpr bool plain<CUexecAffinityParam> = true;
 
 template <class T>
 inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;

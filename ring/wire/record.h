@@ -27,10 +27,14 @@ static_assert(sizeof(RecordHeader) == 16);
 inline constexpr std::uint16_t padding_call = 0;
 inline constexpr std::uint16_t flag_wants_reply = 1;  // the thread waits: answer in the mailbox
 inline constexpr std::uint16_t flag_per_thread = 2;   // the _ptsz or _ptds form: stream 0 means the thread's own
-// Bits 8-11: the device whose primary context is current in the calling thread.
-constexpr std::uint16_t device_flags(unsigned device) { return static_cast<std::uint16_t>((device & 0xf) << 8); }
-constexpr unsigned device_of(std::uint16_t flags) { return flags >> 8 & 0xf; }
-inline constexpr std::uint16_t known_flags = 0x0f03;
+// Bits 2-3 are kept for the capture mode of the calling thread.
+// Bits 8-13: the context that is current in the calling thread. Below first_created_context: the primary context of that
+// device. From there on: one that the program has created, by the number that the guest has given it.
+inline constexpr unsigned first_created_context = 16;
+inline constexpr unsigned max_contexts = 64;
+constexpr std::uint16_t context_flags(unsigned context) { return static_cast<std::uint16_t>((context & 0x3f) << 8); }
+constexpr unsigned context_of(std::uint16_t flags) { return flags >> 8 & 0x3f; }
+inline constexpr std::uint16_t known_flags = 0x3f03;
 
 inline constexpr std::uint64_t absent = ~std::uint64_t{0};  // the slot of a null pointer
 

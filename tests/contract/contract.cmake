@@ -4,7 +4,9 @@ if(TARGET simgpu)
   add_executable(contract_test
     ${contract}/answers.cc ${contract}/answers_test.cc ${contract}/backends.cc ${contract}/contract_test.cc
     ${contract}/suite.cc
-    ${contract}/code.cc ${contract}/context.cc ${contract}/copy.cc ${contract}/device.cc ${contract}/event.cc
+    ${contract}/code.cc ${contract}/context.cc ${contract}/context_end.cc ${contract}/context_forms.cc
+    ${contract}/context_settings.cc ${contract}/contexts_together.cc ${contract}/copy.cc ${contract}/created_context.cc
+    ${contract}/device.cc ${contract}/event.cc
     ${contract}/everything.cc ${contract}/fault.cc ${contract}/function.cc ${contract}/handles.cc ${contract}/init.cc
     ${contract}/launch.cc ${contract}/library.cc ${contract}/memory.cc ${contract}/pointer.cc ${contract}/pool.cc
     ${contract}/proc_address.cc ${contract}/stream.cc)

@@ -129,6 +129,18 @@ void show_guarded(const std::string& what, const std::function<CUresult()>& call
   sigaction(SIGSEGV, &before, nullptr);
 }
 
+void show_alone(const std::string& what, const std::function<CUresult()>& call) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(patience_seconds / 4);
+    show_guarded(what, call);
+    _exit(0);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) _exit(8);
+  if (WIFSIGNALED(status)) write_line(what, "crashes");
+}
+
 char* fenced(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* at = mmap(nullptr, 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

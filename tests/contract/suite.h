@@ -85,6 +85,9 @@ void show(const std::string& what, long long value);
 inline void show_flag(const std::string& what, bool value) { show(what, value ? 1LL : 0LL); }
 // What `call` returns; "crashes" when it ends with a fault of memory, and the group goes on.
 void show_guarded(const std::string& what, const std::function<CUresult()>& call);
+// The same in a process of its own that has used no driver before: for a call after which a driver may be in disorder. It
+// "crashes" also when it does not return. For groups that start with the library loaded and nothing else.
+void show_alone(const std::string& what, const std::function<CUresult()>& call);
 // So many bytes that nothing writable follows: whoever writes beyond them does not get as far as this process's stack.
 char* fenced(std::size_t bytes);
 // Runs cases in a forked child of this process.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -46,11 +47,14 @@ struct State {
   std::map<const void*, Handle> places;                        // of ended handles, for new ones of that kind
   std::vector<EndedRange> ended_ranges;
   std::map<std::pair<const void*, std::string>, const void*> found;  // what has been looked up, by owner and name
+  std::set<const void*> contexts;                                    // created ones
+  std::map<const void*, const void*> made_in;                        // the context of each handle
+  std::map<CUdeviceptr, const void*> allocated_in;                   // and of memory
 };
 State* state = nullptr;
 Driver* the_driver = nullptr;
-int context_object = 0;
-thread_local bool has_context = false;
+int context_object = 0;  // the primary context
+thread_local const void *current = nullptr, *below = nullptr;
 
 [[noreturn, gnu::format(printf, 1, 2)]] void die(const char* format, ...) {
   va_list args;
@@ -92,6 +96,7 @@ template <class T>
 T issue(Handle kind, const void* owner = nullptr) {
   auto* handle = place_for(kind);
   state->handles[handle] = kind;
+  state->made_in[handle] = current;
   if (owner != nullptr) state->owners[handle] = owner;
   return reinterpret_cast<T>(handle);
 }
@@ -175,6 +180,32 @@ void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
   die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
 }
 
+void check_context(const char* call, const void* context) {
+  if (context != &context_object && !state->contexts.contains(context))
+    die("%s: context %p was never issued or is destroyed", call, context);
+}
+
+void check_current(const char* call) {
+  if (current == nullptr) die("%s: no context is current in this thread", call);
+  check_context(call, current);
+}
+
+// What lives in a context goes with it; libraries and kernels live in none.
+void end_what_lives_in(const char* call, const void* context) {
+  std::vector<const void*> gone;
+  for (const auto& [handle, kind] : state->handles)
+    if (kind != Handle::Library && kind != Handle::Kernel && state->made_in[handle] == context) gone.push_back(handle);
+  for (const void* handle : gone)
+    if (const auto at = state->handles.find(handle); at != state->handles.end()) destroy(call, at->second, handle);
+  std::erase_if(state->memory, [&](const auto& memory) {
+    const CUdeviceptr start = memory.first;
+    if (state->allocated_in[start] != context) return false;
+    state->allocated -= state->ranges[start];
+    end_range(start, state->ranges[start]);
+    return true;
+  });
+}
+
 }  // namespace
 
 // On the way into every function: counts, looks for an error that the test has ordered, holds the lock until the end.
@@ -182,7 +213,7 @@ struct Entry {
   Entry(const char* name, bool per_thread = false, bool needs_context = true) : lock(state->mutex) {
     ++state->calls[name];
     if (per_thread) ++state->per_thread[name];
-    if (needs_context && !has_context) die("%s: no context is current in this thread", name);
+    if (needs_context) check_current(name);
     if (const auto at = state->failures.find(name); at != state->failures.end()) {
       result = at->second;
       state->failures.erase(at);
@@ -252,6 +283,64 @@ void fill_devices(host::Driver& t) {
   t.cuCtxGetStreamPriorityRange = [](int* least, int* greatest) { return *least = 0, *greatest = -5, CUDA_SUCCESS; };
 }
 
+CUresult create_context(const char* name, CUcontext* context, unsigned flags, CUdevice device) {
+  Entry entry(name, false, false);
+  check_device_number(name, device);
+  if ((flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) die("%s: flags of %u", name, flags);
+  if (entry.failed()) return entry.result;
+  auto* created = new std::uint64_t[2]{};
+  state->destroyed.push_back(created);  // given back at the end
+  state->contexts.insert(created);
+  below = current, current = created;
+  return *context = reinterpret_cast<CUcontext>(created), CUDA_SUCCESS;
+}
+
+CUresult with_context_and_event(const char* name, CUcontext context, CUevent event) {
+  Entry entry(name);
+  check_context(name, context);
+  check(name, Handle::Event, event);
+  return entry.result;
+}
+
+// The stack of a thread is two contexts deep: who creates one pops it.
+void fill_created_contexts(host::Driver& t) {
+  t.cuCtxCreate_v2 = [](CUcontext* context, unsigned flags, CUdevice device) {
+    return create_context("cuCtxCreate_v2", context, flags, device);
+  };
+  t.cuCtxCreate_v3 = [](CUcontext* context, CUexecAffinityParam* affinity, int count, unsigned flags, CUdevice device) {
+    if (count != 1) die("cuCtxCreate_v3: %d affinities", count);
+    touch(affinity, sizeof *affinity);
+    return create_context("cuCtxCreate_v3", context, flags, device);
+  };
+  t.cuCtxPopCurrent_v2 = [](CUcontext* context) {
+    if (below == nullptr && current == nullptr) die("cuCtxPopCurrent_v2: no context is current");
+    *context = const_cast<CUcontext>(static_cast<const CUctx_st*>(current));
+    return current = below, below = nullptr, CUDA_SUCCESS;
+  };
+  t.cuCtxDestroy_v2 = [](CUcontext context) {
+    Entry entry("cuCtxDestroy_v2", false, false);
+    if (!state->contexts.contains(context)) die("cuCtxDestroy_v2: context %p was never created", context);
+    if (entry.failed()) return entry.result;
+    end_what_lives_in("cuCtxDestroy_v2", context);
+    state->contexts.erase(context);
+    if (current == context) current = nullptr;
+    return CUDA_SUCCESS;
+  };
+  t.cuCtxResetPersistingL2Cache = [] { return Entry("cuCtxResetPersistingL2Cache").result; };
+  t.cuCtxGetExecAffinity = [](CUexecAffinityParam* affinity, CUexecAffinityType type) {
+    const Entry entry("cuCtxGetExecAffinity");
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return affinity->type = type, affinity->param.smCount.val = 1, entry.result;
+  };
+  t.cuCtxRecordEvent = [](CUcontext c, CUevent e) { return with_context_and_event("cuCtxRecordEvent", c, e); };
+  t.cuCtxWaitEvent = [](CUcontext c, CUevent e) { return with_context_and_event("cuCtxWaitEvent", c, e); };
+  t.cuCtxGetSharedMemConfig = [](CUsharedconfig* config) {
+    const Entry entry("cuCtxGetSharedMemConfig");
+    return *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE, entry.result;
+  };
+  t.cuCtxSetSharedMemConfig = [](CUsharedconfig) { return Entry("cuCtxSetSharedMemConfig").result; };
+}
+
 void fill_contexts(host::Driver& t) {
   t.cuDevicePrimaryCtxSetFlags_v2 = [](CUdevice device, unsigned flags) {
     Entry entry("cuDevicePrimaryCtxSetFlags_v2", false, false);
@@ -264,26 +353,21 @@ void fill_contexts(host::Driver& t) {
     return *context = reinterpret_cast<CUcontext>(&context_object), CUDA_SUCCESS;
   };
   t.cuCtxSetCurrent = [](CUcontext context) {
-    if (context != reinterpret_cast<CUcontext>(&context_object)) die("cuCtxSetCurrent: context never issued");
-    has_context = true;
+    const std::lock_guard lock(state->mutex);
+    check_context("cuCtxSetCurrent", context);
+    current = context;
     return CUDA_SUCCESS;
   };
   t.cuDevicePrimaryCtxReset_v2 = [](CUdevice device) {
     Entry entry("cuDevicePrimaryCtxReset_v2");
     check_device_number("cuDevicePrimaryCtxReset_v2", device);
-    std::vector<const void*> gone;
-    for (const auto& [handle, kind] : state->handles)
-      if (kind != Handle::Library && kind != Handle::Kernel) gone.push_back(handle);
-    for (const void* handle : gone)
-      if (const auto at = state->handles.find(handle); at != state->handles.end())
-        destroy("cuDevicePrimaryCtxReset_v2", at->second, handle);
-    for (const auto& [start, bytes] : state->memory) end_range(start, state->ranges[start]);
-    state->memory.clear();
+    end_what_lives_in("cuDevicePrimaryCtxReset_v2", &context_object);
     for (const auto& [start, bytes] : state->pinned) end_range(reinterpret_cast<CUdeviceptr>(start), bytes);
     state->pinned.clear();
-    state->allocated = 0, state->sticky = CUDA_SUCCESS;
+    state->sticky = CUDA_SUCCESS;
     return CUDA_SUCCESS;
   };
+  fill_created_contexts(t);
   t.cuCtxSynchronize = [] { return Entry("cuCtxSynchronize").result; };
   t.cuCtxSetLimit = [](CUlimit, std::size_t) { return Entry("cuCtxSetLimit").result; };
   t.cuCtxGetLimit = [](std::size_t* value, CUlimit limit) {
@@ -303,6 +387,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
   *address = reinterpret_cast<CUdeviceptr>(memory.get());
   state->ranges[*address] = bytes;
   state->memory[*address] = std::move(memory);
+  state->allocated_in[*address] = current;
   state->allocated += bytes;
   return CUDA_SUCCESS;
 }
@@ -883,7 +968,7 @@ Driver::~Driver() {
   delete state;
   state = nullptr;
   the_driver = nullptr;
-  has_context = false;
+  current = nullptr;
 }
 
 void Driver::fail_next(const std::string& call, CUresult result) {

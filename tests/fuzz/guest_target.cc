@@ -448,7 +448,7 @@ void ends(Known& k, fuzz::Input& in) {
   switch (in.below(4)) {
     case 0: guest::calls::cuModuleUnload(some<CUmodule>(k, in)); break;
     case 1: guest::calls::cuLibraryUnload(some<CUlibrary>(k, in)); break;
-    case 2: guest::calls::cuDevicePrimaryCtxReset_v2(0), guest::primary(0).retained = 1; break;
+    case 2: guest::calls::cuDevicePrimaryCtxReset_v2(0), guest::primary(0).uses = 1; break;
     default: guest::this_thread().per_thread = in.once_in(2); break;
   }
 }
@@ -484,8 +484,8 @@ void begin(guest::Session* session) {
   guest::Thread& thread = guest::this_thread();
   thread.channel = nullptr, thread.per_thread = false;
   thread.own_stream.last_use.forget();
-  thread.contexts = {reinterpret_cast<CUcontext>(guest::primary(0).handle)};
-  guest::primary(0).retained = 1;
+  thread.contexts = {&guest::primary(0)};
+  guest::primary(0).uses = 1;
 }
 
 }  // namespace
@@ -510,7 +510,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::unique_ptr<guest::Session> session = guest::Session::open(std::make_unique<Region>(region, worker), false);
   if (session == nullptr) return 0;
   for (std::uint32_t device = 0; device < guest::device_count(); ++device)  // as the first session's had
-    session->objects.create(api::Handle::Context, device);
+    session->objects.create(api::Handle::Context, nullptr);
   begin(session.get());
   Known known;
   for (int calls = 0; calls < 200 && !in.empty(); ++calls) in.pick(steps)(known, in);

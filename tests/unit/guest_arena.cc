@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "guest/objects/arena.h"
+#include "guest/process/context.h"
 #include "ring/layout.h"
 
 namespace {
@@ -327,7 +328,8 @@ TEST_F(ArenaTest, ManyBlocksNeverOverlapNorCross) {
 // A chunk that may still be in use is not lent while there is another.
 TEST_F(ArenaTest, AnUnfinishedChunkIsLentLast) {
   Arena::Chunk first = *arena_.borrow(false);
-  first.unfinished = 1;
+  guest::Context context;
+  first.unfinished = &context;
   arena_.give_back(first);
   std::vector<Arena::Chunk> chunks;
   while (const auto chunk = arena_.borrow(false)) chunks.push_back(*chunk);
@@ -336,7 +338,7 @@ TEST_F(ArenaTest, AnUnfinishedChunkIsLentLast) {
   const auto last = arena_.borrow(true);
   ASSERT_TRUE(last);
   EXPECT_EQ(last->index, first.index);
-  EXPECT_EQ(last->unfinished, 1u);
+  EXPECT_EQ(last->unfinished, &context);
 }
 
 TEST_F(ArenaTest, WhoWaitsForAChunkGetsTheOneGivenBack) {

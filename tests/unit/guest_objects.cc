@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "guest/objects/objects.h"
+#include "guest/process/context.h"
 #include "guest/session/order.h"
 #include "ring/layout.h"
 #include "tests/unit/under_tsan.h"
@@ -31,13 +32,15 @@ TEST(Use, IsExecutedWithoutASession) {
   EXPECT_TRUE(guest::executed({3, 1000}));
 }
 
+guest::Context context0, context1;
+
 TEST(GuestObjects, FindsWhatItMadeAndNothingElse) {
   guest::Objects objects;
-  Object* stream = objects.create(Handle::Stream, 1);
+  Object* stream = objects.create(Handle::Stream, &context1);
   ASSERT_NE(stream, nullptr);
   EXPECT_EQ(objects.find(handle_of(stream), Handle::Stream), stream);
   EXPECT_EQ(objects.find(handle_of(stream), Handle::Event), nullptr);
-  EXPECT_EQ(stream->device, 1u);
+  EXPECT_EQ(stream->context, &context1);
   const auto value = reinterpret_cast<std::uint64_t>(handle_of(stream));
   for (const std::uint64_t other :
        std::vector<std::uint64_t>{0, 1, 2, value + 1, value + 16, value | 1ULL << 47, value + (1ULL << 24), ~0ULL,
@@ -47,10 +50,10 @@ TEST(GuestObjects, FindsWhatItMadeAndNothingElse) {
 
 TEST(GuestObjects, AKernelIsFoundAsAFunction) {
   guest::Objects objects;
-  const Object* kernel = objects.create(Handle::Kernel, 0);
+  const Object* kernel = objects.create(Handle::Kernel, &context0);
   EXPECT_EQ(objects.find(handle_of(kernel), Handle::Function), kernel);
   EXPECT_EQ(objects.find(handle_of(kernel), Handle::Kernel), kernel);
-  const Object* function = objects.create(Handle::Function, 0);
+  const Object* function = objects.create(Handle::Function, &context0);
   EXPECT_EQ(objects.find(handle_of(function), Handle::Kernel), nullptr);
 }
 
@@ -59,7 +62,7 @@ TEST(GuestObjects, AStaleHandleIsKnownAsOne) {
   std::set<const void*> seen;
   const void* before = nullptr;
   for (int round = 0; round < 1000; ++round) {
-    Object* object = objects.create(Handle::Event, 0);
+    Object* object = objects.create(Handle::Event, &context0);
     ASSERT_NE(object, nullptr);
     EXPECT_TRUE(seen.insert(handle_of(object)).second) << "a handle came twice";
     EXPECT_EQ(objects.find(before, Handle::Event), nullptr);
@@ -72,16 +75,16 @@ TEST(GuestObjects, AStaleHandleIsKnownAsOne) {
 
 TEST(GuestObjects, NewObjectsRememberNothingOfOldOnes) {
   guest::Objects objects;
-  Object* old = objects.create(Handle::Stream, 3);
+  Object* old = objects.create(Handle::Stream, &context1);
   old->flags = 1, old->priority = -2, old->owner = 99;
   guest::remember(*old, {1, 5});
   objects.retire(*old, {});
-  Object* fresh = objects.create(Handle::Stream, 0);
+  Object* fresh = objects.create(Handle::Stream, &context0);
   ASSERT_EQ(fresh, old);
   EXPECT_EQ(fresh->flags, 0u);
   EXPECT_EQ(fresh->priority, 0);
   EXPECT_EQ(fresh->owner, 0u);
-  EXPECT_EQ(fresh->device, 0u);
+  EXPECT_EQ(fresh->context, &context0);
   EXPECT_TRUE(fresh->last_use.await_others(7, [](guest::Use) { return false; }));
 }
 
@@ -107,23 +110,23 @@ TEST(GuestObjects, UsesOfWhichNoneIsKnownToBeExecutedAreAllAwaited) {
 
 TEST(GuestObjects, WhatEndsWithAContext) {
   guest::Objects objects;
-  Object* a = objects.create(Handle::Stream, 0);
-  Object* b = objects.create(Handle::Event, 0);
-  Object* c = objects.create(Handle::Stream, 0);
-  objects.create(Handle::Stream, 1);
-  objects.create(Handle::Library, 0);
-  objects.create(Handle::Kernel, 0);
+  Object* a = objects.create(Handle::Stream, &context0);
+  Object* b = objects.create(Handle::Event, &context0);
+  Object* c = objects.create(Handle::Stream, &context0);
+  objects.create(Handle::Stream, &context1);
+  objects.create(Handle::Library, &context0);
+  objects.create(Handle::Kernel, &context0);
   objects.retire(*a, {});
-  EXPECT_EQ(objects.of_context(0), (std::vector<Object*>{b, c}));
+  EXPECT_EQ(objects.of_context(context0), (std::vector<Object*>{b, c}));
 }
 
 TEST(GuestObjects, WhatGoesWithItsOwner) {
   guest::Objects objects;
-  Object* library = objects.create(Handle::Library, 0);
-  Object* other = objects.create(Handle::Library, 0);
+  Object* library = objects.create(Handle::Library, &context0);
+  Object* other = objects.create(Handle::Library, &context0);
   Object* kernels[3] = {};
-  for (Object*& k : kernels) objects.give(*(k = objects.create(Handle::Kernel, 0)), *library);
-  Object* function = objects.create(Handle::Function, 0);
+  for (Object*& k : kernels) objects.give(*(k = objects.create(Handle::Kernel, &context0)), *library);
+  Object* function = objects.create(Handle::Function, &context0);
   objects.give(*function, *kernels[1]);
   EXPECT_EQ(function->owner, kernels[1]->id.load());
   EXPECT_EQ(objects.owned_by(*library), (std::vector<Object*>{kernels[2], kernels[1], kernels[0], function}));
@@ -138,8 +141,8 @@ TEST(GuestObjects, WhatGoesWithItsOwner) {
 
 double time_to_drop(std::size_t owned) {
   guest::Objects objects;
-  Object* library = objects.create(Handle::Library, 0);
-  for (std::size_t i = 0; i < owned; ++i) objects.give(*objects.create(Handle::Kernel, 0), *library);
+  Object* library = objects.create(Handle::Library, &context0);
+  for (std::size_t i = 0; i < owned; ++i) objects.give(*objects.create(Handle::Kernel, &context0), *library);
   timespec from{}, to{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
   const std::vector<Object*> all = objects.owned_by(*library);
@@ -166,7 +169,7 @@ TEST(GuestObjects, ThreadsGetDifferentObjects) {
   for (int t = 0; t < threads; ++t)
     all.emplace_back([&, t] {
       for (int i = 0; i < each; ++i) {
-        Object* o = objects.create(Handle::Event, 0);
+        Object* o = objects.create(Handle::Event, &context0);
         made[static_cast<std::size_t>(t)].push_back(handle_of(o));
         if (objects.find(handle_of(o), Handle::Event) != o) made[static_cast<std::size_t>(t)].clear();
         if (i % 2 == 0) objects.retire(*o, {});
@@ -205,8 +208,8 @@ TEST(FunctionInfo, WhatWasAcceptedRaisesTheLimitOfSharedMemory) {
 
 TEST(Allocations, AreFoundByAnyByteInside) {
   guest::Allocations a;
-  a.add({.start = 1000, .bytes = 100, .id = 1, .owner = 0, .device = 0});
-  a.add({.start = 1100, .bytes = 1, .id = 2, .owner = 0, .device = 1});
+  a.add({.start = 1000, .bytes = 100, .id = 1, .owner = 0, .context = &context0});
+  a.add({.start = 1100, .bytes = 1, .id = 2, .owner = 0, .context = &context1});
   EXPECT_EQ(a.find(1000)->id, 1u);
   EXPECT_EQ(a.find(1099)->id, 1u);
   EXPECT_EQ(a.find(1100)->id, 2u);
@@ -236,10 +239,10 @@ TEST(Allocations, AStartIsTakenOnceAndGlobalsNever) {
 
 TEST(Allocations, AResetDropsADevicesAllocationsAndNoGlobals) {
   guest::Allocations a;
-  a.add({.start = 1000, .bytes = 10, .id = 0, .owner = 0, .device = 0});
-  a.add({.start = 2000, .bytes = 10, .id = 0, .owner = 0, .device = 1});
-  a.add({.start = 3000, .bytes = 10, .id = 0, .owner = 7, .device = 0});
-  a.drop_all(0);
+  a.add({.start = 1000, .bytes = 10, .id = 0, .owner = 0, .context = &context0});
+  a.add({.start = 2000, .bytes = 10, .id = 0, .owner = 0, .context = &context1});
+  a.add({.start = 3000, .bytes = 10, .id = 0, .owner = 7, .context = &context0});
+  a.drop_all(context0);
   EXPECT_FALSE(a.find(1000));
   EXPECT_TRUE(a.find(2000));
   EXPECT_TRUE(a.find(3000));

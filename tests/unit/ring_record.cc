@@ -25,11 +25,11 @@ TEST(Record, SizesAreMultiplesOf16WithTheHeader) {
   EXPECT_EQ(ring::padded(8), 8u);
 }
 
-TEST(Record, FlagsCarryTheDeviceAndNothingUnknown) {
-  for (unsigned device = 0; device < 16; ++device) {
-    EXPECT_EQ(ring::device_of(ring::device_flags(device)), device);
-    EXPECT_EQ(ring::device_flags(device) & ~ring::known_flags, 0);
-    EXPECT_EQ(ring::device_flags(device) & (ring::flag_wants_reply | ring::flag_per_thread), 0);
+TEST(Record, FlagsCarryTheContextAndNothingUnknown) {
+  for (unsigned context = 0; context < ring::max_contexts; ++context) {
+    EXPECT_EQ(ring::context_of(ring::context_flags(context)), context);
+    EXPECT_EQ(ring::context_flags(context) & ~ring::known_flags, 0);
+    EXPECT_EQ(ring::context_flags(context) & (ring::flag_wants_reply | ring::flag_per_thread), 0);
   }
 }
 

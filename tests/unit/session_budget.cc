@@ -188,7 +188,7 @@ TEST(Waits, SleepWhereTheSessionMayNotSpin) {
     options.waits_asleep = asleep;
     World world(options);
     // A thread remembers what is current, so each session gets one that knows nothing.
-    std::thread([&] { EXPECT_EQ(world.session->make_current(0), CUDA_SUCCESS); }).join();
+    std::thread([&] { EXPECT_EQ(world.session->contexts.make_current(0), CUDA_SUCCESS); }).join();
     EXPECT_EQ(world.driver.calls("cuDevicePrimaryCtxSetFlags_v2"), asleep ? 1u : 0u);
     EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
     EXPECT_EQ(world.driver.calls("cuDevicePrimaryCtxSetFlags_v2"), asleep ? 2u : 0u);

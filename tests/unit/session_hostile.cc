@@ -603,10 +603,11 @@ TEST_F(Records, PaddingThatHoldsSomethingBreaks) {
 
 TEST_F(Records, ResetsOfDevicesThatAreNone) {
   for (const std::uint64_t device : {std::uint64_t{ring::max_devices}, std::uint64_t{1} << 32, most})
-    expect_broken(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{device}));
-  expect_error(CUDA_ERROR_INVALID_DEVICE, ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{3}));
+    expect_broken(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::EndContextRecord{device}));
+  expect_error(CUDA_ERROR_INVALID_DEVICE, ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::EndContextRecord{3}));
   const std::uint64_t stream = world.stream(), memory = world.memory(16);
-  EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{0})).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::EndContextRecord{0})).result,
+            CUDA_SUCCESS);
   expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuStreamSynchronize, Payload::of(stream));
   expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuMemFree_v2, Payload::record(api::FreeRecord{memory}));
 }

@@ -266,7 +266,7 @@ TEST(Resets, TakeTheirModulesGlobalsAlong) {
   const Payload find = Payload::record(api::GlobalRecord{world.module(), 8}).text("counter");
   const auto at = world.send(ids::cuModuleGetGlobal_v2, find).read<api::GlobalReply>().address;
   EXPECT_EQ(world.send(ids::cuMemsetD8_v2, Payload::of(at, 1, 16)).result, CUDA_SUCCESS);
-  world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::ResetRecord{0}));
+  world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::record(api::EndContextRecord{0}));
   EXPECT_EQ(world.send(ids::cuMemsetD8_v2, Payload::of(at, 1, 16)).result, CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -323,7 +323,7 @@ class Meanwhile : public testing::Test {
     std::promise<void> through;
     other_ = [&, waits = through.get_future().share()] {
       thread_ = std::thread([&] {
-        session.make_current(0);
+        session.contexts.make_current(0);
         EXPECT_EQ(send_to(session, ended, other).result, CUDA_SUCCESS);
         through.set_value();
       });
@@ -353,7 +353,7 @@ class Meanwhile : public testing::Test {
 
 constexpr std::uint64_t a_library = Id{Handle::Library, 1, 0}.value(), a_kernel = Id{Handle::Kernel, 2, 0}.value(),
                         a_stream = Id{Handle::Stream, 3, 0}.value();
-const Payload reset_record = Payload::record(api::ResetRecord{0});
+const Payload reset_record = Payload::record(api::EndContextRecord{0});
 
 TEST_F(Meanwhile, MemoryThatAResetTookMayNotBeNamed) {
   const Answer made = while_ending(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 0}),

@@ -48,7 +48,7 @@ TEST(SessionObjects, AreCounted) {
   host::Objects o;
   ASSERT_TRUE(o.put(id(Handle::Module, 1), Handle::Module, thing(1), {}));
   ASSERT_TRUE(
-      o.put(id(Handle::Function, 2), Handle::Function, thing(2), {.device = 0, .owner = id(Handle::Module, 1)}));
+      o.put(id(Handle::Function, 2), Handle::Function, thing(2), {.context = 0, .owner = id(Handle::Module, 1)}));
   ASSERT_TRUE(o.put(id(Handle::Stream, 3), Handle::Stream, thing(3), {}));
   EXPECT_FALSE(o.put(id(Handle::Event, 3), Handle::Event, thing(4), {}));
   EXPECT_EQ(o.count(), 3u);
@@ -206,13 +206,13 @@ TEST(SessionObjects, AnOwnerOfManyIsDroppedInTheirTime) {
 
 TEST(SessionObjects, AContextTakesItsOwnAlong) {
   host::Objects o;
-  ASSERT_TRUE(o.put(id(Handle::Stream, 1), Handle::Stream, thing(1), {.device = 0, .owner = 0}));
-  ASSERT_TRUE(o.put(id(Handle::Stream, 2), Handle::Stream, thing(2), {.device = 1, .owner = 0}));
-  ASSERT_TRUE(o.put(id(Handle::Library, 3), Handle::Library, thing(3), {.device = 0, .owner = 0}));
-  ASSERT_TRUE(o.put(id(Handle::Kernel, 4), Handle::Kernel, thing(4), {.device = 0, .owner = id(Handle::Library, 3)}));
+  ASSERT_TRUE(o.put(id(Handle::Stream, 1), Handle::Stream, thing(1), {.context = 0, .owner = 0}));
+  ASSERT_TRUE(o.put(id(Handle::Stream, 2), Handle::Stream, thing(2), {.context = 1, .owner = 0}));
+  ASSERT_TRUE(o.put(id(Handle::Library, 3), Handle::Library, thing(3), {.context = 0, .owner = 0}));
+  ASSERT_TRUE(o.put(id(Handle::Kernel, 4), Handle::Kernel, thing(4), {.context = 0, .owner = id(Handle::Library, 3)}));
   const std::uint64_t module = id(Handle::Module, 5), function = id(Handle::Function, 6);
-  ASSERT_TRUE(o.put(module, Handle::Module, thing(5), {.device = 0, .owner = 0}));
-  ASSERT_TRUE(o.put(function, Handle::Function, thing(6), {.device = 1, .owner = module}));  // looked up on another
+  ASSERT_TRUE(o.put(module, Handle::Module, thing(5), {.context = 0, .owner = 0}));
+  ASSERT_TRUE(o.put(function, Handle::Function, thing(6), {.context = 1, .owner = module}));  // looked up on another
   const auto gone = o.drop_context(0);
   for (const std::uint64_t ended : {id(Handle::Stream, 1), module, function})
     EXPECT_NE(std::find(gone.begin(), gone.end(), ended), gone.end()) << ended;

@@ -47,13 +47,13 @@ int main(void) {
   void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context = 0;
   int (*initialise)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
   int (*retain)(void**, int) = (int (*)(void**, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
-  int (*make)(void**, unsigned, int) = (int (*)(void**, unsigned, int))dlsym(cuda, "cuCtxCreate_v2");
+  int (*join)(void*, unsigned) = (int (*)(void*, unsigned))dlsym(cuda, "cuCtxEnablePeerAccess");
   int (*use)(void*) = (int (*)(void*))dlsym(cuda, "cuCtxSetCurrent");
   int (*take)(void*, unsigned long, unsigned) = (int (*)(void*, unsigned long, unsigned))dlsym(cuda, "cuMemHostRegister");
   if (initialise(0) != 0 || retain(&context, 0) != 0 || use(context) != 0) return 2;
   for (int i = 0; i < 3; ++i)
     if (take(malloc(4096), 4096, 0) != 801) return 3;
-  return getenv("ASKS_CONTEXT") == 0 || make(&context, 0, 0) == 801 ? 0 : 4;
+  return getenv("ASKS_PEER") == 0 || join(context, 0) == 217 ? 0 : 4;
 }
 C
 cc -o "$work/asks-registers" "$work/asks-registers.c" -ldl || exit 1
@@ -61,9 +61,9 @@ refused="refused: the GPU cannot map a process's own memory"
 expect 1 "^cuMemHostRegister +called +$refused\$" --gpu sim "$work/asks-registers"
 expect 1 '; 1 of what was called is not served$' --gpu sim "$work/asks-registers"
 expect 1 "\"calls\":3,\"name\":\"cuMemHostRegister\",[^}]*\"state\":\"$refused\"" --gpu sim --json "$work/asks-registers"
-export ASKS_CONTEXT=1
-expect 1 '^cuCtxCreate_v2 +called +refused: needs several contexts$' --gpu sim "$work/asks-registers"
-unset ASKS_CONTEXT
+export ASKS_PEER=1
+expect 1 '^cuCtxEnablePeerAccess +called +refused: needs several GPUs$' --gpu sim "$work/asks-registers"
+unset ASKS_PEER
 # A program that names no call, and a library that does.
 mkdir "$work/asks.lib"
 echo 'const char* name(void) { return "cuGraphCreate"; }' >"$work/asks-library.c"

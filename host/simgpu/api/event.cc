@@ -95,16 +95,40 @@ CUresult cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) 
   return cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
 }
 
-CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+namespace {
+
+// Calls about a context, which need not be current, and one of its events.
+template <class F>
+CUresult with_context_and_event(CUcontext context_handle, CUevent handle, F&& call) {
   return with_driver([&](Driver& driver) {
     CUresult error;
-    const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
+    const std::shared_ptr<Context> context = context_named(driver, context_handle, &error);
     if (context == nullptr) return error;
-    const std::shared_ptr<Event> event = driver.events.find(hEvent);
-    if (event == nullptr || event->context != context) return CUDA_ERROR_INVALID_HANDLE;
-    const std::vector<Ticket> all = pending(driver, *context);
-    const std::lock_guard lock(event->mutex);
-    event->record = driver.schedule.submit({}, all, Schedule::Who::Pool);
-    return CUDA_SUCCESS;
+    const std::shared_ptr<Event> event = driver.events.find(handle);
+    return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, context, *event);
   });
+}
+
+}  // namespace
+
+CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+  return with_context_and_event(hCtx, hEvent,
+                                [](Driver& driver, const std::shared_ptr<Context>& context, Event& event) {
+                                  if (event.context != context) return CUDA_ERROR_INVALID_HANDLE;
+                                  const std::vector<Ticket> all = pending(driver, *context);
+                                  const std::lock_guard lock(event.mutex);
+                                  event.record = driver.schedule.submit({}, all, Schedule::Who::Pool);
+                                  return CUDA_SUCCESS;
+                                });
+}
+
+CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+  return with_context_and_event(
+      hCtx, hEvent, [](Driver& driver, const std::shared_ptr<Context>& context, Event& event) {
+        const Ticket recorded = record_of(event);
+        const std::lock_guard order(driver.schedule.order());
+        if (recorded != nullptr && !recorded->done())
+          context->awaited = driver.schedule.submit({}, {context->awaited, recorded}, Schedule::Who::Pool);
+        return CUDA_SUCCESS;
+      });
 }

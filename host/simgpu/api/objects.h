@@ -59,6 +59,7 @@ struct Context {
 
   // Under Schedule::order().
   std::shared_ptr<Stream> legacy;
+  Ticket awaited;                                // all new work comes after it (cuCtxWaitEvent)
   std::vector<std::shared_ptr<Stream>> streams;  // all but legacy; a destroyed one until its work is done
 };
 

@@ -12,7 +12,7 @@ bool is_legacy(const Stream& stream) { return stream.handle == CU_STREAM_LEGACY;
 // What new work in the stream comes after. Schedule::order() is held.
 std::vector<Ticket> predecessors(Stream& stream) {
   Context& context = *stream.context;
-  std::vector<Ticket> out{stream.last};
+  std::vector<Ticket> out{stream.last, context.awaited};
   if (is_legacy(stream)) {
     for (const auto& other : context.streams)
       if (is_blocking(*other)) out.push_back(other->last);

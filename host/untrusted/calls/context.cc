@@ -1,10 +1,24 @@
-// Contexts. CUSTOM because a reset takes along what it does not name.
+// Contexts that a program creates, and the end of contexts. CUSTOM because a context's number is the guest's to choose and
+// its end takes along what the session remembers of it.
+#include <optional>
+
 #include "host/untrusted/calls/calls.h"
 
 namespace host::calls {
 
+CUresult cuCtxCreate_v4(asked::cuCtxCreate_v4& a) {
+  const api::CreateContextRecord& wanted = a.record;
+  std::optional<unsigned> sm_count;
+  if (wanted.affinities != 0) sm_count = wanted.sm_count;
+  return a.session().create_context(wanted.number, static_cast<CUdevice>(wanted.device), wanted.flags, sm_count);
+}
+
+CUresult cuCtxDestroy_v2(asked::cuCtxDestroy_v2& a) {
+  return a.session().destroy_context(static_cast<unsigned>(a.record.number));
+}
+
 CUresult cuDevicePrimaryCtxReset_v2(asked::cuDevicePrimaryCtxReset_v2& a) {
-  return a.session().reset(static_cast<unsigned>(a.record.device));
+  return a.session().reset(static_cast<unsigned>(a.record.number));
 }
 
 }  // namespace host::calls

@@ -40,7 +40,7 @@ KernelInfo info_of(const Request& r, CUfunction function) {
 
 KernelInfo info_of(const Request& r, CUkernel kernel) {
   const Driver& d = r.session.driver;
-  const auto device = static_cast<CUdevice>(ring::device_of(r.header.flags));
+  const auto device = r.session.contexts.device_of(ring::context_of(r.header.flags));
   KernelInfo info;
   ask_layout(info,
              [&](std::size_t i, std::size_t* at, std::size_t* n) { return d.cuKernelGetParamInfo(kernel, i, at, n); });

@@ -1,0 +1,24 @@
+#include "guest/calls/context_end.h"
+
+#include "guest/process/process.h"
+#include "ring/abi/context_storage.h"
+#include "ring/api/records.h"
+
+namespace guest {
+
+Sent end_context(Context& context, int call, api::Way way) {
+  Session& s = *session();
+  if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  cuabi::storage_release(context.handle);
+  if (!wait_for_all(this_channel())) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  const Sent sent = send_record(call, way, primary(context.device), api::EndContextRecord{.number = context.number});
+  if (sent.use.position == 0) return sent;
+  for (Object* o : s.objects.of_context(context)) {
+    s.allocations.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals
+    s.objects.retire(*o, sent.use);
+  }
+  s.allocations.drop_all(context);
+  return sent;
+}
+
+}  // namespace guest

@@ -1,0 +1,105 @@
+#include "guest/process/context.h"
+
+#include <array>
+#include <bitset>
+#include <map>
+
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
+#include "ring/wire/record.h"
+
+namespace guest {
+namespace {
+
+// Those that the program has created; for the process's lifetime.
+struct Created {
+  std::mutex mutex;
+  std::map<std::uint64_t, Context*> by_handle;
+  std::bitset<ring::max_contexts> taken;
+  std::uint32_t next = ring::first_created_context;
+  std::uint64_t last_id = ring::max_devices;
+};
+
+Created& created() {
+  static Created* const c = new Created;
+  return *c;
+}
+
+// Numbers go round, so that a record that another thread has sent too late names a context that is gone, and not its
+// successor.
+std::uint32_t free_number(Created& c) {
+  constexpr std::uint32_t first = ring::first_created_context, count = ring::max_contexts - first;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t number = first + (c.next - first + i) % count;
+    if (c.taken[number]) continue;
+    c.next = first + (number - first + 1) % count;
+    c.taken.set(number);
+    return number;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Context* find_context(CUcontext handle) {
+  for (std::uint32_t i = 0; i < device_count(); ++i)
+    if (primary(i).handle == handle) return &primary(i);
+  Created& c = created();
+  std::lock_guard lock(c.mutex);
+  const auto found = c.by_handle.find(reinterpret_cast<std::uint64_t>(handle));
+  return found == c.by_handle.end() ? nullptr : found->second;
+}
+
+Context* current_context() {
+  const auto& stack = this_thread().contexts;
+  return stack.empty() ? nullptr : stack.back();
+}
+
+Context* new_context(std::uint32_t device) {
+  Created& c = created();
+  std::lock_guard lock(c.mutex);
+  const std::uint32_t number = free_number(c);
+  if (number == 0) return nullptr;
+  const Object* object = session()->objects.create(api::Handle::Context, nullptr);
+  if (object == nullptr) return c.taken.reset(number), nullptr;
+  const std::uint64_t handle = object->id.load(std::memory_order_relaxed);
+  auto* context = new Context;  // for ever
+  context->handle = reinterpret_cast<CUcontext>(handle);
+  context->device = device;
+  context->number = number;
+  context->created = true;
+  context->id = ++c.last_id;
+  context->null_stream.context = context;
+  c.by_handle[handle] = context;
+  return context;
+}
+
+void begin(Context& context) { context.uses.store(1, std::memory_order_relaxed); }
+
+void end(Context& context) {
+  Created& c = created();
+  std::lock_guard lock(c.mutex);
+  context.uses.store(0, std::memory_order_relaxed);
+  c.taken.reset(context.number);
+}
+
+CUresult state_of(const Context& context) {
+  return context.lives() ? session()->fault() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult enter(Context*& context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  context = current_context();
+  return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : state_of(*context);
+}
+
+CUresult enter_without_context(Context*& context) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  context = current_context();
+  if (context == nullptr || !context->lives()) context = &primary(0);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace guest

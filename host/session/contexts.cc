@@ -1,0 +1,87 @@
+#include "host/session/contexts.h"
+
+namespace host {
+namespace {
+
+// What of a guest's flags reaches the driver: how a thread waits is the worker's own affair, and a core dump would be a
+// file of the host's.
+constexpr unsigned passed_flags = CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS;
+
+}  // namespace
+
+CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context) {
+  // Each time: a reset may have forgotten it. A driver that cannot do it now spins, as before.
+  if (asleep && driver.cuDevicePrimaryCtxSetFlags_v2 != nullptr)
+    driver.cuDevicePrimaryCtxSetFlags_v2(device, CU_CTX_SCHED_BLOCKING_SYNC);
+  return driver.cuDevicePrimaryCtxRetain(&context, device);
+}
+
+CUcontext Contexts::find(unsigned number) const {
+  return number < contexts_.size() ? contexts_[number].load(std::memory_order_relaxed) : nullptr;
+}
+
+CUdevice Contexts::device_of(unsigned number) const {
+  return number < ring::first_created_context ? static_cast<CUdevice>(number)
+                                              : devices_[number].load(std::memory_order_relaxed);
+}
+
+CUresult Contexts::retain(unsigned device, CUcontext& context) {
+  CUdevice handle = 0;
+  if (const CUresult r = driver_.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = retain_primary(driver_, handle, asleep_, context); r != CUDA_SUCCESS) return r;
+  contexts_[device].store(context, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+CUresult Contexts::make_current(unsigned number) {
+  thread_local unsigned current = ring::max_contexts;
+  thread_local std::uint64_t seen_ended = 0;
+  const std::uint64_t ended = ended_.load(std::memory_order_relaxed);
+  if (current == number && seen_ended == ended) return CUDA_SUCCESS;
+  CUcontext context = find(number);
+  if (context == nullptr) {
+    if (number >= ring::first_created_context) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (const CUresult r = retain(number, context); r != CUDA_SUCCESS) return r;
+  }
+  const CUresult result = driver_.cuCtxSetCurrent(context);
+  if (result == CUDA_SUCCESS) current = number, seen_ended = ended;
+  return result;
+}
+
+CUresult Contexts::create(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count) {
+  CUdevice handle = 0;
+  if (const CUresult r = driver_.cuDeviceGet(&handle, device); r != CUDA_SUCCESS) return r;
+  flags = (flags & passed_flags) | (asleep_ ? CU_CTX_SCHED_BLOCKING_SYNC : 0);
+  CUexecAffinityParam affinity{.type = CU_EXEC_AFFINITY_TYPE_SM_COUNT,
+                               .param = {.smCount = {.val = sm_count.value_or(0)}}};
+  if (sm_count && driver_.cuCtxCreate_v3 == nullptr) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  CUcontext context = nullptr;
+  const CUresult result = sm_count ? driver_.cuCtxCreate_v3(&context, &affinity, 1, flags, handle)
+                                   : driver_.cuCtxCreate_v2(&context, flags, handle);
+  if (result != CUDA_SUCCESS) return result;
+  CUcontext popped = nullptr;
+  driver_.cuCtxPopCurrent_v2(&popped);  // it is current in this thread, which has one already
+  devices_[number].store(device, std::memory_order_relaxed);
+  contexts_[number].store(context, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
+CUresult Contexts::destroy(unsigned number) {
+  const CUresult result = driver_.cuCtxDestroy_v2(find(number));
+  contexts_[number].store(nullptr, std::memory_order_relaxed);
+  ended_.fetch_add(1, std::memory_order_relaxed);
+  return result;
+}
+
+CUresult Contexts::reset(unsigned device) {
+  CUdevice handle = 0;
+  if (const CUresult r = driver_.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = driver_.cuDevicePrimaryCtxReset_v2(handle); r != CUDA_SUCCESS) return r;
+  contexts_[device].store(nullptr, std::memory_order_relaxed);
+  ended_.fetch_add(1, std::memory_order_relaxed);
+  CUcontext context = nullptr;
+  if (retain(device, context) == CUDA_SUCCESS) driver_.cuCtxSetCurrent(context);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace host
