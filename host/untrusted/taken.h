@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstring>
-#include <limits>
 #include <string_view>
 
 #include "host/untrusted/request.h"
