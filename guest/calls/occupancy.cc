@@ -57,13 +57,13 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunc
   if (const CUresult r = check_config("cuOccupancyMaxActiveClusters", c); r != CUDA_SUCCESS) return r;
   if (session()->objects.find(f, api::Handle::Function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(f),
-                                   .stream = 0,
-                                   .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
-                                   .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
-                                   .shared = c->sharedMemBytes,
-                                   .param_bytes = 0,
-                                   .attributes = c->numAttrs,
-                                   .pad = 0};
+                                 .stream = 0,
+                                 .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+                                 .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+                                 .shared = c->sharedMemBytes,
+                                 .param_bytes = 0,
+                                 .attributes = c->numAttrs,
+                                 .pad = 0};
   const Part attributes{c->attrs, c->numAttrs * sizeof(CUlaunchAttribute)};
   const auto take = [&](CUresult result, ring::SharedReader& reply) {
     if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());

@@ -51,6 +51,11 @@ constexpr void see(const field::Proposed<M>& w, Lives& l) {
   l.makes = true;
   l.with_another = l.with_another || api::ends_with_context(w.kind) || api::kind_of(w.kind).owners != api::unowned;
 }
+// Its locks are the session's own affair, as those of a context's end are.
+template <class M>
+constexpr void see(const field::NewContext<M>&, Lives& l) {
+  l.makes = true;
+}
 template <class M, class L>
 constexpr void see(const field::Memory<M, L>&, Lives& l) {
   l.makes = l.with_another = true;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstring>
-#include <limits>
 #include <string_view>
 
 #include "host/untrusted/request.h"
@@ -129,6 +128,25 @@ class Taken {
   template <class M>
   bool take(std::size_t, const field::Zero<M>& w) {
     return value(w.member) == 0;
+  }
+  template <class M>
+  bool take(std::size_t, const field::Bits<M>& w) {
+    return (value(w.member) & ~w.mask) == 0;
+  }
+  template <class M, class C>
+  bool take(std::size_t, const field::OnlyIf<M, C>& w) {
+    return value(w.condition) != 0 || value(w.member) == 0;
+  }
+  template <class M>
+  bool take(std::size_t, const field::CreatedContext<M>& w) {
+    return is_created_context(value(w.member));
+  }
+  template <class M>
+  bool take(std::size_t, const field::NewContext<M>& w) {
+    return is_created_context(value(w.member));
+  }
+  static bool is_created_context(std::uint64_t number) {
+    return number >= ring::first_created_context && number < ring::max_contexts;
   }
   template <class M>
   bool take(std::size_t, const field::Ordinal<M>& w) {

@@ -74,7 +74,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     constexpr api::Handle kind = api::handle_of<T>;
     const std::uint64_t v = slots_[I];
     if constexpr (kind == api::Handle::Context) {
-      settle_context<I>(v);
+      take_context<I>(v);
     } else if constexpr (kind == api::Handle::None) {
       std::get<I>(params_) = static_cast<T>(v);
       if (static_cast<std::uint64_t>(std::get<I>(params_)) != v) broken_ = true;
@@ -89,7 +89,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
 
   // A context crosses by its number.
   template <std::size_t I>
-  void settle_context(std::uint64_t number) {
+  void take_context(std::uint64_t number) {
     if (number >= ring::max_contexts) return void(broken_ = true);
     const CUcontext context = r_.session.contexts.find(static_cast<unsigned>(number));
     if (context == nullptr) refused_ = CUDA_ERROR_INVALID_CONTEXT;

@@ -56,6 +56,20 @@ template <class M>
 struct Zero {
   M member;
 };
+// Another bit than these breaks the protocol.
+template <class M>
+struct Bits {
+  const char* name;
+  M member;
+  std::uint64_t mask;
+};
+// 0 where that other member is 0.
+template <class M, class C>
+struct OnlyIf {
+  const char* name;
+  M member;
+  C condition;
+};
 // A device, as the host counts.
 template <class M>
 struct Ordinal {
@@ -151,6 +165,19 @@ struct Made {
   Handle kind;
 };
 
+// The number of a context that the program has created (ring/wire/record.h).
+template <class M>
+struct CreatedContext {
+  const char* name;
+  M member;
+};
+// A number that the guest has chosen for a context that is made.
+template <class M>
+struct NewContext {
+  const char* name;
+  M member;
+};
+
 // ---- what follows the struct ---------------------------------------------------------------------------------------
 
 // Characters and their only NUL. In a reply just characters.
@@ -218,6 +245,22 @@ constexpr Flag<M> flag(M member) {
 template <class M>
 constexpr Zero<M> zero(M member) {
   return {member};
+}
+template <class M>
+constexpr Bits<M> bits(const char* name, M member, std::uint64_t mask) {
+  return {name, member, mask};
+}
+template <class M, class C>
+constexpr OnlyIf<M, C> only_if(const char* name, M member, C condition) {
+  return {name, member, condition};
+}
+template <class M>
+constexpr CreatedContext<M> created_context(const char* name, M member) {
+  return {name, member};
+}
+template <class M>
+constexpr NewContext<M> new_context(const char* name, M member) {
+  return {name, member};
 }
 template <class M>
 constexpr Ordinal<M> ordinal(const char* name, M member) {

@@ -346,11 +346,11 @@ struct CreateContextRecord {
   std::uint32_t sm_count, pad;
 
   static constexpr std::tuple fields{
-      field::between("number", &CreateContextRecord::number, ring::first_created_context, ring::max_contexts - 1),
+      field::new_context("number", &CreateContextRecord::number),
       field::ordinal("device", &CreateContextRecord::device),
-      field::between("flags", &CreateContextRecord::flags, 0, CU_CTX_FLAGS_MASK),
-      field::flag(&CreateContextRecord::affinities),
-      field::number("sm_count", &CreateContextRecord::sm_count),
+      field::bits("flags", &CreateContextRecord::flags, CU_CTX_FLAGS_MASK),
+      field::between("affinities", &CreateContextRecord::affinities, 0, 1),
+      field::only_if("sm_count", &CreateContextRecord::sm_count, &CreateContextRecord::affinities),
       field::zero(&CreateContextRecord::pad)};
 };
 
@@ -358,14 +358,11 @@ struct CreateContextRecord {
 struct EndContextRecord {
   std::uint64_t number;
 };
-// cuDevicePrimaryCtxReset, and the last release.
-struct ResetRecord : EndContextRecord {
-  static constexpr std::tuple fields{field::ordinal("device", &EndContextRecord::number)};
-};
-// cuCtxDestroy.
 struct DestroyContextRecord : EndContextRecord {
-  static constexpr std::tuple fields{
-      field::between("number", &EndContextRecord::number, ring::first_created_context, ring::max_contexts - 1)};
+  static constexpr std::tuple fields{field::created_context("number", &EndContextRecord::number)};
+};
+struct ResetRecord : EndContextRecord {
+  static constexpr std::tuple fields{field::ordinal("number", &EndContextRecord::number)};
 };
 
 // ---- as the table names them ---------------------------------------------------------------------------------------

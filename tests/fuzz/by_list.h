@@ -22,6 +22,8 @@ class Choices {
   virtual std::uint64_t id(api::Handle kind) = 0;
   virtual std::uint64_t new_id(api::Handle kind) = 0;
   virtual std::uint64_t stream() = 0;
+  virtual std::uint64_t context() = 0;
+  virtual std::uint64_t new_context() = 0;
   virtual std::uint64_t address() = 0;
   virtual std::uint64_t number() = 0;
   virtual std::uint64_t pages(bool is_offset) = 0;
@@ -93,6 +95,22 @@ class ByList {
   template <class M>
   void choose(const field::Zero<M>& w) {
     set(w.member, c_.or_else(0));
+  }
+  template <class M>
+  void choose(const field::Bits<M>& w) {
+    set(w.member, c_.or_else(c_.number() & w.mask));
+  }
+  template <class M, class C>
+  void choose(const field::OnlyIf<M, C>& w) {
+    set(w.member, c_.or_else(get(w.condition) != 0 ? c_.number() : 0));
+  }
+  template <class M>
+  void choose(const field::CreatedContext<M>& w) {
+    set(w.member, c_.context());
+  }
+  template <class M>
+  void choose(const field::NewContext<M>& w) {
+    set(w.member, c_.new_context());
   }
   template <class M>
   void choose(const field::Ordinal<M>& w) {

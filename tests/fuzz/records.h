@@ -83,6 +83,8 @@ class Records final : public Choices {
   }
   std::uint64_t number() override { return input_->once_in(8) ? input_->any() : input_->number(); }
   std::uint64_t stream() override { return id(api::Handle::Stream); }
+  std::uint64_t context() override { return or_else(ring::first_created_context + input_->below(4)); }
+  std::uint64_t new_context() override { return context(); }
   std::uint64_t pages(bool) override { return input_->below(4) << 21; }
   std::uint64_t place(bool, bool image) override {
     if (!input_->once_in(image ? 4 : 2)) return ring::absent;

@@ -103,6 +103,9 @@ class WholeRecords final : public Choices {
                : addresses_[addresses_.size() - 1 - in_.below(std::min<std::size_t>(addresses_.size(), 8))];
   }
   std::uint64_t number() override { return in_.below(16); }
+  // A number is given once: another channel may still be at work in the context that has had it.
+  std::uint64_t new_context() override { return ring::first_created_context + contexts_++; }
+  std::uint64_t context() override { return ring::first_created_context + in_.below(contexts_ + 1); }
   std::uint64_t pages(bool is_offset) override { return is_offset ? in_.below(2) << 21 : 1 << 21; }
   // No image lies in the arena.
   std::uint64_t place(bool may_be_absent, bool image) override {
@@ -149,6 +152,7 @@ class WholeRecords final : public Choices {
   Payload payload_;
   std::vector<std::uint64_t> addresses_;
   std::uint64_t made_ = 0;
+  unsigned contexts_ = 0;
 };
 
 }  // namespace fuzz

@@ -1,5 +1,5 @@
-// Contexts that a program creates, and the end of contexts. CUSTOM because a context's number is the guest's to choose, and
-// its end takes along what it does not name.
+// Contexts that a program creates, and the end of contexts. CUSTOM because a context's number is the guest's to choose and
+// its end takes along what the session remembers of it.
 #include <optional>
 
 #include "host/untrusted/calls/calls.h"
@@ -7,10 +7,10 @@
 namespace host::calls {
 
 CUresult cuCtxCreate_v4(asked::cuCtxCreate_v4& a) {
-  if (!a.session().may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const api::CreateContextRecord& wanted = a.record;
   std::optional<unsigned> sm_count;
-  if (a.record.affinities != 0) sm_count = a.record.sm_count;
-  return a.session().create_context(a.record.number, static_cast<CUdevice>(a.record.device), a.record.flags, sm_count);
+  if (wanted.affinities != 0) sm_count = wanted.sm_count;
+  return a.session().create_context(wanted.number, static_cast<CUdevice>(wanted.device), wanted.flags, sm_count);
 }
 
 CUresult cuCtxDestroy_v2(asked::cuCtxDestroy_v2& a) {

@@ -65,6 +65,22 @@ class RecordText {
   template <class M>
   void say(const field::Zero<M>&) {}
   template <class M>
+  void say(const field::Bits<M>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M, class C>
+  void say(const field::OnlyIf<M, C>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M>
+  void say(const field::CreatedContext<M>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M>
+  void say(const field::NewContext<M>& w) {
+    add(w.name, w.member, decimal);
+  }
+  template <class M>
   void say(const field::Ordinal<M>& w) {
     add(w.name, w.member, decimal);
   }
