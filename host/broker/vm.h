@@ -1,7 +1,7 @@
 // One VM: its region, how its guests reach the host, and the life of its slots. The directory is vm.cc's, workers are
 // vm_workers.cc's, what the log and `ivgpu status` tell of them is vm_sessions.cc's and vm_status.cc's.
 //
-// The life of a slot is told in ring/layout.h. Here is the broker's part of it: `spare` slots are kept Ready, each with
+// The life of a slot is told in ring/layout_c.h. Here is the broker's part: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
 // makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. An idle VM has no timer, but
 // for one with an ivshmem-plain device (host/broker/bell_line.h).

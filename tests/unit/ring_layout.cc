@@ -9,6 +9,10 @@
 #include "ring/view.h"
 #include "tests/other_side.h"
 
+// tests/unit/ring_layout_in_c.c
+extern "C" const std::size_t ivgpu_sizes_in_c[7];
+extern "C" const std::uint64_t ivgpu_numbers_in_c[8];
+
 namespace {
 
 using ring::SlotState, ring::SlotWord;
@@ -93,6 +97,18 @@ TEST(Layout, ChannelsLieOneAfterTheOtherBelowTheArena) {
   }
   EXPECT_LE(ring::channel_offset(16), 4u << 20);
   EXPECT_EQ(ring::arena_offset, 4u << 20);
+}
+
+TEST(Layout, CHasTheSame) {
+  constexpr std::size_t sizes[] = {sizeof(ring::RegionHeader),  sizeof(ring::SlotOwner),  sizeof(ring::SlotEntry),
+                                   sizeof(ring::SlotHeader),    sizeof(ring::DeviceInfo), sizeof(ring::DevicePage),
+                                   sizeof(ring::ChannelControl)};
+  for (std::size_t i = 0; i < std::size(sizes); ++i) EXPECT_EQ(ivgpu_sizes_in_c[i], sizes[i]) << i;
+  constexpr std::uint64_t numbers[] = {ring::region_magic,   ring::slot_magic,
+                                       ring::layout_version, ring::arena_offset,
+                                       ring::channel_bytes,  ring::window_address(0),
+                                       ring::window_bytes,   static_cast<std::uint64_t>(ring::SlotState::Claimed)};
+  for (std::size_t i = 0; i < std::size(numbers); ++i) EXPECT_EQ(ivgpu_numbers_in_c[i], numbers[i]) << i;
 }
 
 TEST(Layout, WindowsDoNotTouchAndSuitAnyProgram) {

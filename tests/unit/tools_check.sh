@@ -3,7 +3,7 @@
 # ivgpu-check on machines that are folders: a good host and a good guest, and each again with one thing broken.
 set -uo pipefail
 check=$1 version=$2
-layout=$(sed -n 's/.* layout_version = \([0-9]*\);/\1/p' "$(dirname "$0")/../../ring/layout.h")
+layout=$(sed -n 's/^#define IVGPU_LAYOUT_VERSION \([0-9]*\)$/\1/p' "$(dirname "$0")/../../ring/layout_c.h")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
