@@ -13,6 +13,7 @@ namespace ring {
 inline constexpr std::uint64_t region_magic = IVGPU_REGION_MAGIC;
 inline constexpr std::uint64_t slot_magic = IVGPU_SLOT_MAGIC;
 inline constexpr std::uint32_t layout_version = IVGPU_LAYOUT_VERSION;
+inline constexpr std::uint32_t vm_page_version = IVGPU_VM_PAGE_VERSION;
 
 inline constexpr std::size_t page = IVGPU_PAGE;
 inline constexpr std::size_t line = IVGPU_LINE;
@@ -21,6 +22,7 @@ inline constexpr std::size_t huge_page = IVGPU_HUGE_PAGE;
 inline constexpr std::uint32_t max_slots = IVGPU_MAX_SLOTS;
 inline constexpr std::uint32_t bell_words = IVGPU_BELL_WORDS;
 inline constexpr std::uint32_t max_channels = IVGPU_MAX_CHANNELS;
+inline constexpr std::uint32_t max_lanes = IVGPU_MAX_LANES;
 inline constexpr std::uint32_t max_devices = IVGPU_MAX_DEVICES;
 inline constexpr std::uint32_t max_completions = IVGPU_MAX_COMPLETIONS;
 inline constexpr std::uint32_t max_attributes = IVGPU_MAX_ATTRIBUTES;
@@ -39,9 +41,11 @@ inline constexpr int heartbeat_ms = 1000;
 using RegionHeader = ::IvgpuRegionHeader;
 using SlotEntry = ::IvgpuSlotEntry;
 using SlotOwner = ::IvgpuSlotOwner;
+using VmPage = ::IvgpuVmPage;
 using SlotHeader = ::IvgpuSlotHeader;
 using DeviceInfo = ::IvgpuDeviceInfo;
 using DevicePage = ::IvgpuDevicePage;
+using LaneControl = ::IvgpuLaneControl;
 using ChannelControl = ::IvgpuChannelControl;
 
 // ---- the region ----------------------------------------------------------------------------------------------------
@@ -78,6 +82,7 @@ constexpr std::uint32_t peer_of_slot(std::uint32_t slot) { return 1 + slot; }
 constexpr std::uint32_t first_guest_peer = 1 + max_slots;
 
 inline constexpr std::size_t directory_offset = IVGPU_DIRECTORY_OFFSET;
+inline constexpr std::size_t vm_page_offset = IVGPU_VM_PAGE_OFFSET;
 inline constexpr std::size_t first_slot_offset = IVGPU_FIRST_SLOT_OFFSET;
 constexpr std::size_t slot_entry_offset(std::uint32_t slot) { return directory_offset + slot * sizeof(SlotEntry); }
 
@@ -85,14 +90,20 @@ constexpr std::size_t slot_entry_offset(std::uint32_t slot) { return directory_o
 
 inline constexpr std::size_t device_page_offset = IVGPU_DEVICE_PAGE_OFFSET;
 inline constexpr std::size_t device_page_bytes = IVGPU_DEVICE_PAGE_BYTES;
+inline constexpr std::size_t lanes_offset = IVGPU_LANES_OFFSET;
 inline constexpr std::size_t first_channel = IVGPU_FIRST_CHANNEL;
 inline constexpr std::size_t arena_offset = IVGPU_ARENA_OFFSET;
 inline constexpr std::size_t control_bytes = IVGPU_CONTROL_BYTES;
 inline constexpr std::size_t channel_bytes = IVGPU_CHANNEL_BYTES;
 
+constexpr std::size_t lane_offset(std::uint32_t lane) { return lanes_offset + lane * sizeof(LaneControl); }
 constexpr std::size_t channel_offset(std::uint32_t channel) { return first_channel + channel * channel_bytes; }
 constexpr std::size_t request_offset(std::uint32_t channel) { return channel_offset(channel) + control_bytes; }
 constexpr std::size_t reply_offset(std::uint32_t channel) { return request_offset(channel) + request_bytes; }
+
+// SlotHeader::opened: a channel's bit, and those of the first n channels.
+constexpr std::uint64_t channel_bit(std::uint32_t channel) { return std::uint64_t{1} << channel; }
+constexpr std::uint64_t first_channels(std::uint32_t n) { return n < 64 ? channel_bit(n) - 1 : ~std::uint64_t{0}; }
 
 // How a region of a given size is divided. Slots are multiples of huge_page; what is left over at the end is unused.
 inline constexpr std::size_t min_slot_bytes = arena_offset + huge_page;
@@ -108,6 +119,6 @@ inline constexpr std::uint64_t window_bytes = IVGPU_WINDOW_BYTES;
 constexpr std::uint64_t window_address(std::uint32_t window) { return IVGPU_FIRST_WINDOW + window * window_bytes; }
 
 static_assert(IVGPU_SLOT_STATE_BITS + IVGPU_SLOT_EPOCH_BITS == 32);
-static_assert(channel_offset(max_channels) <= arena_offset);
+static_assert(lane_offset(max_lanes) <= first_channel && channel_offset(max_channels) <= arena_offset);
 
 }  // namespace ring

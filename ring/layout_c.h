@@ -6,16 +6,20 @@
 //   slot       one for each guest process (session): a fixed, page-disjoint extent of the region. Its worker maps this
 //              extent and nothing else.
 //   channel    one for each guest thread: a request ring, a reply mailbox, an executed counter, completion words.
+//   lane       one of a few places of a slot by which its worker has the guest call a function of the program's.
 //   arena      the rest of a slot: pinned memory and staging, which guest, worker and GPU map at one address.
+//   common     an extent that all of the VM's processes and workers may share. No region has one yet.
 //
 //   0                    RegionHeader      4 KiB           the broker writes, guests read; `magic` is stored last
 //   4 KiB                SlotEntry[64]     4 KiB           the slot directory: broker and guests, by compare-and-swap
 //                                                          on `state`
+//   8 KiB                VmPage            4 KiB           the broker writes, guests read: the VM as a whole
 //   first_slot           slot 0            slot_bytes
 //   ...                  slot n-1          slot_bytes
 //
 //   slot + 0             SlotHeader        4 KiB           the worker writes most, the guest writes `opened`
-//   slot + 4 KiB         DevicePage        60 KiB          the worker writes before the slot is Ready; the guest reads
+//   slot + 4 KiB         DevicePage        56 KiB          the worker writes before the slot is Ready; the guest reads
+//   slot + 60 KiB        LaneControl[8]    4 KiB           worker and guest, a line each
 //   slot + 64 KiB        channel 0         channel_bytes
 //   ...                  channel max_channels-1
 //   slot + arena_offset  arena             to the end of the slot
@@ -46,7 +50,7 @@
 #endif
 
 #define IVGPU_REGION_MAGIC 0x3155504756490a1aULL  // "\x1a\nIVGPU1"
-#define IVGPU_LAYOUT_VERSION 3
+#define IVGPU_LAYOUT_VERSION 4
 
 #define IVGPU_PAGE 4096
 #define IVGPU_LINE 64            // a cache line: words with different writers never share one
@@ -54,7 +58,8 @@
 
 #define IVGPU_MAX_SLOTS 64
 #define IVGPU_BELL_WORDS (IVGPU_MAX_SLOTS / 64 + 1)  // a bit for each of the host's peers
-#define IVGPU_MAX_CHANNELS 16                        // a bit each in `opened`
+#define IVGPU_MAX_CHANNELS 64                        // a bit each in `opened`
+#define IVGPU_MAX_LANES 8
 #define IVGPU_MAX_DEVICES 16
 
 // A record may carry a launch with 32,764 bytes of parameters (the most that CUDA allows) and the calls' inline bulk
@@ -85,6 +90,8 @@ struct IvgpuRegionHeader {
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t rung[IVGPU_BELL_WORDS];
   // broker: its release, such as "0.1.0", NUL-terminated. All 0: one from before it said so.
   IVGPU_ALIGNAS(IVGPU_LINE) char release[32];
+  uint64_t common_offset;  // broker: where the common extent begins, from the region's start
+  uint64_t common_bytes;   // broker: its size; 0: there is none
 };
 
 // What a slot is doing. The word holds an epoch beside the state, so that nobody mistakes a slot for its predecessor;
@@ -122,6 +129,14 @@ struct IvgpuSlotEntry {
   char program[24];             // so is this: the claimer's name, cut and NUL-terminated; "" where it has none
 };
 
+// The VM as a whole, where a session says nothing: room for what a guest asks of its GPUs without a session. The broker
+// writes it before the region's magic, and nobody else does.
+#define IVGPU_VM_PAGE_VERSION 1  // of what stands behind the version: nothing yet
+struct IvgpuVmPage {
+  uint32_t version;                       // broker: IVGPU_VM_PAGE_VERSION
+  uint32_t reserved[IVGPU_PAGE / 4 - 1];  // 0
+};
+
 // ---- a slot --------------------------------------------------------------------------------------------------------
 
 #define IVGPU_SLOT_MAGIC 0x746f6c7356490a1aULL  // "\x1a\nIVslot"
@@ -142,7 +157,7 @@ struct IvgpuSlotHeader {
   uint32_t output;
   // guest: one bit per channel in use. A bit set for the first time, then a ring of the slot's doorbell, makes the
   // worker start that channel's thread.
-  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t opened;
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t opened;
 };
 
 // What never changes while a worker lives, so that a program's start costs no round trip. Filled from the driver.
@@ -170,6 +185,20 @@ struct IvgpuDevicePage {
   uint32_t init_result;  // CUresult of the driver's cuInit: not 0 where the host has no usable GPU
   uint32_t simulated;    // 1: the simulated GPU answers
   struct IvgpuDeviceInfo device[IVGPU_MAX_DEVICES];
+};
+
+// One function of the program's that the worker wants called. No worker fills a lane yet, and no guest looks at one.
+//   A lane is free while `done` equals `sequence`; at first both are 0. The worker fills a free one: token and kind,
+//   then `sequence`, one more than before, with release. The guest's callback thread finds a `sequence` that differs
+//   from `done` (acquire), makes the call, and answers: `result`, then the same number in `done`, with release.
+// The token means something to the guest alone, which looks it up among those that it has given out. The worker takes
+// no `done` for an answer but the number that it waits for.
+struct IvgpuLaneControl {
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t token;  // worker: which call, as the guest has named it
+  uint32_t kind;                             // worker: what kind of function that is
+  uint64_t sequence;                         // worker, last: the number of this use of the lane
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t done;   // guest, last: the use that has been answered
+  int32_t result;                            // guest: CUresult
 };
 
 // ---- a channel -----------------------------------------------------------------------------------------------------
@@ -200,13 +229,15 @@ struct IvgpuChannelControl {
 // ---- where things lie ----------------------------------------------------------------------------------------------
 
 #define IVGPU_DIRECTORY_OFFSET IVGPU_PAGE
+#define IVGPU_VM_PAGE_OFFSET (2 * IVGPU_PAGE)
 #define IVGPU_FIRST_SLOT_OFFSET IVGPU_HUGE_PAGE
 
 // In a slot, from its start; the arena's is a huge page's multiple.
 #define IVGPU_DEVICE_PAGE_OFFSET IVGPU_PAGE
-#define IVGPU_DEVICE_PAGE_BYTES (60 << 10)
+#define IVGPU_DEVICE_PAGE_BYTES (56 << 10)
+#define IVGPU_LANES_OFFSET (60 << 10)
 #define IVGPU_FIRST_CHANNEL (64 << 10)
-#define IVGPU_ARENA_OFFSET (4 << 20)
+#define IVGPU_ARENA_OFFSET (16 << 20)
 
 // A channel: its words, its ring, its mailbox.
 #define IVGPU_CONTROL_BYTES IVGPU_PAGE
@@ -238,6 +269,8 @@ IVGPU_AT(IvgpuRegionHeader, heartbeat, 128);
 IVGPU_AT(IvgpuRegionHeader, wanted, 192);
 IVGPU_AT(IvgpuRegionHeader, rung, 256);
 IVGPU_AT(IvgpuRegionHeader, release, 320);
+IVGPU_AT(IvgpuRegionHeader, common_offset, 352);
+IVGPU_AT(IvgpuRegionHeader, common_bytes, 360);
 IVGPU_SIZE(IvgpuRegionHeader, 384);
 IVGPU_AT(IvgpuSlotOwner, boot, 0);
 IVGPU_AT(IvgpuSlotOwner, pid_space, 8);
@@ -250,6 +283,9 @@ IVGPU_AT(IvgpuSlotEntry, reserved, 4);
 IVGPU_AT(IvgpuSlotEntry, owner, 8);
 IVGPU_AT(IvgpuSlotEntry, program, 40);
 IVGPU_SIZE(IvgpuSlotEntry, IVGPU_LINE);
+IVGPU_AT(IvgpuVmPage, version, 0);
+IVGPU_AT(IvgpuVmPage, reserved, 4);
+IVGPU_SIZE(IvgpuVmPage, IVGPU_PAGE);
 IVGPU_AT(IvgpuSlotHeader, magic, 0);
 IVGPU_AT(IvgpuSlotHeader, version, 8);
 IVGPU_AT(IvgpuSlotHeader, channels, 12);
@@ -281,6 +317,12 @@ IVGPU_AT(IvgpuDevicePage, device_count, 4);
 IVGPU_AT(IvgpuDevicePage, init_result, 8);
 IVGPU_AT(IvgpuDevicePage, simulated, 12);
 IVGPU_AT(IvgpuDevicePage, device, 16);
+IVGPU_AT(IvgpuLaneControl, token, 0);
+IVGPU_AT(IvgpuLaneControl, kind, 8);
+IVGPU_AT(IvgpuLaneControl, sequence, 16);
+IVGPU_AT(IvgpuLaneControl, done, 64);
+IVGPU_AT(IvgpuLaneControl, result, 72);
+IVGPU_SIZE(IvgpuLaneControl, 2 * IVGPU_LINE);
 IVGPU_AT(IvgpuChannelControl, tail, 0);
 IVGPU_AT(IvgpuChannelControl, head, 64);
 IVGPU_AT(IvgpuChannelControl, worker_asleep, 128);
@@ -296,17 +338,20 @@ IVGPU_AT(IvgpuChannelControl, completion, 448);
 IVGPU_SIZE(IvgpuChannelControl, 704);
 
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuRegionHeader) <= IVGPU_DIRECTORY_OFFSET, "the header is in the directory's way");
-IVGPU_STATIC_ASSERT(IVGPU_DIRECTORY_OFFSET + IVGPU_MAX_SLOTS * sizeof(struct IvgpuSlotEntry) <= IVGPU_FIRST_SLOT_OFFSET,
-                    "the directory is in the slots' way");
+IVGPU_STATIC_ASSERT(IVGPU_DIRECTORY_OFFSET + IVGPU_MAX_SLOTS * sizeof(struct IvgpuSlotEntry) <= IVGPU_VM_PAGE_OFFSET,
+                    "the directory is in the VM page's way");
+IVGPU_STATIC_ASSERT(IVGPU_VM_PAGE_OFFSET + IVGPU_PAGE <= IVGPU_FIRST_SLOT_OFFSET, "the VM page is in the slots' way");
 IVGPU_STATIC_ASSERT(IVGPU_BELL_WORDS * 64 > IVGPU_MAX_SLOTS, "the broker has a bit, too");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuSlotHeader) <= IVGPU_DEVICE_PAGE_OFFSET, "the header is in the page's way");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuDevicePage) <= IVGPU_DEVICE_PAGE_BYTES, "the device page is too long");
-IVGPU_STATIC_ASSERT(IVGPU_DEVICE_PAGE_OFFSET + IVGPU_DEVICE_PAGE_BYTES <= IVGPU_FIRST_CHANNEL,
-                    "the device page is in the channels' way");
+IVGPU_STATIC_ASSERT(IVGPU_DEVICE_PAGE_OFFSET + IVGPU_DEVICE_PAGE_BYTES <= IVGPU_LANES_OFFSET,
+                    "the device page is in the lanes' way");
+IVGPU_STATIC_ASSERT(IVGPU_MAX_LANES * sizeof(struct IvgpuLaneControl) <= IVGPU_PAGE, "the lanes have one page");
+IVGPU_STATIC_ASSERT(IVGPU_LANES_OFFSET + IVGPU_PAGE <= IVGPU_FIRST_CHANNEL, "the lanes are in the channels' way");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuChannelControl) <= IVGPU_CONTROL_BYTES, "a channel's words have one page");
 IVGPU_STATIC_ASSERT(IVGPU_CHANNEL_BYTES % IVGPU_PAGE == 0, "channels are of pages");
 IVGPU_STATIC_ASSERT(IVGPU_FIRST_CHANNEL + IVGPU_MAX_CHANNELS * IVGPU_CHANNEL_BYTES <= IVGPU_ARENA_OFFSET,
                     "the channels are in the arena's way");
 IVGPU_STATIC_ASSERT(IVGPU_ARENA_OFFSET % IVGPU_HUGE_PAGE == 0, "the arena starts on a huge page");
 IVGPU_STATIC_ASSERT((IVGPU_REQUEST_BYTES & (IVGPU_REQUEST_BYTES - 1)) == 0, "ring positions run free and are masked");
-IVGPU_STATIC_ASSERT(IVGPU_MAX_CHANNELS <= 32, "`opened` has a bit for each channel");
+IVGPU_STATIC_ASSERT(IVGPU_MAX_CHANNELS <= 64, "`opened` has a bit for each channel");

@@ -29,7 +29,7 @@ Channel& Channels::acquire() {
   if (open >= most_) return *channels_[share_next_++ % open];
   channels_[open] = std::make_unique<Channel>(session_, open, slot_);
   open_.store(open + 1, std::memory_order_release);  // C
-  slot_.header()[&ring::SlotHeader::opened].fetch_or(1u << open, std::memory_order_release);
+  slot_.header()[&ring::SlotHeader::opened].fetch_or(ring::channel_bit(open), std::memory_order_release);
   session_.ring_worker();
   return *channels_[open];
 }

@@ -49,13 +49,13 @@ class Region {
   std::string program(std::uint32_t slot) const;
   void clear_owner(std::uint32_t slot) const;
 
-  // Puts back what the header says, but for what counts. A guest may have written over it.
+  // Puts back what the header and the VM's page say, but for what counts. A guest may have written over it.
   void restore_header() const;
   // Whether somebody wrote where nobody does before a slot is claimed: behind what a worker fills, as far as that may
   // be one huge page. Nothing is read.
   bool touched(std::uint32_t slot) const;
   Range slot_range(std::uint32_t slot) const { return {slot_offset(slot), slot_bytes_}; }
-  // What belongs to no slot and nobody needs: behind the directory and behind the last slot. Nothing of huge pages,
+  // What belongs to no slot and nobody needs: behind the VM's page and behind the last slot. Nothing of huge pages,
   // which were taken at the start, once and for all.
   std::vector<Range> rest() const;
 
