@@ -1,4 +1,4 @@
-// A region's first pages as typed places: its header and the slot directory. The only way from a mapping to these words
+// A region's first pages as typed places: its header, the slot directory and the VM's page. The only way from a mapping to these words
 // (ring/layout.h). Slots are ring/view.h's.
 #pragma once
 
@@ -19,6 +19,7 @@ class RegionView {
   Shared<RegionHeader> header() const { return shared_at<RegionHeader>(base_, 0); }
   // Preconditions: slot < max_slots.
   Shared<SlotEntry> entry(std::uint32_t slot) const { return shared_at<SlotEntry>(base_, slot_entry_offset(slot)); }
+  Shared<VmPage> vm_page() const { return shared_at<VmPage>(base_, vm_page_offset); }
   std::byte* base() const { return base_; }
 
  private:

@@ -5,12 +5,12 @@
 // copy_out() again, and the fuzzers change the memory between any two of these (ring/observed.h).
 //
 //   Shared<uint32_t> and the like   one word: load, store, exchange, compare_exchange, fetch_add, fetch_or
-//   Shared<Struct>                  a struct of ring/layout.h: [&Struct::member] is the member's place;
+//   Shared<Struct>                  a struct of ring/layout_c.h: [&Struct::member] is the member's place;
 //                                   copy_out and copy_in for all of it, which is not atomic
 //   Shared<T[n]>                    [i] is an element's place
 //   SharedBytes                     a range: copy_out, copy_in
 //
-// The structs of ring/layout.h are plain, so that C can read them; what is atomic about a word is said here. A place is
+// The structs of ring/layout_c.h are plain, so that C reads them; what is atomic about a word is said here. A place is
 // a pointer inside: copy it freely. It checks no index: offsets are constants of the layout, or were checked.
 //
 // Exceptions, each by a name that tells it, and each at one kind of place: write_only() for records that are built in

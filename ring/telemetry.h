@@ -1,9 +1,9 @@
 // What a worker tells of itself: counters, and a trace of its calls. One sealed memfd per worker, made by the broker;
-// the worker maps it whole and closes the descriptor, the broker maps the first page, `ivgpu trace` gets a descriptor
+// the worker maps it whole and closes the descriptor, the broker maps the counters, `ivgpu trace` gets a descriptor
 // that only reads. No guest maps it: it is no part of the region, and stands here because these three agree on it.
 //
-//   0       TelemetryPage                          4 KiB   the worker writes the counters, the broker `tracing`
-//   4 KiB   TraceCell[max_channels][trace_cells]           the worker writes, when tracing is on; pages that nobody
+//   0       TelemetryPage                         12 KiB   the worker writes the counters, the broker `tracing`
+//   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes, when tracing is on; pages that nobody
 //                                                          touched cost nothing
 //
 // Trust: a guest may control its worker, so whoever reads this takes it for hostile: copied once, then checked,
@@ -29,7 +29,7 @@
 
 namespace ring {
 
-inline constexpr std::uint32_t telemetry_version = 1;
+inline constexpr std::uint32_t telemetry_version = 2;
 
 // Each word has one writer, so that counting is a load, an addition and a store without a locked instruction.
 struct alignas(2 * line) ChannelCounters {
@@ -77,7 +77,8 @@ struct alignas(line) TraceCell {
 
 // Per channel; a power of two. A second's worth of calls at the rate of a busy program is more: the reader is quicker.
 inline constexpr std::uint32_t trace_cells = 8192;
-inline constexpr std::size_t trace_offset = page;
+// Behind the counters, in pages.
+inline constexpr std::size_t trace_offset = (sizeof(TelemetryPage) + page - 1) / page * page;
 constexpr std::size_t trace_offset_of(std::uint32_t channel) {
   return trace_offset + std::size_t{channel} * trace_cells * sizeof(TraceCell);
 }
@@ -156,7 +157,7 @@ class TelemetryView {
   std::byte* base_;
 };
 
-static_assert(sizeof(TelemetryPage) <= page && sizeof(ChannelCounters) == 2 * line);
+static_assert(trace_offset == 12 << 10 && sizeof(ChannelCounters) == 2 * line);
 static_assert(sizeof(TraceEntry) == 248 && sizeof(TraceCell) == 256 && TraceCell::words == 31);
 
 }  // namespace ring

@@ -1,4 +1,4 @@
-// The steps that a guest may make in the slot directory (ring/layout.h says which): take a slot, find that its holder
+// The steps that a guest may make in the slot directory (ring/layout_c.h says which): take a slot, find that its holder
 // has died, give it back. Called by the session; the explorer calls them, too.
 //
 // Invariant: each step is one compare-and-swap from a word that was seen, its epoch included, so nobody steps on a slot

@@ -117,6 +117,9 @@ void Region::restore_header() const {
   char release[sizeof Header::release] = {};
   std::string_view(ring::this_release).copy(release, sizeof release - 1);
   to[&Header::release].copy_in(release);
+  put(&Header::common_offset, std::uint64_t{0});
+  put(&Header::common_bytes, std::uint64_t{0});  // there is none
+  ring::RegionView(base_).vm_page().copy_in({.version = ring::vm_page_version, .reserved = {}});
   // Pairs with the acquire of each process that opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
 }
@@ -130,9 +133,9 @@ bool Region::touched(std::uint32_t slot) const {
 
 std::vector<Region::Range> Region::rest() const {
   if (huge_) return {};
-  constexpr std::size_t directory_end = ring::slot_entry_offset(ring::max_slots);
+  constexpr std::size_t vm_page_end = ring::vm_page_offset + ring::page;
   const std::size_t slots_end = slot_offset(static_cast<std::uint32_t>(vm_.slots));
-  std::vector<Range> ranges = {{directory_end, ring::first_slot_offset - directory_end},
+  std::vector<Range> ranges = {{vm_page_end, ring::first_slot_offset - vm_page_end},
                                {slots_end, static_cast<std::size_t>(vm_.region_size) - slots_end}};
   std::erase_if(ranges, [](const Range& range) { return range.bytes == 0; });
   return ranges;

@@ -49,13 +49,14 @@ class Region {
   std::string program(std::uint32_t slot) const;
   void clear_owner(std::uint32_t slot) const;
 
-  // Puts back the constant words of the header, and leaves its counts. A guest may have written over them.
+  // Puts back the constant words of the header and of the VM's page, and leaves their counts. A guest may have written
+  // over them.
   void restore_header() const;
   // True if there are bytes where nothing is written before a slot is claimed: behind the worker's part, up to one huge
   // page. Nothing is read.
   bool touched(std::uint32_t slot) const;
   Range slot_range(std::uint32_t slot) const { return {slot_offset(slot), slot_bytes_}; }
-  // The memory that belongs to no slot and is not needed: behind the directory and behind the last slot. No range of
+  // The memory that belongs to no slot and is not needed: behind the VM's page and behind the last slot. No range of
   // huge pages, which were taken at the start, once and for all.
   std::vector<Range> rest() const;
 

@@ -48,12 +48,12 @@ std::unique_ptr<Telemetry> Telemetry::create(const std::string& name, std::strin
   if (fchmod(memfd.get(), 0600) != 0 || ftruncate(memfd.get(), ring::telemetry_bytes) != 0 ||
       fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     return fail("sizing and sealing");
-  void* base = mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  void* base = mmap(nullptr, ring::trace_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return fail("mmap");
   return std::unique_ptr<Telemetry>(new Telemetry(std::move(memfd), static_cast<std::byte*>(base)));
 }
 
-Telemetry::~Telemetry() { munmap(base_, ring::page); }
+Telemetry::~Telemetry() { munmap(base_, ring::trace_offset); }
 
 bool Telemetry::seal() const { return fcntl(memfd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0; }
 

@@ -1,4 +1,4 @@
-// A worker's telemetry as the broker has it: the memfd, its first page mapped, and the switch of its trace.
+// A worker's telemetry as the broker has it: the memfd, its counters mapped, and the switch of its trace.
 //
 // Trust: the worker writes this memory and may be controlled by its guest. Its size is sealed, so reading never faults.
 // The counters are numbers to show, copied once, and decide nothing. Trace entries are not read here: a client that
@@ -46,7 +46,7 @@ class Telemetry {
   ring::TelemetryPage& page() const { return ring::TelemetryView(base_).page(); }
 
   Fd memfd_;
-  std::byte* const base_;  // of one page
+  std::byte* const base_;  // of ring::trace_offset bytes
 };
 
 }  // namespace host::broker

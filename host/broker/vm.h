@@ -1,7 +1,7 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
 // the workers, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`.
 //
-// ring/layout.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
+// ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
 // makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. An idle VM has no timer, but
 // for one with an ivshmem-plain device (host/broker/bell_line.h).

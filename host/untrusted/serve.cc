@@ -19,9 +19,9 @@
 namespace host {
 namespace {
 
-void wake_all(ring::SlotView slot, std::uint32_t started) {
+void wake_all(ring::SlotView slot, std::uint64_t started) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c)
-    if (started & 1u << c) {
+    if (started & ring::channel_bit(c)) {
       ring::Parking channel(slot.control(c)[&ring::ChannelControl::worker_asleep]);
       channel.call_off();
       syscall(SYS_futex, channel.word().futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
@@ -39,14 +39,14 @@ void drain(int doorbell_fd) {
 Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& options, int doorbell_fd, int control_fd) {
   Session session(slot, driver, options);
   std::array<std::thread, ring::max_channels> threads;
-  std::uint32_t started = 0;
+  std::uint64_t started = 0;
   std::atomic<bool> stop{false};
 
   while (!session.broken.load(std::memory_order_relaxed)) {
-    const std::uint32_t all = slot.header()[&ring::SlotHeader::opened].load(std::memory_order_acquire);
-    const std::uint32_t opened = all & ((1u << options.channels) - 1);
+    const std::uint64_t all = slot.header()[&ring::SlotHeader::opened].load(std::memory_order_acquire);
+    const std::uint64_t opened = all & ring::first_channels(options.channels);
     for (std::uint32_t c = 0; c < options.channels; ++c)
-      if (opened & ~started & 1u << c)
+      if (opened & ~started & ring::channel_bit(c))
         threads[c] = std::thread([&session, &stop, c, doorbell_fd] {
           serve_channel(session, c, stop);
           // A broken session is ended by the bell thread: ring it.

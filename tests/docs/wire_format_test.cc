@@ -37,6 +37,8 @@ Structs in_the_headers() {
   FIELD(ring, RegionHeader, wanted)
   FIELD(ring, RegionHeader, rung)
   FIELD(ring, RegionHeader, release)
+  FIELD(ring, RegionHeader, common_offset)
+  FIELD(ring, RegionHeader, common_bytes)
   FIELD(ring, SlotEntry, state)
   FIELD(ring, SlotEntry, reserved)
   FIELD(ring, SlotEntry, owner)
@@ -46,6 +48,8 @@ Structs in_the_headers() {
   FIELD(ring, SlotOwner, start_time)
   FIELD(ring, SlotOwner, pid)
   FIELD(ring, SlotOwner, peer)
+  FIELD(ring, VmPage, version)
+  FIELD(ring, VmPage, reserved)
   FIELD(ring, SlotHeader, magic)
   FIELD(ring, SlotHeader, version)
   FIELD(ring, SlotHeader, channels)
@@ -62,6 +66,11 @@ Structs in_the_headers() {
   FIELD(ring, DevicePage, init_result)
   FIELD(ring, DevicePage, simulated)
   FIELD(ring, DevicePage, device)
+  FIELD(ring, LaneControl, token)
+  FIELD(ring, LaneControl, kind)
+  FIELD(ring, LaneControl, sequence)
+  FIELD(ring, LaneControl, done)
+  FIELD(ring, LaneControl, result)
   FIELD(ring, ChannelControl, tail)
   FIELD(ring, ChannelControl, head)
   FIELD(ring, ChannelControl, worker_asleep)
@@ -88,14 +97,17 @@ Structs in_the_headers() {
 // A structured binding knows how many members a struct has: one more or fewer and this does not compile.
 [[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
-                                              ring::ChannelControl& channel, ring::RecordHeader& record) {
-  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12] = region;
+                                              ring::ChannelControl& channel, ring::RecordHeader& record,
+                                              ring::VmPage& vm, ring::LaneControl& lane) {
+  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14] = region;
   [[maybe_unused]] auto& [e0, e1, e2, e3] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
   [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10] = slot;
   [[maybe_unused]] auto& [p0, p1, p2, p3, p4] = page;
   [[maybe_unused]] auto& [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11] = channel;
   [[maybe_unused]] auto& [h0, h1, h2, h3] = record;
+  [[maybe_unused]] auto& [v0, v1] = vm;
+  [[maybe_unused]] auto& [l0, l1, l2, l3, l4] = lane;
 }
 
 std::map<std::string, std::uint64_t> constants() {
@@ -110,16 +122,21 @@ std::map<std::string, std::uint64_t> constants() {
   CONSTANT(max_slots)
   CONSTANT(bell_words)
   CONSTANT(max_channels)
+  CONSTANT(max_lanes)
   CONSTANT(max_devices)
   CONSTANT(request_bytes)
   CONSTANT(max_record)
   CONSTANT(reply_bytes)
   CONSTANT(control_bytes)
   CONSTANT(channel_bytes)
+  CONSTANT(vm_page_offset)
+  CONSTANT(vm_page_version)
   CONSTANT(device_page_offset)
+  CONSTANT(lanes_offset)
   CONSTANT(first_channel)
   CONSTANT(arena_offset)
   CONSTANT(first_slot_offset)
+  CONSTANT(min_slot_bytes)
   CONSTANT(window_count)
   CONSTANT(window_bytes)
   CONSTANT(heartbeat_ms)
@@ -183,6 +200,9 @@ TEST(WireFormat, WhatTheProseSaysOfPlacesIsSo) {
   EXPECT_TRUE(says("the mailbox at " + std::to_string(ring::reply_offset(0) - ring::channel_offset(0))));
   EXPECT_TRUE(says("(64 entries of " + std::to_string(sizeof(ring::SlotEntry)) + " bytes)"));
   EXPECT_TRUE(says("`DeviceInfo`, of " + std::to_string(sizeof(ring::DeviceInfo)) + " bytes"));
+  EXPECT_TRUE(says("the arena at " + std::to_string(ring::arena_offset >> 20) + " MiB"));
+  EXPECT_TRUE(says("the lanes at " + std::to_string(ring::lanes_offset) + ", a page of " +
+                   std::to_string(ring::max_lanes) + " × " + std::to_string(sizeof(ring::LaneControl)) + " bytes"));
   EXPECT_EQ(ring::window_address(0), 0x7e80'0000'0000u);
 }
 

@@ -23,7 +23,7 @@ namespace host::broker {
 
 constexpr std::uint32_t slots = 4;
 constexpr std::int64_t starts_per_second = 10, start_burst = 6;
-constexpr std::size_t region_bytes = 32 << 20;
+constexpr std::size_t region_bytes = 128 << 20;
 
 struct Stage {
   std::byte* region = nullptr;  // all of the VM's memory, as guests and workers have it

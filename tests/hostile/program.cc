@@ -206,7 +206,7 @@ class Hostile {
       control[&ring::ChannelControl::tail].store(at);
       control[&ring::ChannelControl::worker_asleep].store(0);
     }
-    view.header()[&ring::SlotHeader::opened].store(~0u);
+    view.header()[&ring::SlotHeader::opened].store(~std::uint64_t{0});
   }
 
   // Most often one that there is: any other ends the session before its record is looked at.

@@ -42,7 +42,7 @@ class InProcess {
   ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(base_).header(); }
   ring::Shared<ring::SlotEntry> entry() const { return ring::RegionView(base_).entry(0); }
   // Bit c: channel c has been opened.
-  std::uint32_t opened() const { return slot_.header()[&ring::SlotHeader::opened].load(); }
+  std::uint64_t opened() const { return slot_.header()[&ring::SlotHeader::opened].load(); }
 
   // Ends serve(), where it has not ended by itself, and waits for it: how it ended. The slot is Dead then, as the
   // broker leaves it.

@@ -338,7 +338,7 @@ TEST_F(Strict, ABrokerThatAnswersLateIsNotGone) {
 // A region whose one slot never becomes Ready, and whose broker answers so many rings and then no more.
 class Deserted final : public guest::Region {
  public:
-  explicit Deserted(int answers) : answers_(answers), bytes_(16 << 20) {
+  explicit Deserted(int answers) : answers_(answers), bytes_(ring::first_slot_offset + ring::min_slot_bytes) {
     header_->version = ring::layout_version;
     header_->slot_count = 1;
     header_->region_bytes = bytes_.size();

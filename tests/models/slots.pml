@@ -1,4 +1,4 @@
-/* The life of a slot (ring/layout.h): guest processes that claim it, die at any point or give it back
+/* The life of a slot (ring/layout_c.h): guest processes that claim it, die at any point or give it back
  * (guest/session/slot_step.h), a worker that may die at any time, and the broker (host/broker/slot_step.h and vm.cc). One
  * slot, so that everything meets in it. Each change of the word is an atomic operation, so there are no store buffers.
  *

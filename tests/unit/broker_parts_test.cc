@@ -235,10 +235,11 @@ TEST(Telemetry, OnceSealedItIsWrittenByWhoHasItMappedAndNobodyElse) {
   ASSERT_NE(worker, MAP_FAILED);
   ASSERT_TRUE(telemetry->seal());
   ring::TelemetryView(static_cast<std::byte*>(worker)).page().channel[0].calls = 7;
-  EXPECT_EQ(telemetry->counters().calls, 7U);
+  ring::TelemetryView(static_cast<std::byte*>(worker)).page().channel[ring::max_channels - 1].calls = 70;
+  EXPECT_EQ(telemetry->counters().calls, 77U) << "of all channels";
   telemetry->trace(true);
   EXPECT_EQ(ring::TelemetryView(static_cast<std::byte*>(worker)).page().tracing.load(), 1U);
-  EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0), MAP_FAILED);
+  EXPECT_EQ(mmap(nullptr, ring::trace_offset, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0), MAP_FAILED);
   EXPECT_LT(write(telemetry->memfd(), "x", 1), 0);
   munmap(worker, ring::telemetry_bytes);
 }

@@ -64,8 +64,9 @@ TEST(Reload, ARemovedVmsSessionsEndAndItsMemoryIsGivenBack) {
   ASSERT_TRUE(other.greet(3));
   const auto slot = guest.claim(), others = other.claim();
   ASSERT_TRUE(slot && others);
-  std::memset(guest.slot(*slot) + ring::arena_offset, 0x5a, 8 << 20);
-  EXPECT_GT(bytes_taken(guest.memfd), 8U << 20);
+  const std::size_t arena = guest.header().slot_bytes - ring::arena_offset;
+  std::memset(guest.slot(*slot) + ring::arena_offset, 0x5a, arena);
+  EXPECT_GT(bytes_taken(guest.memfd), arena);
   reload(broker, file_of(broker, "[vm.t]\n"));
   EXPECT_TRUE(broker.eventually_logged("VM u: removed, its 1 session(s) end"));
   EXPECT_TRUE(broker.eventually_logged("VM u: its workers and its memory have gone")) << broker.log();
@@ -259,7 +260,7 @@ std::vector<pid_t> children_of(pid_t process) {
 TEST(Reload, AClosedTerminalEndsAProgramAndItsOwnBroker) {
   int terminal = -1;
   const pid_t ivgpu = in_a_terminal(
-      {IVGPU, "run", "--private", "--gpu", "sim", "--region-size", "64MiB", "--", "/bin/sleep", "1000"}, terminal);
+      {IVGPU, "run", "--private", "--gpu", "sim", "--region-size", "256MiB", "--", "/bin/sleep", "1000"}, terminal);
   ASSERT_TRUE(eventually([&] { return children_of(ivgpu).size() == 2; }, 60000)) << "ivgpud and sleep";
   std::vector<pid_t> all = children_of(ivgpu);
   pid_t ivgpud = 0;

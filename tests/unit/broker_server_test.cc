@@ -39,6 +39,12 @@ TEST(Ivshmem, TheRegionIsSealedAndItsHeaderComplete) {
   EXPECT_EQ(header.first_slot, ring::first_slot_offset);
   EXPECT_EQ(header.slot_bytes, ring::slot_bytes_for(64 << 20, 3));
   EXPECT_STREQ(header.vm, "t");
+  EXPECT_EQ(header.common_offset, 0U);
+  EXPECT_EQ(header.common_bytes, 0U);
+  const auto& vm_page = other_side::at<ring::VmPage>(guest.base, ring::vm_page_offset);
+  EXPECT_EQ(vm_page.version, ring::vm_page_version);
+  EXPECT_TRUE(
+      std::all_of(std::begin(vm_page.reserved), std::end(vm_page.reserved), [](auto word) { return word == 0; }));
 }
 
 TEST(Ivshmem, ClientsHaveIdsOfTheirOwnAndDoNotHearOfEachOther) {

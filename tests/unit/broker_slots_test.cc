@@ -419,7 +419,7 @@ int workers_that_may_poll(const Broker& broker) {
 
 // However busy guests keep them. Where one ends, the next may instead.
 TEST(Slots, NoMoreWorkersMayPollThanAreAllowed) {
-  Broker broker("slots = 4\nspare = 3\nspin_threads = 1\nspin_us = 70");
+  Broker broker("region_size = \"128MiB\"\nslots = 4\nspare = 3\nspin_threads = 1\nspin_us = 70");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
   const auto three_are_ready = [&] { return guest.count(SlotState::Ready) == 3; };

@@ -41,7 +41,7 @@ std::string wrong(const Folder& folder, const std::string& keys, const std::stri
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-constexpr const char* small = "[vm.a]\nregion_size = \"16MiB\"\nslots = 1\n";
+constexpr const char* small = "[vm.a]\nregion_size = \"32MiB\"\nslots = 1\n";
 
 // The largest region of which this machine can hold one, and surely not two.
 std::string largest_region() {
@@ -76,7 +76,7 @@ TEST(StartCheck, AFolderForSocketsMustBePossible) {
   ASSERT_TRUE(host::broker::parse_config("[broker]\nruntime_dir = \"" + folder.path() + "/file\"\n" + small, "f.toml",
                                          8, config, error));
   EXPECT_TRUE(has(all_of(check_start(config).wrong), "cannot be made or written to by this user"));
-  const StartCheck found = look(folder, "", "[vm." + std::string(63, 'x') + "]\nregion_size = \"16MiB\"\nslots = 1");
+  const StartCheck found = look(folder, "", "[vm." + std::string(63, 'x') + "]\nregion_size = \"32MiB\"\nslots = 1");
   EXPECT_EQ(all_of(found.wrong), "");
   config = {};
   ASSERT_TRUE(host::broker::parse_config("[broker]\nruntime_dir = \"/tmp/" + std::string(110, 'x') + "\"\n" + small,
@@ -100,20 +100,20 @@ TEST(StartCheck, HugePagesAreCountedForAllVmsTogether) {
   const auto pages = [&](const char* name, int n) {
     folder.write(std::string("hugepages-2048kB/") + name + "_hugepages", std::to_string(n) + "\n");
   };
-  const std::string vms = "[defaults]\nregion_size = \"16MiB\"\nslots = 1\nhuge_pages = true\n[vm.a]\n[vm.b]\n";
-  pages("free", 15);
-  EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "need 16 pages of 2048 KiB, and 15 are free"));
-  pages("free", 16);
+  const std::string vms = "[defaults]\nregion_size = \"32MiB\"\nslots = 1\nhuge_pages = true\n[vm.a]\n[vm.b]\n";
+  pages("free", 31);
+  EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "need 32 pages of 2048 KiB, and 31 are free"));
+  pages("free", 32);
   EXPECT_EQ(all_of(look(folder, "", vms, folder.path()).wrong), "");
   pages("resv", 2);
-  EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "and 14 are free"));
+  EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "and 30 are free"));
   pages("nr_overcommit", 2);
   EXPECT_EQ(all_of(look(folder, "", vms, folder.path()).wrong), "");
   pages("resv", 99);  // more than there are
   EXPECT_TRUE(has(wrong(folder, "", vms, folder.path()), "and 0 are free"));
 }
 
-std::string plain(const std::string& file, const std::string& size = "16MiB") {
+std::string plain(const std::string& file, const std::string& size = "32MiB") {
   return "[vm.a]\nregion_size = \"" + size + "\"\nslots = 1\ntransport = \"plain\"\nplain_file = \"" + file + "\"\n";
 }
 
@@ -164,7 +164,7 @@ TEST(StartCheck, ControlGroupsThatAreRequiredMustBePossible) {
 // What a running broker has taken is not held against its own configuration.
 TEST(StartCheck, ARunningBrokersMemoryIsNotMissing) {
   Broker broker;
-  const std::string vm = "[vm.t]\nregion_size = \"64MiB\"\nhuge_pages = true\n";
+  const std::string vm = "[vm.t]\nregion_size = \"64MiB\"\nslots = 3\nhuge_pages = true\n";
   const StartCheck found = look(broker.folder, "", vm);
   EXPECT_EQ(all_of(found.wrong), "");
   EXPECT_TRUE(has(all_of(found.notes), "serves " + broker.folder.path() + " already")) << all_of(found.notes);

@@ -227,7 +227,7 @@ TEST(Trace, RequestsThatMakeNoSense) {
     return message ? std::string(message->text) : "the end";
   };
   EXPECT_EQ(answer_to(bad), "the end");
-  EXPECT_EQ(answer_to(other, 8), "its traces have version 1");
+  EXPECT_EQ(answer_to(other, 8), "its traces have version " + std::to_string(ring::telemetry_version));
   EXPECT_EQ(answer_to(endless), "it has no VM of that name");
   EXPECT_EQ(answer_to(request("u")), "it has no VM of that name");
   EXPECT_EQ(answer_to(request("t", 3)), "that VM has 3 slots, counted from 0");

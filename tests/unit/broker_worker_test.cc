@@ -280,11 +280,13 @@ TEST(Workers, ABadCommandLineIsOneSentence) {
   }
 }
 
+const std::string least_slot = std::to_string(ring::min_slot_bytes);
+
 TEST(Workers, ASlotThatIsNotInTheRegionIsRefused) {
   const int region = memfd_create("test", 0);
   ASSERT_EQ(ftruncate(region, 64 << 20), 0);
-  for (const auto& [offset, bytes] : {std::pair("0", "134217728"), std::pair("67108864", "8388608"),
-                                      std::pair("18446744073709551615", "8388608"), std::pair("0", "4096")}) {
+  for (const auto& [offset, bytes] : {std::pair("0", "134217728"), std::pair("67108864", least_slot.c_str()),
+                                      std::pair("18446744073709551615", least_slot.c_str()), std::pair("0", "4096")}) {
     const Outcome outcome = run_program(
         FAKE_WORKER, {"--control-fd", "0", "--doorbell-fd", "0", "--telemetry-fd", "0", "--region-fd",
                       std::to_string(region), "--library", "/x", "--slot-offset", offset, "--slot-bytes", bytes});
@@ -302,7 +304,7 @@ TEST(Workers, TelemetryThatIsTooSmallIsRefused) {
     ASSERT_EQ(ftruncate(telemetry, bytes), 0);
     const Outcome outcome = run_program(
         FAKE_WORKER, {"--control-fd", "0", "--doorbell-fd", "0", "--telemetry-fd", std::to_string(telemetry),
-                      "--region-fd", std::to_string(region), "--library", "/x", "--slot-bytes", "8388608"});
+                      "--region-fd", std::to_string(region), "--library", "/x", "--slot-bytes", least_slot});
     EXPECT_EQ(outcome.code, 6);
     EXPECT_NE(outcome.text.find("the telemetry cannot be mapped"), std::string::npos) << outcome.text;
   }

@@ -25,7 +25,10 @@ function(unit_test name)
 endfunction()
 
 unit_test(ring_test TSAN LIBRARIES ivgpu_api
-          SOURCES ring_layout.cc ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc ring_telemetry.cc)
+          SOURCES ring_layout.cc ring_layout_in_c.c ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc ring_telemetry.cc)
+
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring_layout_in_c.c PROPERTIES
+                            COMPILE_OPTIONS "-std=c11;-Wall;-Wextra;-Werror;-pedantic")
 
 add_test(NAME unit.ring.misfit_lines
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})

@@ -75,7 +75,7 @@ bool accepted(std::uint64_t bytes, const std::function<void(ring::RegionHeader&)
 
 TEST(CheckRegion, AcceptsWhatTheBrokerMakes) {
   EXPECT_TRUE(accepted(64 * mib, [](auto&) {}));
-  EXPECT_TRUE(accepted(16 * mib, [](auto& h) { fill(h, 16 * mib, 1); }));
+  EXPECT_TRUE(accepted(32 * mib, [](auto& h) { fill(h, 32 * mib, 1); }));
 }
 
 TEST(CheckRegion, RefusesEveryFieldThatIsWrong) {
@@ -111,7 +111,8 @@ TEST(CheckRegion, SaysThatTheBrokerIsOfAnotherVersion) {
 
 // A region smaller than its own directory is refused before anything of it is read: there may be no page behind it.
 TEST(CheckRegion, RefusesARegionThatIsTooSmallToHoldASlot) {
-  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{4096}, 1 * mib, 2 * mib, 7 * mib}) {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{4096}, 1 * mib, 2 * mib, 7 * mib,
+                                    ring::first_slot_offset + ring::min_slot_bytes - 1}) {
     MemoryRegion region(bytes);
     EXPECT_FALSE(guest::check_region(region)) << bytes;
   }
@@ -359,7 +360,7 @@ TEST(Ivshmem, FoundAmongOthers) {
 
 TEST(Ivshmem, DoorbellAndId) {
   Sysfs sysfs;
-  const std::string ours = sysfs.ivshmem("0000:00:04.0", 16 * mib, true);
+  const std::string ours = sysfs.ivshmem("0000:00:04.0", 32 * mib, true);
   std::string registers(4096, '\0');
   registers[8] = 66;
   Sysfs::write(ours + "/resource0", registers);
@@ -376,7 +377,7 @@ TEST(Ivshmem, DoorbellAndId) {
 // An ivshmem-plain device has registers, too, but nothing hears what is written there.
 TEST(Ivshmem, WithoutADoorbellBitsInTheHeaderRing) {
   Sysfs sysfs;
-  const std::string ours = sysfs.ivshmem("0000:00:04.0", 16 * mib, true);
+  const std::string ours = sysfs.ivshmem("0000:00:04.0", 32 * mib, true);
   const int fd = open((ours + "/resource2").c_str(), O_RDWR | O_CLOEXEC);
   void* at = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
@@ -405,9 +406,9 @@ TEST(Ivshmem, WrongMagicAndWrongSize) {
 
 TEST(Ivshmem, FilesThatCannotBeOpened) {
   Sysfs sysfs;
-  const std::string no_bar2 = sysfs.ivshmem("0000:00:03.0", 16 * mib, true);
+  const std::string no_bar2 = sysfs.ivshmem("0000:00:03.0", 32 * mib, true);
   std::filesystem::remove(no_bar2 + "/resource2");
-  const std::string no_bar0 = sysfs.ivshmem("0000:00:04.0", 16 * mib, true);
+  const std::string no_bar0 = sysfs.ivshmem("0000:00:04.0", 32 * mib, true);
   std::filesystem::remove(no_bar0 + "/resource0");
   const std::string garbage = sysfs.device("0000:00:05.0", "none of your business", "");
   std::filesystem::create_directory(garbage + "/resource2");
@@ -416,7 +417,7 @@ TEST(Ivshmem, FilesThatCannotBeOpened) {
 
 TEST(Ivshmem, WithoutPermission) {
   Sysfs sysfs;
-  const std::string closed = sysfs.ivshmem("0000:00:03.0", 16 * mib, true);
+  const std::string closed = sysfs.ivshmem("0000:00:03.0", 32 * mib, true);
   std::filesystem::permissions(closed + "/resource0", std::filesystem::perms::none);
   std::filesystem::permissions(std::filesystem::path(closed).parent_path(), std::filesystem::perms::all);
   // Root may open it all the same: give that up in a child.

@@ -9,6 +9,11 @@
 #include "ring/view.h"
 #include "tests/other_side.h"
 
+// tests/unit/ring_layout_in_c.c
+extern "C" const std::size_t ivgpu_sizes_in_c[9];
+extern "C" const std::uint64_t ivgpu_numbers_in_c[10];
+extern "C" int ivgpu_lane_is_free(const ring::LaneControl* lane);
+
 namespace {
 
 using ring::SlotState, ring::SlotWord;
@@ -24,6 +29,9 @@ TEST(Layout, RegionHeaderIsThePageThatTheBrokerWrites) {
   EXPECT_EQ(offsetof(ring::RegionHeader, vm), 48u);
   EXPECT_EQ(offsetof(ring::RegionHeader, heartbeat), 128u);
   EXPECT_EQ(offsetof(ring::RegionHeader, wanted), 192u);
+  EXPECT_EQ(offsetof(ring::RegionHeader, release), 320u);
+  EXPECT_EQ(offsetof(ring::RegionHeader, common_offset), 352u);
+  EXPECT_EQ(offsetof(ring::RegionHeader, common_bytes), 360u);
   EXPECT_LE(sizeof(ring::RegionHeader), 4096u);
 }
 
@@ -43,7 +51,14 @@ TEST(Layout, DirectoryFollowsTheHeaderOneLineASlot) {
   EXPECT_EQ(offsetof(ring::SlotOwner, start_time), 16u);
   EXPECT_EQ(offsetof(ring::SlotOwner, pid), 24u);
   EXPECT_EQ(offsetof(ring::SlotOwner, peer), 28u);
-  EXPECT_LE(ring::slot_entry_offset(ring::max_slots), ring::first_slot_offset);
+  EXPECT_LE(ring::slot_entry_offset(ring::max_slots), ring::vm_page_offset);
+}
+
+TEST(Layout, TheVmHasAPageOfItsOwnBehindTheDirectory) {
+  EXPECT_EQ(ring::vm_page_offset, 8192u);
+  EXPECT_EQ(sizeof(ring::VmPage), 4096u);
+  EXPECT_EQ(offsetof(ring::VmPage, version), 0u);
+  EXPECT_LE(ring::vm_page_offset + sizeof(ring::VmPage), ring::first_slot_offset);
 }
 
 TEST(Layout, SlotHeaderAndDevicePage) {
@@ -63,7 +78,30 @@ TEST(Layout, SlotHeaderAndDevicePage) {
   EXPECT_EQ(offsetof(ring::DevicePage, simulated), 12u);
   EXPECT_EQ(offsetof(ring::DevicePage, device), 16u);
   EXPECT_EQ(sizeof(ring::DeviceInfo), 2040u);
-  EXPECT_LE(ring::device_page_offset + sizeof(ring::DevicePage), ring::first_channel);
+  EXPECT_EQ(sizeof(ring::SlotHeader::opened) * 8, ring::max_channels) << "a bit for each channel";
+  EXPECT_LE(ring::device_page_offset + sizeof(ring::DevicePage), ring::lanes_offset);
+}
+
+TEST(Layout, LanesHaveAPageOfTheirOwnBeforeTheChannels) {
+  using L = ring::LaneControl;
+  EXPECT_EQ(ring::max_lanes, 8u);
+  EXPECT_EQ(ring::lane_offset(0), 60u << 10);
+  EXPECT_EQ(ring::lane_offset(7), (60u << 10) + 7 * 128);
+  EXPECT_LE(ring::lane_offset(ring::max_lanes), ring::channel_offset(0));
+  EXPECT_EQ(offsetof(L, token), 0u);
+  EXPECT_EQ(offsetof(L, kind), 8u);
+  EXPECT_EQ(offsetof(L, sequence), 16u);
+  EXPECT_EQ(offsetof(L, done), 64u) << "the guest's line";
+  EXPECT_EQ(offsetof(L, result), 72u);
+}
+
+TEST(Layout, AChannelsBitIsOneOfAllOfThem) {
+  EXPECT_EQ(ring::channel_bit(0), 1u);
+  EXPECT_EQ(ring::channel_bit(63), std::uint64_t{1} << 63);
+  EXPECT_EQ(ring::first_channels(0), 0u);
+  EXPECT_EQ(ring::first_channels(1), 1u);
+  EXPECT_EQ(ring::first_channels(63), ~std::uint64_t{0} >> 1);
+  EXPECT_EQ(ring::first_channels(ring::max_channels), ~std::uint64_t{0});
 }
 
 // What one side polls and the other writes must not be dragged along by somebody else's writes.
@@ -91,8 +129,28 @@ TEST(Layout, ChannelsLieOneAfterTheOtherBelowTheArena) {
     EXPECT_EQ(ring::reply_offset(c), ring::request_offset(c) + (128u << 10));
     EXPECT_EQ(ring::channel_offset(c + 1), ring::reply_offset(c) + (64u << 10));
   }
-  EXPECT_LE(ring::channel_offset(16), 4u << 20);
-  EXPECT_EQ(ring::arena_offset, 4u << 20);
+  EXPECT_LE(ring::channel_offset(64), 16u << 20);
+  EXPECT_EQ(ring::arena_offset, 16u << 20);
+  EXPECT_EQ(ring::min_slot_bytes, 18u << 20);
+}
+
+TEST(Layout, CHasTheSame) {
+  constexpr std::size_t sizes[] = {sizeof(ring::RegionHeader), sizeof(ring::SlotOwner),   sizeof(ring::SlotEntry),
+                                   sizeof(ring::VmPage),       sizeof(ring::SlotHeader),  sizeof(ring::DeviceInfo),
+                                   sizeof(ring::DevicePage),   sizeof(ring::LaneControl), sizeof(ring::ChannelControl)};
+  for (std::size_t i = 0; i < std::size(sizes); ++i) EXPECT_EQ(ivgpu_sizes_in_c[i], sizes[i]) << i;
+  constexpr std::uint64_t numbers[] = {ring::region_magic,   ring::slot_magic,
+                                       ring::layout_version, ring::arena_offset,
+                                       ring::channel_bytes,  ring::window_address(0),
+                                       ring::window_bytes,   ring::lane_offset(0),
+                                       ring::vm_page_offset, static_cast<std::uint64_t>(ring::SlotState::Claimed)};
+  for (std::size_t i = 0; i < std::size(numbers); ++i) EXPECT_EQ(ivgpu_numbers_in_c[i], numbers[i]) << i;
+  ring::LaneControl lane{};
+  EXPECT_EQ(ivgpu_lane_is_free(&lane), 1);
+  lane.sequence = 1;
+  EXPECT_EQ(ivgpu_lane_is_free(&lane), 0);
+  lane.done = 1;
+  EXPECT_EQ(ivgpu_lane_is_free(&lane), 1);
 }
 
 TEST(Layout, WindowsDoNotTouchAndSuitAnyProgram) {
@@ -155,8 +213,8 @@ TEST(SlotView, FindsTheSamePlaces) {
   EXPECT_EQ(view.requests(2).size(), ring::request_bytes);
   EXPECT_EQ(view.requests(2).tail.futex_word(), &other_side::control(view, 2).tail);
   EXPECT_EQ(view.requests(2).head.futex_word(), &other_side::control(view, 2).head);
-  EXPECT_EQ(view.reply(15).write_only(0), slot + ring::reply_offset(15));
-  EXPECT_EQ(view.reply(15).size(), ring::reply_bytes);
+  EXPECT_EQ(view.reply(63).write_only(0), slot + ring::reply_offset(63));
+  EXPECT_EQ(view.reply(63).size(), ring::reply_bytes);
   EXPECT_EQ(view.arena_bytes(), ring::huge_page);
   EXPECT_EQ(ring::SlotView(slot, ring::arena_offset).arena_bytes(), 0u);
   EXPECT_EQ(ring::SlotView(slot, 1).arena_bytes(), 0u);

@@ -3,7 +3,7 @@
 # ivgpu-check on machines that are folders: a good host and a good guest, and each again with one thing broken.
 set -uo pipefail
 check=$1 version=$2
-layout=$(sed -n 's/.* layout_version = \([0-9]*\);/\1/p' "$(dirname "$0")/../../ring/layout.h")
+layout=$(sed -n 's/^#define IVGPU_LAYOUT_VERSION \([0-9]*\)$/\1/p' "$(dirname "$0")/../../ring/layout_c.h")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
@@ -37,11 +37,11 @@ good_host() {
 }
 
 device=sys/bus/pci/devices/0000:00:04.0
-# A region of 16 MiB: magic, version $1, 8 slots, generation, and the size that ivgpud gave it.
+# A region of 32 MiB: magic, version $1, one slot, generation, and the size that ivgpud gave it.
 region() {
-  { printf '\x1a\x0aIVGPU1'; printf "\\x$1"; printf '\0\0\0\x08\0\0\0'; } >"$m/$device/resource2"
-  truncate -s 16M "$m/$device/resource2"
-  printf '\x00\x00\x00\x01' | dd of="$m/$device/resource2" bs=1 seek=24 conv=notrunc status=none
+  { printf '\x1a\x0aIVGPU1'; printf "\\x$1"; printf '\0\0\0\x01\0\0\0'; } >"$m/$device/resource2"
+  truncate -s 32M "$m/$device/resource2"
+  printf '\x00\x00\x00\x02' | dd of="$m/$device/resource2" bs=1 seek=24 conv=notrunc status=none
 }
 good_guest() {
   rm -rf "$m"
@@ -148,7 +148,7 @@ perl -e 'alarm 300; for (;; select undef, undef, undef, 0.02) {
 heart=$!
 trap 'kill "$heart"; rm -rf "$work"' EXIT
 expect 0 '^ok +broker +ivgpud answers'
-expect 0 '^ok +region +16 MiB in 8 slots, ivshmem-doorbell'
+expect 0 '^ok +region +32 MiB in 1 slots, ivshmem-doorbell'
 expect 0 '^ok +cache +BAR2 is mapped write-back: [0-9.]+ ns for a cache line'
 expect 0 '^ok +library +/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library'
 expect 0 '"side":"guest"' --json
@@ -158,7 +158,7 @@ put $device/device 0x1000; expect 1 '^wrong +device ' --guest; good_guest
 expect 0 '^warning +release +host unknown, here [0-9.]+: the host knows fewer calls'
 say() { printf "$2" | dd of="$m/$device/resource2" bs=1 seek="$1" conv=notrunc status=none; }
 worker_at_2_mib() {
-  say 32 '\x00\x00\x20'; say 40 '\x00\x00\x60'  # first_slot and slot_bytes
+  say 32 '\x00\x00\x20'; say 40 '\x00\x00\x20\x01'  # first_slot and slot_bytes: at 2 MiB, and of 18
   say 2097152 '\x1a\x0aIVslot'; say 2097188 "$1"
 }
 say 320 '7.8.9'; worker_at_2_mib '\xff\x00\xff\x7f'; expect 0 '^ok +release +host 7.8.9, here [0-9.]+$'
@@ -175,9 +175,9 @@ chmod 666 "$m/$device"/resource[02]; expect 0 '^ok +permission '
 put $device/enable 0; expect 1 '^wrong +permission +the device is switched off'; good_guest
 put sys/kernel/security/lockdown 'none [integrity] confidentiality'; expect 1 '^wrong +lockdown '; good_guest
 truncate -s 0 "$m/$device/resource2"; expect 1 '^wrong +region +the device.s memory cannot be mapped'; good_guest
-truncate -s 0 "$m/$device/resource2"; truncate -s 16M "$m/$device/resource2"; expect 1 '^wrong +region .*not made by ivgpud'; good_guest
+truncate -s 0 "$m/$device/resource2"; truncate -s 32M "$m/$device/resource2"; expect 1 '^wrong +region .*not made by ivgpud'; good_guest
 region 1; expect 1 "^wrong +region +the host.s layout has version 1, this guest.s $layout"; good_guest
-truncate -s 32M "$m/$device/resource2"; expect 1 '^wrong +region +ivgpud made 16777216 bytes, the device shows 33554432'; good_guest
+truncate -s 64M "$m/$device/resource2"; expect 1 '^wrong +region +ivgpud made 33554432 bytes, the device shows 67108864'; good_guest
 rm "$m/usr/local/lib/ivgpu/guest/libcuda.so.1"; expect 1 '^wrong +library +no libcuda'; good_guest
 put usr/local/lib/ivgpu/guest/libcuda.so.1 'of somebody else'; expect 1 '^wrong +library .*not the guest library'; good_guest
 

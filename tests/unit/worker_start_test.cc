@@ -59,7 +59,7 @@ bool watch_slot(std::size_t bytes) {
   return false;
 }
 
-constexpr std::size_t slot_bytes = 8 << 20;
+constexpr std::size_t slot_bytes = ring::min_slot_bytes;
 int control_of_broker = -1;  // of the worker that options were made for last
 
 Options options_for_a_child(host::worker::JailMode jail) {

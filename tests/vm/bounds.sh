@@ -20,11 +20,11 @@ cgroups = "required"
 [gpu]
 library = "/programs/host/libcuda.so.1"
 [defaults]
-region_size = "32MiB"
+region_size = "64MiB"
 slots = 2
 session_image_bytes = "16GiB"
 [vm.memory]
-memory_max = "96MiB"
+memory_max = "128MiB"
 [vm.threads]
 pids_max = 50
 [vm.quiet]
@@ -112,11 +112,11 @@ cat >"$work/wanted" <<'TEXT'
 warning  groups
 ok       groups
 broker: ready
-100663296
+134217728
 50
 50000 100000
 memory: images some CUDA_ERROR_DEVICE_UNAVAILABLE
-  bounds: memory some of 96 MiB, killed beyond it 1; threads some of 4096; processors unbounded
+  bounds: memory some of 128 MiB, killed beyond it 1; threads some of 4096; processors unbounded
 memory: the next works
 threads refused beyond 50
 threads some of 50;

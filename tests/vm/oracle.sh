@@ -77,7 +77,7 @@ chmod +x "$work/bundle/qemu"
 expect 5 'ivgpu: QEMU was killed by signal 11 (SEGV)' env IVGPU_BUNDLE="$work/bundle" "${vm[@]}"
 
 # The form of it for tests that start an ivgpud of their own.
-printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n[vm.a]\nregion_size = "64MiB"\n' "$work" >"$work/ivgpud.toml"
+printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n[vm.a]\nregion_size = "256MiB"\n' "$work" >"$work/ivgpud.toml"
 own_broker() {
   mkfifo "$work/ready"
   "$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 --last-status-fd 8 \

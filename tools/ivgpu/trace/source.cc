@@ -21,9 +21,10 @@ namespace {
 using ring::TraceMessage, ring::TraceNews;
 
 constexpr int patience_ms = 5000;  // of a broker's answer
-// Calls of one turn: as many as one worker's telemetry holds. Several workers share them: 64 of one VM, all their
-// guests', could else have whoever watches them hold two gigabytes.
-constexpr std::size_t most_of_a_turn = std::size_t{ring::max_channels} * ring::trace_cells;
+// Calls of one turn: a quarter of what one worker's telemetry holds, 32 MB. Several workers share them: 64 of one VM,
+// all their guests', could else have whoever watches them hold eight gigabytes.
+constexpr std::size_t turns_of_a_worker = 4;
+constexpr std::size_t most_of_a_turn = std::size_t{ring::max_channels} * ring::trace_cells / turns_of_a_worker;
 
 [[noreturn]] void another_version() {
   throw Error(exit_code::missing, "the broker is of another version: it does not trace as this ivgpu does");
@@ -219,7 +220,7 @@ bool Source::take(const std::function<void(const Call&)>& call) {
 
 void Source::take_rest(const std::function<void(const Call&)>& call) {
   // In so many turns each has had a worker's whole telemetry; one more sees that there is no more.
-  for (std::size_t turns = sessions_.size() + 1; turns > 0 && take(call); --turns) continue;
+  for (std::size_t turns = sessions_.size() * turns_of_a_worker + 1; turns > 0 && take(call); --turns) continue;
 }
 
 // Those that were read to their ends.
