@@ -130,8 +130,8 @@ class Session {
   std::atomic<std::uint64_t> resets_{0};
 };
 
-// Makes a device's primary context, or counts one user more. `asleep`: a thread that waits for the GPU in it sleeps. A guest
-// does not see that flag; it keeps its own.
+// Makes a device's primary context, or counts one user more. `asleep`: a thread that waits for the GPU in it sleeps. A
+// guest does not see that flag; it keeps its own.
 CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context);
 
 // True for a result that the context never recovers from.

@@ -1,5 +1,5 @@
-// Ids: what a guest's handles are, on the wire and in the program. The guest chooses them, so that creating can be
-// posted; the host keeps a table and believes only what is in it.
+// Ids: a guest's handles, on the wire and in the program. The guest chooses them, so that creating can be posted; the
+// host keeps a table and believes only its entries.
 //
 //   bits 0-3    0, so that an id is never one of CUDA's special streams (0, 1, 2)
 //   bits 4-23   index into the session's table, from 1
@@ -27,7 +27,7 @@ struct Id {
     return std::uint64_t{static_cast<std::uint8_t>(kind)} << 43 | std::uint64_t{generation} << 24 |
            std::uint64_t{index} << 4;
   }
-  // Any number gives an Id; kind None or index 0 says that it is none of ours.
+  // Any number gives an Id; one with kind None or index 0 is none of ours.
   static constexpr Id of(std::uint64_t value) {
     if ((value & 0xf) != 0 || value >> 47 != 0 || (value >> 43) >= handle_kinds) return {};
     return {static_cast<Handle>(value >> 43), static_cast<std::uint32_t>(value >> 4) & max_index,
