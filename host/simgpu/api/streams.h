@@ -12,25 +12,25 @@
 
 namespace simgpu {
 
-// Work that must run even after a kernel failed (callbacks that are told of it, the freeing of memory).
+// Work that must run even after a kernel failed (callbacks that get the error, the freeing of memory).
 enum class Run { UnlessFailed, Always };
 
 // NULL and CU_STREAM_LEGACY are the context's legacy stream, CU_STREAM_PER_THREAD the calling thread's own. Null for a
 // stream that is destroyed or of another context.
 std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream handle);
 
-// Asynchronously; `after` holds what it must wait for beside the stream's own order.
+// Asynchronously; `after` holds the work that it must wait for beside the stream's own order.
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
             const std::vector<Ticket>& after = {});
 
 // In the stream's order, but on the calling thread, which waits until it is done.
 void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 
-// What must be done before the stream counts as idle.
+// The work that must be done before the stream counts as idle.
 std::vector<Ticket> pending(Driver& driver, Stream& stream);
 std::vector<Ticket> pending(Driver& driver, Context& context);
 
-// Waits for all of them, lets device printf out, and says whether a kernel has failed.
+// Waits for all of them, lets device printf out, and returns the error of a kernel that has failed.
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work);
 
 inline constexpr int greatest_stream_priority = -5;
