@@ -1,4 +1,4 @@
-// The levels of IVGPU_LOG by their names, for the library that has them and the commands that say which there are.
+// The levels of IVGPU_LOG by their names, for the library that has them and the commands that list them.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ enum class LogLevel { Off, Error, Warn, Info, Debug, Trace };  // Trace: a line 
 
 inline constexpr const char* log_level_names = "off, error, warn, info, debug or trace";
 
-// Nothing for a name that is none.
+// Nothing if there is no level of that name.
 constexpr std::optional<LogLevel> log_level_of(std::string_view name) {
   constexpr std::string_view names[] = {"off", "error", "warn", "info", "debug", "trace"};
   for (int level = 0; level < 6; ++level)

@@ -1,6 +1,6 @@
-// Where the fuzzers get between two reads or writes of shared memory. Built with IVGPU_OBSERVED (the preset asan), each
-// read and each write of ring/shared.h calls an observer first, which may count it or change any byte of the memory;
-// otherwise this is nothing.
+// The place of the fuzzers between two reads or writes of shared memory. Built with IVGPU_OBSERVED (the preset asan),
+// each read and each write of ring/shared.h calls an observer first, which may count it or change any byte of the
+// memory; otherwise this is nothing.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 namespace ring {
 
 #ifdef IVGPU_OBSERVED
-// Called in the thread that reads or writes, before it does so with [at, at + bytes). Null: nobody observes. Set while
-// nothing reads. What reads and writes in one operation is a read.
+// Called in the thread that reads or writes, before it does so with [at, at + bytes). Null: there is no observer. Set
+// only while no thread reads. An operation that both reads and writes is a read.
 using Observer = void (*)(const void* at, std::size_t bytes);
 inline Observer observer = nullptr;
 inline Observer write_observer = nullptr;

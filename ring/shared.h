@@ -1,7 +1,7 @@
 // Memory that the other side can write at any moment: the only way to it.
 //
-// Shared<T> is a place in such memory. It gives out values and takes values; no reference or pointer to what lies there
-// leaves it. So a value that was checked cannot change behind the check: to look again, the code has to say load() or
+// Shared<T> is a place in such memory. It gives out values and takes values; no reference or pointer into the memory
+// leaves it. So a value that was checked cannot change behind the check: to look again, the code has to call load() or
 // copy_out() again, and the fuzzers change the memory between any two of these (ring/observed.h).
 //
 //   Shared<uint32_t> and the like   one word: load, store, exchange, compare_exchange, fetch_add, fetch_or
@@ -10,12 +10,12 @@
 //   Shared<T[n]>                    [i] is an element's place
 //   SharedBytes                     a range: copy_out, copy_in
 //
-// The structs of ring/layout_c.h are plain, so that C reads them; what is atomic about a word is said here. A place is
+// The structs of ring/layout_c.h are plain, so that C reads them; the atomic operations on a word are here. A place is
 // a pointer inside: copy it freely. It checks no index: offsets are constants of the layout, or were checked.
 //
-// Exceptions, each by a name that tells it, and each at one kind of place: write_only() for records that are built in
-// the ring, for_driver() for the arena's bytes that a driver copies from and to, futex_word() for the kernel.
-// tools/boundary-check says who may use them.
+// Exceptions, each with a telling name, and each at one kind of place: write_only() for records that are built in the
+// ring, for_driver() for the arena's bytes that a driver copies from and to, futex_word() for the kernel.
+// tools/boundary-check lists the files that may use them.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class SharedBytes {
     copied(at_ + offset);
   }
 
-  // Where something is to be written, never read.
+  // A place to write to, never to read.
   std::byte* write_only(std::size_t offset) const { return at_ + offset; }
   // For a driver, which copies from here and to here by itself.
   void* for_driver() const { return at_; }
@@ -100,13 +100,13 @@ requires(std::is_integral_v<T> && sizeof(T) >= 4) class Shared<T> {
     observe_read(at_, sizeof(T));
     return words::fetch_or(at_, value, order, site);
   }
-  // On failure `expected` is what was found.
+  // On failure `expected` becomes the value found.
   bool compare_exchange(T& expected, T desired, Order order = Order::seq_cst, Site site = Site::current()) const {
     observe_read(at_, sizeof(T));
     return words::compare_exchange(at_, expected, desired, order, site);
   }
 
-  // What the kernel sleeps on.
+  // The word for the kernel to sleep on.
   T* futex_word() const { return at_; }
 
  private:

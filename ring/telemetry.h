@@ -1,20 +1,20 @@
-// What a worker tells of itself: counters, and a trace of its calls. One sealed memfd per worker, made by the broker;
+// A worker's account of itself: counters, and a trace of its calls. One sealed memfd per worker, made by the broker;
 // the worker maps it whole and closes the descriptor, the broker maps the counters, `ivgpu trace` gets a descriptor
 // that only reads. No guest maps it: it is no part of the region, and stands here because these three agree on it.
 //
 //   0       TelemetryPage                         12 KiB   the worker writes the counters, the broker `tracing`
-//   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes, when tracing is on; pages that nobody
+//   12 KiB  TraceCell[max_channels][trace_cells]           the worker writes, when tracing is on; pages that are not
 //                                                          touched cost nothing
 //
-// Trust: a guest may control its worker, so whoever reads this takes it for hostile: copied once, then checked,
-// believed by nobody. Nothing here is read by a worker but `tracing`, of which the worst is a trace that nobody asked
-// for.
+// Trust: a guest may control its worker, so every reader takes this for hostile: copied once, then checked, never
+// believed. Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
+// not asked for.
 //
-// Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: what a reader is too
-// late for is overwritten, and counted there as lost. Two edges:
-//   W  write -> read       an entry's words are written before `written` and its cell's sequence say so
-//   O  overwrite -> read   a cell's sequence is odd before the first of its words changes: who has read a word of the
-//                          next entry sees, looking at the sequence again, that it is not the one it began with
+// Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: it overwrites entries
+// that a reader is too late for, and the reader counts them as lost. Two edges:
+//   W  write -> read       an entry's words are written before `written` and its cell's sequence show it
+//   O  overwrite -> read   a cell's sequence is odd before the first of its words changes: a reader of a word of the
+//                          next entry sees, looking at the sequence again, that it has changed
 // Covered by: tests/unit/ring_telemetry.cc, under ThreadSanitizer, too.
 #pragma once
 
@@ -35,8 +35,8 @@ inline constexpr std::uint32_t telemetry_version = 2;
 struct alignas(2 * line) ChannelCounters {
   std::atomic<std::uint64_t> calls;         // records executed
   std::atomic<std::uint64_t> waited;        // of these, how many the guest waited for; the others were posted
-  std::atomic<std::uint64_t> record_bytes;  // what came through the request ring
-  std::atomic<std::uint64_t> reply_bytes;   // what went into the mailbox
+  std::atomic<std::uint64_t> record_bytes;  // through the request ring
+  std::atomic<std::uint64_t> reply_bytes;   // into the mailbox
   std::atomic<std::uint64_t> to_device;     // bytes that copies have moved, wherever the host's side lay
   std::atomic<std::uint64_t> from_device;
   std::atomic<std::uint64_t> spun;     // waits for a record that polling has covered
@@ -62,7 +62,7 @@ struct TraceEntry {
   std::uint64_t begin_ns, end_ns;  // around the driver's call
   std::uint64_t position;          // of the record in its channel
   std::uint16_t call, flags;       // of the record's header
-  std::uint32_t payload_bytes;     // of the record, not of what is kept here
+  std::uint32_t payload_bytes;     // of the record, not of the part that is kept here
   std::int32_t result;             // CUresult
   std::uint32_t reply_bytes;
   std::byte payload[most_payload];  // the first bytes of each
@@ -108,7 +108,7 @@ class TraceWriter {
 
 enum class Taken : std::uint8_t { Nothing, Entry, Lost };
 
-// Reads it, from what is written next on. Whatever the writer does, a call ends after one cell.
+// Reads it, beginning with the next entry to be written. A call ends after one cell, however the writer behaves.
 class TraceReader {
  public:
   TraceReader(const std::atomic<std::uint64_t>& written, std::span<const TraceCell> cells)

@@ -1,9 +1,9 @@
-// What `ivgpu trace` and the broker say to each other: a request, and then what becomes of the sessions that it is
-// about, until either hangs up. A second request may narrow the first to one process, and has no answer. With a
-// session's first message comes a descriptor of its telemetry (ring/telemetry.h) that can only be read.
+// The messages between `ivgpu trace` and the broker: a request, and then news of the sessions that it is about, until
+// either hangs up. A second request may narrow the first to one process, and has no answer. With a session's first
+// message comes a descriptor of its telemetry (ring/telemetry.h) that can only be read.
 //
-// Trust: who may connect is told by the socket's permissions; the broker checks the request as anybody's. What a
-// message says of an owner is what a guest said of itself.
+// Trust: the socket's permissions decide who may connect; the broker checks the request as anybody's. The owner in a
+// message is the guest's own account of itself.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct TraceRequest {
 };
 
 enum class TraceNews : std::uint32_t {
-  Refused,  // `text` says why; the last message
+  Refused,  // `text` is the reason; the last message
   Begins,   // a worker is there, maybe not claimed yet: `text` is its VM's name; with the descriptor
   Claimed,  // by `process` of `peer`
   Ended,    // the worker has gone, and its telemetry is complete
-  Listed,   // what is there now has been told; what follows is new
+  Listed,   // all present sessions have been listed; the next ones are new
 };
 
 struct TraceMessage {

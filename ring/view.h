@@ -28,7 +28,7 @@ class SlotView {
   }
   SharedBytes reply(std::uint32_t channel) const { return {base_ + reply_offset(channel), reply_bytes}; }
 
-  // Where the extent is mapped: to map it elsewhere, to unmap it, and for tests, which are the other side.
+  // The extent's address: to map it elsewhere, to unmap it, and for tests, which are the other side.
   std::byte* base() const { return base_; }
   std::size_t bytes() const { return bytes_; }
   std::size_t arena_bytes() const { return bytes_ > arena_offset ? bytes_ - arena_offset : 0; }

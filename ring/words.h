@@ -1,5 +1,6 @@
 // The atomic operations on one word of shared memory, for ring/shared.h alone. The schedule explorer puts its own in
-// their place (tests/models/explored.h) and asks where in the code each operation stands; otherwise nobody asks.
+// their place (tests/models/explored.h) and asks for the place of each operation in the code; otherwise that is not
+// asked.
 #pragma once
 
 #ifndef IVGPU_EXPLORED

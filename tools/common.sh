@@ -1,4 +1,4 @@
-# What the scripts in this folder share; sourced, never run. The caller has set -euo pipefail.
+# Shared by the scripts in this folder; sourced, never run. The caller has set -euo pipefail.
 # shellcheck shell=bash
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -8,7 +8,7 @@ die() {
   exit "${2:-1}"
 }
 
-# A heading, and at the next heading or the end what the stage took.
+# A heading, and at the next heading or the end the time of the stage.
 stage_name='' stage_start=0
 stage() {
   stage_done

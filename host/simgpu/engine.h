@@ -36,7 +36,7 @@ struct Range {
   Address start = 0;
   std::size_t size = 0;
   RangeKind kind = RangeKind::Device;
-  std::uint64_t id = 0;  // unique for the process's lifetime: what CU_POINTER_ATTRIBUTE_BUFFER_ID tells
+  std::uint64_t id = 0;  // unique for the process's lifetime: CU_POINTER_ATTRIBUTE_BUFFER_ID
 };
 
 // Device memory: a reserved range of the process's address space (0x7ee0'0000'0000 where it is free) in which
@@ -44,7 +44,7 @@ struct Range {
 // held against it.
 class AddressSpace {
  public:
-  explicit AddressSpace(std::size_t capacity);  // what cuMemGetInfo tells as total
+  explicit AddressSpace(std::size_t capacity);  // cuMemGetInfo's total
   ~AddressSpace();
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
@@ -55,7 +55,7 @@ class AddressSpace {
   bool add_host(void* start, std::size_t size);  // false when it overlaps a range that is already there
   bool remove_host(void* start);
   std::optional<Range> find(Address inside) const;
-  // Whether [start, start+size) lies in one live range.
+  // True if [start, start+size) lies in one live range.
   bool check(Address start, std::size_t size) const;
   std::size_t capacity() const;
   std::size_t used() const;
@@ -106,10 +106,10 @@ class Module {
     std::unique_ptr<Module> module;  // null on failure
     CUresult code =
         CUDA_SUCCESS;  // INVALID_PTX, INVALID_IMAGE, NO_BINARY_FOR_GPU, UNSUPPORTED_PTX_VERSION, OUT_OF_MEMORY...
-    std::string log;   // what a JIT log says: "line 12: opcode foo.bar is not served"
+    std::string log;   // for a JIT log: "line 12: opcode foo.bar is not served"
   };
   // `image` as cuModuleLoadData gets it: a fat binary wrapper or container, a cubin, or NUL-terminated PTX text. Its
-  // length is not known beforehand, as in the driver; it is read as far as its own headers say and no further.
+  // length is not known beforehand, as in the driver; it is read to the end that its own headers give and no further.
   static Loaded load(const void* image, AddressSpace& space);
   ~Module();
 
@@ -129,18 +129,18 @@ struct Launch {
   const Function* function = nullptr;
   Dim3 grid, block;
   std::size_t dynamic_shared = 0;
-  std::span<const std::byte> params;  // packed as Function::params says, param_bytes long
+  std::span<const std::byte> params;  // packed by Function::params, param_bytes long
   bool cooperative = false;           // all blocks must be able to be resident together
 };
 
 class Engine {
  public:
-  // `workers` threads execute blocks (0: as many as there are cores). `print` receives what device printf writes.
+  // `workers` threads execute blocks (0: as many as there are cores). `print` receives the text of device printf.
   Engine(AddressSpace& space, unsigned workers, std::function<void(std::string_view)> print);
   ~Engine();
 
-  // Runs a grid to its end; blocks the caller, who may be one of several (streams). Limits (grid, block, shared memory)
-  // are the caller's to check. The fault is the first one found; the grid's other blocks are stopped.
+  // Runs a grid to its end; blocks the caller, which may be one of several (streams). The caller checks limits (grid,
+  // block, shared memory). The fault is the first one found; the grid's other blocks are stopped.
   Fault run(const Launch& launch);
 
   struct Impl;

@@ -1,8 +1,9 @@
-// What the tables in ring/abi/ must ask the library they are linked into. The library fills one Backend, whose lifetime
-// is the process's, and installs it before a program can get at a table (at its first exported call at the latest).
+// The questions that the tables in ring/abi/ must ask the library they are linked into. The library fills one Backend,
+// whose lifetime is the process's, and installs it before a program can get at a table (at its first exported call at
+// the latest).
 //
-// Every function may be called from any thread, before cuInit and after a fork. Where `ready` has said otherwise than
-// CUDA_SUCCESS nothing else is called. None of them may call back into ring/abi/.
+// Every function may be called from any thread, before cuInit and after a fork. While `ready` returns anything but
+// CUDA_SUCCESS, nothing else is called. None of them may call back into ring/abi/.
 //
 // The namespace is cuabi because C++'s own <cxxabi.h> owns the name abi.
 #pragma once
@@ -15,14 +16,14 @@
 namespace cuabi {
 
 struct DeviceIdentity {
-  CUuuid uuid;  // as cuDeviceGetUuid tells it: the runtime hashes both and compares
+  CUuuid uuid;  // as from cuDeviceGetUuid: the runtime hashes both and compares
   std::int32_t pci_domain, pci_bus, pci_device;
 };
 
 struct Backend {
   // CUDA_SUCCESS, or NOT_INITIALIZED (before cuInit, in a forked child), or DEINITIALIZED.
   CUresult (*ready)();
-  // What cuDriverGetVersion answers.
+  // The answer of cuDriverGetVersion.
   int (*driver_version)();
   int (*device_count)();
   CUresult (*device_identity)(int ordinal, DeviceIdentity* out);
@@ -30,7 +31,7 @@ struct Backend {
   CUresult (*primary_context)(CUcontext* out, CUdevice device);
   // The calling thread's current context; NULL when there is none.
   CUcontext (*current_context)();
-  // Whether this is a context that can hold storage (a destroyed one cannot).
+  // True if this is a context that can hold storage (a destroyed one cannot).
   bool (*context_exists)(CUcontext context);
   // As cuCtxGetId and cuStreamGetId. NULL names the current context, and 0, 1 and 2 the special streams.
   CUresult (*context_id)(CUcontext context, std::uint64_t* id);
@@ -39,7 +40,7 @@ struct Backend {
   CUresult (*load_module)(CUmodule* out, const void* image);
   // Writes up to `room` functions of the module and returns how many it has.
   std::size_t (*module_functions)(CUmodule module, CUfunction* out, std::size_t room);
-  // One line, without its newline, for who debugs a program: "export table 2131 slot 7 was called, which ...".
+  // One line, without its newline, for a person who debugs a program: "export table 2131 slot 7 was called, which ...".
   void (*log)(const char* line);
 };
 

@@ -1,5 +1,5 @@
-// Context-local storage: what NVIDIA's runtime keeps at each context (export table CONTEXT_LOCAL_STORAGE). Semantics
-// are the real driver's: a second put of a key is refused and keeps the first value, delete does not run the
+// Context-local storage: data that NVIDIA's runtime keeps at each context (export table CONTEXT_LOCAL_STORAGE).
+// Semantics are the real driver's: a second put of a key is refused and keeps the first value, delete does not run the
 // destructor, the end of a context does.
 //
 // get runs at every call of the runtime, launches included: it takes no lock and writes nothing.

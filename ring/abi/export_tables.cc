@@ -1,6 +1,6 @@
 // A table is an array of words: its size in bytes, then functions. Callers do not all check the size, so each table has
-// the size of the real driver's (580, CUDA 13.0), and a slot whose meaning nobody here knows holds a function that logs
-// its number once and answers NOT_SUPPORTED. A slot is NULL only where the real one is known to be.
+// the size of the real driver's (580, CUDA 13.0), and a slot of unknown meaning holds a function that logs its number
+// once and answers NOT_SUPPORTED. A slot is NULL only if the real one is known to be.
 #include "ring/abi/export_tables.h"
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ constinit std::atomic<const Backend*> installed{nullptr};
 enum class Table { Cudart, ToolsTls, Hooks, ContextStorage, ContextChecks, Integrity, Context, Module, Blas };
 
 struct Identity {
-  const char* name;      // as people who look for it will call it
+  const char* name;      // as people who look for it call it
   unsigned char id[16];  // in memory order
   std::size_t words;     // with the size word
 };
@@ -69,7 +69,8 @@ void log_called(Table table, std::size_t slot, const char* state) {
   b->log(line);
 }
 
-// The first call of a slot is told, for `ivgpu coverage`; a later one costs a look at a word that nobody writes.
+// The first call of a slot is logged, for `ivgpu coverage`; a later one costs a look at a word that is not written any
+// more.
 template <Table table, std::size_t slot>
 void note_call(const char* state) {
   static constinit std::atomic<bool> logged{false};
@@ -133,7 +134,7 @@ CUresult thread_context(CUcontext* context) {
 }
 
 // Flags that a profiler would set, an entry for each callback id. The runtime reads them and, all being zero, calls
-// nothing. It may have more ids than it is told of here, hence the room beyond the number told.
+// nothing. It may have more ids than the number returned here, hence the room beyond it.
 constexpr std::size_t call_flags_told = 1024, other_flags_told = 14;
 constinit std::uint32_t call_flags[4096] = {};
 constinit std::uint32_t other_flags[64] = {};

@@ -1,5 +1,5 @@
 // The export tables that NVIDIA's runtime and libraries ask for (cuGetExportTable). Established from outside, by
-// watching what they ask and do; ids, sizes and slots are listed in export_tables.cc.
+// watching their requests and calls; ids, sizes and slots are listed in export_tables.cc.
 #pragma once
 
 #include <cuda.h>

@@ -9,7 +9,7 @@
 namespace cuabi {
 namespace {
 
-// What an image lies in: its bytes as far as they may be read. In a program nobody knows that.
+// The memory that an image lies in: its bytes as far as they may be read. In a program the end is not known.
 constexpr std::size_t unbounded = SIZE_MAX;
 
 struct Memory {
@@ -31,7 +31,7 @@ std::size_t container_size(const Memory& image) {
   return image.holds(header.header_size, header.size) ? header.header_size + header.size : 0;
 }
 
-// Raises `end` to that of [offset, offset+size), or says that there is no such place.
+// Raises `end` to that of [offset, offset+size); false if there is no such place.
 bool reach(const Memory& image, std::size_t& end, std::uint64_t offset, std::uint64_t size) {
   if (!image.holds(offset, size)) return false;
   end = std::max<std::size_t>(end, offset + size);

@@ -1,8 +1,8 @@
 // The forms in which device code reaches a driver, and how long each is: cuModuleLoadData and its kin pass no length.
 //
-// Trust: the bytes come from a program and say their own length. image_size reads headers only, as far as they claim to
-// reach, and its arithmetic cannot overflow. In a program that the memory is there nobody can check; who has got an
-// image from somewhere else knows its end and asks with a span: then nothing behind that is read.
+// Trust: the bytes come from a program and carry their own length. image_size reads headers only, up to the lengths in
+// them, and its arithmetic cannot overflow. In a program, no check can show that the memory is there; a caller that has
+// got an image from somewhere else knows its end and asks with a span: then nothing behind that is read.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ inline constexpr std::uint32_t wrapper_magic = 0x466243B1;
 inline constexpr std::uint32_t container_magic = 0xBA55ED50;
 inline constexpr std::uint32_t elf_magic = 0x464C457F;  // "\x7f" "ELF"
 
-// What the runtime registers: a pointer to a container. Version 2 (relocatable device code): `data` is the linked
-// container, `more` a NULL-terminated array of pointers to the containers before linking.
+// The form that the runtime registers: a pointer to a container. Version 2 (relocatable device code): `data` is the
+// linked container, `more` a NULL-terminated array of pointers to the containers before linking.
 struct ImageWrapper {
   std::uint32_t magic;
   std::uint32_t version;
@@ -59,12 +59,12 @@ inline constexpr std::uint64_t entry_family = 0x200000;
 
 enum class ImageKind { Wrapper, Container, Elf, Text };
 
-// By the first four bytes; whatever is none of the others is taken for text.
+// By the first four bytes; an image that is none of the others is taken for text.
 ImageKind image_kind(const void* image);
 ImageKind image_kind(std::span<const std::byte> image);
 
-// Bytes from `image` to its end as its own headers tell. Text: through its NUL. A wrapper: its own 24 bytes; what it
-// points to has lengths of its own. 0 when the headers contradict themselves.
+// Bytes from `image` to its end, by its own headers. Text: through its NUL. A wrapper: its own 24 bytes; the images
+// that it points to have lengths of their own. 0 if the headers contradict themselves.
 std::size_t image_size(const void* image);
 // 0 as well when the image reaches beyond the span, or is a text without its NUL there.
 std::size_t image_size(std::span<const std::byte> image);

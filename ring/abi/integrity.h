@@ -16,7 +16,7 @@ using Digest = std::array<std::uint8_t, 16>;
 Digest md2(std::span<const std::uint8_t> message);
 Digest hmac_md2(std::span<const std::uint8_t> key, std::span<const std::uint8_t> message);
 
-// What the digest covers beside the devices, in the order of the message.
+// The parts that the digest covers beside the devices, in the order of the message.
 struct IntegrityFacts {
   std::uint32_t driver_version;
   std::uint32_t version;                                            // the runtime's version plus 0, 1 or 2

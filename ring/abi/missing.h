@@ -94,8 +94,8 @@ constexpr std::pair<std::size_t, std::size_t> missing_lines(std::string_view sym
   return {first, count};
 }
 
-// What a call answers because of a missing argument; CUDA_SUCCESS: none is missing. Symbol::name is the call's symbol;
-// `ready` says whether cuInit has been called.
+// A call's answer to a missing argument; CUDA_SUCCESS: none is missing. Symbol::name is the call's symbol; `ready`
+// returns whether cuInit has been called.
 template <class Symbol, class Ready, class... P>
 CUresult missing_argument(Ready ready, P... p) {
   constexpr auto lines = missing_lines(Symbol::name);

@@ -30,9 +30,9 @@ ProcName split_symbol(std::string_view symbol);
 // Sorts in place, once, so that proc_address can search.
 void sort_entries(std::span<ProcEntry> entries);
 
-// As cuGetProcAddress_v2, and with a null `status` as cuGetProcAddress. `entries` as sort_entries left them. What is
-// not found, or not served, is CUDA_SUCCESS with a NULL function: programs probe for features by presence, and an older
-// form of the same name may have another signature, so it is no substitute.
+// As cuGetProcAddress_v2, and with a null `status` as cuGetProcAddress. `entries` as sort_entries left them. A name
+// that is not found, or not served, is CUDA_SUCCESS with a NULL function: programs probe for features by presence, and
+// an older form of the same name may have another signature, so it is no substitute.
 CUresult proc_address(std::span<const ProcEntry> entries, int driver_version, const char* symbol, void** function,
                       int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status);
 

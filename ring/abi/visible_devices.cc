@@ -27,8 +27,8 @@ std::string text_of(const Uuid& uuid) {
   return text;
 }
 
-// What stands behind "GPU-"; nothing where the element is no UUID. What follows a whole UUID counts as little as
-// letters behind a number do.
+// The text behind "GPU-"; nothing if the element is no UUID. Text behind a whole UUID counts as little as letters
+// behind a number do.
 std::optional<std::string> uuid_in(std::string_view element) {
   for (const std::string_view prefix : prefixes) {
     if (!element.starts_with(prefix)) continue;
@@ -50,7 +50,7 @@ std::optional<std::uint32_t> device_of_uuid(std::string_view beginning, std::spa
   return found;
 }
 
-// As strtol reads it, cut to 32 bits: blanks, a sign and leading zeros are allowed, what follows the digits is ignored.
+// As strtol reads it, cut to 32 bits: blanks, a sign and leading zeros are allowed, text behind the digits is ignored.
 std::optional<std::int32_t> index_in(std::string_view element) {
   const std::string text(element);
   char* end = nullptr;
@@ -79,7 +79,7 @@ CUresult visible_devices(const char* list, std::span<const Uuid> devices, std::v
   if (list == nullptr)
     for (std::uint32_t i = 0; i < devices.size(); ++i) visible.push_back(i);
   std::string_view rest = list == nullptr ? "" : list;
-  const bool by_uuid = uuid_in(rest).has_value();  // the first element says how all are named
+  const bool by_uuid = uuid_in(rest).has_value();  // the first element decides how all are named
   while (!rest.empty()) {
     const std::string_view element = take_element(rest);
     const auto uuid = uuid_in(element);

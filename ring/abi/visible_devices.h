@@ -1,6 +1,6 @@
 // CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER as the driver reads them in cuInit. Both libraries that a program can find
-// read them here. Asked of an H200 machine with two GPUs, driver 580.159.04; tests/unit/abi_visible_devices.cc has what
-// it answered.
+// read them here. Asked of an H200 machine with two GPUs, driver 580.159.04; tests/unit/abi_visible_devices.cc has its
+// answers.
 #pragma once
 
 #include <cuda.h>
@@ -14,12 +14,12 @@ namespace cuabi {
 
 using Uuid = std::array<std::uint8_t, 16>;
 
-// Which devices a program sees, in which order: indices into `devices`, the UUIDs of all, in the machine's order.
-// `list` is the variable's value, null where it is not set. CUDA_ERROR_NO_DEVICE: none is left.
-// CUDA_ERROR_INVALID_DEVICE: one is named twice.
+// The devices that a program sees, in their order: indices into `devices`, the UUIDs of all, in the machine's order.
+// `list` is the variable's value, null if it is not set. CUDA_ERROR_NO_DEVICE: none is left. CUDA_ERROR_INVALID_DEVICE:
+// one is named twice.
 CUresult visible_devices(const char* list, std::span<const Uuid> devices, std::vector<std::uint32_t>& visible);
 
-// Whether such a list could name a device of any machine. Where it cannot, cuInit gives CUDA_ERROR_NO_DEVICE.
+// True if such a list could name a device of any machine. If it cannot, cuInit gives CUDA_ERROR_NO_DEVICE.
 bool may_name_a_device(const char* list);
 
 // CUDA_DEVICE_ORDER. Invalid: cuInit gives CUDA_ERROR_INVALID_DEVICE.

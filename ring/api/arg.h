@@ -1,4 +1,4 @@
-// How one argument of a driver call crosses the boundary.
+// The way of one argument of a driver call across the boundary.
 //
 // Everything here is data: it names a direction and an extent, and does nothing. guest/marshal/marshal.h and
 // host/untrusted/unmarshal.h each read it once, so no line of the table can make the two sides disagree.
@@ -46,8 +46,8 @@ struct Arg {
   }
 };
 
-// The words of the table. A by-value argument needs none (`_`), but for an unsigned long long, which cuda.h uses for device
-// addresses, texture objects and handles as well; what a pointer means is always written down.
+// The words of the table. A by-value argument needs none (`_`), but for an unsigned long long, which cuda.h uses for
+// device addresses, texture objects and handles as well; the meaning of a pointer is always written down.
 inline constexpr Arg _{};
 inline constexpr Arg in{.dir = Dir::In};
 inline constexpr Arg out{.dir = Dir::Out};
@@ -63,17 +63,17 @@ inline constexpr Extent string = Extent::String;
 enum class Way : std::uint8_t { Local, Posted, Waited };
 using enum Way;
 
-// What a call must not overtake among the posted calls of other threads.
+// The posted calls of other threads that a call must not overtake.
 enum class Order : std::uint8_t {
   Own,   // the last use of each handle it names; with a stream, the NULL stream's rules
   Null,  // it runs on the NULL stream
   All,   // every channel
 };
 
-// A call that asks whether something is done, and changes nothing.
+// A call that asks whether work is done, or waits until it is, and changes nothing.
 enum class Asks : std::uint8_t { Nothing, Query, Wait };
 
-// The order, and what else is special about a call: "own | contextless".
+// The order, and the other peculiarities of a call: "own | contextless".
 struct Manner {
   Order order = Order::Own;
   bool contextless = false;  // can be made without a context, and after a fault

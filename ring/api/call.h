@@ -42,7 +42,7 @@ consteval void check_arg() {
   }
 }
 
-// What marshalling needs to know of a call. Calls alike in this are marshalled by the same instantiation.
+// The facts about a call that marshalling needs. Calls alike in these are marshalled by the same instantiation.
 template <class F, Arg... A>
 struct Shape;
 

@@ -1,5 +1,5 @@
 // cuda.h with every version of every entry point visible, so that the table can name each by its own symbol. Targets
-// that use the table link ivgpu_api, which defines what makes cuda.h do that.
+// that use the table link ivgpu_api, which defines the macros for that.
 #pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL

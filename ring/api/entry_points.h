@@ -1,4 +1,4 @@
-// The table as data, for who needs no declaration of cuda.h: names, numbers, and the words as they are written.
+// The table as data, for code that needs no declaration of cuda.h: names, numbers, and the words as they are written.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace api {
 
-// How a line of ring/api/driver.def says that its entry point is answered.
+// The manner in which an entry point is answered, by its line in ring/api/driver.def.
 enum class Line : std::uint8_t { Call, Custom, Local, Refused, Variant, Absent };
 
 struct EntryPoint {
@@ -33,7 +33,7 @@ inline constexpr EntryPoint entry_points[] = {
 #include "ring/api/driver.def"
 };
 
-// What crosses and is no driver call.
+// A record that crosses and is no driver call.
 struct SessionCall {
   std::string_view name;
   std::uint16_t id;

@@ -1,5 +1,5 @@
-// Ids: what a guest's handles are, on the wire and in the program. The guest chooses them, so that creating can be
-// posted; the host keeps a table and believes only what is in it.
+// Ids: a guest's handles, on the wire and in the program. The guest chooses them, so that creating can be posted; the
+// host keeps a table and believes only its entries.
 //
 //   bits 0-3    0, so that an id is never one of CUDA's special streams (0, 1, 2)
 //   bits 4-25   index into the session's table, from 1
@@ -39,7 +39,7 @@ struct Id {
     return std::uint64_t{static_cast<std::uint8_t>(kind)} << kind_at | std::uint64_t{generation} << generation_at |
            std::uint64_t{index} << index_at;
   }
-  // Any number gives an Id; kind None or index 0 says that it is none of ours.
+  // Any number gives an Id; one with kind None or index 0 is none of ours.
   static constexpr Id of(std::uint64_t value) {
     constexpr std::uint64_t low = (1u << index_at) - 1;
     if ((value & low) != 0 || value >> kind_at >= handle_kinds) return {};

@@ -1,4 +1,4 @@
-// Which JIT options cross the boundary. Both sides ask; neither trusts the other's answer.
+// The JIT options that cross the boundary. Both sides ask; neither trusts the other's answer.
 #pragma once
 
 #include <cstddef>

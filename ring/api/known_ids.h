@@ -13,8 +13,8 @@ namespace api {
 inline constexpr int driver_ids = 512;
 inline constexpr int first_session_id = 1000;
 
-// The highest ids of this build. A worker says in its slot's header which it knows; ids are given in order, and one
-// that is known stays known (docs/wire-format.md, Versions).
+// The highest ids of this build. A worker writes into its slot's header the ids that it knows; ids are given in order,
+// and one that is known stays known (docs/wire-format.md, Versions).
 struct KnownIds {
   std::uint16_t driver, session;
 
@@ -30,7 +30,7 @@ inline constexpr KnownIds known_ids = [] {
 inline constexpr KnownIds silent_workers_ids{75, 1002};
 static_assert(known_ids.driver < driver_ids && known_ids.session >= first_session_id);
 
-// What the table calls an id; "" where it has none.
+// The table's name for an id; "" if it has none.
 constexpr std::string_view name_of(int id) {
   for (const EntryPoint& e : entry_points)
     if (e.id == id && id != 0) return e.name;

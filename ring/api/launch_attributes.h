@@ -1,4 +1,4 @@
-// Which launch attributes cross the boundary. Both sides ask; neither trusts the other's answer.
+// The launch attributes that cross the boundary. Both sides ask; neither trusts the other's answer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the types of cuda.h mean at the boundary: which are handles, and which structs are plain bytes.
+// The meaning of cuda.h's types at the boundary: handles, and structs that are plain bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class Handle : std::uint8_t {
 #include "ring/api/handles.def"
 };
 
-// Whether an object ends with its context.
+// The event that ends an object: the end of its process, or of its context.
 enum class Life : std::uint8_t { of_process, of_context };
 using enum Life;
 
@@ -44,7 +44,7 @@ inline constexpr unsigned handle_kinds = std::size(handle_table);
 constexpr const HandleKind& kind_of(Handle kind) { return handle_table[static_cast<unsigned>(kind) % handle_kinds]; }
 constexpr bool ends_with_context(Handle kind) { return kind_of(kind).life == of_context; }
 constexpr bool may_own(Handle owner, Handle kind) { return (kind_of(kind).owners & owned_by(owner)) != 0; }
-// Whether objects of this kind own others, or are owned.
+// True if objects of this kind own others, or are owned.
 constexpr bool has_family(Handle kind) {
   Kinds owners = 0;
   for (const HandleKind& k : handle_table) owners |= k.owners;

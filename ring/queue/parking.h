@@ -9,8 +9,8 @@
 // S is a pair of sequentially consistent fences: at least one side sees the other's store. Leave either out and both
 // may look before the other's store is visible: the sleeper sleeps, the waker does not wake, and the call hangs.
 //
-// A sleeper that waits for one thing of many says which before it announces its sleep, and is woken for that alone. S
-// covers this, too: a waker that does not see what is awaited now has published before the sleeper's second look.
+// A sleeper that waits for one thing of many names it before it announces its sleep, and is woken for that alone. S
+// covers this, too: a waker that does not see the awaited thing now has published before the sleeper's second look.
 //
 // Covered by: the models parking, awaited and bell, and the explorer's scenario parking (docs/models.md).
 //
@@ -30,8 +30,8 @@ class Parking {
  public:
   explicit Parking(Shared<std::uint32_t> asleep) : asleep_(asleep) {}
 
-  // Sleeper. Announces the sleep and looks once more: `anything` says whether there is work. True: sleep now (and then
-  // call woke()); false: there is work, the announcement is taken back.
+  // Sleeper. Announces the sleep and looks once more: `anything` returns whether there is work. True: sleep now (and
+  // then call woke()); false: there is work, the announcement is taken back.
   template <class Anything>
   bool may_sleep(Anything anything) {
     asleep_.store(1, std::memory_order_relaxed);
@@ -42,8 +42,8 @@ class Parking {
   }
   void woke() { asleep_.store(0, std::memory_order_relaxed); }
 
-  // Waker. Whether the peer must be woken. Ask after publishing; true at most once for each sleep. `awaited` says
-  // whether what was published is what the peer sleeps for: asked only if it sleeps.
+  // Waker. True if the peer must be woken. Ask after publishing; true at most once for each sleep. `awaited` returns
+  // whether the peer sleeps for the thing that was published; it is called only if the peer sleeps.
   template <class Awaited>
   bool must_wake(Awaited awaited) {
     const bool early = !wrong(Mutant::awaited_early) || awaited();
@@ -55,8 +55,8 @@ class Parking {
     return must_wake([] { return true; });
   }
 
-  // Who wakes for another (the worker's bell thread), before it wakes: one that has announced its sleep, but does not
-  // sleep yet, will not.
+  // For a thread that wakes on another's behalf (the worker's bell thread), before it wakes: a peer that has announced
+  // its sleep, but does not sleep yet, will not.
   void call_off() {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // S
     if (!wrong(Mutant::bell_clear)) woke();

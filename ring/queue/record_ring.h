@@ -2,7 +2,7 @@
 // heap, no lock, no system call on a record's way.
 //
 // Ordering. Two edges carry everything, and each line below that makes or takes one names it:
-//   P  publish -> take   a record's bytes are written before `tail` says so
+//   P  publish -> take   a record's bytes are written before `tail` covers them
 //   F  take -> reserve   a record's bytes are read before `head` gives them back
 // Sleeping and waking is ring/queue/parking.h. Covered by: the model ring, the explorer's scenario ring
 // (docs/models.md), and ThreadSanitizer under tests/unit/ring_queue.cc.
@@ -100,7 +100,7 @@ class Consumer {
       const std::uint32_t ready = seen_tail_ - head_;
       const std::uint32_t offset = head_ & (size_ - 1);
       RecordHeader header;
-      ring_.bytes.copy_out(&header, offset, sizeof header);  // read once; from here on the copy is what counts
+      ring_.bytes.copy_out(&header, offset, sizeof header);  // read once; from here on only the copy counts
       if (!fits(header.bytes, ready, size_ - offset)) return Peer::Broken;
       if (header.call == padding_call) {
         if (header.bytes != size_ - offset) return Peer::Broken;
@@ -118,7 +118,7 @@ class Consumer {
     }
   }
 
-  // Whether take() would find something. For parking: it needs no ordering of its own.
+  // True if take() would find something. For parking: it needs no ordering of its own.
   bool anything() const { return seen_tail_ != head_ || ring_.tail.load(std::memory_order_relaxed) != head_; }
 
  private:

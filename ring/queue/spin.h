@@ -1,4 +1,4 @@
-// How long to poll before parking: bounded by the operator's `spin_us`, and adapted to how long the waits have been.
+// The time to poll before parking: bounded by the operator's `spin_us`, and adapted to the length of recent waits.
 //
 // A wait that ends while polling costs its own length; one that outlasts the polling costs that, a sleep and a wake-up.
 // So polling pays where waits are shorter than the bound and is lost where they are longer: each wait that polling

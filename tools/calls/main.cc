@@ -13,7 +13,7 @@ struct Line {
   int since;
   std::string how;
   std::string refused;  // why; empty: served
-  std::string of = {};  // of a variant: what it is one of
+  std::string of = {};  // of a variant: the call that it is a form of
 };
 
 struct Section {
@@ -21,7 +21,7 @@ struct Section {
   std::vector<Line> lines;
 };
 
-// What a line's manner means, said for who reads the page.
+// A line's manner in words for a reader of the page.
 std::string manner_text(const std::string& manner) {
   std::string text;
   if (manner.starts_with("null")) text += ", as on the NULL stream";
@@ -98,7 +98,7 @@ std::vector<Section> sections() {
   return all;
 }
 
-// A variant is refused where what it is one of is.
+// A variant is refused if the call that it is a form of is.
 void resolve_variants(std::vector<Section>& all) {
   std::map<std::string, std::string> refused;
   for (const Section& section : all)
@@ -108,7 +108,7 @@ void resolve_variants(std::vector<Section>& all) {
       if (!line.of.empty()) line.refused = refused.at(line.of);
 }
 
-// What a reason of the table means to who meets it.
+// The meaning of a reason of the table for a program that meets it.
 struct Reason {
   const char* why;
   const char* means;

@@ -21,7 +21,7 @@ std::string nanoseconds(double ns) {
   return text;
 }
 
-// What the hypervisor calls itself, by the leaf that is reserved for that.
+// The hypervisor's own name, by the leaf that is reserved for that.
 bool processor_says_tcg() {
   unsigned a = 0, name[3] = {};
   if (__get_cpuid(1, &a, &name[0], &name[1], &name[2]) == 0 || (name[1] & 1U << 31) == 0) return false;

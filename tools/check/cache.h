@@ -1,5 +1,5 @@
-// How fast the guest reaches the region, and what that says of its mapping: less than one might think, since a busy
-// machine is slow as well, and an emulated processor has no caches.
+// The speed at which the guest reaches the region, and its meaning for the mapping: less than one might think, since a
+// busy machine is slow as well, and an emulated processor has no caches.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ struct CacheTimes {
   double own_ns = 0;  // for one of ordinary memory
 };
 
-// [bar, bar + ring::page) against memory of this process. What seems slow is measured again, up to `rounds` times, with
-// a pause before. The clock comes from the caller.
+// [bar, bar + ring::page) against memory of this process. A mapping that seems slow is measured again, up to `rounds`
+// times, with a pause before. The clock comes from the caller.
 CacheTimes measure_cache(const std::byte* bar, guest::Nanoseconds clock, int rounds = 3);
 
-// Whether QEMU emulates the processor (TCG).
+// True if QEMU emulates the processor (TCG).
 bool is_emulated(const Machine& machine);
 
 // `emulated`, `amd`: the processor's.

@@ -1,4 +1,4 @@
-// What a guest needs: the device, the right to map it, a region of this version behind it and a broker that lives,
+// The needs of a guest: the device, the right to map it, a region of this version behind it and a broker that lives,
 // mapped in a way that is fast, and the library.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -106,7 +106,8 @@ Finding region(const Mapping& mapping) {
           ""};
 }
 
-// What a worker says that it knows: the first whose slot is filled. Silent, or none there: what silent ones know.
+// The ids that a worker knows, from the first slot that is filled. Without one, or with a silent worker: the ids of
+// workers that do not name theirs.
 api::KnownIds known_to_workers(const Mapping& whole) {
   const ring::RegionHeader h = whole.header().copy_out();
   for (std::uint64_t at = h.first_slot; at < whole.size() && h.slot_bytes >= ring::min_slot_bytes; at += h.slot_bytes) {
@@ -140,7 +141,7 @@ void ring_broker(ring::Shared<ring::RegionHeader> header, const Mapping& registe
     guest::ring_by_register(reinterpret_cast<volatile std::uint32_t*>(registers.bytes()), ring::peer_broker);
 }
 
-// As the library asks: who rings the broker is answered by its heartbeat.
+// As the library asks: the broker's heartbeat answers a guest that rings it.
 Finding broker(const Mapping& mapping, const Mapping& registers) {
   if (!registers.there())
     return {"broker", State::Wrong, "the device's registers cannot be mapped (BAR0)", "run as root"};

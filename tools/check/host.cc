@@ -1,4 +1,4 @@
-// What a host needs: NVIDIA's driver, KVM, memory, the kernel's parts of a worker's jail, control groups, a broker.
+// The needs of a host: NVIDIA's driver, KVM, memory, the kernel's parts of a worker's jail, control groups, a broker.
 #include <linux/landlock.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -92,8 +92,8 @@ Finding device_files(const Machine& m, const std::vector<Gpu>& gpus) {
   return {"devices", State::Ok, list + " may be opened by workers", ""};
 }
 
-// Whether kernels reach all memory of a worker can only be asked of libcuda. What can be known without: whether the
-// module has switched it off, and whether the kernel could do it at all.
+// Only libcuda knows whether kernels reach all memory of a worker. Two things can be known without it: whether the
+// module has switched that off, and whether the kernel could do it at all.
 Finding pageable_memory(const Machine& m) {
   if (kernel_driver(m).empty()) return {"hmm", State::Ok, "no driver, so no GPU that reaches a worker's memory", ""};
   const auto parameter = [&](const char* name) {
@@ -235,7 +235,7 @@ std::string group_tree(const Machine& m) {
   return "";
 }
 
-// What a running broker tells it lacks; "" where none runs, or lacks nothing. `told` is its status.
+// The reason why a running broker has no control groups, from its status, `told`; "" if none runs, or it has them.
 std::string groups_that_broker_lacks(const std::string& told) {
   const std::string key = "\"group_missing\":\"";
   const std::size_t at = told.find(key);
@@ -256,7 +256,7 @@ Finding groups(const Machine& m, const std::string& told) {
   return {"groups", State::Ok, "control groups of version 2 are at " + tree + "; ivgpud's unit needs Delegate=yes", ""};
 }
 
-// What the broker tells of itself; `why` where it tells nothing.
+// The status of the broker; `why` is the error if there is none.
 std::string ask_broker(const std::string& path, int& why) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

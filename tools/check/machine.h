@@ -1,6 +1,6 @@
 // The machine that is checked, as files below a folder: "" is this machine, a test's folder is one that is broken in
-// just one way. Whether somebody may open a file is worked out from its mode and from /proc/self/status, so that a test
-// that runs as root sees what a user would.
+// just one way. The right to open a file is worked out from its mode and from /proc/self/status, so that a test that
+// runs as root sees the same as a user.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// ivgpu-check: what is wrong with this host or this guest. One executable without libraries, so that it can be taken
+// ivgpu-check finds the faults of this host or this guest. One executable without libraries, so that it can be taken
 // into any guest; `ivgpu check` runs it.
 #include <cerrno>
 #include <cstdio>

@@ -1,8 +1,8 @@
-# bash completion for ivgpu, ivgpud and the scripts in tools/. Commands and options are those that --help tells, so there
+# bash completion for ivgpu, ivgpud and the scripts in tools/. Commands and options are those of --help, so there
 # is no list here that could be stale.
 # shellcheck shell=bash
 
-# Completes with the words of $1 that begin with what is typed.
+# Completes with the words of $1 that begin with the typed text.
 _ivgpu_words() { mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2"); }
 
 _ivgpu_paths() {
@@ -15,7 +15,7 @@ _ivgpu_options() {
   sed -nE -e '/^ *(-[a-zA-Z], ?)?--[a-z]/p' -e '/^usage:/Ip' -e '/^ +\[--/p' | grep -oE '(^|[^a-z-])--[a-z][a-z-]*' | grep -oE -- '--.*' | sort -u
 }
 
-# The commands: what is indented below "Subcommands:".
+# The commands: the indented lines below "Subcommands:".
 _ivgpu_commands() { sed -nE '/^Subcommands:/,/^$/ s/^  ([a-z]+) .*/\1/p'; }
 
 # The value of an option. False where the option takes none that is known.

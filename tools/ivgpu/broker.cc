@@ -82,7 +82,8 @@ std::string last_words(const std::string& log, const std::string& config) {
   return ": " + words;
 }
 
-// What a broker's log tells as errors, without when, and at most so many: the first tell, the rest are mostly the same.
+// The errors of a broker's log, without their times, and at most `most`: the first ones explain, the rest are mostly
+// the same.
 std::vector<std::string> errors_in(const std::string& log, std::size_t most) {
   constexpr std::string_view head = " error ";
   std::istringstream lines(log);
@@ -115,7 +116,7 @@ BrokerOptions for_a_program_here(BrokerOptions options) {
 std::string broker_config(const BrokerOptions& options, const fs::path& runtime_dir) {
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
-  // It bounds nobody but its own user.
+  // It bounds no user but its own.
   std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +
                      (options.verbose ? "\nlog_level = \"debug\"" : "") +
                      "\n\n[gpu]\nlibrary = " + toml_string(library) + "\n\n[vm." + options.vm +
@@ -161,7 +162,7 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   }
 }
 
-// Where it was not ended before, something else has failed and was told: a death is told beside it.
+// If it was not ended before, something else has failed and was reported: a death is reported beside it.
 PrivateBroker::~PrivateBroker() {
   if (process_) tell_deaths(0, stop());
 }

@@ -1,5 +1,5 @@
 // A broker of our own for as long as one command runs: a temporary configuration, ivgpud, and everything of it gone at
-// the end, whatever the end was. ivgpud watches a pipe whose other end only this process holds.
+// any kind of end. ivgpud watches a pipe whose other end only this process holds.
 #pragma once
 
 #include <filesystem>
@@ -33,12 +33,12 @@ class PrivateBroker {
   const std::filesystem::path& socket() const { return socket_; }
   pid_t pid() const { return process_->pid(); }
 
-  // Passes on what the broker logged as an error, for a command that failed: a program in a guest cannot say why its
-  // host could not serve it.
+  // Passes on the errors in the broker's log, for a command that failed: a program in a guest cannot know why its host
+  // could not serve it.
   void explain(int code) const;
 
-  // Ends it and its workers. Explains, says who was killed by a signal meanwhile, and returns the code to end with:
-  // `code`, or that of a death where these count (deaths.h).
+  // Ends it and its workers. Explains, names the processes that a signal killed meanwhile, and returns the code to end
+  // with: `code`, or that of a death where these count (deaths.h).
   int end(int code);
 
  private:
@@ -49,8 +49,8 @@ class PrivateBroker {
   std::optional<Child> process_;
 };
 
-// What `auto` means on this machine: "auto", the driver of the system, where there is an NVIDIA GPU, else "sim". Any
-// other choice stays what it is.
+// The meaning of `auto` on this machine: "auto", the driver of the system, if there is an NVIDIA GPU, else "sim". Any
+// other choice is returned as it is.
 std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu);
 
 // The same for this machine. The simulated GPU takes the place of a real one only where it was asked for, or this said

@@ -89,7 +89,7 @@ TempDir::TempDir() {
 }
 
 TempDir::~TempDir() {
-  std::error_code ignored;  // nobody is left to tell, and a file in use is the system's to remove
+  std::error_code ignored;  // no caller is left to report to, and the system removes a file in use
   fs::remove_all(path_, ignored);
 }
 
@@ -160,7 +160,7 @@ SignalGate::~SignalGate() {
 std::optional<SignalGate::Arrived> SignalGate::take() const {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
-  // Of a terminal that is closed, the kernel tells the session's leader alone, which ivgpu is below `ssh -t`.
+  // When a terminal is closed, the kernel signals the session's leader alone, which ivgpu is below `ssh -t`.
   return Arrived{static_cast<int>(info.ssi_signo), info.ssi_code == SI_KERNEL && info.ssi_signo != SIGHUP};
 }
 

@@ -87,7 +87,7 @@ class Child {
 };
 
 // From here on, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive in a descriptor instead of ending ivgpu, and SIGPIPE is a
-// write that fails, so that whatever was started can be ended, too. One at a time, before the first Child; children
+// write that fails, so that all started processes can be ended, too. One at a time, before the first Child; children
 // start with the signals unblocked, and end at a SIGPIPE.
 class SignalGate {
  public:
@@ -109,7 +109,7 @@ class SignalGate {
 // Waits for a foreground child, passes signals on to it, and returns its exit code.
 int wait_passing_signals(Child& child, const SignalGate& gate);
 
-// `folder` before what the variable holds now, for LD_LIBRARY_PATH.
+// `folder` before the present value of the variable, for LD_LIBRARY_PATH.
 std::string prepend_path(const char* variable, const std::filesystem::path& folder);
 
 }  // namespace ivgpu

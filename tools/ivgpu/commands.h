@@ -35,7 +35,7 @@ struct VmOptions {
   std::vector<std::string> environment;             // NAME=VALUE for the guest's command
   int timeout_s = 0;                                // 0: none
   bool keep = false;                                // after the command, a shell on the terminal
-  bool steps = false;                               // say on stderr what is being done
+  bool steps = false;                               // report each step on stderr
   std::vector<std::string> command;                 // empty: a shell
 };
 int vm(const VmOptions& options);
@@ -53,7 +53,7 @@ struct EndOptions {
 };
 int end_sessions(const EndOptions& options);
 
-// What the broker of that runtime_dir tells: one JSON document.
+// The status of the broker of that runtime_dir: one JSON document.
 std::string read_status(const std::filesystem::path& runtime_dir);
 
 // The broker's document for people; with rates where there is one from `seconds` ago. An Error when it is none of this
@@ -96,7 +96,7 @@ struct BenchOptions {
   bool mps = false;                 // under a MPS daemon of its own
   bool markdown = false;            // the tables
   double idle_s = 0;                // how long a session is left idle; 0: 10, or with `quick` half a second
-  double margin_percent = 20;       // what `against` allows
+  double margin_percent = 20;       // the margin that `against` allows
   std::filesystem::path json, plot, against;
 };
 int benchmark(const BenchOptions& options);

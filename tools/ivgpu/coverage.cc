@@ -1,6 +1,6 @@
-// `ivgpu coverage`: the program runs through the guest library, which writes what it is asked for and what is called
-// into a file; or, with --static, the names of calls are looked for in the program's file and in its libraries. The
-// state of each comes from the table.
+// `ivgpu coverage`: the program runs through the guest library, which writes the lookups and the calls into a file; or,
+// with --static, the names of calls are looked for in the program's file and in its libraries. The state of each comes
+// from the table.
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -20,10 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the table says of an exported symbol.
+// The table's entry for an exported symbol.
 struct State {
   std::string words;
-  bool traced = true;  // each call of it is a line of the trace; else only its refusal is told, once
+  bool traced = true;  // each call of it is a line of the trace; else only its refusal is logged, once
 };
 using States = std::map<std::string, State, std::less<>>;
 
@@ -90,7 +90,7 @@ struct Coverage {
   std::set<std::string> files;        // the libraries that were looked at
   std::set<std::string> lacking;      // those that the loader does not find
 
-  // What a program calls, or names in its files, that is not served.
+  // The number of calls that a program makes, or names in its files, and that are not served.
   long missing() const {
     long n = 0;
     for (const auto* uses : {&calls, &tables})
@@ -125,7 +125,7 @@ void read_line(std::string line, Coverage& found) {
     use = {.calls = use.calls + 1, .state = served ? "served" : "refused"};
   } else if (split(line, " is refused: ", left, right) || split(line, " -> ", left, right)) {
     if (!left.starts_with("cu") || left.find(' ') != std::string::npos) return;
-    if (line.find(" is refused: ") != std::string::npos && is_traced(left)) return;  // its call is told as well
+    if (line.find(" is refused: ") != std::string::npos && is_traced(left)) return;  // its call is logged as well
     Use& use = found.calls[left];
     ++use.calls;
     use.state = state_of_symbol(left);
@@ -143,7 +143,7 @@ void read_file(const fs::path& path, Coverage& found) {
   });
 }
 
-// The program's own first: where both name a call, it is the program that is said to.
+// The program's own first: if both name a call, it counts as the program's.
 void read_program(const Install& install, const fs::path& path, Coverage& found) {
   read_file(path, found);
   const Libraries libraries = libraries_of(install, path);
@@ -174,11 +174,12 @@ int record(const CoverageOptions& options, Coverage& found) {
   return code;
 }
 
-// NVIDIA's runtime asks for every call there is: what was asked for and not called stands in the JSON document alone.
+// NVIDIA's runtime asks for every call there is: calls that were asked for and not made stand in the JSON document
+// alone.
 void print_uses(const std::map<std::string, Use>& uses, bool served, bool tables) {
   for (const auto& [name, use] : uses) {
     if (is_served(use) != served || (use.calls == 0 && use.named.empty() && !tables)) continue;
-    // What is refused tells so once, however often it is called, and so does a table's slot.
+    // A refused call is logged once, however often it is made, and so is a table's slot.
     const std::string calls = served && !tables ? std::to_string(use.calls) : "called";
     const std::string how = use.calls > 0 ? calls : use.asked ? "asked" : "named";
     const std::string where = use.named.empty() ? "" : ", in " + use.named;
@@ -192,7 +193,7 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
-// Who gets this wants to know first what it is of.
+// A reader of the table wants to know first which program it is about.
 void print_table(const Coverage& found, const std::vector<std::string>& program, bool ran) {
   std::printf("ivgpu " IVGPU_VERSION ", coverage of %s\n\n", joined(program).c_str());
   std::printf("%-46s %-9s %s\n", "entry point", ran ? "calls" : "found", "state");

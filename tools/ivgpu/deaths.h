@@ -1,6 +1,6 @@
-// Ends that no process of ours should come to: a worker, ivgpud or QEMU that a signal ended which nobody here sent, be
-// it a fault, an assertion or the jail. The user reads it on stderr; where IVGPU_STRICT is set, as in our tests, it is
-// the exit code, too, however well the program itself got through.
+// Ends that no process of ours should come to: a worker, ivgpud or QEMU that was ended by a signal which none of our
+// processes sent, be it a fault, an assertion or the jail. The user reads it on stderr; with IVGPU_STRICT set, as in
+// our tests, it is the exit code, too, however well the program itself got through.
 #pragma once
 
 #include <string>

@@ -35,7 +35,7 @@ std::string line_from(const Fd& socket) {
   return line;
 }
 
-// What would not arrive as one line, or as this name.
+// Refuses a target that would not arrive as one line, or as this name.
 void check(const std::string& target) {
   const auto strange = [](char c) { return c <= ' ' || c > '~'; };
   if (target.empty() || target.size() > 100 || std::any_of(target.begin(), target.end(), strange))

@@ -1,5 +1,5 @@
-// How the commands of `ivgpu` fail: one sentence for the user and the exit code that a script can tell apart.
-// Thrown anywhere below main(), caught there and nowhere else.
+// The failure of an `ivgpu` command: one sentence for the user and an exit code that a script can read. Thrown anywhere
+// below main(), caught there and nowhere else.
 #pragma once
 
 #include <stdexcept>

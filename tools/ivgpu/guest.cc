@@ -21,7 +21,7 @@ std::string read_all(int fd) {
   return text;
 }
 
-// 'like this', whatever it contains.
+// 'like this', with any contents.
 std::string shell_quoted(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);

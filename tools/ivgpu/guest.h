@@ -1,5 +1,5 @@
-// What the guest boots: the kernel and initial file system that tools/guest-image keeps in a cache, and on top of them
-// the command of this one boot.
+// The boot files of the guest: the kernel and initial file system that tools/guest-image keeps in a cache, and on top
+// of them the command of this one boot.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@ struct GuestImage {
   std::filesystem::path initramfs;
 };
 
-// Runs tools/guest-image, which makes again only what is out of date.
+// Runs tools/guest-image, which makes again only the parts that are out of date.
 GuestImage make_guest_image(const Install& install, const std::vector<std::filesystem::path>& program_dirs,
                             bool need_kernel);
 
@@ -26,8 +26,8 @@ struct GuestJob {
   std::vector<std::string> environment = {};  // NAME=VALUE
 };
 
-// What /init finds in /ivgpu/job: shell assignments and the command, as guest/init expects them. Throws Error where the
-// environment is not NAME=VALUE.
+// The contents of /ivgpu/job for /init: shell assignments and the command, as guest/init expects them. Throws Error if
+// the environment is not NAME=VALUE.
 std::string job_settings(const GuestJob& job);
 
 // The image's file system and the job's settings as one initrd.

@@ -1,4 +1,4 @@
-// Two layouts, told apart by the guest library's folder: build/guest in the build tree, PREFIX/lib/ivgpu/guest once
+// Two layouts, which differ in the guest library's folder: build/guest in the build tree, PREFIX/lib/ivgpu/guest once
 // installed.
 #include "tools/ivgpu/install.h"
 
@@ -21,7 +21,7 @@ fs::path user_cache() {
   return fs::temp_directory_path() / ("ivgpu-cache-" + std::to_string(geteuid()));
 }
 
-// Root may write everywhere, but what it leaves in somebody's tree would be in that user's way.
+// Root may write everywhere, but a file that it leaves in a user's tree would be in that user's way.
 bool is_this_users(const fs::path& folder) {
   struct stat status {};
   return stat(folder.c_str(), &status) == 0 && status.st_uid == geteuid() && access(folder.c_str(), W_OK) == 0;

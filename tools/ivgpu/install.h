@@ -1,4 +1,4 @@
-// Where the pieces of ivgpu lie, found from the place of this executable: the build tree (build/bin/ivgpu) and an
+// The places of ivgpu's pieces, found from the place of this executable: the build tree (build/bin/ivgpu) and an
 // installed tree (PREFIX/bin/ivgpu) both work, and nothing is looked for in the current directory or in PATH.
 #pragma once
 
@@ -16,13 +16,13 @@ struct Install {
   std::filesystem::path cache;        // where that script keeps its results: the user's own
 };
 
-// Of the running executable. The paths are those that ought to exist; require() says when one does not.
+// Of the running executable. The paths are those that ought to exist; require() reports one that does not.
 Install find_install();
 
 // The same for any place of the executable.
 Install install_at(const std::filesystem::path& executable);
 
-// `path` itself, or an Error that names what is missing.
+// `path` itself, or an Error that names the missing piece.
 const std::filesystem::path& require(const std::filesystem::path& path, const char* what);
 
 }  // namespace ivgpu

@@ -35,7 +35,7 @@ std::string sentence_of(const CLI::App& app, const CLI::ParseError& error) {
   return what.substr(0, what.find('\n')) + "; see " + name + " --help";
 }
 
-// CLI11 would say only that a command is missing.
+// CLI11 would report only that a command is missing.
 void check_command(const CLI::App& app, const Words& words) {
   const std::string first = words.before.empty() ? "" : words.before.front();
   const auto is_first = [&](const CLI::App* command) { return command->get_name() == first; };
@@ -69,7 +69,7 @@ int parse_and_run(int argc, char** argv) {
     app.parse(std::vector<std::string>(words.before.rbegin(), words.before.rend()));  // CLI11 wants the last one first
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0) throw Error(exit_code::usage, sentence_of(app, error));
-    app.exit(error);  // prints what was asked for
+    app.exit(error);  // prints the help or the version
     flush(stdout);
     return 0;
   }

@@ -1,5 +1,5 @@
-// What a program's file says of the calls that it may make: the words of it, and of the shared libraries that the
-// loader would give it, without running any of them.
+// The calls that a program may make, from its file: the words of it, and of the shared libraries that the loader would
+// give it, without running any of them.
 #pragma once
 
 #include <filesystem>
@@ -16,12 +16,12 @@ struct Libraries {
   std::vector<std::string> missing;          // as the program names them
 };
 
-// Those of an ELF file, and theirs, by the loader's own search. What is loaded later (dlopen) is not among them. An
-// Error where the loader cannot be asked.
+// Those of an ELF file, and theirs, by the loader's own search. Libraries that are loaded later (dlopen) are not among
+// them. An Error if the loader cannot be asked.
 Libraries libraries_of(const Install& install, const std::filesystem::path& file);
 
-// Calls `each` with every word of the file that begins with "cu" and could be a symbol: what it links, and texts with
-// which it asks cuGetProcAddress. An Error where it cannot be read, or is no ELF file.
+// Calls `each` with every word of the file that begins with "cu" and could be a symbol: linked names, and texts with
+// which it asks cuGetProcAddress. An Error if it cannot be read, or is no ELF file.
 void each_name(const std::filesystem::path& file, const std::function<void(const std::string& name)>& each);
 
 }  // namespace ivgpu

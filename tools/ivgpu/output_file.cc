@@ -26,7 +26,8 @@ bool is_stream(const fs::path& path) {
   return fs::exists(path, none) && !fs::is_regular_file(path, none);
 }
 
-// mkstemp makes a file for nobody else; what the user asked for has the rights that the user's files have.
+// mkstemp makes a file that only its user may open; a file that the user asked for gets the rights of the user's other
+// files.
 void give_usual_rights(int fd) {
   const mode_t mask = umask(0);
   umask(mask);

@@ -1,5 +1,5 @@
-// A file that is written by a long run: whether it can be is found out at the start, it gets its name when it is whole,
-// and if the run fails nothing is left behind and an older file of that name stays as it was.
+// A file that is written by a long run: a file that cannot be written is found out at the start, it gets its name when
+// it is whole, and if the run fails nothing is left behind and an older file of that name stays as it was.
 #pragma once
 
 #include <cstdio>
@@ -18,12 +18,12 @@ class OutputFile {
 
   explicit operator bool() const { return file_ != nullptr; }
   void write(const std::string& text);
-  // Nothing more will come: the file takes its name. An Error where what was written did not get there.
+  // Nothing more will come: the file takes its name. An Error if the written text did not get there.
   void finish();
 
  private:
   std::filesystem::path path_;
-  std::filesystem::path beside_;  // what is written, until it takes the name; empty for a device or a pipe
+  std::filesystem::path beside_;  // the file until it takes the name; empty for a device or a pipe
   std::FILE* file_ = nullptr;
   int failed_ = 0;  // errno of the first write that failed
 };

@@ -1,4 +1,4 @@
-// Every option has its reason beside it; what is not said here is QEMU's default.
+// Every option has its reason beside it; all others are QEMU's defaults.
 #include "tools/ivgpu/qemu.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // The command line of QEMU for the demo's guest: a stock kernel, no disk, no network, one ivshmem device and four
-// serial ports. qemu-config/ tells the same for a VM of one's own.
+// serial ports. qemu-config/ explains the same for a VM of one's own.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace ivgpu {
 enum class Accelerator { Kvm, Tcg };
 Accelerator usable_accelerator();
 
-// Whether /proc/cpuinfo, given as text, names a processor with hardware virtualisation.
+// True if /proc/cpuinfo, given as text, names a processor with hardware virtualisation.
 bool has_virtualisation(const std::string& cpuinfo);
 
 // The guest's serial ports, in the order of its device files ttyS0 to ttyS3.
@@ -20,7 +20,7 @@ struct SerialPorts {
   // The kernel's console: the terminal where the user works in the guest, else a file.
   std::filesystem::path console_log = {};  // empty: the terminal
   int out = -1, err = -1;                  // sockets for the command's standard output and error
-  int control = -1;                        // what /init reports: guest/init tells the lines
+  int control = -1;                        // /init's reports: guest/init lists the lines
 };
 
 struct QemuOptions {

@@ -1,4 +1,5 @@
-// Standard output and standard error as places where results go: what does not get there is a failure, not nothing.
+// Standard output and standard error as places where results go: text that does not get there is a failure, not
+// nothing.
 #pragma once
 
 #include <cstdio>
@@ -6,12 +7,12 @@
 
 namespace ivgpu {
 
-// Says on standard error where IVGPU_LOG names no level. For commands whose program does not load the guest library,
-// which says so itself.
+// Reports on standard error that IVGPU_LOG names no level. For commands whose program does not load the guest library,
+// which reports it itself.
 void tell_unknown_log_level();
 
-// All of `text` to standard output; flush() what was printed there or to standard error before. Both throw an Error
-// where that cannot be written; one without words where its reader has gone, as in `ivgpu trace | head`.
+// All of `text` to standard output; flush() for text that was printed there or to standard error before. Both throw an
+// Error if that cannot be written; one without words if its reader has gone, as in `ivgpu trace | head`.
 void say(const std::string& text);
 void flush(std::FILE* to);
 

@@ -1,5 +1,5 @@
-// `ivgpu sim`: the program's libcuda.so.1 is the simulated GPU itself; no ring, no broker. It is to tell of calls that
-// the guest library would refuse.
+// `ivgpu sim`: the program's libcuda.so.1 is the simulated GPU itself; no ring, no broker. It reports calls that the
+// guest library would refuse.
 #include <cstdlib>
 
 #include "tools/ivgpu/child.h"

@@ -1,13 +1,13 @@
-// One size in two notations: QEMU writes 1G what ivgpud's configuration writes 1GiB. People may write either
-// everywhere, and a number alone is MiB, as with QEMU.
+// One size in two notations: QEMU's 1G is 1GiB in ivgpud's configuration. People may write either everywhere, and a
+// number alone is MiB, as with QEMU.
 #pragma once
 
 #include <string>
 
 namespace ivgpu {
 
-// "1G", "1GiB" and "1024" become "1GiB", "1GiB" and "1024MiB". What is no such size stays as it is, so that ivgpud says
-// what is wrong with it.
+// "1G", "1GiB" and "1024" become "1GiB", "1GiB" and "1024MiB". A text that is no such size stays as it is, so that
+// ivgpud reports its mistake.
 std::string size_for_config(const std::string& text);
 
 // The same for QEMU: "1G", "1G" and "1024M".

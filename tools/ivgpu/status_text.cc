@@ -17,7 +17,7 @@ constexpr int known_format = 1;
 
 std::string size_of(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
-// "812 B", "3.4 KiB": a digit behind the point tells enough of what counts up.
+// "812 B", "3.4 KiB": one digit behind the point is enough for a number that counts up.
 std::string rounded_size(double bytes) {
   static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   std::size_t unit = 0;
@@ -38,8 +38,8 @@ std::string rounded_count(double count) {
   return text;
 }
 
-// A string of the document, fit for a terminal: printable ASCII as it is, everything else as \xNN. What a worker said
-// may be its guest's; the broker escapes it so, and this takes no broker's word for that.
+// A string of the document, fit for a terminal: printable ASCII as it is, everything else as \xNN. A worker's text may
+// be its guest's; the broker escapes it so, and this does not rely on that.
 std::string word_of(const json& word) {
   std::string text;
   for (const char c : word.get<std::string>()) {
@@ -80,7 +80,7 @@ std::string jail_of(const json& jail) {
   return joined(jail.at("layers")) + (missing.empty() ? "" : "; missing: " + missing);
 }
 
-// What a worker or a VM has done: a column each.
+// The counters of a worker or a VM: a column each.
 struct Column {
   const char* title;
   const char* key;
@@ -100,7 +100,7 @@ constexpr Column columns[] = {{"calls", "calls", 9},
                               {"parked", "parked", 9},
                               {"woken", "woken", 9}};
 
-// A line: what `cell` says of each column, below each other on the right.
+// A line: the result of `cell` for each column, below each other on the right.
 template <class Cell>
 std::string row(const std::string& label, Cell cell) {
   char part[64];
@@ -117,7 +117,7 @@ std::uint64_t count_of(const json& counters, const char* key) {
   return counters.is_object() && counters.contains(key) ? number_of<std::uint64_t>(counters[key]) : 0;
 }
 
-// Where `before` has the same counters from `seconds` ago, a line of rates below them.
+// If `before` has the same counters from `seconds` ago, a line of rates below them.
 std::string rows(const std::string& label, const json& now, const json& before, double seconds) {
   const auto count = [&](const Column& c) {
     const auto n = static_cast<double>(count_of(now, c.key));
@@ -161,7 +161,7 @@ struct Earlier {
   }
 };
 
-// Nothing of a worker that has served nobody.
+// Nothing for a worker that has served no call.
 std::string counter_rows(const std::string& label, const json& now, const json& before, double seconds) {
   const json& counters = Earlier::counters(now);
   return count_of(counters, "calls") == 0 ? "" : rows(label, counters, Earlier::counters(before), seconds);
@@ -211,7 +211,7 @@ std::string jail_lines(const json& vm) {
   return same && !first.empty() ? "  jail: " + first + "\n" : lines;
 }
 
-// How workers have ended, where any has.
+// The ends of workers, if any has ended.
 std::string ends_line(const json& vm) {
   if (!vm.contains("worker_ends")) return "";
   static constexpr std::pair<const char*, const char*> kinds[] = {{"orderly", "in order"},
@@ -238,9 +238,9 @@ std::string loop_text(const json& status) {
   return text;
 }
 
-// What a guest sees, where that is not whatever the host has: an ordinal a line.
+// The GPUs that a guest sees, if they are not all of the host's: an ordinal a line.
 std::string gpu_lines(const json& vm) {
-  if (!vm.contains("all_gpus")) return "";  // a broker before this one does not tell it
+  if (!vm.contains("all_gpus")) return "";  // a broker before this one does not report it
   if (vm["all_gpus"].get<bool>()) return "  GPUs: all\n";
   std::string lines;
   for (const json& gpu : vm.at("gpus")) {
@@ -253,7 +253,7 @@ std::string gpu_lines(const json& vm) {
   return lines;
 }
 
-// What the VM's programs hold of its GPUs' memory. A broker before this one does not tell it.
+// The memory that the VM's programs hold of its GPUs. A broker before this one does not report it.
 std::string memory_line(const json& vm) {
   const json memory = vm.value("gpu_memory", json());
   if (!memory.is_object()) return "";
@@ -266,7 +266,7 @@ std::string of_at_most(const std::string& used, bool bounded, const std::string&
   return used + (bounded ? " of " + most : "");
 }
 
-// What the VM's workers have together of what they may have. A broker before this one does not tell it.
+// The bounds of the VM's workers together, and their sums. A broker before this one does not report it.
 std::string bounds_line(const json& vm) {
   const json bounds = vm.value("bounds", json());
   if (!bounds.is_object()) return "";

@@ -69,7 +69,7 @@ void write_all(int fd, const char* data, std::size_t size) {
   }
 }
 
-// What arrives on one of the guest's serial ports.
+// The text that arrives on one of the guest's serial ports.
 class Port {
  public:
   Port() : pair_(make_socket_pair()) {}
@@ -200,7 +200,7 @@ bool Boot::watch() {
   return !(events[0].revents & POLLIN);
 }
 
-// A guest that never printed anything was not there: then QEMU's own first line says why, and the rest is advice.
+// A guest that never printed anything was not there: then QEMU's own first line is the reason, and the rest is advice.
 [[noreturn]] void throw_lost(int ended, const std::string& memory, const std::string& qemu,
                              const std::string& console) {
   if (ended != 0 && console.empty() && !qemu.empty())
@@ -211,7 +211,7 @@ bool Boot::watch() {
               "the guest ended without a result (QEMU's exit code: " + std::to_string(ended) + "):\n" + qemu + console);
 }
 
-// The terminal's signals reach QEMU, too, as whatever else ends us.
+// The terminal's signals reach QEMU, too, like every other signal that ends us.
 int Boot::with_death(int code, int ended) const {
   const std::string death = death_of("QEMU", ended, asked_to_end_ ? SIGTERM : 0);
   return death.empty() || signalled_ ? code : tell_deaths(code, {death});
@@ -235,7 +235,7 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
-// Without a command the terminal's shell, and where there is no terminal whatever stands on standard input.
+// Without a command the terminal's shell, and without a terminal the text on standard input.
 GuestJob job_of(const VmOptions& options) {
   GuestJob job{.keep = options.keep, .command = joined(options.command), .environment = options.environment};
   if (!options.command.empty()) return job;
@@ -258,7 +258,7 @@ int vm(const VmOptions& options) {
   const Steps steps(options.steps);
   const Install install = find_install();
   const GuestJob job = job_of(options);
-  const std::string settings = job_settings(job);  // says what is wrong with the command line, before any work
+  const std::string settings = job_settings(job);  // reports a wrong command line before any work
   tell_unknown_log_level();
   const bool terminal = job.interactive || job.keep;
   if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");

@@ -1,5 +1,5 @@
-// The exported names of the calls that the guest library refuses (host/simgpu/api/beyond.def): each tells of its first
-// call, where that is wanted, and goes on to what serves it.
+// The exported names of the calls that the guest library refuses (host/simgpu/api/beyond.def): each reports its first
+// call, if that is wanted, and goes on to the function that serves it.
 //
 // An exported name is an ifunc, as in guest/shim/libcuda.cc: it has the type that cuda.h gives it.
 #pragma GCC visibility push(default)
@@ -42,7 +42,7 @@ struct Beyond<function, Symbol> {
 }  // namespace
 }  // namespace simgpu
 
-// What serves the calls; host/simgpu/api/cuda_api.h gives it this name where it is defined.
+// The functions that serve the calls; host/simgpu/api/cuda_api.h gives them this name where they are defined.
 #define BEYOND(fn) extern "C" decltype(::fn) simgpu_##fn;
 #include "host/simgpu/api/beyond.def"
 

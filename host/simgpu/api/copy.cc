@@ -26,7 +26,7 @@ struct Described {
   std::size_t pitch, height;
 };
 
-// Where a described side starts; false when it describes nothing that can be copied.
+// The start of a described side; false if it describes nothing that can be copied.
 bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind) {
   switch (side.type) {
     case CU_MEMORYTYPE_HOST: kind = Side::Host; break;
@@ -37,7 +37,7 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
   const Address base = side.type == CU_MEMORYTYPE_HOST ? address_of(side.host) : side.device;
   std::size_t row_end = 0, rows = 0, offset = 0;
   if (__builtin_add_overflow(side.x, shape.width, &row_end)) return false;
-  // A pitch or height of 0 says: none beyond what is copied.
+  // A pitch or height of 0 means: none beyond the copied part.
   const std::size_t pitch = side.pitch == 0 ? row_end : side.pitch;
   const std::size_t height = side.height == 0 ? side.y + shape.height : side.height;
   if (pitch < row_end || (shape.depth > 1 && height < shape.height)) return false;

@@ -6,7 +6,7 @@
 #include "ring/api/cuda.h"
 #pragma GCC visibility pop
 
-// These are exported by beyond.cc. What serves them has a name of its own, so that a call by this library itself is not
-// taken for a program's.
+// These are exported by beyond.cc. The functions that serve them have names of their own, so that a call by this
+// library itself is not taken for a program's.
 #define BEYOND(fn) extern "C" decltype(::fn) fn __asm__("simgpu_" #fn);
 #include "host/simgpu/api/beyond.def"

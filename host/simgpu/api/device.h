@@ -1,4 +1,4 @@
-// What the simulated device is.
+// The simulated device: its properties and limits.
 #pragma once
 
 #include "host/simgpu/api/objects.h"

@@ -1,5 +1,5 @@
-// The simulated device's attributes: those of a GPU of compute capability 12.0 of modest size, save where the
-// simulation does less, and then what holds. Number 0 and numbers beyond the table are INVALID_VALUE, as on the real
+// The simulated device's attributes: those of a GPU of compute capability 12.0 of modest size; where the simulation
+// does less, the value is the simulation's. Number 0 and numbers beyond the table are INVALID_VALUE, as on the real
 // driver.
 #include "host/simgpu/api/device.h"
 

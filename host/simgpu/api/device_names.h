@@ -1,5 +1,4 @@
-// What the simulated devices are called, by index: for the driver itself, and for those that list them without loading
-// it.
+// The names of the simulated devices, by index: for the driver itself, and for code that lists them without loading it.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The one Driver, the conditions under which calls may see it, and what each thread keeps.
+// The one Driver, the conditions under which calls may see it, and the state of each thread.
 #include "host/simgpu/api/driver.h"
 
 #include <pthread.h>
@@ -13,8 +13,8 @@
 namespace simgpu {
 namespace {
 
-// The driver that calls may use. Not while there is none, in a forked child, or once the process exits: then `absent`
-// tells why.
+// The driver that calls may use. Null while there is none, in a forked child, or once the process exits: then `absent`
+// is the reason.
 constinit std::atomic<Driver*> live{nullptr};
 constinit std::atomic<CUresult> absent{CUDA_ERROR_NOT_INITIALIZED};
 constinit std::atomic<bool> forked{false};

@@ -29,7 +29,7 @@ struct ThreadState {
 
 class Driver {
  public:
-  // Null before cuInit, in a child that was forked after it, and while the process exits. `why` then says which.
+  // Null before cuInit, in a child that was forked after it, and while the process exits. `why` is then the reason.
   static Driver* get(CUresult* why = nullptr);
   static CUresult initialise();
 
@@ -57,7 +57,7 @@ class Driver {
   CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_acquire)); }
   void fail(const Fault& fault);
 
-  // What device printf wrote goes to stdout at the points where CUDA says so: where the host waits.
+  // Text of device printf goes to stdout at the points that CUDA documents: at the host's waits.
   void print(std::string_view text);
   void flush_output();
 

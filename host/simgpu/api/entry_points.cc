@@ -1,4 +1,4 @@
-// Turns the table of symbols.cc into what ring/abi/proc_address.h searches, once.
+// Turns the table of symbols.cc into the form that ring/abi/proc_address.h searches, once.
 #include "host/simgpu/api/symbols.h"
 
 #include <algorithm>

@@ -54,7 +54,7 @@ CUresult get_attribute(const LoadedFunction& function, CUfunction_attribute attr
   return CUDA_SUCCESS;
 }
 
-// Whether an attribute may be set to a value. Clusters are not served.
+// CUDA_SUCCESS if an attribute may be set to a value. Clusters are not served.
 CUresult check_attribute(const Function& code, CUfunction_attribute attribute, int value) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:

@@ -1,8 +1,8 @@
 // Handles of the simulated driver: numbers that name a kind, a slot and a generation of that slot.
 //
-// Invariant: a number is given out once. So a handle that was destroyed is told from one that was never issued: the
-// first gets the documented error, the second ends the process with one line, because only a bug in the caller makes it
-// up. A handle is no address that could be read.
+// Invariant: a number is given out once. So a destroyed handle differs from one that was never issued: the first gets
+// the documented error, the second ends the process with one line, because only a bug in the caller makes it up. A
+// handle is no address that could be read.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct HandleBits {
   }
 };
 
-// Whether `handle` is one of this kind, by its looks.
+// True if `handle` is one of this kind, by its looks.
 inline bool is_kind(const void* handle, HandleKind kind) {
   const auto value = reinterpret_cast<std::uint64_t>(handle);
   return value >> 56 == HandleBits::tag && HandleBits::unpack(value).kind == kind;
@@ -59,7 +59,7 @@ class HandleTable {
     return handle_at(index);
   }
 
-  // Null for NULL and for what was destroyed.
+  // Null for NULL and for a destroyed object.
   std::shared_ptr<T> find(Handle handle) const {
     if (handle == nullptr) return nullptr;
     const std::shared_lock lock(mutex_);

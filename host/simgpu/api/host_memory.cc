@@ -30,7 +30,7 @@ void enter(Driver& driver, Context& context, MemoryKind kind, void* start, std::
                         .id = driver.next_id() | std::uint64_t{1} << 48});  // apart from the ids of device ranges
 }
 
-// Whether the program has memory there. (msync tells holes; MS_ASYNC does nothing else.)
+// True if the program has memory there. (msync fails at holes; MS_ASYNC does nothing else.)
 bool is_mapped(const void* start, std::size_t size) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   const std::uintptr_t first = address_of(start) / page * page;
@@ -62,7 +62,7 @@ CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
       munmap(start, bytesize);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    // Every block is portable and mapped, but the driver tells the latter only.
+    // Every block is portable and mapped, but the driver reports the latter only.
     enter(driver, context, MemoryKind::Host, start, bytesize,
           (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP);
     *pp = start;

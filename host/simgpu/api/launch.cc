@@ -1,4 +1,4 @@
-// Calls that launch kernels. What the real driver refuses at once is refused here, before anything is queued.
+// Calls that launch kernels. A launch that the real driver refuses at once is refused here, before anything is queued.
 #include "host/simgpu/api/device.h"
 
 #include <cstring>
@@ -124,8 +124,8 @@ CUresult launch(const Request& request) {
   });
 }
 
-// The attributes of cuLaunchKernelEx. Hints are taken as such; what would change the result and is not served is
-// refused.
+// The attributes of cuLaunchKernelEx. Hints are taken as such; an attribute that would change the result and is not
+// served is refused.
 CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
   const CUlaunchAttributeValue& value = attribute.value;
   const auto whole = [](auto cluster) { return cluster.x == 1 && cluster.y == 1 && cluster.z == 1; };

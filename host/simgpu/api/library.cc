@@ -27,7 +27,7 @@ struct LibraryOptions {
   void** values;
 };
 
-// Whether they are all known, and whether the image may be used where it lies. (A flag's value is not looked at:
+// False if one of them is unknown. `stays`: the image may be used in its own place. (A flag's value is not looked at:
 // callers are seen that pass no values.)
 bool read_options(const LibraryOptions& options, bool& stays) {
   if (options.count != 0 && options.keys == nullptr) return false;

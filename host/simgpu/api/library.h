@@ -14,7 +14,7 @@
 
 namespace simgpu {
 
-// What a program set for a kernel of a library, for all contexts.
+// A program's settings for a kernel of a library, for all contexts.
 struct KernelSettings {
   int max_dynamic_shared = -1;  // -1: not set
   int carveout = -1;
@@ -28,7 +28,7 @@ struct LoadedLibrary {
   CUlibrary handle = nullptr;
   std::vector<std::string> names;  // of the kernels; constant once loaded
 
-  std::mutex mutex;  // for what follows
+  std::mutex mutex;  // for the members below
   std::map<std::string, CUkernel, std::less<>> kernels;
   std::map<std::string, KernelSettings, std::less<>> settings;
   std::map<const Context*, std::shared_ptr<LoadedModule>> parts;
@@ -37,7 +37,7 @@ struct LoadedLibrary {
   Device* first_device = nullptr;
 };
 
-// How a load is asked to report (CUjit_option): buffers for what there is to say.
+// The report that a load is asked for (CUjit_option): buffers for its messages.
 struct LoadReport {
   unsigned count = 0;
   CUjit_option* options = nullptr;
@@ -54,14 +54,14 @@ std::shared_ptr<LoadedModule> place_in(const std::shared_ptr<Context>& context, 
 // A library's part in the current context. Null with the error.
 std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, CUresult* error);
 
-// What a CUfunction names, which may be a CUkernel: then its function in the current context. Null function with the
-// error.
+// The function that a CUfunction names, which may be a CUkernel: then its function in the current context. Null
+// function with the error.
 FunctionReference resolve(Driver& driver, CUfunction handle, CUresult* error);
 
 // The handle of a function, made at the first question.
 CUfunction handle_of(Driver& driver, const std::shared_ptr<LoadedModule>& module, LoadedFunction& function);
 
-// What cuModuleGetGlobal and its kin answer; a variable that is not there (null) is nowhere and empty.
+// The answer of cuModuleGetGlobal and its kin; a variable that is not there (null) has no address and no size.
 CUresult answer_global(const Global* global, CUdeviceptr* dptr, std::size_t* bytes);
 
 // Takes back the handles of a module and its functions.

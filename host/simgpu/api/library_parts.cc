@@ -54,7 +54,7 @@ void report_load(const LoadReport& report, const Module::Loaded& loaded,
     const float milliseconds = took.count();
     std::memcpy(where.wall_time, &milliseconds, sizeof milliseconds);
   }
-  // A damaged image speaks for itself. What the simulation cannot do, the program's author must be told.
+  // A damaged image speaks for itself. A limit of the simulation must be reported to the program's author.
   if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) log_error(loaded.log);
 }
 
@@ -120,8 +120,8 @@ std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<Load
 
 FunctionReference resolve(Driver& driver, CUfunction handle, CUresult* error) {
   *error = CUDA_ERROR_INVALID_HANDLE;
-  // The runtime takes any host pointer for a kernel and passes on what it does not know, so here a made-up handle is a
-  // program's ordinary mistake.
+  // The runtime takes any host pointer for a kernel and passes on pointers that it does not know, so here a made-up
+  // handle is a program's ordinary mistake.
   if (!is_kind(handle, HandleKind::Kernel) && !is_kind(handle, HandleKind::Function)) return {};
   if (!is_kind(handle, HandleKind::Kernel)) {
     const std::shared_ptr<FunctionReference> found = driver.functions.find(handle);

@@ -1,4 +1,4 @@
-// What the simulated GPU says: on standard error, and to whoever asked for it with cuLogsRegisterCallback.
+// The messages of the simulated GPU: to standard error, and to callbacks registered with cuLogsRegisterCallback.
 //
 // Any thread may call these.
 #pragma once
@@ -10,8 +10,8 @@ namespace simgpu {
 // One line on standard error, with the simulated GPU's name before it.
 void say(const std::string& line);
 
-// An error that a program must be told more of than its CUresult: said, and given to every registered callback. Call it
-// before any call can return that CUresult, so that whoever gets it finds the words there.
+// Reports an error that needs more words than its CUresult: on standard error, and to every registered callback. Call
+// it before any call can return that CUresult, so that a program which gets it finds the words there.
 void log_error(const std::string& line);
 
 }  // namespace simgpu

@@ -1,4 +1,4 @@
-// Allocations of the simulated driver, and what an address is.
+// Allocations of the simulated driver, and lookups of addresses in them.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -16,7 +16,7 @@ void give_back(Driver& driver, const Allocation& allocation);
 // The live range, of any device, that an address lies in.
 std::optional<Range> range_of(Driver& driver, Address address);
 
-// Whether all of [address, address+size) lies in one live range: what a device may touch.
+// True if all of [address, address+size) lies in one live range: memory that a device may touch.
 bool reachable(Driver& driver, Address address, std::size_t size);
 
 // Device memory for `context`, entered in the map. 0 when there is not enough.

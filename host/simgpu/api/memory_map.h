@@ -1,4 +1,4 @@
-// What lies where: every allocation that the driver handed out, device and host, by address.
+// The map of addresses: every allocation that the driver handed out, device and host.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"

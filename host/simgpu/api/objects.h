@@ -1,4 +1,5 @@
-// What the handles of the simulated driver stand for. Plain records: the calls that belong to a noun are in its file.
+// The objects behind the handles of the simulated driver. Plain records: the calls that belong to a noun are in its
+// file.
 //
 // Lifetime: everything is held by shared pointers, so work in flight keeps what it uses. An object whose handle is
 // gone, or whose context is, is no longer found by any call. Locks: an object's own mutex may be held when
@@ -33,9 +34,9 @@ struct Device {
   AddressSpace space;
   Engine engine;
   std::shared_ptr<Context> primary;  // set once, before the device is seen
-  bool pageable = false;             // the same: whether it says that kernels reach all of the process's memory
+  bool pageable = false;             // the same: it reports that kernels reach all of the process's memory
 
-  std::recursive_mutex mutex;  // for what follows; the end of a context runs the runtime's code, which may come back
+  std::recursive_mutex mutex;  // for the members below; a context's end runs the runtime's code, which may come back
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
   CUmemoryPool default_pool = nullptr, current_pool = nullptr;
@@ -48,10 +49,10 @@ struct Context {
   CUcontext handle = nullptr;
   std::uint64_t id = 0;
   bool is_primary = false;
-  std::atomic<bool> active{false};  // false: destroyed, or a primary context that nobody retains
+  std::atomic<bool> active{false};  // false: destroyed, or a primary context that is not retained
   std::atomic<bool> ending{false};  // waits in streams are abandoned
 
-  std::mutex mutex;  // for what follows
+  std::mutex mutex;  // for the members below
   unsigned flags = 0;
   unsigned attached = 1;  // of a created one: ends by as many cuCtxDetach
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
@@ -85,7 +86,7 @@ struct Event {
   Ticket record;  // of the newest cuEventRecord
 };
 
-// What a kernel's launches and attributes need beside the engine's description; one for each function of a module.
+// The data of a kernel's launches and attributes beside the engine's description; one for each function of a module.
 struct LoadedFunction {
   const Function* code = nullptr;
   CUfunction handle = nullptr;  // given out at the first question; under LoadedModule::mutex

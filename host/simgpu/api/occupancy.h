@@ -1,4 +1,4 @@
-// How many blocks of a kernel fit on a multiprocessor at once.
+// The number of blocks of a kernel that fit on a multiprocessor at once.
 #pragma once
 
 #include "host/simgpu/api/library.h"

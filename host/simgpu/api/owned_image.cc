@@ -26,7 +26,7 @@ OwnedImage::OwnedImage(const void* image, bool stays) {
   }
 }
 
-// A copy; where the image says nothing sensible of its length, just its first bytes, which are then refused again.
+// A copy; if the image's own length makes no sense, just its first bytes, which are then refused again.
 const void* OwnedImage::keep(const void* image) {
   const auto* bytes = static_cast<const char*>(image);
   std::size_t size = cuabi::image_size(image);

@@ -1,4 +1,4 @@
-// Calls that tell what an address is.
+// Calls that look up an address.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstring>
@@ -9,7 +9,7 @@ using namespace simgpu;
 
 namespace {
 
-// What is known of an address: an allocation, or a module's variable, or nothing.
+// The known owner of an address: an allocation, or a module's variable, or nothing.
 struct Place {
   Address address = 0;
   bool known = false;
@@ -79,7 +79,8 @@ CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribut
   }
 }
 
-// What an attribute is of an address that CUDA does not know, or has no such thing: in cuPointerGetAttributes only.
+// The value of an attribute for an address that CUDA does not know, or that has no such thing: in
+// cuPointerGetAttributes only.
 CUresult answer_nothing(const Place& place, CUpointer_attribute attribute, void* out) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:

@@ -1,5 +1,5 @@
 // Memory that is allocated and freed in a stream's order, and the pools it comes from. A pool here keeps nothing back:
-// what is freed returns to the device, so trimming has nothing to do.
+// freed memory returns to the device, so trimming has nothing to do.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>

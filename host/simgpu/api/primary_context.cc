@@ -48,7 +48,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) { return cuDevicePrimaryCtxRelease_v2(dev); }
 
-// Does not release: who retained it still has to.
+// Does not release: a program that retained it still has to.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return with_locked_device(dev, [&](Driver& driver, Device& device) {
     if (device.primary->active.load()) end_context(driver, device.primary);

@@ -1,5 +1,5 @@
-// Checks at the call, what can be: the sides, their ends, their kinds. Looks again when the work's turn has come, since
-// memory may have been freed meanwhile.
+// Checks at the call everything that can be checked then: the sides, their ends, their kinds. Looks again when the
+// work's turn has come, since memory may have been freed meanwhile.
 #include "host/simgpu/api/rows.h"
 
 #include <cstring>

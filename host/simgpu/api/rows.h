@@ -15,7 +15,7 @@ struct Shape {
   std::size_t width = 0, height = 1, depth = 1;
 };
 
-// Where a shape lies: a row's start to the next row's, a slice's start to the next slice's.
+// The distances of a shape in memory: a row's start to the next row's, a slice's start to the next slice's.
 struct Layout {
   Address start = 0;
   std::size_t pitch = 0, slice = 0;
@@ -29,7 +29,7 @@ struct Copy {
   Shape shape;
 };
 
-// What a side of a copy may be.
+// The allowed memory of a copy's side.
 enum class Side { Device, Host, Any };  // Host: the program's own affair; Any: the driver finds out
 
 // When a copy's call may return.

@@ -117,7 +117,7 @@ void Schedule::thread_main() {
 
 void Schedule::run_and_finish(const Ticket& work) {
   if (work->run_) work->run_();
-  work->run_ = nullptr;  // what it captured may hold objects that should go now
+  work->run_ = nullptr;  // its captures may hold objects that should go now
   std::unique_lock lock(mutex_);
   work->finished_ = Work::Clock::now();
   work->done_.store(true, std::memory_order_release);

@@ -1,4 +1,4 @@
-// When work runs: a graph of pieces of work, each after those it depends on. Streams are chains in it.
+// The order of work: a graph of pieces of work, each after those it depends on. Streams are chains in it.
 //
 // Work without unfinished dependencies is run by a pool of threads that grows while every thread is busy (work may
 // block: a stream that waits for a word in memory, a callback). A piece that its submitter waits for anyway runs on the
@@ -60,8 +60,8 @@ class Schedule {
   Schedule& operator=(const Schedule&) = delete;
 
   enum class Who { Pool, Submitter };
-  // `after` may hold nulls and finished work. The returned ticket is what others may depend on. Submitter: the caller
-  // must call run_here next.
+  // `after` may hold nulls and finished work. Other work may depend on the returned ticket. Submitter: the caller must
+  // call run_here next.
   Ticket submit(std::function<void()> run, const std::vector<Ticket>& after, Who who);
   // Runs work of one's own as soon as it may be run, and returns when it is done.
   void run_here(const Ticket& work);
@@ -85,7 +85,7 @@ class Schedule {
   std::size_t threads_ = 0;
 
   boost::lockfree::queue<Work*, boost::lockfree::fixed_sized<true>> ready_;
-  std::deque<Work*> more_;  // under mutex_: what found no room there
+  std::deque<Work*> more_;  // under mutex_: work that found no room there
   std::atomic<std::ptrdiff_t> balance_{0};
   sem_t wakes_;
 };

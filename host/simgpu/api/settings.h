@@ -1,4 +1,4 @@
-// What the environment says about the simulated devices.
+// The settings of the simulated devices in the environment.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
@@ -12,11 +12,11 @@ namespace simgpu {
 struct Settings {
   std::size_t memory = std::size_t{4} << 30;  // of each device: IVGPU_SIM_MEMORY, bytes or with K, M, G
   bool launch_blocking = false;               // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel is done
-  bool pageable = false;                      // IVGPU_SIM_HMM=1: says that kernels reach all of the process's memory
+  bool pageable = false;                      // IVGPU_SIM_HMM=1: reports that kernels reach all of the process's memory
   std::vector<std::uint32_t> visible;         // which of the IVGPU_SIM_DEVICES devices, after CUDA_VISIBLE_DEVICES
 };
 
-// On a bad value: one line on stderr, and what cuInit returns.
+// On a bad value: one line on stderr, and cuInit's result.
 CUresult read_settings(Settings& out);
 
 // "GPU-69766770-752d-7369-6d00-000000000001", byte for byte, of the device with this index.

@@ -167,7 +167,7 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
   });
 }
 
-// Unlike a host function it runs after a failure, too, and is told of it.
+// Unlike a host function it runs after a failure, too, and gets its error.
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned flags) {
   return with_stream(hStream, [&](Driver& driver, Stream& stream) {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;

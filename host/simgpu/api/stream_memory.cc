@@ -117,7 +117,7 @@ WORD_CALL(cuStreamWriteValue32, cuuint32_t, write_value)
 WORD_CALL(cuStreamWriteValue64, cuuint64_t, write_value)
 
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMemOpParams* paramArray, unsigned flags) {
-  constexpr unsigned most = 256;  // as cuda.h says
+  constexpr unsigned most = 256;  // as in cuda.h
   if (count > most || (count != 0 && paramArray == nullptr) || flags != 0)
     return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
   for (unsigned i = 0; i < count; ++i)

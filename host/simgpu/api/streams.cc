@@ -1,4 +1,4 @@
-// What comes after what: the rules of the legacy stream are in predecessors().
+// The order between streams: the rules of the legacy stream are in predecessors().
 #include "host/simgpu/api/streams.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 bool is_blocking(const Stream& stream) { return (stream.flags & CU_STREAM_NON_BLOCKING) == 0; }
 bool is_legacy(const Stream& stream) { return stream.handle == CU_STREAM_LEGACY; }
 
-// What new work in the stream comes after. Schedule::order() is held.
+// The work that new work in the stream comes after. Schedule::order() is held.
 std::vector<Ticket> predecessors(Stream& stream) {
   Context& context = *stream.context;
   std::vector<Ticket> out{stream.last, context.gate};

@@ -12,7 +12,7 @@
 
 namespace simgpu {
 
-// Work that must run even after a kernel failed (callbacks that are told of it, the freeing of memory).
+// Work that must run even after a kernel failed (callbacks that get the error, the freeing of memory).
 enum class Run { UnlessFailed, Always };
 
 // NULL and CU_STREAM_LEGACY are the context's legacy stream, CU_STREAM_PER_THREAD the calling thread's own. Null for a
@@ -26,14 +26,14 @@ CUresult with_context_of(CUstream handle, F&& call) noexcept {
   return special ? with_context(call) : with_context_of(&Driver::streams, handle, call);
 }
 
-// Asynchronously; `after` holds what it must wait for beside the stream's own order.
+// Asynchronously; `after` holds the work that it must wait for beside the stream's own order.
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
             const std::vector<Ticket>& after = {});
 
 // In the stream's order, but on the calling thread, which waits until it is done.
 void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 
-// What must be done before the stream counts as idle.
+// The work that must be done before the stream counts as idle.
 std::vector<Ticket> pending(Driver& driver, Stream& stream);
 std::vector<Ticket> pending(Driver& driver, Context& context);
 
@@ -43,7 +43,7 @@ Ticket record_all(Driver& driver, Context& context);
 // Work that is given to the context from now on comes after this piece, too.
 void hold_back(Driver& driver, Context& context, const Ticket& until);
 
-// Waits for all of them, lets device printf out, and says whether a kernel has failed.
+// Waits for all of them, lets device printf out, and returns the error of a kernel that has failed.
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work);
 
 inline constexpr int greatest_stream_priority = -5;

@@ -1,4 +1,4 @@
-// Both formats tell or bound the size of what comes out, so nothing is allocated on the entry's word alone.
+// Both formats give or bound the size of the result, so nothing is allocated on the entry's word alone.
 #include "host/simgpu/image/decompress.h"
 
 #include <lz4.h>
@@ -9,7 +9,7 @@
 namespace simgpu {
 
 std::optional<std::string> unpack_zstd(std::span<const std::byte> payload, std::uint64_t plain_size) {
-  // The frame tells its content's size too; an allocation is made only when both agree.
+  // The frame gives its content's size too; an allocation is made only if both agree.
   if (plain_size > max_text_size || ZSTD_getFrameContentSize(payload.data(), payload.size()) != plain_size)
     return std::nullopt;
   std::string text(plain_size, '\0');

@@ -13,7 +13,7 @@ namespace simgpu {
 // allocate.
 inline constexpr std::uint64_t max_text_size = std::uint64_t{256} << 20;
 
-// Nothing when the payload is damaged or is not `plain_size` bytes long once unpacked.
+// Nothing if the payload is damaged or is not `plain_size` bytes long once unpacked.
 std::optional<std::string> unpack_zstd(std::span<const std::byte> payload, std::uint64_t plain_size);
 std::optional<std::string> unpack_lz4(std::span<const std::byte> payload, std::uint64_t plain_size);
 

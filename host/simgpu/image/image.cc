@@ -54,7 +54,7 @@ ImageTexts refused(CUresult code, std::string why) { return {.code = code, .ptx 
 
 ImageTexts read_text(const char* text);
 
-// "cubin sm_90, cubin sm_100a": what was there, for the log.
+// "cubin sm_90, cubin sm_100a": the entries that were there, for the log.
 void name_entry(std::string& list, const cuabi::EntryHeader& header) {
   if (!list.empty()) list += ", ";
   switch (header.kind) {
@@ -68,7 +68,7 @@ void name_entry(std::string& list, const cuabi::EntryHeader& header) {
   if ((header.flags & cuabi::entry_family) != 0) list += 'f';
 }
 
-// What a wrapper points to: a container, or an image that has no pointers of its own, so this ends.
+// The target of a wrapper: a container, or an image that has no pointers of its own, so this ends.
 ImageTexts read_pointed(const void* image) {
   if (image == nullptr || cuabi::image_kind(image) == cuabi::ImageKind::Wrapper)
     return refused(CUDA_ERROR_INVALID_IMAGE, "the fat binary's wrapper points to no image");
@@ -80,7 +80,7 @@ ImageTexts read_wrapper(const void* image) {
   std::memcpy(&wrapper, image, sizeof wrapper);
   if (wrapper.version != 2 || wrapper.more == nullptr) return read_pointed(wrapper.data);
   // The linked container holds no PTX; the parts before linking do. One without any (libcudadevrt's is for newer GPUs)
-  // is passed over: if something in it is needed, linking will say what is missing.
+  // is passed over: if something in it is needed, linking will report the missing name.
   ImageTexts all;
   for (const void* const* part = wrapper.more; *part != nullptr; ++part) {
     ImageTexts one = read_pointed(*part);
@@ -119,7 +119,7 @@ const char* skip_blanks(const char* text) {
   }
 }
 
-// PTX begins with its version. What does not is no PTX at all, as opposed to PTX with an error in it.
+// PTX begins with its version. A text that does not is no PTX at all, as opposed to PTX with an error in it.
 ImageTexts read_text(const char* text) {
   if (std::strncmp(skip_blanks(text), ".version", 8) != 0)
     return refused(CUDA_ERROR_INVALID_IMAGE, "the image is neither a fat binary nor a cubin nor PTX text");

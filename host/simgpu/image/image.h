@@ -1,7 +1,7 @@
-// What there is to run in an image: the PTX texts of a fat binary, or the text itself.
+// The runnable part of an image: the PTX texts of a fat binary, or the text itself.
 //
-// Trust: an image is bytes that a program (or, through a worker, a guest) wrote. Every size in it is held against what
-// contains it before it is used; only the outermost length is the image's own word, since the driver API passes none.
+// Trust: an image is bytes that a program (or, through a worker, a guest) wrote. Every size in it is checked against
+// its container before it is used; only the outermost length is the image's own word, since the driver API passes none.
 #pragma once
 
 #include <cuda.h>
@@ -16,7 +16,7 @@ namespace simgpu {
 struct ImageTexts {
   CUresult code = CUDA_SUCCESS;
   std::vector<std::string> ptx;  // to be linked together when there are several (relocatable device code)
-  std::string log;               // sentences, a line each: what was passed over, or why there is nothing
+  std::string log;               // sentences, a line each: parts that were passed over, or the reason why there is none
 };
 
 // As cuModuleLoadData gets it: wrapper, container, cubin, or PTX as NUL-terminated text.

@@ -12,7 +12,7 @@ namespace simgpu {
 namespace {
 
 constexpr Address wanted_address = 0x7ee0'0000'0000;
-constexpr std::size_t granule = 512;  // as the real driver: what small allocations are aligned to and charged in
+constexpr std::size_t granule = 512;  // as the real driver: small allocations are aligned to it and charged in it
 constexpr std::size_t gap = 512;      // never part of an allocation
 constexpr std::size_t page = 4096;
 constexpr std::size_t large = std::size_t{2} << 20;  // from here on allocations begin on a 2 MiB page
@@ -31,7 +31,7 @@ Address reserve(std::size_t size) {
 
 }  // namespace
 
-// Twice the capacity, so that gaps and fragments do not eat into what the device is said to have.
+// Twice the capacity, so that gaps and fragments do not eat into the device's memory.
 AddressSpace::Impl::Impl(std::size_t bytes) : capacity(bytes), reserved_size_(2 * bytes + 16 * large) {
   reserved_ = reserve(reserved_size_);
   const Address first = round_up(reserved_, large);

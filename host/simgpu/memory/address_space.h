@@ -42,7 +42,7 @@ struct AddressSpace::Impl {
 
   Address reserved_ = 0;
   std::size_t reserved_size_ = 0;
-  std::mutex mutex_;  // what follows
+  std::mutex mutex_;  // for the members below
   std::map<Address, Range> ranges_;
   std::map<Address, std::size_t> holes_;  // free parts of the reservation
   std::shared_ptr<const RangeList> snapshot_;

@@ -1,6 +1,6 @@
-// A PTX module as its text says it, names of registers and of a function's own variables already resolved by scope.
-// Everything points into the text, which must outlive the tree. What a name outside the function means (a variable of
-// the module, a function, a label) is the lowering's business, because several texts may be linked together.
+// A PTX module as it is written, names of registers and of a function's own variables already resolved by scope.
+// Everything points into the text, which must outlive the tree. The lowering resolves names outside the function (a
+// variable of the module, a function, a label), because several texts may be linked together.
 #pragma once
 
 #include <array>
@@ -35,9 +35,9 @@ struct Variable {
   Type type = Type::None;
   unsigned align = 1;
   std::size_t size = 0;  // bytes; 0 with `unsized`
-  bool unsized = false;  // name[]: as long as the launch says
+  bool unsized = false;  // name[]: the launch gives its length
   bool managed = false;
-  std::vector<std::uint8_t> bytes;  // the initialiser, at most `size` long; what is missing is zero
+  std::vector<std::uint8_t> bytes;  // the initialiser, at most `size` long; the rest is zero
   std::vector<Relocation> relocations;
 };
 
@@ -94,7 +94,7 @@ struct Function {
   std::optional<std::array<std::uint32_t, 3>> required_block;  // .reqntid
 
   std::vector<Type> registers;      // by index
-  std::vector<Variable> variables;  // parameters first (returns, then params), then what the body declares
+  std::vector<Variable> variables;  // parameters first (returns, then params), then the body's own
   std::vector<Instruction> body;
   std::vector<std::uint32_t> scopes;                         // parent of each scope; the first is its own parent
   using Place = std::pair<std::uint32_t, std::string_view>;  // scope and name

@@ -12,7 +12,7 @@ namespace simgpu::ptx {
 // The space that a directive names: global, shared, local, const, param, reg.
 std::optional<Space> space_of(std::string_view directive);
 
-// What stands between the space and the names: alignment, type, vector width, pointer notes.
+// The words between the space and the names: alignment, type, vector width, pointer notes.
 struct Shape {
   Type type = Type::None;
   unsigned align = 0;

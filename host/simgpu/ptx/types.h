@@ -50,7 +50,7 @@ bool is_float(Type type);
 bool is_half(Type type);       // a float of 16 bits
 bool is_half_pair(Type type);  // two of them in one register
 
-// What is wrong with a text, and where. Thrown within the engine only; Module::load turns it into a log line.
+// An error in a text, and its place. Thrown within the engine only; Module::load turns it into a log line.
 class Error : public std::runtime_error {
  public:
   Error(unsigned line, const std::string& what) : std::runtime_error(what), line_(line) {}

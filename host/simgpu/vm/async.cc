@@ -1,8 +1,8 @@
 // Barriers that lie in shared memory (mbarrier) and copies that need not be waited for (cp.async). A copy is done when
-// the instruction is: whoever waits for it finds it done. See control.h.
+// the instruction is: a lane that waits for it finds it done. See control.h.
 //
 // An mbarrier is one word: pending arrivals in bits 0 to 19, the next phase's expected ones in 20 to 39, outstanding
-// bytes (plus 2^20) in 40 to 61, the phase's parity in 63. A block runs on one thread, so nobody else writes it
+// bytes (plus 2^20) in 40 to 61, the phase's parity in 63. A block runs on one thread, so nothing else writes it
 // meanwhile. An arrival's token is the word before it.
 #include <algorithm>
 #include <bit>
@@ -34,7 +34,7 @@ std::uint64_t packed(const Mbarrier& b) {
          (static_cast<std::uint64_t>(b.bytes + bytes_bias) & 0x3f'ffff) << 40 | std::uint64_t{b.phase} << 63;
 }
 
-// A phase ends when nobody and nothing is outstanding.
+// A phase ends when no arrival and no byte is outstanding.
 void settle(Mbarrier& b) {
   if (b.pending != 0 || b.bytes != 0) return;
   b.phase = !b.phase;

@@ -132,7 +132,7 @@ std::uint64_t exchange<Add, std::uint64_t>(std::uint64_t host, std::uint64_t b, 
   return __atomic_fetch_add(reinterpret_cast<std::uint64_t*>(host), b, __ATOMIC_SEQ_CST);
 }
 
-// Where each lane's cell is, on the device and here; false after a fault.
+// The place of each lane's cell, on the device and here; false after a fault.
 struct Cells {
   std::uint64_t addresses[warp_size];
   std::uint64_t host[warp_size];
@@ -181,7 +181,7 @@ template <bool swap>
 Wide exchange_wide(std::uint64_t host, Wide b, Wide c) {
   Wide& cell = *reinterpret_cast<Wide*>(host);
   Wide old;
-  if (host % 16 != 0) {  // a lane's own memory: nobody else looks
+  if (host % 16 != 0) {  // a lane's own memory: no other lane looks
     old = cell;
     if (!swap || old == b) cell = swap ? c : b;
     return old;

@@ -7,8 +7,8 @@
 namespace simgpu {
 namespace {
 
-// How long a block keeps its worker: by the clock while it computes, by the slices of its warps while they wait for
-// something.
+// The time that a block keeps its worker: by the clock while it computes, by the slices of its warps while they wait
+// for something.
 constexpr std::uint64_t visit = 2'000'000 * ticks_per_nanosecond;
 constexpr unsigned waiting_slices = 8;
 
@@ -163,8 +163,8 @@ void release(Block& block, std::uint8_t id) {
   }
 }
 
-// Lanes that wait for lanes of their warp go on without them once nothing else in the block can run: what they would
-// get on a device is undefined, and a block must end.
+// Lanes that wait for lanes of their warp go on without them once nothing else in the block can run: on a device their
+// result is undefined, and a block must end.
 bool force_rendezvous(Block& block) {
   for (Warp& warp : block.warps) {
     for (std::uint32_t k = 0; k < warp.path_count; ++k) {

@@ -45,7 +45,7 @@ enum Flag : std::uint32_t {
   flag_ftz = 1U << 2,    // subnormal inputs and results become zero
   flag_sat = 1U << 3,    // the result is clamped to [0, 1]
   flag_frame = 1U << 4,  // the address is relative to the frame's part of local memory
-  flag_sync = 1U << 5,   // volatile, atomic...: what a lane that waits for another would use
+  flag_sync = 1U << 5,   // volatile, atomic...: an access that a lane which waits for another would use
   flag_negated = 1U << 6,
   flag_carry_in = 1U << 7,
   flag_carry_out = 1U << 8,
@@ -133,7 +133,7 @@ struct alignas(64) Lanes64 {
 };
 
 struct Code {
-  std::uint64_t id = 0;  // never used again in this process: what a worker remembers about a function hangs on it
+  std::uint64_t id = 0;  // never used again in this process: a worker's memory of a function hangs on it
   std::string name;
   bool entry = false;
   std::vector<Ins> body;
@@ -154,7 +154,7 @@ struct Code {
   std::vector<Piece> params;         // .func: in its frame
   std::vector<Piece> results;
   std::uint32_t param_bytes = 0;                        // .entry
-  const std::vector<const Code*>* functions = nullptr;  // of the module, by index: what a function's address means
+  const std::vector<const Code*>* functions = nullptr;  // of the module, by the index in a function's address
 
   std::uint32_t frame_bytes() const { return parts[4]; }
 };

@@ -254,7 +254,7 @@ const Ins* cluster_arrive(Ctx& c, const Ins* i) {
   return c.stop;
 }
 
-// The barrier forgets who arrived when all have: a lane that it does not know any more need not wait.
+// The barrier forgets its arrivals when all lanes have come: a lane that it does not know any more need not wait.
 const Ins* cluster_wait(Ctx& c, const Ins* i) {
   if ((c.block->barriers[named_barriers].lanes[c.warp->index] & c.mask) == 0) return i + 1;
   leave(c, pc_of(c, i) + 1, Event::Blocked);

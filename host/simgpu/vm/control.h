@@ -1,5 +1,5 @@
-// Handlers of control flow, of the warp's own operations and of what reaches the engine. Compiled once: they are not
-// about lanes in a row but about which lanes go where.
+// Handlers of control flow, of the warp's own operations and of calls to the engine. Compiled once: they are not about
+// lanes in a row but about the way of each lane.
 #pragma once
 
 #include "host/simgpu/vm/code.h"

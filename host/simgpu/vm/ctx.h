@@ -1,5 +1,5 @@
-// What a handler sees while it runs: the current path of a warp, its frame, the memory it may reach. One Ctx belongs to
-// one worker thread. Only plain fields and no functions of any size: this header is compiled for several instruction
+// The view of a handler while it runs: the current path of a warp, its frame, the memory it may reach. One Ctx belongs
+// to one worker thread. Only plain fields and no functions of any size: this header is compiled for several instruction
 // sets.
 #pragma once
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t max_resident_bytes = std::uint64_t{1} << 30;
 
 std::uint64_t blocks_of(const Dim3& grid) { return std::uint64_t{grid.x} * grid.y * grid.z; }
 
-// What a device of this many multiprocessors would hold at once.
+// The number of blocks that a device of this many multiprocessors would hold at once.
 std::uint64_t resident_blocks(const Grid& grid) {
   if (grid.launch.cooperative) return grid.total;
   const std::uint64_t threads = std::max(1U, grid.threads);
@@ -221,7 +221,7 @@ struct Engine::Impl {
   Heap heap;
   std::atomic<std::uint64_t> next_grid_id{1};
 
-  std::mutex mutex;  // what follows
+  std::mutex mutex;  // for the members below
   std::condition_variable wake;
   std::list<Grid*> grids;
   std::vector<std::unique_ptr<Worker>> workers;

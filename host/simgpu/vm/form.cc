@@ -16,7 +16,7 @@ const std::unordered_map<std::string_view, Word>& words() {
   return map;
 }
 
-// Spellings with an address space's refinement or a cache's hint; what they refine is all the same here.
+// Spellings with an address space's refinement or a cache's hint; the refinement makes no difference here.
 std::string_view plain(std::string_view suffix) {
   if (suffix == "L1" || suffix == "L2") return "cache hint";
   const std::size_t colon = suffix.find("::");

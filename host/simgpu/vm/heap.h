@@ -21,7 +21,7 @@ class Heap {
 
  private:
   AddressSpace& space_;
-  std::mutex mutex_;  // what follows
+  std::mutex mutex_;  // for the members below
   Address base_ = 0;
   std::map<std::uint64_t, std::uint64_t> holes_;  // start and size
   std::map<std::uint64_t, std::uint64_t> used_;

@@ -11,7 +11,7 @@
 namespace simgpu {
 namespace {
 
-constexpr std::size_t max_string = 65536;  // of a %s or a format: what lies beyond is cut
+constexpr std::size_t max_string = 65536;  // of a %s or a format: the rest is cut
 
 std::byte* lane_memory(Ctx& c, unsigned lane, const Piece& piece) {
   const SpaceView& local = c.spaces[space_local];

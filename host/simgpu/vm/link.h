@@ -1,5 +1,5 @@
-// The steps of the linking, in their order; internal to link*.cc. Each takes what the ones before it have filled in and
-// throws ptx::Error and LoadFailure.
+// The steps of the linking, in their order; internal to link*.cc. Each builds on the ones before it and throws
+// ptx::Error and LoadFailure.
 #pragma once
 
 #include "host/simgpu/vm/program.h"
@@ -12,7 +12,7 @@ inline constexpr std::uint32_t max_local = 512 * 1024;  // of a thread, as the d
 void define_names(Program& program);
 
 // link_memory.cc: frames and parameters of a text's functions; places of all variables, and their initial values. The
-// memory is the program's from the moment it is allocated, whatever fails after that.
+// memory is the program's from the moment it is allocated, even if a later step fails.
 void plan_functions(Unit& unit);
 void place_memory(Program& program, AddressSpace& space);
 

@@ -1,4 +1,4 @@
-// Where the variables of a program lie (device memory, shared memory, frames, parameters), and their initial values. See
+// The places of a program's variables (device memory, shared memory, frames, parameters), and their initial values. See
 // link.h.
 #include <cstring>
 

@@ -26,8 +26,8 @@ class Names {
     }
   }
 
-  // Names that a text only declares: from another text, or from the driver. One that nobody defines is an error only
-  // where it is used.
+  // Names that a text only declares: from another text, or from the driver. A name without a definition is an error
+  // only where it is used.
   void resolve(Unit& unit) {
     for (const ptx::Variable& variable : unit.module.variables) resolve_name(unit, variable.name);
     for (const ptx::Function& function : unit.module.functions) resolve_name(unit, function.name);

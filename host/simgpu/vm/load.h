@@ -1,5 +1,5 @@
-// A module from PTX texts directly, without an image around them: what Module::load does with the texts of an image,
-// and what tests use.
+// A module from PTX texts directly, without an image around them: Module::load does this with the texts of an image,
+// and tests use it.
 #pragma once
 
 #include <span>

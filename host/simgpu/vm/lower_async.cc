@@ -1,4 +1,4 @@
-// Barriers in shared memory, asynchronous copies, and what programs for clusters say: a cluster here is one block. See
+// Barriers in shared memory, asynchronous copies, and instructions for clusters: a cluster here is one block. See
 // lower.h.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower.h"
@@ -81,7 +81,7 @@ void Lowering::cp() {
   if (!form_.has(Word::async)) not_served();
   if (form_.has(Word::commit_group) || form_.has(Word::wait_group) || form_.has(Word::wait_all)) return;
   if (form_.has(Word::bulk)) return bulk_copy();
-  // What arrives when earlier copies are done: they are. Without .noinc the barrier also waits for one more: no change.
+  // An arrival when earlier copies are done: they are. Without .noinc the barrier also waits for one more: no change.
   if (form_.has(Word::mbarrier)) {
     if (!form_.has(Word::noinc)) return expect_operands(1, 1);
     return mbarrier_step(MbarrierStep::Arrive, form_.has(Word::shared) ? Space::Shared : Space::Generic, 0);
@@ -100,7 +100,7 @@ void Lowering::cp() {
   read(at, Field::C, given);
 }
 
-// The fourth operand: how many bytes of the source count, or a predicate that says none.
+// The fourth operand: the number of bytes of the source that count, or a predicate for none.
 Value Lowering::copied_bytes(std::uint64_t size) {
   const Value all = constant_value(size, 4);
   if (in().operands.size() < 4) return all;

@@ -1,4 +1,4 @@
-// Comparisons, selection by what they give, and logic of predicates. See lower.h.
+// Comparisons, selection by their results, and logic of predicates. See lower.h.
 #include <bit>
 
 #include "host/simgpu/vm/lower.h"
@@ -98,7 +98,7 @@ void Lowering::setp() {
 
 namespace {
 
-// What `set` writes for true: one in a float's format, all ones in an integer's.
+// The value that `set` writes for true: one in a float's format, all ones in an integer's.
 std::uint64_t truth(Type type) {
   switch (type) {
     case Type::F32: return std::bit_cast<std::uint32_t>(1.0F);
@@ -125,7 +125,7 @@ void Lowering::set() {
           {constant_value(truth(to), size), constant_value(0, size), bits});
 }
 
-// Each half's answer stands in its half, whatever type the result is said to have.
+// Each half's answer stands in its half, for every type of the result.
 void Lowering::set_pair() {
   const std::array<Value, 2> bits = compared_pairs(comparison(), form_.type(1), 1);
   const Type to = form_.type(0);

@@ -124,7 +124,7 @@ void Lowering::barrier() {
                                                                 : 4)
                                      : static_cast<std::uint16_t>(form_.has(Word::arrive));
   const std::size_t first = reduces ? 1 : 0;
-  const std::size_t last = in().operands.size() - (reduces ? 1 : 0);  // one past those that say where and how many
+  const std::size_t last = in().operands.size() - (reduces ? 1 : 0);  // one past the barrier's number and its count
   expect_operands(first + 1 + (reduces ? 1 : 0), first + 2 + (reduces ? 1 : 0));
   const Value id = source_bits(operand(first), 4, Type::U32);
   const bool counted = last - first == 2;

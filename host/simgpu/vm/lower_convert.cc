@@ -105,7 +105,7 @@ void Lowering::cvt() {
   }
   const Value target = any_register(operand(0));
   if (ptx::is_half(from) && !ptx::is_float(to)) {
-    // What a NaN becomes is a single's rule.
+    // A NaN's result follows the rule for singles.
     value = emit_temp(4, table_.convert(Type::F32, from, Form{}), {value});
     from = Type::F32;
   } else if (ptx::is_half(from) && ptx::is_half(to)) {

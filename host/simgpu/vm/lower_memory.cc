@@ -1,4 +1,4 @@
-// Loads, stores and atomics: what an address is made of and which space it is in. See lower.h.
+// Loads, stores and atomics: the parts of an address, and its space. See lower.h.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower.h"
 

@@ -40,7 +40,7 @@ void Lowering::mov_wide() {
   }
 }
 
-// The extra places: the two halves of b, of c and of what was there before.
+// The extra places: the two halves of b, of c and of the old value.
 void Lowering::atomic_wide(Word operation, const Value& address, bool result) {
   const bool swap = operation == Word::cas;
   if (!result || (!swap && operation != Word::exch) || vector_count() != 1) not_served();

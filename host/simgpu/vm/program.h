@@ -1,5 +1,5 @@
-// Several PTX texts made one program: symbols resolved across them, variables placed in memory, functions numbered.
-// What the lowering asks about names is answered here. Lives as long as its module, because code refers to its parts.
+// Several PTX texts made one program: symbols resolved across them, variables placed in memory, functions numbered. The
+// lowering asks here about names. Lives as long as its module, because code refers to its parts.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ struct Symbol {
   ptx::Space space = ptx::Space::Global;
   std::uint64_t address = 0;  // absolute, or an offset within its space; of a function: in the function window
   std::uint64_t size = 0;
-  bool dynamic = false;   // shared memory whose size the launch tells
+  bool dynamic = false;   // shared memory whose size the launch gives
   bool in_frame = false;  // local memory of the function's frame
   const ptx::Variable* variable = nullptr;
   const ptx::Function* function = nullptr;
@@ -35,10 +35,10 @@ struct Plan {
   const ptx::Function* function = nullptr;
   Code* code = nullptr;
   std::vector<Symbol> variables;
-  bool uses_shared = false;  // of the module, or calls who may
+  bool uses_shared = false;  // of the module, or calls a function that may
   std::vector<const Code*> callees;
   bool calls_unknown = false;  // through an address
-  bool takes_stack = false;    // how much is told when it runs
+  bool takes_stack = false;    // the amount is known when it runs
 };
 
 struct Unit {
@@ -60,7 +60,7 @@ struct Program {
   std::uint32_t module_shared = 0;
 };
 
-// What a module cannot be loaded for besides its grammar (ptx::Error).
+// The reason why a module cannot be loaded, besides its grammar (ptx::Error).
 struct LoadFailure {
   CUresult code = CUDA_SUCCESS;
   std::string log;

@@ -17,7 +17,7 @@ struct Reference {  // of an instruction to a register
   std::uint32_t extra = 0;  // index into Code::extra for Field::Extra
   Field field = Field::D;
   bool def = false;      // the register is written...
-  bool partial = false;  // ...but perhaps not for every lane that runs here: what it held may still be needed
+  bool partial = false;  // ...but perhaps not for every lane that runs here: its old value may still be needed
   bool use = false;
 };
 

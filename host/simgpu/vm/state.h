@@ -6,7 +6,7 @@
 // catch up.
 //
 // A Block belongs to the worker thread that runs it; between two turns it lies in its grid's queue. A Grid is shared:
-// what is not atomic in it is under its mutex.
+// members of it that are not atomic are under its mutex.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@
 
 namespace simgpu {
 
-inline constexpr std::uint32_t engine_multiprocessors = 16;  // what %nsmid tells; the device's attributes say the same
-inline constexpr std::uint64_t ticks_per_nanosecond = 2;     // of %clock64; the device's clock rate says the same
+inline constexpr std::uint32_t engine_multiprocessors = 16;  // %nsmid; the same as in the device's attributes
+inline constexpr std::uint64_t ticks_per_nanosecond = 2;     // of %clock64; the same as the device's clock rate
 
 struct Frame {
   const Code* code = nullptr;
@@ -65,7 +65,7 @@ struct Warp {
   std::uint32_t path_count = 0;
   std::array<Path, warp_size + 1> paths;  // disjoint and never empty; one more while a path is being split
   Frame root;
-  // Frames grow from the beginning of a lane's local memory, what it takes by alloca from the end: down to here.
+  // Frames grow from the beginning of a lane's local memory, its alloca from the end: down to here.
   std::array<std::uint32_t, warp_size> stack_tops{};
   std::uint64_t turn = 0;
   std::uint32_t idle_slices = 0;  // in a row that ended with lanes apart and nothing that waits
@@ -99,7 +99,7 @@ struct Block {
   std::size_t next_warp = 0;
 };
 
-// What a worker thread keeps between blocks.
+// The data that a worker thread keeps between blocks.
 struct Worker {
   Ctx ctx;
   AddressSpace::Impl* space = nullptr;
@@ -125,7 +125,7 @@ struct Grid {
   std::atomic<std::uint64_t> finished{0};
   std::atomic<bool> stopped{false};
 
-  std::mutex mutex;  // what follows
+  std::mutex mutex;  // for the members below
   std::condition_variable done;
   std::deque<std::unique_ptr<Block>> waiting;  // begun and put aside
   std::uint32_t helpers = 0;                   // workers that hold a pointer to this grid
@@ -151,12 +151,12 @@ Frame* make_frame(Block& block, const Code& code);
 void release_frame(Block& block, Frame* frame);
 
 // stack.cc
-// Whether the local memory of the lanes of the mask is free up to `end`: no lane has taken room there.
+// True if the local memory of the lanes of the mask is free up to `end`: no lane has taken room there.
 bool stack_holds(const Ctx& c, std::uint64_t end);
-// The lanes leave the frame: what its function took by alloca is free again.
+// The lanes leave the frame: the room that its function took by alloca is free again.
 void give_back_stack(Warp& warp, const Frame& frame, std::uint32_t mask);
 
-// access.cc: takes the ranges as they are now; false if they are what the worker has.
+// access.cc: takes the ranges as they are now; false if the worker has the same.
 bool refresh_ranges(Worker& worker);
 
 // engine.cc, special.cc

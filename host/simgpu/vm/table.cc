@@ -1,4 +1,4 @@
-// Which instruction set's table is used. See table.h.
+// The choice of the instruction set whose table is used. See table.h.
 #include "host/simgpu/vm/table.h"
 
 #include <cstdlib>
@@ -8,7 +8,7 @@ namespace simgpu {
 namespace {
 
 #ifndef SIMGPU_BASE_ONLY
-// The best table of this processor, no better than `wanted` says.
+// The best table of this processor, up to `wanted`.
 const Table* choose_newer(std::string_view wanted) {
   __builtin_cpu_init();
   const bool has_v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

@@ -1,6 +1,6 @@
-// The opcode table: one row is one mnemonic with the types and words it may carry and the choice of its handlers. What
-// rows name is lowered operand by operand; what needs more (memory, control, calls) has a function in lower_*.cc
-// instead. A new scalar opcode is a new row.
+// The opcode table: one row is one mnemonic with the types and words it may carry and the choice of its handlers. An
+// opcode with a row is lowered operand by operand; one that needs more (memory, control, calls) has a function in
+// lower_*.cc instead. A new scalar opcode is a new row.
 //
 // Rows live beside the handlers in ops/, which are compiled for several instruction sets; table() is the best one that
 // this processor has, or the one that IVGPU_SIMGPU_ISA (base, v3, v4) names.
@@ -29,7 +29,7 @@ struct Rows {
   const Row* end = nullptr;
 };
 
-// What the lowering asks for by kind, not by mnemonic. A null handler: there is no such form.
+// The handlers that the lowering asks for by kind, not by mnemonic. A null handler: there is no such form.
 struct Table {
   Rows rows[11];  // of each file of ops/; the order does not matter, because no form has two rows
   Handlers (*convert)(ptx::Type to, ptx::Type from, const Form& form);

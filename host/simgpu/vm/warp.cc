@@ -30,7 +30,7 @@ Path* choose(Warp& warp) {
   return best;
 }
 
-// Where another path of the same frame stands ahead: reaching it, the two become one.
+// The place ahead at which another path of the same frame stands: reaching it, the two become one.
 const Ins* limit_of(const Warp& warp, const Path& path) {
   const std::vector<Ins>& body = path.frame->code->body;
   std::size_t limit = body.size();

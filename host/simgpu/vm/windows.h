@@ -1,5 +1,5 @@
-// Where the spaces that are no plain memory appear among generic addresses. All lie above what a process can map, so
-// that no host pointer is mistaken for one.
+// The windows of the spaces that are no plain memory among generic addresses. All lie above the addresses that a
+// process can map, so that no host pointer is mistaken for one.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ constexpr double no_share = 0.1;  // per cent
 // A difference that is a matter of where code and data happen to lie: as little is none.
 constexpr double no_time = 0.02;  // microseconds
 
-// How much slower: 0.25 where a time grew by a quarter, or a rate fell to four fifths.
+// The part by which it is slower: 0.25 where a time grew by a quarter, or a rate fell to four fifths.
 double slower_by(double before, double now, Unit unit) {
   if (unit == Unit::Percent) before = std::max(before, no_share), now = std::max(now, no_share);
   const double above = more_is_better(unit) ? before : now, below = more_is_better(unit) ? now : before;

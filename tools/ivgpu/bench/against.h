@@ -1,5 +1,4 @@
-// This run beside an older one: which figure has changed by how much, and whether something has become worse than a
-// margin allows.
+// This run beside an older one: the change of each figure, and whether one has become worse than a margin allows.
 #pragma once
 
 #include <string>
@@ -14,7 +13,7 @@ namespace ivgpu::bench {
 // native ones with them. Else the median.
 struct Change {
   std::string label;
-  std::string what;  // what is compared: "ratio", or the unit of the median
+  std::string what;  // the compared number: "ratio", or the unit of the median
   double before = 0, now = 0;
   double worse_by = 0;  // 0.1: ten per cent worse; negative: better
   bool too_much = false;
@@ -26,7 +25,7 @@ struct Comparison {
   bool worse() const;
 };
 
-// `margin` as a part of the whole: 0.2 is a fifth. Only what both runs have is compared.
+// `margin` as a part of the whole: 0.2 is a fifth. Only figures that both runs have are compared.
 Comparison compare(const Report& before, const Report& now, double margin);
 
 std::string comparison_text(const Comparison& comparison, double margin, Style style);

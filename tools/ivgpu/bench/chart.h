@@ -1,4 +1,4 @@
-// What the panels with two axes share: title, frame, lines of the axes with their numbers, and the legend.
+// Shared by the panels with two axes: title, frame, lines of the axes with their numbers, and the legend.
 #pragma once
 
 #include <functional>

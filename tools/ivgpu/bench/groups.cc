@@ -11,7 +11,7 @@ std::string what(const std::string& group, const Told& told) {
   return group + ": " + told.name + (told.bytes != 0 ? " " + size_text(told.bytes) : "");
 }
 
-// Copies are timed, and told as rates.
+// Copies are timed, and shown as rates.
 std::vector<double> as_rates(std::vector<double> times, std::uint64_t bytes) {
   for (double& value : times) value = static_cast<double>(bytes) / value / 1000;
   return times;

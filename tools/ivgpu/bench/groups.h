@@ -1,5 +1,5 @@
-// What `ivgpu bench` measures, a function for each word of its command line; each adds its figures of one side to the
-// report, and takes the runner's side anew where it needs to.
+// The measurements of `ivgpu bench`, a function for each word of its command line; each adds its figures of one side to
+// the report, and takes the runner's side anew where it needs to.
 #pragma once
 
 #include "tools/ivgpu/bench/report.h"
@@ -12,23 +12,23 @@ void measure_copy(Runner& runner, Side side, Report& report);
 void measure_start(Runner& runner, Side side, Report& report);
 void measure_sessions(Runner& runner, Side side, Report& report);
 
-// A process that does nothing for so long, and its next call: what it takes of a processor natively, and what broker
-// and workers take.
+// A process that does nothing for so long, and its next call: its processor time natively, and that of broker and
+// workers.
 void measure_idle(Runner& runner, Side side, double seconds, Report& report);
 
 // The GPU's name and the version of CUDA, and with the side of ivgpu the broker's switches.
 void ask_about(Runner& runner, Side side, Setting& setting);
 
-// A line of the measuring program, as program/timing.h tells them.
+// A line of the measuring program, in the forms of program/timing.h.
 struct Told {
   std::string word, name;
   std::uint64_t bytes = 0;
   std::vector<double> samples;
   std::string reason;
 };
-// Nothing where it is no such line.
+// Nothing if it is no such line.
 std::optional<Told> parse_told(const std::string& line);
-// The next samples that a program tells; an Error where there are none.
+// The next samples of a program; an Error if there are none.
 Told samples_of(Measurer& measurer, const Runner& runner, Side side);
 
 }  // namespace ivgpu::bench

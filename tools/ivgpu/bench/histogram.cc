@@ -13,7 +13,7 @@ constexpr std::size_t steps = 8;
 constexpr std::array<const char*, steps + 1> blocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::array<const char*, steps + 1> plain = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
 
-// What lies anywhere is seen: a single sample gets the lowest step.
+// Every count shows: a single sample gets the lowest step.
 std::string bars(const std::vector<std::size_t>& counts, Letters letters) {
   const std::size_t most = *std::max_element(counts.begin(), counts.end());
   std::string line;
@@ -34,7 +34,7 @@ std::string axis(const Bins& bins, Unit unit) {
          blanks(width - width / 2, middle.size() + high.size()) + high + "\n";
 }
 
-// Where a sample is one call, and not the mean of several.
+// True if a sample is one call, and not the mean of several.
 bool tells_something(const Figure& figure) {
   static constexpr std::array<const char*, 6> single = {
       "launch_issue",     "launch_synchronize", "20_launches_synchronize",

@@ -7,12 +7,12 @@
 
 namespace ivgpu::bench {
 
-enum class Letters { Unicode, Plain };  // Plain: ASCII, for what is no terminal or knows no UTF-8
+enum class Letters { Unicode, Plain };  // Plain: ASCII, for an output that is no terminal or knows no UTF-8
 
 // Of both sides over one logarithmic axis. Empty where there are too few samples for a distribution to be seen.
 std::string histogram_text(const Figure& figure, Letters letters);
 
-// Those of the figures whose distribution tells something.
+// The histograms of figures whose distribution is of interest.
 std::string histograms_text(const Report& report, Letters letters);
 
 }  // namespace ivgpu::bench

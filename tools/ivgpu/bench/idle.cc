@@ -1,7 +1,7 @@
-// A process that is idle: what it takes of a processor, and how long its next call takes.
+// A process that is idle: its processor time, and the time of its next call.
 //
 // NVIDIA's driver has a thread in each process that uses it, which wakes ten times a second for as long as the process
-// lives, workers included. What ivgpu's own threads take is therefore a figure of its own.
+// lives, workers included. The time of ivgpu's own threads is therefore a figure of its own.
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -19,7 +19,7 @@ struct Used {
   double all = 0, own = 0;  // own: without the driver's threads
 };
 
-// Seen with driver 580.159.04: it names its threads, and nobody else's are named so.
+// Seen with driver 580.159.04: it names its threads, and no other threads have such names.
 bool is_the_drivers(const std::string& name) { return name.starts_with("cuda"); }
 
 // 0 where it has gone: /proc/PID/task/TID/schedstat begins with nanoseconds.

@@ -7,7 +7,7 @@
 namespace ivgpu::bench {
 namespace {
 
-// Ordered: whoever opens the file finds the setting first.
+// Ordered: a reader of the file finds the setting first.
 using json = nlohmann::ordered_json;
 
 // Counts up when a field changes its meaning; new ones may come.

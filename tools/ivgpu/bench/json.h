@@ -1,4 +1,4 @@
-// A run as a JSON document, and back: what a later run is compared with.
+// A run as a JSON document, and back, so that a later run can be compared with it.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace ivgpu::bench {
 
 std::string as_json(const Report& report);
 
-// An Error (usage) in one sentence where the text is none of this version's documents; `file` is its name.
-// What comes back has no single samples.
+// An Error (usage) in one sentence if the text is none of this version's documents; `file` is its name.
+// The returned report has no single samples.
 Report report_from_json(const std::string& text, const std::string& file);
 
 }  // namespace ivgpu::bench

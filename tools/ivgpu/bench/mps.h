@@ -1,5 +1,5 @@
-// A MPS control daemon for as long as one run takes: a plain process in a folder of its own, told to quit at the end.
-// Whoever is started meanwhile, natively or as a worker, finds it through the environment.
+// A MPS control daemon for as long as one run takes: a plain process in a folder of its own, ended by its own quit
+// command. Programs that start meanwhile, natively or as workers, find it through the environment.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// The parts of the picture. Each draws itself into a rectangle that is its own, with axes, units and legend, and says
-// whether there is anything to draw.
+// The parts of the picture. Each draws itself into a rectangle that is its own, with axes, units and legend, and
+// returns false if there is nothing to draw.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@ struct Panel {
   std::function<void(Svg&, const Area&)> draw;
 };
 
-// Sizes along, GB/s upwards, both logarithmic; to the device and back. `report` must outlive what is returned.
+// Sizes along, GB/s upwards, both logarithmic; to the device and back. `report` must outlive the panels.
 std::vector<Panel> copy_panels(const Report& report);
 // Each figure as two strips, native above ivgpu, on one logarithmic axis of time.
 std::vector<Panel> latency_panels(const Report& report);
-// How often which time: launch_synchronize, natively and through ivgpu.
+// The frequency of each time: launch_synchronize, natively and through ivgpu.
 std::vector<Panel> distribution_panels(const Report& report);
 // Sessions along; upwards the latency, or the kernels of all together.
 std::vector<Panel> session_panels(const Report& report);

@@ -11,7 +11,7 @@ Progress::Progress() : on_(isatty(STDERR_FILENO) == 1) {}
 Progress::~Progress() { say(""); }
 
 void Progress::say(const std::string& text) const {
-  if (on_) std::fprintf(stderr, "\r\033[K%s", text.substr(0, 78).c_str());  // one line, whatever the terminal's width
+  if (on_) std::fprintf(stderr, "\r\033[K%s", text.substr(0, 78).c_str());  // one line on any terminal
 }
 
 }  // namespace ivgpu::bench

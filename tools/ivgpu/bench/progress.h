@@ -1,5 +1,5 @@
-// What is being done, on one line of the terminal that takes its place and goes again. Nothing where standard error is
-// no terminal.
+// The present step, on one line of the terminal that takes its place and goes again. Nothing if standard error is no
+// terminal.
 #pragma once
 
 #include <string>

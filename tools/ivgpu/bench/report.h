@@ -1,5 +1,5 @@
-// What one run of `ivgpu bench` found: where it ran, and each figure natively and through ivgpu. Everything that shows
-// a run (table, histogram, picture, JSON) shows this.
+// The result of one run of `ivgpu bench`: its machine and setting, and each figure natively and through ivgpu. All
+// views of a run (table, histogram, picture, JSON) show this.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace ivgpu::bench {
 enum class Side { Native, Ivgpu };
 const char* name_of(Side side);
 
-// What a number counts. The names are those of the tables and of the JSON.
+// The unit of a number. The names are those of the tables and of the JSON.
 enum class Unit { Microseconds, Milliseconds, GigabytesPerSecond, KernelsPerMillisecond, Percent };
 const char* name_of(Unit unit);
 std::optional<Unit> unit_named(const std::string& name);
@@ -36,7 +36,7 @@ struct Figure {
   std::optional<Summary>& side(Side side) { return side == Side::Native ? native : ivgpu; }
 };
 
-// Where and how it was measured.
+// The machine and the circumstances of the run.
 struct Setting {
   std::string version;  // of ivgpu
   std::string made;     // when, as 2026-01-31T23:59:59Z
@@ -46,7 +46,7 @@ struct Setting {
   std::string kernel;
   std::string gpu;
   std::string driver;  // NVIDIA's version of the kernel's module, or that it is the simulated GPU
-  int cuda = 0;        // as cuDriverGetVersion tells it
+  int cuda = 0;        // from cuDriverGetVersion
   bool simulated = false;
   std::string policy;  // how processes share the GPU: "time slices" or "MPS"
   bool quick = false;

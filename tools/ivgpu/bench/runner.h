@@ -1,6 +1,5 @@
-// Starts the measuring program natively or through ivgpu, and reads what it tells. Through ivgpu there is a private
-// broker; natively there is none: a driver starts faster while another process holds the GPU, and that would be
-// measured.
+// Starts the measuring program natively or through ivgpu, and reads its lines. Through ivgpu there is a private broker;
+// natively there is none: a driver starts faster while another process holds the GPU, and that would be measured.
 #pragma once
 
 #include <optional>
@@ -15,7 +14,7 @@
 
 namespace ivgpu::bench {
 
-// Of the status that a broker tells: see Runner::settle().
+// For a broker's status: see Runner::settle().
 bool is_settled(const std::string& status);
 
 class Runner {
@@ -28,8 +27,8 @@ class Runner {
   bool quick() const { return quick_; }
   bool simulated() const { return options_.gpu == "sim"; }
 
-  // Of this side from here on. Through ivgpu with a new broker: which of its workers may poll is a matter of their
-  // slots, and what is measured first would decide who has which.
+  // Of this side from here on. Through ivgpu with a new broker: the right of a worker to poll depends on its slot, and
+  // an earlier measurement would decide which worker has it.
   void take_side(Side side);
   Command command(Side side, const std::vector<std::string>& words) const;
 
@@ -40,7 +39,7 @@ class Runner {
   // another process on the GPU, and takes its slices of time.
   void settle() const;
 
-  // The same as an Error, with what the broker has logged before it.
+  // The same as an Error, with the broker's log lines before it.
   [[noreturn]] void fail(Side side, const std::string& what) const;
   // Sleeps; a signal meanwhile is an Error.
   void pause(double seconds) const;

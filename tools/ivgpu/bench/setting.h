@@ -1,4 +1,4 @@
-// Where a run takes place, as the machine itself tells.
+// The circumstances of a run, from the machine itself.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace ivgpu::bench {
 
-// Processor, kernel, time, NVIDIA's driver, and how processes share the GPU. What only a measuring program or the
-// broker knows is left for them.
+// Processor, kernel, time, NVIDIA's driver, and the manner in which processes share the GPU. Fields that only a
+// measuring program or the broker knows are left for them.
 Setting this_machine(bool simulated);
 
 // The model of /proc/cpuinfo's text, "an unknown processor" where it names none.
 std::string processor_of(const std::string& cpuinfo);
 
-// Whether a MPS control daemon has its pipe where programs of this environment look for it.
+// True if a MPS control daemon has its pipe at the place where programs of this environment look for it.
 bool mps_is_there();
 
 }  // namespace ivgpu::bench

@@ -1,4 +1,4 @@
-// What is said of samples: percentiles, from the best to the worst, and how many lie where.
+// The statistics of samples: percentiles, from the best to the worst, and their distribution.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ struct OneSession {
   double p50, p99;
 };
 
-// "Worst" is the largest of times and the smallest of rates: the 99th percentile of a rate is what 99 of 100 reach.
+// "Worst" is the largest of times and the smallest of rates: 99 of 100 samples reach the 99th percentile of a rate.
 struct Summary {
   std::size_t count = 0;
   double best = 0, p50 = 0, p90 = 0, p99 = 0, worst = 0;
@@ -25,12 +25,12 @@ Summary summary_of(std::vector<double> samples, bool more_is_better);
 // The sample below which `part` of them lie, by the nearest rank. Precondition: `sorted` has one.
 double percentile(const std::vector<double>& sorted, double part);
 
-// Equal steps of the logarithm, since a tail is a hundred times longer than what it hangs on.
+// Equal steps of the logarithm, since a tail is a hundred times longer than the body.
 struct Bins {
   double low, high;
   std::size_t count;
   double edge(std::size_t bin) const;
-  std::size_t of(double sample) const;  // what lies outside counts for the first or the last
+  std::size_t of(double sample) const;  // samples outside count for the first or the last
 };
 
 // From the best samples to the 99th percentile, of all that is given; nothing but the tail is cut off.

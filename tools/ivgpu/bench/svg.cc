@@ -98,7 +98,7 @@ std::string Svg::text() const { return head_ + body_ + "</svg>\n"; }
 
 namespace {
 
-// Of a number that is 1, 2 or 5 times a power of ten, and a quarter of what lies between at most.
+// Multiples of a number that is 1, 2 or 5 times a power of ten, and at most a quarter of the range.
 std::vector<double> multiples(double low, double high) {
   const double quarter = (high - low) / 4, power = std::pow(10, std::floor(std::log10(quarter)));
   const double step = power * (quarter >= 5 * power ? 5 : quarter >= 2 * power ? 2 : 1);

@@ -34,9 +34,9 @@ class Svg {
 class LogAxis {
  public:
   LogAxis(double low, double high, double from, double to);
-  double place(double number) const;  // what lies outside is put at the end
-  // Where a line is drawn: the powers of ten within; where these are fewer than three, twice and five times them, too;
-  // and where that is not enough, steps of one size.
+  double place(double number) const;  // numbers outside are put at the end
+  // The places of the axis's lines: the powers of ten within; if these are fewer than three, twice and five times them,
+  // too; and if that is not enough, steps of one size.
   std::vector<double> ticks() const;
 
  private:

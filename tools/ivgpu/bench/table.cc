@@ -78,7 +78,7 @@ Row session_row(const Figure& figure) {
   return row;
 }
 
-// Whether each of several sessions gets its share.
+// Shows whether each of several sessions gets its share.
 std::string sessions_text(const std::vector<const Figure*>& figures, Style style) {
   std::vector<Row> rows;
   for (const Figure* f : figures)

@@ -1,4 +1,4 @@
-// The run as text: where it was measured, the figures as a table, and what was left out.
+// The run as text: its setting, the figures as a table, and the figures that were left out.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ inline constexpr const char* exit_codes =
     "missing or does not start; 4 the guest was lost; 5 with IVGPU_STRICT set: a worker failed, or a signal\n"
     "ended ivgpud or QEMU; 124 --timeout ran out; 126 cannot be run; 127 not found.";
 
-// The command line, cut at the first "--": CLI11 sees what stands before it.
+// The command line, cut at the first "--": CLI11 sees the words before it.
 struct Words {
   std::vector<std::string> before, after;
   bool cut = false;

@@ -120,7 +120,7 @@ struct ToFloat {
   static D run(A a) {
     D r = static_cast<D>(a);
     // Compilers build a 64-bit unsigned conversion from a difference, and x - x rounded down is -0. They believe that
-    // it never is, and leave out what mends it unless the value is hidden from them.
+    // it never is, and leave out the correction unless the value is hidden from them.
     if constexpr (std::is_unsigned_v<A> && sizeof(A) == 8) {
       asm("" : "+x"(r));
       r = r < D{0} || r > D{0} ? r : D{0};
@@ -136,7 +136,7 @@ struct Round {
     return ToFloat<sat>::template run<D>(to_integral<mode>(a));
   }
 };
-// The processor flushes what it computes, not what it copies.
+// The processor flushes results of arithmetic, not copies.
 template <bool sat>
 struct Copy {
   template <class D>

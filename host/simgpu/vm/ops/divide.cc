@@ -5,10 +5,10 @@
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
-// Division by zero has no defined value; all ones and the dividend are what these give. Quotients of 32 bits are taken
-// in doubles, which vectorise: the quotient's distance from the next integer is at least 1/b and its rounding error is
-// far below that in every rounding mode, so that cutting off the fraction gives the exact result. Adding 1.5 * 2^52
-// leaves the integer in the low bits.
+// Division by zero has no defined value; these give all ones and the dividend. Quotients of 32 bits are taken in
+// doubles, which vectorise: the quotient's distance from the next integer is at least 1/b and its rounding error is far
+// below that in every rounding mode, so that cutting off the fraction gives the exact result. Adding 1.5 * 2^52 leaves
+// the integer in the low bits.
 constexpr f64 integer_shift = 6755399441055744.0;
 
 template <class D>

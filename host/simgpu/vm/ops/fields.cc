@@ -5,7 +5,7 @@
 namespace simgpu::SIMGPU_ISA {
 namespace {
 
-// Both fields of a bit-field's description are bytes; what lies beyond the width is sign or zero.
+// Both fields of a bit-field's description are bytes; bits beyond the width are sign or zero.
 struct Bfe {
   template <class D>
   static D run(D a, u32 b, u32 c) {

@@ -165,7 +165,7 @@ struct Neg {
     return as<T>(static_cast<BitsOf<T>>(as<BitsOf<T>>(a) ^ (BitsOf<T>{1} << (8 * sizeof(T) - 1))));
   }
 };
-struct CopySign {  // the sign of a, the rest of b, whatever that is
+struct CopySign {  // the sign of a, the rest of b, of any kind
   template <class T>
   static T run(T a, T b) {
     constexpr BitsOf<T> sign = BitsOf<T>{1} << (8 * sizeof(T) - 1);

@@ -219,7 +219,7 @@ Handlers widen_to(ptx::Type to) {
 
 // ---- floats of eight bits, in pairs, and of nineteen ----------------------------------------------------------------
 
-// Without infinities where `infinity` is nan; the largest finite number stands for what is too large.
+// Without infinities where `infinity` is nan; the largest finite number stands for larger ones.
 struct E4m3 {
   static constexpr int fraction = 3;
   static constexpr int bias = 7;

@@ -29,7 +29,7 @@ SIMGPU_INLINE f64 widen(u16 bits) {
   return as<f64>(sign | static_cast<u64>(exponent - F::bias + 1023) << 52 | rest << (52 - F::fraction));
 }
 
-// Rounds a double as `round` says: 0 nearest even, 1 down, 2 up, 3 toward zero.
+// Rounds a double by `round`: 0 nearest even, 1 down, 2 up, 3 toward zero.
 template <class F>
 SIMGPU_INLINE u16 narrow(f64 value, u32 round) {
   constexpr int exponents = (1 << (15 - F::fraction)) - 1;

@@ -22,7 +22,7 @@ struct Pattern {
   u64 first = 0;
 };
 
-// Differences with the sign bit set tell an address below or above the window.
+// A difference with the sign bit set shows an address below or above the window.
 SIMGPU_INLINE Pattern look_global(const u64* a, u64 offset, Window w, u32 element, u32 bytes) {
   u64 outside = 0;
   u64 low = 0;
@@ -230,7 +230,7 @@ Handlers access(bool windowed, unsigned address_size) {
   }
 }
 
-// Registers may be wider than what is in memory, never narrower.
+// Registers may be wider than the value in memory, never narrower.
 template <class M, bool store>
 Handlers by_lane(unsigned lane_size, bool windowed, unsigned address_size) {
   if constexpr (sizeof(M) <= 2) {

@@ -1,4 +1,4 @@
-// What each file of ops/ gives to the table of its instruction set.
+// The parts of each file of ops/ in the table of its instruction set.
 #pragma once
 
 #include "host/simgpu/vm/table.h"

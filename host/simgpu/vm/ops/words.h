@@ -1,4 +1,4 @@
-// One access of a lane to memory, in one word, whatever other blocks do there meanwhile.
+// One access of a lane to memory, in one word, even while other blocks access the same place.
 #pragma once
 
 #include "host/simgpu/vm/ops/lanes.h"
@@ -58,7 +58,7 @@ SIMGPU_INLINE typename WordOf<bytes>::Type get_word(u64 host) {
   using Word = typename WordOf<bytes>::Type;
   if constexpr (bytes == 16) {
     if (host % 16 == 0) return *reinterpret_cast<const volatile Word*>(host);
-    return Word{get<long long>(host), get<long long>(host + 8)};  // a lane's own memory: nobody else looks
+    return Word{get<long long>(host), get<long long>(host + 8)};  // a lane's own memory: no other lane looks
   } else {
     return get<Word>(host);
   }

@@ -1,5 +1,5 @@
-// The driver as any program finds it: libcuda.so.1, opened by name or path, and of its entry points those that are
-// measured. Whatever fails is told in one line on standard output and ends the program.
+// The driver as any program finds it: libcuda.so.1, opened by name or path, with those of its entry points that are
+// measured. A failure is reported in one line on standard output and ends the program.
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// What a program feels of single calls.
+// Single calls as a program feels them.
 #include <cstdint>
 
 #include "tools/ivgpu/bench/program/parts.h"

@@ -1,5 +1,5 @@
-// ivgpu-measure: an ordinary program on CUDA's driver API that times what it does. `ivgpu bench` runs it natively and
-// through ivgpu, and tells the two apart by nothing but the library that it names.
+// ivgpu-measure: an ordinary program on CUDA's driver API that times its own calls. `ivgpu bench` runs it natively and
+// through ivgpu; the two differ in nothing but the library that it names.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// What is measured, a function for each word of the command line.
+// The measurements, a function for each word of the command line.
 #pragma once
 
 namespace measure {

@@ -1,4 +1,4 @@
-// What is measured of whole processes: their first result, many of them at once, and one that has been idle.
+// Measurements of whole processes: their first result, many of them at once, and one that has been idle.
 #include <cstdint>
 
 #include "tools/ivgpu/bench/program/parts.h"

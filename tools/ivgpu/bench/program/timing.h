@@ -1,9 +1,9 @@
-// How a figure is sampled, and the lines on standard output by which `ivgpu bench` learns of it:
-//   begin NAME BYTES            what is measured now
+// The sampling of a figure, and the lines on standard output by which `ivgpu bench` learns of it:
+//   begin NAME BYTES            the figure that is measured now
 //   samples NAME BYTES V V ...  in microseconds, or in the figure's own unit
 //   left-out NAME BYTES REASON
 //   ready                       waits for a line
-// BYTES is a copy's size, 0 for what is no copy.
+// BYTES is a copy's size, 0 for a figure that is no copy.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,8 @@ inline double microseconds_since(Clock::time_point from) {
   return std::chrono::duration<double, std::micro>(Clock::now() - from).count();
 }
 
-// From here on time_each() leaves out what is not among these names, with commas between; without a call, nothing.
+// From here on time_each() leaves out figures that are not among these names, with commas between; without a call,
+// none.
 void measure_only(const std::string& names);
 bool is_wanted(const char* name);
 
@@ -37,8 +38,8 @@ struct Plan {
   const char* name;
   int samples;
   int repeat = 1;  // a sample is so many calls of `f`: where one takes hardly longer than to look at the clock
-  int parts = 1;   // a call of `f` is so many of what is measured
-  int burst = 0;   // before every so many samples the device is waited for, untimed: what is timed then is the call
+  int parts = 1;   // a call of `f` is so many of the measured thing
+  int burst = 0;   // before every so many samples the device is waited for, untimed: only the call is timed then
                    // alone, and not a queue that is full
 };
 
