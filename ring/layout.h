@@ -106,7 +106,9 @@ constexpr std::uint64_t channel_bit(std::uint32_t channel) { return std::uint64_
 constexpr std::uint64_t first_channels(std::uint32_t n) { return n < 64 ? channel_bit(n) - 1 : ~std::uint64_t{0}; }
 
 // How a region of a given size is divided. Slots are multiples of huge_page; what is left over at the end is unused.
-inline constexpr std::size_t min_slot_bytes = arena_offset + huge_page;
+// The least arena is what a guest needs to start: its staging chunks, and a huge page of pinned memory.
+inline constexpr std::size_t min_arena_bytes = 5 * huge_page;
+inline constexpr std::size_t min_slot_bytes = arena_offset + min_arena_bytes;
 constexpr std::size_t slot_bytes_for(std::size_t region_bytes, std::uint32_t slots) {
   if (slots == 0 || region_bytes <= first_slot_offset) return 0;
   return (region_bytes - first_slot_offset) / slots / huge_page * huge_page;

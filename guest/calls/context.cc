@@ -89,7 +89,8 @@ CUresult destroy(Context& context) {
   end(context);
   auto& stack = this_thread().contexts;
   if (!stack.empty() && stack.back() == &context) stack.pop_back();
-  return session()->fault() != CUDA_SUCCESS ? CUDA_SUCCESS : sent.result;  // a fault does not keep a context from ending
+  return session()->fault() != CUDA_SUCCESS ? CUDA_SUCCESS
+                                            : sent.result;  // a fault does not keep a context from ending
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ CUresult cuCtxCreate_v4(CUcontext* out, CUctxCreateParams* params, unsigned flag
   if (params->cigParams != nullptr) {
     if (const CUresult r = check_creation(out, flags, device); r != CUDA_SUCCESS) return r;
     const bool known = params->cigParams->sharedDataType == CIG_DATA_TYPE_D3D12_COMMAND_QUEUE;
-    return known || params->numExecAffinityParams != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    return known || params->execAffinityParams != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
   return create(out, {params->execAffinityParams, params->numExecAffinityParams}, flags, device, 3020);
 }
@@ -120,15 +121,16 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = find_context(handle);
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // what is none any more or never was, to the driver
-  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;         // primary ones are released or reset
+  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // primary ones are released or reset
   std::lock_guard lock(context->mutex);
   return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult cuCtxAttach(CUcontext* out, unsigned flags) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  if (out == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult entered = enter(context);
+  if (context != nullptr && context->lives() && (out == nullptr || flags != 0)) return CUDA_ERROR_INVALID_VALUE;
+  if (entered != CUDA_SUCCESS) return entered;
   std::lock_guard lock(context->mutex);
   if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   context->uses.fetch_add(1, std::memory_order_relaxed);
@@ -138,9 +140,9 @@ CUresult cuCtxAttach(CUcontext* out, unsigned flags) {
 
 CUresult cuCtxDetach(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  Context* context = find_context(handle);
+  Context* context = current_context();
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context != current_context()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle != context->handle && (handle != nullptr || context->lives())) return CUDA_ERROR_INVALID_CONTEXT;
   std::lock_guard lock(context->mutex);
   if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (context->uses.load(std::memory_order_relaxed) == 1) return context->created ? destroy(*context) : CUDA_SUCCESS;
@@ -205,10 +207,12 @@ CUresult cuCtxGetFlags(unsigned* flags) {
 // How a thread waits is the worker's to decide; what a program has asked for is told back to it.
 CUresult cuCtxSetFlags(unsigned flags) {
   Context* context = nullptr;
-  if (const CUresult r = find_living(nullptr, context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
+  if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   context->flags = changed_flags(flags);
-  context->flags_of_device = (context->flags_of_device & CU_CTX_SCHED_MASK) | (context->flags & ~unsigned{CU_CTX_SCHED_MASK});
+  context->flags_of_device =
+      (context->flags_of_device & CU_CTX_SCHED_MASK) | (context->flags & ~unsigned{CU_CTX_SCHED_MASK});
   return CUDA_SUCCESS;
 }
 

@@ -32,8 +32,7 @@ void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
   if (segment.end > at) visit(at, segment.end);
 }
 
-std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags,
-                              Context* context) {
+std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags, Context* context) {
   std::byte* place = nullptr;
   each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {  // first fit
     if (end - start < rounded(bytes, ring::page)) return false;

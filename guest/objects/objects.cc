@@ -42,7 +42,8 @@ Object* Objects::create(api::Handle kind, Context* context) {
   const Id id{kind, index, kept_[index].generation++ % Id::generations};
   object->last_use.forget();
   object->done.forget();
-  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0, object->context = api::ends_with_context(kind) ? context : nullptr;
+  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0,
+  object->context = api::ends_with_context(kind) ? context : nullptr;
   object->id.store(id.value(), std::memory_order_release);
   return object;
 }

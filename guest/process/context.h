@@ -22,12 +22,12 @@ namespace guest {
 struct Context {
   // An id as any handle's, which no other context ever has.
   CUcontext handle = nullptr;
-  std::uint32_t device = 0;  // the guest's ordinal
-  std::uint32_t number = 0;  // in records: a device of the host, or from first_created on
-  bool created = false;      // by the program; else it is the device's primary one
-  unsigned api_version = 0;  // cuCtxGetApiVersion
-  std::uint64_t id = 0;      // cuCtxGetId
-  std::atomic<unsigned> flags{0};             // as the program has set them
+  std::uint32_t device = 0;                  // the guest's ordinal
+  std::uint32_t number = 0;                  // in records: a device of the host, or from first_created on
+  bool created = false;                      // by the program; else it is the device's primary one
+  unsigned api_version = 0;                  // cuCtxGetApiVersion
+  std::uint64_t id = 0;                      // cuCtxGetId
+  std::atomic<unsigned> flags{0};            // as the program has set them
   std::atomic<unsigned> flags_of_device{0};  // of a primary one: what its device has for the next
   // How often it was retained or attached; 0: it does not live.
   std::atomic<std::uint32_t> uses{0};

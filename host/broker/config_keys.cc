@@ -17,7 +17,7 @@ using V = VmOptions;
 constexpr std::int64_t mebi = 1 << 20, tebi = mebi << 20;
 // The least region is the least power of two that has room for one slot. The texts say both sizes.
 constexpr std::int64_t least_region = 32 * mebi;
-static_assert(ring::min_slot_bytes == 18 * mebi);
+static_assert(ring::min_slot_bytes == 26 * mebi);
 static_assert(ring::slot_bytes_for(least_region, 1) >= ring::min_slot_bytes &&
               ring::slot_bytes_for(least_region / 2, 1) < ring::min_slot_bytes);
 constexpr std::int64_t last_id = 4294967294;  // -1 means "none" to the kernel
@@ -70,7 +70,7 @@ const Key keys[] = {
      "The memory that the VM and its workers share: BAR2 of the VM's device.", Reload::Restart, &V::region_size},
     {"vm", "slots", Kind::Integer, "8", nullptr, 1, ring::max_slots, "an integer from 1 to 64",
      "How many guest processes can use the GPU at the same time. The region is divided equally, and a slot "
-     "has 18 MiB at least.",
+     "has 26 MiB at least.",
      Reload::Restart, &V::slots},
     {"vm", "spare", Kind::Integer, "1", nullptr, 0, ring::max_slots, "an integer from 0 to 64",
      "Workers started ahead, so that a program starts at once. Each holds device memory.", Reload::Now, &V::spare},

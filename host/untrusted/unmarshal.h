@@ -73,7 +73,9 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     using T = Param<I>;
     constexpr api::Handle kind = api::handle_of<T>;
     const std::uint64_t v = slots_[I];
-    if constexpr (kind == api::Handle::Context) {
+    if constexpr (args[I].ordinal) {
+      take_ordinal<I>(v);
+    } else if constexpr (kind == api::Handle::Context) {
       take_context<I>(v);
     } else if constexpr (kind == api::Handle::None) {
       std::get<I>(params_) = static_cast<T>(v);
@@ -85,6 +87,13 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       if (handle == nullptr) refused_ = CUDA_ERROR_INVALID_HANDLE;
       std::get<I>(params_) = static_cast<T>(handle);
     }
+  }
+
+  template <std::size_t I>
+  void take_ordinal(std::uint64_t ordinal) {
+    if (ordinal >= ring::max_devices) return void(broken_ = true);
+    const CUresult r = r_.session.driver.cuDeviceGet(&std::get<I>(params_), static_cast<int>(ordinal));
+    if (r != CUDA_SUCCESS) refused_ = r;
   }
 
   // A context crosses by its number.

@@ -33,7 +33,7 @@ class Broker {
     fs::permissions(folder_, fs::perms::all);  // workers have another user
     std::ofstream(folder_ / "c.toml") << "[broker]\nruntime_dir = \"" << folder_.string() << "\"\nworker = \""
                                       << chosen_worker << "\"\n[gpu]\nlibrary = \"" << chosen_gpu
-                                      << "\"\n[vm.t]\nregion_size = \"512MiB\"\nslots = 4\nspare = 2\n";
+                                      << "\"\n[vm.t]\nregion_size = \"1GiB\"\nslots = 4\nspare = 2\n";
     start();
   }
   ~Broker() { fs::remove_all(folder_); }

@@ -116,6 +116,7 @@ GROUP(event_of_another, Initialized) {
   show("cuEventRecord with none current", CU(cuEventRecord)(two.in_b->event, two.in_b->stream));
   show("cuEventElapsedTime with none current", CU(cuEventElapsedTime_v2)(&ms, two.in_b->timed, two.in_b->timed));
   show("cuStreamWaitEvent with none current", CU(cuStreamWaitEvent)(two.in_b->stream, two.in_b->event, 0));
+  CU(cuStreamSynchronize)(two.in_b->stream);
   show("cuStreamQuery with none current", CU(cuStreamQuery)(two.in_b->stream));
   show("cuStreamSynchronize with none current", CU(cuStreamSynchronize)(two.in_b->stream));
   show("launch with none current", launch(two.in_b->empty, two.in_b->stream));

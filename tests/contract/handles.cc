@@ -2,7 +2,8 @@
 //
 // The real driver takes a handle as a pointer, and a program that passes a wrong one may end; so does the simulated
 // GPU, on purpose. So these cases have no golden answers. Our guest library knows which handles are alive, and answers
-// CUDA_ERROR_INVALID_HANDLE (for contexts CUDA_ERROR_INVALID_CONTEXT): asked of it alone.
+// CUDA_ERROR_INVALID_HANDLE (for contexts CUDA_ERROR_INVALID_CONTEXT, but CUDA_ERROR_CONTEXT_IS_DESTROYED where one is to
+// be destroyed, as the real driver does): asked of it alone.
 #include "tests/contract/handles.h"
 
 #include "tests/contract/suite.h"
@@ -104,6 +105,10 @@ void with_event(const std::string& kind, CUevent e) {
   ASK("event", cuEventElapsedTime_v2, &ms, good, e);
   ASK("event", cuEventDestroy_v2, e);
   ASK("event", cuStreamWaitEvent, nullptr, e, 0);
+  CUcontext here = nullptr;
+  CU(cuCtxGetCurrent)(&here);
+  ASK("event", cuCtxRecordEvent, here, e);
+  ASK("event", cuCtxWaitEvent, here, e);
 }
 
 void with_module(const std::string& kind, CUmodule m) {
@@ -184,6 +189,12 @@ void with_context(const std::string& kind, CUcontext c) {
   ASK("context", cuCtxEnablePeerAccess, c, 0);
   ASK("context", cuCtxDisablePeerAccess, c);
   ASK("context", cuCtxDestroy_v2, c);
+  ASK("context", cuCtxDetach, c);
+  CUevent event = nullptr;
+  CU(cuEventCreate)(&event, 0);
+  ASK("context", cuCtxRecordEvent, c, event);
+  ASK("context", cuCtxWaitEvent, c, event);
+  CU(cuEventDestroy_v2)(event);
 }
 
 void destroyed() {

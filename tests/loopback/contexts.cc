@@ -58,8 +58,10 @@ TEST_F(Contexts, AreAStackOfEachThread) {
   EXPECT_EQ(current(), a) << "the destroyed one is popped";
   EXPECT_EQ(cu::cuCtxDestroy_v2(a), CUDA_SUCCESS);
   EXPECT_EQ(current(), primary_);
-  EXPECT_EQ(cu::cuCtxDestroy_v2(a), CUDA_ERROR_INVALID_CONTEXT) << "twice";
-  EXPECT_EQ(cu::cuCtxSetCurrent(a), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_EQ(cu::cuCtxDestroy_v2(a), CUDA_ERROR_CONTEXT_IS_DESTROYED) << "twice";
+  EXPECT_EQ(cu::cuCtxSetCurrent(a), CUDA_SUCCESS) << "as the driver has it";
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  EXPECT_EQ(cu::cuCtxSetCurrent(primary_), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxDestroy_v2(primary_), CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -78,7 +80,7 @@ TEST_F(Contexts, TakeAlongWhatLivesInThem) {
   EXPECT_EQ(of, primary_);
   EXPECT_EQ(cu::cuMemsetD8Async(lost, 1, 256, inside), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxDestroy_v2(context), CUDA_SUCCESS);
-  EXPECT_EQ(cu::cuStreamSynchronize(inside), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cu::cuStreamSynchronize(inside), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   EXPECT_EQ(cu::cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, lost), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cu::cuMemFree_v2(lost), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cu::cuStreamSynchronize(outside), CUDA_SUCCESS);

@@ -441,7 +441,7 @@ TEST_F(Loopback, AResetTakesTheContextAlongAndWorkGoesOn) {
   ASSERT_EQ(cu::cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
   EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   ASSERT_EQ(loopback::use_device(), CUDA_SUCCESS);
-  EXPECT_EQ(cu::cuStreamSynchronize(old_stream), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cu::cuStreamSynchronize(old_stream), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   EXPECT_EQ(cu::cuMemFree_v2(old_memory), CUDA_ERROR_INVALID_VALUE);
   const CUdeviceptr device = allocate(4u << 20);
   const auto data = pattern(4u << 20, 3);

@@ -125,7 +125,7 @@ class Broker {
     folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
                                "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n" + keys +
                                "\n[gpu]\nlibrary = \"" + (library.empty() ? folder / "libcuda.so.1" : library) +
-                               "\"\n[defaults]\nregion_size = \"64MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
+                               "\"\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
     start(fake, before);
   }
   ~Broker() {

@@ -83,7 +83,7 @@ TEST(Plain, AVmIsServedThroughAFile) {
     struct stat status {};
     ASSERT_EQ(stat(file.c_str(), &status), 0) << broker.log();
     EXPECT_EQ(status.st_mode & 0777, 0660U);
-    EXPECT_EQ(status.st_size, 64 << 20);
+    EXPECT_EQ(status.st_size, 128 << 20);
     Vm vm(file);
     ASSERT_TRUE(vm.there());
     EXPECT_EQ(vm.header().no_doorbell, 1U);
@@ -192,11 +192,11 @@ TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
 }
 
-// A tmpfs of 100 MiB that is gone with this process. False where the machine lets nobody mount one.
+// A tmpfs of 200 MiB that is gone with this process. False where the machine lets nobody mount one.
 bool mount_small(const std::string& at) {
   if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
-  return mount("ivgpu-test", at.c_str(), "tmpfs", 0, "size=100m,mode=777") == 0;
+  return mount("ivgpu-test", at.c_str(), "tmpfs", 0, "size=200m,mode=777") == 0;
 }
 
 host::broker::VmOptions of_size(const std::string& name, const std::string& file, std::int64_t bytes) {
@@ -225,7 +225,7 @@ TEST(PlainFile, ThoseOfAllVmsMustFitTogether) {
 TEST(PlainFile, WhatADeadBrokerLeftIsRoomAndWhatOthersHaveIsNot) {
   Folder folder;
   if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
-  const std::int64_t size = 64 << 20;
+  const std::int64_t size = 128 << 20;
   std::string error;
   const auto fits = [&](const char* name) {
     return host::broker::plain_files_fit({of_size("a", folder / name, size)}, error);
@@ -244,13 +244,13 @@ TEST(PlainFile, AVmWhoseFileDoesNotFitBesideTheOthersIsNotServed) {
   if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
   {
     Broker one(plain(folder / "t"));
-    EXPECT_EQ(one.ready, "ready\n") << "64 MiB fit";
+    EXPECT_EQ(one.ready, "ready\n") << "128 MiB fit";
     EXPECT_EQ(one.terminate(), 0);  // its worker has gone, too, and holds no page of the file any more
   }
   Broker two(plain(folder / "t") + "[vm.u]\n" + plain(folder / "u"));
   EXPECT_EQ(two.ready, "ready\n") << "the one that fits is served";
-  EXPECT_TRUE(two.logged("VM u is not served: the plain_file of t, u needs 128 MiB in all, and the file system of " +
-                         folder.path() + " has 100 MiB left; give it more"));
+  EXPECT_TRUE(two.logged("VM u is not served: the plain_file of t, u needs 256 MiB in all, and the file system of " +
+                         folder.path() + " has 200 MiB left; give it more"));
   EXPECT_FALSE(std::filesystem::exists(folder / "u")) << "it would serve both, and one may end the other";
   EXPECT_TRUE(std::filesystem::exists(folder / "t"));
   EXPECT_EQ(two.terminate(), 0);

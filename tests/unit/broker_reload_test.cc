@@ -17,7 +17,7 @@ using ring::SlotState;
 std::string file_of(const Broker& broker, const std::string& vms, const std::string& keys = "") {
   return "[broker]\nruntime_dir = \"" + broker.folder.path() +
          "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n" + keys + "[gpu]\nlibrary = \"" +
-         (broker.folder / "libcuda.so.1") + "\"\n[defaults]\nregion_size = \"64MiB\"\nslots = 3\n" + vms;
+         (broker.folder / "libcuda.so.1") + "\"\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n" + vms;
 }
 
 // Has it read this, and waits until it has.
@@ -160,14 +160,14 @@ TEST(Reload, SomeKeysCountAtOnce) {
 
 TEST(Reload, WhatNeedsARestartIsSaidAndLeft) {
   Broker broker;
-  reload(broker, file_of(broker, "[vm.t]\nregion_size = \"128MiB\"\nslots = 2\nworker_uid = 3000\n",
+  reload(broker, file_of(broker, "[vm.t]\nregion_size = \"256MiB\"\nslots = 2\nworker_uid = 3000\n",
                          "socket_mode = \"0600\"\n"));
   for (const char* key :
        {"VM t: region_size", "VM t: slots", "VM t: memory_max", "VM t: worker_uid", "[broker] socket_mode"})
     EXPECT_TRUE(broker.eventually_logged(std::string(key) + " needs a restart of ivgpud")) << key;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  EXPECT_EQ(guest.bytes, 64U << 20);
+  EXPECT_EQ(guest.bytes, 128U << 20);
   EXPECT_TRUE(guest.claim());
 }
 
@@ -289,7 +289,7 @@ struct Started {
     return folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
                                       "\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
                                       (folder / "libcuda.so.1") +
-                                      "\"\n[defaults]\nregion_size = \"64MiB\"\nslots = 3\n" + vms);
+                                      "\"\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n" + vms);
   }
 };
 

@@ -27,7 +27,7 @@ TEST(Ivshmem, TheRegionIsSealedAndItsHeaderComplete) {
   Broker broker;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  EXPECT_EQ(guest.bytes, 64U << 20);
+  EXPECT_EQ(guest.bytes, 128U << 20);
   EXPECT_EQ(fcntl(guest.memfd, F_GET_SEALS) & 7, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW);
   EXPECT_EQ(ftruncate(guest.memfd, 4096), -1);
   const ring::RegionHeader& header = guest.header();
@@ -35,9 +35,9 @@ TEST(Ivshmem, TheRegionIsSealedAndItsHeaderComplete) {
   EXPECT_EQ(header.version, ring::layout_version);
   EXPECT_EQ(header.slot_count, 3U);
   EXPECT_NE(header.generation, 0U);
-  EXPECT_EQ(header.region_bytes, 64U << 20);
+  EXPECT_EQ(header.region_bytes, 128U << 20);
   EXPECT_EQ(header.first_slot, ring::first_slot_offset);
-  EXPECT_EQ(header.slot_bytes, ring::slot_bytes_for(64 << 20, 3));
+  EXPECT_EQ(header.slot_bytes, ring::slot_bytes_for(128 << 20, 3));
   EXPECT_STREQ(header.vm, "t");
   EXPECT_EQ(header.common_offset, 0U);
   EXPECT_EQ(header.common_bytes, 0U);
@@ -220,7 +220,7 @@ TEST(Ivshmem, ARegionThatCannotBeMadeIsOneSentence) {
     setrlimit(RLIMIT_FSIZE, &limit);
   });
   EXPECT_EQ(broker.wait(), 1);
-  EXPECT_EQ(broker.log(), "ivgpud: VM t: a region of 64 MiB cannot be made: sizing and sealing: File too large\n");
+  EXPECT_EQ(broker.log(), "ivgpud: VM t: a region of 128 MiB cannot be made: sizing and sealing: File too large\n");
   EXPECT_FALSE(std::filesystem::exists(broker.socket_path()));
 }
 
@@ -260,8 +260,8 @@ TEST(Ivshmem, QemuTakesTheRegionAsBar2) {
   const Outcome outcome = run_program("/bin/sh", {"-c", command});
   EXPECT_EQ(outcome.code, 0) << outcome.text;
   EXPECT_NE(outcome.text.find("PCI device 1af4:1110"), std::string::npos) << outcome.text;
-  EXPECT_NE(outcome.text.find("BAR2: 64 bit prefetchable memory at 0xffffffffffffffff [0x03fffffe]"), std::string::npos)
-      << outcome.text;  // not mapped yet; 64 MiB
+  EXPECT_NE(outcome.text.find("BAR2: 64 bit prefetchable memory at 0xffffffffffffffff [0x07fffffe]"), std::string::npos)
+      << outcome.text;  // not mapped yet; 128 MiB
   EXPECT_TRUE(broker.logged("is gone: its connection was closed"));
 }
 

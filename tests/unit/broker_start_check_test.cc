@@ -164,7 +164,7 @@ TEST(StartCheck, ControlGroupsThatAreRequiredMustBePossible) {
 // What a running broker has taken is not held against its own configuration.
 TEST(StartCheck, ARunningBrokersMemoryIsNotMissing) {
   Broker broker;
-  const std::string vm = "[vm.t]\nregion_size = \"64MiB\"\nslots = 3\nhuge_pages = true\n";
+  const std::string vm = "[vm.t]\nregion_size = \"128MiB\"\nslots = 3\nhuge_pages = true\n";
   const StartCheck found = look(broker.folder, "", vm);
   EXPECT_EQ(all_of(found.wrong), "");
   EXPECT_TRUE(has(all_of(found.notes), "serves " + broker.folder.path() + " already")) << all_of(found.notes);

@@ -34,7 +34,7 @@ TEST(Status, ShowsSlotsWorkersAndTheirJail) {
   const Outcome shown = status(broker);
   EXPECT_EQ(shown.code, 0) << shown.text;
   EXPECT_TRUE(has(shown.text, "process " + std::to_string(broker.pid) + ", up ")) << shown.text;
-  EXPECT_TRUE(has(shown.text, "VM t: " + broker.socket_path() + ", region 64 MiB, slots of 20 MiB, connections 1"));
+  EXPECT_TRUE(has(shown.text, "VM t: " + broker.socket_path() + ", region 128 MiB, slots of 42 MiB, connections 1"));
   EXPECT_TRUE(has(shown.text, "process " + std::to_string(getpid()) + " of peer " + std::to_string(guest.peer)));
   for (const pid_t worker : broker.workers()) EXPECT_TRUE(has(shown.text, "worker " + std::to_string(worker)));
   EXPECT_TRUE(has(shown.text, "\n  empty: 1 of 3 slots\n")) << shown.text;

@@ -131,7 +131,7 @@ TEST(Layout, ChannelsLieOneAfterTheOtherBelowTheArena) {
   }
   EXPECT_LE(ring::channel_offset(64), 16u << 20);
   EXPECT_EQ(ring::arena_offset, 16u << 20);
-  EXPECT_EQ(ring::min_slot_bytes, 18u << 20);
+  EXPECT_EQ(ring::min_slot_bytes, 26u << 20);
 }
 
 TEST(Layout, CHasTheSame) {

@@ -158,7 +158,7 @@ put $device/device 0x1000; expect 1 '^wrong +device ' --guest; good_guest
 expect 0 '^warning +release +host unknown, here [0-9.]+: the host knows fewer calls'
 say() { printf "$2" | dd of="$m/$device/resource2" bs=1 seek="$1" conv=notrunc status=none; }
 worker_at_2_mib() {
-  say 32 '\x00\x00\x20'; say 40 '\x00\x00\x20\x01'  # first_slot and slot_bytes: at 2 MiB, and of 18
+  say 32 '\x00\x00\x20'; say 40 '\x00\x00\xa0\x01'  # first_slot and slot_bytes: at 2 MiB, and of 26
   say 2097152 '\x1a\x0aIVslot'; say 2097188 "$1"
 }
 say 320 '7.8.9'; worker_at_2_mib '\xff\x00\xff\x7f'; expect 0 '^ok +release +host 7.8.9, here [0-9.]+$'

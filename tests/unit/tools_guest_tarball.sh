@@ -43,7 +43,7 @@ TEXT
 (cd "$work/guest" && find . ! -type d | sed 's,^\./,,' | LC_ALL=C sort) | diff "$work/wanted" - || fail "other files are packed"
 folder=$(cat "$work/guest/etc/ld.so.conf.d/ivgpu.conf")
 [[ -e $work/guest$folder/libcuda.so.1 ]] || fail "the loader is sent to $folder, where the library is not"
-grep -q 'gives away' "$work/guest/usr/local/share/ivgpu/guest/60-ivgpu.rules" || fail "the rule does not say what it gives away"
+grep -q 'Its price' "$work/guest/usr/local/share/ivgpu/guest/60-ivgpu.rules" || fail "the rule does not state its price"
 "$work/guest/usr/local/bin/ivgpu-check" --version >/dev/null || fail "ivgpu-check does not run"
 if grep -q 'IVGPU_SANITIZE:.*=$' "$build/CMakeCache.txt"; then
   ! ldd "$work/guest/usr/local/bin/ivgpu-check" >/dev/null 2>&1 || fail "ivgpu-check needs shared libraries"

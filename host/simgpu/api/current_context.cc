@@ -164,10 +164,10 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
 }
 
 CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned* version) {
-  const CUresult result = with_named(ctx, [&](Driver& driver, Context&) {
+  const CUresult result = with_named(ctx, [&](Driver& driver, const Context& context) {
     if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *version = 3020;
+    *version = context.api_version;
     return CUDA_SUCCESS;
   });
   return result == CUDA_ERROR_CONTEXT_IS_DESTROYED && ctx != nullptr ? CUDA_ERROR_INVALID_CONTEXT : result;
@@ -301,8 +301,13 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* pExecAffinity, CUexecAffinity
 }
 
 CUresult cuCtxAttach(CUcontext* pctx, unsigned flags) {
-  return with_context([&](Driver&, Context& context) {
+  return with_driver([&](Driver& driver) {
+    Context* current = driver.current();
+    if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    Context& context = *current;
+    if (!living(context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (pctx == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult fault = driver.fault(); fault != CUDA_SUCCESS) return fault;
     const std::lock_guard lock(context.mutex);
     ++context.attached;
     *pctx = context.handle;
@@ -315,8 +320,9 @@ CUresult cuCtxDetach(CUcontext ctx) {
   bool last = false;
   const CUresult detached = with_driver([&](Driver& driver) {
     Context* context = driver.current();
-    if (context == nullptr || context->handle != ctx) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context == nullptr || (ctx != nullptr && context->handle != ctx)) return CUDA_ERROR_INVALID_CONTEXT;
     if (!living(*context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     const std::lock_guard lock(context->mutex);
     last = !context->is_primary && --context->attached == 0;
     return CUDA_SUCCESS;

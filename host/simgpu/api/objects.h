@@ -48,6 +48,7 @@ struct Context {
   Device& device;
   CUcontext handle = nullptr;
   std::uint64_t id = 0;
+  std::atomic<unsigned> api_version{3020};  // of the form that has created it
   bool is_primary = false;
   std::atomic<bool> active{false};  // false: destroyed, or a primary context that is not retained
   std::atomic<bool> ending{false};  // waits in streams are abandoned
