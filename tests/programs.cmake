@@ -1,9 +1,11 @@
 # Tests that run the programs of programs/list.txt. Each program: on the simulated GPU, then through guest library and
 # worker on this machine (loopback); both must pass, and print the same bytes.
 get_property(lines DIRECTORY programs PROPERTY IVGPU_PROGRAM_LINES)
-foreach(line IN LISTS lines)
+get_property(apart DIRECTORY programs PROPERTY IVGPU_PROGRAM_LINESNVRTC)
+foreach(line IN LISTS lines apart)
   separate_arguments(words UNIX_COMMAND "${line}")
-  list(GET words 0 name)
+  list(GET words 0 file)
+  cmake_path(GET file FILENAME name)
   add_test(NAME programs.${name} COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} ${words})
   set_tests_properties(programs.${name} PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2)
 endforeach()

@@ -22,7 +22,7 @@ row 3 'the bundle lacks /nowhere'                   env IVGPU_BUNDLE=/nowhere "$
 row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --kernel no-kernel --timeout 20 -- true
 row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory lots --timeout 20 -- true
 row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory 1000000G --timeout 20 -- true
-row 4 'ended before it said anything; --memory 192M' "$ivgpu" vm --gpu sim --memory 192M --timeout 20 -- true
+row 4 'ended before it said anything; --memory 48M' "$ivgpu" vm --gpu sim --memory 48M --timeout 20 -- true
 row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
 row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
 row 3 'no folder can be made in /nowhere'           env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: programs.sh BUILD
-# Runs every program of list.txt in one guest. All must pass, and print what they print on the simulated GPU directly;
+# Runs every program of list.txt in one guest, and in another the one that brings NVRTC. All must pass, and print what they print on the simulated GPU directly;
 # and what that said of faults and images came to the programs' standard error both times.
 set -euo pipefail
 build=$1
@@ -20,6 +20,11 @@ diff -u --label 'said, simulated' --label 'said, guest' <(diagnoses "$work/direc
   status=1
 [[ $(diagnoses "$work/guest.err") == *'access of 4 bytes at'* ]] || { echo "no fault was explained"; status=1; }
 diff -u --label simulated --label guest "$work/direct" "$work/guest" || status=1
+
+"$build/bin/ivgpu" sim "$build/programs-nvrtc/driver_context" >"$work/direct"
+"$build/bin/ivgpu" vm --gpu sim --program-dir "$build/programs-nvrtc" --timeout 200 -- /programs/programs-nvrtc/driver_context \
+  >"$work/compiled" || { echo "with NVRTC: exit code $?"; status=1; }
+diff -u --label simulated --label 'guest, with NVRTC' "$work/direct" "$work/compiled" || status=1
 wanted=$(grep -c '^[^#]' "$build/programs/list.txt")
 passed=$(grep -cx '== exit 0' "$work/guest" || true)
 echo "$passed of $wanted programs passed in the guest"
