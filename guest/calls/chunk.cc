@@ -1,8 +1,6 @@
 #include "guest/calls/chunk.h"
 
-#include <mutex>
-
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 
 namespace guest {
 namespace {
@@ -10,11 +8,8 @@ namespace {
 // As cuCtxSynchronize of that context, whatever one is current here: an asynchronous copy's record is executed
 // before the copy is done.
 CUresult synchronize(Context& context) {
-  Channel& channel = this_channel();
-  std::lock_guard lock(channel.mutex());
-  ring::Writer w({});
-  if (const CUresult r = channel.begin(api::id_of::cuCtxSynchronize, 0, w); r != CUDA_SUCCESS) return r;
-  return channel.await_reply(channel.publish(record_flags(context, true))).result;
+  const Sending how{.call = api::id_of::cuCtxSynchronize, .flags = record_flags(context, true)};
+  return send(this_channel(), how, write_nothing, read_nothing).result;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
 #include "ring/api/records.h"

@@ -1,7 +1,7 @@
 // The end of a context: destroyed, reset, or let go by its last user.
 #pragma once
 
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 
 namespace guest {
 

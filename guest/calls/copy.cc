@@ -9,7 +9,7 @@
 #include "guest/calls/place.h"
 #include "guest/calls/staged_copy.h"
 #include "guest/calls/stub.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {

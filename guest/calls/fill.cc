@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "guest/calls/calls.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {

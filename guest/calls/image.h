@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "ring/api/records.h"
 
 namespace guest {

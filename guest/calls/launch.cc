@@ -10,7 +10,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/launch_config.h"
 #include "guest/log.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "ring/api/launch_attributes.h"
 #include "ring/api/records.h"
 
@@ -65,21 +65,16 @@ struct Launch {
 };
 
 // Writes record, attributes and parameters into the ring.
-CUresult write_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l,
-                      const FunctionInfo& f, const Part& packed) {
-  ring::Writer w({});
-  const std::size_t attribute_bytes = l.attributes.size_bytes();
-  const std::size_t payload = sizeof record + ring::padded(attribute_bytes) + ring::padded(record.param_bytes);
-  if (const CUresult r = channel.begin(call, payload, w); r != CUDA_SUCCESS) return r;
+void write_launch(ring::Writer& w, const api::LaunchRecord& record, const Launch& l, const FunctionInfo& f,
+                  const Part& packed) {
   w.bytes(&record, sizeof record);
-  w.bytes(l.attributes.data(), attribute_bytes);
+  w.bytes(l.attributes.data(), l.attributes.size_bytes());
   std::byte* at = w.reserve(record.param_bytes);
   if (packed.at != nullptr)
     std::memcpy(at, packed.at, packed.bytes);
   else
     for (std::size_t i = 0; i < f.params.size(); ++i)
       std::memcpy(at + f.params[i].offset, l.params[i], f.params[i].size);
-  return CUDA_SUCCESS;
 }
 
 bool must_wait(const Launch& l, const FunctionInfo& f) {
@@ -93,15 +88,16 @@ bool must_wait(const Launch& l, const FunctionInfo& f) {
 CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
                      const Part& packed, const StreamRef& stream, Context& context) {
   const bool waits = must_wait(l, f);
-  std::lock_guard lock(channel.mutex());
-  if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
-  if (const CUresult r = write_launch(call, channel, record, l, f, packed); r != CUDA_SUCCESS) return r;
-  const Use use{channel.index(), channel.publish(record_flags(context, waits))};
-  remember(*stream.object, use);
-  if (!waits) return CUDA_SUCCESS;
-  const CUresult result = channel.await_reply(use.position).result;
-  if (result == CUDA_SUCCESS) f.learn(l.block[0], l.block[1], l.block[2], l.shared);
-  return result;
+  const Sending how{
+      .call = call,
+      .flags = record_flags(context, waits),
+      .payload = sizeof record + ring::padded(l.attributes.size_bytes()) + ring::padded(record.param_bytes),
+      .before = Earlier::Told};
+  const Sent sent = send(
+      channel, how, [&](ring::Writer& w) { write_launch(w, record, l, f, packed); }, read_nothing);
+  if (sent.use.position != 0) remember(*stream.object, sent.use);
+  if (waits && sent.result == CUDA_SUCCESS) f.learn(l.block[0], l.block[1], l.block[2], l.shared);
+  return sent.result;
 }
 
 CUresult launch(int call, const Launch& l) {

@@ -4,7 +4,7 @@
 
 #include "guest/calls/image.h"
 #include "guest/log.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "ring/api/records.h"
 
 namespace guest {

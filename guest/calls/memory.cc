@@ -7,7 +7,7 @@
 
 #include "guest/calls/calls.h"
 #include "guest/log.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {

@@ -7,7 +7,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/load.h"
 #include "guest/calls/lookup.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 
 namespace guest::calls {
 

@@ -5,7 +5,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/launch_config.h"
 #include "guest/calls/stub.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {

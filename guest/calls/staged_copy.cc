@@ -7,7 +7,7 @@
 #include <array>
 
 #include "guest/calls/chunk.h"
-#include "guest/marshal/exchange.h"
+#include "guest/marshal/send_record.h"
 #include "guest/objects/copiers.h"
 #include "guest/objects/streaming_copy.h"
 #include "guest/switches.h"

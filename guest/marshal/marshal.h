@@ -12,7 +12,7 @@
 
 #include "guest/marshal/done_question.h"
 #include "guest/marshal/order.h"
-#include "guest/session/channel.h"
+#include "guest/session/send.h"
 #include "ring/api/call.h"
 
 namespace guest {
@@ -31,6 +31,17 @@ std::uint64_t to_slot(T v) {
 inline std::uint16_t record_flags(const Context& context, bool waits) {
   return static_cast<std::uint16_t>(ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
                                     (this_thread().per_thread ? ring::flag_per_thread : 0));
+}
+
+// An earlier posted call's error is this call's answer: before a posted call, which is then not made (CUDA's rule), and
+// `after` a waited one.
+inline Sending sending(int call, api::Way way, const Context& context, std::size_t payload, Earlier after) {
+  const bool waits = way == api::Way::Waited;
+  return {.call = call,
+          .flags = record_flags(context, waits),
+          .payload = payload,
+          .before = waits ? Earlier::Left : Earlier::Told,
+          .after = after};
 }
 
 template <class S>
@@ -57,9 +68,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (question && question->answered() && !channel.deferred_waits()) return CUDA_SUCCESS;
     if (!wait_for_order(manner.order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     each([&]<std::size_t I>() { create<I>(); });
-    std::unique_lock lock(channel.mutex());
-    const CUresult result = send(channel, call, way);
-    lock.unlock();
+    const CUresult result = send_record(channel, call, way);
     if (question && result == CUDA_SUCCESS) question->succeeded();
     each([&]<std::size_t I>() { settle<I>(way); });
     if (unanswered_ && manner.order == api::Order::Null) remember(context_->null_stream, use_);
@@ -182,24 +191,19 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  CUresult send(Channel& channel, std::uint16_t call, api::Way way) {
+  CUresult send_record(Channel& channel, std::uint16_t call, api::Way way) {
     if (refused_ != CUDA_SUCCESS) return refused_;
-    const bool waits = way == api::Way::Waited;
-    if (!waits)  // an earlier posted call's error is this call's answer, and the call is not made: CUDA's rule
-      if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return earlier;
-    ring::Writer w({});
-    if (const CUresult r = channel.begin(call, payload_bytes(), w); r != CUDA_SUCCESS) return r;
-    each([&]<std::size_t I>() { put_slot<I>(w); });
-    each([&]<std::size_t I>() { put_payload<I>(w); });
-    use_ = {channel.index(), channel.publish(record_flags(*context_, waits))};
-    if (!waits) return CUDA_SUCCESS;
-    const Reply reply = channel.await_reply(use_.position);
-    unanswered_ = !reply.came;
-    if (reply.result != CUDA_SUCCESS) return reply.result;
-    ring::SharedReader r(reply.payload);
-    each([&]<std::size_t I>() { take_output<I>(r); });
-    if (!r.ok()) return session()->lose_to_nonsense();
-    return channel.take_deferred();
+    const auto write = [&](ring::Writer& w) {
+      each([&]<std::size_t I>() { put_slot<I>(w); });
+      each([&]<std::size_t I>() { put_payload<I>(w); });
+    };
+    const auto read = [&](CUresult result, ring::SharedReader& r) {
+      if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { take_output<I>(r); });
+    };
+    const Sent sent = send(channel, sending(call, way, *context_, payload_bytes(), Earlier::Told), write, read);
+    use_ = sent.use;
+    unanswered_ = sent.unanswered;
+    return sent.result;
   }
 
   std::size_t payload_bytes() const {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 
 #include "guest/log.h"
 #include "guest/session/order.h"
+#include "guest/session/send.h"
 #include "ring/api/call.h"
 #include "ring/api/records.h"
 
@@ -18,23 +18,15 @@ namespace {
 // How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
 constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
-// Sends a record of the session's own through a borrowed channel. `read`: void(Reply&), while the channel's lock is
-// held. Where nothing could be sent, the reply says CUDA_ERROR_DEVICE_UNAVAILABLE.
+// Sends a record of the session's own through a borrowed channel.
 template <class Record, class Read>
-Reply ask(Channels& channels, int call, const Record& record, Read read) {
+Sent ask(Channels& channels, int call, const Record& record, Read read) {
   Channel& c = channels.acquire();
-  Reply reply{.came = true, .result = CUDA_ERROR_DEVICE_UNAVAILABLE, .payload = {}};
-  {
-    std::lock_guard lock(c.mutex());
-    ring::Writer w({});
-    if (c.begin(call, sizeof record, w) == CUDA_SUCCESS) {
-      w.bytes(&record, sizeof record);
-      reply = c.await_reply(c.publish(ring::flag_wants_reply));
-      read(reply);
-    }
-  }
+  const Sent sent = send(
+      c, {.call = call, .flags = ring::flag_wants_reply, .payload = sizeof record},
+      [&](ring::Writer& w) { w.bytes(&record, sizeof record); }, read);
   channels.release(c);
-  return reply;
+  return sent;
 }
 
 }  // namespace
@@ -70,14 +62,12 @@ std::uint64_t ArenaBinding::first_pin() const {
 
 bool ArenaBinding::bind() {
   const api::HelloRecord record{.window = window_, .pin_bytes = first_pin()};
-  const Reply reply = ask(channels_, api::id_of::hello, record, [&](Reply& r) {
-    ring::SharedReader reader(r.payload);
-    if (r.result == CUDA_SUCCESS) device_address_ = reader.read<api::HelloReply>().arena_address;
-    if (!reader.ok()) r.result = liveness_.lose_to_nonsense();
+  const Sent sent = ask(channels_, api::id_of::hello, record, [&](CUresult result, ring::SharedReader& r) {
+    if (result == CUDA_SUCCESS) device_address_ = r.read<api::HelloReply>().arena_address;
   });
-  if (reply.result != CUDA_SUCCESS && liveness_.usable())
-    log(Level::Error, "the worker refused the session with CUDA error %d", reply.result);
-  return reply.result == CUDA_SUCCESS;
+  if (sent.result != CUDA_SUCCESS && liveness_.usable())
+    log(Level::Error, "the worker refused the session with CUDA error %d", sent.result);
+  return sent.result == CUDA_SUCCESS;
 }
 
 std::unique_ptr<Arena> ArenaBinding::make() {
@@ -88,11 +78,10 @@ std::unique_ptr<Arena> ArenaBinding::make() {
 
 Segments::Registered ArenaBinding::ask_for(std::uint64_t start, std::uint64_t end, bool join) {
   const api::PinArenaRecord record{.offset = start, .bytes = end - start};
-  const Reply reply =
-      ask(channels_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, [](const Reply&) {});
-  if (!reply.came) return Segments::Registered::Unknown;
+  const Sent sent = ask(channels_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, read_nothing);
+  if (sent.unanswered) return Segments::Registered::Unknown;
   // Already: by an earlier request for the same range that was not answered in time (Arena asks for no other twice).
-  const bool done = reply.result == CUDA_SUCCESS || reply.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  const bool done = sent.result == CUDA_SUCCESS || sent.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   return done ? Segments::Registered::Yes : Segments::Registered::No;
 }
 

@@ -49,7 +49,9 @@ class Channel {
   Reply await_reply(std::uint64_t position);
   // The error of an earlier posted call, once: CUDA_SUCCESS if there is none.
   CUresult take_deferred();
-  // Whether there is one. Of the thread's own channel, also without the lock: threads that share one may see it late.
+  // A reply that is not what its call has: the session ends. Returns what the call does.
+  CUresult lose_to_nonsense() { return liveness_.lose_to_nonsense(); }
+  // Whether there is such an error. Of the thread's own channel, also without the lock: threads that share one may see it late.
   bool deferred_waits() const {
     return control_[&ring::ChannelControl::deferred_count].load(std::memory_order_relaxed) !=
            deferred_seen_.load(std::memory_order_relaxed);

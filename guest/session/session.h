@@ -58,7 +58,6 @@ class Session {
   bool attached() { return liveness_.attached(); }
   bool host_alive() { return liveness_.host_alive(); }
   void lose(const char* why) { liveness_.lose(why); }
-  CUresult lose_to_nonsense() { return liveness_.lose_to_nonsense(); }
 
   std::uint64_t spin_nanoseconds() const { return slot_.spin_nanoseconds(); }
 

@@ -1,0 +1,60 @@
+// The one way to the worker: an earlier call's error, room in the ring, the record, its publication, the reply. Calls of
+// the table come here through guest/marshal/, the session's own records directly.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "guest/objects/last_use.h"
+#include "guest/session/channel.h"
+#include "ring/api/cuda.h"
+#include "ring/wire/record.h"
+#include "ring/wire/shared_reader.h"
+
+namespace guest {
+
+// What becomes of an earlier posted call's error. Left: it waits for the next call. Told: it is this call's answer.
+enum class Earlier : std::uint8_t { Left, Told };
+
+struct Sending {
+  int call = 0;
+  std::uint16_t flags = 0;         // of the record's header; ring::flag_wants_reply: the call waits
+  std::size_t payload = 0;         // bytes behind the header
+  Earlier before = Earlier::Left;  // known before the record is written. Told: then nothing is sent
+  Earlier after = Earlier::Left;   // known when the reply has come
+};
+
+struct Sent {
+  CUresult result = CUDA_SUCCESS;
+  Use use;  // position 0: nothing was sent
+  // The record was sent and the wait for its reply was given up: what becomes of it nobody knows, so what it names is
+  // held as for a posted call (guest/session/channel.cc).
+  bool unanswered = false;
+};
+
+inline constexpr auto write_nothing = [](ring::Writer&) {};
+inline constexpr auto read_nothing = [](CUresult, ring::SharedReader&) {};
+
+// `write`: void(ring::Writer&), fills the payload in the ring. `read`: void(CUresult, ring::SharedReader&), sees the reply
+// to a call that waits, failed or not, while the channel's lock is held. A reply that is not what `read` wants ends the
+// session. The caller has waited for what the call must not overtake.
+template <class Write, class Read>
+Sent send(Channel& channel, const Sending& s, Write write, Read read) {
+  std::lock_guard lock(channel.mutex());
+  if (s.before == Earlier::Told)
+    if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return {earlier, {}};
+  ring::Writer w({});
+  if (const CUresult r = channel.begin(s.call, s.payload, w); r != CUDA_SUCCESS) return {r, {}};
+  write(w);
+  const Use use{channel.index(), channel.publish(s.flags)};
+  if ((s.flags & ring::flag_wants_reply) == 0) return {CUDA_SUCCESS, use};
+  const Reply reply = channel.await_reply(use.position);
+  ring::SharedReader reader(reply.payload);
+  read(reply.result, reader);
+  if (reply.result != CUDA_SUCCESS) return {reply.result, use, !reply.came};
+  if (!reader.ok()) return {channel.lose_to_nonsense(), use};
+  return {s.after == Earlier::Told ? channel.take_deferred() : CUDA_SUCCESS, use};
+}
+
+}  // namespace guest
