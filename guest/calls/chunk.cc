@@ -1,6 +1,6 @@
 #include "guest/calls/chunk.h"
 
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 
 namespace guest {
 namespace {

@@ -11,7 +11,7 @@
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
 #include "ring/api/records.h"
@@ -72,7 +72,7 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
                                         .pad = 0};
   Context* current = current_context();
   if (current == nullptr || !current->lives()) current = &primary(ordinal);
-  const Sent sent = send_record(api::id_of::cuCtxCreate_v4, api::Way::Waited, *current, record);
+  const Sent sent = cross({.call = api::id_of::cuCtxCreate_v4, .context = *current}, record);
   // Where the wait for the reply was given up the worker may have it, so its number is no other's.
   if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
   context->flags = created_flags(flags);
@@ -84,7 +84,7 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
 }
 
 CUresult destroy(Context& context) {
-  const Sent sent = end_context(context, api::id_of::cuCtxDestroy_v2, api::Way::Waited);
+  const Sent sent = end_context(context, api::id_of::cuCtxDestroy_v2);
   if (sent.use.position == 0) return sent.result;
   end(context);
   auto& stack = this_thread().contexts;

@@ -6,12 +6,12 @@
 
 namespace guest {
 
-Sent end_context(Context& context, int call, api::Way way) {
+Sent end_context(Context& context, int call, std::optional<api::Way> way) {
   Session& s = *session();
   if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   cuabi::storage_release(context.handle);
-  if (!wait_for_all(this_channel())) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
-  const Sent sent = send_record(call, way, context, api::EndContextRecord{.number = context.number});
+  const Sent sent =
+      cross({.call = call, .context = context, .way = way}, api::EndContextRecord{.number = context.number});
   if (sent.use.position == 0) return sent;
   for (Object* o : s.objects.of_context(context)) {
     s.allocations.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals

@@ -9,7 +9,7 @@
 #include "guest/calls/place.h"
 #include "guest/calls/staged_copy.h"
 #include "guest/calls/stub.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -18,36 +18,23 @@ namespace {
 // Up to here bytes travel in a record or reply: one cache-warm copy more is cheaper than a chunk's bookkeeping.
 constexpr std::size_t inline_limit = 32 << 10;
 
-// What may still be under way when the call returns: later calls on its stream must not overtake it.
-void remember_unfinished(const Copy& c, const Sent& sent) {
-  if (sent.use.position != 0 && (c.async || sent.unanswered)) remember(*c.ref.object, sent.use);
-}
+Crossing crossing(const Copy& c) { return {.call = c.call(), .context = *c.context, .stream = &c.ref}; }
 
 // Pinned memory: the driver copies from or to the very pages.
 CUresult copy_pinned(const Copy& c, std::uint64_t arena) {
-  const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
-  const Sent sent = send_record(c.call(), way, *c.context, c.record(arena, 0, c.bytes), {}, Earlier::Told);
-  remember_unfinished(c, sent);
+  const Sent sent = cross(crossing(c), c.record(arena, 0, c.bytes));
   session()->staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
   return sent.result;
 }
 
 CUresult copy_inline(const Copy& c) {
-  if (c.direction == Direction::ToDevice) {
-    const Part part{c.host, c.bytes};
-    const api::Way way = c.async ? api::Way::Posted : api::Way::Waited;
-    const Sent sent =
-        send_record(c.call(), way, *c.context, c.record(ring::absent, 0, c.bytes), {&part, 1}, Earlier::Told);
-    remember_unfinished(c, sent);
-    return sent.result;
-  }
-  return send_record(
-             c.call(), api::Way::Waited, *c.context, c.record(ring::absent, 0, c.bytes), {},
-             [&](CUresult result, ring::SharedReader& r) {
-               if (result == CUDA_SUCCESS) r.copy(c.host, c.bytes);
-             },
-             Earlier::Told)
-      .result;
+  const api::CopyRecord record = c.record(ring::absent, 0, c.bytes);
+  const Part part{c.host, c.bytes};
+  if (c.direction == Direction::ToDevice) return cross(crossing(c), record, {&part, 1}, read_nothing).result;
+  const auto read = [&](CUresult result, ring::SharedReader& r) {
+    if (result == CUDA_SUCCESS) r.copy(c.host, c.bytes);
+  };
+  return cross(crossing(c), record, {}, read).result;
 }
 
 // The host's side is device memory: addresses tell what they are, whatever the call is named.
@@ -70,7 +57,6 @@ CUresult copy(Copy c) {
   if (!device_at) return CUDA_ERROR_INVALID_VALUE;
   c.device_at = *device_at;
   if (s.allocations.contains(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return copy_on_device(c);
-  if (!wait_for_stream(c.ref, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (const auto arena = s.arena->offset_of(c.host, c.bytes)) return copy_pinned(c, *arena);
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);

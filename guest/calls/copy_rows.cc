@@ -8,7 +8,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/chunk.h"
 #include "guest/calls/stub.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -93,9 +93,7 @@ Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
                                    .depth = shape.depth,
                                    .stream = reinterpret_cast<std::uint64_t>(c.stream)};
   const int call = c.async ? api::id_of::cuMemcpy3DAsync_v2 : api::id_of::cuMemcpy3D_v2;
-  const Sent sent = send_record(call, c.async ? api::Posted : api::Waited, *c.context, record, {}, Earlier::Told);
-  if (sent.use.position != 0) remember(*c.ref.object, sent.use);
-  return sent;
+  return cross({.call = call, .context = *c.context, .stream = &c.ref}, record);
 }
 
 // The program's own memory on one side: rows are packed into a chunk, or unpacked from one.
@@ -178,7 +176,6 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   rows.ref = resolve_stream(stream, *rows.context);
   if (rows.ref.object == nullptr) return no_such(stream);
   if (rows.shape.empty()) return CUDA_SUCCESS;
-  if (!wait_for_stream(rows.ref, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (rows.to.pageable && rows.from.pageable) return copy_here(rows);
   if (rows.to.pageable || rows.from.pageable) return Staged(rows).run();
   return send(rows, rows.to, rows.from, rows.shape).result;

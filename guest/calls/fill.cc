@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "guest/calls/calls.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> place_of(const Fill& f) {
   return span ? session()->device_view(f.at, *span) : std::nullopt;
 }
 
-CUresult fill(int call, api::Way way, const Fill& f) {
+CUresult fill(int call, const Fill& f) {
   Context* context = nullptr;
   if (const CUresult r = enter(context, {f.stream}); r != CUDA_SUCCESS) return r;
   const StreamRef stream = resolve_stream(f.stream, *context);
@@ -32,30 +32,25 @@ CUresult fill(int call, api::Way way, const Fill& f) {
   const auto at = place_of(f);
   if (!at) return CUDA_ERROR_INVALID_VALUE;
   if (f.width == 0 || f.height == 0) return CUDA_SUCCESS;
-  if (!wait_for_stream(stream, this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   const api::FillRowsRecord record{.at = *at,
                                    .pitch = f.pitch,
                                    .width = f.width,
                                    .height = f.height,
                                    .value = f.value,
                                    .stream = reinterpret_cast<std::uint64_t>(f.stream)};
-  const Sent sent = send_record(call, way, *context, record, {}, Earlier::Told);
-  if (sent.use.position != 0) remember(*stream.object, sent.use);
-  return sent.result;
+  return cross({.call = call, .context = *context, .stream = &stream}, record).result;
 }
 
 }  // namespace
 
-#define FILL_ROWS(bits, Value)                                                                         \
-  CUresult cuMemsetD2D##bits##_v2(CUdeviceptr at, std::size_t pitch, Value value, std::size_t width,   \
-                                  std::size_t height) {                                                \
-    return fill(api::id_of::cuMemsetD2D##bits##_v2, api::Waited,                                       \
-                {at, pitch, width, height, value, sizeof value, nullptr});                             \
-  }                                                                                                    \
-  CUresult cuMemsetD2D##bits##Async(CUdeviceptr at, std::size_t pitch, Value value, std::size_t width, \
-                                    std::size_t height, CUstream stream) {                             \
-    return fill(api::id_of::cuMemsetD2D##bits##Async, api::Posted,                                     \
-                {at, pitch, width, height, value, sizeof value, stream});                              \
+#define FILL_ROWS(bits, Value)                                                                                  \
+  CUresult cuMemsetD2D##bits##_v2(CUdeviceptr at, std::size_t pitch, Value value, std::size_t width,            \
+                                  std::size_t height) {                                                         \
+    return fill(api::id_of::cuMemsetD2D##bits##_v2, {at, pitch, width, height, value, sizeof value, nullptr});  \
+  }                                                                                                             \
+  CUresult cuMemsetD2D##bits##Async(CUdeviceptr at, std::size_t pitch, Value value, std::size_t width,          \
+                                    std::size_t height, CUstream stream) {                                      \
+    return fill(api::id_of::cuMemsetD2D##bits##Async, {at, pitch, width, height, value, sizeof value, stream}); \
   }
 
 FILL_ROWS(8, unsigned char)

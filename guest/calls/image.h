@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest {

@@ -10,7 +10,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/launch_config.h"
 #include "guest/log.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/launch_attributes.h"
 #include "ring/api/records.h"
 
@@ -85,18 +85,13 @@ bool must_wait(const Launch& l, const FunctionInfo& f) {
   return false;
 }
 
-CUresult send_launch(int call, Channel& channel, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
-                     const Part& packed, const StreamRef& stream, Context& context) {
-  const bool waits = must_wait(l, f);
-  const Sending how{
-      .call = call,
-      .flags = record_flags(context, waits),
-      .payload = sizeof record + ring::padded(l.attributes.size_bytes()) + ring::padded(record.param_bytes),
-      .before = Earlier::Told};
-  const Sent sent = send(
-      channel, how, [&](ring::Writer& w) { write_launch(w, record, l, f, packed); }, read_nothing);
-  if (sent.use.position != 0) remember(*stream.object, sent.use);
-  if (waits && sent.result == CUDA_SUCCESS) f.learn(l.block[0], l.block[1], l.block[2], l.shared);
+CUresult send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
+                     const Part& packed) {
+  const std::size_t payload =
+      sizeof record + ring::padded(l.attributes.size_bytes()) + ring::padded(record.param_bytes);
+  const Sent sent = cross(
+      c, payload, [&](ring::Writer& w) { write_launch(w, record, l, f, packed); }, read_nothing);
+  if (c.way && sent.result == CUDA_SUCCESS) f.learn(l.block[0], l.block[1], l.block[2], l.shared);
   return sent.result;
 }
 
@@ -121,8 +116,6 @@ CUresult launch(int call, const Launch& l) {
   const std::uint64_t param_bytes = packed.at != nullptr ? packed.bytes : f.param_bytes;
   if (param_bytes > ring::max_record) return CUDA_ERROR_INVALID_VALUE;
 
-  Channel& channel = this_channel();
-  if (!wait_for_stream(stream, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(l.function),
                                  .stream = reinterpret_cast<std::uint64_t>(l.stream),
                                  .grid = {l.grid[0], l.grid[1], l.grid[2]},
@@ -131,7 +124,9 @@ CUresult launch(int call, const Launch& l) {
                                  .param_bytes = static_cast<std::uint32_t>(param_bytes),
                                  .attributes = static_cast<std::uint32_t>(l.attributes.size()),
                                  .pad = 0};
-  return send_launch(call, channel, record, l, f, packed, stream, *context);
+  Crossing crossing{.call = call, .context = *context, .stream = &stream};
+  if (must_wait(l, f)) crossing.way = api::Way::Waited;
+  return send_launch(crossing, record, l, f, packed);
 }
 
 }  // namespace

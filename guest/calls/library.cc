@@ -10,7 +10,7 @@
 #include "guest/calls/lookup.h"
 #include "guest/calls/refusal.h"
 #include "guest/log.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 
 namespace guest::calls {
 

@@ -4,7 +4,7 @@
 
 #include "guest/calls/image.h"
 #include "guest/log.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest {
@@ -21,7 +21,7 @@ Sent send_load(int call, Context& context, api::LoadRecord record, const Image& 
   if (image.bytes + words.size() * 8 <= inline_image) {
     record.arena = ring::absent;
     parts.insert(parts.end(), image.parts.begin(), image.parts.end());
-    return send_record(call, api::Way::Waited, context, record, parts, take_options);
+    return cross({.call = call, .context = context}, record, parts, take_options);
   }
   StagedImage staged(image);
   if (!staged.ok() && !session()->usable()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
@@ -30,7 +30,7 @@ Sent send_load(int call, Context& context, api::LoadRecord record, const Image& 
     return {CUDA_ERROR_OUT_OF_MEMORY, {}};
   }
   record.arena = staged.offset();
-  const Sent sent = send_record(call, api::Way::Waited, context, record, parts, take_options);
+  const Sent sent = cross({.call = call, .context = context}, record, parts, take_options);
   if (sent.unanswered) staged.keep_until(sent.use);
   return sent;
 }
@@ -56,10 +56,9 @@ CUresult load(int call, api::Handle kind, Context& context, const void* code, co
 }
 
 CUresult unload(int call, Context& context, Object& object) {
-  if (!wait_for_all(this_channel())) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Session& s = *session();
   const std::uint64_t id = object.id.load(std::memory_order_relaxed);
-  const Sent sent = send_record(call, api::Way::Waited, context, api::CloseRecord{.id = id});
+  const Sent sent = cross({.call = call, .context = context}, api::CloseRecord{.id = id});
   if (sent.result != CUDA_SUCCESS) return sent.result;
   for (Object* o : s.objects.owned_by(object)) s.objects.retire(*o, sent.use);
   s.allocations.drop_owned(id);

@@ -60,7 +60,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   s.objects.give(*proposed, owner);
   found = nullptr;
   const Sent sent =
-      send_record(call, api::Way::Waited, context, record, parts, [&](CUresult result, ring::SharedReader& r) {
+      cross({.call = call, .context = context}, record, parts, [&](CUresult result, ring::SharedReader& r) {
         if (result == CUDA_SUCCESS) found = settle_lookup(*proposed, kind, owner, r);
       });
   if (!sent.unanswered && (sent.result != CUDA_SUCCESS || found != proposed)) s.objects.retire(*proposed, {});
@@ -101,7 +101,7 @@ CUresult find_global(int call, Context& context, const Object& owner, CUdevicept
   const Part part{name, length};
   api::GlobalReply reply{};
   const Sent sent =
-      send_record(call, api::Way::Waited, context, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
+      cross({.call = call, .context = context}, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
         if (result == CUDA_SUCCESS) reply = r.read<api::GlobalReply>();
       });
   if (sent.result != CUDA_SUCCESS) return sent.result;

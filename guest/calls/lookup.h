@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "guest/objects/objects.h"
 #include "ring/api/cuda.h"
 #include "ring/api/records.h"

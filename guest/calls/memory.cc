@@ -7,7 +7,7 @@
 
 #include "guest/calls/calls.h"
 #include "guest/log.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -18,14 +18,14 @@ constexpr std::size_t max_collisions = 64;
 
 Sent send_free(Context& context, std::uint64_t address) {
   const api::FreeRecord record{.address = address};
-  return send_record(api::id_of::cuMemFree_v2, api::Way::Waited, context, record);
+  return cross({.call = api::id_of::cuMemFree_v2, .context = context}, record);
 }
 
 CUresult allocate_once(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
-  return send_record(call, api::Way::Waited, context, record, {},
-                     [&](CUresult result, ring::SharedReader& r) {
-                       if (result == CUDA_SUCCESS) reply = r.read<api::AllocateReply>();
-                     })
+  return cross({.call = call, .context = context}, record, {},
+               [&](CUresult result, ring::SharedReader& r) {
+                 if (result == CUDA_SUCCESS) reply = r.read<api::AllocateReply>();
+               })
       .result;
 }
 
@@ -89,8 +89,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   Session& s = *session();
   const auto allocation = s.allocations.take(address);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
-  const Sent sent =
-      wait_for_all(this_channel()) ? send_free(*allocation->context, address) : Sent{CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  const Sent sent = send_free(*allocation->context, address);
   if (sent.use.position == 0) s.allocations.add(*allocation);  // nothing was sent: it may be freed later
   return sent.result;
 }

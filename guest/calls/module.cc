@@ -7,7 +7,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/load.h"
 #include "guest/calls/lookup.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 
 namespace guest::calls {
 

@@ -5,7 +5,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/launch_config.h"
 #include "guest/calls/stub.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -68,8 +68,7 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunc
   const auto take = [&](CUresult result, ring::SharedReader& reply) {
     if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());
   };
-  return send_record(api::id_of::cuOccupancyMaxActiveClusters, api::Way::Waited, *context, record, {&attributes, 1},
-                     take, Earlier::Told)
+  return cross({.call = api::id_of::cuOccupancyMaxActiveClusters, .context = *context}, record, {&attributes, 1}, take)
       .result;
 }
 

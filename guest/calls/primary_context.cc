@@ -67,7 +67,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   Context& p = primary_of(device);
   std::lock_guard lock(p.mutex);
   if (p.uses.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
-  const Sent sent = end_context(p, api::id_of::cuDevicePrimaryCtxReset_v2, api::Way::Waited);
+  const Sent sent = end_context(p, api::id_of::cuDevicePrimaryCtxReset_v2);
   if (sent.use.position != 0) p.uses.store(0, std::memory_order_relaxed), p.flags = p.flags_of_device = 0;
   return sent.result;
 }

@@ -7,7 +7,7 @@
 #include <array>
 
 #include "guest/calls/chunk.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "guest/objects/copiers.h"
 #include "guest/objects/streaming_copy.h"
 #include "guest/switches.h"
@@ -22,12 +22,7 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  CUresult run() {
-    const CUresult result = copy_.direction == Direction::ToDevice ? to_device() : from_device();
-    // Given up: pieces may still be under way, and later calls on the stream must not overtake them.
-    if (result == CUDA_ERROR_DEVICE_UNAVAILABLE && last_.position != 0) remember(*copy_.ref.object, last_);
-    return result;
-  }
+  CUresult run() { return copy_.direction == Direction::ToDevice ? to_device() : from_device(); }
 
  private:
   struct Turn {
@@ -55,7 +50,6 @@ class Pipeline {
   std::size_t held_ = 0, lag_ = 0;
   std::size_t posted_ = 0;    // pieces whose record has been sent
   std::size_t emptying_ = 0;  // pieces that the threads were told to take out
-  Use last_;                  // of them, the last
   CUresult error_ = CUDA_SUCCESS;
 };
 
@@ -146,11 +140,10 @@ CUresult Pipeline::post(std::size_t piece) {
   Arena::Chunk& chunk = turn_of(piece).chunk;
   api::CopyRecord record = copy_.record(session()->arena->offset(chunk.at), offset_of(piece), length_of(piece));
   record.then_wait = copy_.async ? 1 : 0;
-  const Sent sent = send_record(copy_.call(), api::Way::Posted, *copy_.context, record);
+  const Sent sent =
+      cross({.call = copy_.call(), .context = *copy_.context, .stream = &copy_.ref, .way = api::Way::Posted}, record);
   if (sent.use.position == 0) return sent.result;
-  last_ = sent.use;
   chunk.last = sent.use.packed();
-  if (copy_.async) remember(*copy_.ref.object, sent.use);
   session()->staged_bytes.fetch_add(length_of(piece), std::memory_order_relaxed);
   ++posted_;
   return CUDA_SUCCESS;

@@ -68,7 +68,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (question && question->answered() && !channel.deferred_waits()) return CUDA_SUCCESS;
     if (!wait_for_order(manner.order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     each([&]<std::size_t I>() { create<I>(); });
-    const CUresult result = send_record(channel, call, way);
+    const CUresult result = exchange(channel, call, way);
     if (question && result == CUDA_SUCCESS) question->succeeded();
     each([&]<std::size_t I>() { settle<I>(way); });
     if (unanswered_ && manner.order == api::Order::Null) remember(context_->null_stream, use_);
@@ -191,7 +191,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
-  CUresult send_record(Channel& channel, std::uint16_t call, api::Way way) {
+  CUresult exchange(Channel& channel, std::uint16_t call, api::Way way) {
     if (refused_ != CUDA_SUCCESS) return refused_;
     const auto write = [&](ring::Writer& w) {
       each([&]<std::size_t I>() { put_slot<I>(w); });

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "guest/log.h"
-#include "guest/marshal/send_record.h"
+#include "guest/marshal/custom.h"
 #include "ring/api/records.h"
 
 namespace guest {
@@ -39,15 +39,18 @@ void print_output() {
   for (std::size_t length = 1; length != 0;) {
     length = 0;
     const api::TakeOutputRecord record{.room = api::max_output};
-    send_record(api::id_of::take_output, api::Way::Waited, primary(0), record, {},
-                [&](CUresult result, ring::SharedReader& r) {
-                  if (result != CUDA_SUCCESS) return;
-                  std::array<char, api::max_output> room;
-                  const std::span<char> text = take_text(r, room);
-                  length = text.size();
-                  std::fwrite(text.data(), 1, length, stdout);
-                  if (r.ok() && r.left() != 0) log_lines(take_text(r, std::span(room).first(api::max_diagnosis)));
-                });
+    const auto write = [&](ring::Writer& w) { w.bytes(&record, sizeof record); };
+    const auto read = [&](CUresult result, ring::SharedReader& r) {
+      if (result != CUDA_SUCCESS) return;
+      std::array<char, api::max_output> room;
+      const std::span<char> text = take_text(r, room);
+      length = text.size();
+      std::fwrite(text.data(), 1, length, stdout);
+      if (r.ok() && r.left() != 0) log_lines(take_text(r, std::span(room).first(api::max_diagnosis)));
+    };
+    const Sending how{
+        .call = api::id_of::take_output, .flags = record_flags(primary(0), true), .payload = sizeof record};
+    send(this_channel(), how, write, read);
   }
 }
 

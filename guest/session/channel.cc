@@ -14,7 +14,7 @@
 //   * An error of the record is in its reply if it was waited for, and dropped; if it was posted, it is the next
 //     call's.
 // What such a record uses is held until `executed` has passed it: staging chunks (guest/objects/arena.h), blocks of the
-// arena (Arena::free_after), ids (guest/objects/objects.h), the order of its streams (send_record's callers).
+// arena (Arena::free_after), ids (guest/objects/objects.h), the order of its streams (guest/marshal/custom.h).
 #include "guest/session/channel.h"
 
 #include <linux/futex.h>

@@ -1,0 +1,42 @@
+// What a call makes or ends, by the words of its record and of its reply.
+#pragma once
+
+#include "ring/api/fields.h"
+#include "ring/api/records.h"
+
+namespace api {
+
+struct Lives {
+  bool makes = false;         // something that counts
+  bool with_another = false;  // and that ends with something else
+  bool ends = false;          // something, with all that goes with it
+};
+template <class W>
+constexpr void see(const W&, Lives&) {}
+template <class M>
+constexpr void see(const field::Proposed<M>& w, Lives& l) {
+  l.makes = true;
+  l.with_another = l.with_another || ends_with_context(w.kind) || kind_of(w.kind).owners != unowned;
+}
+// Its locks are the session's own affair, as those of a context's end are.
+template <class M>
+constexpr void see(const field::NewContext<M>&, Lives& l) {
+  l.makes = true;
+}
+template <class M, class L>
+constexpr void see(const field::Memory<M, L>&, Lives& l) {
+  l.makes = l.with_another = true;
+}
+template <class M>
+constexpr void see(const field::Closes<M>&, Lives& l) {
+  l.ends = true;
+}
+template <class R>
+constexpr Lives lives_of() {
+  Lives l;
+  each_field<R>([&](const auto& word) { see(word, l); });
+  each_field<typename ReplyOf<R>::Type>([&](const auto& word) { see(word, l); });
+  return l;
+}
+
+}  // namespace api
