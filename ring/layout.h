@@ -101,6 +101,9 @@ constexpr std::size_t channel_offset(std::uint32_t channel) { return first_chann
 constexpr std::size_t request_offset(std::uint32_t channel) { return channel_offset(channel) + control_bytes; }
 constexpr std::size_t reply_offset(std::uint32_t channel) { return request_offset(channel) + request_bytes; }
 
+// LaneControl::kind.
+enum class LaneKind : std::uint32_t { HostFunction = IVGPU_LANE_HOST_FUNCTION };
+
 // SlotHeader::opened: a channel's bit, and those of the first n channels.
 constexpr std::uint64_t channel_bit(std::uint32_t channel) { return std::uint64_t{1} << channel; }
 constexpr std::uint64_t first_channels(std::uint32_t n) { return n < 64 ? channel_bit(n) - 1 : ~std::uint64_t{0}; }

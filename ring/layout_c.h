@@ -158,6 +158,9 @@ struct IvgpuSlotHeader {
   // guest: one bit per channel in use. A bit set for the first time, then a ring of the slot's doorbell, makes the
   // worker start that channel's thread.
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t opened;
+  // guest: 1 while its callback thread sleeps (or is about to) for want of a filled lane; the worker wakes it by futex
+  // where it can.
+  uint32_t callbacks_asleep;
 };
 
 // What never changes while a worker lives, so that a program's start costs no round trip. Filled from the driver.
@@ -187,16 +190,19 @@ struct IvgpuDevicePage {
   struct IvgpuDeviceInfo device[IVGPU_MAX_DEVICES];
 };
 
-// One function of the program's that the worker wants called. No worker fills a lane yet, and no guest looks at one.
+// One function of the program's that the worker wants called (ring/queue/lane.h).
 //   A lane is free while `done` equals `sequence`; at first both are 0. The worker fills a free one: token and kind,
 //   then `sequence`, one more than before, with release. The guest's callback thread finds a `sequence` that differs
 //   from `done` (acquire), makes the call, and answers: `result`, then the same number in `done`, with release.
 // The token means something to the guest alone, which looks it up among those that it has given out. The worker takes
 // no `done` for an answer but the number that it waits for.
+enum IvgpuLaneKind { IVGPU_LANE_HOST_FUNCTION = 1 };  // the program's function of one pointer
+
 struct IvgpuLaneControl {
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t token;  // worker: which call, as the guest has named it
   uint32_t kind;                             // worker: what kind of function that is
   uint64_t sequence;                         // worker, last: the number of this use of the lane
+  uint32_t worker_asleep;                    // worker: 1 while it sleeps (or is about to) for want of the answer
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t done;   // guest, last: the use that has been answered
   int32_t result;                            // guest: CUresult
 };
@@ -297,6 +303,7 @@ IVGPU_AT(IvgpuSlotHeader, session_calls, 38);
 IVGPU_AT(IvgpuSlotHeader, fault, 64);
 IVGPU_AT(IvgpuSlotHeader, output, 68);
 IVGPU_AT(IvgpuSlotHeader, opened, 128);
+IVGPU_AT(IvgpuSlotHeader, callbacks_asleep, 136);
 IVGPU_SIZE(IvgpuSlotHeader, 192);
 IVGPU_AT(IvgpuDeviceInfo, name, 0);
 IVGPU_AT(IvgpuDeviceInfo, uuid, 256);
@@ -320,6 +327,7 @@ IVGPU_AT(IvgpuDevicePage, device, 16);
 IVGPU_AT(IvgpuLaneControl, token, 0);
 IVGPU_AT(IvgpuLaneControl, kind, 8);
 IVGPU_AT(IvgpuLaneControl, sequence, 16);
+IVGPU_AT(IvgpuLaneControl, worker_asleep, 24);
 IVGPU_AT(IvgpuLaneControl, done, 64);
 IVGPU_AT(IvgpuLaneControl, result, 72);
 IVGPU_SIZE(IvgpuLaneControl, 2 * IVGPU_LINE);

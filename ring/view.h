@@ -19,6 +19,7 @@ class SlotView {
 
   Shared<SlotHeader> header() const { return shared_at<SlotHeader>(base_, 0); }
   Shared<DevicePage> device_page() const { return shared_at<DevicePage>(base_, device_page_offset); }
+  Shared<LaneControl> lane(std::uint32_t lane) const { return shared_at<LaneControl>(base_, lane_offset(lane)); }
   Shared<ChannelControl> control(std::uint32_t channel) const {
     return shared_at<ChannelControl>(base_, channel_offset(channel));
   }

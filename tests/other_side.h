@@ -29,6 +29,9 @@ inline ring::SlotHeader& header(const ring::SlotView& slot) { return at<ring::Sl
 inline ring::DevicePage& device_page(const ring::SlotView& slot) {
   return at<ring::DevicePage>(slot.base(), ring::device_page_offset);
 }
+inline ring::LaneControl& lane(const ring::SlotView& slot, std::uint32_t lane) {
+  return at<ring::LaneControl>(slot.base(), ring::lane_offset(lane));
+}
 inline ring::ChannelControl& control(const ring::SlotView& slot, std::uint32_t channel) {
   return at<ring::ChannelControl>(slot.base(), ring::channel_offset(channel));
 }

@@ -49,7 +49,8 @@ Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, b
       bell_(*region_, claim_),
       channels_(liveness_, slot_, bell_),
       binding_(liveness_, slot_, channels_),
-      reserve_device_(reserve_device) {}
+      reserve_device_(reserve_device),
+      callbacks_(liveness_, slot_, bell_) {}
 
 Session::~Session() { leave(); }
 
@@ -81,6 +82,7 @@ void Session::leave() {
   if (!claim_.held()) return;
   liveness_.leave();
   channels_.stop_senders();
+  callbacks_.stop();
   claim_.give_back();
 }
 

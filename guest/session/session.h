@@ -19,6 +19,7 @@
 #include "guest/objects/objects.h"
 #include "guest/region/region.h"
 #include "guest/session/arena_binding.h"
+#include "guest/session/callbacks.h"
 #include "guest/session/channel.h"
 #include "guest/session/channels.h"
 #include "guest/session/claim.h"
@@ -59,12 +60,18 @@ class Session {
   bool host_alive() { return liveness_.host_alive(); }
   void lose(const char* why) { liveness_.lose(why); }
 
+  // What the worker may call (guest/session/callbacks.h).
+  Callbacks& callbacks() { return callbacks_; }
+
   std::uint64_t spin_nanoseconds() const { return slot_.spin_nanoseconds(); }
 
   // The process ends or lets go: the broker takes the slot back.
   void leave();
   // In a forked child: the session is the parent's.
-  void forget() { region_->forget(); }
+  void forget() {
+    callbacks_.forget();
+    region_->forget();
+  }
 
   bool reserve_device() const { return reserve_device_; }
   // Where the host sees [at, at + bytes) when all of it is memory that the GPU may touch: device memory, or pinned
@@ -96,6 +103,7 @@ class Session {
   Channels channels_;
   ArenaBinding binding_;
   const bool reserve_device_;
+  Callbacks callbacks_;
 };
 
 // The process's session, or null before cuInit has succeeded.

@@ -26,6 +26,9 @@
 
 namespace host {
 
+class Lanes;  // host/untrusted/lanes.h
+class Session;
+
 inline constexpr std::uint32_t all_windows = (1u << ring::window_count) - 1;
 
 struct ServeOptions {
@@ -38,7 +41,8 @@ struct ServeOptions {
   std::uint64_t objects = 262144;                      // at most: things with an id or a range of memory
   std::byte* telemetry = nullptr;                      // mapped, of ring::telemetry_bytes; null: it is not read
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
-  bool join_at_end = false;  // tests: wait for the channels' threads instead of ending the process
+  bool join_at_end = false;             // tests: wait for the channels' threads instead of ending the process
+  void (*serving)(Session&) = nullptr;  // tests: called before the first record; the session lasts as long as serve()
 };
 
 class Session {
@@ -118,6 +122,7 @@ class Session {
   Budget image_budget;
   Shares images;
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
+  Lanes* lanes = nullptr;           // of serve(), which sets it before the first record
 
  private:
   CUresult register_arena(std::uint64_t offset, std::uint64_t bytes);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "host/untrusted/channel.h"
+#include "host/untrusted/lanes.h"
 #include "ring/queue/parking.h"
 
 namespace host {
@@ -38,6 +39,9 @@ void drain(int doorbell_fd) {
 
 Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& options, int doorbell_fd, int control_fd) {
   Session session(slot, driver, options);
+  Lanes lanes(session, doorbell_fd);
+  session.lanes = &lanes;
+  if (options.serving != nullptr) options.serving(session);
   std::array<std::thread, ring::max_channels> threads;
   std::uint64_t started = 0;
   std::atomic<bool> stop{false};
@@ -56,6 +60,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
         });
     started |= opened;
     wake_all(slot, started);
+    lanes.wake_all();
 
     if (ring::wrong(ring::Mutant::bell_order)) drain(doorbell_fd);
     pollfd fds[2] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}};
@@ -66,6 +71,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   }
 
   stop.store(true, std::memory_order_relaxed);
+  lanes.end();
   const bool broken = session.broken.load(std::memory_order_relaxed);
   // A thread may be inside a driver call for as long as a kernel runs; the process ends with it.
   if (started != 0 && !session.options.join_at_end) {

@@ -26,12 +26,11 @@
 
 #include "ring/layout.h"
 #include "ring/mutants.h"
+#include "ring/queue/peer.h"
 #include "ring/shared.h"
 #include "ring/wire/record.h"
 
 namespace ring {
-
-enum class Peer : std::uint8_t { Ok, Wait, Broken };  // Wait: full for a producer, empty for a consumer
 
 // The two shared words of a ring, and its bytes.
 struct RingView {

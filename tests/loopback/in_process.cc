@@ -25,7 +25,8 @@ namespace loopback {
 
 class InProcess::Region final : public guest::Region {
  public:
-  Region(InProcess& owner, int doorbell) : owner_(owner), doorbell_(doorbell) {}
+  Region(InProcess& owner, int doorbell, bool same_kernel)
+      : owner_(owner), doorbell_(doorbell), same_kernel_(same_kernel) {}
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
     return address == nullptr && offset <= size() && bytes <= size() - offset ? owner_.base_ + offset : nullptr;
   }
@@ -37,13 +38,14 @@ class InProcess::Region final : public guest::Region {
   }
   std::uint64_t size() const override { return owner_.bytes_; }
   std::uint32_t peer() const override { return ring::first_guest_peer; }
-  bool same_kernel() const override { return true; }
+  bool same_kernel() const override { return same_kernel_; }
   bool same_address_space() const override { return true; }
   void forget() override {}
 
  private:
   InProcess& owner_;
   int doorbell_;
+  bool same_kernel_;
 };
 
 void InProcess::ask_broker() {
@@ -102,7 +104,7 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
     mark_dead();
     ended_ = true;
   });
-  session_ = guest::Session::open(std::make_unique<Region>(*this, doorbell_), false);
+  session_ = guest::Session::open(std::make_unique<Region>(*this, doorbell_, options.same_kernel), false);
   if (session_ == nullptr || guest::initialize_with(session_.get()) != CUDA_SUCCESS || use_device() != CUDA_SUCCESS)
     ADD_FAILURE() << "the session was not opened";
 }

@@ -26,6 +26,7 @@ struct InProcessOptions {
   host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
   std::uint32_t guest_spin_us = 20;
   std::size_t arena_bytes = std::size_t{96} << 20;
+  bool same_kernel = true;  // false: as in a VM, whose guest cannot be woken and rings the doorbell
   void (*before_open)(ring::SlotView) = nullptr;  // changes what the worker has said, before the guest reads it
 };
 

@@ -32,13 +32,14 @@ function(spin_test name model)
              COMMAND ${models}/check ${text} ${ARGN})
 endfunction()
 
-foreach(model parking awaited bell ring order slots)
+foreach(model parking awaited bell ring order lanes slots)
   spin_test(${model} ${model})
 endforeach()
 spin_test(parking_loopback parking -- LOOPBACK)
 
-add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_order.cc
-               ${models}/explore_parking.cc ${models}/explore_ring.cc ${models}/explore_slots.cc)
+add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_lanes.cc
+               ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
+               ${models}/explore_slots.cc)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
 # Each scenario, each mutant that it must catch, each ordering: one run, since they share what they find.

@@ -21,6 +21,7 @@ std::vector<Scenario> scenarios();
 std::vector<Scenario> parking_scenarios();
 std::vector<Scenario> ring_scenarios();
 std::vector<Scenario> order_scenarios();
+std::vector<Scenario> lane_scenarios();
 std::vector<Scenario> slot_scenarios();
 
 // The commonest form of a Scenario's `run`: the bounds given here, the rest from outside.

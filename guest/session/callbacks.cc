@@ -1,0 +1,150 @@
+#include "guest/session/callbacks.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <csignal>
+#include <ctime>
+
+#include "guest/log.h"
+
+namespace guest {
+namespace {
+
+// Without a futex a nap is the polling interval, as in guest/session/channel.cc. With one the worker ends the sleep;
+// the bound is for a session that another thread finds lost.
+constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
+constexpr timespec longest_sleep{.tv_sec = 1, .tv_nsec = 0};
+
+void wake_here(ring::Shared<std::uint32_t> word) {
+  syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+// A session that nobody has taken for the process's: its thread ends first. In a child there is none to wait for.
+Callbacks::~Callbacks() {
+  if (forgotten()) return;
+  stop();
+  Lock lock(mutex_);
+  ended_.wait(lock, [&] { return !running_; });
+}
+
+std::uint64_t Callbacks::issue(const Callback& callback) {
+  if (forgotten()) return 0;
+  Lock lock(mutex_);
+  if (over() || (!running_ && !start())) return 0;
+  const bool first = tokens_.empty();
+  const std::uint64_t token = tokens_.issue(callback);
+  if (first) issued_.notify_one();
+  return token;
+}
+
+bool Callbacks::end(std::uint64_t token) {
+  if (forgotten()) return false;
+  Lock lock(mutex_);
+  return tokens_.end(token);
+}
+
+// The thread may be in a function of the program's, which may never return: it is not waited for.
+void Callbacks::stop() {
+  if (forgotten()) return;
+  Lock lock(mutex_);
+  stopped_ = true;
+  if (!running_) return;
+  issued_.notify_one();
+  if (bell_.futexes()) wake_here(self().word());
+}
+
+// Under the mutex. The program's signal handlers belong to its own threads.
+bool Callbacks::start() {
+  for (std::uint32_t k = 0; k < ring::max_lanes; ++k) lanes_[k] = ring::LaneCallee(slot_.view().lane(k));
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  running_ = pthread_create(&thread, nullptr, run, this) == 0;
+  if (running_) pthread_detach(thread);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!running_) log(Level::Error, "no thread can be made for the functions that the program has called by the GPU");
+  return running_;
+}
+
+void* Callbacks::run(void* argument) {
+  auto& self = *static_cast<Callbacks*>(argument);
+  Lock lock(self.mutex_);
+  self.serve(lock);
+  if (self.forgotten()) return nullptr;  // the child's only thread: the function has forked
+  self.running_ = false;
+  self.ended_.notify_all();
+  return nullptr;
+}
+
+void Callbacks::serve(Lock& lock) {
+  while (!forgotten() && !over()) {
+    ring::LaneCall call;
+    if (tokens_.empty())
+      issued_.wait(lock);
+    else if (ring::LaneCallee* lane = find_call(call))
+      make(call, *lane, lock);
+    else if (!over())
+      sleep(lock);
+  }
+}
+
+ring::LaneCallee* Callbacks::find_call(ring::LaneCall& call) {
+  for (std::size_t k = 0; k < lanes_.size(); ++k) {
+    ring::LaneCallee& lane = lanes_[++last_lane_ % lanes_.size()];
+    const ring::Peer peer = lane.take(call);
+    if (peer == ring::Peer::Ok) return nap_ns_ = 0, &lane;
+    if (peer == ring::Peer::Broken) return liveness_.lose("a lane's number makes no sense"), nullptr;
+  }
+  return nullptr;
+}
+
+void Callbacks::make(const ring::LaneCall& call, ring::LaneCallee& lane, Lock& lock) {
+  constexpr auto known = static_cast<std::uint32_t>(ring::LaneKind::HostFunction);
+  const auto callback = call.kind == known ? tokens_.take(call.token) : std::nullopt;
+  if (!callback) return answer(lane, CUDA_ERROR_INVALID_HANDLE);
+  lock.unlock();
+  const CUresult result = callback->function(callback->argument);
+  if (forgotten()) return;
+  lock.lock();
+  if (!over()) answer(lane, result);
+}
+
+void Callbacks::answer(ring::LaneCallee& lane, CUresult result) {
+  lane.answer(result);
+  const auto k = static_cast<std::uint32_t>(&lane - lanes_.data());
+  ring::Parking waiter(slot_.view().lane(k)[&ring::LaneControl::worker_asleep]);
+  if (waiter.must_wake()) bell_.wake(waiter.word());
+}
+
+void Callbacks::sleep(Lock& lock) {
+  if (bell_.futexes()) return park(lock);
+  nap_ns_ = std::clamp(nap_ns_ * 2, first_nap_ns, longest_nap_ns);
+  const timespec time{.tv_sec = 0, .tv_nsec = static_cast<long>(nap_ns_)};
+  lock.unlock();
+  nanosleep(&time, nullptr);
+  lock.lock();
+}
+
+// Sleeps until the worker has filled a lane (ring/queue/parking.h).
+void Callbacks::park(Lock& lock) {
+  ring::Parking parking = self();
+  if (!parking.may_sleep([&] { return anything(); })) return;
+  lock.unlock();
+  syscall(SYS_futex, parking.word().futex_word(), FUTEX_WAIT, 1, &longest_sleep, nullptr, 0);
+  lock.lock();
+  if (!over()) parking.woke();
+}
+
+bool Callbacks::anything() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const ring::LaneCallee& lane) { return lane.anything(); });
+}
+
+}  // namespace guest

@@ -1,0 +1,72 @@
+// The worker's half of a session's lanes (ring/queue/lane.h): has the guest call functions of the program's, from any
+// thread of this process. serve() makes them, and ends them with the session.
+//
+// No lock is held while a thread waits for the guest, which may never answer: such a wait ends with the session.
+//
+// Trust. Of the guest's words two are read: `done`, which is held against the private count, and `result`, which is a
+// number to hand on. A wrong `done` ends the session, as a bad record does.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "host/session/session.h"
+#include "ring/queue/lane.h"
+#include "ring/queue/parking.h"
+
+namespace host {
+
+class Lanes {
+ public:
+  // `doorbell_fd` wakes the bell thread, which ends a session that is broken.
+  Lanes(Session& session, int doorbell_fd);
+
+  // Has the guest call what it has given the token for, and waits. What the guest says that the call gave: any number.
+  // Nothing: the session ends.
+  std::optional<std::int32_t> call(ring::LaneKind kind, std::uint64_t token);
+  // The same without waiting for the answer; waits for a lane where all are taken. False: the session ends.
+  bool post(ring::LaneKind kind, std::uint64_t token);
+
+  // The bell thread: the guest has rung, perhaps after an answer.
+  void wake_all();
+  // Every wait ends, and later ones do not begin.
+  void end();
+
+ private:
+  // Left: filled, and nobody waits for its answer.
+  enum class State : std::uint8_t { Free, Busy, Left };
+  struct Lane {
+    ring::Shared<ring::LaneControl> words;
+    ring::LaneCaller caller;  // of the thread that has made the lane Busy
+    State state = State::Free;
+  };
+
+  Lane* take();
+  Lane* find(State state);
+  void release(Lane& lane, State state);
+  bool fill(Lane& lane, ring::LaneKind kind, std::uint64_t token);
+  bool await(Lane& lane);
+  template <class Done>
+  bool polled(Done done) const;
+  bool breaks();
+  bool over() const {
+    return ended_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed);
+  }
+  static ring::Parking sleeper(const Lane& lane) {
+    return ring::Parking(lane.words[&ring::LaneControl::worker_asleep]);
+  }
+
+  Session& session_;
+  const int doorbell_fd_;
+  ring::Parking guest_;
+  std::atomic<bool> used_{false}, ended_{false};
+  std::mutex mutex_;  // of the states
+  std::condition_variable released_;
+  std::array<Lane, ring::max_lanes> lanes_;
+};
+
+}  // namespace host

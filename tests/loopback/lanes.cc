@@ -1,0 +1,322 @@
+// Calls from the worker to the program, through the real worker and the real guest library. No driver call needs them
+// yet, so this suite has one of its own: a driver whose cuCtxSetLimit(how, token) has the program called. That is where
+// a driver's own callbacks will come from.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "host/untrusted/lanes.h"
+#include "tests/loopback/backend_fake.h"
+#include "tests/loopback/in_process.h"
+#include "tests/other_side.h"
+
+namespace {
+
+using namespace std::chrono_literals;
+using guest::Callback;
+using loopback::backend, loopback::InProcess;
+using Life = Callback::Life;
+
+constexpr auto host_function = ring::LaneKind::HostFunction;
+
+// ---- the worker's side ---------------------------------------------------------------------------------------------
+
+constexpr auto how_call = CUlimit(0), how_post = CUlimit(1);
+std::atomic<host::Lanes*> worker_lanes{nullptr};
+
+CUresult have_program_called(CUlimit how, std::size_t token) {
+  host::Lanes& lanes = *worker_lanes;
+  if (how == how_post) return lanes.post(host_function, token) ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  const auto answer = lanes.call(host_function, token);
+  return answer ? static_cast<CUresult>(*answer) : CUDA_ERROR_UNKNOWN;
+}
+
+const host::Driver& calling_driver() {
+  static host::Driver driver = [] {
+    host::Driver d = backend();
+    d.cuCtxSetLimit = have_program_called;
+    return d;
+  }();
+  return driver;
+}
+
+// ---- the program's side --------------------------------------------------------------------------------------------
+
+CUresult call(std::uint64_t token) { return cu::cuCtxSetLimit(how_call, token); }
+CUresult post(std::uint64_t token) { return cu::cuCtxSetLimit(how_post, token); }
+
+// A function of the program's, and what a test wants to know of its calls.
+struct Counted {
+  std::atomic<int> calls{0}, at_once{0}, most_at_once{0};
+  std::atomic<bool> may_return{true};
+  int plain = 0;  // by the thread that calls; a test reads it when a call of the worker has returned
+  CUresult result = CUDA_SUCCESS;
+
+  static CUresult run(void* argument) {
+    auto& self = *static_cast<Counted*>(argument);
+    self.most_at_once = std::max(self.most_at_once.load(), ++self.at_once);
+    ++self.calls;
+    ++self.plain;
+    while (!self.may_return) std::this_thread::sleep_for(1ms);
+    --self.at_once;
+    return self.result;
+  }
+  Callback once() { return {run, this, Life::Once}; }
+  Callback until_ended() { return {run, this, Life::UntilEnded}; }
+};
+
+template <class Holds>
+bool eventually(Holds holds) {
+  for (int i = 0; i < 5000 && !holds(); ++i) std::this_thread::sleep_for(1ms);
+  return holds();
+}
+
+std::ptrdiff_t threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+loopback::InProcessOptions options(bool same_kernel) {
+  loopback::InProcessOptions o;
+  o.same_kernel = same_kernel;
+  o.serve.serving = [](host::Session& session) { worker_lanes = session.lanes; };
+  return o;
+}
+
+// With a futex, and as in a VM.
+class Lanes : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(loopback_.ok()); }
+  guest::Callbacks& callbacks() { return guest::session()->callbacks(); }
+  std::uint64_t issue(const Callback& callback) {
+    const std::uint64_t token = callbacks().issue(callback);
+    EXPECT_NE(token, 0u);
+    return token;
+  }
+  std::uint64_t done(std::uint32_t k) { return other_side::shared(other_side::lane(loopback_.slot(), k).done).load(); }
+  // A worker that fills a lane as it likes.
+  void fill(std::uint32_t k, std::uint64_t token, std::uint64_t sequence) {
+    ring::LaneControl& lane = other_side::lane(loopback_.slot(), k);
+    other_side::shared(lane.token).store(token);
+    other_side::shared(lane.kind).store(1);
+    other_side::shared(lane.sequence).store(sequence);
+  }
+
+  InProcess loopback_{calling_driver(), options(GetParam())};
+  Counted counted_;
+};
+INSTANTIATE_TEST_SUITE_P(SameKernel, Lanes, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Futex" : "Vm"; });
+
+TEST_P(Lanes, AFunctionIsCalledOnceAndItsResultComesBack) {
+  counted_.result = CUDA_ERROR_NOT_READY;
+  EXPECT_EQ(call(issue(counted_.once())), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(counted_.calls, 1);
+  EXPECT_EQ(counted_.plain, 1);
+}
+
+TEST_P(Lanes, AThousandCallsOfOneToken) {
+  const std::uint64_t token = issue(counted_.until_ended());
+  for (int i = 1; i <= 1000; ++i) {
+    ASSERT_EQ(call(token), CUDA_SUCCESS);
+    ASSERT_EQ(counted_.plain, i);
+  }
+  EXPECT_TRUE(callbacks().end(token));
+}
+
+TEST_P(Lanes, MoreThreadsThanLanes) {
+  const std::uint64_t token = issue(counted_.until_ended());
+  std::vector<std::thread> program;
+  for (int t = 0; t < 20; ++t)
+    program.emplace_back([token] {
+      EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
+      for (int i = 0; i < 20; ++i) EXPECT_EQ(i % 2 == 0 ? call(token) : post(token), CUDA_SUCCESS);
+    });
+  for (std::thread& thread : program) thread.join();
+  EXPECT_TRUE(eventually([&] { return counted_.calls == 400; })) << counted_.calls;
+  EXPECT_EQ(counted_.most_at_once, 1);
+}
+
+TEST_P(Lanes, WhatIsPostedIsNotWaitedFor) {
+  counted_.may_return = false;
+  const std::uint64_t token = issue(counted_.until_ended());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(post(token), CUDA_SUCCESS);
+  EXPECT_TRUE(eventually([&] { return counted_.calls == 1; }));
+  EXPECT_EQ(cu::cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE), CUDA_SUCCESS) << "nobody waits for the function";
+  counted_.may_return = true;
+  EXPECT_TRUE(eventually([&] { return counted_.calls == 3; }));
+}
+
+// The worker may well fill a lane before that: nobody looks.
+TEST_P(Lanes, TheThreadStartsWithTheFirstToken) {
+  const auto before = threads();
+  fill(0, 17, 1);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(done(0), 0u);
+  EXPECT_EQ(threads(), before);
+  issue(counted_.once());
+  EXPECT_EQ(threads(), before + 1);
+  EXPECT_TRUE(eventually([&] { return done(0) == 1; }));
+}
+
+TEST_P(Lanes, NobodyLooksAtTheLanesWhileNoTokenIsOut) {
+  EXPECT_EQ(call(issue(counted_.once())), CUDA_SUCCESS);
+  std::this_thread::sleep_for(10ms);  // the thread finds that none is out
+  fill(1, 17, 1);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(done(1), 0u);
+  issue(counted_.once());
+  EXPECT_TRUE(eventually([&] { return done(1) == 1; }));
+}
+
+// ---- tokens that are nobody's --------------------------------------------------------------------------------------
+
+TEST_P(Lanes, ATokenThatNobodyHasGivenOutIsRefused) {
+  const std::uint64_t token = issue(counted_.until_ended());
+  for (const std::uint64_t other : {std::uint64_t{0}, token + 1, token - 1, ~std::uint64_t{0}})
+    EXPECT_EQ(call(other), CUDA_ERROR_INVALID_HANDLE) << other;
+  EXPECT_EQ(counted_.calls, 0);
+  EXPECT_EQ(call(token), CUDA_SUCCESS);
+}
+
+TEST_P(Lanes, ATokenThatHasEndedIsRefused) {
+  issue(counted_.until_ended());  // another, so that somebody looks
+  const std::uint64_t once = issue(counted_.once()), ended = issue(counted_.until_ended());
+  EXPECT_EQ(call(once), CUDA_SUCCESS);
+  EXPECT_EQ(call(once), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_TRUE(callbacks().end(ended));
+  EXPECT_FALSE(callbacks().end(ended));
+  EXPECT_FALSE(callbacks().end(once));
+  EXPECT_EQ(call(ended), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(counted_.calls, 1);
+}
+
+TEST_P(Lanes, AKindThatTheGuestDoesNotKnowIsRefused) {
+  const std::uint64_t token = issue(counted_.until_ended());
+  EXPECT_EQ(worker_lanes.load()->call(ring::LaneKind{2}, token), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(counted_.calls, 0);
+}
+
+// ---- wrong numbers -------------------------------------------------------------------------------------------------
+
+TEST_P(Lanes, AnAnswerThatNobodyWaitsForEndsTheWorker) {
+  counted_.may_return = false;
+  const std::uint64_t token = issue(counted_.once());
+  std::thread program([token] {
+    EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
+    EXPECT_EQ(call(token), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  });
+  EXPECT_TRUE(eventually([&] { return counted_.calls == 1; }));
+  other_side::shared(other_side::lane(loopback_.slot(), 0).done).store(5);
+  worker_lanes.load()->wake_all();
+  EXPECT_TRUE(eventually([&] { return loopback_.worker_has_ended(); }));
+  EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
+  program.join();
+  counted_.may_return = true;
+}
+
+TEST_P(Lanes, ANumberThatSkipsOneEndsTheGuestsSession) {
+  fill(3, 1, 2);
+  issue(counted_.until_ended());
+  EXPECT_TRUE(eventually([] { return guest::session()->lost(); }));
+  EXPECT_EQ(done(3), 0u);
+  EXPECT_EQ(counted_.calls, 0);
+  EXPECT_EQ(callbacks().issue(counted_.once()), 0u);
+}
+
+// ---- a function that does not return -------------------------------------------------------------------------------
+
+TEST_P(Lanes, AFunctionThatDoesNotReturnHoldsItsCallerAlone) {
+  counted_.may_return = false;
+  const std::uint64_t token = issue(counted_.once());
+  std::promise<CUresult> result;
+  std::thread program([&] {
+    EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
+    result.set_value(call(token));
+  });
+  EXPECT_TRUE(eventually([&] { return counted_.calls == 1; }));
+  CUdeviceptr at = 0;
+  EXPECT_EQ(cu::cuMemAlloc_v2(&at, 64), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE), CUDA_SUCCESS);
+  auto answered = result.get_future();
+  EXPECT_EQ(answered.wait_for(50ms), std::future_status::timeout);
+  counted_.may_return = true;
+  EXPECT_EQ(answered.get(), CUDA_SUCCESS);
+  program.join();
+}
+
+TEST_P(Lanes, TheWorkerEndsThoughItsGuestDoesNotAnswer) {
+  counted_.may_return = false;
+  const std::uint64_t token = issue(counted_.once());
+  std::thread program([token] {
+    EXPECT_EQ(loopback::use_device(), CUDA_SUCCESS);
+    EXPECT_NE(call(token), CUDA_SUCCESS);  // the driver's answer to that, or none
+  });
+  EXPECT_TRUE(eventually([&] { return counted_.calls == 1; }));
+  EXPECT_EQ(loopback_.end_worker(), host::Served::Ended);  // returns when every thread of the worker has ended
+  program.join();
+  counted_.may_return = true;
+}
+
+TEST_P(Lanes, WhoLeavesWritesNoMoreIntoItsSlot) {
+  counted_.may_return = false;
+  ASSERT_EQ(post(issue(counted_.once())), CUDA_SUCCESS);
+  EXPECT_TRUE(eventually([&] { return counted_.calls == 1; }));
+  const auto start = std::chrono::steady_clock::now();
+  guest::session()->leave();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s) << "a function of the program's is not waited for";
+  EXPECT_EQ(ring::SlotWord::of(loopback_.entry()[&ring::SlotEntry::state].load()).state, ring::SlotState::Released);
+  const auto before = threads();
+  counted_.may_return = true;
+  EXPECT_TRUE(eventually([&] { return threads() == before - 1; })) << "the thread ends";
+  EXPECT_EQ(done(0), 0u);
+  EXPECT_EQ(callbacks().issue(counted_.once()), 0u);
+}
+
+// ---- fork ----------------------------------------------------------------------------------------------------------
+
+TEST_P(Lanes, AfterAForkTheParentsThreadGoesOnAndTheChildHasNone) {
+  const std::uint64_t token = issue(counted_.until_ended());
+  EXPECT_EQ(call(token), CUDA_SUCCESS);
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool apart = threads() == 1 && callbacks().issue({Counted::run, nullptr, Life::Once}) == 0 &&
+                       !callbacks().end(token) && call(token) == CUDA_ERROR_NOT_INITIALIZED;
+    _exit(apart ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(call(token), CUDA_SUCCESS);
+  EXPECT_EQ(counted_.calls, 11);
+}
+
+// The child's only thread is the callback thread then. It ends, and with it the child, and answers nothing: the parent's
+// function, which waits for that, looks.
+TEST_P(Lanes, AFunctionThatForksIsAnsweredByItsParent) {
+  struct Forks {
+    ring::SlotView slot;
+    int status = -1;
+    std::uint64_t done = 7;
+    static CUresult run(void* argument) {
+      auto& self = *static_cast<Forks*>(argument);
+      const pid_t child = fork();
+      if (child == 0) return CUDA_ERROR_ASSERT;
+      waitpid(child, &self.status, 0);
+      self.done = other_side::shared(other_side::lane(self.slot, 0).done).load();
+      return CUDA_ERROR_NOT_READY;
+    }
+  } forks;
+  forks.slot = loopback_.slot();
+  EXPECT_EQ(call(issue({Forks::run, &forks, Life::Once})), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(forks.status, 0);
+  EXPECT_EQ(forks.done, 0u) << "the child has answered";
+}
+
+}  // namespace
