@@ -14,11 +14,11 @@ Sent end_context(Context& context, int call, std::optional<api::Way> way) {
       cross({.call = call, .context = context, .way = way}, api::EndContextRecord{.number = context.number});
   if (sent.use.position == 0) return sent;
   for (Object* o : s.objects.of_context(context)) {
-    s.allocations.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals
+    s.addresses.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals
     s.objects.retire_with_context(*o, sent.use);
   }
-  s.allocations.drop_all(context);
-  s.arena->free_all_after(context, sent.use);
+  for (const std::uint64_t block : s.addresses.drop_context(context))
+    s.arena->free_after(reinterpret_cast<const void*>(block), sent.use);
   return sent;
 }
 

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "guest/calls/calls.h"
-#include "guest/calls/place.h"
 #include "guest/calls/staged_copy.h"
 #include "guest/calls/stub.h"
 #include "guest/marshal/custom.h"
@@ -56,8 +55,9 @@ CUresult copy(Copy c) {
   const auto device_at = s.device_view(c.device_at, c.bytes);
   if (!device_at) return CUDA_ERROR_INVALID_VALUE;
   c.device_at = *device_at;
-  if (s.allocations.contains(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return copy_on_device(c);
-  if (const auto arena = s.arena->offset_of(c.host, c.bytes)) return copy_pinned(c, *arena);
+  const Place::Kind host = s.addresses.kind_of(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
+  if (host == Place::Kind::Device) return copy_on_device(c);
+  if (host == Place::Kind::Pinned) return copy_pinned(c, s.arena->offset(c.host));
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
   return copy_staged(c);
@@ -111,8 +111,8 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
 // Either address may be device memory, pinned memory or the program's own: told apart by what we know of them.
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  const bool to_device = place_of(to).kind == Place::Kind::Device,
-             from_device = place_of(from).kind == Place::Kind::Device;
+  const bool to_device = session()->addresses.find(to).kind == Place::Kind::Device,
+             from_device = session()->addresses.find(from).kind == Place::Kind::Device;
   if (to_device && from_device) return Stub<api::id_of::cuMemcpyDtoD_v2>::call(to, from, bytes);
   if (to_device) return calls::cuMemcpyHtoD_v2(to, reinterpret_cast<const void*>(from), bytes);
   if (from_device) return calls::cuMemcpyDtoH_v2(reinterpret_cast<void*>(to), from, bytes);
@@ -123,8 +123,8 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  const bool to_device = place_of(to).kind == Place::Kind::Device,
-             from_device = place_of(from).kind == Place::Kind::Device;
+  const bool to_device = session()->addresses.find(to).kind == Place::Kind::Device,
+             from_device = session()->addresses.find(from).kind == Place::Kind::Device;
   if (to_device && from_device) return Stub<api::id_of::cuMemcpyDtoDAsync_v2>::call(to, from, bytes, stream);
   if (to_device) return calls::cuMemcpyHtoDAsync_v2(to, reinterpret_cast<const void*>(from), bytes, stream);
   if (from_device) return calls::cuMemcpyDtoHAsync_v2(reinterpret_cast<void*>(to), from, bytes, stream);

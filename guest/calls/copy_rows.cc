@@ -68,7 +68,8 @@ bool resolve(const Described& d, const Shape& shape, Side& side) {
   if (!span) return false;
   if (const auto seen = session()->device_view(side.start, *span)) return side.start = *seen, true;
   side.pageable = true;
-  return (host || unified) && !session()->allocations.find(side.start);  // not past the end of device memory
+  return (host || unified) &&
+         session()->addresses.find(side.start).kind != Place::Kind::Device;  // not past the end of device memory
 }
 
 struct Rows {

@@ -1,6 +1,5 @@
 // Pinned memory, which is the arena's.
 #include "guest/calls/calls.h"
-#include "guest/calls/place.h"
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
@@ -12,6 +11,21 @@ namespace {
 constexpr unsigned known_host_flags =
     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 
+Place place_of(const void* at) { return session()->addresses.find(reinterpret_cast<std::uint64_t>(at)); }
+
+std::byte* allocate(std::size_t bytes, unsigned flags, Context& context) {
+  Session& s = *session();
+  std::byte* at = s.arena->allocate(bytes);
+  if (at == nullptr) return nullptr;
+  s.addresses.add({.kind = Place::Kind::Pinned,
+                   .flags = flags,
+                   .start = reinterpret_cast<std::uint64_t>(at),
+                   .bytes = bytes,
+                   .id = s.arena->offset(at) | 1ULL << 62,  // apart from device memory's
+                   .context = &context});
+  return at;
+}
+
 }  // namespace
 
 CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
@@ -19,7 +33,7 @@ CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (at == nullptr || (flags & ~known_host_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
-  *at = session()->arena->allocate(bytes, flags, context);
+  *at = allocate(bytes, flags, *context);
   if (*at != nullptr) return CUDA_SUCCESS;
   if (!session()->usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // more of it could not be registered
   const Arena::Room room = session()->arena->room();
@@ -38,21 +52,24 @@ CUresult cuMemFreeHost(void* at) {
   const CUresult entered = enter(context);
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (at == nullptr) return CUDA_SUCCESS;
-  const auto block = session()->arena->find(at);
-  if (!block) return CUDA_ERROR_INVALID_VALUE;
+  const Place block = place_of(at);
+  if (block.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
   // Copies that are under way may still use it, as CUDA's own free waits for them.
-  const CUcontext owner = block->context == nullptr ? nullptr : block->context->handle;
+  const CUcontext owner = block.context == nullptr ? nullptr : block.context->handle;
   if (const CUresult r = calls::cuCtxSynchronize_v2(context == nullptr ? owner : nullptr); r != CUDA_SUCCESS) return r;
-  return session()->arena->free(at) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!session()->addresses.take(reinterpret_cast<std::uint64_t>(at), Place::Kind::Pinned))
+    return CUDA_ERROR_INVALID_VALUE;
+  session()->arena->free(at);  // its room is another block's from here on
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (device_at == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  const Place place = place_of(reinterpret_cast<CUdeviceptr>(at));
+  const Place place = place_of(at);
   if (place.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
-  *device_at = device_pointer(place, reinterpret_cast<CUdeviceptr>(at));
+  *device_at = session()->addresses.on_device(place, reinterpret_cast<CUdeviceptr>(at));
   return CUDA_SUCCESS;
 }
 
@@ -60,10 +77,10 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto block = session()->arena->find(at);
-  if (!block) return CUDA_ERROR_INVALID_VALUE;
+  const Place block = place_of(at);
+  if (block.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
   // Every block is portable and mapped, but the driver tells the latter only.
-  *flags = (block->flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP;
+  *flags = (block.flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;
 }
 
@@ -75,14 +92,14 @@ CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (at == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
+  if (place_of(at).kind != Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
   return refuse(refusal_of("cuMemHostRegister_v2"));
 }
 
 CUresult cuMemHostUnregister(void* at) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  const bool ours = place_of(reinterpret_cast<CUdeviceptr>(at)).kind != Place::Kind::Unknown;
+  const bool ours = place_of(at).kind != Place::Kind::Unknown;
   if (at == nullptr || ours) return CUDA_ERROR_INVALID_VALUE;
   return refuse(refusal_of("cuMemHostUnregister"), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }

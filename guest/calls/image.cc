@@ -32,7 +32,7 @@ bool gather(const void* at, Image& image) {
 }
 
 StagedImage::StagedImage(const Image& image) {
-  at_ = session()->arena->allocate(image.bytes, 0);
+  at_ = session()->arena->allocate(image.bytes);
   std::byte* to = at_;
   for (const Part& part : image.parts) {
     if (at_ == nullptr) return;

@@ -70,13 +70,14 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
 // Device memory that the module or library owns: it goes with it.
 void remember_global(const api::GlobalReply& reply, std::uint64_t owner, Context& context, const char* name) {
   Session& s = *session();
-  if (s.reserve_device() && !s.reservations.reserve(reply.address, reply.bytes))
+  if (!s.addresses.reserve(reply.address, reply.bytes))
     log(Level::Warn, "the device's global %s lies where this process has something else", name);
-  s.allocations.add({.start = reply.address,
-                     .bytes = reply.bytes,
-                     .id = s.next_buffer_id.fetch_add(1),
-                     .owner = owner,
-                     .context = &context});
+  s.addresses.add({.kind = Place::Kind::Device,
+                   .start = reply.address,
+                   .bytes = reply.bytes,
+                   .id = s.next_buffer_id.fetch_add(1),
+                   .owner = owner,
+                   .context = &context});
 }
 
 }  // namespace

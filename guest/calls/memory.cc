@@ -37,7 +37,7 @@ CUresult allocate(int call, Context& context, const api::AllocateRecord& record,
   CUresult result = CUDA_SUCCESS;
   for (;;) {
     result = allocate_once(call, context, record, reply);
-    if (result != CUDA_SUCCESS || !s.reserve_device() || s.reservations.reserve(reply.address, reply.bytes)) break;
+    if (result != CUDA_SUCCESS || s.addresses.reserve(reply.address, reply.bytes)) break;
     log(Level::Debug, "device memory at %llx collides with a mapping of this process",
         static_cast<unsigned long long>(reply.address));
     collided[collisions++] = reply.address;
@@ -48,11 +48,11 @@ CUresult allocate(int call, Context& context, const api::AllocateRecord& record,
   }
   for (std::size_t i = 0; i < collisions; ++i) send_free(context, collided[i]);
   if (result == CUDA_SUCCESS)
-    s.allocations.add({.start = reply.address,
-                       .bytes = reply.bytes,
-                       .id = s.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
-                       .owner = 0,
-                       .context = &context});
+    s.addresses.add({.kind = Place::Kind::Device,
+                     .start = reply.address,
+                     .bytes = reply.bytes,
+                     .id = s.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
+                     .context = &context});
   return result;
 }
 
@@ -87,10 +87,10 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (address == 0) return CUDA_SUCCESS;
   Session& s = *session();
-  const auto allocation = s.allocations.take(address);
+  const auto allocation = s.addresses.take(address, Place::Kind::Device);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   const Sent sent = send_free(*allocation->context, address);
-  if (sent.use.position == 0) s.allocations.add(*allocation);  // nothing was sent: it may be freed later
+  if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent: it may be freed later
   return sent.result;
 }
 

@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "guest/calls/calls.h"
-#include "guest/calls/place.h"
 #include "guest/process/process.h"
 
 namespace guest::calls {
@@ -21,7 +20,7 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, owner.handle);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, device_pointer(place, at));
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, CUdeviceptr{session()->addresses.on_device(place, at)});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return pinned ? give(data, reinterpret_cast<void*>(at)) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
@@ -78,7 +77,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdevic
   if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // nothing is asked
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  const Place place = place_of(at);
+  const Place place = session()->addresses.find(at);
   if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_NOT_FOUND;
   if (start != nullptr) *start = place.start;
   if (bytes != nullptr) *bytes = place.bytes;
@@ -88,14 +87,14 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdevic
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Place place = place_of(at);
+  const Place place = session()->addresses.find(at);
   return place.kind == Place::Kind::Unknown ? CUDA_ERROR_INVALID_VALUE : known_attribute(data, attribute, at, place);
 }
 
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr at) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (count == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const Place place = place_of(at);
+  const Place place = session()->addresses.find(at);
   for (unsigned i = 0; i < count; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUresult result;

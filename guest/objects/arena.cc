@@ -27,16 +27,16 @@ void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
   std::uint64_t at = segment.start;
   for (auto b = blocks_.lower_bound(segment.start); b != blocks_.end() && b->first < segment.end; ++b) {
     if (b->first > at && visit(at, b->first)) return;
-    at = b->first + rounded(b->second.bytes, ring::page);
+    at = b->first + rounded(b->second, ring::page);
   }
   if (segment.end > at) visit(at, segment.end);
 }
 
-std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags, Context* context) {
+std::byte* Arena::allocate_in(const Segments::Segment& segment, std::uint64_t bytes) {
   std::byte* place = nullptr;
   each_gap(segment, [&](std::uint64_t start, std::uint64_t end) {  // first fit
     if (end - start < rounded(bytes, ring::page)) return false;
-    blocks_[start] = {.offset = start, .bytes = bytes, .flags = flags, .context = context};
+    blocks_[start] = bytes;
     place = base_ + start;
     return true;
   });
@@ -48,13 +48,13 @@ bool Arena::is_empty(std::uint64_t start, std::uint64_t end) const {
   return block == blocks_.end() || block->first >= end;
 }
 
-std::byte* Arena::allocate(std::uint64_t bytes, unsigned flags, Context* context) {
+std::byte* Arena::allocate(std::uint64_t bytes) {
   if (bytes == 0 || bytes > bytes_) return nullptr;
   std::lock_guard lock(mutex_);
   free_executed();
   do {
     for (const Segments::Segment& segment : segments_.all())
-      if (std::byte* at = segment.registered() ? allocate_in(segment, bytes, flags, context) : nullptr) return at;
+      if (std::byte* at = segment.registered() ? allocate_in(segment, bytes) : nullptr) return at;
   } while (segments_.add_room(bytes, [this](std::uint64_t start, std::uint64_t end) { return is_empty(start, end); }));
   return nullptr;
 }
@@ -80,49 +80,14 @@ bool Arena::free(const void* start) {
 bool Arena::free_after(const void* start, Use last) {
   std::lock_guard lock(mutex_);
   const std::uint64_t at = offset(static_cast<const std::byte*>(start));
-  const auto block = blocks_.find(at);
-  if (block == blocks_.end()) return false;
-  block->second.leaving = true;
+  if (!blocks_.contains(at)) return false;
   leaving_.emplace_back(at, last);
   return true;
-}
-
-void Arena::free_all_after(const Context& context, Use last) {
-  std::lock_guard lock(mutex_);
-  for (auto& [at, block] : blocks_) {
-    if (block.context != &context || block.leaving) continue;
-    block.leaving = true;
-    leaving_.emplace_back(at, last);
-  }
 }
 
 void Arena::free_executed() {
   std::erase_if(leaving_,
                 [&](const auto& block) { return executed_(block.second) && blocks_.erase(block.first) != 0; });
-}
-
-std::optional<PinnedBlock> Arena::find(const void* inside) const {
-  const auto* at = static_cast<const std::byte*>(inside);
-  if (at < base_ || at >= base_ + bytes_) return std::nullopt;
-  const std::uint64_t where = offset(at);
-  std::lock_guard lock(mutex_);
-  auto block = blocks_.upper_bound(where);
-  if (block == blocks_.begin()) return std::nullopt;
-  --block;
-  if (block->second.leaving || where - block->first >= block->second.bytes) return std::nullopt;
-  return block->second;
-}
-
-std::optional<std::uint64_t> Arena::offset_of(const void* at, std::uint64_t bytes) const {
-  const auto block = find(at);
-  if (!block) return std::nullopt;
-  const std::uint64_t where = offset(static_cast<const std::byte*>(at));
-  if (bytes > block->bytes - (where - block->offset)) return std::nullopt;
-  return where;
-}
-
-bool Arena::holds(std::uint64_t offset, std::uint64_t bytes) const {
-  return offset < bytes_ && offset_of(base_ + offset, bytes).has_value();
 }
 
 std::optional<Arena::Chunk> Arena::borrow(bool wait) {

@@ -1,5 +1,6 @@
 // The arena: the part of this process's slot that guest, worker and GPU map alike. Pinned memory (cuMemHostAlloc) and
-// the staging chunks of pageable copies live here.
+// the staging chunks of pageable copies live here. Which of its blocks a program may name is not known here, but to the
+// map of addresses (guest/objects/addresses.h): a block that leaves is in that no more, while its room is still taken.
 //
 // All bookkeeping is in private memory. Thread-safe.
 //
@@ -18,17 +19,12 @@
 #include <optional>
 #include <vector>
 
-#include "guest/objects/objects.h"
+#include "guest/objects/last_use.h"
 #include "guest/objects/segments.h"
 
 namespace guest {
 
-struct PinnedBlock {
-  std::uint64_t offset = 0, bytes = 0;
-  unsigned flags = 0;
-  Context* context = nullptr;  // that it ends with; null: with none
-  bool leaving = false;        // it ends when its last use was executed
-};
+struct Context;  // guest/process/context.h
 
 class Arena {
  public:
@@ -41,23 +37,17 @@ class Arena {
         Executed executed = nothing_under_way);
 
   // A block of pinned memory, aligned to a page; null when the arena is full or cannot be registered.
-  std::byte* allocate(std::uint64_t bytes, unsigned flags, Context* context = nullptr);
+  std::byte* allocate(std::uint64_t bytes);
   bool free(const void* start);
   // The same for a block that a record still in a ring names.
   bool free_after(const void* start, Use last);
-  // The same for all blocks of a context.
-  void free_all_after(const Context& context, Use last);
   // What is left for blocks: all of it, and the largest block that could be had now.
   struct Room {
     std::uint64_t bytes, largest;
   };
   Room room() const;
-  std::optional<PinnedBlock> find(const void* inside) const;
-  // The offset of [at, at + bytes) when all of it is one live block.
-  std::optional<std::uint64_t> offset_of(const void* at, std::uint64_t bytes) const;
-  // The same by offset.
-  bool holds(std::uint64_t offset, std::uint64_t bytes) const;
   std::byte* at(std::uint64_t offset) const { return base_ + offset; }
+  std::uint64_t bytes() const { return bytes_; }
   std::uint64_t offset(const std::byte* at) const { return static_cast<std::uint64_t>(at - base_); }
 
   // A staging chunk that no other thread uses. Its last use may not be over: see await_chunk()
@@ -75,7 +65,7 @@ class Arena {
  private:
   template <class Visit>
   void each_gap(const Segments::Segment& segment, Visit visit) const;
-  std::byte* allocate_in(const Segments::Segment& segment, std::uint64_t bytes, unsigned flags, Context* context);
+  std::byte* allocate_in(const Segments::Segment& segment, std::uint64_t bytes);
   bool is_empty(std::uint64_t start, std::uint64_t end) const;
   void free_executed();
   std::optional<std::uint32_t> free_chunk(bool wait) const;
@@ -85,7 +75,7 @@ class Arena {
   const Executed executed_;
   mutable std::mutex mutex_;
   Segments segments_;
-  std::map<std::uint64_t, PinnedBlock> blocks_;
+  std::map<std::uint64_t, std::uint64_t> blocks_;       // offset -> bytes
   std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks that are freed when their last use was executed
   std::mutex staging_mutex_;
   std::condition_variable returned_;

@@ -2,8 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-
 #include "ring/layout.h"
 
 namespace guest {
@@ -116,75 +114,6 @@ std::vector<Object*> Objects::of_context(const Context& context) {
 FunctionInfo* Objects::new_function() {
   std::lock_guard lock(mutex_);
   return &functions_.emplace_back();
-}
-
-void Allocations::add(const Allocation& allocation) {
-  std::lock_guard lock(mutex_);
-  by_start_[allocation.start] = allocation;
-}
-
-std::optional<Allocation> Allocations::take(std::uint64_t start) {
-  std::lock_guard lock(mutex_);
-  const auto at = by_start_.find(start);
-  if (at == by_start_.end() || at->second.owner != 0) return std::nullopt;
-  const Allocation allocation = at->second;
-  by_start_.erase(at);
-  return allocation;
-}
-
-std::optional<Allocation> Allocations::find(std::uint64_t inside) const {
-  std::lock_guard lock(mutex_);
-  auto at = by_start_.upper_bound(inside);
-  if (at == by_start_.begin()) return std::nullopt;
-  --at;
-  if (inside - at->first >= at->second.bytes) return std::nullopt;
-  return at->second;
-}
-
-bool Allocations::contains(std::uint64_t start, std::uint64_t bytes) const {
-  const auto allocation = find(start);
-  return allocation && bytes <= allocation->bytes - (start - allocation->start);
-}
-
-void Allocations::drop_owned(std::uint64_t owner) {
-  std::lock_guard lock(mutex_);
-  std::erase_if(by_start_, [&](const auto& entry) { return entry.second.owner == owner; });
-}
-
-void Allocations::drop_all(const Context& context) {
-  std::lock_guard lock(mutex_);
-  std::erase_if(by_start_,
-                [&](const auto& entry) { return entry.second.owner == 0 && entry.second.context == &context; });
-}
-
-bool Reservations::reserve(std::uint64_t start, std::uint64_t bytes) {
-  const std::uint64_t from = start / ring::page * ring::page;
-  const std::uint64_t to = (start + std::max<std::uint64_t>(bytes, 1) + ring::page - 1) / ring::page * ring::page;
-  if (bytes > ~start || to <= from) return false;  // past the end of all addresses
-  std::lock_guard lock(mutex_);
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
-  std::uint64_t at = from;
-  while (at < to) {
-    // The next reserved range that ends after `at`, and the gap before it.
-    auto next = ranges_.upper_bound(at);
-    if (next != ranges_.begin() && std::prev(next)->second > at) {
-      at = std::prev(next)->second;
-      continue;
-    }
-    const std::uint64_t end = next == ranges_.end() ? to : std::min(to, next->first);
-    void* wanted = reinterpret_cast<void*>(at);
-    void* got =
-        mmap(wanted, end - at, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got != wanted) {
-      if (got != MAP_FAILED) munmap(got, end - at);
-      for (const auto& [a, b] : taken) munmap(reinterpret_cast<void*>(a), b - a);
-      return false;
-    }
-    taken.emplace_back(at, end);
-    at = end;
-  }
-  for (const auto& [a, b] : taken) ranges_[a] = b;
-  return true;
 }
 
 }  // namespace guest

@@ -1,4 +1,4 @@
-// What this process has created: handles (ids), device memory, kernels' layouts. Guest-side truth, so that errors that
+// What this process has created: handles (ids) and kernels' layouts. Guest-side truth, so that errors that
 // CUDA reports at once are found without a round trip.
 //
 // Thread-safety: find() is lock-free; the rest takes a lock. An Object's `last_use` is how the order of host threads
@@ -9,9 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -133,40 +131,6 @@ class Objects {
   std::vector<Keeping> kept_;  // by index
   std::deque<Retired> retired_;
   std::deque<FunctionInfo> functions_;
-};
-
-// Device allocations and module globals, by address.
-struct Allocation {
-  std::uint64_t start = 0, bytes = 0;
-  std::uint64_t id = 0;        // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
-  std::uint64_t owner = 0;     // module or library, or 0
-  Context* context = nullptr;  // in which it was made
-};
-
-class Allocations {
- public:
-  void add(const Allocation& allocation);
-  std::optional<Allocation> take(std::uint64_t start);  // an allocation's start; globals cannot be freed
-  std::optional<Allocation> find(std::uint64_t inside) const;
-  bool contains(std::uint64_t start, std::uint64_t bytes) const;
-  void drop_owned(std::uint64_t owner);
-  void drop_all(const Context& context);  // allocations in a context, not globals of libraries
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, Allocation> by_start_;
-};
-
-// Address ranges that device memory takes, kept out of this process's own mappings. Once taken, a range stays taken: it
-// costs nothing, and the driver gives the same addresses again.
-class Reservations {
- public:
-  // False: something of this process lies there.
-  bool reserve(std::uint64_t start, std::uint64_t bytes);
-
- private:
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> ranges_;  // start -> end, page-aligned, disjoint
 };
 
 }  // namespace guest

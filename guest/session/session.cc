@@ -41,6 +41,7 @@ std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool rese
 
 Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device)
     : objects(executed),
+      addresses(reserve_device),
       region_(std::move(region)),
       checked_(checked),
       heartbeat_(*region_, checked_),
@@ -49,7 +50,6 @@ Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, b
       bell_(*region_, claim_),
       channels_(liveness_, slot_, bell_),
       binding_(liveness_, slot_, channels_),
-      reserve_device_(reserve_device),
       callbacks_(liveness_, slot_, bell_) {}
 
 Session::~Session() { leave(); }
@@ -60,6 +60,7 @@ Entered Session::enter_slot() {
   if (!binding_.map(*region_, arena_start, checked_.slot_bytes - ring::arena_offset)) return Entered::Refused;
   if (!binding_.bind()) return lost() ? Entered::Spoilt : Entered::Refused;
   arena = binding_.make();
+  addresses.set_arena(reinterpret_cast<std::uint64_t>(arena->at(0)), binding_.device_address(), arena->bytes());
   return Entered::Yes;
 }
 
@@ -67,13 +68,6 @@ void Session::unmap_slot() {
   if (region_->same_address_space()) return;
   binding_.unmap();
   slot_.unmap();
-}
-
-std::optional<std::uint64_t> Session::device_view(std::uint64_t at, std::uint64_t bytes) const {
-  if (allocations.contains(at, bytes)) return at;
-  const auto* here = reinterpret_cast<const std::byte*>(at);
-  if (const auto offset = arena->offset_of(here, bytes)) return device_address(*offset);
-  return arena->holds(at - binding_.device_address(), bytes) ? std::optional(at) : std::nullopt;
 }
 
 // The program's other threads may still run. So the session counts as lost from here on, and who is sending is waited

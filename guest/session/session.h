@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 
+#include "guest/objects/addresses.h"
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
 #include "guest/region/region.h"
@@ -73,16 +74,15 @@ class Session {
     region_->forget();
   }
 
-  bool reserve_device() const { return reserve_device_; }
-  // Where the host sees [at, at + bytes) when all of it is memory that the GPU may touch: device memory, or pinned
-  // memory by its address here or on the device.
-  std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const;
+  // Where the host sees [at, at + bytes) when all of it is memory that the GPU may touch (guest/objects/addresses.h).
+  std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const {
+    return addresses.device_view(at, bytes);
+  }
   // Where the worker and the GPU see an arena offset.
   std::uint64_t device_address(std::uint64_t arena_offset) const { return binding_.device_address() + arena_offset; }
 
   Objects objects;
-  Allocations allocations;
-  Reservations reservations;
+  Addresses addresses;
   std::unique_ptr<Arena> arena;
   std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
@@ -102,7 +102,6 @@ class Session {
   WorkerBell bell_;
   Channels channels_;
   ArenaBinding binding_;
-  const bool reserve_device_;
   Callbacks callbacks_;
 };
 

@@ -1,18 +1,13 @@
-// The objects of one guest process in its worker: the driver's handles behind its ids, and the device memory it may
-// name.
+// The objects of one guest process in its worker: the driver's handles behind its ids.
 //
-// Takes only checked values. Lookups are lock-free; changes to memory ranges take a lock. Two channels that race on one
-// id (one destroys what the other uses) race in the driver, too, as two threads of a native program would: the worker
-// holds nothing but this session's data.
+// Takes only checked values. Lookups are lock-free. Two channels that race on one id (one destroys what the other uses)
+// race in the driver, too, as two threads of a native program would: the worker holds nothing but this session's data.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -81,38 +76,6 @@ class Objects {
   std::mutex family_mutex_;  // never held while once_mutex_ is taken
   std::mutex once_mutex_;
   std::unordered_map<void*, std::uint64_t> once_;  // ids by handle; an entry is believed only while it is true
-};
-
-// The memory that calls outside a kernel may name as the device's.
-class Ranges {
- public:
-  // `owner`: 0 for an allocation, `pinned` for registered pieces of the arena, else the id of the module or library
-  // whose global it is.
-  static constexpr std::uint64_t pinned = ~std::uint64_t{0};
-  // `held`, where there is one, is kept at the sum of the allocations' bytes.
-  explicit Ranges(std::atomic<std::uint64_t>* held = nullptr) : held_(held) {}
-  void add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::uint32_t context);
-  // False: no range of this owner starts there.
-  bool remove(std::uint64_t start, std::uint64_t owner = 0);
-  void remove_owned(std::uint64_t owner);
-  // The allocations in a context that ends.
-  void remove_allocated(std::uint32_t context);
-  bool contains(std::uint64_t start, std::uint64_t bytes) const;
-  // The number of them.
-  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
-
- private:
-  struct Range {
-    std::uint64_t bytes = 0, owner = 0;
-    std::uint32_t context = 0;
-  };
-  void tell();
-
-  mutable std::shared_mutex mutex_;
-  std::map<std::uint64_t, Range> ranges_;
-  std::uint64_t allocated_ = 0;
-  std::atomic<std::uint64_t> count_{0};  // of ranges_
-  std::atomic<std::uint64_t>* const held_;
 };
 
 }  // namespace host

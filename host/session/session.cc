@@ -38,7 +38,7 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
       driver(the_driver),
       options(serve_options),
       telemetry(serve_options.telemetry),
-      ranges(&telemetry.page().device_memory),
+      addresses(&telemetry.page().device_memory),
       contexts(the_driver, serve_options.waits_asleep),
       long_waits(serve_options.wait_spin_ms),
       image_budget(serve_options.image_bytes),
@@ -64,23 +64,20 @@ bool Session::bind_arena(std::uint64_t window) {
 CUresult Session::pin(std::uint64_t offset, std::uint64_t bytes) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!ring::wrong(ring::Mutant::pinning_unlocked)) lock.lock();
-  const auto after = pinned_.lower_bound(offset);
-  if (after != pinned_.end() && after->first < offset + bytes) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  if (after != pinned_.begin() && std::prev(after)->first + std::prev(after)->second > offset)
-    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  if (!addresses.pinned_in(arena_address() + offset, bytes).empty()) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   return register_arena(offset, bytes);
 }
 
 CUresult Session::join_pins(std::uint64_t offset, std::uint64_t bytes) {
   std::lock_guard lock(mutex_);
-  const auto first = pinned_.lower_bound(offset), last = pinned_.lower_bound(offset + bytes);
-  if (first != pinned_.begin() && std::prev(first)->first + std::prev(first)->second > offset)
-    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  if (last != first && std::prev(last)->first + std::prev(last)->second > offset + bytes)
-    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  const std::uint64_t start = arena_address() + offset;
+  const std::vector<Range> inside = addresses.pinned_in(start, bytes);
+  for (const Range& piece : inside)
+    if (piece.start < start || piece.start + piece.bytes > start + bytes)
+      return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   // The driver waits here for the GPU to be done with the memory.
-  while (pinned_.lower_bound(offset) != last)
-    if (const CUresult r = unregister_arena(pinned_.lower_bound(offset)->first); r != CUDA_SUCCESS) return r;
+  for (const Range& piece : inside)
+    if (const CUresult r = unregister_arena(piece.start - arena_address(), piece.bytes); r != CUDA_SUCCESS) return r;
   return register_arena(offset, bytes);
 }
 
@@ -89,19 +86,15 @@ CUresult Session::register_arena(std::uint64_t offset, std::uint64_t bytes) {
   if (!may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, register_flags);
   if (result != CUDA_SUCCESS) return result;
-  pinned_[offset] = bytes;
-  ranges.add(arena_address() + offset, bytes, Ranges::pinned, 0);
+  addresses.add({.start = arena_address() + offset, .bytes = bytes, .kind = Memory::Pinned});
   return result;
 }
 
 // Under mutex_. The registration is forgotten even if the driver reports an error: in a context with a fault it reports
 // that alone.
-CUresult Session::unregister_arena(std::uint64_t offset) {
-  const auto piece = pinned_.find(offset);
-  ranges.remove(arena_address() + offset, Ranges::pinned);
-  const CUresult result = driver.cuMemHostUnregister(arena(offset, piece->second).for_driver());
-  pinned_.erase(piece);
-  return result;
+CUresult Session::unregister_arena(std::uint64_t offset, std::uint64_t bytes) {
+  addresses.unpin(arena_address() + offset);
+  return driver.cuMemHostUnregister(arena(offset, bytes).for_driver());
 }
 
 CUresult Session::create_context(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count) {
@@ -117,7 +110,7 @@ CUresult Session::destroy_context(unsigned number) {
   if (contexts.find(number) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   const CUresult result = contexts.destroy(number);
   forget(objects.drop_context(number));
-  ranges.remove_allocated(number);
+  addresses.drop_allocated(number);
   return result;
 }
 
@@ -126,10 +119,11 @@ CUresult Session::reset(unsigned device) {
   std::lock_guard lock(mutex_);
   if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) return r;
   forget(objects.drop_context(device));
-  ranges.remove_allocated(device);
+  addresses.drop_allocated(device);
   if (contexts.find(device) == nullptr) return CUDA_SUCCESS;
-  for (const auto& [offset, bytes] : pinned_)
-    if (const CUresult r = driver.cuMemHostRegister_v2(arena(offset, bytes).for_driver(), bytes, register_flags);
+  for (const Range& piece : addresses.pinned_in(arena_address(), arena_bytes_))
+    if (const CUresult r = driver.cuMemHostRegister_v2(arena(piece.start - arena_address(), piece.bytes).for_driver(),
+                                                       piece.bytes, register_flags);
         r != CUDA_SUCCESS && r != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
       return r;
   return CUDA_SUCCESS;
@@ -137,7 +131,7 @@ CUresult Session::reset(unsigned device) {
 
 void Session::forget(const std::vector<std::uint64_t>& gone) {
   for (const std::uint64_t id : gone) {
-    ranges.remove_owned(id);
+    addresses.drop_owned(id);
     images.drop(id);
   }
 }

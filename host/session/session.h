@@ -1,14 +1,13 @@
 // One guest process as its worker sees it: objects, memory ranges, arena and contexts.
 //
 // Thread-safety: one thread per channel uses a Session; the parts that they share are safe by themselves (Objects,
-// Ranges, atomics) or under `mutex_`. An object that a call makes is known here before another channel can end it
+// Addresses, atomics) or under `mutex_`. An object that a call makes is known here before another channel can end it
 // unseen: making() and ending().
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "host/driver/driver.h"
+#include "host/session/addresses.h"
 #include "host/session/budget.h"
 #include "host/session/contexts.h"
 #include "host/session/long_waits.h"
@@ -101,7 +101,7 @@ class Session {
 
   // Asked before the driver makes something that is remembered here. Each channel asks for itself, so together they may
   // pass the bound by as many as they are.
-  bool may_make_another() const { return objects.count() + ranges.count() < options.objects; }
+  bool may_make_another() const { return objects.count() + addresses.count() < options.objects; }
   // Forgets the ids that unloading or a reset has taken along: memory ranges and shares of `images` go with them.
   void forget(const std::vector<std::uint64_t>& gone);
 
@@ -116,7 +116,7 @@ class Session {
   const ServeOptions options;
   const Telemetry telemetry;
   Objects objects;
-  Ranges ranges;
+  Addresses addresses;
   Contexts contexts;
   LongWaits long_waits;
   Budget image_budget;
@@ -126,7 +126,7 @@ class Session {
 
  private:
   CUresult register_arena(std::uint64_t offset, std::uint64_t bytes);
-  CUresult unregister_arena(std::uint64_t offset);
+  CUresult unregister_arena(std::uint64_t offset, std::uint64_t bytes);
 
   std::atomic<std::byte*> arena_;
   std::size_t arena_bytes_;
@@ -134,8 +134,7 @@ class Session {
   enum class Greeting : std::uint8_t { None, Begun, Done };
   std::atomic<Greeting> greeting_{Greeting::None};
   std::shared_mutex lives_;  // taken before mutex_
-  std::mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> pinned_;  // offset -> bytes
+  std::mutex mutex_;         // contexts, and which pieces of the arena are registered
 };
 
 // True for a result that the context never recovers from.

@@ -6,6 +6,7 @@
 
 #include "host/untrusted/form.h"
 #include "host/untrusted/taken.h"
+#include "ring/api/lives.h"
 
 namespace host {
 

@@ -260,12 +260,12 @@ class Taken {
   template <class M, class L>
   CUresult check(std::size_t, const field::Address<M, L>& w) {
     const auto bytes = api::length_of(record, w.length);
-    return bytes && session().ranges.contains(value(w.member), *bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return bytes && session().addresses.contains(value(w.member), *bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   // It goes before the driver gives it to somebody else.
   template <class M>
   CUresult check(std::size_t, const field::Frees<M>& w) {
-    return session().ranges.remove(value(w.member)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return session().addresses.free(value(w.member)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
   template <class M>
   CUresult check(std::size_t i, const field::Stream<M>& w) {
@@ -297,8 +297,10 @@ class Taken {
   void answer(const Reply&, const W&) {}
   template <class M, class L>
   void answer(const Reply& reply, const field::Memory<M, L>& w) {
-    session().ranges.add(api::member_of(reply, w.member), *api::length_of(reply, w.length), owner(),
-                         ring::context_of(request.header.flags));
+    session().addresses.add({.start = api::member_of(reply, w.member),
+                             .bytes = *api::length_of(reply, w.length),
+                             .owner = owner(),
+                             .context = static_cast<std::uint16_t>(ring::context_of(request.header.flags))});
   }
 
   // ---- what the list says ------------------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     constexpr Arg a = args[I];
     const std::uint64_t count = a.extent == Extent::Counted ? slots_[static_cast<std::size_t>(a.count)] : 1;
     const bool overflows = count > std::numeric_limits<std::uint64_t>::max() / a.bytes;
-    if (overflows || !r_.session.ranges.contains(slots_[I], count * a.bytes)) refused_ = CUDA_ERROR_INVALID_VALUE;
+    if (overflows || !r_.session.addresses.contains(slots_[I], count * a.bytes)) refused_ = CUDA_ERROR_INVALID_VALUE;
     std::get<I>(params_) = slots_[I];
   }
 

@@ -367,15 +367,15 @@ void World::check_ranges() {
     return std::any_of(live.begin(), live.end(), [&](const auto& r) { return at - r.first < r.second; });
   };
   for (const std::uint64_t at : records_.addresses())
-    fuzz::require(!session.ranges.contains(at, 1) || is_live(at) || session.in_arena(at),
+    fuzz::require(!session.addresses.contains(at, 1) || is_live(at) || session.in_arena(at),
                   "memory that may be named is the driver's");
   // After a fault of the context nothing can be freed: what the session has let go comes back with a reset.
   if (other_side::header(slot).fault != 0) return;
   for (const auto& [start, bytes] : live)
-    fuzz::require(session.ranges.contains(start, bytes), "the driver's memory may be named");
-  fuzz::require(session.ranges.count() == live.size() + fake_.registered_bytes() / ring::huge_page,
-                "%llu ranges are counted, the driver has %zu", static_cast<unsigned long long>(session.ranges.count()),
-                live.size());
+    fuzz::require(session.addresses.contains(start, bytes), "the driver's memory may be named");
+  fuzz::require(session.addresses.count() == live.size() + fake_.registered_bytes() / ring::huge_page,
+                "%llu ranges are counted, the driver has %zu",
+                static_cast<unsigned long long>(session.addresses.count()), live.size());
 }
 
 // A reset takes what the context has, and the libraries go one by one.
@@ -388,7 +388,7 @@ void World::end_everything() {
   fuzz::require(!session.broken, "an orderly end breaks no session");
   fuzz::require(session.objects.count() == 0, "no object is counted at the end");
   fuzz::require(session.image_budget.used() == 0, "no image is counted at the end");
-  fuzz::require(session.ranges.count() == fake_.registered_bytes() / ring::huge_page,
+  fuzz::require(session.addresses.count() == fake_.registered_bytes() / ring::huge_page,
                 "only the arena may be named at the end");
   fuzz::require(session.telemetry.page().device_memory == 0, "the telemetry shows no device memory at the end");
   fuzz::require(fake_.live_handles() == 0 && fake_.live_allocations() == 0, "the driver has nothing at the end");

@@ -47,7 +47,7 @@ class ArenaTest : public testing::Test {
   }
 
   std::uint64_t place(std::uint64_t n) {
-    const std::byte* at = arena_.allocate(n, 0);
+    const std::byte* at = arena_.allocate(n);
     return at == nullptr ? ~0ULL : arena_.offset(at);
   }
 };
@@ -73,22 +73,22 @@ TEST_F(ArenaTest, TheFirstGapThatFitsIsUsed) {
 }
 
 TEST_F(ArenaTest, NothingAndTooMuchGetNothing) {
-  EXPECT_EQ(arena_.allocate(0, 0), nullptr);
-  EXPECT_EQ(arena_.allocate(bytes + 1, 0), nullptr);
-  EXPECT_EQ(arena_.allocate(~0ULL, 0), nullptr);
-  EXPECT_EQ(arena_.allocate(~0ULL - 4095, 0), nullptr);
-  EXPECT_EQ(arena_.allocate(bytes, 0), nullptr);  // the staging chunks are in the way
+  EXPECT_EQ(arena_.allocate(0), nullptr);
+  EXPECT_EQ(arena_.allocate(bytes + 1), nullptr);
+  EXPECT_EQ(arena_.allocate(~0ULL), nullptr);
+  EXPECT_EQ(arena_.allocate(~0ULL - 4095), nullptr);
+  EXPECT_EQ(arena_.allocate(bytes), nullptr);  // the staging chunks are in the way
 }
 
 TEST_F(ArenaTest, ExhaustedAndUsableAgain) {
   std::vector<std::byte*> blocks;
-  while (std::byte* at = arena_.allocate(4 * mib, 0)) blocks.push_back(at);
+  while (std::byte* at = arena_.allocate(4 * mib)) blocks.push_back(at);
   EXPECT_GE(blocks.size(), 20u);
-  EXPECT_EQ(arena_.allocate(4 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(4 * mib), nullptr);
   for (std::size_t i = 1; i < blocks.size(); ++i) EXPECT_GE(blocks[i], blocks[i - 1] + 4 * mib);
   EXPECT_LE(blocks.back() + 4 * mib, base_ + bytes);
   ASSERT_TRUE(arena_.free(blocks[3]));
-  EXPECT_EQ(arena_.allocate(4 * mib, 0), blocks[3]);
+  EXPECT_EQ(arena_.allocate(4 * mib), blocks[3]);
 }
 
 // What is handed out lies in one registration, whole: the driver refuses a range over two of them.
@@ -118,43 +118,14 @@ TEST_F(ArenaTest, RegistrationGrowsInStepsThatDoNotOverlap) {
 TEST_F(ArenaTest, ARefusedRegistrationIsTriedSmallerThenFails) {
   refuse_from_ = 28 * mib;
   EXPECT_NE(place(9 * mib), ~0ULL);  // not the whole step, but what is needed
-  EXPECT_EQ(arena_.allocate(64 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(64 * mib), nullptr);
   EXPECT_NE(place(1 * mib), ~0ULL);  // and what is registered stays usable
   refuse_from_ = 0;
-  EXPECT_EQ(arena_.allocate(64 * mib, 0), nullptr);
-}
-
-TEST_F(ArenaTest, FindsABlockByAnyByteInside) {
-  std::byte* at = arena_.allocate(5000, 7);
-  ASSERT_NE(at, nullptr);
-  for (const std::ptrdiff_t inside : {0, 1, 4999}) {
-    const auto block = arena_.find(at + inside);
-    ASSERT_TRUE(block.has_value()) << inside;
-    EXPECT_EQ(block->offset, arena_.offset(at));
-    EXPECT_EQ(block->bytes, 5000u);
-    EXPECT_EQ(block->flags, 7u);
-  }
-  EXPECT_FALSE(arena_.find(at + 5000));  // the page's rest is nobody's
-  EXPECT_FALSE(arena_.find(at - 1));
-  EXPECT_FALSE(arena_.find(base_));  // a staging chunk is no block
-  EXPECT_FALSE(arena_.find(base_ - 1));
-  EXPECT_FALSE(arena_.find(base_ + bytes));
-  EXPECT_FALSE(arena_.find(nullptr));
-}
-
-TEST_F(ArenaTest, ARangeMustBeOneBlocks) {
-  std::byte* at = arena_.allocate(4096, 0);
-  std::byte* next = arena_.allocate(4096, 0);
-  ASSERT_EQ(next, at + 4096);
-  EXPECT_EQ(arena_.offset_of(at, 4096), arena_.offset(at));
-  EXPECT_EQ(arena_.offset_of(at + 4000, 96), arena_.offset(at) + 4000);
-  EXPECT_FALSE(arena_.offset_of(at, 4097));
-  EXPECT_FALSE(arena_.offset_of(at + 1, 4096));
-  EXPECT_FALSE(arena_.offset_of(at, ~0ULL));
+  EXPECT_EQ(arena_.allocate(64 * mib), nullptr);
 }
 
 TEST_F(ArenaTest, OnlyAStartCanBeFreedAndOnce) {
-  std::byte* at = arena_.allocate(8192, 0);
+  std::byte* at = arena_.allocate(8192);
   EXPECT_FALSE(arena_.free(at + 4096));
   EXPECT_FALSE(arena_.free(base_));
   EXPECT_FALSE(arena_.free(base_ - 4096));
@@ -186,19 +157,19 @@ TEST_F(ArenaTest, ChunksAreLentOnceAndRememberTheirLastUse) {
 
 // A block that a record in a ring still names. Without a session every record counts as executed.
 TEST_F(ArenaTest, ABlockThatLeavesLaterIsFreedOnce) {
-  const std::byte* at = arena_.allocate(4096, 0);
+  const std::byte* at = arena_.allocate(4096);
   EXPECT_FALSE(arena_.free_after(at + 4096, {0, 1}));
   EXPECT_TRUE(arena_.free_after(at, {0, 1}));
-  EXPECT_EQ(arena_.allocate(4096, 0), at);
-  EXPECT_EQ(arena_.allocate(4096, 0), at + 4096) << "it was freed twice";
+  EXPECT_EQ(arena_.allocate(4096), at);
+  EXPECT_EQ(arena_.allocate(4096), at + 4096) << "it was freed twice";
 }
 
 // The worker refuses what overlaps: a registration that was not answered is asked for again as it was.
 TEST_F(ArenaTest, ARegistrationWithoutAnAnswerIsAskedForAgain) {
   unanswered_ = 2;
-  EXPECT_EQ(arena_.allocate(9 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(9 * mib), nullptr);
   ASSERT_EQ(pins_.size(), 1u) << "it was tried smaller, over what may be registered";
-  EXPECT_EQ(arena_.allocate(20 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(20 * mib), nullptr);
   EXPECT_NE(place(33 * mib), ~0ULL);  // more than was asked for before
   ASSERT_EQ(pins_.size(), 4u);
   for (const Pinned& pin : {pins_[1], pins_[2]}) {
@@ -213,7 +184,7 @@ TEST_F(ArenaTest, ARegistrationWithoutAnAnswerIsAskedForAgain) {
 // One that the worker then refuses is given up: what is needed is tried.
 TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
   unanswered_ = 1;
-  EXPECT_EQ(arena_.allocate(9 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(9 * mib), nullptr);
   refuse_from_ = 16 * mib + 10 * mib;
   EXPECT_NE(place(9 * mib), ~0ULL);
   EXPECT_EQ(pins_.back().bytes, 10 * mib);
@@ -223,7 +194,7 @@ TEST_F(ArenaTest, ARegistrationWithoutAnAnswerMayBeRefusedLater) {
 
 // 128 MiB: 112 behind the first segment.
 TEST_F(ArenaTest, SegmentsWithoutBlocksAreJoinedForALargerBlock) {
-  std::byte* first = arena_.allocate(64 * mib, 0);
+  std::byte* first = arena_.allocate(64 * mib);
   ASSERT_NE(first, nullptr);
   ASSERT_TRUE(arena_.free(first));
   EXPECT_EQ(arena_.room().largest, 112 * mib);
@@ -235,20 +206,20 @@ TEST_F(ArenaTest, SegmentsWithoutBlocksAreJoinedForALargerBlock) {
 }
 
 TEST_F(ArenaTest, NothingIsJoinedWhileThereIsRoom) {
-  ASSERT_TRUE(arena_.free(arena_.allocate(33 * mib, 0)));
-  ASSERT_TRUE(arena_.free(arena_.allocate(40 * mib, 0)));
+  ASSERT_TRUE(arena_.free(arena_.allocate(33 * mib)));
+  ASSERT_TRUE(arena_.free(arena_.allocate(40 * mib)));
   ASSERT_NE(place(36 * mib), ~0ULL);
   for (const Pinned& pin : pins_) EXPECT_FALSE(pin.join);
 }
 
 TEST_F(ArenaTest, ASegmentWithABlockStays) {
   std::vector<std::byte*> blocks;
-  for (int i = 0; i < 3; ++i) blocks.push_back(arena_.allocate(32 * mib, 0));
+  for (int i = 0; i < 3; ++i) blocks.push_back(arena_.allocate(32 * mib));
   ASSERT_TRUE(arena_.free(blocks[0]));
   ASSERT_TRUE(arena_.free(blocks[2]));
   EXPECT_EQ(arena_.room().largest, 48 * mib) << "the last one and what was never registered";
   EXPECT_EQ(arena_.room().bytes, 88 * mib);
-  EXPECT_EQ(arena_.allocate(49 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(49 * mib), nullptr);
   EXPECT_EQ(place(48 * mib), arena_.offset(blocks[2]));
   EXPECT_EQ(place(32 * mib), arena_.offset(blocks[0]));
 }
@@ -256,7 +227,7 @@ TEST_F(ArenaTest, ASegmentWithABlockStays) {
 // Of several runs the shortest that is large enough is taken, so that larger ones stay whole.
 TEST_F(ArenaTest, TheShortestRunIsTaken) {
   std::vector<std::byte*> blocks;
-  for (const std::uint64_t n : {16, 16, 2, 40, 2, 12, 12, 12}) blocks.push_back(arena_.allocate(n * mib, 0));
+  for (const std::uint64_t n : {16, 16, 2, 40, 2, 12, 12, 12}) blocks.push_back(arena_.allocate(n * mib));
   for (const int i : {0, 1, 3, 5, 6, 7}) arena_.free(blocks[static_cast<std::size_t>(i)]);
   const std::size_t before = pins_.size();
   const std::uint64_t at = place(24 * mib);
@@ -265,9 +236,9 @@ TEST_F(ArenaTest, TheShortestRunIsTaken) {
 }
 
 TEST_F(ArenaTest, AJoinThatFailsLeavesRoomThatIsRegisteredAgain) {
-  ASSERT_TRUE(arena_.free(arena_.allocate(64 * mib, 0)));
+  ASSERT_TRUE(arena_.free(arena_.allocate(64 * mib)));
   refuse_from_ = 100 * mib;
-  EXPECT_EQ(arena_.allocate(96 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(96 * mib), nullptr);
   EXPECT_TRUE(registered_.empty());
   const std::uint64_t at = place(40 * mib);
   ASSERT_NE(at, ~0ULL);
@@ -275,9 +246,9 @@ TEST_F(ArenaTest, AJoinThatFailsLeavesRoomThatIsRegisteredAgain) {
 }
 
 TEST_F(ArenaTest, AJoinWithoutAnAnswerIsAskedForAgain) {
-  ASSERT_TRUE(arena_.free(arena_.allocate(64 * mib, 0)));
+  ASSERT_TRUE(arena_.free(arena_.allocate(64 * mib)));
   unanswered_ = 1;
-  EXPECT_EQ(arena_.allocate(96 * mib, 0), nullptr);
+  EXPECT_EQ(arena_.allocate(96 * mib), nullptr);
   const Pinned asked = pins_.back();
   EXPECT_TRUE(asked.join);
   ASSERT_EQ(place(4 * mib), 8 * mib) << "the first segment has room, and what is unsure is not used";
@@ -292,8 +263,8 @@ TEST_F(ArenaTest, AWorkerThatCannotJoinIsNotAsked) {
     asked += join;
     return Segments::Registered::Yes;
   });
-  ASSERT_TRUE(arena.free(arena.allocate(64 * mib, 0)));
-  EXPECT_EQ(arena.allocate(96 * mib, 0), nullptr);
+  ASSERT_TRUE(arena.free(arena.allocate(64 * mib)));
+  EXPECT_EQ(arena.allocate(96 * mib), nullptr);
   EXPECT_EQ(asked, 0);
   EXPECT_EQ(arena.room().largest, 64 * mib);
   EXPECT_EQ(arena.room().bytes, 120 * mib);

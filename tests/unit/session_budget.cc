@@ -247,21 +247,22 @@ TEST_F(ObjectBudget, OfAllKindsTogetherAreBounded) {
   EXPECT_EQ(world.send(ids::cuMemFree_v2, Payload::of(memory)).result, CUDA_SUCCESS);
   expect_room_for_one();
   EXPECT_EQ(world.send(ids::cuModuleUnload, Payload::of(module)).result, CUDA_SUCCESS);
-  EXPECT_EQ(world.session->objects.count() + world.session->ranges.count(), 3u) << "its function and global went, too";
+  EXPECT_EQ(world.session->objects.count() + world.session->addresses.count(), 3u)
+      << "its function and global went, too";
 }
 
 TEST_F(ObjectBudget, AResetGivesThemBack) {
   for (int i = 0; i < 3; ++i) world.stream(), world.memory(256);
   expect_full();
   EXPECT_EQ(world.send(ids::cuDevicePrimaryCtxReset_v2, Payload::of(0)).result, CUDA_SUCCESS);
-  EXPECT_EQ(world.session->objects.count() + world.session->ranges.count(), 0u);
+  EXPECT_EQ(world.session->objects.count() + world.session->addresses.count(), 0u);
 }
 
 TEST_F(ObjectBudget, TheSameGlobalCountsOnce) {
   const std::uint64_t module = world.module();
   const Payload look_up = Payload::record(api::GlobalRecord{module, sizeof "counter"}).text("counter");
   for (int i = 0; i < 20; ++i) EXPECT_EQ(world.send(ids::cuModuleGetGlobal_v2, look_up).result, CUDA_SUCCESS);
-  EXPECT_EQ(world.session->objects.count() + world.session->ranges.count(), 2u);
+  EXPECT_EQ(world.session->objects.count() + world.session->addresses.count(), 2u);
 }
 
 TEST_F(ObjectBudget, PinnedPiecesCount) {

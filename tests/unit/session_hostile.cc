@@ -250,11 +250,11 @@ TEST_F(Records, AJoinTakesTheRegistrationsInsideAndNoOther) {
   EXPECT_EQ(join(0, 8), CUDA_SUCCESS);
   EXPECT_EQ(join(0, 8), CUDA_SUCCESS) << "the same again";
   EXPECT_EQ(world.driver.registered_bytes(), std::size_t{8} << 20);
-  EXPECT_EQ(world.session->ranges.count(), 1u);
-  EXPECT_TRUE(world.session->ranges.contains(world.session->arena_address(), 8 << 20));
+  EXPECT_EQ(world.session->addresses.count(), 1u);
+  EXPECT_TRUE(world.session->addresses.contains(world.session->arena_address(), 8 << 20));
   world.driver.fail_next("cuMemHostRegister_v2", CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(join(0, 8), CUDA_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(world.session->ranges.count(), 0u);
+  EXPECT_EQ(world.session->addresses.count(), 0u);
   EXPECT_EQ(join(0, 4), CUDA_SUCCESS);
 }
 

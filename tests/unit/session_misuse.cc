@@ -359,8 +359,8 @@ TEST_F(Meanwhile, MemoryThatAResetTookMayNotBeNamed) {
   const Answer made = while_ending(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 0}),
                                    ids::cuDevicePrimaryCtxReset_v2, reset_record);
   EXPECT_EQ(world.driver.live_allocations(), 0u);
-  EXPECT_FALSE(session.ranges.contains(made.read<api::AllocateReply>().address, 64));
-  EXPECT_EQ(session.ranges.count(), 0u);
+  EXPECT_FALSE(session.addresses.contains(made.read<api::AllocateReply>().address, 64));
+  EXPECT_EQ(session.addresses.count(), 0u);
 }
 
 TEST_F(Meanwhile, AStreamThatAResetTookIsNotKnown) {
@@ -382,7 +382,7 @@ TEST_F(Meanwhile, AGlobalGoesWithItsLibrary) {
   const Answer made =
       while_ending(ids::cuLibraryGetGlobal, Payload::record(api::GlobalRecord{a_library, 8}).text("counter"),
                    ids::cuLibraryUnload, Payload::record(api::CloseRecord{a_library}));
-  EXPECT_FALSE(session.ranges.contains(made.read<api::GlobalReply>().address, 16));
+  EXPECT_FALSE(session.addresses.contains(made.read<api::GlobalReply>().address, 16));
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-// What a session owns in its worker: ids and device memory, as a hostile guest may use them.
+// What a session owns in its worker: the objects behind ids, as a hostile guest may use them.
 #include <gtest/gtest.h>
 #include <sys/time.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -335,74 +334,6 @@ TEST_F(InterruptedPut, IsDoneByOneOfTheTwo) {
     }
   EXPECT_EQ(both, 0);
   EXPECT_EQ(wrong, 0);
-}
-
-TEST(Ranges, ContainWhatLiesInside) {
-  host::Ranges r;
-  r.add(1000, 100, 0, 0);
-  r.add(1100, 10, 7, 0);
-  EXPECT_TRUE(r.contains(1000, 100));
-  EXPECT_TRUE(r.contains(1099, 1));
-  EXPECT_TRUE(r.contains(1100, 10));
-  EXPECT_TRUE(r.contains(1110, 0));
-  EXPECT_FALSE(r.contains(1050, 51));  // into the neighbour
-  EXPECT_FALSE(r.contains(999, 1));
-  EXPECT_FALSE(r.contains(999, 0));
-  EXPECT_FALSE(r.contains(1111, 0));
-}
-
-TEST(Ranges, LengthsThatOverflow) {
-  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  host::Ranges r;
-  r.add(1000, 100, 0, 0);
-  r.add(most - 99, 100, 0, 0);
-  for (const std::uint64_t bytes : {most, most - 1000, most - 999, most - 1099, most / 2})
-    EXPECT_FALSE(r.contains(1050, bytes)) << bytes;
-  EXPECT_TRUE(r.contains(most - 99, 100));
-  EXPECT_FALSE(r.contains(most - 98, 100));
-  EXPECT_FALSE(r.contains(most, most));
-}
-
-TEST(Ranges, AnAllocationIsRemovedOnceAGlobalNever) {
-  host::Ranges r;
-  r.add(1000, 100, 0, 0);
-  r.add(5000, 100, 7, 0);
-  EXPECT_FALSE(r.remove(1001));
-  EXPECT_TRUE(r.remove(1000));
-  EXPECT_FALSE(r.remove(1000));
-  EXPECT_FALSE(r.remove(5000));
-  r.remove_owned(7);
-  EXPECT_FALSE(r.contains(5000, 1));
-}
-
-TEST(Ranges, AResetKeepsWhatLibrariesOwn) {
-  host::Ranges r;
-  r.add(1000, 100, 0, 0);
-  r.add(5000, 100, 7, 0);
-  r.add(9000, 100, 0, 1);
-  r.remove_allocated(0);
-  EXPECT_FALSE(r.contains(1000, 1));
-  EXPECT_TRUE(r.contains(9000, 1)) << "another device's";
-  EXPECT_TRUE(r.contains(5000, 1));
-}
-
-TEST(SessionRanges, TellHowMuchIsAllocated) {
-  std::atomic<std::uint64_t> held{0};
-  host::Ranges r(&held);
-  r.add(0x1000, 64, 0, 0);
-  r.add(0x2000, 100, 0, 1);
-  r.add(0x3000, 1000, 7, 0);                     // a module's global
-  r.add(0x4000, 4096, host::Ranges::pinned, 0);  // of the host
-  EXPECT_EQ(held, 164u);
-  r.add(0x1000, 65, 0, 0);  // the driver gave the same place again
-  EXPECT_EQ(held, 165u);
-  EXPECT_FALSE(r.remove(0x3000));
-  EXPECT_TRUE(r.remove(0x1000));
-  EXPECT_EQ(held, 100u);
-  r.remove_owned(7);
-  EXPECT_EQ(held, 100u);
-  r.remove_allocated(1);
-  EXPECT_EQ(held, 0u);
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+#include "guest/objects/addresses.h"
+
+#include <iterator>
+
+namespace guest {
+namespace {
+
+bool are_joined(const Place& a, const Place& b) {
+  return a.reservation != 0 && a.reservation == b.reservation && b.start - a.start == a.bytes;
+}
+
+}  // namespace
+
+void Addresses::set_arena(std::uint64_t here, std::uint64_t on_device, std::uint64_t bytes) {
+  arena_here_ = here, arena_there_ = on_device, arena_bytes_ = bytes;
+}
+
+void Addresses::add(const Place& place) {
+  std::lock_guard lock(mutex_);
+  if (const auto before = entries_.find(place.start); before != entries_.end()) take_out(before);
+  const Entry& entry = *entries_.emplace(place).first;
+  const Entry*& first = first_[end_of(place)];
+  if (first != nullptr) first->previous = &entry;
+  entry.next = first;
+  first = &entry;
+}
+
+std::optional<Place> Addresses::take(std::uint64_t start, Place::Kind kind) {
+  std::lock_guard lock(mutex_);
+  const auto at = entries_.find(start);
+  if (at == entries_.end() || at->kind != kind || at->owner != 0) return std::nullopt;
+  const Place taken = *at;
+  take_out(at);
+  return taken;
+}
+
+void Addresses::take_out(Entries::const_iterator at) {
+  (at->previous == nullptr ? first_[end_of(*at)] : at->previous->next) = at->next;
+  if (at->next != nullptr) at->next->previous = at->previous;
+  entries_.erase(at);
+}
+
+void Addresses::drop_owned(std::uint64_t owner) {
+  if (owner != 0) drop({owner, nullptr});
+}
+
+std::vector<std::uint64_t> Addresses::drop_context(const Context& context) { return drop({0, &context}); }
+
+std::vector<std::uint64_t> Addresses::drop(const End& end) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> blocks;
+  const auto list = first_.find(end);
+  if (list == first_.end()) return blocks;
+  while (const Entry* first = list->second) {
+    if (first->kind == Place::Kind::Pinned) blocks.push_back(first->start);
+    take_out(entries_.find(first->start));
+  }
+  first_.erase(list);
+  return blocks;
+}
+
+// The one that has this byte, or the end. Under mutex_.
+Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t inside) const {
+  auto at = entries_.upper_bound(inside);
+  if (at == entries_.begin()) return entries_.end();
+  --at;
+  return inside - at->start < at->bytes ? at : entries_.end();
+}
+
+Place Addresses::find(std::uint64_t inside) const {
+  std::lock_guard lock(mutex_);
+  const auto at = holder_of(inside);
+  if (at == entries_.end()) return {};
+  return *at;
+}
+
+Place::Kind Addresses::kind_of(std::uint64_t start, std::uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  auto here = holder_of(start);
+  if (here == entries_.end()) return Place::Kind::Unknown;
+  std::uint64_t there = here->bytes - (start - here->start);
+  while (bytes > there) {
+    const auto next = std::next(here);
+    if (next == entries_.end() || !are_joined(*here, *next)) return Place::Kind::Unknown;
+    bytes -= there;
+    here = next;
+    there = here->bytes;
+  }
+  return here->kind;
+}
+
+std::optional<std::uint64_t> Addresses::device_view(std::uint64_t at, std::uint64_t bytes) const {
+  const Place::Kind kind = kind_of(at, bytes);
+  if (kind == Place::Kind::Device) return at;
+  if (kind == Place::Kind::Pinned) return at - arena_here_ + arena_there_;
+  const std::uint64_t offset = at - arena_there_;
+  if (arena_here_ == arena_there_ || offset >= arena_bytes_) return std::nullopt;
+  return kind_of(arena_here_ + offset, bytes) == Place::Kind::Pinned ? std::optional(at) : std::nullopt;
+}
+
+}  // namespace guest

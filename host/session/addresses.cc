@@ -1,0 +1,88 @@
+#include "host/session/addresses.h"
+
+#include <iterator>
+#include <mutex>
+
+namespace host {
+namespace {
+
+bool are_joined(const Range& a, const Range& b) {
+  return a.reservation != 0 && a.reservation == b.reservation && b.start - a.start == a.bytes;
+}
+
+}  // namespace
+
+void Addresses::add(const Range& range) {
+  std::unique_lock lock(mutex_);
+  if (const auto before = entries_.find(range.start); before != entries_.end()) take_out(before);
+  const Entry& entry = *entries_.emplace(range).first;
+  if (range.kind == Memory::Device) {
+    const Entry*& first = first_[end_of(range)];
+    if (first != nullptr) first->previous = &entry;
+    entry.next = first;
+    first = &entry;
+  }
+  if (range.allocated()) allocated_ += range.bytes;
+  publish();
+}
+
+bool Addresses::remove(std::uint64_t start, Memory kind) {
+  std::unique_lock lock(mutex_);
+  const auto at = entries_.find(start);
+  if (at == entries_.end() || at->kind != kind || at->owner != 0) return false;
+  take_out(at);
+  publish();
+  return true;
+}
+
+void Addresses::take_out(Entries::const_iterator at) {
+  if (at->kind == Memory::Device) {
+    (at->previous == nullptr ? first_[end_of(*at)] : at->previous->next) = at->next;
+    if (at->next != nullptr) at->next->previous = at->previous;
+  }
+  if (at->allocated()) allocated_ -= at->bytes;
+  entries_.erase(at);
+}
+
+void Addresses::drop(const End& end) {
+  std::unique_lock lock(mutex_);
+  const auto list = first_.find(end);
+  if (list == first_.end()) return;
+  while (list->second != nullptr) take_out(entries_.find(list->second->start));
+  first_.erase(list);
+  publish();
+}
+
+void Addresses::publish() {
+  count_.store(entries_.size(), std::memory_order_relaxed);
+  if (held_ != nullptr) held_->store(allocated_, std::memory_order_relaxed);
+}
+
+bool Addresses::contains(std::uint64_t start, std::uint64_t bytes) const {
+  std::shared_lock lock(mutex_);
+  auto next = entries_.upper_bound(start);
+  if (next == entries_.begin()) return false;
+  auto here = std::prev(next);
+  const std::uint64_t offset = start - here->start;
+  if (offset > here->bytes) return false;
+  std::uint64_t there = here->bytes - offset;
+  while (bytes > there) {
+    if (next == entries_.end() || !are_joined(*here, *next)) return false;
+    bytes -= there;
+    here = next++;
+    there = here->bytes;
+  }
+  return true;
+}
+
+std::vector<Range> Addresses::pinned_in(std::uint64_t start, std::uint64_t bytes) const {
+  std::shared_lock lock(mutex_);
+  std::vector<Range> pieces;
+  auto at = entries_.upper_bound(start);
+  if (at != entries_.begin() && start - std::prev(at)->start < std::prev(at)->bytes) --at;
+  for (; at != entries_.end() && (at->start <= start || at->start - start < bytes); ++at)
+    if (at->kind == Memory::Pinned) pieces.push_back(*at);
+  return pieces;
+}
+
+}  // namespace host
