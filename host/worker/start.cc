@@ -204,7 +204,8 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
                   .session_calls = api::known_ids.session,
                   .fault = 0,
                   .output = 0,
-                  .opened = 0});
+                  .opened = 0,
+                  .callbacks_asleep = 0});
   // Pairs with the guest's acquire at its claim.
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
