@@ -55,8 +55,8 @@ struct Crossing {
   std::optional<api::Way> way = {};
 };
 
-// Sends the call: `payload` bytes, which `write` fills; `read` as in guest/session/send.h. Its stream remembers it as
-// long as it may be under way.
+// Sends the call: `payload` bytes, which `write` fills; `read` as in guest/session/send.h. Its stream remembers it, also where
+// the reply has come: what the call gave to the GPU may be under way.
 template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
@@ -68,8 +68,7 @@ Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Told);
   if (line.way == api::Way::Posted) how.before = Earlier::Told;
   const Sent sent = send(channel, how, write, read);
-  const bool under_way = sent.use.position != 0 && (way == api::Way::Posted || sent.unanswered);
-  if (c.stream != nullptr && under_way) remember(*c.stream->object, sent.use);
+  if (c.stream != nullptr && sent.use.position != 0) remember(*c.stream->object, sent.use);
   return sent;
 }
 
