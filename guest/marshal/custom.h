@@ -55,8 +55,8 @@ struct Crossing {
   std::optional<api::Way> way = {};
 };
 
-// Sends the call: `payload` bytes, which `write` fills; `read` as in guest/session/send.h. Its stream remembers it, also where
-// the reply has come: what the call gave to the GPU may be under way.
+// Sends the call: `payload` bytes, which `write` fills; `read` as in guest/session/send.h. Its stream remembers it, also
+// where the reply has come: what the call gave to the GPU may be under way.
 template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
