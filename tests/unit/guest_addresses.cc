@@ -39,7 +39,7 @@ TEST(GuestAddresses, APlaceIsFoundByAnyByteInside) {
   first.id = 1, second.id = 2;
   a.add(first);
   a.add(second);
-  for (const std::uint64_t inside : {1000, 1050, 1099}) {
+  for (const std::uint64_t inside : {1000u, 1050u, 1099u}) {
     const Place found = a.find(inside);
     EXPECT_EQ(found.kind, Kind::Device);
     EXPECT_EQ(found.id, 1u);
@@ -73,7 +73,7 @@ TEST(GuestAddresses, ARangeIsWhatAllOfItIs) {
 
 TEST(GuestAddresses, NeighboursAreNamedTogetherWhereTheyHaveOneReservation) {
   Addresses a;
-  for (const std::uint64_t start : {1000, 1100, 1200}) a.add(mapped(start, 100, 5));
+  for (const std::uint64_t start : {1000u, 1100u, 1200u}) a.add(mapped(start, 100, 5));
   a.add(mapped(1300, 100, 6));
   EXPECT_EQ(a.kind_of(1000, 300), Kind::Device);
   EXPECT_EQ(a.kind_of(1199, 2), Kind::Device);

@@ -227,7 +227,7 @@ TEST_F(ArenaTest, ASegmentWithABlockStays) {
 // Of several runs the shortest that is large enough is taken, so that larger ones stay whole.
 TEST_F(ArenaTest, TheShortestRunIsTaken) {
   std::vector<std::byte*> blocks;
-  for (const std::uint64_t n : {16, 16, 2, 40, 2, 12, 12, 12}) blocks.push_back(arena_.allocate(n * mib));
+  for (const std::uint64_t n : {16u, 16u, 2u, 40u, 2u, 12u, 12u, 12u}) blocks.push_back(arena_.allocate(n * mib));
   for (const int i : {0, 1, 3, 5, 6, 7}) arena_.free(blocks[static_cast<std::size_t>(i)]);
   const std::size_t before = pins_.size();
   const std::uint64_t at = place(24 * mib);

@@ -56,7 +56,7 @@ TEST(SessionAddresses, LengthsThatOverflow) {
 
 TEST(SessionAddresses, NeighboursAreNamedTogetherWhereTheyHaveOneReservation) {
   Addresses a;
-  for (const std::uint64_t start : {1000, 1100, 1200}) a.add(mapped(start, 100, 5));
+  for (const std::uint64_t start : {1000u, 1100u, 1200u}) a.add(mapped(start, 100, 5));
   EXPECT_TRUE(a.contains(1000, 300));
   EXPECT_TRUE(a.contains(1050, 250));
   EXPECT_TRUE(a.contains(1199, 2));
@@ -150,7 +150,7 @@ TEST(SessionAddresses, TheLastAddedCounts) {
 
 TEST(SessionAddresses, RegisteredPiecesAreFoundByWhatTheyTouch) {
   Addresses a;
-  for (const std::uint64_t start : {1000, 1100, 1300}) a.add(pinned(start, 100));
+  for (const std::uint64_t start : {1000u, 1100u, 1300u}) a.add(pinned(start, 100));
   a.add(allocation(1200, 100));
   const auto starts = [&](std::uint64_t start, std::uint64_t bytes) {
     std::vector<std::uint64_t> found;
