@@ -168,7 +168,7 @@ TEST_F(OnePoller, AFloodOfThreeSessionsKeepsOneWorkerPolling) {
       busy += slot.contains("counters") && slot.at("counters").at("waited") > 500;
       polling += slot.contains("counters") && slot.at("counters").at("spun") > 0;
     }
-    return busy == 3;
+    return busy == 3 && polling > 0;  // on a busy machine polling does not pay, and the one that may begins late
   }));
   EXPECT_EQ(polling, 1);
 }
