@@ -483,7 +483,7 @@ void begin(guest::Session* session) {
   guest::set_session(session);
   guest::Thread& thread = guest::this_thread();
   thread.channel = nullptr, thread.per_thread = false;
-  thread.own_stream.last_use.forget();
+  thread.own_stream(guest::primary(0)).last_use.forget();
   thread.contexts = {&guest::primary(0)};
   guest::primary(0).uses = 1;
 }
