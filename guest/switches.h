@@ -17,7 +17,7 @@ struct Switches {
 #undef X
 };
 
-// Read once, at the first call. An unknown name is told in the log.
+// Read once, at the first call. The log reports an unknown name.
 const Switches& switches();
 
 }  // namespace guest

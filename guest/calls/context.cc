@@ -1,6 +1,6 @@
-// Contexts that a program creates, the stack of current ones that each thread has, and what contexts are asked.
+// Contexts that a program creates, each thread's stack of current ones, and questions about them.
 //
-// The worker makes and ends the real ones; what is current, and how often a context was attached, is known here alone.
+// The worker makes and ends the real ones. Only the guest knows which one is current and how often it was attached.
 #include "guest/process/context.h"
 
 #include <algorithm>
@@ -26,13 +26,13 @@ CUresult find(CUcontext handle, Context*& context) {
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
-// The same for what the driver tells of a living context only.
+// The same for a question that the driver answers about a living context only.
 CUresult find_living(CUcontext handle, Context*& context) {
   if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
   return state_of(*context);
 }
 
-// What CUDA reports of a creation before it begins.
+// The errors that CUDA reports before a creation begins.
 CUresult check_creation(CUcontext* out, unsigned flags, CUdevice device) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (out == nullptr || !valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
@@ -204,7 +204,7 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   return CUDA_SUCCESS;
 }
 
-// How a thread waits is the worker's to decide; what a program has asked for is told back to it.
+// The worker decides how a thread waits; the program reads back what it has asked for.
 CUresult cuCtxSetFlags(unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;

@@ -108,7 +108,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
                .ref = {}});
 }
 
-// Either address may be device memory, pinned memory or the program's own: told apart by what we know of them.
+// Either address may be device memory, pinned memory or the program's own; the map of addresses tells them apart.
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   const bool to_device = session()->addresses.find(to).kind == Place::Kind::Device,

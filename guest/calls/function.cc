@@ -1,4 +1,4 @@
-// Functions: what this library knows of them by itself.
+// Functions: the questions that this library answers by itself.
 #include "guest/calls/calls.h"
 #include "guest/calls/find_function.h"
 #include "guest/process/process.h"

@@ -84,8 +84,8 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
   return CUDA_SUCCESS;
 }
 
-// The GPU maps the arena and nothing else of this process, so memory of the program's own cannot be registered. What is
-// wrong with the arguments is told as everywhere.
+// The GPU maps the arena and nothing else of this process, so memory of the program's own cannot be registered. Wrong
+// arguments are reported as everywhere.
 CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
   constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
                              CU_MEMHOSTREGISTER_READ_ONLY;

@@ -13,7 +13,7 @@
 
 namespace guest {
 
-// What is to be sent of an image.
+// The parts of an image that are sent.
 struct Image {
   api::ImageForm form = api::ImageForm::Plain;
   std::vector<Part> parts;

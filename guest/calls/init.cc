@@ -27,7 +27,7 @@ CUresult cuGetErrorName(CUresult error, const char** text) {
   return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// There is no profiler to be told; a context is asked for all the same.
+// There is no profiler that could start or stop; the call needs a context all the same.
 CUresult cuProfilerStart() {
   Context* context = nullptr;
   return enter(context);

@@ -7,7 +7,7 @@
 
 namespace guest {
 
-// What a configuration may hold, as far as it crosses the boundary.
+// The contents of a configuration that cross the boundary.
 inline CUresult check_config(const char* call, const CUlaunchConfig* c) {
   if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;

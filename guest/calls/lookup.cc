@@ -8,7 +8,7 @@
 namespace guest {
 namespace {
 
-// Reads what a lookup's reply tells of a function. Malformed: the reader has failed.
+// Reads the description of a function in a lookup's reply. A malformed one makes the reader fail.
 FunctionInfo* read_function(const api::FunctionReply& reply, ring::SharedReader& r) {
   FunctionInfo* info = session()->objects.new_function();
   info->param_bytes = reply.param_bytes;
@@ -94,7 +94,7 @@ CUresult derive(int call, api::Handle kind, Context& context, const Object& owne
 
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
                      const char* name) {
-  // The driver clears both before it looks: what is not found has size 0.
+  // The driver clears both before it looks, so a global that is not there has size 0.
   if (address != nullptr) *address = 0;
   if (bytes != nullptr) *bytes = 0;
   const std::size_t length = std::strlen(name) + 1;

@@ -31,7 +31,7 @@ CUresult allocate_once(int call, Context& context, const api::AllocateRecord& re
 
 CUresult allocate(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
   Session& s = *session();
-  // What collides is kept until a place fits, so that the driver does not offer it again.
+  // A block that collides is kept until a place fits, so that the driver does not offer it again.
   std::array<std::uint64_t, max_collisions> collided;
   std::size_t collisions = 0;
   CUresult result = CUDA_SUCCESS;

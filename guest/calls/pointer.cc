@@ -1,4 +1,4 @@
-// Pointers: what is known of an address.
+// Pointers: questions about an address.
 #include <cstring>
 
 #include "guest/calls/calls.h"

@@ -1,4 +1,4 @@
-// Streams: what this library knows of them by itself.
+// Streams: the questions that this library answers by itself.
 #include <algorithm>
 
 #include "guest/calls/calls.h"

@@ -1,8 +1,8 @@
-// What an address is to CUDA: one map of device memory and of pinned memory; what it does not know is the program's own.
+// The meaning of an address to CUDA: one map of device memory and pinned memory. Any other is the program's own.
 // Guest-side truth, so that a call with a wrong address fails at once.
 //
-// Any thread may call it. Every copy and fill asks once for each of its addresses, and that is one search under a lock;
-// what ends with a module or a context is found in their own list, however much else there is.
+// Any thread may call it. Every copy and fill asks once for each of its addresses, and that is one search under a lock.
+// A module and a context each have a list of the ranges that end with them, so dropping these looks at no others.
 //
 // Two ranges that touch are two, as on the host (host/session/addresses.h): only the mapped pieces of one reservation
 // may be named together.

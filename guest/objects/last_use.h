@@ -45,8 +45,8 @@ class LastUse {
   }
 
   // Another use. Threads may use one object at a time, in either order, but it remembers one use: so the other's is
-  // executed before it is forgotten, and who waits for the one that is remembered has waited for both. Where that wait
-  // is given up, `several` is remembered.
+  // executed before it is forgotten, and a wait for the one that is remembered covers both. Where that wait is
+  // given up, `several` is remembered.
   template <class Await>
   void remember(Use use, Await await) {
     std::uint64_t last = word_.load(std::memory_order_relaxed);

@@ -86,8 +86,8 @@ class Objects {
   }
   // The object is gone once the record at `last` has been executed; its index is used again after that. An object whose
   // creation was sent and not answered in time (guest/session/channel.cc) is not retired: the host may have it, and its
-  // id must be no other's. Nobody is told of it, unless a later lookup finds the same function or module; it goes with
-  // its owner, with its context's reset, or with the session.
+  // id must be no other's. The program does not get it, unless a later lookup finds the same function or
+  // module; it goes with its owner, with its context's reset, or with the session.
   void retire(Object& object, Use last);
   // The same for what its context has taken along: the driver says so of a stream or an event that a program still names.
   void retire_with_context(Object& object, Use last);

@@ -27,7 +27,7 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   const auto asked = std::find_if(segments_.begin(), segments_.end(), [](const Segment& s) {
     return s.state == State::Asked || s.state == State::AskedToJoin;
   });
-  // The worker refuses ranges that overlap: what is unsure is settled first, as it was asked for.
+  // The worker refuses ranges that overlap, so an unsure range is settled first, as it was asked for.
   if (asked != segments_.end())
     return settle(static_cast<std::size_t>(asked - segments_.begin())) != Registered::Unknown;
   Registered done = register_free(bytes);

@@ -57,7 +57,7 @@ void end(Context& context);
 // Whether it lives: CUDA_SUCCESS, CONTEXT_IS_DESTROYED, or the fault that has ended it.
 CUresult state_of(const Context& context);
 
-// Context and fault checks of a call that crosses the ring: the calling thread's context, or what to return.
+// Context and fault checks of a call that crosses the ring: finds the calling thread's context, or the error to return.
 CUresult enter(Context*& context);
 // The same for a call that names objects of contexts: where none is current, that of the first that has one counts.
 CUresult enter(Context*& context, std::initializer_list<const void*> named);

@@ -1,7 +1,7 @@
 // This process: whether CUDA is initialised in it, and its devices.
 //
-// Nothing happens before cuInit: no descriptor, no thread, no mapping. After fork the child is told NOT_INITIALIZED by
-// everything; it never touches the parent's rings. Nothing is ever destroyed.
+// Nothing happens before cuInit: no descriptor, no thread, no mapping. After fork each call of
+// the child returns NOT_INITIALIZED; it never touches the parent's rings. Nothing is ever destroyed.
 #pragma once
 
 #include <cstdint>

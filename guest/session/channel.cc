@@ -105,7 +105,7 @@ Reply Channel::await_reply(std::uint64_t position) {
   return {.came = true, .result = static_cast<CUresult>(result), .payload = mailbox_.sub(0, length)};
 }
 
-// Who finds the ring full is woken when half of the records have been executed: not for each.
+// A thread that finds the ring full is woken when half of the records have been executed, and not for each.
 std::uint64_t Channel::half_of_what_is_queued() const {
   const std::uint64_t executed = control_[&Control::executed].load(std::memory_order_relaxed);
   return executed + (posted() - executed) / 2;
@@ -151,7 +151,7 @@ bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   }
 }
 
-// Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). True: what is waited for came first.
+// Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). True: the awaited state came first.
 template <class Done>
 bool Channel::park(Done done, std::uint64_t awaited) {
   control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)

@@ -19,7 +19,7 @@ void Liveness::suspend() {
         "the broker does not answer: calls fail until it does; if it was restarted, this VM must be started again");
 }
 
-// What a call that waits for nothing can afford: a word that is in the cache, and the clock of the last timer tick.
+// Cheap enough for a call that waits for nothing: a word that is in the cache, and the clock of the last timer tick.
 bool Liveness::attached() {
   if (!usable()) return comes_back();
   if (!claim_.seems_ours()) return host_alive();

@@ -1,7 +1,7 @@
 // The order in which host threads issue is CUDA's order and must survive (docs/design). Thread A posts an event record
 // and unlocks a mutex; thread B then posts a wait for that event through another channel: B's must not run first. So
-// each object remembers the last posted call that named it, and who touches it from another channel first waits until
-// that was executed. In the common case, one thread per stream, this is one comparison.
+// each object remembers the last posted call that named it, and a thread that uses it through another channel first
+// waits until that was executed. In the common case, one thread per stream, this is one comparison.
 #pragma once
 
 #include "guest/objects/objects.h"

@@ -26,7 +26,7 @@ std::uint64_t hash_file(const char* path) {
   return hash;
 }
 
-// What /proc/PID/stat says of a process; all zero when there is none.
+// The numbers that /proc/PID/stat has of a process; all zero when there is no process.
 struct Stat {
   char state = 0;
   std::uint64_t threads = 0, start_time = 0;

@@ -28,7 +28,7 @@ struct Sending {
 struct Sent {
   CUresult result = CUDA_SUCCESS;
   Use use;  // position 0: nothing was sent
-  // The record was sent and the wait for its reply was given up: what becomes of it nobody knows, so what it names is
+  // The record was sent and the wait for its reply was given up. It may be executed or not, so what it names is
   // held as for a posted call (guest/session/channel.cc).
   bool unanswered = false;
 };
