@@ -36,7 +36,7 @@ CUresult copy_inline(const Copy& c) {
   return cross(crossing(c), record, {}, read).result;
 }
 
-// The host's side is device memory: addresses tell what they are, whatever the call is named.
+// The host's side is device memory: the addresses decide, and not the name of the call.
 CUresult copy_on_device(const Copy& c) {
   const auto host = reinterpret_cast<CUdeviceptr>(c.host);
   const CUdeviceptr to = c.direction == Direction::ToDevice ? c.device_at : host;

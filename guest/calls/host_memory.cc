@@ -79,7 +79,7 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Place block = place_of(at);
   if (block.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
-  // Every block is portable and mapped, but the driver tells the latter only.
+  // Every block is portable and mapped, but the driver reports only the latter.
   *flags = (block.flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;
 }

@@ -20,7 +20,7 @@ namespace guest {
 
 // By a name, in a module or library. `found` is set where the result is CUDA_SUCCESS.
 CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found);
-// Of what the owner alone tells: a kernel's function, a library's module.
+// What an owner has exactly one of: a kernel's function, a library's module.
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found);
 // Either of `address` and `bytes` may be null.
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,

@@ -1,4 +1,4 @@
-// Modules. CUSTOM because an image tells its own length, JIT options come with buffers, and a lookup's reply brings
+// Modules. CUSTOM because an image contains its own length, JIT options come with buffers, and a lookup's reply brings
 // what launches are checked and packed with.
 //
 // The exported symbols call it, and guest/calls/ for the calls that it leads back to these. Invariant: what CUDA

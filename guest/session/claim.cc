@@ -14,7 +14,7 @@ namespace guest {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
-// After how much of its patience a program tells its user for whom it waits.
+// The part of its patience after which a program reports to its user for whom it waits.
 constexpr std::uint64_t silent_ns = second_ns;
 // How often it looks meanwhile whether a slot's owner has died: in a VM nobody else does.
 constexpr std::uint64_t between_burials_ns = second_ns / 10;
