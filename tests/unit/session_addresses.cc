@@ -230,7 +230,8 @@ TEST(SessionAddresses, OwnersAreDroppedInTheTimeOfWhatTheyOwn) {
     few = std::min(few, time_to_drop(10'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  EXPECT_LE(many, 15 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
+  // Ten times as many, each found in a tree that is deeper and fits into no cache. A scan of all would take 100 times.
+  EXPECT_LE(many, 30 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
 }  // namespace
