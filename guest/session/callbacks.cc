@@ -78,7 +78,7 @@ void* Callbacks::run(void* argument) {
   auto& self = *static_cast<Callbacks*>(argument);
   Lock lock(self.mutex_);
   self.serve(lock);
-  if (self.forgotten()) return nullptr;  // the child's only thread: the function has forked
+  if (self.forgotten()) _exit(0);  // the function has forked and come back: this is the child's only thread
   self.running_ = false;
   self.ended_.notify_all();
   return nullptr;

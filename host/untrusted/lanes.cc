@@ -24,7 +24,25 @@ Lanes::Lanes(Session& session, int doorbell_fd)
   }
 }
 
+Lanes::~Lanes() {
+  end();
+  std::unique_lock lock(mutex_);
+  left_.wait(lock, [&] { return callers_ == 0; });
+}
+
+Lanes::Caller::Caller(Lanes& lanes) : lanes_(lanes) {
+  const std::lock_guard lock(lanes_.mutex_);
+  ++lanes_.callers_;
+}
+
+// Under the lock to its end: the lanes may be gone as soon as it is free.
+Lanes::Caller::~Caller() {
+  const std::lock_guard lock(lanes_.mutex_);
+  if (--lanes_.callers_ == 0) lanes_.left_.notify_all();
+}
+
 std::optional<std::int32_t> Lanes::call(ring::LaneKind kind, std::uint64_t token) {
+  const Caller caller(*this);
   Lane* lane = take();
   if (lane == nullptr || !fill(*lane, kind, token) || !await(*lane)) return std::nullopt;
   const std::int32_t result = lane->caller.result();
@@ -33,6 +51,7 @@ std::optional<std::int32_t> Lanes::call(ring::LaneKind kind, std::uint64_t token
 }
 
 bool Lanes::post(ring::LaneKind kind, std::uint64_t token) {
+  const Caller caller(*this);
   Lane* lane = take();
   if (lane == nullptr || !fill(*lane, kind, token)) return false;
   release(*lane, State::Left);

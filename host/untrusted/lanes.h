@@ -24,6 +24,10 @@ class Lanes {
  public:
   // `doorbell_fd` wakes the bell thread, which ends a session that is broken.
   Lanes(Session& session, int doorbell_fd);
+  // Waits for the threads that are in call() or post(), which return once the session ends.
+  ~Lanes();
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
 
   // Has the guest call what it has given the token for, and waits. What the guest says that the call gave: any number.
   // Nothing: the session ends.
@@ -45,6 +49,18 @@ class Lanes {
     State state = State::Free;
   };
 
+  // A thread in call() or post().
+  class Caller {
+   public:
+    explicit Caller(Lanes& lanes);
+    ~Caller();
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    Lanes& lanes_;
+  };
+
   Lane* take();
   Lane* find(State state);
   void release(Lane& lane, State state);
@@ -64,8 +80,9 @@ class Lanes {
   const int doorbell_fd_;
   ring::Parking guest_;
   std::atomic<bool> used_{false}, ended_{false};
-  std::mutex mutex_;  // of the states
-  std::condition_variable released_;
+  std::mutex mutex_;  // of the states and of callers_
+  std::condition_variable released_, left_;
+  unsigned callers_ = 0;
   std::array<Lane, ring::max_lanes> lanes_;
 };
 
