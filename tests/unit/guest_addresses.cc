@@ -11,6 +11,7 @@
 
 #include "guest/objects/addresses.h"
 #include "guest/process/context.h"
+#include "tests/unit/under_tsan.h"
 
 namespace {
 

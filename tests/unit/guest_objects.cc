@@ -10,7 +10,6 @@
 #include "guest/process/context.h"
 #include "guest/session/order.h"
 #include "ring/layout.h"
-#include "tests/unit/under_tsan.h"
 
 namespace {
 
