@@ -72,7 +72,7 @@ TEST(GpusAndTheEnvironment, TheKeyGoesFirst) {
   };
   EXPECT_EQ(seen_by("t"), "0 69766770752d73696d00000000000002 0000:02:00.0\nworks\n");
   EXPECT_EQ(seen_by("u"), "0 69766770752d73696d00000000000003 0000:03:00.0\nworks\n");
-  EXPECT_TRUE(broker.logged("u: the key gpus goes before CUDA_VISIBLE_DEVICES of the environment"));
+  EXPECT_TRUE(broker.eventually_logged("u: the key gpus goes before CUDA_VISIBLE_DEVICES of the environment"));
   EXPECT_FALSE(broker.logged("t: the key gpus"));
 }
 

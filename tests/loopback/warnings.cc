@@ -104,7 +104,7 @@ TEST(Warnings, AllSlotsTaken) {
                            std::to_string(holder.pid()) + "); waiting for one, up to 20 s (the key slots of ivgpud's ";
   EXPECT_TRUE(eventually([&] { return has(waiting.said(), line); })) << waiting.said();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "long before it gives up";
-  EXPECT_TRUE(broker.logged("t: all 1 slots are taken, and a program waits for one"));
+  EXPECT_TRUE(broker.eventually_logged("t: all 1 slots are taken, and a program waits for one"));
   holder.end();
   EXPECT_EQ(waiting.wait(), 0) << waiting.said();
   EXPECT_EQ(waiting.said().find("ivgpu: all "), waiting.said().rfind("ivgpu: all ")) << "once";

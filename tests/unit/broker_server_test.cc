@@ -78,7 +78,7 @@ TEST(Ivshmem, OneConnectionTooManyIsRefused) {
   ASSERT_TRUE(second.greet(3));
   Client third(broker.socket_path());
   EXPECT_FALSE(third.receive());
-  EXPECT_TRUE(broker.logged("a connection was refused"));
+  EXPECT_TRUE(broker.eventually_logged("a connection was refused"));
   first.hang_up();
   EXPECT_TRUE(eventually([&] {
     Client again(broker.socket_path());
@@ -103,7 +103,7 @@ TEST(Ivshmem, RefusedConnectionsWithoutEndDoNotFillTheLog) {
     EXPECT_FALSE(one_more.receive());
   };
   for (int i = 0; i < 300; ++i) refuse();
-  EXPECT_TRUE(broker.logged("a connection was refused: there are 1 already\n"));
+  EXPECT_TRUE(broker.eventually_logged("a connection was refused: there are 1 already\n"));
   std::this_thread::sleep_for(std::chrono::milliseconds(1010));
   refuse();
   EXPECT_TRUE(broker.eventually_logged(" more such lines were left out before)\n"));
@@ -193,11 +193,11 @@ TEST(Access, WhatOnlyRootCanGiveIsRefusedWithoutIt) {
   Broker owner("socket_owner = \"70001\"", "", become_nobody);
   EXPECT_EQ(owner.wait(), 1);
   EXPECT_TRUE(
-      owner.logged("/t.sock: socket_owner = \"70001\": Operation not permitted; only root may give a socket to "
+      owner.eventually_logged("/t.sock: socket_owner = \"70001\": Operation not permitted; only root may give a socket to "
                    "another user\n"));
   Broker group("socket_group = \"70001\"", "", become_nobody);
   EXPECT_EQ(group.wait(), 1);
-  EXPECT_TRUE(group.logged("/t.sock: socket_group = \"70001\": Operation not permitted\n"));
+  EXPECT_TRUE(group.eventually_logged("/t.sock: socket_group = \"70001\": Operation not permitted\n"));
   Broker users("", "", become_nobody, "", "worker_uids = \"70000-70009\"");
   EXPECT_EQ(users.wait(), 1);
   EXPECT_EQ(users.log(),
@@ -262,7 +262,7 @@ TEST(Ivshmem, QemuTakesTheRegionAsBar2) {
   EXPECT_NE(outcome.text.find("PCI device 1af4:1110"), std::string::npos) << outcome.text;
   EXPECT_NE(outcome.text.find("BAR2: 64 bit prefetchable memory at 0xffffffffffffffff [0x07fffffe]"), std::string::npos)
       << outcome.text;  // not mapped yet; 128 MiB
-  EXPECT_TRUE(broker.logged("is gone: its connection was closed"));
+  EXPECT_TRUE(broker.eventually_logged("is gone: its connection was closed"));
 }
 
 TEST(Ivshmem, AFileInTheSocketsPlaceIsNotTouched) {

@@ -221,7 +221,7 @@ TEST(Status, TellsALayerThatIsMissing) {
   Broker broker("", "", [] { take_away(SYS_landlock_create_ruleset); });
   const std::string text = status(broker).text;
   EXPECT_TRUE(has(text, "; missing: landlock (the kernel has no Landlock: Function not implemented)")) << text;
-  EXPECT_TRUE(broker.logged("what holds: no_new_privs, "));
+  EXPECT_TRUE(broker.eventually_logged("what holds: no_new_privs, "));
 }
 
 TEST(Status, OfNoBroker) {

@@ -68,7 +68,7 @@ TEST(Workers, AFailedStartIsToldOnceWithItsLastWordsAndTriedAgainLater) {
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(eventually([&] { return broker.times_logged("the next is started in") >= 2; }));
-  EXPECT_TRUE(broker.logged("exited with code 4 (the driver failed to start): no GPU today, said \\x1b[31m"));
+  EXPECT_TRUE(broker.eventually_logged("exited with code 4 (the driver failed to start): no GPU today, said \\x1b[31m"));
   EXPECT_EQ(guest.count(SlotState::Ready), 0U);
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   EXPECT_LE(broker.times_logged("the next is started in"), 4U);  // 250, 500, 1000 ms, ...
@@ -260,7 +260,7 @@ TEST(Workers, OnesThatHangAreKilledWhenTheBrokerEnds) {
   Broker broker("", "hang");
   ASSERT_TRUE(eventually([&] { return broker.workers().size() == 1; }));
   EXPECT_EQ(broker.terminate(), 0);
-  EXPECT_TRUE(broker.logged("killed: it did not end when asked to"));
+  EXPECT_TRUE(broker.eventually_logged("killed: it did not end when asked to"));
 }
 
 TEST(Workers, ABadCommandLineIsOneSentence) {
@@ -316,7 +316,7 @@ TEST(Broker, WithoutIoUringItServesTheSame) {
   Broker broker("", "", [] { take_away(SYS_io_uring_setup); });
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
-  EXPECT_TRUE(broker.logged("waiting through epoll"));
+  EXPECT_TRUE(broker.eventually_logged("waiting through epoll"));
   ASSERT_EQ(guest.claim(), 0U);
   ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
   EXPECT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));
