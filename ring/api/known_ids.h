@@ -26,7 +26,7 @@ inline constexpr KnownIds known_ids = [] {
   for (const SessionCall& c : session_calls) highest.session = std::max(highest.session, c.id);
   return highest;
 }();
-// Of a worker from before it said so.
+// The ids of a worker that is too old to say which it knows.
 inline constexpr KnownIds silent_workers_ids{75, 1002};
 static_assert(known_ids.driver < driver_ids && known_ids.session >= first_session_id);
 
