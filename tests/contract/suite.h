@@ -55,8 +55,10 @@ struct Name {
     for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
   }
 };
-// Notes that a case called `name`, and the result.
-void told(const char* name, CUresult code);
+// Notes that a case called `name`, the result, and whether the call put a command into a stream.
+void told(const char* name, CUresult code, bool submitted);
+// The number of commands that the calling thread has put into streams. Only the simulated GPU counts them; else 0.
+std::uint64_t commands();
 
 template <Name name, class F>
 struct Entry;
@@ -64,8 +66,9 @@ template <Name name, class... P>
 struct Entry<name, CUresult(P...)> {
   CUresult (*function)(P...);
   CUresult operator()(P... arguments) const {
+    const std::uint64_t before = commands();
     const CUresult code = function(arguments...);
-    told(name.text, code);
+    told(name.text, code, commands() != before);
     return code;
   }
 };
@@ -124,6 +127,7 @@ inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdevi
 struct Outcome {
   std::vector<Line> lines;
   std::set<std::string> succeeded, failed;  // the calls that its cases made
+  std::set<std::string> submitted;          // those of them that put a command into a stream
   std::string end;                          // how the process ended, if not by a normal exit
 };
 // Runs a group on the library at `path`; `environment` is set before it is loaded.
