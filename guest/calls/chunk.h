@@ -1,4 +1,4 @@
-// Waits until nobody uses a staging chunk any more.
+// Waits until a staging chunk is no longer in use.
 //
 // The last holder of a chunk may have given up its wait (guest/session/channel.cc). The GPU may then still read or
 // write the chunk. The chunk remembers what there is to wait for, and passes that on to its next holders. No holder

@@ -1,5 +1,5 @@
-// Who holds a slot, and whether that process still lives. In a VM without the kernel module the next program that wants
-// a slot asks this.
+// The owner of a slot: which process it is, and whether it still lives. In a VM without the kernel module the next
+// program that wants a slot asks this.
 #pragma once
 
 #include "ring/layout.h"

@@ -6,8 +6,8 @@
 // size or a position; guest/process/process.cc bounds the number of devices.
 //
 // Ordering: two edges, whose releasing side is the worker's:
-//   M  fill -> take   header and device page are filled before `magic` is stored (host/worker/start.cc)
-//   T  tell -> fail   the text that explains a fault is offered before `fault` is stored (host/session/session.cc)
+//   M  fill -> take     header and device page are filled before `magic` is stored (host/worker/start.cc)
+//   T  explain -> fail  the text that explains a fault is offered before `fault` is stored (host/session/session.cc)
 // Covered by nothing: the tests run on x86, which keeps both by itself.
 #pragma once
 

@@ -31,7 +31,7 @@ inline constexpr KnownIds known_ids = [] {
 inline constexpr KnownIds silent_workers_ids{75, 1002};
 static_assert(known_ids.driver < driver_ids && known_ids.session >= first_session_id);
 
-// What is special about the driver calls, by their ids. An id that is no call's has nothing special.
+// The manner of each driver call, by its id. An id that no call has gets the default manner.
 inline constexpr auto manners = [] {
   std::array<Manner, driver_ids> all{};
   for (const EntryPoint& e : entry_points) all[e.id] = e.crosses() ? e.manner : all[e.id];
