@@ -108,9 +108,10 @@ std::vector<Ticket> pending(Driver& driver, Context& context) {
 }
 
 void hold_back(Driver& driver, Context& context, const Ticket& until) {
-  if (until == nullptr || until->done()) return;
-  const std::lock_guard order(driver.schedule.order());
+  if (until == nullptr) return;
   ++commands;
+  if (until->done()) return;
+  const std::lock_guard order(driver.schedule.order());
   context.gate = driver.schedule.submit({}, {context.gate, until}, Schedule::Who::Pool);
 }
 
