@@ -12,7 +12,8 @@
 namespace guest {
 namespace {
 
-// IVGPU_LOG_FILE, where it can be opened, else standard error. Never closed: the last lines come at the process's end.
+// The descriptor of IVGPU_LOG_FILE, if that can be opened, else standard error. It is never closed, because the last
+// lines come at the process's end.
 int destination() {
   const char* path = std::getenv("IVGPU_LOG_FILE");
   const int fd =
@@ -20,7 +21,7 @@ int destination() {
   return fd >= 0 ? fd : STDERR_FILENO;
 }
 
-// One line to where the log goes.
+// Writes one line to the log.
 [[gnu::format(printf, 1, 0)]] void write_line(const char* format, va_list args) {
   static const int to = destination();
   char text[2048];  // the names of kernels are long
@@ -31,7 +32,7 @@ int destination() {
   [[maybe_unused]] const auto n = write(to, text, end + 1);
 }
 
-// log() asks for the level, so it cannot serve here.
+// For the lines about the level itself: log() needs the level, so it cannot write them.
 [[gnu::format(printf, 1, 2)]] void write_first_line(const char* format, ...) {
   va_list args;
   va_start(args, format);

@@ -1,5 +1,6 @@
-// Log lines of the guest library, to standard error: a stranger's process, so nothing by default but warnings and
-// errors. IVGPU_LOG=error|warn|info|debug|trace (or off) says how much. One write(2) a line; safe from any thread.
+// The guest library's log, on standard error or in the file IVGPU_LOG_FILE. The process is the user's program, so by
+// default only warnings and errors are written; IVGPU_LOG=off|error|warn|info|debug|trace changes that. One write(2) a
+// line. Safe from any thread.
 #pragma once
 
 #include "ring/log_level.h"

@@ -1,9 +1,10 @@
-// The log's words about a call that ivgpu does not serve. Whoever refuses sees that it says them once a call.
+// The log line about a call that ivgpu does not serve. The caller makes sure that it is written once for each call.
 #pragma once
 
 namespace guest {
 
-// Names the call; at the process's first, also the command that lists all of them. Safe from any thread.
+// Logs the call's name and why it is refused. The process's first such line also names the command that lists all
+// refused calls. Safe from any thread.
 void report_refusal(const char* symbol, const char* why);
 
 }  // namespace guest

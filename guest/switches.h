@@ -1,5 +1,5 @@
-// Every optimisation's off switch, in one table: IVGPU_OFF=name,name. On by default. `order` is no optimisation: it is
-// for the tests of the order of host threads, which have to be able to fail.
+// The off switches of all optimisations, in one table. IVGPU_OFF=name,name switches some off; all are on by default.
+// `order` is no optimisation: with it off, the tests of the order between threads must fail.
 #pragma once
 
 namespace guest {
@@ -17,7 +17,7 @@ struct Switches {
 #undef X
 };
 
-// Read once, at the first call. The log reports an unknown name.
+// Reads the environment once, at the first call. The log reports an unknown name. Safe from any thread.
 const Switches& switches();
 
 }  // namespace guest

@@ -48,7 +48,7 @@ CUresult stream_id(CUcontext, CUstream stream, std::uint64_t* id) {
   return result;
 }
 
-// Enumeration is not served, so a module's functions are unknown here.
+// Listing a module's functions is not served, so they are unknown here.
 std::size_t module_functions(CUmodule, CUfunction*, std::size_t) { return 0; }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// What ring/abi's tables of functions ask of this library.
+// Connects this library to the tables of functions in ring/abi, which ask it for what only a libcuda can answer.
 #pragma once
 
 namespace guest::calls {
 
-// Makes them ask this library. Before a program can get at one.
+// Makes the tables ask this library. Call it once, before a program can get one of them.
 void install_backend();
 
 }  // namespace guest::calls

@@ -1,6 +1,7 @@
-// The calls that have a function of their own here, declared from the table with the type that cuda.h gives each: the
-// LOCAL lines, which the guest answers by itself, and the guest's half of the CUSTOM lines. A call is defined in the file
-// that is named like the part of the table where its line stands (ring/api/), or like what it needs beside it.
+// The calls that have a function of their own in the guest: the LOCAL lines of the table, which the guest answers by
+// itself, and the guest's half of the CUSTOM lines. Each is declared from the table, with the type that cuda.h gives
+// it. A call is defined in the file named like the part of the table that has its line (ring/api/), or like the work
+// that several calls share.
 #pragma once
 
 #include "ring/api/cuda.h"

@@ -1,4 +1,4 @@
-// Capture of streams: none can be begun yet.
+// Capture of streams. A program cannot begin one yet.
 #include <utility>
 
 #include "guest/calls/calls.h"
@@ -6,7 +6,7 @@
 
 namespace guest::calls {
 
-// No capture can be begun, so none is under way.
+// No capture can begin, so none is under way.
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

@@ -5,8 +5,8 @@
 namespace guest {
 namespace {
 
-// As cuCtxSynchronize of that context, whatever one is current here: an asynchronous copy's record is executed
-// before the copy is done.
+// As cuCtxSynchronize of that context, whichever context is current in this thread. It is needed because the record of
+// an asynchronous copy is executed before the copy is done.
 CUresult synchronize(Context& context) {
   const Sending how{.call = api::id_of::cuCtxSynchronize, .flags = record_flags(context, true)};
   return send(this_channel(), how, write_nothing, read_nothing).result;

@@ -1,8 +1,8 @@
-// Waiting until nobody uses a staging chunk any more.
+// Waits until a staging chunk is no longer in use.
 //
-// A chunk may come with a use that its last holder has not seen the end of, because its wait was given up
-// (guest/session/channel.cc): the GPU may still read or write it. Such a chunk goes from hand to hand with what there
-// is to wait for, and nobody touches its bytes before.
+// The last holder of a chunk may have given up its wait (guest/session/channel.cc). The GPU may then still read or
+// write the chunk. The chunk remembers what there is to wait for, and passes that on to its next holders. No holder
+// touches its bytes before that wait has succeeded.
 #pragma once
 
 #include "guest/objects/arena.h"
@@ -10,7 +10,8 @@
 
 namespace guest {
 
-// CUDA_SUCCESS: the chunk is the holder's alone. Else it stays as it is, to be given back so.
+// CUDA_SUCCESS: the chunk is the holder's alone. On an error the chunk is unchanged, and the holder gives it back as it
+// is.
 CUresult await_chunk(Arena::Chunk& chunk);
 
 }  // namespace guest

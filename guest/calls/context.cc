@@ -1,6 +1,7 @@
-// Contexts that a program creates, each thread's stack of current ones, and questions about them.
+// Contexts that a program creates, each thread's stack of current contexts, and questions about contexts.
 //
-// The worker makes and ends the real ones. Only the guest knows which one is current and how often it was attached.
+// The worker makes and ends the driver's contexts. Only the guest knows which context is current, and how often each
+// was attached.
 #include "guest/process/context.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ CUresult find(CUcontext handle, Context*& context) {
   return context == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
 }
 
-// The same for a question that the driver answers about a living context only.
+// The same for a question that the driver answers only about a living context.
 CUresult find_living(CUcontext handle, Context*& context) {
   if (const CUresult r = find(handle, context); r != CUDA_SUCCESS) return r;
   return state_of(*context);
@@ -46,7 +47,7 @@ struct Affinities {
   int count = 0;
 };
 
-// One kind of affinity exists, so one is the most that means anything. Fewer than none are none.
+// Only one kind of affinity exists, so more than one entry is an error. A negative count counts as 0.
 CUresult check(const Affinities& a) {
   if (a.count <= 0) return CUDA_SUCCESS;
   if (a.first == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -73,7 +74,7 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
   Context* current = current_context();
   if (current == nullptr || !current->lives()) current = &primary(ordinal);
   const Sent sent = cross({.call = api::id_of::cuCtxCreate_v4, .context = *current}, record);
-  // Where the wait for the reply was given up the worker may have it, so its number is no other's.
+  // If the wait for the reply was given up, the worker may have created the context. Its number then stays taken.
   if (sent.result != CUDA_SUCCESS) return sent.unanswered ? void() : end(*context), sent.result;
   context->flags = created_flags(flags);
   context->api_version = api_version;
@@ -120,8 +121,8 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = find_context(handle);
-  if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // what is none any more or never was, to the driver
-  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // primary ones are released or reset
+  if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the driver gives this for any unknown handle
+  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // a primary context is released or reset instead
   std::lock_guard lock(context->mutex);
   return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -200,11 +201,11 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   Context* context = nullptr;
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = context->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // which primary ones can
+  *flags = context->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // primary contexts always have it
   return CUDA_SUCCESS;
 }
 
-// The worker decides how a thread waits; the program reads back what it has asked for.
+// The worker decides how its threads wait. The program only reads its own flags back.
 CUresult cuCtxSetFlags(unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;

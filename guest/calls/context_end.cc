@@ -14,7 +14,7 @@ Sent end_context(Context& context, int call, std::optional<api::Way> way) {
       cross({.call = call, .context = context, .way = way}, api::EndContextRecord{.number = context.number});
   if (sent.use.position == 0) return sent;
   for (Object* o : s.objects.of_context(context)) {
-    s.addresses.drop_owned(o->id.load(std::memory_order_relaxed));  // a module's globals
+    s.addresses.drop_owned(o->id.load(std::memory_order_relaxed));  // the globals of a module
     s.objects.retire_with_context(*o, sent.use);
   }
   for (const std::uint64_t block : s.addresses.drop_context(context))

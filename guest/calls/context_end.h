@@ -1,14 +1,13 @@
-// The end of a context: destroyed, reset, or let go by its last user.
+// The end of a context: its program destroys it, resets it, or releases it for the last time.
 #pragma once
 
 #include "guest/marshal/custom.h"
 
 namespace guest {
 
-// Sends the call that ends it. Streams, events, modules and memory of the context are gone afterwards; libraries and
-// kernels stay, as in the driver. `way`: another than the line's, where nobody waits for it (a program's
-// end). Where nothing was sent the context
-// goes on. Preconditions: its mutex is held; it lives.
+// Sends the call that ends the context. Its streams, events, modules and memory are gone afterwards; libraries and
+// kernels stay, as in the driver. `way` replaces the way of the call's line where no thread waits for the end. If
+// nothing was sent, the context goes on. Preconditions: the context's mutex is held, and the context lives.
 Sent end_context(Context& context, int call, std::optional<api::Way> way = {});
 
 }  // namespace guest

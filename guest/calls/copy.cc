@@ -1,8 +1,9 @@
-// Copies between host and device. CUSTOM because the host's side is guest memory: pinned memory is named by its place
-// in the arena, small pageable pieces travel in the record, large ones through staging chunks (staged_copy.h).
+// Copies between host and device. They are CUSTOM because the host's side is guest memory. A record names pinned memory
+// by its place in the arena; small pageable copies travel in the record or the reply, large ones through staging chunks
+// (staged_copy.h).
 //
-// Semantics toward the caller are CUDA's: a synchronous copy is complete when it returns; an asynchronous one from
-// pageable memory has taken the bytes when it returns; one to pageable memory is complete.
+// The caller sees CUDA's semantics. A synchronous copy is complete when it returns. An asynchronous copy from pageable
+// memory has read the bytes when it returns; one to pageable memory is complete.
 #include <cstring>
 
 #include "guest/calls/calls.h"
@@ -14,12 +15,13 @@
 namespace guest::calls {
 namespace {
 
-// Up to here bytes travel in a record or reply: one cache-warm copy more is cheaper than a chunk's bookkeeping.
+// The most bytes that travel in a record or reply. Up to here one more copy in the cache is cheaper than a chunk's
+// bookkeeping.
 constexpr std::size_t inline_limit = 32 << 10;
 
 Crossing crossing(const Copy& c) { return {.call = c.call(), .context = *c.context, .stream = &c.ref}; }
 
-// Pinned memory: the driver copies from or to the very pages.
+// Pinned memory: the driver copies from or to these pages themselves.
 CUresult copy_pinned(const Copy& c, std::uint64_t arena) {
   const Sent sent = cross(crossing(c), c.record(arena, 0, c.bytes));
   session()->staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
@@ -36,7 +38,7 @@ CUresult copy_inline(const Copy& c) {
   return cross(crossing(c), record, {}, read).result;
 }
 
-// The host's side is device memory: the addresses decide, and not the name of the call.
+// The address of the host's side is device memory. CUDA goes by the addresses and not by the name of the call.
 CUresult copy_on_device(const Copy& c) {
   const auto host = reinterpret_cast<CUdeviceptr>(c.host);
   const CUdeviceptr to = c.direction == Direction::ToDevice ? c.device_at : host;
@@ -108,7 +110,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
                .ref = {}});
 }
 
-// Either address may be device memory, pinned memory or the program's own; the map of addresses tells them apart.
+// Each address may be device memory, pinned memory or the program's own memory. The map of addresses tells which.
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   const bool to_device = session()->addresses.find(to).kind == Place::Kind::Device,

@@ -1,6 +1,6 @@
-// Copies of rows (cuMemcpy2D, cuMemcpy3D and their kin, all as the three-dimensional form). CUSTOM because each side
-// may be device memory, pinned memory or the program's own. The first two have addresses that the host knows; the last
-// goes through a staging chunk, a piece at a time.
+// Copies of rows: cuMemcpy2D, cuMemcpy3D and their variants, all in the three-dimensional form. They are CUSTOM because
+// each side may be device memory, pinned memory or the program's own memory. The host knows the addresses of the first
+// two. The program's own memory goes through a staging chunk, a piece at a time.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -28,7 +28,7 @@ struct Described {
   std::size_t pitch, height;
 };
 
-// One side as it is: where its first byte lies, here (pageable) or as the host sees it.
+// One side, resolved: the address of its first byte, in this process if it is pageable, else as the host sees it.
 struct Side {
   bool pageable = false;
   std::uint64_t start = 0;
@@ -40,8 +40,8 @@ struct Side {
   }
 };
 
-// Pitch, slice and start of a side. A pitch or height of 0 says: none beyond what is copied. False: it contradicts
-// itself.
+// Computes pitch, slice and start of a side. A pitch or height of 0 means that of the copied rows. False: the
+// description contradicts itself.
 bool lay_out(const Described& d, const Shape& shape, Side& side) {
   const std::size_t row_end = d.x + shape.width;
   const std::size_t height = d.height == 0 ? d.y + shape.height : d.height;
@@ -58,7 +58,8 @@ bool lay_out(const Described& d, const Shape& shape, Side& side) {
   return base != 0 || shape.empty();
 }
 
-// What a side is. False: an array, or an address that is neither device memory nor the program's own.
+// Finds out which memory a side is. False: it is an array, or its address is neither device memory nor the program's
+// own memory.
 bool resolve(const Described& d, const Shape& shape, Side& side) {
   const bool host = d.type == CU_MEMORYTYPE_HOST, unified = d.type == CU_MEMORYTYPE_UNIFIED;
   if (!host && !unified && d.type != CU_MEMORYTYPE_DEVICE) return false;
@@ -97,7 +98,7 @@ Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
   return cross({.call = call, .context = *c.context, .stream = &c.ref}, record);
 }
 
-// The program's own memory on one side: rows are packed into a chunk, or unpacked from one.
+// A copy with the program's own memory on one side. Rows are packed into a chunk, or unpacked from one.
 class Staged {
  public:
   explicit Staged(const Rows& copy) : copy_(copy), chunk_(*session()->arena->borrow(true)) {}
@@ -145,7 +146,7 @@ class Staged {
     return CUDA_SUCCESS;
   }
 
-  // What the chunk is given back with unless the copy is seen to end.
+  // Notes the use with which the chunk is given back, unless this call sees the end of the copy.
   void note_use(const Sent& sent) {
     if (copy_.async ? sent.use.position == 0 : !sent.unanswered) return;
     chunk_.last = sent.use.packed();
@@ -182,7 +183,7 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   return send(rows, rows.to, rows.from, rows.shape).result;
 }
 
-// One slice of the three-dimensional form.
+// The two-dimensional copy as one slice of the three-dimensional form.
 CUDA_MEMCPY3D one_slice(const CUDA_MEMCPY2D& c) {
   CUDA_MEMCPY3D all;
   std::memset(&all, 0, sizeof all);

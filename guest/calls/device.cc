@@ -1,4 +1,4 @@
-// Devices, versions, errors: answered from the device page and from what this library is.
+// Questions about devices. The guest answers them from the device page.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace {
 
 const ring::DeviceInfo& info(CUdevice device) { return device_info(static_cast<std::uint32_t>(device)); }
 
-// A text of the device page: it is the worker's, which may have forgotten its NUL.
+// Copies a text of the device page. The worker wrote it and may have left out its NUL.
 template <std::size_t size>
 CUresult copy_text(char* to, int room, const char (&from)[size]) {
   if (to == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -109,7 +109,7 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   return CUDA_SUCCESS;
 }
 
-// No device of a session reaches another's memory, and none is its own peer.
+// No device of a session can reach another device's memory, and no device is its own peer.
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (value == nullptr || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
@@ -123,7 +123,7 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
 
 CUresult cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
-  constexpr int least = sizeof "0000:00:00.0";  // with less the driver gives nothing
+  constexpr int least = sizeof "0000:00:00.0";  // in less room the driver writes nothing
   return length < least ? CUDA_ERROR_INVALID_VALUE : copy_text(id, length, info(device).bus_id);
 }
 
@@ -139,7 +139,7 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-// Devices of a session are no peers of each other.
+// The devices of a session are not each other's peers.
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;

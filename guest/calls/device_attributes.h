@@ -1,5 +1,5 @@
-// Device attributes that the transport cannot keep: what holds in the guest instead, and why. Everything else is the
-// driver's.
+// Device attributes whose value in the guest differs from the driver's, because the transport cannot keep what they
+// promise. Each has the guest's value and the reason. All other attributes have the driver's value.
 #pragma once
 
 #include "ring/api/cuda.h"

@@ -1,9 +1,9 @@
-// Entry points by name: cuGetProcAddress over the table's symbols, with the versions in which they came, and the tables
-// of functions that libraries get by an id.
+// Entry points by name: cuGetProcAddress, over the table's symbols and the CUDA versions that introduced them, and the
+// tables of functions that libraries get by an id.
 //
-// What is not served is handed out all the same, and refuses by name when it is called. The runtime would make of a
-// name that it does not get "API call is not supported in the installed CUDA driver", and users upgrade drivers then.
-// No library was found that takes another way where a name is missing, and none where it is there and refuses
+// A program also gets the functions that are not served; they refuse when they are called, and the log names them. For
+// a missing name the runtime would report "API call is not supported in the installed CUDA driver", and users would
+// upgrade their driver. No library is known to behave differently for a missing name than for a function that refuses
 // (docs/design/016-refusals-by-name.md).
 #include <vector>
 
@@ -13,7 +13,8 @@
 #include "ring/abi/export_tables.h"
 #include "ring/abi/proc_address.h"
 
-// The exported functions that refuse (guest/shim/absent.cc), under names that do not meet the declarations of cuda.h.
+// The exported functions that refuse (guest/shim/absent.cc). Their names here differ from those in cuda.h, whose
+// declarations they do not fit.
 #define CALL(...)
 #define CUSTOM(...)
 #define LOCAL(...)
@@ -25,7 +26,7 @@ namespace guest::calls {
 namespace {
 
 std::vector<cuabi::ProcEntry>* build() {
-  auto* entries = new std::vector<cuabi::ProcEntry>;  // leaked: pointers into it are asked for until the process's end
+  auto* entries = new std::vector<cuabi::ProcEntry>;  // leaked: it is used until the process ends
   const auto add = [&](std::string_view symbol, int since, void* function) {
     const cuabi::ProcName name = cuabi::split_symbol(symbol);
     entries->push_back({name.base, name.variant, since, function});

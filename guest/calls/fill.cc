@@ -1,4 +1,4 @@
-// Fills of rows (cuMemsetD2D*). CUSTOM because how far they reach is no product of two parameters.
+// Fills of rows (cuMemsetD2D*). They are CUSTOM because the length of the memory is not the product of two parameters.
 #include <optional>
 
 #include "guest/calls/calls.h"
@@ -14,12 +14,12 @@ struct Fill {
   CUstream stream;
 };
 
-// Where the host sees the rows; nothing when they are not all in one piece of device memory.
+// The rows' address as the host sees it. Nothing if the rows are not all in one piece of device memory.
 std::optional<std::uint64_t> place_of(const Fill& f) {
   const auto row = api::product(f.width, f.element_bytes);
   if (!row || f.at % f.element_bytes != 0) return std::nullopt;
   if (f.height > 1 && (f.pitch < *row || f.pitch % f.element_bytes != 0)) return std::nullopt;
-  if (f.width == 0 || f.height == 0) return f.at;  // no address is looked at then
+  if (f.width == 0 || f.height == 0) return f.at;  // CUDA then ignores the address
   const auto span = api::span_of_rows(*row, f.height, f.pitch);
   return span ? session()->device_view(f.at, *span) : std::nullopt;
 }

@@ -1,4 +1,5 @@
-// Functions and kernels as calls of the guest's own name them, and what both are asked.
+// Functions and kernels by their handles, and a question that is asked of both. For calls that the guest answers by
+// itself.
 #pragma once
 
 #include "guest/process/process.h"

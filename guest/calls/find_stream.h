@@ -1,4 +1,4 @@
-// A stream as a call of the guest's own names it.
+// A stream by its handle. For calls that the guest answers by itself.
 #pragma once
 
 #include "guest/marshal/order.h"
@@ -6,7 +6,7 @@
 
 namespace guest {
 
-// The stream's object, or the error of naming it.
+// Finds the stream's object. Else the error that CUDA gives for such a handle.
 inline CUresult find_stream(CUstream stream, StreamRef& ref) {
   Context* context = nullptr;
   if (const CUresult r = enter(context, {stream}); r != CUDA_SUCCESS) return r;

@@ -1,4 +1,4 @@
-// Pinned memory, which is the arena's.
+// Pinned memory: blocks of the arena.
 #include "guest/calls/calls.h"
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
@@ -21,7 +21,7 @@ std::byte* allocate(std::size_t bytes, unsigned flags, Context& context) {
                    .flags = flags,
                    .start = reinterpret_cast<std::uint64_t>(at),
                    .bytes = bytes,
-                   .id = s.arena->offset(at) | 1ULL << 62,  // apart from device memory's
+                   .id = s.arena->offset(at) | 1ULL << 62,  // differs from every id of device memory
                    .context = &context});
   return at;
 }
@@ -35,7 +35,7 @@ CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned flags) {
   if (bytes == 0) return *at = nullptr, CUDA_SUCCESS;
   *at = allocate(bytes, flags, *context);
   if (*at != nullptr) return CUDA_SUCCESS;
-  if (!session()->usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // more of it could not be registered
+  if (!session()->usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // the worker could not register more
   const Arena::Room room = session()->arena->room();
   log(Level::Warn,
       "no room for %zu bytes of pinned memory: %llu bytes of this session's arena are free, the largest piece has "
@@ -54,12 +54,12 @@ CUresult cuMemFreeHost(void* at) {
   if (at == nullptr) return CUDA_SUCCESS;
   const Place block = place_of(at);
   if (block.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
-  // Copies that are under way may still use it, as CUDA's own free waits for them.
+  // CUDA's own free waits for the copies under way, which may still use the block.
   const CUcontext owner = block.context == nullptr ? nullptr : block.context->handle;
   if (const CUresult r = calls::cuCtxSynchronize_v2(context == nullptr ? owner : nullptr); r != CUDA_SUCCESS) return r;
   if (!session()->addresses.take(reinterpret_cast<std::uint64_t>(at), Place::Kind::Pinned))
     return CUDA_ERROR_INVALID_VALUE;
-  session()->arena->free(at);  // its room is another block's from here on
+  session()->arena->free(at);  // another block may take its room from here on
   return CUDA_SUCCESS;
 }
 
@@ -84,8 +84,8 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
   return CUDA_SUCCESS;
 }
 
-// The GPU maps the arena and nothing else of this process, so memory of the program's own cannot be registered. Wrong
-// arguments are reported as everywhere.
+// The GPU maps the arena and nothing else of this process, so the program's own memory cannot be registered. Wrong
+// arguments get CUDA's errors all the same.
 CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
   constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
                              CU_MEMHOSTREGISTER_READ_ONLY;

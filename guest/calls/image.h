@@ -1,7 +1,8 @@
-// An image as a module or library is loaded from it, and how its bytes reach the worker. Loading alone calls this.
+// The image that a module or library is loaded from, and how its bytes reach the worker. Only load.cc calls this.
 //
-// Invariant: a copy in the arena is not handed to anybody else before the record that names it was executed.
-// Trust: an image is the program's, in this process's own memory; it is believed about its length, as the driver does.
+// Invariant: the arena does not reuse the room of a staged image before the record that names it was executed. Trust:
+// an image is the program's own, in this process's memory. Its headers are believed about its length, as the driver
+// believes them.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +21,10 @@ struct Image {
   std::size_t bytes = 0;  // padded sum
 };
 
-// False: the image contradicts itself.
+// Finds the parts. False: the image contradicts itself.
 bool gather(const void* at, Image& image);
 
-// A copy of an image where the worker finds it: pinned memory is the only memory both map. Not ok: the
+// A copy of an image in the arena, the only memory that this process and the worker share beside the ring. Not ok: the
 // arena has no room.
 class StagedImage {
  public:
@@ -34,7 +35,7 @@ class StagedImage {
 
   bool ok() const { return at_ != nullptr; }
   std::uint64_t offset() const { return session()->arena->offset(at_); }
-  // The wait for that record's reply was given up: the copy stays until the record was executed.
+  // Call it when the wait for the record's reply was given up. The copy then stays until the record was executed.
   void keep_until(Use use) { late_reader_ = use; }
 
  private:

@@ -1,4 +1,5 @@
-// Code from a file of the program's: read here, where the file is, then loaded as any image.
+// Loads code from a file of the program's. The guest reads the file, since only the guest has it, and loads it as any
+// image.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 namespace guest::calls {
 namespace {
 
-// The file's bytes and a NUL, which ends PTX. Empty: `error` says why.
+// The file's bytes and a NUL, which ends PTX text. Empty: the file could not be read, and `error` says why.
 std::vector<char> read_image(const char* path, CUresult& error) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   struct stat status {};

@@ -1,4 +1,4 @@
-// The library as a whole: its start, its version, the names of errors, and the profiler, of which there is none.
+// The library as a whole: its start, its version, the names of errors, and the profiler, which is not served.
 #include "guest/calls/calls.h"
 #include "guest/process/process.h"
 #include "ring/abi/error_text.h"
@@ -9,8 +9,8 @@ CUresult cuInit(unsigned flags) { return initialize(flags); }
 
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // The version of the API that this library serves. It is asked for before cuInit, and must never change: it is
-  // hashed.
+  // The version of the API that this library serves. Programs ask for it before cuInit, and hash it, so it must never
+  // change while a program runs.
   *version = CUDA_VERSION;
   return CUDA_SUCCESS;
 }
@@ -27,7 +27,7 @@ CUresult cuGetErrorName(CUresult error, const char** text) {
   return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// There is no profiler that could start or stop; the call needs a context all the same.
+// There is no profiler to start or stop. As in CUDA, the call needs a context.
 CUresult cuProfilerStart() {
   Context* context = nullptr;
   return enter(context);

@@ -49,7 +49,7 @@ void append(const JitOptions& o, std::vector<std::uint64_t>& words) {
     words.push_back(is_buffer(o.names[i]) ? 0 : reinterpret_cast<std::uint64_t>(o.values[i]));
 }
 
-// The driver rewrites values in place: wall time, the logs' lengths.
+// The driver rewrites some values in place: the wall time and the logs' lengths.
 void take(const JitOptions& o, ring::SharedReader& r) {
   std::array<std::uint64_t, api::max_jit_options> values{};
   for (unsigned i = 0; i < o.count; ++i) values[i] = r.slot();

@@ -1,8 +1,9 @@
-// The JIT options of a load: which cross the boundary, what is sent of them, and what the driver writes back. Loading
-// alone calls this. A value is a number, or the caller's buffer for a log, whose address never crosses.
+// The JIT options of a load: which of them cross the boundary, what is sent, and what the driver writes back. Only the
+// files that load images call this. An option's value is a number, or the caller's buffer for a log; the buffer's
+// address never crosses.
 //
-// Invariant: nothing is written to the caller's values or buffers beyond what it has made room for.
-// Trust: the worker says how long a log is, which is held against the reply and cut to the caller's room.
+// Invariant: nothing is written past the caller's values and buffers. Trust: the worker says how long a log is. That
+// length is checked against the reply and cut to the caller's room.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,11 @@ struct JitOptions {
   void** values = nullptr;
 };
 
-// False: one of them is not served, which the log names, or they are too many.
+// False: there are too many options, or one is not served; the log names it.
 bool are_served(const JitOptions& options);
-// Appends the names, then the values, as they follow the record.
+// Appends the names, then the values: the order in which they follow the record.
 void append(const JitOptions& options, std::vector<std::uint64_t>& words);
-// Takes the values and logs from a reply.
+// Takes the values and logs from a reply, and writes them to the caller's.
 void take(const JitOptions& options, ring::SharedReader& reply);
 
 }  // namespace guest

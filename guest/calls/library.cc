@@ -1,9 +1,8 @@
-// Libraries and their kernels: modules that belong to no context. CUSTOM for the same reasons as modules
-// (guest/calls/module.cc).
+// Libraries and their kernels. A library is a module that belongs to no context. The calls are CUSTOM for the same
+// reasons as those of modules (guest/calls/module.cc).
 //
-// The exported symbols call it, and guest/calls/ for the calls that it leads back to these. Invariant: a library and
-// its kernels need no context; what a library has in one does: its module, its globals, a kernel's function. Trust: as
-// in module.cc.
+// Invariant: a library and its kernels need no context. Its module, its globals and the functions of its kernels do.
+// Trust: as in module.cc.
 #include "guest/calls/calls.h"
 #include "guest/calls/find_function.h"
 #include "guest/calls/load.h"
@@ -95,7 +94,7 @@ CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-// Managed memory is not served: what a library has of it is not to be had.
+// Managed memory is not served, so a library's managed variables cannot be found.
 CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (session()->objects.find(library, api::Handle::Library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;

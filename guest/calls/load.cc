@@ -10,10 +10,10 @@
 namespace guest {
 namespace {
 
-constexpr std::size_t inline_image = 48 << 10;  // a record holds 64 KiB, with sizes and options
+constexpr std::size_t inline_image = 48 << 10;  // bytes; a record holds 64 KiB, sizes and options included
 
 Sent send_load(int call, Context& context, api::LoadRecord record, const Image& image, const JitOptions& o) {
-  std::vector<std::uint64_t> words;  // sizes, options, values: as they follow the record
+  std::vector<std::uint64_t> words;  // sizes, options and values, in the order in which they follow the record
   for (const Part& part : image.parts) words.push_back(part.bytes);
   append(o, words);
   std::vector<Part> parts{{words.data(), words.size() * 8}};

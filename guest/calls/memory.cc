@@ -1,8 +1,9 @@
-// Device memory. CUSTOM because an address of device memory must mean nothing else in this process: each allocation's
-// range is reserved here, and made again elsewhere where something of the program lies in it.
+// Device memory. The calls are CUSTOM because an address of device memory must mean nothing else in this process. The
+// guest reserves the range of each allocation. If something of the program lies there, the guest asks for another
+// allocation.
 //
-// An allocation whose reply was not waited for to the end (guest/session/channel.cc) stays on the host, unknown to the
-// program, until a reset of the context or the session's end; a free whose reply was not has been done, or will be.
+// A wait for a reply may be given up (guest/session/channel.cc). An allocation then stays on the host, unknown to the
+// program, until the context is reset or the session ends. A free has then been executed, or will be.
 #include <array>
 
 #include "guest/calls/calls.h"
@@ -13,7 +14,7 @@
 namespace guest::calls {
 namespace {
 
-// More collisions in a row than this and the address space is fuller than the driver can work around.
+// After so many collisions in a row the address space counts as too full.
 constexpr std::size_t max_collisions = 64;
 
 Sent send_free(Context& context, std::uint64_t address) {
@@ -31,7 +32,7 @@ CUresult allocate_once(int call, Context& context, const api::AllocateRecord& re
 
 CUresult allocate(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
   Session& s = *session();
-  // A block that collides is kept until a place fits, so that the driver does not offer it again.
+  // The guest keeps a block that collides until one fits, so that the driver does not offer the same addresses again.
   std::array<std::uint64_t, max_collisions> collided;
   std::size_t collisions = 0;
   CUresult result = CUDA_SUCCESS;
@@ -83,14 +84,14 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
   Context* context = nullptr;
-  const CUresult entered = enter(context);  // an address tells its device: no context is needed
+  const CUresult entered = enter(context);  // no context is needed: the address names the device
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (address == 0) return CUDA_SUCCESS;
   Session& s = *session();
   const auto allocation = s.addresses.take(address, Place::Kind::Device);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   const Sent sent = send_free(*allocation->context, address);
-  if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent: it may be freed later
+  if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent, so the allocation lives on
   return sent.result;
 }
 

@@ -1,9 +1,8 @@
-// Modules. CUSTOM because an image contains its own length, JIT options come with buffers, and a lookup's reply brings
-// what launches are checked and packed with.
+// Modules. The calls are CUSTOM because an image contains its own length, JIT options come with buffers, and the reply
+// to a lookup brings what the guest needs to check and pack launches.
 //
-// The exported symbols call it, and guest/calls/ for the calls that it leads back to these. Invariant: what CUDA
-// reports at once is found before anything is sent. Trust: the arguments are the program's; load.h and lookup.h read
-// the worker.
+// Invariant: errors that CUDA reports at once are found before anything is sent. Trust: the arguments are the
+// program's; load.h and lookup.h check what the worker says.
 #include "guest/calls/calls.h"
 #include "guest/calls/load.h"
 #include "guest/calls/lookup.h"

@@ -1,5 +1,5 @@
-// The block size with the best occupancy. Answered here, because the caller's function that tells a block's shared
-// memory can only be called in this process; how many blocks of one size fit is asked of the driver.
+// The block size with the best occupancy. The guest searches for it, because the caller's function that gives a block's
+// shared memory can only be called in this process. The driver answers how many blocks of one size fit.
 #include <algorithm>
 
 #include "guest/calls/calls.h"
@@ -19,7 +19,7 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CU
   const Object* object = session()->objects.find(function, api::Handle::Function);
   if (object == nullptr || object->function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const ring::DeviceInfo& info = device_info(context->device);
-  const int warp = std::max(info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 1);  // the worker's word
+  const int warp = std::max(info.attribute[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 1);  // the worker may have sent 0 or less
   const int processors = info.attribute[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
   int most = std::min(static_cast<int>(object->function->max_threads),
                       info.attribute[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]);
@@ -27,7 +27,8 @@ CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* min_grid, int* block, CU
 
   std::int64_t best_threads = 0;
   *min_grid = *block = 0;
-  // From the largest down, so that of equal ones the largest is chosen; all but the first are whole warps.
+  // The search goes from the largest size down, so that it chooses the largest of equal ones. All sizes but the first
+  // are whole warps.
   for (int size = most; size > 0; size = (size - 1) / warp * warp) {
     const std::size_t dynamic = shared_for != nullptr ? shared_for(size) : shared;
     int blocks = 0;
@@ -49,7 +50,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction 
                                                           CU_OCCUPANCY_DEFAULT);
 }
 
-// How many clusters of a launch fit on the device at once: only the driver knows.
+// How many clusters of a launch fit on the device at once. Only the driver knows.
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* c) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;

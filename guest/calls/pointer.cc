@@ -1,4 +1,4 @@
-// Pointers: questions about an address.
+// Questions about an address.
 #include <cstring>
 
 #include "guest/calls/calls.h"
@@ -7,10 +7,10 @@
 namespace guest::calls {
 namespace {
 
-// Truth values are written as 32 bits: cudart reads so many.
+// Truth values are written as 32 bits, since cudart reads 32.
 template <class T>
 CUresult give(void* to, T value) {
-  std::memcpy(to, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): of the pointer, where T is one
+  std::memcpy(to, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
   return CUDA_SUCCESS;
 }
 
@@ -44,7 +44,8 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
   }
 }
 
-// cuPointerGetAttributes on memory that CUDA does not know: it has its own address, and nothing else.
+// An answer of cuPointerGetAttributes about memory that CUDA does not know. Such memory has its own address, and
+// nothing else.
 CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, int{CU_DEVICE_INVALID});
@@ -74,7 +75,7 @@ CUresult unknown_attribute(void* data, CUpointer_attribute attribute, CUdevicept
 }  // namespace
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* start, std::size_t* bytes, CUdeviceptr at) {
-  if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // nothing is asked
+  if (start == nullptr && bytes == nullptr) return CUDA_SUCCESS;  // the caller asks for nothing
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   const Place place = session()->addresses.find(at);

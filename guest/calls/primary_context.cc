@@ -1,4 +1,5 @@
-// Primary contexts: one for each device, whose uses are counted here; the worker holds the real ones from its start.
+// Primary contexts, one for each device. The guest counts their uses. The worker holds the driver's contexts from its
+// start.
 #include "guest/calls/calls.h"
 #include "guest/calls/context_end.h"
 #include "guest/calls/context_flags.h"
@@ -18,7 +19,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   if (!session()->attached()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   Context& p = primary_of(device);
   std::lock_guard lock(p.mutex);
-  // After a fault no context begins; one that lives can still be had.
+  // After a fault no context begins. A living one can still be retained.
   if (const CUresult fault = session()->fault(); fault != CUDA_SUCCESS && p.uses.load(std::memory_order_relaxed) == 0)
     return fault;
   p.uses.fetch_add(1, std::memory_order_relaxed);
@@ -31,7 +32,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   Context& p = primary_of(device);
   std::lock_guard lock(p.mutex);
   if (p.uses.load(std::memory_order_relaxed) == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  // Nobody waits for the end of a context whose last user has let go: programs do this on their way out.
+  // The last release is posted, since programs make it on their way out and no thread needs the result.
   const bool last = p.uses.load(std::memory_order_relaxed) == 1;
   const CUresult result =
       last ? end_context(p, api::id_of::cuDevicePrimaryCtxReset_v2, api::Posted).result : CUDA_SUCCESS;

@@ -1,6 +1,5 @@
-// What the guest knows of single calls beyond their line in the table: errors that CUDA reports at once and the record
-// could not carry back (refuses), and what to remember from a success so as to answer or check later calls here
-// (learn).
+// What the guest knows about single CALL lines beyond the table: errors that CUDA reports at once, before anything is
+// sent (refuses), and what the guest remembers from a success so that it can answer or check later calls (learn).
 #pragma once
 
 #include "guest/process/process.h"
@@ -11,7 +10,7 @@ namespace guest {
 
 template <int Id>
 struct Rules {
-  // What is wrong in whatever state the context is.
+  // Errors that hold in any state of the context, and even without one.
   template <class... P>
   static CUresult refuses_always(P...) {
     return CUDA_SUCCESS;
@@ -28,7 +27,7 @@ inline CUresult refuse_unknown(unsigned flags, unsigned known) {
   return (flags & ~known) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// An external event is one of a graph, and no stream is being captured.
+// The external flags are for graphs. They are refused, since no stream can be captured yet.
 inline CUresult refuse_external(unsigned flags, unsigned external) {
   if ((flags & ~external) != 0) return CUDA_ERROR_INVALID_VALUE;
   return flags == external ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
@@ -71,7 +70,7 @@ inline CUresult refuse_across(CUevent event, CUstream stream) {
   const Object* e = session()->objects.find(event, api::Handle::Event);
   const bool special = api::special_stream(reinterpret_cast<std::uint64_t>(stream));
   const Object* s = special ? nullptr : session()->objects.find(stream, api::Handle::Stream);
-  if (e == nullptr || (s == nullptr && !special)) return CUDA_SUCCESS;  // which is another error
+  if (e == nullptr || (s == nullptr && !special)) return CUDA_SUCCESS;  // the marshalling reports that error
   const Context* of_stream = special ? current_context() : s->context;
   return of_stream != nullptr && of_stream != e->context ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
@@ -99,7 +98,7 @@ struct Rules<api::id_of::cuStreamWaitEvent> : Rules<0> {
 template <class Word>
 struct WaitRules : Rules<0> {
   static CUresult refuses(CUstream, CUdeviceptr, Word, unsigned flags) {
-    if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // of writes by peer devices
+    if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // it is about peer devices
     return flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
   }
 };
@@ -119,7 +118,7 @@ struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
 template <>
 struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
 
-// Launches are held against the limit that the program has set.
+// A launch is checked against the limit that the program has set.
 inline void learn_attribute(Object* function, CUfunction_attribute attribute, int value) {
   if (function != nullptr && function->function != nullptr &&
       attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)

@@ -1,6 +1,7 @@
-// Pieces go round the chunks in turn. A piece's stations: to the device it is copied into its chunk, then its record is
-// posted; from the device it is the other way round. The threads' part runs `lag_` pieces ahead of ours, so that all of
-// them have something to do while we wait for one.
+// A copy is cut into pieces, which use the chunks in turn. To the device, a piece is copied into its chunk, then its
+// record is posted. From the device, the record is posted first, and the chunk is copied out afterwards. The copying
+// threads work `lag_` pieces ahead of the caller's thread, so that all of them are busy while the caller waits for one
+// piece.
 #include "guest/calls/staged_copy.h"
 
 #include <algorithm>
@@ -49,15 +50,15 @@ class Pipeline {
   std::array<Turn, Arena::chunk_count> turns_;
   std::size_t held_ = 0, lag_ = 0;
   std::size_t posted_ = 0;    // pieces whose record has been sent
-  std::size_t emptying_ = 0;  // pieces that the threads were told to take out
+  std::size_t emptying_ = 0;  // pieces that the threads have been given to copy out
   CUresult error_ = CUDA_SUCCESS;
 };
 
-// Below this a copy is over, or nearly, before a thread that slept has woken up.
+// Bytes. A smaller copy is over, or nearly over, before a sleeping thread has woken up.
 constexpr std::size_t worth_threads = 1 << 20;
 
-// A copy of a few chunks goes in smaller pieces, so that it is a pipeline, too. Below 128 KiB a piece costs more than
-// it overlaps.
+// A copy of a few chunks is cut into smaller pieces, so that it overlaps, too. A piece below 128 KiB costs more than
+// the overlap saves.
 std::size_t piece_size(std::size_t bytes) {
   constexpr std::size_t least = 128 << 10;
   if (!switches().copy_pipeline) return Arena::chunk_bytes;
@@ -82,7 +83,7 @@ Pipeline::~Pipeline() {
   }
 }
 
-// By the threads, where they are ahead of us at all, else here and now.
+// The copying threads do it if they work ahead; else this thread does it at once.
 void Pipeline::move(Turn& turn, void* to, const void* from, std::size_t bytes, bool streamed) const {
   if (lag_ > 0)
     copiers().start(turn.job, to, from, bytes, streamed);
@@ -113,11 +114,11 @@ CUresult Pipeline::post_filled() {
 CUresult Pipeline::from_device() {
   for (std::size_t piece = 0; piece < pieces_; ++piece) {
     Turn& turn = turn_of(piece);
-    if (piece >= held_) {  // the chunk still has the bytes of the piece before
+    if (piece >= held_) {  // the chunk still holds an earlier piece, which must be copied out first
       while (emptying_ < std::min(piece - held_ + 1 + lag_, piece))
         if (const CUresult r = start_emptying(); r != CUDA_SUCCESS) return r;
       copiers().finish(turn.job);
-    } else if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) {  // somebody else's
+    } else if (const CUresult r = await_posted(turn); r != CUDA_SUCCESS) {  // an earlier copy may still use the chunk
       return r;
     }
     if (const CUresult r = post(piece); r != CUDA_SUCCESS) return r;
@@ -149,10 +150,10 @@ CUresult Pipeline::post(std::size_t piece) {
   return CUDA_SUCCESS;
 }
 
-// Until the GPU is through with a chunk: a piece's record is executed when its copy is complete.
+// Waits until the GPU no longer uses a chunk. A piece's record counts as executed only when its copy is complete.
 CUresult Pipeline::await_posted(Turn& turn) { return await_chunk(turn.chunk); }
 
-// A piece's copy was posted, so its failure is a deferred one: sticky here, so that no later piece hides it.
+// A piece's record is posted, so its error is a deferred one. The error is kept here, so that no later piece hides it.
 CUresult Pipeline::error() {
   if (error_ == CUDA_SUCCESS) error_ = session()->fault();
   if (error_ == CUDA_SUCCESS) {

@@ -24,7 +24,7 @@ struct Copy {
   StreamRef ref;
 
   int call() const;
-  // The piece [offset, offset + length) of it, its host side at `arena`.
+  // The record of the piece [offset, offset + length). `arena`: the arena offset of the piece's host side.
   api::CopyRecord record(std::uint64_t arena, std::size_t offset, std::size_t length) const {
     return {.device = device_at + offset,
             .arena = arena,
@@ -33,8 +33,9 @@ struct Copy {
   }
 };
 
-// Returns when the copy is complete, also an asynchronous one: nobody would move the rest of the bytes later.
-// Preconditions: its addresses are checked, and what it must not overtake has been waited for.
+// Returns when the copy is complete. That holds for an asynchronous copy, too, since no thread would move the rest of
+// the bytes later. Preconditions: the addresses are checked, and the caller has waited for what the copy must not
+// overtake.
 CUresult copy_staged(const Copy& copy);
 
 }  // namespace guest

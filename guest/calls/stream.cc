@@ -1,4 +1,4 @@
-// Streams: the questions that this library answers by itself.
+// Questions about streams that this library answers by itself.
 #include <algorithm>
 
 #include "guest/calls/calls.h"
@@ -12,7 +12,7 @@ CUresult cuStreamGetPriority(CUstream stream, int* priority) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
   if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // The driver clamps what was asked for into its range.
+  // The driver clamps the priority that the program asked for into its range.
   const ring::DeviceInfo& info = device_info(ref.context->device);
   *priority = std::max(std::min(ref.object->priority, info.least_priority), info.greatest_priority);
   return CUDA_SUCCESS;
@@ -26,7 +26,7 @@ CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
   return CUDA_SUCCESS;
 }
 
-// Distinct streams have distinct numbers, which never come back: libraries key their workspaces by them.
+// Each stream has a number of its own, which is never used again: libraries use it as a key for their workspaces.
 CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;

@@ -1,4 +1,4 @@
-// The function that stands behind the symbol of a CALL line.
+// The guest's function for a CALL line.
 #pragma once
 
 #include <tuple>
@@ -8,8 +8,8 @@
 
 namespace guest {
 
-// The function that stands behind a symbol of libcuda.so. F is the symbol's own type, so the compiler has already held
-// it against cuda.h.
+// The function behind a symbol of libcuda.so. F is the type that cuda.h gives the symbol, so a parameter that does not
+// fit does not compile.
 template <int Id, class F = typename api::Call<Id>::Function>
 struct Stub;
 template <int Id, class... P>

@@ -1,6 +1,6 @@
-// How a CUSTOM call crosses. Its function enters, checks, and says what to write and how to read the reply. Its line of
-// the table and its record's list say the rest: what it must not overtake, whether it waits for its reply, and what an
-// earlier posted call's error is to it.
+// How a CUSTOM call crosses. The call's function enters and checks, and gives the bytes to write and the reading of the
+// reply. The rest follows from the call's line in the table and its record's list: what it must not overtake, whether
+// it waits for its reply, and whether it returns an earlier posted call's error.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@
 
 namespace guest {
 
-// What follows a record, padded to 8.
+// Bytes that follow a record, padded to 8. They stay the caller's.
 struct Part {
   const void* at = nullptr;
   std::size_t bytes = 0;
 };
 
-// What the table says of a CUSTOM call.
+// What the table says about a CUSTOM call.
 struct CustomLine {
   api::Way way = api::Way::Waited;
   api::Order order = api::Order::Own;
-  // It makes or ends something. Then its reply is its answer whatever came before: else something would live on the
-  // host, or be gone there, that the guest does not know of.
+  // The call makes or ends something. Then its own result is returned and an earlier error waits for the next call.
+  // Otherwise the guest would not know of something that the host has made or ended.
   bool changes_lives = false;
 };
 
@@ -56,14 +56,14 @@ CUresult enter_call(Context*& context, Handles... named) {
 
 struct Crossing {
   int call;                           // of a CUSTOM line
-  Context& context;                   // in which the worker makes it
-  const StreamRef* stream = nullptr;  // on which it is; null: on none
-  // Another way than the line's: a posted call whose answer is needed now, or a piece of a waited one.
+  Context& context;                   // the context in which the worker makes the call
+  const StreamRef* stream = nullptr;  // null: the call is on no stream
+  // Replaces the line's way: for a posted call whose result is needed now, or for a piece of a waited call.
   std::optional<api::Way> way = {};
 };
 
-// Sends the call: `payload` bytes, which `write` fills; `read` as in guest/session/send.h. Its stream remembers it, also
-// where the reply has come: what the call gave to the GPU may be under way.
+// Sends the call with `payload` bytes, which `write` fills; `read` is as in guest/session/send.h. The stream remembers
+// the call even after its reply, since the GPU may still work on it. Preconditions: no channel's lock is held.
 template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
@@ -79,7 +79,7 @@ Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   return sent;
 }
 
-// The same with a record and the parts after it.
+// The same for a record and the parts that follow it.
 template <class Record, class Read>
 Sent cross(const Crossing& c, const Record& record, std::span<const Part> parts, Read read) {
   std::size_t payload = ring::padded(sizeof record);

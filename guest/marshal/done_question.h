@@ -1,15 +1,15 @@
-// Queries of, and waits for, what is known to be done are answered here and not through the ring.
+// Queries and waits that the guest answers by itself, because a stream, an event or a context is known to be done.
 //
-// What a query or a wait has found done stays done until something is posted to it. So what was posted to it last is
-// read before the call is sent, and kept when the call succeeds: as long as nothing else was posted to it since, the
-// answer is known. A post by another thread meanwhile shows afterwards, as another last use. The NULL stream and the
-// context are done when everything is: what counts there is how many records all channels have sent.
+// An object found done stays done until a call is posted to it. So the guest reads the object's last use before it
+// sends the query, and keeps that use if the query succeeds. As long as the last use is the same, the answer is known;
+// a call that another thread posts meanwhile changes it. The NULL stream and the context are done when everything is.
+// For them the guest compares how many records all channels have sent.
 //
-// A wait that was given up has found nothing, so nothing is kept of it. Where several uses are remembered
-// (guest/objects/last_use.h), the word no longer tells one post from the next, so nothing is known either.
+// Nothing is kept of a wait that was given up. Nothing is known either while an object remembers several uses
+// (guest/objects/last_use.h), since that value does not change with the next call.
 //
-// Errors are not lost: a fault of the context is looked for at every call, and while an error of a posted call waits to
-// be told nothing is answered here.
+// No error is lost: every call looks for a fault of the context, and while a posted call's error is still to be
+// reported the guest answers nothing by itself.
 #pragma once
 
 #include <optional>
@@ -26,14 +26,14 @@ class DoneQuestion {
  public:
   // About a stream or an event.
   DoneQuestion(Asks asks, Object& object) : asks_(asks), known_(object.done), state_(object.last_use.now()) {}
-  // About all that was sent: for the NULL stream or for the context.
+  // About everything that was sent: for the NULL stream or for the context.
   DoneQuestion(Asks asks, KnownDone& known) : asks_(asks), known_(known), state_(sent()), everything_(true) {}
 
   bool answered() const {
     const auto& word = asks_ == Asks::Query ? known_.for_queries : known_.for_waits;
     return switches().known_done && !untold() && word.load(std::memory_order_relaxed) == state_;
   }
-  // The call was sent, as one record, and succeeded.
+  // Call it when the call was sent, as one record, and succeeded.
   void succeeded() {
     if (untold()) return;
     const std::uint64_t now = everything_ ? state_ + 1 : state_;

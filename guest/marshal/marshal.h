@@ -1,7 +1,7 @@
 // The guest's half of every CALL line: arguments -> a record in the ring -> results.
 //
-// Order of things: what CUDA reports at once is found first (context, handles, NULL pointers, addresses), then the call
-// waits for what it must not overtake, then the record is written in place and published. Nothing here allocates.
+// The steps: find the errors that CUDA reports at once (context, handles, NULL pointers, addresses), wait for what the
+// call must not overtake, write the record into the ring, publish it. Nothing here allocates memory.
 #pragma once
 
 #include <cstring>
@@ -24,17 +24,17 @@ std::uint64_t to_slot(T v) {
   if constexpr (std::is_pointer_v<T>)
     return reinterpret_cast<std::uint64_t>(v);
   else
-    return static_cast<std::uint64_t>(v);  // sign-extends, so a negative length is a huge one
+    return static_cast<std::uint64_t>(v);  // sign-extends, so a negative length becomes a huge one
 }
 
-// The header's flags for the calling thread's record.
+// The flags in the header of a record that the calling thread sends.
 inline std::uint16_t record_flags(const Context& context, bool waits) {
   return static_cast<std::uint16_t>(ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
                                     (this_thread().per_thread ? ring::flag_per_thread : 0));
 }
 
-// An earlier posted call's error is this call's answer: before a posted call, which is then not made (CUDA's rule), and
-// `after` a waited one.
+// What a call does about the error of an earlier posted call. A posted call returns the error and is not made, which is
+// CUDA's rule. A waited call returns it after its own success, if `after` says so.
 inline Sending sending(int call, api::Way way, const Context& context, std::size_t payload, Earlier after) {
   const bool waits = way == api::Way::Waited;
   return {.call = call,
@@ -56,7 +56,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
  public:
   explicit Marshal(const Params& params) : params_(params) {}
 
-  // `refused`: what the call's rules say; CUDA_SUCCESS where they allow it.
+  // `refused`: the error by the call's rules (guest/calls/rules.h); CUDA_SUCCESS if they allow the call.
   CUresult run(std::uint16_t call, api::Way way, api::Manner manner, CUresult refused) {
     const CUresult entered = manner.contextless ? enter_without_context(context_) : enter_by_name();
     if (entered != CUDA_SUCCESS) return entered;
@@ -75,7 +75,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     return result;
   }
 
-  // The object that the call created; null when it creates none or failed.
+  // The object that the call created; null if it creates none, or failed.
   Object* created() const { return created_; }
 
  private:
@@ -87,12 +87,12 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   using Param = std::tuple_element_t<I, Params>;
   template <std::size_t I>
-  static constexpr bool is_context = std::is_same_v<Param<I>, CUcontext>;  // crosses by its number
+  static constexpr bool is_context = std::is_same_v<Param<I>, CUcontext>;  // it crosses as its number
   template <std::size_t I>
   static constexpr bool is_object =
       args[I].dir == Dir::Value&& api::handle_of<Param<I>> != Handle::None && !is_context<I>;
 
-  // A context is current, or one of the objects has one.
+  // Enters the current context, or else that of the first named object that has one.
   CUresult enter_by_name() {
     return std::apply([&](const P&... p) { return enter(context_, {named(p)...}); }, params_);
   }
@@ -128,7 +128,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
         refuse(kind == Handle::Stream || kind == Handle::Event ? no_such(p) : CUDA_ERROR_INVALID_HANDLE);
     } else if constexpr (a.dir == Dir::Device) {
       const std::uint64_t count = element_count<I>();
-      if (count == 0) return void(nothing_ = true);  // no address is looked at then
+      if (count == 0) return void(nothing_ = true);  // CUDA then ignores the address
       std::optional<std::uint64_t> at;
       if (p % a.bytes == 0 && count <= std::numeric_limits<std::uint64_t>::max() / a.bytes)
         at = session()->device_view(p, count * a.bytes);
@@ -239,7 +239,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (const auto p = std::get<I>(params_)) r.copy(p, length_[I]);
   }
 
-  // Remembers where the objects were used last, hands out what was created, lets go of what was destroyed.
+  // Remembers the call as the objects' last use, gives the program the created object, retires the destroyed one.
   template <std::size_t I>
   void settle(api::Way way) {
     if constexpr (args[I].dir == Dir::Creates) {
@@ -271,8 +271,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   const Params& params_;
-  std::uint64_t length_[sizeof...(P) + 1] =
-      {};  // of memory; of addresses, ordinals and contexts, what they are on the host
+  // By parameter: a length in bytes of memory; an address, a device's or a context's number as the host knows it.
+  std::uint64_t length_[sizeof...(P) + 1] = {};
   Object* objects_[sizeof...(P) + 1] = {};
   Object* created_ = nullptr;
   StreamRef stream_;

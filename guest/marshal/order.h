@@ -1,4 +1,4 @@
-// Streams as a call names them, and what it must wait for because of them.
+// Streams as a call names them, and what a call on a stream must wait for.
 #pragma once
 
 #include "guest/process/process.h"
@@ -7,12 +7,13 @@
 
 namespace guest {
 
-// CU_STREAM_NON_BLOCKING streams do not order themselves against the NULL stream.
+// A stream that a call names. `blocking`: it is ordered against the NULL stream, as streams without
+// CU_STREAM_NON_BLOCKING are.
 struct StreamRef {
   Object* object = nullptr;  // null: no such stream
   bool null_stream = false;  // the legacy one
   bool blocking = true;
-  Context* context = nullptr;  // whose NULL stream counts
+  Context* context = nullptr;  // of the NULL stream that a blocking stream is ordered against
 };
 
 inline StreamRef resolve_stream(CUstream stream, Context& context) {
@@ -25,13 +26,14 @@ inline StreamRef resolve_stream(CUstream stream, Context& context) {
   return {object, false, (object->flags & CU_STREAM_NON_BLOCKING) == 0, object->context};
 }
 
-// What CUDA says of a stream or an event that there is not: whether it went with its context.
+// CUDA's error for a handle of no living stream or event. The error tells whether the object ended with its context.
 inline CUresult no_such(const void* handle) {
   return session()->objects.went_with_context(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// What a call on this stream must not overtake. Work on the NULL stream waits for all blocking streams before it, and
-// they for it: so it looks at every channel, and they at the NULL stream's last use.
+// Waits for what a call on this stream must not overtake. Work on the NULL stream waits for all blocking streams, so
+// the guest waits for every channel. Work on a blocking stream waits for the NULL stream, so the guest waits for that
+// stream's last use. False: the session is lost or suspended.
 inline bool wait_for_stream(const StreamRef& stream, const Channel& mine) {
   if (stream.null_stream) return wait_for_all(mine);
   return wait_for_object(*stream.object, mine) &&

@@ -13,7 +13,8 @@
 namespace guest {
 namespace {
 
-// A length, and so much text in `room`. Empty, and the reader has failed, where that cannot be.
+// Reads a length, and so many bytes of text into `room`. If the length does not fit, the text is empty and the reader
+// has failed.
 std::span<char> take_text(ring::SharedReader& r, std::span<char> room) {
   const std::uint64_t length = r.slot();
   if (length <= room.size() && r.copy(room.data(), length)) return room.first(length);
@@ -21,7 +22,8 @@ std::span<char> take_text(ring::SharedReader& r, std::span<char> room) {
   return {};
 }
 
-// The names of kernels are in it, which are the program's: no byte of them shall steer a terminal.
+// The text contains names of kernels, which the program chooses. No byte of them may steer a terminal, so control
+// characters become '?'.
 void log_lines(std::span<char> text) {
   const auto steers = [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; };
   std::replace_if(text.begin(), text.end(), steers, '?');

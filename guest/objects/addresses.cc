@@ -59,7 +59,7 @@ std::vector<std::uint64_t> Addresses::drop(const End& end) {
   return blocks;
 }
 
-// The one that has this byte, or the end. Under mutex_.
+// The place that has this byte, or the end. Under mutex_.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t inside) const {
   auto at = entries_.upper_bound(inside);
   if (at == entries_.begin()) return entries_.end();

@@ -1,14 +1,15 @@
-// The meaning of an address to CUDA: one map of device memory and pinned memory. Any other is the program's own.
-// Guest-side truth, so that a call with a wrong address fails at once.
+// The meaning of an address to CUDA: one map of device memory and pinned memory. Any other address is the program's
+// own. By this map a call with a wrong address fails in the guest, at once.
 //
-// Any thread may call it. Every copy and fill asks once for each of its addresses, and that is one search under a lock.
-// A module and a context each have a list of the ranges that end with them, so dropping these looks at no others.
+// Any thread may call it. Every copy and fill asks once for each of its addresses, which is one search under a lock. A
+// module and a context each have a list of the ranges that end with them, so that dropping these takes no search of the
+// whole map.
 //
-// Two ranges that touch are two, as on the host (host/session/addresses.h): only the mapped pieces of one reservation
-// may be named together.
+// Two ranges that touch stay two, as on the host (host/session/addresses.h). A call may name a range of bytes across
+// two of them only if they are mapped pieces of one reservation.
 //
-// Trust: where device memory lies is the worker's word. It is passed on to the program and sent back, and nothing here
-// follows it.
+// Trust: the worker says where device memory lies. The guest gives these addresses to the program and sends them back,
+// but never follows them.
 #pragma once
 
 #include <cstddef>
@@ -28,48 +29,50 @@ struct Context;  // guest/process/context.h
 
 // What an address belongs to.
 struct Place {
-  // Unknown: the program's own memory, or nobody's. Device: an allocation, or a module's global. Pinned: a block of the
+  // Unknown: the program's own memory, or none. Device: an allocation, or a module's global. Pinned: a block of the
   // arena, by its addresses in this process.
   enum class Kind : std::uint8_t { Unknown, Device, Pinned } kind = Kind::Unknown;
   unsigned flags = 0;             // of pinned memory, as the program gave them
-  std::uint32_t reservation = 0;  // whose mapped piece it is; 0: it stands alone
+  std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
   std::uint64_t start = 0, bytes = 0;
   std::uint64_t id = 0;        // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::uint64_t owner = 0;     // the module or library whose global it is, or 0
-  Context* context = nullptr;  // in which it was made; what has no owner ends with it
+  Context* context = nullptr;  // in which it was made; a place without an owner ends with it
 };
 
 class Addresses {
  public:
-  // `keep_free`: device memory is kept out of this process's own mappings.
+  // `keep_free`: reserve() keeps device addresses free of this process's own mappings.
   explicit Addresses(bool keep_free = false) : keep_free_(keep_free) {}
-  // The arena lies here, and the GPU sees it there. Before any thread asks.
+  // The arena's address in this process, its address on the device, and its bytes. Call it before any thread asks.
   void set_arena(std::uint64_t here, std::uint64_t on_device, std::uint64_t bytes);
 
-  // Keeps the range for device memory. False: something of this process lies there.
+  // Reserves the range for device memory. False: a mapping of this process lies there.
   bool reserve(std::uint64_t start, std::uint64_t bytes) { return !keep_free_ || reserved_.reserve(start, bytes); }
-  // In place of what starts there.
+  // Adds a place; one that starts at the same address is replaced.
   void add(const Place& place);
-  // What of this kind starts there and is no module's is gone, and given back; else nothing.
+  // Removes and returns the place of this kind that starts there, if no module owns it; else nothing.
   std::optional<Place> take(std::uint64_t start, Place::Kind kind);
-  // A module's or library's globals are gone.
+  // Removes the globals of a module or library.
   void drop_owned(std::uint64_t owner);
-  // What a context takes along is gone. The starts of the pinned blocks in it: their room is the arena's.
+  // Removes the places that end with a context. Returns the starts of the pinned blocks among them, which the caller
+  // frees in the arena.
   std::vector<std::uint64_t> drop_context(const Context& context);
 
   Place find(std::uint64_t inside) const;
-  // What all of [start, start + bytes) is, where it may be named as one; else Unknown. `bytes` is not 0.
+  // The kind of [start, start + bytes), if a call may name all of it as one range; else Unknown. Preconditions: `bytes`
+  // is not 0.
   Place::Kind kind_of(std::uint64_t start, std::uint64_t bytes) const;
-  // Where the GPU sees [at, at + bytes) when it may touch all of it: device memory, or pinned memory by its address
-  // here or on the device.
+  // The GPU's address of [at, at + bytes), if the GPU may touch all of it. `at` lies in device memory, or in pinned
+  // memory by its address in this process or on the device.
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const;
-  // Where the GPU sees a byte of this place.
+  // The GPU's address of a byte of this place.
   std::uint64_t on_device(const Place& place, std::uint64_t at) const {
     return place.kind == Place::Kind::Pinned ? at - arena_here_ + arena_there_ : at;
   }
 
  private:
-  // With what a place ends: its owner, or where it has none, its context.
+  // The thing with which a place ends: its owner or, if it has none, its context.
   struct End {
     std::uint64_t owner;
     const Context* context;
@@ -81,7 +84,7 @@ class Addresses {
     }
   };
   static End end_of(const Place& place) { return {place.owner, place.owner == 0 ? place.context : nullptr}; }
-  // A place in the map, linked to those that end with the same.
+  // A place in the map, linked to the others that end with the same owner or context.
   struct Entry : Place {
     explicit Entry(const Place& place) : Place(place) {}
     mutable const Entry* next = nullptr;

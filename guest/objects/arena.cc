@@ -21,7 +21,7 @@ Arena::Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool ma
   for (std::uint32_t i = 0; i < chunk_count; ++i) chunks_[i] = {.index = i, .at = base_ + i * chunk_bytes};
 }
 
-// visit(start, end) for each stretch of the segment that no block holds, in order, until it returns true.
+// Calls visit(start, end) for each gap between the segment's blocks, in order, until it returns true.
 template <class Visit>
 void Arena::each_gap(const Segments::Segment& segment, Visit visit) const {
   std::uint64_t at = segment.start;
@@ -99,7 +99,7 @@ std::optional<Arena::Chunk> Arena::borrow(bool wait) {
   return chunks_[*index];
 }
 
-// One whose last use is over; where there is none, any that nobody holds, if `wait`.
+// A chunk that no thread holds and whose last use is over. If there is none, and `wait`, one that no thread holds.
 std::optional<std::uint32_t> Arena::free_chunk(bool wait) const {
   std::optional<std::uint32_t> in_use;
   for (const Chunk& chunk : chunks_) {

@@ -1,13 +1,14 @@
-// The arena: the part of this process's slot that guest, worker and GPU map alike. Pinned memory (cuMemHostAlloc) and
-// the staging chunks of pageable copies live here. Which of its blocks a program may name is not known here, but to the
-// map of addresses (guest/objects/addresses.h): a block that leaves is in that no more, while its room is still taken.
+// The arena: the part of this process's slot that guest, worker and GPU all map. Pinned memory (cuMemHostAlloc) and the
+// staging chunks of pageable copies live here. The map of addresses (guest/objects/addresses.h), and not the arena,
+// knows which blocks a program may name. A block that free_after() frees has left that map already, while its room here
+// is still taken.
 //
-// All bookkeeping is in private memory. Thread-safe.
+// All bookkeeping is in private memory. Any thread may call it.
 //
-// What the GPU or the worker may still use when its holder lets go of it, because a wait was given up
-// (guest/session/channel.cc), is not handed out before the record that uses it has been executed: a chunk carries that
-// record along, a block is freed by free_after(), and a registration of which nobody knows whether it was made is asked
-// for again, as it was.
+// After a wait was given up (guest/session/channel.cc) the GPU or the worker may still use memory that its holder
+// returns. The arena does not hand such memory out before the record that uses it has been executed: a chunk remembers
+// that record, and a block is freed by free_after(). A registration whose outcome is unknown is asked for again in the
+// same form.
 #pragma once
 
 #include <array>
@@ -32,16 +33,17 @@ class Arena {
   static constexpr std::uint32_t chunk_count = 8;
   static constexpr std::uint64_t staging_bytes = chunk_bytes * chunk_count;
 
-  // `pinned`: how much of its start is registered already, staging included. `may_join`: guest/objects/segments.h.
+  // `pinned`: the bytes at its start that are registered already, staging included. `may_join`: see
+  // guest/objects/segments.h.
   Arena(std::byte* base, std::uint64_t bytes, std::uint64_t pinned, bool may_join, Segments::Ask ask,
         Executed executed = nothing_under_way);
 
-  // A block of pinned memory, aligned to a page; null when the arena is full or cannot be registered.
+  // A block of pinned memory, aligned to a page. Null: the arena is full, or no more of it can be registered.
   std::byte* allocate(std::uint64_t bytes);
   bool free(const void* start);
-  // The same for a block that a record still in a ring names.
+  // The same for a block that a record still in a ring names: its room is free once that record was executed.
   bool free_after(const void* start, Use last);
-  // What is left for blocks: all of it, and the largest block that could be had now.
+  // The bytes left for blocks, and the largest block that allocate() could give now.
   struct Room {
     std::uint64_t bytes, largest;
   };
@@ -50,14 +52,14 @@ class Arena {
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t offset(const std::byte* at) const { return static_cast<std::uint64_t>(at - base_); }
 
-  // A staging chunk that no other thread uses. Its last use may not be over: see await_chunk()
-  // (guest/calls/chunk.h) before touching its bytes. Only who holds none may wait for one (`wait`): else
-  // threads could wait for each other's. One whose last use is over is preferred; without `wait` no other is lent.
+  // A staging chunk that no other thread holds. Its last use may not be over, so call await_chunk()
+  // (guest/calls/chunk.h) before touching its bytes. Only a thread that holds no chunk may `wait` for one, or threads
+  // could wait for each other. borrow() prefers a chunk whose last use is over; without `wait` it lends no other.
   struct Chunk {
     std::uint32_t index = 0;
     std::byte* at = nullptr;
     std::uint64_t last = 0;         // Use, packed: the record that used it last
-    Context* unfinished = nullptr;  // where the copy goes on that may outlast that record
+    Context* unfinished = nullptr;  // the context of a copy that may outlast that record
   };
   std::optional<Chunk> borrow(bool wait);
   void give_back(const Chunk& chunk);
@@ -76,7 +78,7 @@ class Arena {
   mutable std::mutex mutex_;
   Segments segments_;
   std::map<std::uint64_t, std::uint64_t> blocks_;       // offset -> bytes
-  std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks that are freed when their last use was executed
+  std::vector<std::pair<std::uint64_t, Use>> leaving_;  // blocks to be freed once their last use was executed
   std::mutex staging_mutex_;
   std::condition_variable returned_;
   std::array<Chunk, chunk_count> chunks_{};

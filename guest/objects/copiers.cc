@@ -42,7 +42,8 @@ Copiers::~Copiers() {
   done_.wait(lock, [&] { return running_ == 0; });
 }
 
-// The program's signal handlers belong to its own threads. A thread that cannot be made is done without.
+// The thread takes no signals, since the program's handlers expect the program's own threads. If no thread can be made,
+// the others do its work.
 void Copiers::add_thread() {
   sigset_t all, before;
   sigfillset(&all);
@@ -69,7 +70,7 @@ void Copiers::work() {
       run_first(lock);
   }
   --running_;
-  done_.notify_all();  // under the lock: the destructor may not get on before it is let go
+  done_.notify_all();  // under the lock: only then may the destructor go on
 }
 
 void Copiers::run_first(std::unique_lock<std::mutex>& lock) {
@@ -96,7 +97,7 @@ void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, boo
   job.next_ = nullptr;
   (last_ == nullptr ? first_ : last_->next_) = &job;
   last_ = &job;
-  lock.unlock();  // a thread that wakes now finds it free
+  lock.unlock();  // so that the woken thread finds the mutex free
   queued_.notify_one();
 }
 
@@ -114,7 +115,7 @@ void Copiers::finish(Job& job) {
 }
 
 Copiers& copiers() {
-  static Copiers* const all = new Copiers(wanted_threads());  // never ended: its threads go with the process
+  static Copiers* const all = new Copiers(wanted_threads());  // never destroyed: its threads end with the process
   return *all;
 }
 

@@ -1,7 +1,7 @@
-// Threads that copy memory beside the caller's, for large pageable copies: one core fills or empties staging chunks at
-// a third of what the GPU can take.
+// Threads that help the caller's thread to copy memory, for large pageable copies. One core alone fills or empties
+// staging chunks at a third of the GPU's speed.
 //
-// They start at the first job that is worth it, take no signals, and wait without using the processor. Thread-safe.
+// The threads start at the first job, take no signals, and sleep while there is no job. Any thread may call this.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace guest {
 
 class Copiers {
  public:
-  // One copy; the caller's own, alive from start() until finish().
+  // One copy. The caller owns it and keeps it alive from start() until finish() has returned.
   class Job {
    public:
     Job() = default;
@@ -31,16 +31,17 @@ class Copiers {
     Job* next_ = nullptr;
   };
 
-  // With this many threads of its own, none of which is started yet.
+  // With this many threads, none of which is started yet.
   explicit Copiers(unsigned threads) : wanted_(threads) {}
   ~Copiers();
   Copiers(const Copiers&) = delete;
   Copiers& operator=(const Copiers&) = delete;
 
   unsigned threads() const { return wanted_; }
-  // `streamed`: this processor will not read it soon (guest/objects/streaming_copy.h).
+  // Queues a copy. `streamed`: this processor will not read the copied bytes soon (guest/objects/streaming_copy.h).
   void start(Job& job, void* to, const void* from, std::size_t bytes, bool streamed = false);
-  // Returns when the job is done, and copies meanwhile what nobody has begun. Nothing was started: returns at once.
+  // Returns when the job is done. Meanwhile this thread makes copies that no thread has begun. Returns at once if the
+  // job was never started.
   void finish(Job& job);
 
  private:
@@ -58,8 +59,8 @@ class Copiers {
   Job* last_ = nullptr;
 };
 
-// The process's: a quarter of the processors it may use, at most 3; IVGPU_COPY_THREADS says another number (0 to 16),
-// IVGPU_OFF=copy_threads says none.
+// The process's copiers. They have a quarter as many threads as the process may use processors, at most 3.
+// IVGPU_COPY_THREADS sets another number (0 to 16), IVGPU_OFF=copy_threads sets 0.
 Copiers& copiers();
 
 }  // namespace guest

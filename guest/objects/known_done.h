@@ -1,6 +1,6 @@
-// What is remembered of streams, events and the context that were found done (guest/marshal/done_question.h).
+// What the guest remembers of a stream, an event or a context that was found done (guest/marshal/done_question.h).
 //
-// Thread-safety: any thread, no lock; the words hand nothing over.
+// Thread-safety: any thread, no lock. The words order no other memory.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace guest {
 
-// Each: what had been posted when it was found done. What a wait has found answers queries, too; not the other way
-// round, since what kernels have printed comes with a wait.
+// Each word says what had been posted when the object was found done. A wait's finding answers queries as well. A
+// query's finding does not answer waits, since a wait also brings the output of kernels.
 struct KnownDone {
   static constexpr std::uint64_t unknown = ~std::uint64_t{0};
   std::atomic<std::uint64_t> for_queries{unknown}, for_waits{unknown};

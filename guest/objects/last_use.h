@@ -1,9 +1,9 @@
 // What an object remembers for the order of host threads (guest/session/order.h): the last posted call that named it.
 //
-// Thread-safety: any thread, no lock. Nothing is handed over by the word itself: a program that uses an object from two
-// threads has ordered them itself, so who looks sees the other's use. That the use was executed is what another word
-// says (`executed`, edge X in host/untrusted/channel.cc), so all accesses here are relaxed.
-// Covered by: the model order and the explorer's scenario order (docs/models.md).
+// Thread-safety: any thread, no lock, and all accesses are relaxed. The word itself orders no memory. A program that
+// uses an object from two threads has ordered them itself, so the second thread sees the first one's use. Whether the
+// use was executed stands in another word (`executed`, edge X in host/untrusted/channel.cc). Covered by: the model
+// order and the explorer's scenario order (docs/models.md).
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace guest {
 
-// Where a posted call stands: which channel, which record. 0 is none.
+// The place of a posted call: its channel, and its record's position in it. Position 0: none.
 struct Use {
   std::uint32_t channel = 0;
   std::uint64_t position = 0;
@@ -23,20 +23,20 @@ struct Use {
   }
 };
 
-// Whether the record of a use has been executed, as the session knows (guest/session/order.h).
+// Says whether the record of a use has been executed (guest/session/order.h).
 using Executed = bool (*)(Use);
 // For objects without a session: nothing is under way.
 inline bool nothing_under_way(Use) { return true; }
 
 class LastUse {
  public:
-  // Stands for several uses, none of which is known to be executed: a wait for one of them was given up. Who touches
-  // the object waits for every channel.
+  // Stands for several uses, of which the guest does not know whether they are executed: a wait for one of them was
+  // given up. A call that names the object then waits for every channel.
   static constexpr std::uint32_t any_channel = 0xfe;
   static constexpr std::uint64_t several = Use{any_channel, 0}.packed();
 
-  // Waits until the last use by another channel than `mine` was executed. `await`: bool(Use), false if the session is
-  // lost; then so is this.
+  // Waits until the last use by another channel than `mine` was executed. `await`: bool(Use), which waits; this returns
+  // false if it does.
   template <class Await>
   bool await_others(std::uint32_t mine, Await await) const {
     const std::uint64_t last = word_.load(std::memory_order_relaxed);
@@ -44,9 +44,9 @@ class LastUse {
     return await(Use::of(last));
   }
 
-  // Another use. Threads may use one object at a time, in either order, but it remembers one use: so the other's is
-  // executed before it is forgotten, and a wait for the one that is remembered covers both. Where that wait is
-  // given up, `several` is remembered.
+  // Remembers a use. Two threads may use an object at the same time, in either order, but it remembers one use. So the
+  // other channel's use is awaited before it is forgotten, and a later wait for the remembered use covers both. If that
+  // wait is given up, the object remembers `several`.
   template <class Await>
   void remember(Use use, Await await) {
     std::uint64_t last = word_.load(std::memory_order_relaxed);
@@ -60,7 +60,7 @@ class LastUse {
     } while (!word_.compare_exchange_weak(last, use.packed(), std::memory_order_relaxed, std::memory_order_relaxed));
   }
 
-  // Packed; for comparing with what it was before.
+  // The packed use, for a comparison with a later one.
   std::uint64_t now() const { return word_.load(std::memory_order_relaxed); }
 
   void forget() { word_.store(0, std::memory_order_relaxed); }

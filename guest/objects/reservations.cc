@@ -14,7 +14,7 @@ namespace guest {
 bool Reservations::reserve(std::uint64_t start, std::uint64_t bytes) {
   const std::uint64_t from = start / ring::page * ring::page;
   const std::uint64_t to = (start + std::max<std::uint64_t>(bytes, 1) + ring::page - 1) / ring::page * ring::page;
-  if (bytes > ~start || to <= from) return false;  // past the end of all addresses
+  if (bytes > ~start || to <= from) return false;  // past the last address
   std::lock_guard lock(mutex_);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
   std::uint64_t at = from;

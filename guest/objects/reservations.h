@@ -1,6 +1,6 @@
-// Address ranges that device memory takes, kept out of this process's own mappings (docs/design/004-reservation.md).
-// Once taken, a range stays taken: it costs nothing, and the driver gives the same addresses again. Any thread may call
-// it.
+// The address ranges of device memory, which this process's own mappings must not use (docs/design/004-reservation.md).
+// A reserved range stays reserved: that costs nothing, and the driver gives the same addresses again. Any thread may
+// call it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace guest {
 
 class Reservations {
  public:
-  // False: something of this process lies there.
+  // Reserves [start, start + bytes). False: a mapping of this process lies there.
   bool reserve(std::uint64_t start, std::uint64_t bytes);
 
  private:

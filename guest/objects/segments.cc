@@ -8,7 +8,7 @@
 namespace guest {
 namespace {
 
-constexpr std::uint64_t pin_step = 32 << 20;  // registering costs a call to the host: not for every block
+constexpr std::uint64_t pin_step = 32 << 20;  // bytes; registering costs a call that crosses, so not one for each block
 
 constexpr std::uint64_t whole_pages(std::uint64_t n) {
   return (n + ring::huge_page - 1) / ring::huge_page * ring::huge_page;
@@ -27,7 +27,8 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   const auto asked = std::find_if(segments_.begin(), segments_.end(), [](const Segment& s) {
     return s.state == State::Asked || s.state == State::AskedToJoin;
   });
-  // The worker refuses ranges that overlap, so an unsure range is settled first, as it was asked for.
+  // The worker refuses ranges that overlap. So a range whose outcome is unknown is settled first, by asking for the
+  // same range.
   if (asked != segments_.end())
     return settle(static_cast<std::size_t>(asked - segments_.begin())) != Registered::Unknown;
   Registered done = register_free(bytes);
@@ -35,7 +36,7 @@ bool Segments::add_room(std::uint64_t bytes, const IsEmpty& is_empty) {
   return done == Registered::Yes;
 }
 
-// Registers free room that is large enough: what the block needs, and more where there is more.
+// Registers free room for the block: pin_step bytes at least, if there are so many.
 Segments::Registered Segments::register_free(std::uint64_t bytes) {
   const std::uint64_t least = whole_pages(bytes);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
@@ -57,13 +58,15 @@ Segments::Registered Segments::join(std::uint64_t bytes, const IsEmpty& is_empty
   return settle(run.first);
 }
 
-// The first segment holds the staging chunks, which are in use at any time.
+// Whether segment i may be joined with others. The first may not: the staging chunks before it share its registration,
+// and may be in use at any time.
 bool Segments::can_move(std::size_t i, const IsEmpty& is_empty) const {
   const Segment& s = segments_[i];
   return i != 0 && (s.state == State::Free || (s.registered() && is_empty(s.start, s.end)));
 }
 
-// The shortest run of neighbours without blocks that has so many bytes. Of free room at its end only a part is taken.
+// Finds the shortest run of neighbouring segments without blocks that has `bytes`. If the last one is free room, the
+// run takes only a part of it.
 bool Segments::find_run(std::uint64_t bytes, const IsEmpty& is_empty, Run& best) const {
   std::uint64_t shortest = 0;
   for (std::size_t first = 1; first < segments_.size(); ++first) {
@@ -88,7 +91,7 @@ std::uint64_t Segments::largest_room(const IsEmpty& is_empty) const {
   return largest;
 }
 
-// Asks for segment i, as its state says, and enters the answer.
+// Asks the worker for segment i, in the form that its state says, and stores the outcome in the state.
 Segments::Registered Segments::settle(std::size_t i) {
   Segment& s = segments_[i];
   const Registered done = ask_(s.start, s.end, s.state == State::AskedToJoin);
@@ -98,7 +101,7 @@ Segments::Registered Segments::settle(std::size_t i) {
   return done;
 }
 
-// [first, last] becomes one segment that ends at `end`; what is left of the last one is free.
+// Replaces the segments [first, last] by one that ends at `end`. The rest of the last one becomes free room.
 void Segments::replace(std::size_t first, std::size_t last, std::uint64_t end, Segment::State state) {
   const Segment made{segments_[first].start, end, state}, rest{end, segments_[last].end, State::Free};
   const auto at = segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(first),

@@ -11,7 +11,7 @@
 namespace guest {
 namespace {
 
-// Those that the program has created; for the process's lifetime.
+// The contexts that the program has created. They are kept for the process's lifetime.
 struct Created {
   std::mutex mutex;
   std::map<std::uint64_t, Context*> by_handle;
@@ -25,8 +25,8 @@ Created& created() {
   return *c;
 }
 
-// Numbers go round, so that a record that another thread has sent too late names a context that is gone, and not its
-// successor.
+// Finds a free number, or 0. The search goes round, so that a number is used again as late as possible. Another
+// thread's record that comes too late then names an ended context, and not a new one.
 std::uint32_t free_number(Created& c) {
   constexpr std::uint32_t first = ring::first_created_context, count = ring::max_contexts - first;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -1,11 +1,11 @@
-// Contexts of this process: each device's primary one, and those that the program has created. The worker has the real
-// ones, under the number that each record carries in its header.
+// Contexts of this process: each device's primary one, and those that the program has created. The worker has the
+// driver's contexts, under the number that each record carries in its header.
 //
-// A Context object lives for ever, since a program may name one that is gone: CUDA then says that it is destroyed, and
-// not that it is none. Its number is given to another context when it has ended.
+// A Context object lives as long as the process, since a program may name a context that has ended: CUDA then reports
+// CUDA_ERROR_CONTEXT_IS_DESTROYED and not an unknown handle. The number of an ended context is given to another.
 //
-// Thread-safety: any thread. `uses`, `flags` and what is remembered are atomic or say themselves how they are shared;
-// what begins and ends a context is under `mutex`.
+// Thread-safety: any thread. `uses` and the flags are atomic; null_stream and `done` say in their types how they are
+// shared. A context begins and ends under `mutex`. The other members are fixed once the context has a handle.
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,19 @@
 namespace guest {
 
 struct Context {
-  // An id as any handle's, which no other context ever has.
+  // An id of the same form as other handles'. No other context ever has it.
   CUcontext handle = nullptr;
   std::uint32_t device = 0;                  // the guest's ordinal
-  std::uint32_t number = 0;                  // in records: a device of the host, or from first_created on
-  bool created = false;                      // by the program; else it is the device's primary one
+  std::uint32_t number = 0;                  // in records: the host's device, or from first_created_context on
+  bool created = false;                      // false: the device's primary one
   unsigned api_version = 0;                  // cuCtxGetApiVersion
   std::uint64_t id = 0;                      // cuCtxGetId
   std::atomic<unsigned> flags{0};            // as the program has set them
-  std::atomic<unsigned> flags_of_device{0};  // of a primary one: what its device has for the next
-  // How often it was retained or attached; 0: it does not live.
+  std::atomic<unsigned> flags_of_device{0};  // of a primary one: those for the device's next one
+  // The number of times that it was retained or attached, less the releases. 0: it does not live.
   std::atomic<std::uint32_t> uses{0};
   std::mutex mutex;
-  // What is remembered of its NULL stream, and of everything in it.
+  // The last use of its NULL stream, and whether everything in it is known to be done.
   Object null_stream;
   KnownDone done;
 
@@ -41,27 +41,28 @@ struct Context {
 
 // The device's primary context. Preconditions: the process is initialised; ordinal < device_count().
 Context& primary(std::uint32_t ordinal);
-// By handle; null: it never was one. One that has ended is found, too.
+// By handle, ended contexts included. Null: no context ever had the handle.
 Context* find_context(CUcontext handle);
-// The calling thread's; null: none.
+// The calling thread's current context, or null.
 Context* current_context();
 
-// A context that the program creates: it has a number and a handle, and lives only when begin() is called. Null: as many
-// live as records have numbers for.
+// A new context for cuCtxCreate. It has a number and a handle, and lives from begin() on. Null: all numbers are taken.
 Context* new_context(std::uint32_t device);
-// The worker has it.
+// Call it when the worker has created the context: it lives from now on.
 void begin(Context& context);
-// It has ended, or was never begun: its number is free.
+// Call it when the context has ended, or could not be created: its number is free from now on.
 void end(Context& context);
 
-// Whether it lives: CUDA_SUCCESS, CONTEXT_IS_DESTROYED, or the fault that has ended it.
+// CUDA_SUCCESS if it lives. Else CUDA_ERROR_CONTEXT_IS_DESTROYED, or the fault that has ended it.
 CUresult state_of(const Context& context);
 
-// Context and fault checks of a call that crosses the ring: finds the calling thread's context, or the error to return.
+// The checks at the start of a call that crosses the ring. Finds the calling thread's context; else returns the error
+// of the call.
 CUresult enter(Context*& context);
-// The same for a call that names objects of contexts: where none is current, that of the first that has one counts.
+// The same for a call that names objects. If no context is current, the first object that has a context decides.
 CUresult enter(Context*& context, std::initializer_list<const void*> named);
-// The same for a call that needs no context: the current one, or the first device's. Faults of a context are not its.
+// The same for a call that needs no context: finds the current one, or the first device's primary one. A fault of the
+// context is no error here.
 CUresult enter_without_context(Context*& context);
 
 }  // namespace guest

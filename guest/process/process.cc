@@ -44,7 +44,7 @@ void after_fork_in_child() {
 constexpr const char* visible_variable = "CUDA_VISIBLE_DEVICES";
 constexpr const char* order_variable = "CUDA_DEVICE_ORDER";
 
-// What these two say that no worker need be asked for.
+// The errors that these two variables cause without asking a worker.
 CUresult refused_by_environment() {
   const char* order = std::getenv(order_variable);
   if (cuabi::device_order(order) == cuabi::DeviceOrder::Invalid)
@@ -56,7 +56,7 @@ CUresult refused_by_environment() {
   return CUDA_ERROR_NO_DEVICE;
 }
 
-// The host's devices that this program sees, in its order.
+// The host's devices that this program sees, in the program's order.
 CUresult choose_devices(const ring::DevicePage& page, std::vector<std::uint32_t>& chosen) {
   std::vector<std::uint32_t> order(page.device_count);
   std::iota(order.begin(), order.end(), 0u);
@@ -88,7 +88,7 @@ CUresult adopt(Session* s) {
     context.handle = reinterpret_cast<CUcontext>(object->id.load(std::memory_order_relaxed));
     context.device = static_cast<std::uint32_t>(i);
     context.number = p.visible[i];
-    context.api_version = 3020;  // that of cuCtxCreate_v2, which primary contexts are made as
+    context.api_version = 3020;  // as cuCtxCreate_v2: the driver's value for primary contexts
     context.id = i + 1;
     context.null_stream.context = &context;
   }

@@ -1,7 +1,8 @@
-// This process: whether CUDA is initialised in it, and its devices.
+// CUDA in this process: whether it is initialised, and its devices. Any thread may call this.
 //
-// Nothing happens before cuInit: no descriptor, no thread, no mapping. After fork each call of
-// the child returns NOT_INITIALIZED; it never touches the parent's rings. Nothing is ever destroyed.
+// Before cuInit the library opens no descriptor, starts no thread and maps nothing. After a fork each call of the child
+// returns CUDA_ERROR_NOT_INITIALIZED, and never touches the parent's rings. The objects of this file are never
+// destroyed, since programs call until their end.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,20 @@ namespace guest {
 
 // cuInit. CUDA_ERROR_NO_DEVICE when no region is found or it has no GPU.
 CUresult initialize(unsigned flags);
-// For tests: the same with a session that the caller made.
+// The same with a session that the caller has made, for tests. Preconditions: the session is never destroyed.
 CUresult initialize_with(Session* session);
 
-// CUDA_SUCCESS, NOT_INITIALIZED (before cuInit, in a forked child), DEINITIALIZED (the process is ending).
+// Whether calls can be made: CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED (before cuInit, or in a forked child), or
+// CUDA_ERROR_DEINITIALIZED (the process is ending).
 CUresult ready();
 
-// Devices after CUDA_VISIBLE_DEVICES; ordinals of the guest.
+// The number of devices that CUDA_VISIBLE_DEVICES leaves. The guest's ordinals count these.
 std::uint32_t device_count();
-// What must hold before a device can be asked about.
+// The error of a question about this device: the library is not ready, or has no such device.
 CUresult check_device(CUdevice device);
 const ring::DeviceInfo& device_info(std::uint32_t ordinal);
 
-// Ends the session: the program exits.
+// Ends the session. The library's destructor calls it when the program exits.
 void finish();
 
 }  // namespace guest

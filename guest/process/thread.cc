@@ -10,7 +10,7 @@
 namespace guest {
 namespace {
 
-// Leaked on purpose: threads may outlive every destructor.
+// All threads. Leaked on purpose, since threads may outlive every destructor.
 struct Registry {
   std::mutex mutex;
   std::vector<Thread*> alive;

@@ -1,4 +1,5 @@
-// What belongs to a thread of the program: its channel, its stack of current contexts, and which entry point it is in.
+// The state of one thread of the program: its channel, its stack of current contexts, and the entry point that it is
+// in. Only the thread itself uses it, but for `calls`.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +21,19 @@ class Thread {
   std::vector<Context*> contexts;  // the last is current
   bool per_thread = false;         // inside a _ptsz or _ptds entry point: stream 0 means this thread's own
   std::uint64_t calls = 0;
-  // What is remembered of this thread's own stream in a context. Other threads cannot name it, but context-wide calls
-  // wait for its work.
+  // The last use of this thread's own stream (CU_STREAM_PER_THREAD) in a context. Other threads cannot name the stream,
+  // but calls on a whole context wait for its work.
   Object& own_stream(Context& context);
 
  private:
   std::deque<std::pair<const Context*, Object>> own_streams_;
 };
 
-// The calling thread's; made at its first call, ended with the thread.
+// The calling thread's state. Made at the thread's first call; ends with the thread.
 Thread& this_thread();
-// Its channel, opened at its first record. Preconditions: there is a session.
+// The calling thread's channel, acquired at its first record. Preconditions: there is a session.
 Channel& this_channel();
-// Calls counted over all threads, ended ones included.
+// The number of calls of all threads, ended ones included.
 std::uint64_t calls_of_all_threads();
 
 }  // namespace guest

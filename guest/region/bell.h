@@ -1,5 +1,5 @@
-// How a guest rings a host's peer (ring::peer_broker, ring::peer_of_slot): by the ivshmem device's doorbell register
-// or, where the device has none, by a bit in the region's header, which the broker looks at.
+// Rings a host peer (ring::peer_broker, ring::peer_of_slot): by the ivshmem device's doorbell register or, if the
+// device has none, by a bit in the region's header, at which the broker looks.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace guest {
 
-// The ivshmem device's BAR0: so many bytes of it are mapped, and where its registers of 32 bits lie.
+// The ivshmem device's BAR0: how many bytes of it are mapped, and the byte offsets of its 32-bit registers.
 inline constexpr std::size_t registers_bytes = 256;
 inline constexpr std::size_t register_id = 8, register_doorbell = 12;
 

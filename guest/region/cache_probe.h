@@ -1,5 +1,6 @@
-// Whether a mapping is cached, measured: dependent loads, one cache line each. Mapped write-back a load that hits takes
-// a few nanoseconds; uncached it goes over the bus every time, 100 ns and more.
+// Measures whether a mapping is cached, by dependent loads, one from each cache line. In a write-back mapping a load
+// that hits the cache takes a few nanoseconds. In an uncached mapping each load goes over the bus and takes 100 ns or
+// more.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +11,11 @@ namespace guest {
 using Nanoseconds = std::uint64_t (*)();
 std::uint64_t monotonic_nanoseconds();
 
-// The time of one load, the best of several passes over [at, at + bytes). The clock comes from the caller.
+// The time of one load in nanoseconds: the best of several passes over [at, at + bytes). The caller gives the clock, so
+// that tests can.
 double nanoseconds_per_line(const std::byte* at, std::size_t bytes, Nanoseconds clock);
 
-// More than any cache takes, less than any bus.
+// The limit is more than any cache takes, and less than any bus.
 constexpr bool uncached(double nanoseconds) { return nanoseconds > 50; }
 
 }  // namespace guest

@@ -1,6 +1,7 @@
-// In a VM without the kernel module: the ivshmem device through sysfs, as root. BAR2 (resource2) is the region, BAR0
-// (resource0) has the doorbell: a store of (peer << 16 | vector) at 12 rings, a load at 8 tells our own id. An
-// ivshmem-plain device has no doorbell: bits in the region's header ring, which the broker looks at.
+// The region in a VM without the kernel module: the ivshmem device through sysfs, as root. BAR2 (resource2) is the
+// region. BAR0 (resource0) has the registers: a store of (peer << 16 | vector) at 12 rings, a load at 8 gives this
+// guest's own id. An ivshmem-plain device has no doorbell; there a guest sets a bit in the region's header, at which
+// the broker looks.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -52,7 +53,7 @@ class Ivshmem final : public Region {
     else
       ring_by_register(registers_, peer);
   }
-  // Rings through the header from now on; it stays mapped.
+  // Rings through the header from now on. Preconditions: the header stays mapped.
   void use_bells(ring::Shared<ring::RegionHeader> header) { bells_ = header; }
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return registers_[register_id / 4]; }
@@ -69,7 +70,7 @@ class Ivshmem final : public Region {
   ring::Shared<ring::RegionHeader> bells_;
 };
 
-// A device whose memory space is switched off answers all ones: switch it on, as a driver would.
+// Switches the device's memory space on, as a driver would. While it is off, each load gives all ones.
 void enable(const std::string& device) {
   if (read_number(device + "/enable") != 0) return;
   const int fd = open((device + "/enable").c_str(), O_WRONLY | O_CLOEXEC);
@@ -77,7 +78,7 @@ void enable(const std::string& device) {
   if (fd >= 0) close(fd);
 }
 
-// The file of a device that this process cannot use, its group and mode, and what would let it.
+// The sentence for a device's file that this process cannot use: the file, its group and mode, and the remedy.
 std::string unusable(const std::string& file, const char* how, int error) {
   const std::string remedy =
       error == EACCES || error == EPERM
@@ -112,7 +113,7 @@ void tell_cache(Region& region) {
   std::byte* at = region.map(0, ring::page, nullptr);
   if (at == nullptr) return;
   double ns = nanoseconds_per_line(at, ring::page, monotonic_nanoseconds);
-  if (uncached(ns)) ns = std::min(ns, nanoseconds_per_line(at, ring::page, monotonic_nanoseconds));  // it may be busy
+  if (uncached(ns)) ns = std::min(ns, nanoseconds_per_line(at, ring::page, monotonic_nanoseconds));  // once more
   munmap(at, ring::page);
   if (uncached(ns))
     log(Level::Warn,
@@ -135,7 +136,7 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
     return nullptr;
   }
   std::unique_ptr<Region> found;
-  std::string refusal;  // of one that may be ours
+  std::string refusal;  // the reason for a device that may be ours
   while (const dirent* entry = found == nullptr ? readdir(folder) : nullptr) {
     const std::string device = std::string(pci_devices) + "/" + entry->d_name;
     if (entry->d_name[0] == '.' || read_number(device + "/vendor") != 0x1af4 ||

@@ -1,5 +1,5 @@
 // Loopback: this process is an ivshmem peer of the broker, as a QEMU would be. The socket brings the region's
-// descriptor and an eventfd for each host peer; that it stays open tells the broker that the process lives.
+// descriptor and an eventfd for each host peer. As long as it stays open, the broker knows that the process lives.
 //
 // Protocol (the ivshmem server's): 64-bit numbers, little-endian, a descriptor beside some of them: version 0, own id,
 // -1 with the memory, then (peer, eventfd) for each peer, own id last.
@@ -49,7 +49,7 @@ class Loopback final : public Region {
   explicit Loopback(int socket) : socket_(socket) {}
   ~Loopback() override { forget(); }
 
-  // Reads the greeting. False: it is not an ivshmem server's.
+  // Reads the server's greeting. False: it is not that of an ivshmem server.
   bool greet() {
     const timeval patience{.tv_sec = 5, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -67,7 +67,7 @@ class Loopback final : public Region {
     for (;;) {
       const Message m = receive(socket_);
       if (!m.ok || m.fd < 0) return false;
-      if (m.value == id.value) return close(m.fd) == 0;  // the last one is our own interrupt: loopback needs none
+      if (m.value == id.value) return close(m.fd) == 0;  // its own interrupt, not needed in loopback
       bells_[static_cast<std::uint32_t>(m.value)] = m.fd;
     }
   }
@@ -77,7 +77,7 @@ class Loopback final : public Region {
     void* at = mmap(address, bytes, PROT_READ | PROT_WRITE, flags, memory_, static_cast<off_t>(offset));
     if (at == MAP_FAILED) return nullptr;
     if (address == nullptr || at == address) return static_cast<std::byte*>(at);
-    munmap(at, bytes);  // a kernel that does not know the flag takes the address for a hint
+    munmap(at, bytes);  // an old kernel ignores the flag and takes the address as a hint
     return nullptr;
   }
   void ring(std::uint32_t peer) override {
@@ -87,7 +87,7 @@ class Loopback final : public Region {
   }
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return peer_; }
-  // The broker says nothing after the greeting: whatever there is to see is the connection's end.
+  // The broker sends nothing after the greeting, so any event on the socket is the connection's end.
   Broker broker() override {
     pollfd socket{socket_, POLLIN | POLLRDHUP, 0};
     return poll(&socket, 1, 0) <= 0 ? Broker::Lives : Broker::Gone;

@@ -26,8 +26,8 @@ std::unique_ptr<Region> find_region() {
 
 namespace {
 
-// Whether the slots that a header tells of lie within a region of `bytes`. Each number is held by itself first, so that
-// no sum of them overflows.
+// Whether all slots of this header lie within a region of `bytes`. Each number is checked by itself first, so that no
+// sum overflows.
 bool slots_fit(const ring::RegionHeader& header, std::uint64_t bytes) {
   if (header.slot_count == 0 || header.slot_count > ring::max_slots) return false;
   if (header.slot_bytes < ring::min_slot_bytes || header.slot_bytes > bytes) return false;
@@ -35,8 +35,8 @@ bool slots_fit(const ring::RegionHeader& header, std::uint64_t bytes) {
   return header.slot_bytes * header.slot_count <= bytes - header.first_slot;
 }
 
-// Why a region of `bytes` with this header cannot be used has been logged. `magic` was acquired before the rest was
-// copied.
+// Whether this library can use a region of `bytes` with this header. False: the log says why. `magic` was loaded with
+// acquire before the header was copied.
 bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64_t bytes) {
   if (magic != ring::region_magic)
     return log(Level::Info, "region has magic %llx, not %llx: not made by ivgpud",

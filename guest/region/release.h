@@ -1,4 +1,4 @@
-// The broker's release as it may be printed: any program of the VM can write over it. For the library and for
+// The broker's release, made printable, since any program of the VM can write over it. For the library and for
 // ivgpu-check.
 #pragma once
 

@@ -15,10 +15,10 @@
 namespace guest {
 namespace {
 
-// How much of the arena is registered with the GPU at once: the staging chunks and a little pinned memory.
+// How many bytes of the arena hello registers with the GPU: the staging chunks and a little pinned memory.
 constexpr std::uint64_t first_pin_bytes = 16 << 20;
 
-// Sends a record of the session's own through a borrowed channel.
+// Sends a record of the session's own through a channel that it borrows.
 template <class Record, class Read>
 Sent ask(Channels& channels, int call, const Record& record, Read read) {
   Channel& c = channels.acquire();
@@ -80,7 +80,8 @@ Segments::Registered ArenaBinding::ask_for(std::uint64_t start, std::uint64_t en
   const api::PinArenaRecord record{.offset = start, .bytes = end - start};
   const Sent sent = ask(channels_, join ? api::id_of::join_arena : api::id_of::pin_arena, record, read_nothing);
   if (sent.unanswered) return Segments::Registered::Unknown;
-  // Already: by an earlier request for the same range that was not answered in time (Arena asks for no other twice).
+  // ALREADY_REGISTERED: an earlier request for the same range was executed after its wait was given up. The arena asks
+  // twice for no other range.
   const bool done = sent.result == CUDA_SUCCESS || sent.result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   return done ? Segments::Registered::Yes : Segments::Registered::No;
 }

@@ -1,10 +1,11 @@
-// What binds the arena to this process, its worker and the GPU: the window where the guest maps it, hello, by which the
-// worker maps it there, too, and the records that register its segments. The session binds it before any thread sends;
-// then any thread may ask where a place of it lies, and the arena itself asks for segments under its own lock.
+// Binds the arena to this process, its worker and the GPU. The guest maps the arena at a window, `hello` has the worker
+// map it at the same address, and further records register its segments with the GPU. The session binds the arena
+// before any thread sends. Afterwards any thread may ask for addresses, and the arena asks for segments under its own
+// lock.
 //
-// Invariant: once bound, the arena lies still, here and there.
-// Trust: the worker says where its arena lies and whether a segment is registered. The address is given to the program
-// and sent back to the worker, and never followed here.
+// Invariant: once bound, the arena keeps its addresses in this process and in the worker. Trust: the worker says where
+// its arena lies and whether a segment is registered. The guest gives that address to the program and sends it back to
+// the worker, but never follows it.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +25,16 @@ class ArenaBinding {
   ArenaBinding(Liveness& liveness, const Slot& slot, Channels& channels)
       : liveness_(liveness), slot_(slot), channels_(channels) {}
 
-  // Maps [offset, offset + bytes) of the region. False and a log line: it cannot, or the arena is too small.
+  // Maps [offset, offset + bytes) of the region as the arena. False and a log line: that failed, or the arena is too
+  // small.
   bool map(Region& region, std::uint64_t offset, std::uint64_t bytes);
-  // Says hello. False: the worker refuses, or the session is lost.
+  // Sends `hello`. False: the worker refuses, or the session is lost.
   bool bind();
-  // The bound arena, whose segments are asked for here.
+  // Makes the arena, which asks this object to register its segments. Preconditions: bind() has returned true.
   std::unique_ptr<Arena> make();
   void unmap();
 
-  // Where the worker and the GPU see the arena's first byte.
+  // The address of the arena's first byte in the worker and on the GPU.
   std::uint64_t device_address() const { return device_address_; }
 
  private:

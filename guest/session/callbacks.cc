@@ -15,8 +15,8 @@
 namespace guest {
 namespace {
 
-// Without a futex a nap is the polling interval, as in guest/session/channel.cc. With one the worker ends the sleep;
-// the bound is for a session that another thread finds lost.
+// Without a futex a nap is the polling interval, as in guest/session/channel.cc. With a futex the worker ends the
+// sleep; the bound is for the case that another thread finds the session lost.
 constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
 constexpr timespec longest_sleep{.tv_sec = 1, .tv_nsec = 0};
 
@@ -26,7 +26,8 @@ void wake_here(ring::Shared<std::uint32_t> word) {
 
 }  // namespace
 
-// A session that nobody has taken for the process's: its thread ends first. In a child there is none to wait for.
+// Only a session that did not become the process's is destroyed. Its thread must end first. A forked child has no
+// thread to wait for.
 Callbacks::~Callbacks() {
   if (forgotten()) return;
   stop();
@@ -51,7 +52,7 @@ bool Callbacks::end(std::uint64_t token) {
   return tokens_.end(token);
 }
 
-// The thread may be in a function of the program's, which may never return: it is not waited for.
+// This does not wait for the thread, which may be in a function of the program's that never returns.
 void Callbacks::stop() {
   if (forgotten()) return;
   Lock lock(mutex_);
@@ -61,7 +62,7 @@ void Callbacks::stop() {
   if (bell_.futexes()) wake_here(self().word());
 }
 
-// Under the mutex. The program's signal handlers belong to its own threads.
+// Under the mutex. The thread takes no signals, since the program's handlers expect the program's own threads.
 bool Callbacks::start() {
   for (std::uint32_t k = 0; k < ring::max_lanes; ++k) lanes_[k] = ring::LaneCallee(slot_.view().lane(k));
   sigset_t all, before;
@@ -79,7 +80,7 @@ void* Callbacks::run(void* argument) {
   auto& self = *static_cast<Callbacks*>(argument);
   Lock lock(self.mutex_);
   self.serve(lock);
-  if (self.forgotten()) _exit(0);  // the function has forked and come back: this is the child's only thread
+  if (self.forgotten()) _exit(0);  // the function has forked and returned in the child, whose only thread is this one
   self.running_ = false;
   self.ended_.notify_all();
   return nullptr;

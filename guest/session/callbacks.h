@@ -1,15 +1,15 @@
-// Calls from the worker to the program: tokens for functions of the program's, and the thread that makes the calls which
-// the worker asks for on the slot's lanes (docs/design/020-lanes.md). Any thread gives out tokens and ends them.
+// Calls from the worker to the program: tokens for the program's functions, and the callback thread, which makes the
+// calls that the worker puts on the slot's lanes (docs/design/020-lanes.md). Any thread may issue and end tokens.
 //
-// The thread begins with the first token, looks at the lanes only while a token is out, and ends with the session. It
-// makes one call at a time. A function that is called so makes no CUDA calls, as with the driver itself.
+// The thread starts with the first token, looks at the lanes only while a token is out, and ends with the session. It
+// makes one call at a time. The called function makes no CUDA calls; that is CUDA's own rule.
 //
 // Invariant: the slot's words are touched under the mutex only, and not once the session is lost or stop() was called.
-// The program's function is called without the mutex.
-// Trust: the worker's number of a lane's use is held against a private count (ring/queue/lane.h), and a token against
-// those that are out: the worker can have nothing called that the program has not handed over.
+// The program's function is called without the mutex. Trust: the worker's number of a lane's use is checked against a
+// private count (ring/queue/lane.h), and a token against those that are out. So the worker can only cause calls of
+// functions that the program has handed over.
 //
-// After a fork the parent's thread goes on, and the child has none. There nothing here is touched but `forgotten_`: the
+// After a fork the parent's thread goes on, and the child has none. The child touches only `forgotten_` here, since the
 // mutex may be held by a thread that the child does not have.
 #pragma once
 
@@ -36,14 +36,15 @@ class Callbacks {
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
 
-  // A token by which the worker may have this called from now on. 0: the session is lost or another process's, or no
-  // thread can be made. Preconditions: the slot is mapped and checked.
+  // A token by which the worker may have `callback` called from now on. 0: the session is lost or the parent process's,
+  // or no thread can be made. Preconditions: the slot is mapped and checked.
   std::uint64_t issue(const Callback& callback);
-  // The worker's calls of it are refused from now on; one that is being made goes on. False: it is not out.
+  // Ends a token: the worker's calls by it are refused from now on; a call under way goes on. False: the token is not
+  // out.
   bool end(std::uint64_t token);
-  // The slot is soon another process's: nothing of it is touched from now on.
+  // Call it before the slot is given back: nothing here touches the slot from now on.
   void stop();
-  // In a forked child.
+  // Call it in a forked child.
   void forget() { forgotten_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -70,7 +71,7 @@ class Callbacks {
   std::condition_variable issued_, ended_;
   Tokens tokens_;
   std::array<ring::LaneCallee, ring::max_lanes> lanes_;
-  std::size_t last_lane_ = 0;  // the lanes have turns
+  std::size_t last_lane_ = 0;  // the lanes take turns
   std::uint64_t nap_ns_ = 0;
   bool running_ = false, stopped_ = false;
 };

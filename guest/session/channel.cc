@@ -1,20 +1,21 @@
 // Waits that were given up. While the broker does not answer (Liveness::suspend), a wait ends without its reply, and
-// the record stays in the ring: nobody takes it back. If the session comes back, then:
-//   * The worker executes what is in the ring, in order, and answers the record whose wait was given up. A position is
-//     never used twice, and a reply counts when reply_position equals the position that is waited for. So the late
-//     reply is nobody's.
+// its record stays in the ring. If the session comes back, the following holds:
+//   * The worker executes the records in the ring in order, and answers the one whose wait was given up. A position is
+//     never used twice, and a thread takes a reply only if reply_position equals the position that it waits for. So no
+//     thread takes the late reply.
 //   * A late reply may be written while the next waited record is in flight. The worker's thread writes the replies of
-//     a channel one after the other, each position last (edge R): a reader that sees the position of its record sees
-//     that reply's bytes, and the next reply is written for a record that the channel's lock does not let anybody
-//     publish before these have been read. So length, result and bytes are never those of two replies.
-//   * Results reach the caller's memory from the mailbox only, by the calling thread, before the call returns. A call
-//     that has failed writes nothing later. What the host writes by itself is memory that the GPU may touch: the arena
-//     (below) and the device.
-//   * A full ring that was given up leaves the producer as it was: room is taken by publish() alone.
-//   * An error of the record is in its reply if it was waited for, and dropped; if it was posted, it is the next
-//     call's.
-// What such a record uses is held until `executed` has passed it: staging chunks (guest/objects/arena.h), blocks of the
-// arena (Arena::free_after), ids (guest/objects/objects.h), the order of its streams (guest/marshal/custom.h).
+//     a channel one after the other, and each reply's position last (edge R). So a reader that sees the position of its
+//     record sees that reply's bytes. The next reply is for a record that is published under the channel's lock, after
+//     these bytes have been read. So length, result and bytes are never those of two replies.
+//   * Only the calling thread copies results from the mailbox to the caller's memory, before the call returns. So a
+//     call that has failed writes nothing later. By itself the host writes only memory that the GPU may touch: the
+//     arena (see below) and device memory.
+//   * A wait for room in a full ring that was given up leaves the producer unchanged, since only publish() takes room.
+//   * The error of a waited record is in its late reply, and is lost with it. The error of a posted record is reported
+//     by the next call.
+// The guest holds everything that such a record uses until `executed` has passed it: staging chunks
+// (guest/objects/arena.h), blocks of the arena (Arena::free_after), ids (guest/objects/objects.h), and the last use of
+// its streams (guest/marshal/custom.h).
 #include "guest/session/channel.h"
 
 #include <linux/futex.h>
@@ -33,8 +34,8 @@ namespace {
 
 using Control = ring::ChannelControl;
 
-// How long a sleep lasts at most. With a futex the worker ends it; without one (in a VM without the kernel module) a
-// nap is the polling interval, which grows: short waits stay short, long ones cost little.
+// The longest sleeps. With a futex the worker ends the sleep. Without one (in a VM without the kernel module) a nap is
+// the polling interval. It grows during a wait, so that short waits stay short and long ones cost little.
 constexpr std::uint64_t futex_sleep_ns = 50'000'000;
 constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
 
@@ -62,7 +63,7 @@ Channel::Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, std::ui
       self_(control_[&Control::guest_asleep]) {}
 
 CUresult Channel::begin(int call, std::size_t payload, ring::Writer& writer) {
-  if (!liveness_.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // lost: the slot may be another process's
+  if (!liveness_.usable()) return CUDA_ERROR_DEVICE_UNAVAILABLE;  // if it is lost, the slot may be another process's
   if (!slot_.serves(call)) return slot_.refuse_unserved(call);
   if (!fits(payload)) return CUDA_ERROR_INVALID_VALUE;
   record_bytes_ = ring::record_size(payload);
@@ -105,7 +106,8 @@ Reply Channel::await_reply(std::uint64_t position) {
   return {.came = true, .result = static_cast<CUresult>(result), .payload = mailbox_.sub(0, length)};
 }
 
-// A thread that finds the ring full is woken when half of the records have been executed, and not for each.
+// The position at which a thread that waits for room is woken: half of the queued records have then been executed.
+// Waking it for each record would cost more.
 std::uint64_t Channel::half_of_what_is_queued() const {
   const std::uint64_t executed = control_[&Control::executed].load(std::memory_order_relaxed);
   return executed + (posted() - executed) / 2;
@@ -140,7 +142,7 @@ bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
   return came;
 }
 
-// Looks from time to time whether the host is still there.
+// Sleeps until `done` holds. Between sleeps it looks whether the host is alive. False: it is not.
 template <class Done>
 bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const bool can_park = sleep == Sleep::Park && bell_.futexes();

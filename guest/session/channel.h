@@ -1,9 +1,10 @@
-// A thread's way to the host: its request ring, its reply mailbox, and waiting.
+// A channel: a thread's request ring and reply mailbox, and how a thread waits on them.
 //
-// One thread uses a channel at a time, under its lock: threads beyond the number of channels share one. What is waited
-// for is waited for under the lock, since the mailbox holds one reply.
+// One thread uses a channel at a time, under its lock, since threads beyond the number of channels share one. A thread
+// holds the lock while it waits for a reply, because the mailbox holds one reply.
 //
-// Ordering: the takers' side of edges X and R, which host/untrusted/channel.cc explains and says what covers them.
+// Ordering: the acquiring side of the edges X and R. host/untrusted/channel.cc explains them, and says what covers
+// them.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,7 @@ namespace guest {
 struct Reply {
   bool came = true;  // false: the wait for it was given up, and its record may be executed later
   CUresult result = CUDA_SUCCESS;
-  ring::SharedBytes payload;  // in the mailbox: to be read before the lock is let go
+  ring::SharedBytes payload;  // in the mailbox: read it before releasing the lock
 };
 
 class Channel {
@@ -37,21 +38,24 @@ class Channel {
   std::uint32_t index() const { return index_; }
   std::mutex& mutex() { return mutex_; }
 
-  // All below: under the lock.
+  // Everything up to the next such line: under the lock.
 
-  // Room for a record of this call with this much payload; waits while the ring is full. `writer` is over the payload
-  // in the ring. Else what the call returns, and nothing is changed: CUDA_ERROR_NOT_SUPPORTED, the worker does not know
-  // the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost or suspended.
+  // Makes room for a record of this call with `payload` bytes, and points `writer` at these in the ring. Waits while
+  // the ring is full. On an error nothing is changed, and the call returns the error: CUDA_ERROR_NOT_SUPPORTED, the
+  // worker does not know the call; _INVALID_VALUE, the record can never fit; _DEVICE_UNAVAILABLE, the session is lost
+  // or suspended.
   CUresult begin(int call, std::size_t payload, ring::Writer& writer);
-  // Publishes what begin() made room for and wakes the worker if it sleeps. Returns the record's position.
+  // Publishes the record that begin() made room for, and wakes the worker if it sleeps. Returns the record's position.
   std::uint64_t publish(std::uint16_t flags);
-  // Waits for the reply to the record at `position`. Session lost or suspended: CUDA_ERROR_DEVICE_UNAVAILABLE.
+  // Waits for the reply to the record at `position`. If the session is lost or suspended, the result is
+  // CUDA_ERROR_DEVICE_UNAVAILABLE.
   Reply await_reply(std::uint64_t position);
-  // The error of an earlier posted call, once: CUDA_SUCCESS if there is none.
+  // Takes the error of an earlier posted call: it is returned once. CUDA_SUCCESS if there is none.
   CUresult take_deferred();
-  // A reply that is not what its call has: the session ends. Returns what the call does.
+  // Call it for a reply that is shorter than its call's: the session ends. Returns the error that the call returns.
   CUresult lose_to_nonsense() { return liveness_.lose_to_nonsense(); }
-  // Whether there is such an error. Of the thread's own channel, also without the lock: threads that share one may see it late.
+  // Whether take_deferred() has an error to return. A thread may ask its own channel without the lock; threads that
+  // share a channel may then see an error late.
   bool deferred_waits() const {
     return control_[&ring::ChannelControl::deferred_count].load(std::memory_order_relaxed) !=
            deferred_seen_.load(std::memory_order_relaxed);
@@ -60,7 +64,8 @@ class Channel {
   // From any thread, without the lock.
 
   // Waits until the record at `position` has been executed. False: the session is lost or suspended. Only the thread
-  // that holds the lock may park: one sleeper a channel, else one's waking would unsay another's sleep. The others nap.
+  // that holds the lock may park; others nap. A channel has one word to sleep on, so a second sleeper would clear it
+  // when it wakes, and the worker would not wake the first.
   enum class Sleep : std::uint8_t { Park, Nap };
   bool await_executed(std::uint64_t position, Sleep sleep = Sleep::Nap);
   bool executed(std::uint64_t position) const {
@@ -68,15 +73,15 @@ class Channel {
            position;  // X (host/untrusted/channel.cc)
   }
   std::uint64_t posted() const { return posted_.load(std::memory_order_relaxed); }
-  // How long the next wait polls.
+  // How long the next wait polls before it sleeps.
   std::uint64_t polling_nanoseconds() const;
 
-  // Statistics: what this channel has carried.
+  // Statistics of this channel: calls and bytes.
   std::atomic<std::uint64_t> waited_calls{0}, posted_calls{0}, bytes{0};
 
  private:
   static constexpr bool fits(std::size_t payload) { return payload <= ring::max_record - sizeof(ring::RecordHeader); }
-  // `awaited`: with which record, executed, `done` is expected to hold.
+  // `awaited`: the record after whose execution `done` is expected to hold.
   template <class Done>
   bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);
   template <class Done>

@@ -8,7 +8,7 @@
 namespace guest {
 namespace {
 
-constexpr std::uint64_t last_senders_ns = 200'000'000;  // four of a parked thread's sleeps
+constexpr std::uint64_t last_senders_ns = 200'000'000;  // four sleeps of a parked thread
 
 }  // namespace
 
@@ -33,9 +33,9 @@ void Channels::release(Channel& channel) {
   free_.push_back(channel.index());
 }
 
-// The program's other threads may still run, and the slot is soon another process's. begin() looks at the loss under
-// its channel's lock, and whoever holds such a lock is waited for: a thread that waits for a reply sees the loss within
-// a sleep, and does not write.
+// The program's other threads may still run, and the slot is soon another process's. begin() checks under the channel's
+// lock that the session is not lost, so once each lock has been free no thread writes any more. A thread that waits for
+// a reply sees the loss after one sleep at the latest, and writes nothing.
 void Channels::stop_senders() {
   const std::uint64_t until = monotonic_nanoseconds() + last_senders_ns;
   for (std::uint32_t c = 0; c < open(); ++c) {

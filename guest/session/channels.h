@@ -1,13 +1,13 @@
-// The session's channels: which thread sends through which. A thread takes one at its first record and gives it back
-// when it ends; threads beyond their number share.
+// The session's channels, and which thread sends through which. A thread acquires a channel at its first record and
+// gives it back when it ends. Threads beyond the number of channels share them.
 //
-// Invariant: channels are opened in the order of their indices and never closed, so all below open() can be used by any
-// thread. Trust: nothing of the other side is read here; how many channels a worker serves is bounded by the slot (slot.h).
+// Invariant: channels are opened in the order of their indices and never closed, so any thread may use all below
+// open(). Trust: nothing that the host writes is read here; slot.h bounds how many channels a worker serves.
 //
 // Ordering, one edge:
 //   C  make -> use   a channel is made before `open_` counts it
-// The bit in `opened` is released for the worker's bell thread (host/untrusted/serve.cc), which takes records by the
-// ring's own edges. Covered by: ThreadSanitizer under tests/loopback.
+// The bit in `opened` is stored with release for the worker's bell thread (host/untrusted/serve.cc); the records
+// themselves cross by the ring's own edges. Covered by: ThreadSanitizer under tests/loopback.
 #pragma once
 
 #include <array>
@@ -24,16 +24,16 @@ namespace guest {
 
 class Channels {
  public:
-  // The slot is mapped before any thread sends.
+  // The slot may be mapped later, but before any thread sends.
   Channels(Liveness& liveness, const Slot& slot, WorkerBell& bell) : liveness_(liveness), slot_(slot), bell_(bell) {}
 
   Channel& acquire();
   void release(Channel& channel);
-  // Channels that have been opened so far.
+  // The number of channels opened so far.
   std::uint32_t open() const { return open_.load(std::memory_order_acquire); }  // C
   // Preconditions: index < open().
   Channel& at(std::uint32_t index) { return *channels_[index]; }
-  // Waits, not for ever, until no thread is in the middle of a record. Preconditions: the session is lost.
+  // Waits until no thread is in the middle of a record, but at most 200 ms. Preconditions: the session is lost.
   void stop_senders();
 
  private:

@@ -14,9 +14,9 @@ namespace guest {
 namespace {
 
 constexpr std::uint64_t second_ns = 1'000'000'000;
-// The part of its patience after which a program reports to its user for whom it waits.
+// After this wait the log says which programs hold the slots.
 constexpr std::uint64_t silent_ns = second_ns;
-// How often it looks meanwhile whether a slot's owner has died: in a VM nobody else does.
+// How often a waiting program looks whether a slot's owner has died. In a VM nobody else looks.
 constexpr std::uint64_t between_burials_ns = second_ns / 10;
 
 void sleep_ns(long ns) {
@@ -36,7 +36,7 @@ bool SlotClaim::try_take(std::uint32_t slot, const ring::SlotOwner& self) {
   return true;
 }
 
-// A slot whose process has died without a word goes back to the broker.
+// Gives the slot of a process that has died without giving it back to the broker.
 void SlotClaim::free_dead(std::uint32_t slot, const ring::SlotOwner& self) {
   if (bury(entry(slot), [&](const ring::SlotOwner& owner) { return certainly_dead(owner, self); }))
     region_.ring(ring::peer_broker);

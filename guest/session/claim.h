@@ -1,12 +1,12 @@
-// This process's claim on a slot of the region: chosen, taken, held, and given back once. A session makes it and alone
-// takes and gives back; any thread may ask whether the slot is still ours.
+// This process's claim on a slot of the region. Only the session takes a slot and gives it back, once. Any thread may
+// ask whether the slot is still ours.
 //
-// Invariant: the slot's word changes by the steps of slot_step.h alone, and the slot is ours while it holds the very
-// word that our step has stored. Its epoch tells the slot from a later one of the same number.
-// Trust: the broker and every program of the VM can write the directory. What is read of other holders decides about
-// their slots alone, or goes into the log as printable letters.
+// Invariant: the slot's word changes only by the steps of slot_step.h. The slot is ours as long as it holds the word
+// that our step has stored; the epoch in it differs for each later holder. Trust: the broker and every program of the
+// VM can write the directory. What this process reads about other holders only decides about their slots, or goes into
+// the log as printable letters.
 //
-// Ordering: the steps and their edges are slot_step.h's; a look at our own word hands nothing over.
+// Ordering: slot_step.h names the edges of the steps. A look at our own word orders nothing.
 #pragma once
 
 #include <atomic>
@@ -26,17 +26,18 @@ class SlotClaim {
   SlotClaim(Region& region, const CheckedRegion& checked, Heartbeat& heartbeat)
       : region_(region), checked_(checked), heartbeat_(heartbeat) {}
 
-  // Waits for a slot until then. False and a log line: there is none to be had in time, or the broker does not answer.
+  // Waits for a slot until `until` (monotonic nanoseconds). False and a log line: no slot became free in time, or the
+  // broker does not answer.
   bool take(std::uint64_t until);
   // Whether a slot was taken and not given back.
   bool held() const { return claimed_.state == ring::SlotState::Claimed && !given_back_; }
   void give_back();
 
-  // Preconditions of all below: take() has said true.
+  // Preconditions of all below: take() has returned true.
   std::uint32_t slot() const { return slot_; }
   // Whether the worker lives and the slot is ours.
   bool is_ours() const { return word(std::memory_order_acquire) == claimed_.word(); }
-  // The same at the price of a word that is in the cache.
+  // The same with a relaxed load: cheap, but possibly late.
   bool seems_ours() const { return word(std::memory_order_relaxed) == claimed_.word(); }
 
  private:

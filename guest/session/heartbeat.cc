@@ -7,19 +7,19 @@
 namespace guest {
 namespace {
 
-// After how many questions without an answer the broker is gone: one is late on a busy machine, and no call shall hang
-// for more than a second.
+// After so many questions without an answer the broker counts as gone. One answer may be late on a busy machine, but no
+// call should hang for more than a second.
 constexpr int broker_patience = 7;
 
 }  // namespace
 
-// Under mutex_.
+// Whether the heartbeat has changed since the last look. Under mutex_.
 bool Heartbeat::has_moved() {
   const std::uint64_t beat = view_.header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
   return beat != std::exchange(last_beat_, beat);
 }
 
-// Questions are counted, not time: a paused VM's clock jumps, and a program that seldom calls seldom asks.
+// This counts questions and not time, since a paused VM's clock jumps, and a program that seldom calls seldom asks.
 bool Heartbeat::beats() {
   std::lock_guard lock(mutex_);
   if (has_moved()) unanswered_ = 0;

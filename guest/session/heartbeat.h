@@ -1,8 +1,9 @@
-// Whether the broker answers: it counts the heartbeat of the region's header up when it is rung
-// (docs/design/011-heartbeat.md). The claim asks while it waits for a slot, liveness while a session lasts; any thread.
+// Whether the broker answers: it counts up the heartbeat in the region's header when it is rung
+// (docs/design/011-heartbeat.md). The claim asks while it waits for a slot, and liveness while a session lasts. Any
+// thread may ask.
 //
-// Invariant: at most one question each tenth of a second, however many threads ask.
-// Trust: every program of the VM can write the heartbeat. A wrong one lets calls fail, or wait, and nothing else.
+// Invariant: the broker is rung at most ten times a second, however many threads ask. Trust: every program of the VM
+// can write the heartbeat. A wrong heartbeat makes calls fail or wait, and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ class Heartbeat {
 
   Heartbeat(Region& region, const CheckedRegion& checked) : region_(region), view_(checked.view) {}
 
-  // Asks the broker. False: several questions in a row have had no answer.
+  // Asks the broker. False: several questions in a row got no answer.
   bool beats();
-  // The same question as long as the session is suspended. Any beat since the last look is an answer.
+  // Asks while the session is suspended. True: the heartbeat has changed since the last look.
   bool answers_again();
 
  private:

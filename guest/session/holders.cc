@@ -7,7 +7,7 @@
 namespace guest {
 namespace {
 
-constexpr std::uint32_t most_named = 6;  // a line of the log has 500 letters
+constexpr std::uint32_t most_named = 6;  // so that the log line stays short
 
 std::string holder_of(ring::Shared<ring::SlotEntry> entry) {
   ProgramName name{};

@@ -11,7 +11,7 @@ void Liveness::lose(const char* why) {
     log(Level::Error, "the session with the host is lost: %s", why);
 }
 
-// Not from Lost: that is final.
+// Changes Open only, since Lost is final.
 void Liveness::suspend() {
   auto open = Condition::Open;
   if (condition_.compare_exchange_strong(open, Condition::Suspended))
@@ -19,7 +19,8 @@ void Liveness::suspend() {
         "the broker does not answer: calls fail until it does; if it was restarted, this VM must be started again");
 }
 
-// Cheap enough for a call that waits for nothing: a word that is in the cache, and the clock of the last timer tick.
+// This is cheap enough for a call that waits for nothing: it reads a word in the cache, and the clock of the last timer
+// tick.
 bool Liveness::attached() {
   if (!usable()) return comes_back();
   if (!claim_.seems_ours()) return host_alive();
@@ -32,7 +33,8 @@ bool Liveness::attached() {
   return host_alive();
 }
 
-// The slot's word tells that the worker has gone; the connection or, in a VM, the heartbeat, that the broker has.
+// The slot's word shows whether the worker has ended. The connection or, in a VM, the heartbeat shows whether the
+// broker has.
 bool Liveness::host_alive() {
   if (!usable()) return false;
   if (!claim_.is_ours()) return lose("its worker has ended"), false;
@@ -44,8 +46,8 @@ bool Liveness::host_alive() {
   return false;
 }
 
-// A suspended session is open again when the broker answers and the slot is still ours. What became of the calls that
-// were given up meanwhile: guest/session/channel.cc.
+// A suspended session is open again when the broker answers and the slot is still ours. guest/session/channel.cc
+// explains what becomes of the calls that were given up meanwhile.
 bool Liveness::comes_back() {
   if (lost()) return false;
   if (!claim_.is_ours()) return lose("its worker has ended"), false;

@@ -1,14 +1,13 @@
-// Whether a session can be used: open, suspended, or lost. Any thread asks, at each call and while it waits.
+// Whether a session can be used: it is open, suspended, or lost. Any thread asks, at each call and while it waits.
 //
-// Lost is final: the worker has gone, the connection to the broker has ended, the worker says nonsense, or the process
-// has left. Suspended is not: the broker does not answer, so calls fail at once; later ones ask it again, and go on
-// where it answers and the slot is still ours (docs/design/012-coming-back.md).
+// Lost is final: the worker has ended, the connection to the broker has ended, the worker has sent a malformed reply,
+// or the process has left. Suspended is not final: the broker does not answer, so calls fail at once. Later calls ask
+// the broker again; they go on if it answers and the slot is still ours (docs/design/012-coming-back.md).
 //
-// Invariant: nothing leaves Lost; Open and Suspended change by compare-and-swap.
-// Trust: the slot's word and the heartbeat can be written by every program of the VM, which can end or suspend this
-// session so, and no more.
+// Invariant: Lost never changes; Open and Suspended change by compare-and-swap. Trust: every program of the VM can
+// write the slot's word and the heartbeat, and so can end or suspend this session, but no more.
 //
-// Ordering: none. The condition hands nothing over; a channel looks at it under its lock, which stop_senders()
+// Ordering: none. The condition orders no other memory. A channel reads it under its lock, which stop_senders()
 // (channels.h) takes after leave().
 #pragma once
 
@@ -27,19 +26,20 @@ class Liveness {
   Liveness(Region& region, const SlotClaim& claim, Heartbeat& heartbeat)
       : region_(region), claim_(claim), heartbeat_(heartbeat) {}
 
-  // What is known.
+  // What is known, without a look at the host.
   bool usable() const { return condition_.load(std::memory_order_relaxed) == Condition::Open; }
   bool lost() const { return condition_.load(std::memory_order_relaxed) == Condition::Lost; }
-  // Looks as far as every call can afford.
+  // Whether the call may go on. Looks at the host as far as every call can afford, and brings a suspended session back.
   bool attached();
-  // Call it while waiting.
+  // Whether the wait may go on. Looks at the worker and the broker; call it while waiting.
   bool host_alive();
 
-  // Lost, with `why` in the log the first time.
+  // The session is lost from now on. Logs `why` the first time.
   void lose(const char* why);
-  // The same for a reply that holds less than its call's: the guest no longer knows what the host has made or ended.
+  // The same for a reply that is shorter than its call's: the guest then no longer knows what the host has made or
+  // ended.
   CUresult lose_to_nonsense() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
-  // Lost without a word: the process leaves.
+  // The session is lost without a log line, because the process leaves.
   void leave() { condition_.store(Condition::Lost, std::memory_order_relaxed); }
 
  private:

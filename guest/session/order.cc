@@ -13,8 +13,9 @@ bool await_all(Session& s) {
   return true;
 }
 
-// Two threads may use one stream at the same time. A use by another channel tells that the channel is open, but hands
-// nothing over: how many are open does.
+// A use by another channel shows that the channel was opened, but the relaxed word does not make the channel visible to
+// this thread. open_channels() does, so the loop waits until it counts the channel. That can happen when two threads
+// use one stream at the same time.
 bool await_executed(Use use) {
   Session& s = *session();
   if (use.channel == LastUse::any_channel) return await_all(s);

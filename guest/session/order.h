@@ -1,7 +1,8 @@
-// The order in which host threads issue is CUDA's order and must survive (docs/design). Thread A posts an event record
-// and unlocks a mutex; thread B then posts a wait for that event through another channel: B's must not run first. So
-// each object remembers the last posted call that named it, and a thread that uses it through another channel first
-// waits until that was executed. In the common case, one thread per stream, this is one comparison.
+// The order of calls across the program's threads. CUDA executes calls in the order in which threads issue them,
+// although each thread has a channel of its own here. Thread A posts an event record and unlocks a mutex; thread B then
+// posts a wait for that event through another channel: B's call must not run first. So each object remembers the last
+// posted call that named it. A thread that uses the object through another channel first waits until that call was
+// executed. In the common case, one thread per stream, this is one comparison.
 #pragma once
 
 #include "guest/objects/objects.h"
@@ -12,13 +13,13 @@ class Channel;
 
 // Whether a posted call's record has been executed.
 bool executed(Use use);
-// Waits for an object's last use by another channel. False: the session is lost.
+// Waits for an object's last use by another channel. False: the session is lost or suspended.
 bool wait_for_object(const Object& object, const Channel& mine);
-// Waits for every posted call of every other channel.
+// Waits for every posted call of every other channel. False: the session is lost or suspended.
 bool wait_for_all(const Channel& mine);
-// Remembers that a record which names the object was posted. Threads may use one object at a time, in either order, but
-// the object remembers one use: so the other's is executed before it is forgotten, and who waits for the one that is
-// remembered has waited for both.
+// Remembers that a record which names the object was posted. Two threads may use an object at the same time, in either
+// order, but the object remembers one use. So this first waits for the other channel's use; a later wait for the
+// remembered use then covers both.
 void remember(Object& object, Use use);
 
 }  // namespace guest

@@ -13,7 +13,7 @@
 namespace guest {
 namespace {
 
-constexpr std::uint64_t first_pid_space = 0xeffffffc;  // the kernel's number of the namespace that it starts with
+constexpr std::uint64_t first_pid_space = 0xeffffffc;  // the kernel's inode number of the first pid namespace
 
 std::uint64_t hash_file(const char* path) {
   char text[64] = {};
@@ -26,7 +26,7 @@ std::uint64_t hash_file(const char* path) {
   return hash;
 }
 
-// The numbers that /proc/PID/stat has of a process; all zero when there is no process.
+// Fields of /proc/PID/stat; all zero if there is no such process.
 struct Stat {
   char state = 0;
   std::uint64_t threads = 0, start_time = 0;
@@ -52,8 +52,8 @@ Stat stat_of(std::uint32_t pid) {
   return stat;
 }
 
-// Ended, and not yet asked after by its parent. A process whose first thread alone has ended looks the same but for the
-// number of its threads.
+// True for a process that has ended and that its parent has not waited for yet. A process of which only the first
+// thread has ended has the same state, but more threads.
 bool is_zombie(const Stat& stat) { return (stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1; }
 
 }  // namespace
@@ -84,8 +84,8 @@ ProgramName printable(ProgramName name) {
 
 bool certainly_dead(const ring::SlotOwner& owner, const ring::SlotOwner& self) {
   if (owner.pid == 0 || owner.pid_space != self.pid_space || self.pid_space == 0) return false;
-  // The same connection, another start of the machine: the VM was started again behind one QEMU. Containers may show a
-  // start of their own, so this is said of the machine's first pid namespace only.
+  // The same ivshmem peer and another boot id: the VM was rebooted within one QEMU. A container may have a boot id of
+  // its own, so this is only believed in the machine's first pid namespace.
   if (owner.boot != self.boot)
     return owner.peer == self.peer && owner.boot != 0 && self.boot != 0 && self.pid_space == first_pid_space;
   if (kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return true;

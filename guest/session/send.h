@@ -1,5 +1,6 @@
-// The one way to the worker: an earlier call's error, room in the ring, the record, its publication, the reply. Calls of
-// the table come here through guest/marshal/, the session's own records directly.
+// Sends a record to the worker. Every record goes this way: look for an earlier call's error, make room in the ring,
+// write the record, publish it, wait for the reply. Calls of the table come here through guest/marshal/, the session's
+// own records directly.
 #pragma once
 
 #include <cstddef>
@@ -14,31 +15,33 @@
 
 namespace guest {
 
-// What becomes of an earlier posted call's error. Left: it waits for the next call. Told: it is this call's answer.
+// What this call does about an earlier posted call's error. Left: nothing, the error waits for the next call. Told:
+// this call returns it.
 enum class Earlier : std::uint8_t { Left, Told };
 
 struct Sending {
   int call = 0;
   std::uint16_t flags = 0;         // of the record's header; ring::flag_wants_reply: the call waits
   std::size_t payload = 0;         // bytes behind the header
-  Earlier before = Earlier::Left;  // known before the record is written. Told: then nothing is sent
-  Earlier after = Earlier::Left;   // known when the reply has come
+  Earlier before = Earlier::Left;  // an error known before the record is written. Told: nothing is sent
+  Earlier after = Earlier::Left;   // an error known when the reply has come
 };
 
 struct Sent {
   CUresult result = CUDA_SUCCESS;
   Use use;  // position 0: nothing was sent
-  // The record was sent and the wait for its reply was given up. It may be executed or not, so what it names is
-  // held as for a posted call (guest/session/channel.cc).
+  // The record was sent, and the wait for its reply was given up. The worker may still execute it, so the guest holds
+  // what it names as for a posted call (guest/session/channel.cc).
   bool unanswered = false;
 };
 
 inline constexpr auto write_nothing = [](ring::Writer&) {};
 inline constexpr auto read_nothing = [](CUresult, ring::SharedReader&) {};
 
-// `write`: void(ring::Writer&), fills the payload in the ring. `read`: void(CUresult, ring::SharedReader&), sees the reply
-// to a call that waits, failed or not, while the channel's lock is held. A reply that is not what `read` wants ends the
-// session. The caller has waited for what the call must not overtake.
+// Sends a record. `write`: void(ring::Writer&), fills the payload in the ring. `read`: void(CUresult,
+// ring::SharedReader&), reads the reply to a call that waits, failed or not, while the channel's lock is held. A reply
+// shorter than `read` expects ends the session. Preconditions: the caller has waited for what the call must not
+// overtake; no channel's lock is held.
 template <class Write, class Read>
 Sent send(Channel& channel, const Sending& s, Write write, Read read) {
   std::lock_guard lock(channel.mutex());

@@ -17,8 +17,8 @@ std::atomic<Session*> the_session{nullptr};
 Session* session() { return the_session.load(std::memory_order_acquire); }
 void set_session(Session* session) { the_session.store(session, std::memory_order_release); }
 
-// Another program of this VM may have written over a slot that nobody had taken. Given back, it is new for whoever
-// takes it next: so each slot is tried, and one more time.
+// Another program of this VM may have written over a slot that was Ready. The broker wipes a slot that is given back.
+// So this tries as many slots as there are, and one more.
 std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool reserve_device) {
   const std::optional<CheckedRegion> checked = check_region(*region);
   if (!checked) return nullptr;
@@ -70,8 +70,8 @@ void Session::unmap_slot() {
   slot_.unmap();
 }
 
-// The program's other threads may still run. So the session counts as lost from here on, and who is sending is waited
-// for.
+// The program's other threads may still run. So the session counts as lost from here on, and this waits for threads
+// that are sending.
 void Session::leave() {
   if (!claim_.held()) return;
   liveness_.leave();

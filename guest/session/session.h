@@ -1,12 +1,13 @@
-// This process's session with a worker: one per process, made by cuInit, never destroyed (programs call into us until
-// their last breath). It holds the parts, each of which has a file of its own: the claim on a slot, the slot, liveness,
-// channels, the arena's binding, and what the program has made. Any thread may call it once it is open.
+// This process's session with a worker. cuInit makes one for the process, which is never destroyed, since programs call
+// this library until their end. It holds the parts, each of which has a file of its own: the claim on a slot, the slot,
+// liveness, channels, the arena's binding, and the objects that the program has made. Any thread may call an open
+// session.
 //
-// Invariant: a session that open() gives has claimed its slot and is greeted by the worker; leave() gives the slot back
-// once, when no thread is in the middle of a record.
-// Trust: the parts say whom they trust; here nothing of the other side is read.
+// Invariant: a session from open() has claimed its slot, and the worker has answered its hello. leave() gives the slot
+// back once, when no thread is in the middle of a record. Trust: the parts say whom they trust; this file reads nothing
+// that the host writes.
 //
-// Ordering: set_session() releases a session that is whole, session() acquires it.
+// Ordering: set_session() releases a complete session, session() acquires it.
 #pragma once
 
 #include <atomic>
@@ -33,22 +34,22 @@ namespace guest {
 
 class Session {
  public:
-  // Claims a slot of the region and greets its worker; another slot where somebody has spoilt that one. Null and a log
-  // line when there is none to be had in time, or it refuses. `reserve_device`: keep device addresses out of this
-  // process's mappings (off where the simulated GPU lives in it, in tests).
+  // Claims a slot of the region and sends hello to its worker. If another program has written over the slot, it tries
+  // another. Null and a log line: no slot became free in time, or the worker refuses. `reserve_device`: keep device
+  // addresses free of this process's own mappings; tests in whose process the simulated GPU lives switch it off.
   static std::unique_ptr<Session> open(std::unique_ptr<Region> region, bool reserve_device = true);
   ~Session();
 
   const ring::DevicePage& devices() const { return slot_.devices(); }
-  // The context's sticky error, CUDA_SUCCESS if there is none.
+  // The context's fault, an error that every later call returns. CUDA_SUCCESS if there is none.
   CUresult fault() const { return slot_.fault(); }
-  // Whether kernels have printed something that nobody has fetched, or an error has been explained.
+  // Whether the worker has text to fetch: output of kernels, or the report of an error.
   bool output_waiting() const { return slot_.output_waiting(); }
 
   // Whether the worker knows this call.
   bool serves(int call) const { return slot_.serves(call); }
 
-  // The calling thread's channel, and how many there are (guest/session/channels.h).
+  // The session's channels (guest/session/channels.h).
   Channel& acquire_channel() { return channels_.acquire(); }
   void release_channel(Channel& channel) { channels_.release(channel); }
   std::uint32_t open_channels() const { return channels_.open(); }
@@ -61,24 +62,24 @@ class Session {
   bool host_alive() { return liveness_.host_alive(); }
   void lose(const char* why) { liveness_.lose(why); }
 
-  // What the worker may call (guest/session/callbacks.h).
+  // The functions that the worker may call (guest/session/callbacks.h).
   Callbacks& callbacks() { return callbacks_; }
 
   std::uint64_t spin_nanoseconds() const { return slot_.spin_nanoseconds(); }
 
-  // The process ends or lets go: the broker takes the slot back.
+  // Gives the slot back to the broker. Call it when the process ends, or no longer needs the session.
   void leave();
-  // In a forked child: the session is the parent's.
+  // Call it in a forked child: the session stays the parent's.
   void forget() {
     callbacks_.forget();
     region_->forget();
   }
 
-  // Where the host sees [at, at + bytes) when all of it is memory that the GPU may touch (guest/objects/addresses.h).
+  // The host's address of [at, at + bytes), if all of it is memory that the GPU may touch (guest/objects/addresses.h).
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const {
     return addresses.device_view(at, bytes);
   }
-  // Where the worker and the GPU see an arena offset.
+  // The address of an arena offset in the worker and on the GPU.
   std::uint64_t device_address(std::uint64_t arena_offset) const { return binding_.device_address() + arena_offset; }
 
   Objects objects;

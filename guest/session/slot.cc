@@ -15,7 +15,7 @@
 namespace guest {
 namespace {
 
-// Before hello a worker serves nothing: in a slot where anything has happened, somebody has written nonsense.
+// Before hello a worker serves nothing. So if anything in the slot has changed, another program has written there.
 bool untouched(const ring::SlotView& slot) {
   using Header = ring::SlotHeader;
   using Control = ring::ChannelControl;
@@ -49,7 +49,7 @@ Entered Slot::check(const CheckedRegion& checked, std::uint32_t index) {
   if (magic != ring::slot_magic || header.version != ring::layout_version)
     return log(Level::Info, "session slot %u has magic %llx and layout version %u", index,
                static_cast<unsigned long long>(magic), header.version),
-           Entered::Spoilt;  // the region's own header has told the right one
+           Entered::Spoilt;  // the region's header had the right version
   if (!untouched(view_))
     return log(Level::Info, "session slot %u is not as a worker leaves it", index), Entered::Spoilt;
   const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
@@ -75,7 +75,7 @@ CUresult Slot::refuse_unserved(int call) const {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// Texts get the NUL that they may lack.
+// Copies the device page. Each text gets the NUL that it may lack.
 void Slot::copy_devices() {
   devices_ = view_.device_page().copy_out();
   if (ring::wrong(ring::Mutant::page_twice)) devices_ = view_.device_page().copy_out();

@@ -1,15 +1,13 @@
-// The slot that this process has taken, without its arena: mapped, checked to be as a worker leaves it, and what the
-// worker says once in its header and the device page. The session maps it before any thread sends; then any thread
-// reads.
+// The slot that this process has taken, without its arena. The slot is mapped and checked, and the worker's header and
+// device page are copied out. The session maps it before any thread sends; afterwards any thread may read.
 //
-// Invariant: what is said once is copied out, and the copy is checked; those places are not looked at again.
-// Trust: another program of the VM may have written over a slot that nobody had taken, and can at any moment. Each
-// number is bounded before it becomes a size or a position, the number of devices when the session is adopted
-// (guest/process/process.cc).
+// Invariant: values that the worker writes once are copied out, the copy is checked, and the slot's own are not read
+// again. Trust: any program of the VM can write over the slot at any moment. Each number is bounded before it becomes a
+// size or a position; guest/process/process.cc bounds the number of devices.
 //
-// Ordering, two edges that the worker makes:
-//   M  fill -> take   header and device page are filled before `magic` is stored (host/worker/start.cc)
-//   T  tell -> fail   the text that explains a fault is offered before `fault` is stored (host/session/session.cc)
+// Ordering: two edges, whose releasing side is the worker's:
+//   M  fill -> take     header and device page are filled before `magic` is stored (host/worker/start.cc)
+//   T  explain -> fail  the text that explains a fault is offered before `fault` is stored (host/session/session.cc)
 // Covered by nothing: the tests run on x86, which keeps both by itself.
 #pragma once
 
@@ -24,20 +22,21 @@
 
 namespace guest {
 
-// What becomes of a slot that was taken. Spoilt: it is given back, and another is tried.
+// The result of entering a slot. Spoilt: another program has written over it, so the session gives it back and tries
+// another.
 enum class Entered : std::uint8_t { Yes, Spoilt, Refused };
 
 class Slot {
  public:
-  // Not Yes: the log says why.
+  // If the result is not Yes, the log says why.
   Entered map(Region& region, const CheckedRegion& checked, std::uint32_t index);
   void unmap();
 
   ring::SlotView view() const { return view_; }
   std::uint32_t most_channels() const { return most_channels_; }
   const ring::DevicePage& devices() const { return devices_; }
-  // Whether the worker knows this call (docs/wire-format.md, Versions). One that it does not know is never sent:
-  // refuse_unserved() names it in the log, once, and gives what it returns.
+  // Whether the worker knows this call (docs/wire-format.md, Versions). The guest never sends a call that the worker
+  // does not know: refuse_unserved() names it in the log, once, and returns its error.
   bool serves(int call) const { return worker_knows_.contain(call); }
   CUresult refuse_unserved(int call) const;
   std::uint64_t spin_nanoseconds() const { return spin_ns_; }

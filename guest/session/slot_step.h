@@ -1,14 +1,14 @@
-// The steps that a guest may make in the slot directory (ring/layout_c.h says which): take a slot, find that its holder
-// has died, give it back. Called by the session; the explorer calls them, too.
+// The steps that a guest may make in the slot directory (ring/layout_c.h lists them): take a slot, give the slot of a
+// dead process back, give one's own slot back. The session and the tests' explorer call them.
 //
-// Invariant: each step is one compare-and-swap from a word that was seen, its epoch included, so nobody steps on a slot
-// that has had another holder meanwhile. What is read here was written by other guests and the broker; a slot's owner
-// is a hint, which only decides about that slot.
+// Invariant: each step is one compare-and-swap from a word that was seen, its epoch included. So no step succeeds on a
+// slot that has had another holder meanwhile. Trust: the broker and other guests write what is read here. A slot's
+// owner is a hint, which only decides about that slot.
 //
-// Ordering, with the broker's edges A and B (host/broker/vm.h): a claim acquires what was done before Ready; who judges
-// an owner sees none that was cleared before this holder's claim; a release releases what its process did.
-// Covered by: the model slots and the explorer's scenario slots (docs/models.md). By nothing: that an owner is seen
-// whole, and that it is written before the broker's patience ends.
+// Ordering: edges A and B, which host/broker/vm.h explains. A claim sees everything that was done before Ready. A guest
+// that judges an owner does not see an owner from before this holder's claim. A release makes visible what its process
+// did. Covered by: the model slots and the explorer's scenario slots (docs/models.md). Covered by nothing: that a guest
+// sees an owner whole, and that it is written before the broker's patience ends.
 #pragma once
 
 #include <optional>
@@ -28,8 +28,9 @@ inline bool step(ring::Shared<ring::SlotEntry> entry, ring::SlotWord from, ring:
   return state.compare_exchange(word, from.with(to).word(), std::memory_order_acq_rel);  // A, B
 }
 
-// Takes a slot that is Ready: the word that says so from now on, or nothing where somebody was faster.
-// `self` is made before: a process that dies between the two stores leaves a slot that nobody can judge.
+// Takes a slot that is Ready. Returns the slot's word from now on, or nothing if another process was faster. `self` is
+// made beforehand, so that little time passes between the two stores: a process that dies there leaves a slot whose
+// owner is unknown.
 inline std::optional<ring::SlotWord> claim(ring::Shared<ring::SlotEntry> entry, const ring::SlotOwner& self) {
   const auto seen = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
   if (seen.state != ring::SlotState::Ready) return std::nullopt;
@@ -40,7 +41,7 @@ inline std::optional<ring::SlotWord> claim(ring::Shared<ring::SlotEntry> entry, 
   return seen.with(ring::SlotState::Claimed);
 }
 
-// Gives the slot of a process that has died without a word back to the broker. `dead`: bool(const SlotOwner&).
+// Gives the slot of a process that has died without giving it back to the broker. `dead`: bool(const SlotOwner&).
 template <class Dead>
 bool bury(ring::Shared<ring::SlotEntry> entry, Dead dead) {
   auto seen = ring::SlotWord::of(
@@ -51,7 +52,7 @@ bool bury(ring::Shared<ring::SlotEntry> entry, Dead dead) {
   return seen.held() && step(entry, seen, ring::SlotState::Released);
 }
 
-// Gives one's own slot back, whether its worker lives or not.
+// Gives this process's slot back, whether its worker lives or not.
 inline bool release(ring::Shared<ring::SlotEntry> entry, ring::SlotWord claimed) {
   if (step(entry, claimed.with(ring::SlotState::Claimed), ring::SlotState::Released)) return true;
   if (ring::wrong(ring::Mutant::dead_kept)) return false;

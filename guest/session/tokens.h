@@ -1,7 +1,8 @@
-// The numbers by which a worker names functions of the program's, and what they stand for. The callbacks own it and
-// lock it (guest/session/callbacks.h).
+// Tokens: the numbers by which a worker names functions of the program's. Callbacks (guest/session/callbacks.h) owns
+// the table and locks it.
 //
-// Invariant: no number is given out twice. Trust: the worker sends numbers; one that is not in the table is nobody's.
+// Invariant: no number is issued twice. Trust: the worker may send any number; one that is not in the table names no
+// function.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 
 namespace guest {
 
-// A function of the program's with its argument. Once: its first call ends its token.
+// A function of the program's with its argument. Life::Once: the first call ends the token.
 struct Callback {
   enum class Life : std::uint8_t { Once, UntilEnded };
 
@@ -28,7 +29,7 @@ class Tokens {
     callbacks_[next_] = callback;
     return next_++;
   }
-  // For a call of it. Nothing: nobody's.
+  // The function to call for a token. Nothing: the token is not in the table.
   std::optional<Callback> take(std::uint64_t token) {
     const auto found = callbacks_.find(token);
     if (found == callbacks_.end()) return std::nullopt;

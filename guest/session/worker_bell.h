@@ -1,6 +1,6 @@
-// How a guest wakes its worker: by a futex where both run on one kernel, else by the slot's doorbell.
+// Wakes the worker: by a futex if both run on one kernel, else by the slot's doorbell.
 //
-// Any thread. Nothing of the other side is read, and nothing is handed over: the worker looks at the rings by itself.
+// Any thread may call it. Waking orders no memory and reads nothing: the worker looks at the rings by itself.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ class WorkerBell {
  public:
   WorkerBell(Region& region, const SlotClaim& claim) : region_(region), claim_(claim), futexes_(region.same_kernel()) {}
 
-  // Whether a sleeper can be woken by a futex, the worker and this process alike.
+  // Whether futexes wake the worker and this process's threads.
   bool futexes() const { return futexes_; }
-  // Wakes the channel that sleeps on this word.
+  // Wakes the worker's thread that sleeps on this word.
   void wake(ring::Shared<std::uint32_t> word);
   // Rings the worker's bell thread.
   void ring() { region_.ring(ring::peer_of_slot(claim_.slot())); }

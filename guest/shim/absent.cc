@@ -1,5 +1,5 @@
-// Symbols that are exported only because libraries look them up by name: they refuse, with one log line each, once. No
-// cuda.h here: whatever parameters a caller passes, they are not looked at.
+// Symbols that are exported only because libraries look them up by name. Each refuses, and reports that once in the
+// log. This file does not include cuda.h: the functions ignore all parameters.
 #include <atomic>
 
 #include "guest/report_refusal.h"

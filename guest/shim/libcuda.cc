@@ -1,7 +1,7 @@
-// The exported symbols of libcuda.so.1, all from the table: each is an Entry that counts the call, remembers whether it
-// is a per-thread form, and goes on to what serves it.
+// The exported symbols of libcuda.so.1, all from the table. Each is an Entry, which counts the call, remembers whether
+// it is a per-thread form, and calls the function that serves it.
 //
-// An exported name is an ifunc: it has the very type that cuda.h gives it, whatever function stands behind it.
+// An exported name is an ifunc. So it has the type that cuda.h gives it, whichever function serves it.
 #include "guest/calls/calls.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
@@ -15,7 +15,7 @@ namespace {
 
 enum class Form : std::uint8_t { Plain, PerThread };
 
-// `Symbol`: a type that knows the exported name, for the trace (IVGPU_LOG=trace).
+// `Symbol`: a type that has the exported name, for the log (IVGPU_LOG=trace).
 template <auto function, Form form, class Symbol>
 struct Entry;
 template <class... P, CUresult (*function)(P...), Form form, class Symbol>
@@ -39,7 +39,7 @@ constexpr Form form_of(std::string_view symbol) {
   return symbol.ends_with("_ptsz") || symbol.ends_with("_ptds") ? Form::PerThread : Form::Plain;
 }
 
-// What serves each symbol, before counting: for variants to name.
+// The function that serves each symbol, for variants to name.
 namespace served {
 #define CALL(id, fn, ...) constexpr auto fn = &Stub<id>::call;
 #define CUSTOM(id, fn, ...) constexpr auto fn = &calls::fn;
@@ -49,13 +49,14 @@ namespace served {
 #include "ring/api/driver.def"
 }  // namespace served
 
-// After every atexit handler of the program: the slot goes back, so that the next program need not find us dead.
+// Gives the slot back, after all atexit handlers of the program. Without this the next program would have to find out
+// that this one is dead.
 __attribute__((destructor)) void leave_at_exit() { finish(); }
 
 }  // namespace
 }  // namespace guest
 
-// Resolvers run while the loader relocates, before any sanitizer is ready.
+// Resolvers run while the loader relocates, before a sanitizer is ready, so they are not instrumented.
 #define EXPORT(fn, target)                                                                                         \
   namespace {                                                                                                      \
   struct Symbol_##fn {                                                                                             \

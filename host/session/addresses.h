@@ -1,15 +1,15 @@
-// The addresses that a guest process may name to the GPU: one map, which knows of each range what memory it is, how
-// long it is, and with what it ends.
+// The addresses that a guest process may name to the GPU. One map holds each range with its length, its kind of memory,
+// and the object or context with which it ends.
 //
-// Takes only checked values, and the driver's. Invariant: ranges do not overlap, as the driver gives none twice.
-// Thread-safe: lookups share a lock, changes take it alone. Whether a range of bytes may be named is asked for each
-// copy and fill, and costs one search; what ends with a module or a context is found in their own list, however many
-// ranges there are.
+// It takes only checked values, and values of the driver. Invariant: ranges do not overlap, since the driver gives no
+// address twice. Thread-safe: lookups share a lock, changes take it alone. Each copy and fill asks whether it may name
+// its addresses, which costs one search. A module and a context each have a list of the ranges that end with them, so
+// their end takes no search of the whole map.
 //
-// Two ranges that touch are two: the driver refuses a copy or a fill that reaches from one registration into the next
+// Two ranges that touch stay two. The driver refuses a copy or a fill that reaches from one registration into the next
 // (docs/design/015-joined-registrations.md), and a program that runs over the end of an allocation has made a mistake,
-// whatever lies behind it. The mapped pieces of one reservation are one: programs copy across them. So a range says to
-// which reservation it belongs, and nothing else joins it to a neighbour.
+// whatever lies behind it. But programs copy across the mapped pieces of one reservation. So a range names its
+// reservation, and only ranges of one reservation count as joined.
 #pragma once
 
 #include <atomic>
@@ -29,40 +29,41 @@ enum class Memory : std::uint8_t { Device, Pinned };
 struct Range {
   std::uint64_t start = 0, bytes = 0;
   std::uint64_t owner = 0;        // the id of the module or library whose global it is; 0: none
-  std::uint32_t reservation = 0;  // whose mapped piece it is; 0: it stands alone
-  std::uint16_t context = 0;      // device memory that no object owns ends with it
+  std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
+  std::uint16_t context = 0;      // in which it was made; memory without an owner ends with it
   Memory kind = Memory::Device;
 
-  // An allocation: freed by its address, counted as the session's memory.
+  // An allocation: a free names it by its address, and it counts as the session's memory.
   bool allocated() const { return kind == Memory::Device && owner == 0; }
 };
 
 class Addresses {
  public:
-  // `held`, where there is one, is kept at the sum of the allocations' bytes.
+  // `held`, if not null, is kept at the sum of the allocations' bytes.
   explicit Addresses(std::atomic<std::uint64_t>* held = nullptr) : held_(held) {}
-  // In place of what starts there.
+  // Adds a range; one that starts at the same address is replaced.
   void add(const Range& range);
-  // False: no allocation starts there.
+  // Removes an allocation. False: none starts there.
   bool free(std::uint64_t start) { return remove(start, Memory::Device); }
-  // False: no registered piece of the arena starts there.
+  // Removes a registered piece of the arena. False: none starts there.
   bool unpin(std::uint64_t start) { return remove(start, Memory::Pinned); }
-  // What an object owns, and the allocations in a context that ends. They take as long as there is of it.
+  // Remove the ranges of an owner, and the allocations in a context. The time they take is proportional to the ranges
+  // removed.
   void drop_owned(std::uint64_t owner) {
     if (owner != 0) drop({owner, 0});
   }
   void drop_allocated(std::uint32_t context) { drop({0, context}); }
 
-  // Whether [start, start + bytes) may be named as one: inside of one range, or of pieces that touch and have the same
-  // reservation. Of no bytes, its start alone counts, and the end of a range is inside.
+  // Whether a call may name [start, start + bytes): it lies in one range, or in touching pieces of one reservation. If
+  // `bytes` is 0, `start` may also be the end of a range.
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
   // The registered pieces that have a byte of [start, start + bytes), in order.
   std::vector<Range> pinned_in(std::uint64_t start, std::uint64_t bytes) const;
-  // The number of them.
+  // The number of ranges.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  // With what a range of device memory ends: its owner, or where it has none, its context.
+  // The thing with which a range of device memory ends: its owner or, if it has none, its context.
   struct End {
     std::uint64_t owner;
     std::uint32_t context;
@@ -72,8 +73,8 @@ class Addresses {
     std::size_t operator()(const End& end) const { return std::hash<std::uint64_t>()(end.owner ^ end.context); }
   };
   static End end_of(const Range& range) { return {range.owner, range.owner == 0 ? range.context : 0u}; }
-  // A range in the map, linked to those that end with the same: device memory alone, since pinned memory ends by its
-  // address.
+  // A range in the map. Device memory is linked to the ranges that end with the same owner or context; pinned memory is
+  // not, since unpin() names it by its address.
   struct Entry : Range {
     explicit Entry(const Range& range) : Range(range) {}
     mutable const Entry* next = nullptr;

@@ -1,8 +1,7 @@
-// The bound of a session's share of its worker's memory: a sum with a bound, and shares of it that come back by
-// themselves.
+// A bound on a session's use of its worker's memory: a bounded sum, and shares of it that are given back automatically.
 //
-// A share is taken before the memory is, so that many channels together stay below the bound. Safe from any thread; the
-// sum orders no other memory, hence relaxed.
+// A share is taken before the memory is allocated, so that all channels together stay below the bound. Any thread may
+// call this. The sum is relaxed, since it orders no other memory.
 #pragma once
 
 #include <atomic>
@@ -19,7 +18,7 @@ class Budget {
   Budget(const Budget&) = delete;
   Budget& operator=(const Budget&) = delete;
 
-  // False when the rest is smaller; nothing is taken then.
+  // False: less than `amount` is left, and nothing was taken.
   bool take(std::uint64_t amount) {
     std::uint64_t used = used_.load(std::memory_order_relaxed);
     do {
@@ -27,7 +26,7 @@ class Budget {
     } while (!used_.compare_exchange_weak(used, used + amount, std::memory_order_relaxed));
     return true;
   }
-  // Precondition: it was taken.
+  // Preconditions: the amount was taken.
   void give_back(std::uint64_t amount) { used_.fetch_sub(amount, std::memory_order_relaxed); }
   std::uint64_t used() const { return used_.load(std::memory_order_relaxed); }
 
@@ -49,7 +48,7 @@ class Share {
     return *this;
   }
 
-  // False when the budget has not so much left. Precondition: this one is empty.
+  // False: the budget has less than `amount` left. Preconditions: this share is empty.
   bool take(Budget& budget, std::uint64_t amount) {
     if (!budget.take(amount)) return false;
     budget_ = &budget;
@@ -69,12 +68,12 @@ class Share {
 // The shares of loaded images, by their ids.
 class Shares {
  public:
-  // False when the id has one already.
+  // False: the id has a share already.
   bool keep(std::uint64_t id, Share share) {
     std::lock_guard lock(mutex_);
     return kept_.try_emplace(id, std::move(share)).second;
   }
-  // Of an id without a share: nothing.
+  // Drops an id's share, if it has one.
   void drop(std::uint64_t id) {
     std::lock_guard lock(mutex_);
     kept_.erase(id);

@@ -3,14 +3,14 @@
 namespace host {
 namespace {
 
-// What of a guest's flags reaches the driver: how a thread waits is the worker's own affair, and a core dump would be a
-// file of the host's.
+// The guest's flags that reach the driver. The worker itself decides how its threads wait, and a core dump would be a
+// file on the host.
 constexpr unsigned passed_flags = CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS;
 
 }  // namespace
 
 CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context) {
-  // Each time: a reset may have forgotten it. A driver that cannot do it now spins, as before.
+  // This sets the flags each time, since a reset may have cleared them. If the driver refuses, its threads spin.
   if (asleep && driver.cuDevicePrimaryCtxSetFlags_v2 != nullptr)
     driver.cuDevicePrimaryCtxSetFlags_v2(device, CU_CTX_SCHED_BLOCKING_SYNC);
   return driver.cuDevicePrimaryCtxRetain(&context, device);
@@ -60,7 +60,7 @@ CUresult Contexts::create(unsigned number, CUdevice device, unsigned flags, std:
                                    : driver_.cuCtxCreate_v2(&context, flags, handle);
   if (result != CUDA_SUCCESS) return result;
   CUcontext popped = nullptr;
-  driver_.cuCtxPopCurrent_v2(&popped);  // it is current in this thread, which has one already
+  driver_.cuCtxPopCurrent_v2(&popped);  // creating made it current in this thread, which has a current one
   devices_[number].store(device, std::memory_order_relaxed);
   contexts_[number].store(context, std::memory_order_relaxed);
   return CUDA_SUCCESS;

@@ -1,8 +1,8 @@
-// The contexts of a session by the numbers that its guest knows them by (ring/wire/record.h): each device's primary
-// context, and those that the program has created.
+// The contexts of a session, by the numbers in its guest's records (ring/wire/record.h): each device's primary context,
+// and those that the program has created.
 //
-// Thread-safety: find(), device_of() and make_current() from any thread; what begins and ends a context is called by one
-// at a time (Session holds its mutex).
+// Thread-safety: any thread may call find(), device_of() and make_current(). One thread at a time may begin or end a
+// context; Session holds its mutex for that.
 #pragma once
 
 #include <array>
@@ -17,24 +17,26 @@ namespace host {
 
 class Contexts {
  public:
-  // `asleep`: a thread that waits for the GPU in one of them sleeps. A guest does not see that; it keeps its own flags.
+  // `asleep`: a thread that waits for the GPU in one of these contexts sleeps and does not spin. The guest does not see
+  // that, since it keeps its own flags.
   Contexts(const Driver& driver, bool asleep) : driver_(driver), asleep_(asleep) {}
 
-  // The driver's context; null: the session has none of this number.
+  // The driver's context. Null: the session has no context with this number.
   CUcontext find(unsigned number) const;
-  // The device that it is on, as the host counts; a primary context's also before it is made.
+  // The context's device, as the host counts. A primary context has one also before it is made.
   CUdevice device_of(unsigned number) const;
-  // Makes it the calling thread's current one; a primary context is made where there is none.
-  // CUDA_ERROR_CONTEXT_IS_DESTROYED: a created one that is gone.
+  // Makes the context current in the calling thread, and a primary context first if it does not exist.
+  // CUDA_ERROR_CONTEXT_IS_DESTROYED: a created context that has ended.
   CUresult make_current(unsigned number);
 
-  // Another context of a device, with these flags but for how a thread waits; `sm_count`: how many multiprocessors it
-  // asks for. It is current nowhere. Preconditions: `number` is that of a created context, and free.
+  // Creates a context, which is current in no thread. It gets `flags`, except for the way in which threads wait.
+  // `sm_count`: the number of multiprocessors it asks for. Preconditions: `number` is a free number for created
+  // contexts.
   CUresult create(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count);
-  // Ends a created one.
+  // Ends a created context.
   CUresult destroy(unsigned number);
-  // Ends what lives in a device's primary context and makes it anew. After a fault there is no new one: the reset has
-  // succeeded all the same, and a call that wants the context gets the error.
+  // Ends everything in a device's primary context, and makes a new one. After a fault the driver makes no new one. The
+  // reset succeeds all the same, and a call that needs the context gets the error.
   CUresult reset(unsigned device);
 
  private:
@@ -44,10 +46,10 @@ class Contexts {
   const bool asleep_;
   std::array<std::atomic<CUcontext>, ring::max_contexts> contexts_{};
   std::array<std::atomic<CUdevice>, ring::max_contexts> devices_{};  // of created ones
-  std::atomic<std::uint64_t> ended_{0};  // how often one has ended: no thread takes its current one for granted then
+  std::atomic<std::uint64_t> ended_{0};  // how many contexts have ended: each thread then sets its current one again
 };
 
-// Makes a device's primary context, or counts one user more.
+// Retains a device's primary context, which the first retain makes.
 CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context);
 
 }  // namespace host

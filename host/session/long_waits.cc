@@ -12,14 +12,14 @@
 namespace host {
 namespace {
 
-constexpr std::uint32_t tick_ms = 4;  // of the thread's processor time; kernels count in steps of 1 to 4
+constexpr std::uint32_t tick_ms = 4;  // of the thread's processor time; Linux counts it in steps of 1 to 4 ms
 constexpr std::int64_t shortest_pause = 1, longest_pause = 50;  // milliseconds
 constexpr std::int64_t pause_share = 8;                         // a pause is this part of the call's time so far
-constexpr std::uint64_t working_calls = 500;  // times the patience: a compiler may take long, and is no wait
+constexpr std::uint64_t working_calls = 500;  // times the patience, for calls in which a compiler may run
 
 static_assert(ring::max_channels <= 1 << 8);
 
-// One that C libraries, sanitizers and profilers leave alone.
+// A signal that C libraries, sanitizers and profilers do not use.
 int tick_signal() { return SIGRTMIN + 9; }
 
 std::int64_t now_ms() {
@@ -50,11 +50,11 @@ WaitWatch::~WaitWatch() {
   if (timer_) timer_delete(*timer_);
 }
 
-// Once for the process; a session more changes nothing.
+// Sets the handler, once for the process; setting it again changes nothing.
 void WaitWatch::set_handler() {
   struct sigaction action {};
   action.sa_sigaction = [](int, siginfo_t* info, void*) {
-    // Only a timer's signal carries a watch.
+    // Only a timer's signal carries a pointer to a watch.
     if (info->si_code == SI_TIMER) static_cast<WaitWatch*>(info->si_value.sival_ptr)->on_tick();
   };
   action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -90,7 +90,7 @@ void WaitWatch::on_tick() {
   const std::int64_t pause = std::clamp((now_ms() - begun_ms_) / pause_share, shortest_pause, longest_pause);
   const timespec time{0, pause * 1'000'000};
   waits_.pauses_.fetch_add(1, std::memory_order_relaxed);
-  const int before = errno;  // the interrupted code's
+  const int before = errno;  // it belongs to the interrupted code
   nanosleep(&time, nullptr);
   errno = before;
 }

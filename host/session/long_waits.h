@@ -1,13 +1,13 @@
-// A bound on the processor time that waits in the driver may take.
+// A bound on the processor time of threads that wait in the driver.
 //
-// A driver that waits for the GPU spins. Behind an endless kernel each channel's thread would keep a processor busy for
-// as long as the guest likes, in calls that never return: waits, copies, frees, launches into a full queue. So every
-// channel's thread has a timer on its own processor time, which asks every few milliseconds that the thread was busy
-// whether it is still in the same call. From `patience` on it pauses the thread there, in the timer's signal handler,
-// for an eighth of the call's time so far, and for 50 ms at most. One channel of a session goes on without pauses: a
+// The driver spins while it waits for the GPU. Behind an endless kernel each channel's thread could keep a processor
+// busy for as long as the guest likes, in calls that never return: waits, copies, frees, launches into a full queue. So
+// every channel's thread has a timer on its own processor time. After every few milliseconds of that time the timer's
+// signal handler looks whether the thread is still in the same call. From `patience` on the handler pauses the thread,
+// for an eighth of the call's time so far, and for 50 ms at most. One channel of a session goes on without pauses, so a
 // program that waits in one thread at a time waits as it would natively.
 //
-// A thread that sleeps takes no processor time and is never asked. A call costs three relaxed stores.
+// A sleeping thread takes no processor time, so its timer never fires. The watch costs a call three relaxed stores.
 //
 // Measured on an H200, driver 580.159.04: with CU_CTX_SCHED_BLOCKING_SYNC in force a thread that spins already goes on
 // spinning, and a launch into a full queue and a wait for an event without CU_EVENT_BLOCKING_SYNC spin all the same.
@@ -24,10 +24,10 @@
 
 namespace host {
 
-// The part of it that a session's channels share.
+// The state that a session's channels share.
 class LongWaits {
  public:
-  // `patience_ms` of processor time in one call; 0: nothing is bounded.
+  // `patience_ms`: processor time in one call before the pauses begin; 0: no bound.
   explicit LongWaits(std::uint32_t patience_ms) : patience_ms_(patience_ms) {}
 
   std::uint32_t patience_ms() const { return patience_ms_; }
@@ -42,7 +42,7 @@ class LongWaits {
   static constexpr std::uint64_t nobody = ~std::uint64_t{0};
 
   const std::uint32_t patience_ms_;
-  // The number of calls that a channel's thread has begun and ended: odd inside of one. Nothing is ordered by it.
+  // The number of begins and ends of calls of a channel's thread: odd inside a call. It orders no memory.
   std::atomic<std::uint64_t> steps_[ring::max_channels] = {};
   std::atomic<std::uint64_t> pauses_{0};
   std::atomic<std::uint64_t> goes_on_{nobody};  // the step and, in the lowest bits, the channel
@@ -56,7 +56,8 @@ class WaitWatch {
   WaitWatch(const WaitWatch&) = delete;
   WaitWatch& operator=(const WaitWatch&) = delete;
 
-  // Around a call that may wait. `works`: it may also compute for long, as a compiler does, and is asked much later.
+  // Call begin() and end() around a call that may wait. `works`: the call may also compute for long, as a compiler
+  // does, so its patience is much longer.
   void begin(bool works) {
     works_.store(works, std::memory_order_relaxed);
     step();
@@ -76,7 +77,7 @@ class WaitWatch {
   const std::uint32_t channel_;
   std::atomic<bool> works_{false};
   std::optional<timer_t> timer_;
-  // Of the handler alone.
+  // Only the handler uses these.
   std::uint64_t seen_ = 0;
   std::uint32_t ticks_ = 0;
   std::int64_t begun_ms_ = 0;  // when the call was first found

@@ -11,7 +11,7 @@ using api::Id;
 
 namespace {
 
-constexpr std::uint64_t being_put = 1;  // in place of an id; none has index 0
+constexpr std::uint64_t being_put = 1;  // stands in place of an id, since no id has index 0
 
 }  // namespace
 
@@ -29,7 +29,7 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   if (parts.kind != kind || parts.kind == api::Handle::None || !Id::of_guest(parts.index)) return false;
   if (place.owner != 0 && !api::may_own(Id::of(place.owner).kind, kind)) return false;
   Entry& entry = entries_[parts.index];
-  std::uint64_t empty = 0;  // of two channels that put here at the same time, one does
+  std::uint64_t empty = 0;  // if two channels put here at the same time, one succeeds
   if (!entry.id.compare_exchange_strong(empty, being_put, std::memory_order_relaxed)) return false;
   count_.fetch_add(1, std::memory_order_relaxed);
   entry.puts.fetch_add(1, std::memory_order_release);     // G
@@ -83,7 +83,7 @@ bool Objects::clear(std::uint64_t id) {
 
 // ---- families ------------------------------------------------------------------------------------------------------
 
-// Another channel may have dropped either of the two meanwhile; then nothing is listed.
+// Puts an object into its owner's list. If another channel has dropped one of the two meanwhile, nothing is listed.
 void Objects::enlist(std::uint64_t id, std::uint64_t owner) {
   const std::uint32_t index = Id::of(id).index, under = Id::of(owner).index;
   std::lock_guard lock(family_mutex_);
@@ -104,7 +104,7 @@ void Objects::unlist(std::uint32_t index) {
   entry.next = entry.previous = entry.listed_under = 0;
 }
 
-// The objects that it owned have no owner then.
+// Drops an object. The objects that it owned then have no owner.
 bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned) {
   const std::uint32_t index = Id::of(id).index;
   Entry& entry = entries_[index];
@@ -118,7 +118,8 @@ bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* ow
   return clear(id);
 }
 
-// A handle that put_once() has noted and that is gone: the driver may never give it again, and the notes would grow.
+// Removes put_once()'s note of a handle that has ended. The driver may never give the handle again, so without this the
+// notes would grow.
 void Objects::forget_handle(std::uint64_t id, void* handle) {
   const api::Handle kind = Id::of(id).kind;
   if (kind != api::Handle::Function && kind != api::Handle::Kernel && kind != api::Handle::Module) return;

@@ -12,7 +12,7 @@
 namespace host {
 namespace {
 
-constexpr std::size_t capacity = 4 << 20;  // the driver's own buffer holds 1 MiB by default
+constexpr std::size_t capacity = 4 << 20;  // bytes; the driver's own buffer has 1 MiB by default
 
 // Leaked: the driver's threads may print until the process's end.
 struct Caught {
@@ -66,7 +66,7 @@ ssize_t write_cookie(void*, const char* from, std::size_t bytes) {
 bool catch_output() {
   FILE* stream = fopencookie(nullptr, "w", {.read = nullptr, .write = write_cookie, .seek = nullptr, .close = nullptr});
   if (stream == nullptr) return false;
-  setvbuf(stream, nullptr, _IONBF, 0);  // text is there when the call that prints has returned
+  setvbuf(stream, nullptr, _IONBF, 0);  // unbuffered: the text is here when the call that prints has returned
   std::fflush(stdout);
   stdout = stream;
   return true;

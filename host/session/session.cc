@@ -48,8 +48,8 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
 
 bool Session::bind_arena(std::uint64_t window) {
   if (window >= ring::window_count || arena_bytes_ > ring::window_bytes) return false;
-  // This may only replace the worker's own empty reservation, made before the driver was loaded. A move that fails has
-  // cleared the place all the same, and something else may come to lie there: no second try.
+  // The move may only replace the worker's own empty reservation, which was made before the driver was loaded. A move
+  // that fails has still removed the reservation, and another mapping may take its place. So each window is tried once.
   const std::uint32_t bit = 1u << window;
   if ((windows_ & bit) == 0) return false;
   windows_ &= ~bit;
@@ -75,7 +75,7 @@ CUresult Session::join_pins(std::uint64_t offset, std::uint64_t bytes) {
   for (const Range& piece : inside)
     if (piece.start < start || piece.start + piece.bytes > start + bytes)
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  // The driver waits here for the GPU to be done with the memory.
+  // The driver waits here until the GPU no longer uses the memory.
   for (const Range& piece : inside)
     if (const CUresult r = unregister_arena(piece.start - arena_address(), piece.bytes); r != CUDA_SUCCESS) return r;
   return register_arena(offset, bytes);
@@ -90,8 +90,8 @@ CUresult Session::register_arena(std::uint64_t offset, std::uint64_t bytes) {
   return result;
 }
 
-// Under mutex_. The registration is forgotten even if the driver reports an error: in a context with a fault it reports
-// that alone.
+// Under mutex_. The session forgets the registration even if the driver reports an error: in a context with a fault the
+// driver reports only the fault.
 CUresult Session::unregister_arena(std::uint64_t offset, std::uint64_t bytes) {
   addresses.unpin(arena_address() + offset);
   return driver.cuMemHostUnregister(arena(offset, bytes).for_driver());

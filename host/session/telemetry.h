@@ -1,5 +1,5 @@
-// The counts of a session, and the place where its channels write their trace: memory that the broker made for it, or,
-// for a session without a broker, memory of its own that is not read.
+// A session's telemetry: its counters, and the place where its channels write their trace. The memory is the broker's;
+// a session without a broker has memory of its own, which nobody reads.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace host {
 
 class Telemetry {
  public:
-  // `mapped`: of ring::telemetry_bytes, and stays the caller's; null: memory of its own.
+  // `mapped`: ring::telemetry_bytes of memory, which stay the caller's. Null: the object allocates its own.
   explicit Telemetry(std::byte* mapped);
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;

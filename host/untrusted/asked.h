@@ -1,4 +1,4 @@
-// A CUSTOM or SESSION call in the worker: everything but what its function does (host/untrusted/calls/).
+// Serves a CUSTOM or SESSION call in the worker: everything but the call's own function (host/untrusted/calls/).
 #pragma once
 
 #include <mutex>
@@ -20,7 +20,7 @@ struct FormOf<Id> {
   using Type = typename api::Call<Id>::Function*;
 };
 
-// What a call's function gets.
+// The argument of a call's function: the record, taken and checked.
 template <int Id>
 class Asked : public Taken<typename api::Call<Id>::Record> {
  public:
@@ -28,7 +28,7 @@ class Asked : public Taken<typename api::Call<Id>::Record> {
 
   Asked(Request& r, Form form) : Taken<typename api::Call<Id>::Record>(r), form_(form) {}
 
-  // The driver's function of the same name, or its form for a thread's own stream.
+  // Calls the driver's function of the same name, or its per-thread form.
   template <class... P>
   CUresult call(P... p) const {
     return form_ == nullptr ? CUDA_ERROR_NOT_SUPPORTED : per_thread_or<Id>(this->request, form_)(p...);
@@ -38,7 +38,8 @@ class Asked : public Taken<typename api::Call<Id>::Record> {
   const Form form_;
 };
 
-// Held until the call is settled: what a reset or an unload of another channel takes along is known to be gone.
+// The lock that a call needs until it is settled. By it the session knows what a reset or an unload on another channel
+// has taken along.
 template <class R>
 auto hold(Session& session) {
   constexpr api::Lives lives = api::lives_of<R>();

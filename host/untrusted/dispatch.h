@@ -1,4 +1,4 @@
-// From a record's number to what serves it.
+// Finds the handler that serves a call.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace host {
 
-// Null for a number that is no call's.
+// Null if the number is not that of a call.
 Handler handler_of(std::uint16_t call);
 
 }  // namespace host

@@ -1,4 +1,4 @@
-// Which of the driver's functions serves a record.
+// Chooses the driver's function that serves a record.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace host {
 
-// The driver's function for a record: the entry point itself, or its _ptsz / _ptds form.
+// A VARIANT line: an entry point, its _ptsz or _ptds form, and the place of that in host::Driver.
 struct VariantOf {
   std::string_view of, name;
   std::size_t offset;

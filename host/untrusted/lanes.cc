@@ -35,7 +35,7 @@ Lanes::Caller::Caller(Lanes& lanes) : lanes_(lanes) {
   ++lanes_.callers_;
 }
 
-// Under the lock to its end: the lanes may be gone as soon as it is free.
+// Holds the lock to the end, since the lanes may be destroyed as soon as it is free.
 Lanes::Caller::~Caller() {
   const std::lock_guard lock(lanes_.mutex_);
   if (--lanes_.callers_ == 0) lanes_.left_.notify_all();
@@ -58,7 +58,7 @@ bool Lanes::post(ring::LaneKind kind, std::uint64_t token) {
   return true;
 }
 
-// A lane whose last use is answered, Busy from now on. Null: the session ends.
+// Takes a lane whose last use is answered, and makes it Busy. Null: the session ends.
 Lanes::Lane* Lanes::take() {
   std::unique_lock lock(mutex_);
   while (!over()) {
@@ -76,7 +76,7 @@ Lanes::Lane* Lanes::take() {
   return nullptr;
 }
 
-// Under mutex_. Of those that were left, one that is answered, if there is one.
+// Under mutex_. Finds a lane in this state; among Left lanes it prefers one that is answered.
 Lanes::Lane* Lanes::find(State state) {
   Lane* found = nullptr;
   for (Lane& lane : lanes_) {
@@ -103,7 +103,7 @@ bool Lanes::fill(Lane& lane, ring::LaneKind kind, std::uint64_t token) {
 }
 
 // Polls for a while, then sleeps until the guest or the bell thread wakes us (ring/queue/parking.h). False: the session
-// ends, perhaps by what this lane says.
+// ends, perhaps because of this lane's `done`.
 bool Lanes::await(Lane& lane) {
   const auto decided = [&] { return lane.caller.look() != ring::Peer::Wait || over(); };
   ring::Parking self = sleeper(lane);

@@ -1,10 +1,10 @@
-// The worker's half of a session's lanes (ring/queue/lane.h): has the guest call functions of the program's, from any
-// thread of this process. serve() makes them, and ends them with the session.
+// The worker's half of a session's lanes (ring/queue/lane.h), by which the guest calls functions of the program's for
+// the worker. Any thread of this process may use it. serve() makes it, and ends it with the session.
 //
-// No lock is held while a thread waits for the guest, which may never answer: such a wait ends with the session.
+// A thread that waits for the guest holds no lock, since the guest may never answer. Its wait ends with the session.
 //
-// Trust. Of the guest's words two are read: `done`, which is held against the private count, and `result`, which is a
-// number to hand on. A wrong `done` ends the session, as a bad record does.
+// Trust. The worker reads two of the guest's words: `done`, which it checks against its private count, and `result`,
+// which it only hands on. A wrong `done` ends the session, as a bad record does.
 #pragma once
 
 #include <array>
@@ -22,26 +22,26 @@ namespace host {
 
 class Lanes {
  public:
-  // `doorbell_fd` wakes the bell thread, which ends a session that is broken.
+  // `doorbell_fd` wakes the bell thread, which ends a broken session.
   Lanes(Session& session, int doorbell_fd);
-  // Waits for the threads that are in call() or post(), which return once the session ends.
+  // Waits for the threads in call() and post(), which return once end() was called.
   ~Lanes();
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  // Has the guest call what it has given the token for, and waits. What the guest says that the call gave: any number.
-  // Nothing: the session ends.
+  // Has the guest call the function behind the token, and waits. Returns the result that the guest gives, which may be
+  // any number. Nothing: the session ends.
   std::optional<std::int32_t> call(ring::LaneKind kind, std::uint64_t token);
-  // The same without waiting for the answer; waits for a lane where all are taken. False: the session ends.
+  // The same without waiting for the answer. Waits for a lane if all are taken. False: the session ends.
   bool post(ring::LaneKind kind, std::uint64_t token);
 
-  // The bell thread: the guest has rung, perhaps after an answer.
+  // Wakes all waiting threads. The bell thread calls it when the guest has rung, perhaps after an answer.
   void wake_all();
-  // Every wait ends, and later ones do not begin.
+  // Ends every wait; later ones do not begin.
   void end();
 
  private:
-  // Left: filled, and nobody waits for its answer.
+  // Left: filled by post(), so no thread waits for its answer.
   enum class State : std::uint8_t { Free, Busy, Left };
   struct Lane {
     ring::Shared<ring::LaneControl> words;

@@ -1,14 +1,14 @@
-// One record on its way through the worker: what the guest sent, copied to private memory, and the reply being built,
-// private as well: the driver writes real pointers into it before they become ids.
+// One record on its way through the worker: the record, copied to private memory, and the reply. The reply is built in
+// private memory, too, because the driver writes pointers into it before they become ids.
 //
-// Its way, for a CALL line in unmarshal.h, for every other in asked.h. The guest's half takes the same steps backwards, by
-// the same words where it has the same step (guest/marshal/marshal.h):
+// A record goes through these steps, a CALL line's in unmarshal.h and every other in asked.h. The guest's half has the
+// same steps in the other direction, under the same names (guest/marshal/marshal.h):
 //
-//   take    bytes become values; what no correct guest sends ends the session
-//   check   values become the driver's: handles, memory; what is not the session's is the driver's error
-//   call    the driver does it
-//   settle  what was made is known under its id from now on, and what has ended is not
-//   answer  the reply is written
+//   take    turn bytes into values; bytes that no correct guest sends end the session
+//   check   turn values into the driver's handles and memory; one that the session does not have is the driver's error
+//   call    call the driver
+//   settle  note what the call has made under its id, and forget what it has ended
+//   answer  write the reply
 #pragma once
 
 #include <cstddef>
@@ -26,26 +26,27 @@ class Request {
           std::span<std::byte> reply)
       : session(owner), header(record), in(payload), out(reply) {}
 
-  // Where what this call creates belongs.
+  // The owners of an object that this call creates.
   Objects::Place place(std::uint64_t owner = 0) const { return {ring::context_of(header.flags), owner}; }
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
-  // The guest broke the protocol: no program can do this through our library, so the session ends.
+  // Call it if the guest has broken the protocol. No program can do that through our library, so the session ends.
   CUresult broken() {
     session.broken.store(true, std::memory_order_relaxed);
     return CUDA_ERROR_UNKNOWN;
   }
-  // Preconditions for calling the driver: everything the record holds has been read, and nothing failed.
+  // Whether the driver may be called: the whole record has been read, and nothing has failed. Up to 15 bytes of padding
+  // may be left.
   bool complete() const { return in.ok() && in.left() < 16 && out.ok(); }
 
   Session& session;
   const ring::RecordHeader header;
   ring::Reader in;
-  ring::Writer out;                              // failed: the reply does not fit
-  std::size_t out_on_error = 0;                  // how much of it the guest gets although the call failed (JIT logs)
+  ring::Writer out;                              // not ok(): the reply does not fit
+  std::size_t out_on_error = 0;                  // its bytes that the guest gets even if the call failed (JIT logs)
   std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
 };
 
-// What stands behind a call's id. Returns the driver's result, or broken().
+// The function that serves a call. Returns the driver's result, or broken().
 using Handler = CUresult (*)(Request&);
 
 }  // namespace host

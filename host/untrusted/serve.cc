@@ -1,7 +1,8 @@
-// Starts a thread for each channel that the guest opens, wakes parked ones when the doorbell rings, and ends.
+// The bell thread. It starts a thread for each channel that the guest opens, wakes parked threads when the doorbell
+// rings, and ends the session.
 //
-// The bell thread is the only one that sleeps on descriptors: a channel's thread sleeps on a word of its channel (a
-// futex), so that a guest on the same machine can wake it without passing here.
+// Only this thread sleeps on descriptors. A channel's thread sleeps on a word of its channel (a futex), so that a guest
+// on the same machine can wake it directly.
 #include "host/untrusted/serve.h"
 
 #include <linux/futex.h>
@@ -29,7 +30,7 @@ void wake_all(ring::SlotView slot, std::uint64_t started) {
     }
 }
 
-// Before `opened` is looked at: a ring that comes after that look is still there for the next poll.
+// Call it before the look at `opened`. A ring that comes after that look then ends the next poll.
 void drain(int doorbell_fd) {
   std::uint64_t count;
   [[maybe_unused]] const auto n = read(doorbell_fd, &count, sizeof count);
@@ -53,7 +54,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
       if (opened & ~started & ring::channel_bit(c))
         threads[c] = std::thread([&session, &stop, c, doorbell_fd] {
           serve_channel(session, c, stop);
-          // A broken session is ended by the bell thread: ring it.
+          // The bell thread ends a broken session, so wake it.
           const std::uint64_t one = 1;
           if (session.broken.load(std::memory_order_relaxed)) [[maybe_unused]]
             const auto n = write(doorbell_fd, &one, 8);
@@ -73,7 +74,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   stop.store(true, std::memory_order_relaxed);
   lanes.end();
   const bool broken = session.broken.load(std::memory_order_relaxed);
-  // A thread may be inside a driver call for as long as a kernel runs; the process ends with it.
+  // A thread may be inside a driver call for as long as a kernel runs. So the process ends without waiting for it.
   if (started != 0 && !session.options.join_at_end) {
     for (std::thread& t : threads)
       if (t.joinable()) t.detach();

@@ -1,9 +1,9 @@
 // The host's half of every CALL line: bytes of a guest -> arguments of a driver call -> reply.
 //
-// Order: slots, then what they describe, as guest/marshal/marshal.h writes them. A record that says something no
-// correct guest says (a length that the call does not imply, bytes left over, a number that its type cannot hold)
-// breaks the session. A handle or address that is not the session's gets the driver's error: a correct guest can be
-// late.
+// A record has the slots first and then the bytes that they describe, as guest/marshal/marshal.h writes them. A record
+// that no correct guest sends ends the session: a length that the call does not imply, bytes left over, a number that
+// its type cannot hold. A handle or address that the session does not have gets the driver's error, since a correct
+// guest can be late.
 #pragma once
 
 #include <cstring>
@@ -96,7 +96,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (r != CUDA_SUCCESS) refused_ = r;
   }
 
-  // A context crosses by its number.
+  // A context crosses as its number.
   template <std::size_t I>
   void take_context(std::uint64_t number) {
     if (number >= ring::max_contexts) return void(broken_ = true);
@@ -114,7 +114,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     std::get<I>(params_) = slots_[I];
   }
 
-  // The guest sends the length that the call implies; both sides computing it the same way is checked, not hoped for.
+  // The guest sends the length that the call implies. The worker computes it as well, and compares the two.
   template <std::size_t I>
   void take_pointer() {
     constexpr Arg a = args[I];

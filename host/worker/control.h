@@ -14,7 +14,7 @@ struct ReadyMessage {
   std::uint32_t kind;    // ready_kind
   std::uint32_t layers;  // bits of host::jail::Layer that hold
   std::uint64_t memory;  // bytes of its GPUs together
-  char text[240];        // which layers are missing and why; NUL-padded, empty when none is
+  char text[240];        // the missing layers and why; NUL-padded, empty if none is missing
 };
 static_assert(sizeof(ReadyMessage) == 256);
 

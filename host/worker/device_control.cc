@@ -1,9 +1,9 @@
-// The worker's own ioctl(), which the driver library finds before the C library's: it reports each request that the
-// jail refuses by its number, so that a new driver's need is seen at once.
+// The worker's own ioctl(), which the driver library finds before the C library's. It reports the number of each
+// request that the jail refuses, so that the needs of a new driver are seen at once.
 //
-// It does nothing but report. The refusal is the filter's, so a subverted worker that calls the kernel itself gains
-// nothing but silence. The filter could raise SIGSYS instead, but a thread that blocks signals, as a library's own
-// threads may, would then be the end of the worker.
+// It only reports. The seccomp filter refuses the request, so a subverted worker that calls the kernel directly only
+// avoids the report. The filter could raise SIGSYS instead, but that would end the worker if a thread blocks signals,
+// as a library's threads may.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,13 +21,13 @@ namespace {
 
 using Ioctl = int (*)(int, unsigned long, ...);
 
-// Looked up before the jail closes, and before there are threads.
+// This is looked up before the jail closes, and before there are other threads.
 const auto next = reinterpret_cast<Ioctl>(dlsym(RTLD_NEXT, "ioctl"));
 
 constexpr std::size_t most_told = 32;
 std::atomic<std::uint32_t> told[most_told] = {};  // numbers; 0 is free
 
-// Each number once, and no more than there is room for.
+// True at a number's first report. False once the table is full.
 bool first_time(std::uint32_t number) {
   for (std::atomic<std::uint32_t>& place : told) {
     std::uint32_t seen = 0;

@@ -3,8 +3,8 @@
 // Process model: ivgpud starts a worker ahead of its claim, with a socket to ivgpud, the VM's region, the slot's
 // doorbell and its telemetry as its only descriptors, and an environment made from scratch. The worker maps its slot,
 // jails itself, starts the driver, and serves one guest process on a thread per channel until ivgpud closes the socket
-// or the guest breaks the protocol. Then it exits: everything it had goes with it, on the GPU as well. It is treated as
-// if its guest controlled it.
+// or the guest breaks the protocol. Then it exits, and everything that it had ends, on the GPU as well. The broker
+// treats it as if its guest controlled it.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ class GpuBackend {
     if (!driver_) return false;
     if (waits_asleep()) host::make_events_sleep(*driver_);
     init_result_ = driver_->cuInit(0);
-    // A driver without a usable GPU is reported to the guest, whose own cuInit then returns the same.
+    // Without a usable GPU the session goes on: the guest's own cuInit then returns the driver's error.
     if (init_result_ != CUDA_SUCCESS) return true;
     preload_compilers();
     return make_context(error);
@@ -58,8 +58,8 @@ class GpuBackend {
   }
 
  private:
-  // The driver loads its compilers at a program's first PTX; in the jail no code can be mapped any more. It finds them
-  // by name among the loaded libraries. The simulated GPU has none.
+  // Loads the driver's compilers now. The driver would load them at a program's first PTX, but in the jail no code can
+  // be mapped. It then finds them by name among the loaded libraries. The simulated GPU has none.
   void preload_compilers() {
     const auto folder = std::filesystem::path(options_.library).parent_path();
     for (const char* name : {"libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4"}) {
@@ -81,7 +81,7 @@ class GpuBackend {
     return false;
   }
 
-  // A worker that may not poll shall not spin in the driver either.
+  // A worker that may not poll must not spin in the driver either.
   bool waits_asleep() const { return options_.spin_us == 0; }
 
   const Options& options_;
@@ -105,8 +105,8 @@ int main(int argc, char** argv) {
                                   [&](ring::SlotView slot, std::byte* telemetry, std::uint32_t windows) {
                                     return gpu.serve(slot, telemetry, windows);
                                   }});
-  // Without the exit handlers: the driver's would wait for a GPU that may be running a guest's endless kernel, and the
-  // end of the process frees everything.
+  // No exit handlers run. The driver's would wait for a GPU that may be running a guest's endless kernel, and the end
+  // of the process frees everything.
   std::fflush(nullptr);
   _exit(code);
 }

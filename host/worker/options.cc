@@ -26,7 +26,7 @@ bool jail_mode(std::string_view text, JailMode& into) {
   return true;
 }
 
-// Of NVIDIA's, and none that a path leads away from them.
+// Accepts a device file of NVIDIA's. A path with ".." could lead elsewhere and is refused.
 bool device(std::string_view path, std::vector<std::string>& into) {
   if (!path.starts_with("/dev/nvidia") || path.find("..") != std::string_view::npos) return false;
   into.emplace_back(path);

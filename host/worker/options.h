@@ -1,4 +1,4 @@
-// A worker's command line, which the broker makes.
+// A worker's command line, which the broker writes.
 #pragma once
 
 #include <sys/types.h>
@@ -27,13 +27,13 @@ struct Options {
   bool any_ioctl = false;  // lets every request through to the GPU's kernel modules
   uid_t uid = 65534;
   gid_t gid = 65534;
-  std::uint32_t spin_us = 0;        // its own threads
-  std::uint32_t wait_spin_ms = 20;  // in the driver; host/session/long_waits.h
-  std::uint32_t guest_spin_us = 0;  // for its guest
+  std::uint32_t spin_us = 0;        // how long its own threads poll
+  std::uint32_t wait_spin_ms = 20;  // in the driver (host/session/long_waits.h)
+  std::uint32_t guest_spin_us = 0;  // how long its guest's threads poll
   std::uint32_t chaos_delay_us = 0;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // a session's bound; host/session/session.h
   std::uint64_t objects = 262144;
-  std::uint32_t max_threads = 0;  // of its user, which is its VM's alone; 0: no bound
+  std::uint32_t max_threads = 0;  // bound for its user, which only its VM has; 0: no bound
 };
 
 // False on a bad command line, and `error` is one sentence.

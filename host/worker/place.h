@@ -1,5 +1,5 @@
-// A worker's place among the processes of the machine, which it takes before anything else: its VM's control group, a
-// session and a priority of its own, and its rank for the kernel when memory is short.
+// A worker's place among the processes of the machine: its VM's control group, its own process session, its priority,
+// and its rank when the kernel must free memory. The worker takes it before anything else.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace host::worker {
 
-// "" when it is taken, else one sentence. Precondition: the worker still has the rights that it was started with.
+// Returns "" on success, else one sentence. Preconditions: the worker still has the rights that it was started with.
 std::string take_place(const Options& options);
 
 }  // namespace host::worker

@@ -48,7 +48,7 @@ class Jail {
       lacks(std::string(name_of(result.layer)) + " (" + result.missing + ")");
     }
   }
-  // Of a layer that holds, a part that does not.
+  // Notes a missing part of a layer that holds otherwise.
   void lacks(const std::string& what) { missing_ += (missing_.empty() ? "" : "; ") + what; }
   bool acceptable() const { return mode_ != JailMode::Required || missing_.empty(); }
   std::uint32_t layers() const { return layers_; }
@@ -63,13 +63,13 @@ class Jail {
   std::string missing_;
 };
 
-// If the broker dies, so does the worker, at once; the control socket's EOF would come only between calls.
+// Has the kernel kill the worker when the broker dies. The control socket's EOF would be seen only between calls.
 bool die_with_broker(pid_t broker) {
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  return broker == 0 || getppid() == broker;  // it may have died before
+  return broker == 0 || getppid() == broker;  // the broker may have died before
 }
 
-// The slot's extent and nothing else. Null when the region does not have it.
+// Maps the slot and nothing else of the region. Null: the region does not contain it.
 std::byte* map_slot(const Options& options) {
   struct stat status {};
   if (fstat(options.region_fd, &status) != 0) return nullptr;
@@ -85,7 +85,8 @@ std::byte* map_slot(const Options& options) {
   return static_cast<std::byte*>(at);
 }
 
-// The whole of it, sparse as it is. Null when it is none, or smaller than it has to be: a write would kill the worker.
+// Maps the telemetry, which is a sparse file. Null: there is none, or it is too small, so that a write would kill the
+// worker.
 std::byte* map_telemetry(int fd) {
   struct stat status {};
   if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < ring::telemetry_bytes) return nullptr;
@@ -93,8 +94,8 @@ std::byte* map_telemetry(int fd) {
   return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
-// So that neither the driver nor a heap takes the places where the guest may want its arena. The result has a bit for
-// each window that was free: where another mapping lies, a session must never be bound.
+// Reserves the windows for the arena, so that neither the driver nor the heap takes them. Returns a bit for each window
+// that was free: a session's arena must never be moved over another mapping.
 std::uint32_t reserve_windows() {
   std::uint32_t reserved = 0;
   for (std::uint32_t w = 0; w < ring::window_count; ++w) {
@@ -104,14 +105,14 @@ std::uint32_t reserve_windows() {
     if (at == wanted) {
       reserved |= 1u << w;
     } else if (at != MAP_FAILED) {
-      munmap(at, ring::window_bytes);  // a kernel that takes the address for a hint
+      munmap(at, ring::window_bytes);  // an old kernel takes the address as a hint
     }
   }
   return reserved;
 }
 
-// The driver library as the worker will be able to open it. Opened while the process still has its rights: the library
-// may lie below a folder that is closed to the user it becomes.
+// The driver library under a path that the worker can open later. It is opened while the process still has its rights,
+// because its folder may be closed to the user that the worker becomes.
 class Library {
  public:
   explicit Library(const std::string& path) : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
@@ -144,7 +145,7 @@ jail::LandlockPaths files_for(const Library& library, const Options& options) {
   return paths;
 }
 
-// Landlock before the user changes: its rules name folders that the user may not be able to reach by path.
+// Landlock comes before the change of user, since its rules name folders that the new user may not be able to reach.
 void give_up_rights(Jail& jail, const Options& options, const Library& library) {
   if (!jail.wanted()) return;
   jail.note(jail::apply_namespaces());
@@ -152,7 +153,7 @@ void give_up_rights(Jail& jail, const Options& options, const Library& library) 
   jail.note(jail::apply_no_new_privileges());
   jail.note(jail::apply_landlock(files_for(library, options)));
   jail.note(jail::apply_user(options.uid, options.gid));
-  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // until the driver is up: it opens files below /proc/self for writing
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  // until the driver is loaded, which opens files below /proc/self for writing
 }
 
 bool driver_has_device_files() {
@@ -164,8 +165,8 @@ bool driver_has_device_files() {
   return false;
 }
 
-// A kernel on a GPU that pages through the processor's memory reads and writes all memory of its process: the guest's
-// kernels would be inside the worker, past every check.
+// Notes pageable memory access as a missing part of the jail. On a GPU that has it a kernel can read and write all
+// memory of its process: a guest's kernel could change the worker, past every check.
 void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   if (!jail.wanted()) return;
   const std::uint32_t devices = std::min(page.device_count, ring::max_devices);
@@ -184,11 +185,11 @@ void close_jail(Jail& jail, const Options& options, std::uint32_t gpus, std::siz
   const jail::Choice choice =
       jail::choose_requests(driver_has_device_files(), options.any_ioctl, jail::kernel_driver(), gpus);
   if (!choice.missing.empty()) jail.lacks(choice.missing);
-  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers have the same user: they may not look into this one
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers may have the same user and must not read this one's memory
   jail.note(jail::apply_seccomp(choice.requests, arena_bytes));
 }
 
-// The first bytes of the slot that this process touches.
+// Fills the slot's device page and header. These are the first bytes of the slot that this process touches.
 void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t guest_spin_us) {
   slot.device_page().copy_in(page);
   if (ring::wrong(ring::Mutant::count_twice))
@@ -206,7 +207,7 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
                   .output = 0,
                   .opened = 0,
                   .callbacks_asleep = 0});
-  // Pairs with the guest's acquire at its claim.
+  // Edge M (guest/session/slot.h).
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
 
@@ -246,7 +247,7 @@ int run(const Options& options, const Backend& backend) {
     const Library library(options.library);
     give_up_rights(jail, options, library);
     if (!jail.acceptable()) return jail.refusal();
-    if (!die_with_broker(options.broker)) return exit_ended;  // a change of user made the kernel forget the first
+    if (!die_with_broker(options.broker)) return exit_ended;  // again: a change of user clears this setting
     std::string error;
     if (!backend.start(library.reachable(), error)) return fail(exit_driver_failed, error);
   }
@@ -256,7 +257,7 @@ int run(const Options& options, const Backend& backend) {
   close_jail(jail, options, page->device_count, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, *page, options.guest_spin_us);
-  if (!tell_ready(options.control_fd, jail, memory_of(*page))) return exit_ended;  // the broker has changed its mind
+  if (!tell_ready(options.control_fd, jail, memory_of(*page))) return exit_ended;  // the broker has closed the socket
   return backend.serve(slot, telemetry, windows);
 }
 

@@ -1,14 +1,13 @@
-// Ids: a guest's handles, on the wire and in the program. The guest chooses them, so that creating can be posted; the
-// host keeps a table and believes only its entries.
+// Ids: a guest's handles, on the wire and in the program. The guest chooses an id when it sends the call that creates,
+// so that this call can be posted. The host keeps a table and accepts only ids in it.
 //
-//   bits 0-3    0, so that an id is never one of CUDA's special streams (0, 1, 2)
-//   bits 4-25   index into the session's table, from 1
-//   bits 26-41  generation: how often the index has been used, so that a stale handle is known as one
-//   bits 42-46  kind (api::Handle)
+//   bits 0-3 0, so that an id is never one of CUDA's special streams (0, 1, 2) bits 4-25 index into the session's
+//   table, from 1 bits 26-41 generation: how often the index has been used; a stale handle has an old one bits 42-46
+//   kind (api::Handle)
 //
-// An id is below 2^47, so it looks like a pointer to programs that look. The lower half of the indices is the guest's to
-// choose from. The upper half is the worker's: what the driver finds, and no call of the guest has made, gets its id
-// there, and neither side ever waits for the other to choose.
+// An id is below 2^47, so that it looks like a pointer to programs that check. The guest chooses from the lower half of
+// the indices. The worker chooses from the upper half, for objects that the driver finds and no call of the guest has
+// made. So neither side waits for the other to choose.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +38,7 @@ struct Id {
     return std::uint64_t{static_cast<std::uint8_t>(kind)} << kind_at | std::uint64_t{generation} << generation_at |
            std::uint64_t{index} << index_at;
   }
-  // Any number gives an Id; one with kind None or index 0 is none of ours.
+  // The parts of any number. Kind None or index 0: the number is no id.
   static constexpr Id of(std::uint64_t value) {
     constexpr std::uint64_t low = (1u << index_at) - 1;
     if ((value & low) != 0 || value >> kind_at >= handle_kinds) return {};
@@ -48,7 +47,8 @@ struct Id {
   }
 };
 
-// CUDA's streams that are no objects: 0 (NULL, its meaning depends on the entry point), 1 (legacy), 2 (per-thread).
+// CUDA's special streams, which are no objects: 0 (NULL, whose meaning depends on the entry point), 1 (legacy), 2
+// (per-thread).
 constexpr bool special_stream(std::uint64_t value) { return value <= 2; }
 
 static_assert(Id::bits == 47 && handle_kinds <= 1u << Id::kind_bits);

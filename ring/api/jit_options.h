@@ -1,4 +1,4 @@
-// The JIT options that cross the boundary. Both sides ask; neither trusts the other's answer.
+// The JIT options that cross the boundary. Guest and worker both check, and neither relies on the other's check.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 namespace api {
 
 inline constexpr std::uint32_t max_jit_options = 32;
-inline constexpr std::size_t max_jit_log = 16 << 10;  // of each log: a reply holds both
+inline constexpr std::size_t max_jit_log = 16 << 10;  // bytes of each log; a reply holds both logs
 
-// Options whose value is a number, or a log buffer that each side replaces by one of its own.
+// True for an option whose value is a number, or a log buffer that each side replaces by one of its own.
 constexpr bool crosses_boundary(CUjit_option option) {
   switch (option) {
     case CU_JIT_MAX_REGISTERS:

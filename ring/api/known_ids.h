@@ -27,11 +27,11 @@ inline constexpr KnownIds known_ids = [] {
   for (const SessionCall& c : session_calls) highest.session = std::max(highest.session, c.id);
   return highest;
 }();
-// Of a worker from before it said so.
+// The ids of a worker that is too old to say which it knows.
 inline constexpr KnownIds silent_workers_ids{75, 1002};
 static_assert(known_ids.driver < driver_ids && known_ids.session >= first_session_id);
 
-// What is special about the driver calls, by their ids. An id that is no call's has nothing special.
+// The manner of each driver call, by its id. An id that no call has gets the default manner.
 inline constexpr auto manners = [] {
   std::array<Manner, driver_ids> all{};
   for (const EntryPoint& e : entry_points) all[e.id] = e.crosses() ? e.manner : all[e.id];

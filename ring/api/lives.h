@@ -1,4 +1,4 @@
-// What a call makes or ends, by the words of its record and of its reply.
+// Whether a call makes or ends something, computed from the words of its record and its reply.
 #pragma once
 
 #include "ring/api/fields.h"
@@ -7,9 +7,9 @@
 namespace api {
 
 struct Lives {
-  bool makes = false;         // something that counts
-  bool with_another = false;  // and that ends with something else
-  bool ends = false;          // something, with all that goes with it
+  bool makes = false;         // an object or memory that counts against the session's bound
+  bool with_another = false;  // what it makes may end with another object or a context
+  bool ends = false;          // it ends an object and everything that goes with it
 };
 template <class W>
 constexpr void see(const W&, Lives&) {}
@@ -18,7 +18,7 @@ constexpr void see(const field::Proposed<M>& w, Lives& l) {
   l.makes = true;
   l.with_another = l.with_another || ends_with_context(w.kind) || kind_of(w.kind).owners != unowned;
 }
-// Its locks are the session's own affair, as those of a context's end are.
+// Not `with_another`: the session itself takes the locks for making and ending a context.
 template <class M>
 constexpr void see(const field::NewContext<M>&, Lives& l) {
   l.makes = true;

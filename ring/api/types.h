@@ -21,7 +21,7 @@ enum class Handle : std::uint8_t {
 enum class Life : std::uint8_t { of_process, of_context };
 using enum Life;
 
-// Sets of kinds, a bit each.
+// A set of kinds, one bit for each.
 using Kinds = std::uint32_t;
 template <class... K>
 constexpr Kinds owned_by(K... kinds) {
@@ -63,7 +63,7 @@ constexpr bool accepts(Handle wanted, Handle given) {
   return wanted == given || (wanted == Handle::Function && given == Handle::Kernel);
 }
 
-// A struct may cross as bytes only if somebody has looked and found no pointer in it.
+// True for types that may cross as bytes. A struct is listed here after somebody has checked that it holds no pointer.
 template <class T>
 inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <>

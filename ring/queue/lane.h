@@ -1,16 +1,16 @@
 // A call from the worker to the program, on one lane of the slot: the worker's half and the guest's half.
 //
-// Ordering. Two edges, and each line below that makes or takes one names it:
-//   L  fill -> call    token and kind are written before `sequence` says so, and what the function may look at, too
-//   D  call -> answer  the result is written before `done` says so, and all that the function has done, too
-// D also covers the next use: a lane is filled again only after its answer was seen. Sleeping and waking is
-// ring/queue/parking.h, both ways. Covered by: the model lanes, the explorer's scenario lanes (docs/models.md), and
+// Ordering. There are two edges, and each line below that releases or acquires one names it:
+//   L fill -> call token and kind, and the memory that the function may read, are written before `sequence`
+//   D call -> answer the result, and everything that the function has written, are written before `done`
+// D also covers the next use: a lane is filled again only after its answer was seen. ring/queue/parking.h is how both
+// sides sleep and wake. Covered by: the model lanes, the explorer's scenario lanes (docs/models.md), and
 // ThreadSanitizer under tests/loopback/lanes.cc.
 //
-// Trust. Each side keeps the number of the lane's use privately, only ever publishes it, and holds the other's against
-// it: there are two numbers that an honest peer can show, and any other is Peer::Broken. So an answer given twice is
-// the number of a use that is over, or of one that has not begun. Token and kind mean nothing until the guest has looked
-// them up.
+// Trust. Each side counts the uses of a lane in private memory, only ever publishes that count, and checks the other's
+// number against it. An honest peer can show one of two numbers; any other is Peer::Broken. So an answer that is given
+// twice shows the number of a use that is over, or of one that has not begun. Token and kind mean nothing until the
+// guest has looked them up.
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,13 @@
 
 namespace ring {
 
-// The worker's half. One thread at a time.
+// The worker's half. One thread at a time may use it.
 class LaneCaller {
  public:
   LaneCaller() = default;
   explicit LaneCaller(Shared<LaneControl> lane) : lane_(lane) {}
 
-  // Fills the lane. Wait: its last use has not been answered, and nothing is changed.
+  // Fills the lane. Peer::Wait: its last use has not been answered, and nothing is changed.
   Peer post(std::uint32_t kind, std::uint64_t token) {
     if (const Peer last = look(); last != Peer::Ok && !wrong(Mutant::lane_refilled)) return last;
     if (wrong(Mutant::lane_early)) publish();
@@ -38,13 +38,13 @@ class LaneCaller {
     if (!wrong(Mutant::lane_early)) publish();
     return Peer::Ok;
   }
-  // Ok: the last use has been answered, or there was none.
+  // Peer::Ok: the last use has been answered, or there was none.
   Peer look() const {
     const std::uint64_t done = lane_[&LaneControl::done].load(std::memory_order_acquire);  // D
     if (done == sequence_) return Peer::Ok;
     return done == sequence_ - 1 ? Peer::Wait : Peer::Broken;
   }
-  // Preconditions: look() said Ok after a post().
+  // Preconditions: look() has returned Ok since the last post().
   std::int32_t result() const { return lane_[&LaneControl::result].load(std::memory_order_relaxed); }
 
  private:
@@ -59,13 +59,13 @@ struct LaneCall {
   std::uint64_t token = 0;
 };
 
-// The guest's half, of its callback thread.
+// The guest's half. Only the callback thread uses it.
 class LaneCallee {
  public:
   LaneCallee() = default;
   explicit LaneCallee(Shared<LaneControl> lane) : lane_(lane) {}
 
-  // Ok: `call` is to be made and then answered.
+  // Peer::Ok: the guest makes `call` and then answers it.
   Peer take(LaneCall& call) {
     const std::uint64_t sequence = lane_[&LaneControl::sequence].load(std::memory_order_acquire);  // L
     if (sequence == done_) return Peer::Wait;
@@ -74,7 +74,7 @@ class LaneCallee {
     call.token = lane_[&LaneControl::token].load(std::memory_order_relaxed);
     return Peer::Ok;
   }
-  // Preconditions: take() said Ok, and this use has not been answered.
+  // Preconditions: take() has returned Ok, and this use has not been answered.
   void answer(std::int32_t result) {
     if (wrong(Mutant::answer_early)) publish();
     lane_[&LaneControl::result].store(result, std::memory_order_relaxed);

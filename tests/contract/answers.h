@@ -1,5 +1,5 @@
-// Answers as text: what a run noted, what the real driver said (golden data), and where a backend may differ, with the
-// reason. Formats:
+// Answers as text: those of a run, those of the real driver (the golden data), and the expectations, which list where a
+// backend may differ and why. Formats:
 //
 //   answers       # group            expectations   group: case | backend | answer | reason
 //                 case: ANSWER
@@ -18,9 +18,9 @@ struct Line {
 };
 using Answers = std::map<std::string, std::vector<Line>>;  // by group
 
-// A case that no real driver has been asked yet.
+// The golden answer of a case that no real driver has been asked yet.
 inline constexpr const char* unread = "?";
-// Where the real driver ends the process, no answer of ours is wrong.
+// The golden answer of a case in which the real driver ends the process. Any answer of ours is right there.
 inline constexpr const char* crashes = "crashes";
 
 std::vector<Line> parse_lines(const std::string& text);
@@ -30,11 +30,11 @@ std::string to_text(const Answers& answers);
 struct Expectation {
   std::string name, backend, answer, reason;  // name: "group: case"
 };
-// A line that is none, or gives no reason, is in `complaints`.
+// `complaints` gets each malformed line, and each without a reason.
 std::vector<Expectation> parse_expectations(const std::string& text, std::vector<std::string>& complaints);
 
-// Everything that is not as it must be, a sentence each: an answer that differs and is not expected to, one that is
-// expected to differ and does not, a case without golden answer, a golden answer without case.
+// A sentence for each deviation: an answer that differs unexpectedly, one that should differ and does not, a case
+// without a golden answer, a golden answer without a case.
 std::vector<std::string> compare(const std::string& group, const std::vector<Line>& answers,
                                  const std::vector<Line>& golden, const std::vector<Expectation>& expectations);
 

@@ -1,4 +1,4 @@
-// Whom the suite asks.
+// The backends that the suite asks: the simulated GPU, loopback and the real driver.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace contract {
 
 struct Backend {
   const char* name;  // as the expectations name it
-  // The library, and what its environment must hold. Starts a broker where one is needed; `error` says why it is not to
-  // be had.
+  // A backend's library, and the environment that it needs. library() starts a broker if the backend needs one.
+  // `error`: why the library cannot be had, or empty.
   struct Library {
     std::string path;
     std::vector<std::pair<std::string, std::string>> environment;
@@ -24,11 +24,11 @@ extern const Backend simulated, loopback, real;
 
 // The libcuda.so.1 of this machine's GPU driver, or empty.
 std::string real_library();
-// What the loopback's worker drives: "sim" or "auto" as ivgpud's configuration takes them, or a library's path.
+// Sets the libcuda that loopback's worker drives: "sim" or "auto", as in ivgpud's configuration, or a library's path.
 void set_gpu(const std::string& gpu);
-// The program that serves a process, instead of the one that was built.
+// Sets the worker program, in place of the one that was built.
 void set_worker(const std::string& program);
-// Ends the broker, if one was started; false, and why on standard output, where it or a worker did not end in order.
+// Ends the broker, if one was started. False: it or a worker did not end in order, and standard output says why.
 bool end_broker();
 
 }  // namespace contract

@@ -1,4 +1,4 @@
-// What the groups about a program's own contexts share.
+// Helpers for the groups about contexts that a program creates.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace contract {
 
-// Makes a context, which is current then.
+// Makes a context and leaves it current.
 CUcontext make_context(unsigned flags = 0);
 
-// An object of each kind, made in the current context.
+// One object of each kind, made in the current context.
 struct Objects {
   Objects();
 
@@ -33,9 +33,9 @@ struct Two {
 
 CUresult launch(CUfunction function, CUstream stream, CUdeviceptr out = 0, unsigned value = 1);
 
-// The low 32 bits there, or 0 when it cannot be read.
+// The 32 bits at the address, or 0 if they cannot be read.
 unsigned word_at(CUdeviceptr address);
-// The same of pinned memory; 0 when there is none.
+// The same for pinned memory; 0 if it is null.
 long long word_of(const void* pinned);
 
 }  // namespace contract

@@ -1,4 +1,4 @@
-// Cases that only the guest library is asked: see handles.cc.
+// A group that only the guest library is asked; handles.cc says why.
 #pragma once
 
 #include "tests/contract/suite.h"

@@ -1,11 +1,10 @@
-// What a case of the contract suite is made of.
+// The parts from which the cases of the contract suite are made.
 //
-// The suite asks a libcuda.so.1 some thousand questions and notes each answer in a line, "case: CODE". It is asked of
-// the real driver (whose answers are the golden data), of the simulated GPU and of our guest library;
-// tests/contract/README.md says how the three are held against each other. Values are noted only where they are the
-// API's and not the device's.
+// The suite asks a libcuda.so.1 some thousand questions and notes each answer as a line, "case: CODE". It asks the real
+// driver (whose answers are the golden data), the simulated GPU and our guest library; tests/contract/README.md says
+// how the three are compared. A value is noted only if it is the API's and not the device's.
 //
-// A group runs in a process of its own: what one leaves behind, or how it ends, does not touch the next.
+// Each group runs in a process of its own, so neither its state nor its end affects the next group.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +19,7 @@
 
 namespace contract {
 
-// How much has been done before a group's first case.
+// The state of the process before a group's first case.
 enum class Start : std::uint8_t {
   Loaded,       // the library is loaded
   Initialized,  // cuInit
@@ -56,9 +55,9 @@ struct Name {
     for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
   }
 };
-// Tells the suite that a case called `name`, what it returned, and whether it gave the GPU a command.
+// Notes that a case called `name`, the result, and whether the call put a command into a stream.
 void told(const char* name, CUresult code, bool submitted);
-// How many commands the calling thread has put into streams, where the library says so: the simulated GPU alone.
+// The number of commands that the calling thread has put into streams. Only the simulated GPU counts them; else 0.
 std::uint64_t commands();
 
 template <Name name, class F>
@@ -86,12 +85,12 @@ Entry<name, F> entry() {
 void show(const std::string& what, CUresult code);
 void show(const std::string& what, long long value);
 inline void show_flag(const std::string& what, bool value) { show(what, value ? 1LL : 0LL); }
-// What `call` returns; "crashes" when it ends with a fault of memory, and the group goes on.
+// Shows the result of `call`, or "crashes" if it ends with a memory fault. The group goes on.
 void show_guarded(const std::string& what, const std::function<CUresult()>& call);
-// The same in a process of its own that has used no driver before: for a call after which a driver may be in disorder. It
-// "crashes" also when it does not return. For groups that start with the library loaded and nothing else.
+// The same in a new process that has not used the driver, for a call that may leave the driver unusable. Also shows
+// "crashes" if the call does not return. Only for groups with Start::Loaded.
 void show_alone(const std::string& what, const std::function<CUresult()>& call);
-// So many bytes that nothing writable follows: whoever writes beyond them does not get as far as this process's stack.
+// Memory of `bytes` that no writable page follows, so that a driver that writes past the end faults.
 char* fenced(std::size_t bytes);
 // Runs cases in a forked child of this process.
 void in_a_child(const std::function<void()>& cases);
@@ -103,16 +102,16 @@ constexpr CUdevice device = 0;
 // global, and `fixed`, a constant.
 extern const char ptx[];
 
-// A file that holds `text`, by a path that is good as long as this process lives.
+// The path of a file that holds `text`. The file exists as long as this process lives.
 std::string file_of(const char* text);
 CUmodule load_module();
 CUfunction function_of(CUmodule module, const char* name);
 CUcontext current_context();
 
-// The calls that the groups nothing_* leave out: the groups changes_* make them.
+// The calls that the groups nothing_* leave out. The groups changes_* make them instead.
 std::set<std::string> calls_that_change_the_state();
 
-// A number that the enum has no name for, and cuda.h's C compiler would let pass.
+// An enum's value that has no name, which a C program can pass.
 template <class Enum>
 Enum odd(int number) {
   Enum value;
@@ -127,9 +126,9 @@ inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdevi
 
 struct Outcome {
   std::vector<Line> lines;
-  std::set<std::string> succeeded, failed;  // what its cases called
-  std::set<std::string> submitted;          // of these, what put a command into a stream
-  std::string end;                          // how the process ended, when it was not of itself
+  std::set<std::string> succeeded, failed;  // the calls that its cases made
+  std::set<std::string> submitted;          // those of them that put a command into a stream
+  std::string end;                          // how the process ended, if not by a normal exit
 };
 // Runs a group on the library at `path`; `environment` is set before it is loaded.
 Outcome run_group(const Group& group, const std::string& path,

@@ -1,5 +1,5 @@
-// The host's half of each CUSTOM line and of the session's own calls, declared from the tables. A function gets its record
-// taken and checked, says what the driver is to do, and how the answer reads; the rest is asked.h.
+// The host's half of each CUSTOM line and of the session's own calls, declared from the tables. A function gets its
+// record taken and checked, calls the driver, and fills the reply. asked.h does the rest.
 #pragma once
 
 #include "host/untrusted/asked.h"
@@ -7,7 +7,7 @@
 
 namespace host {
 
-// By its name what a call's function gets.
+// The argument of each call's function, under the call's name.
 namespace asked {
 #define CALL(...)
 #define CUSTOM(id, fn, ...) using fn = Asked<id>;

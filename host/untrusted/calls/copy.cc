@@ -1,7 +1,7 @@
-// Copies. Between host and device CUSTOM because the host's side is a piece of the arena, the record itself or the
-// reply, and never an address that the guest names: the driver would copy from any address of this process. Of rows
-// because how far they reach is no product of two parameters; either side is memory that the session owns by its device
-// address: allocations, and registered pieces of the arena.
+// Copies. Those between host and device are CUSTOM because the host's side is a piece of the arena, the record or the
+// reply. It is never an address from the guest, since the driver would copy from any address of this process. Copies of
+// rows are CUSTOM because the length of the memory is not the product of two parameters. Their sides are device
+// addresses that the session owns: allocations, and registered pieces of the arena.
 #include <cstring>
 
 #include "host/untrusted/calls/calls.h"
@@ -19,14 +19,16 @@ CUstream stream_of(const T& t) {
   return t.template handle<CUstream>(&api::CopyRecord::stream);
 }
 
-// Of an asynchronous copy: a staging chunk's record is executed when the GPU is through with the chunk.
+// Waits for an asynchronous copy if its record asks for that. The record of a staging chunk counts as executed only
+// when the GPU no longer uses the chunk.
 template <class R>
 CUresult then_wait(const Taken<R>& t, CUresult result) {
   if (result != CUDA_SUCCESS || t.record.then_wait == 0) return result;
   return per_thread_or<api::id_of::cuStreamSynchronize>(t.request, t.driver().cuStreamSynchronize)(stream_of(t));
 }
 
-// The host's side of a copy of rows lies in the arena; a copy within the device counts for neither.
+// Counts the bytes of a copy of rows. The side in the arena is the host's. A copy within the device counts in neither
+// direction.
 template <class R>
 void count_rows(const Taken<R>& t) {
   const api::CopyRowsRecord& copy = t.record;
@@ -58,7 +60,7 @@ CUresult cuMemcpyDtoH_v2(asked::cuMemcpyDtoH_v2& a) {
   return a.call(host_side(a), a.record.device, a.record.bytes);
 }
 
-// From the record: the driver takes its own copy of pageable memory before it returns.
+// The bytes may come from the record, since the driver copies pageable memory before it returns.
 CUresult cuMemcpyHtoDAsync_v2(asked::cuMemcpyHtoDAsync_v2& a) {
   a.request.to_device = a.record.bytes;
   return then_wait(a, a.call(a.record.device, host_side(a), a.record.bytes, stream_of(a)));

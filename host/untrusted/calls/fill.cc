@@ -1,4 +1,4 @@
-// Fills of rows. CUSTOM because how far they reach is no product of two parameters.
+// Fills of rows. They are CUSTOM because the length of the memory is not the product of two parameters.
 #include "host/untrusted/calls/calls.h"
 
 namespace host::calls {

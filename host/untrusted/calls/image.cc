@@ -11,8 +11,8 @@
 namespace host::calls {
 namespace {
 
-// Whether an image's own headers keep within it: a driver is given no length and goes by these. A wrapper is none that
-// a guest may send, since it holds addresses; text may go on to the zeros behind the last part.
+// Whether an image's headers stay within its bytes. The driver gets no length and relies on the headers. A guest may
+// not send a wrapper, since that holds addresses. Text may end in the zeros behind the last part.
 bool keeps_within(std::span<const std::byte> part) {
   switch (cuabi::image_kind(part)) {
     case cuabi::ImageKind::Wrapper: return false;
@@ -26,7 +26,7 @@ bool keeps_within(std::span<const std::byte> part) {
 LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image) : r_(r), record_(record) {
   if (record.parts != 1 && record.form != static_cast<std::uint32_t>(api::ImageForm::Prelinked)) {
     refused_ = r.broken();
-  } else if (!read_.take(r.session.image_budget, image.bytes)) {  // before it is copied
+  } else if (!read_.take(r.session.image_budget, image.bytes)) {  // taken before the image is copied
     refused_ = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
     read_options(image);
@@ -43,7 +43,7 @@ LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenI
 
 bool LoadRequest::parts_keep_within() const { return std::all_of(parts_.begin(), parts_.end(), keeps_within); }
 
-// A driver keeps its own copy of an image, and one of its parts unpacked.
+// The driver keeps a copy of the image, and one of its parts unpacked.
 bool LoadRequest::take_held() {
   std::uint64_t bytes = 0, unpacked = 0;
   for (const auto part : parts_) {
@@ -67,7 +67,7 @@ void LoadRequest::read_options(const TakenImage& image) {
 }
 
 void LoadRequest::read_parts(const TakenImage& image) {
-  bytes_.assign(image.bytes / 8 + 2, 0);  // zeros follow the last part: PTX text that lacks its NUL still ends
+  bytes_.assign(image.bytes / 8 + 2, 0);  // zeros follow the last part, so that PTX text without its NUL ends
   const bool staged = image.arena.there();
   if (staged)
     image.arena.copy_out(bytes_.data(), 0, image.bytes);
@@ -79,12 +79,12 @@ void LoadRequest::read_parts(const TakenImage& image) {
     std::uint64_t size = 0;
     std::memcpy(&size, image.sizes + i * sizeof size, sizeof size);
     parts_.emplace_back(at, size);
-    std::memset(at + size, 0, ring::padded(size) - size);  // a driver looks at four bytes, however few there are
+    std::memset(at + size, 0, ring::padded(size) - size);  // a driver reads at least four bytes
     at += ring::padded(size);
   }
 }
 
-// Builds the wrapper that cudart's programs hold: magic and version, the container, the relocatable containers.
+// Builds the wrapper that programs of cudart contain: magic and version, the container, the relocatable containers.
 void LoadRequest::assemble() {
   const auto form = static_cast<api::ImageForm>(record_.form);
   image_ = parts_[0].data();
@@ -98,7 +98,7 @@ void LoadRequest::assemble() {
   image_ = wrapper_;
 }
 
-// The driver writes logs into our buffers, as long as the guest's are.
+// Replaces the options' log buffers by our own, of the same length as the guest's.
 void LoadRequest::lend_logs() {
   for (std::size_t i = 0; i < options_.size(); ++i) {
     const auto size = static_cast<std::size_t>(

@@ -1,4 +1,5 @@
-// The image and the JIT options of a load, read from a record into private memory: the driver never sees guest memory.
+// The image and the JIT options of a load. They are copied into private memory, so that the driver never reads memory
+// that the guest can write.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@ namespace host::calls {
 
 class LoadRequest {
  public:
-  // Copies the image. ok() false: refused() is what the call returns.
+  // Copies the image. If ok() is false, the call returns refused().
   LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image);
   LoadRequest(const LoadRequest&) = delete;
   LoadRequest& operator=(const LoadRequest&) = delete;
@@ -22,13 +23,14 @@ class LoadRequest {
   CUresult refused() const { return refused_; }
 
   const void* image() const { return image_; }
-  // What the session holds for the image from now on. For the time of the load the bytes read here count as well.
+  // The share of the session's budget for what the driver keeps of the image. During the load the bytes copied here
+  // count as well.
   Share take_share() { return std::move(held_); }
   unsigned option_count() const { return static_cast<unsigned>(options_.size()); }
   CUjit_option* options() { return options_.data(); }
   void** values() { return values_.data(); }
 
-  // Appends the options' values as the driver left them and the log buffers; the guest gets them in any case.
+  // Appends the options' values as the driver left them, and the logs. The guest gets them even if the load failed.
   void reply(CUresult result);
 
  private:
@@ -54,7 +56,7 @@ class LoadRequest {
   std::vector<char> info_, error_;
 };
 
-// A whole load: `make(load, handle)` has the driver do it.
+// A whole load. `make(load, handle)` calls the driver.
 template <class T, class R, class Make>
 CUresult load_image(Taken<R>& t, Make make) {
   LoadRequest load(t.request, t.record, t.image());

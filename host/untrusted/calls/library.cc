@@ -1,4 +1,4 @@
-// Libraries and kernels. CUSTOM for the same reasons as modules.
+// Libraries and kernels. The calls are CUSTOM for the same reasons as those of modules.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/image.h"
 #include "host/untrusted/calls/lookup.h"

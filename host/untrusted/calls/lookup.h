@@ -1,4 +1,4 @@
-// What modules and libraries hold, found by its name. The reply brings what the guest needs to check and pack launches.
+// Lookups in modules and libraries by a name. The reply brings what the guest needs to check and pack launches.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace host::calls {
 
-// What a guest needs to know of a function or kernel.
+// What the guest needs to know about a function or kernel. Sizes are in bytes.
 struct KernelInfo {
   std::vector<std::uint32_t> layout;  // of the parameters: offset, size, offset, size...
   std::uint32_t param_bytes = 0, max_threads = 0, static_shared = 0, max_dynamic_shared = 0;
@@ -16,8 +16,8 @@ struct KernelInfo {
 KernelInfo info_of(const Request& r, CUfunction function);
 KernelInfo info_of(const Request& r, CUkernel kernel);
 
-// The reply to a lookup that has found a function or kernel. Where the description does not fit into a reply, nothing is
-// made: the guest could not read it and would give the id that it has proposed to something else.
+// Settles and answers a lookup that has found a function or kernel. If the description does not fit into a reply, the
+// session does not keep the proposed id: the guest could not read the reply, and would use the id for another object.
 template <class T, class R>
 CUresult answer_found(Taken<R>& t, T found) {
   const std::uint64_t id = t.put_once(found);
@@ -38,7 +38,7 @@ CUresult answer_found(Taken<R>& t, T found) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// `a` asks for what an owner has by a name.
+// `a` is a lookup of a function or kernel by its name in an owner.
 template <class T, class Owner, class A>
 CUresult find_by_name(A& a) {
   T found = nullptr;

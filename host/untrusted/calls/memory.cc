@@ -1,4 +1,5 @@
-// Device memory. CUSTOM because each allocation is remembered: calls outside kernels may name no other addresses.
+// Device memory. The calls are CUSTOM because the session remembers each allocation: calls outside kernels may name no
+// other addresses.
 #include "host/untrusted/calls/calls.h"
 
 namespace host::calls {

@@ -1,5 +1,5 @@
-// Modules. CUSTOM, as libraries, because an image is as long as it says itself, JIT options come with buffers, and the
-// reply to a lookup brings what the guest needs to check and pack launches.
+// Modules. The calls are CUSTOM because an image contains its own length, JIT options come with buffers, and the reply
+// to a lookup brings what the guest needs to check and pack launches.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/image.h"
 #include "host/untrusted/calls/lookup.h"

@@ -1,4 +1,4 @@
-// The session's own calls: hello, the arena's registration, and what kernels have printed.
+// The session's own calls: hello, the arena's registration, and the output of kernels.
 #include <array>
 #include <span>
 
@@ -8,7 +8,7 @@
 namespace host::calls {
 namespace {
 
-// A range of the arena that may be registered: not empty, and inside.
+// Whether a range of the arena may be registered: it is not empty, and lies inside.
 bool may_pin(const Session& session, std::uint64_t offset, std::uint64_t bytes) {
   return bytes != 0 && session.arena(offset, bytes).there();
 }
