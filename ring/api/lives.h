@@ -1,7 +1,7 @@
 // What a call makes or ends, by the words of its record and of its reply.
 #pragma once
 
-#include "ring/api/fields.h"
+#include "ring/api/field_list.h"
 #include "ring/api/records.h"
 
 namespace api {
