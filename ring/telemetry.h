@@ -29,12 +29,13 @@
 
 namespace ring {
 
-inline constexpr std::uint32_t telemetry_version = 2;
+inline constexpr std::uint32_t telemetry_version = 3;
 
 // Each word has one writer, so that counting is a load, an addition and a store without a locked instruction.
 struct alignas(2 * line) ChannelCounters {
   std::atomic<std::uint64_t> calls;         // records executed
   std::atomic<std::uint64_t> waited;        // of these, how many the guest waited for; the others were posted
+  std::atomic<std::uint64_t> submitted;     // of these, how many put a command into a stream, as the table says
   std::atomic<std::uint64_t> record_bytes;  // through the request ring
   std::atomic<std::uint64_t> reply_bytes;   // into the mailbox
   std::atomic<std::uint64_t> to_device;     // bytes that copies have moved, wherever the host's side lay

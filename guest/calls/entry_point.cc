@@ -32,7 +32,7 @@ std::vector<cuabi::ProcEntry>* build() {
   };
 #define CALL(id, fn, since, ...) add(#fn, since, reinterpret_cast<void*>(&::fn));
 #define CUSTOM(id, fn, since, ...) add(#fn, since, reinterpret_cast<void*>(&::fn));
-#define LOCAL(fn, since) add(#fn, since, reinterpret_cast<void*>(&::fn));
+#define LOCAL(fn, since, ...) add(#fn, since, reinterpret_cast<void*>(&::fn));
 #define VARIANT(fn, since, of) add(#fn, since, reinterpret_cast<void*>(&::fn));
 #define ABSENT(fn, since, why) add(#fn, since, reinterpret_cast<void*>(&::refusing_##fn));
 #include "ring/api/driver.def"

@@ -17,7 +17,7 @@ namespace guest::calls {
 CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jit_names, void** jit_values,
                            unsigned jit_count, CUlibraryOption* options, void**, unsigned option_count) {
   Context* context = nullptr;
-  if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuLibraryLoadData>(context); r != CUDA_SUCCESS) return r;
   if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (option_count != 0 && options == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < option_count; ++i)
@@ -36,14 +36,14 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
 
 CUresult cuLibraryUnload(CUlibrary library) {
   Context* context = nullptr;
-  if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuLibraryUnload>(context); r != CUDA_SUCCESS) return r;
   Object* object = session()->objects.find(library, api::Handle::Library);
   return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuLibraryUnload, *context, *object);
 }
 
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   Context* context = nullptr;
-  if (const CUresult r = enter_without_context(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuLibraryGetKernel>(context); r != CUDA_SUCCESS) return r;
   if (kernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(library, api::Handle::Library);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -55,7 +55,7 @@ CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* nam
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuKernelGetFunction>(context); r != CUDA_SUCCESS) return r;
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(kernel, api::Handle::Kernel);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -68,7 +68,7 @@ CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
 
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuLibraryGetModule>(context); r != CUDA_SUCCESS) return r;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(library, api::Handle::Library);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -80,7 +80,7 @@ CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
 
 CUresult cuLibraryGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuLibraryGetGlobal>(context); r != CUDA_SUCCESS) return r;
   if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(library, api::Handle::Library);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -60,7 +60,7 @@ CUresult allocate(int call, Context& context, const api::AllocateRecord& record,
 
 CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuMemAlloc_v2>(context); r != CUDA_SUCCESS) return r;
   if (address == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
   const CUresult result =
@@ -72,7 +72,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t bytes) {
 CUresult cuMemAllocPitch_v2(CUdeviceptr* address, std::size_t* pitch, std::size_t width, std::size_t height,
                             unsigned element_bytes) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuMemAllocPitch_v2>(context); r != CUDA_SUCCESS) return r;
   if (address == nullptr || pitch == nullptr || width == 0 || height == 0) return CUDA_ERROR_INVALID_VALUE;
   api::AllocateReply reply{};
   const CUresult result = allocate(api::id_of::cuMemAllocPitch_v2, *context,

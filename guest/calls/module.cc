@@ -13,7 +13,7 @@ namespace guest::calls {
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* names, void** values) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuModuleLoadDataEx>(context); r != CUDA_SUCCESS) return r;
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Object* loaded = nullptr;
   const CUresult result =
@@ -38,14 +38,14 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 
 CUresult cuModuleUnload(CUmodule module) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context, {module}); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuModuleUnload>(context, module); r != CUDA_SUCCESS) return r;
   Object* object = session()->objects.find(module, api::Handle::Module);
   return object == nullptr ? CUDA_ERROR_INVALID_HANDLE : unload(api::id_of::cuModuleUnload, *context, *object);
 }
 
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context, {module}); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuModuleGetFunction>(context, module); r != CUDA_SUCCESS) return r;
   if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(module, api::Handle::Module);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -59,7 +59,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context, {module}); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = enter_call<api::id_of::cuModuleGetGlobal_v2>(context, module); r != CUDA_SUCCESS) return r;
   if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   const Object* owner = session()->objects.find(module, api::Handle::Module);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;

@@ -47,6 +47,13 @@ inline constexpr auto custom_lines = [] {
   return lines;
 }();
 
+// Finds the context in which the call is made, or the error to return: by its line, and by the handles that it names.
+template <int Id, class... Handles>
+CUresult enter_call(Context*& context, Handles... named) {
+  if constexpr (api::Call<Id>::manner.contextless) return enter_without_context(context);
+  return enter(context, {static_cast<const void*>(named)...});
+}
+
 struct Crossing {
   int call;                           // of a CUSTOM line
   Context& context;                   // in which the worker makes it

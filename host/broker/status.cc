@@ -32,6 +32,7 @@ json counters_as_json(const Counters& c) {
   return {{"calls", c.calls},
           {"posted", c.calls - c.waited},
           {"waited", c.waited},
+          {"submitted", c.submitted},
           {"record_bytes", c.record_bytes},
           {"reply_bytes", c.reply_bytes},
           {"to_device_bytes", c.to_device},

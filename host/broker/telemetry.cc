@@ -17,6 +17,7 @@ std::uint64_t read_of(const std::atomic<std::uint64_t>& counter) { return counte
 Counters counters_of(const ring::ChannelCounters& c) {
   return {.calls = read_of(c.calls),
           .waited = read_of(c.waited),
+          .submitted = read_of(c.submitted),
           .record_bytes = read_of(c.record_bytes),
           .reply_bytes = read_of(c.reply_bytes),
           .to_device = read_of(c.to_device),
@@ -29,7 +30,7 @@ Counters counters_of(const ring::ChannelCounters& c) {
 }  // namespace
 
 Counters& Counters::operator+=(const Counters& other) {
-  calls += other.calls, waited += other.waited;
+  calls += other.calls, waited += other.waited, submitted += other.submitted;
   record_bytes += other.record_bytes, reply_bytes += other.reply_bytes;
   to_device += other.to_device, from_device += other.from_device;
   spun += other.spun, parked += other.parked, woken += other.woken;

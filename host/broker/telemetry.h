@@ -16,7 +16,7 @@ namespace host::broker {
 
 // A worker's own account of its work.
 struct Counters {
-  std::uint64_t calls = 0, waited = 0, record_bytes = 0, reply_bytes = 0, to_device = 0, from_device = 0;
+  std::uint64_t calls = 0, waited = 0, submitted = 0, record_bytes = 0, reply_bytes = 0, to_device = 0, from_device = 0;
   std::uint64_t spun = 0, parked = 0, woken = 0;
   std::uint64_t device_memory = 0;  // held now
 

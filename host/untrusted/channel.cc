@@ -19,6 +19,7 @@
 
 #include "host/untrusted/dispatch.h"
 #include "ring/api/call.h"
+#include "ring/api/known_ids.h"
 #include "ring/queue/parking.h"
 #include "ring/queue/spin.h"
 
@@ -27,17 +28,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Control = ring::ChannelControl;
-
-// What the driver may compute for long in, on its own account.
-constexpr bool compiles(std::uint32_t call) {
-  switch (call) {
-    case api::id_of::cuModuleLoadData:
-    case api::id_of::cuModuleLoadDataEx:
-    case api::id_of::cuLibraryLoadData:
-    case api::id_of::cuFuncLoad: return true;
-    default: return false;
-  }
-}
 
 // Of the thread that runs it, which makes and ends it, too.
 class Channel {
@@ -85,10 +75,11 @@ class Channel {
     delay();
     const bool traced = session_.telemetry.tracing();
     const std::uint64_t begin = traced ? now_ns() : 0;
-    watch_.begin(compiles(header.call));
+    const api::Manner manner = api::manner_of(header.call);
+    watch_.begin(manner.compiles);
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
-    count(request, header.bytes);
+    count(request, header.bytes, manner.submits && result == CUDA_SUCCESS);
     if (traced) [[unlikely]]
       trace(request, result, begin, record);
     if (session_.broken.load(std::memory_order_relaxed)) return;
@@ -103,8 +94,9 @@ class Channel {
     return result;
   }
 
-  void count(const Request& request, std::uint32_t record_bytes) {
+  void count(const Request& request, std::uint32_t record_bytes, bool submitted) {
     ring::count(counters_.calls);
+    if (submitted) ring::count(counters_.submitted);
     ring::count(counters_.record_bytes, record_bytes);
     if (request.to_device != 0) ring::count(counters_.to_device, request.to_device);
     if (request.from_device != 0) ring::count(counters_.from_device, request.from_device);

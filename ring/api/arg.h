@@ -73,23 +73,41 @@ enum class Order : std::uint8_t {
 // A call that asks whether work is done, or waits until it is, and changes nothing.
 enum class Asks : std::uint8_t { Nothing, Query, Wait };
 
+// Where the driver refuses a call because some stream is being captured (docs/design/021-prohibited-in-capture.md).
+enum class InCapture : std::uint8_t {
+  Allowed,       // it depends at most on the stream or event that the call names
+  Unsafe,        // CUDA's "potentially unsafe" calls: the capture mode decides
+  WholeContext,  // refused always, since it concerns all streams of the context
+};
+
 // The order, and the other peculiarities of a call: "own | contextless".
 struct Manner {
   Order order = Order::Own;
   bool contextless = false;  // can be made without a context, and after a fault
   Asks asks = Asks::Nothing;
+  bool submits = false;   // puts a command into a stream, so that the GPU has something to do
+  bool compiles = false;  // the driver may compile in it, and so compute for long on its own account
+  InCapture in_capture = InCapture::Allowed;
+
+  bool operator==(const Manner&) const = default;
 };
 
-enum class Trait : std::uint8_t { contextless, queries, awaits };
+enum class Trait : std::uint8_t { contextless, queries, awaits, submits, compiles, unsafe, whole_context };
 using enum Trait;
 consteval Manner operator|(Manner manner, Trait trait) {
   switch (trait) {
     case contextless: manner.contextless = true; break;
     case queries: manner.asks = Asks::Query; break;
     case awaits: manner.asks = Asks::Wait; break;
+    case submits: manner.submits = true; break;
+    case compiles: manner.compiles = true; break;
+    case unsafe: manner.in_capture = InCapture::Unsafe; break;
+    case whole_context: manner.in_capture = InCapture::WholeContext; break;
   }
   return manner;
 }
+// What asks changes nothing, so it gives the GPU nothing to do.
+consteval bool sound(Manner m) { return m.asks == Asks::Nothing || (!m.submits && !m.compiles); }
 inline constexpr Manner own{.order = Order::Own};
 inline constexpr Manner null{.order = Order::Null};
 inline constexpr Manner all{.order = Order::All};

@@ -78,23 +78,25 @@ namespace id_of {
 #include "ring/api/session.def"
 }  // namespace id_of
 
-#define CALL(id, fn, since, way_, manner_, ...)                    \
-  template <>                                                      \
-  struct Call<id> {                                                \
-    static constexpr std::string_view name = #fn;                  \
-    static constexpr Way way = Way::way_;                          \
-    static constexpr Manner manner = manner_;                      \
-    using Function = decltype(::fn);                               \
-    using Shape = api::Shape<Function __VA_OPT__(, ) __VA_ARGS__>; \
+#define CALL(id, fn, since, way_, manner_, ...)                       \
+  template <>                                                         \
+  struct Call<id> {                                                   \
+    static constexpr std::string_view name = #fn;                     \
+    static constexpr Way way = Way::way_;                             \
+    static constexpr Manner manner = manner_;                         \
+    static_assert(sound(manner), "a call that asks submits nothing"); \
+    using Function = decltype(::fn);                                  \
+    using Shape = api::Shape<Function __VA_OPT__(, ) __VA_ARGS__>;    \
   };
-#define CUSTOM(id, fn, since, way_, manner_, record) \
-  template <>                                        \
-  struct Call<id> {                                  \
-    static constexpr std::string_view name = #fn;    \
-    static constexpr Way way = Way::way_;            \
-    static constexpr Manner manner = manner_;        \
-    using Function = decltype(::fn);                 \
-    using Record = record;                           \
+#define CUSTOM(id, fn, since, way_, manner_, record)                  \
+  template <>                                                         \
+  struct Call<id> {                                                   \
+    static constexpr std::string_view name = #fn;                     \
+    static constexpr Way way = Way::way_;                             \
+    static constexpr Manner manner = manner_;                         \
+    static_assert(sound(manner), "a call that asks submits nothing"); \
+    using Function = decltype(::fn);                                  \
+    using Record = record;                                            \
   };
 #define LOCAL(...)
 #define VARIANT(...)

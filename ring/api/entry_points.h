@@ -1,10 +1,12 @@
-// The table as data, for code that needs no declaration of cuda.h: names, numbers, and the words as they are written.
+// The table as data, for code that needs no declaration of cuda.h: names, numbers, ways and manners.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
+
+#include "ring/api/arg.h"
 
 namespace api {
 
@@ -15,21 +17,22 @@ struct EntryPoint {
   std::string_view name;
   int since;  // CUDA version: 12040 is 12.4
   Line line;
-  std::uint16_t id = 0;                    // Call, Custom; else 0
-  std::string_view way = {}, manner = {};  // Call, Custom: as in the line, "Waited", "all | awaits"
-  std::string_view of = {};                // Variant: which entry point it is a form of
-  std::string_view why = {};               // Refused, Absent
+  std::uint16_t id = 0;       // Call, Custom; else 0
+  Way way = Way::Local;       // Call, Custom
+  Manner manner = {};         // Call, Custom; of Local its traits
+  std::string_view of = {};   // Variant: which entry point it is a form of
+  std::string_view why = {};  // Refused, Absent
 
   constexpr bool crosses() const { return line == Line::Call || line == Line::Custom; }
 };
 
 inline constexpr EntryPoint entry_points[] = {
-#define CALL(id, fn, since, way, manner, ...) {#fn, since, Line::Call, id, #way, #manner},
-#define CUSTOM(id, fn, since, way, manner, record) {#fn, since, Line::Custom, id, #way, #manner},
-#define LOCAL(fn, since) {#fn, since, Line::Local},
-#define REFUSED(fn, since, why) {#fn, since, Line::Refused, 0, {}, {}, {}, why},
-#define VARIANT(fn, since, of) {#fn, since, Line::Variant, 0, {}, {}, #of},
-#define ABSENT(fn, since, why) {#fn, since, Line::Absent, 0, {}, {}, {}, why},
+#define CALL(id, fn, since, way, manner, ...) {#fn, since, Line::Call, id, way, manner},
+#define CUSTOM(id, fn, since, way, manner, record) {#fn, since, Line::Custom, id, way, manner},
+#define LOCAL(fn, since, ...) {#fn, since, Line::Local, 0, Way::Local, own __VA_OPT__(| __VA_ARGS__)},
+#define REFUSED(fn, since, why) {#fn, since, Line::Refused, 0, Way::Local, {}, {}, why},
+#define VARIANT(fn, since, of) {#fn, since, Line::Variant, 0, Way::Local, {}, #of},
+#define ABSENT(fn, since, why) {#fn, since, Line::Absent, 0, Way::Local, {}, {}, why},
 #include "ring/api/driver.def"
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -29,6 +30,16 @@ inline constexpr KnownIds known_ids = [] {
 // Of a worker from before it said so.
 inline constexpr KnownIds silent_workers_ids{75, 1002};
 static_assert(known_ids.driver < driver_ids && known_ids.session >= first_session_id);
+
+// What is special about the driver calls, by their ids. An id that is no call's has nothing special.
+inline constexpr auto manners = [] {
+  std::array<Manner, driver_ids> all{};
+  for (const EntryPoint& e : entry_points) all[e.id] = e.crosses() ? e.manner : all[e.id];
+  return all;
+}();
+constexpr Manner manner_of(int id) {
+  return id >= 0 && id < driver_ids ? manners[static_cast<std::size_t>(id)] : Manner{};
+}
 
 // The table's name for an id; "" if it has none.
 constexpr std::string_view name_of(int id) {

@@ -179,7 +179,7 @@ TEST(Table, EachExpectationHasAReasonAndABackend) {
 // Of the simulated GPU, which serves all of it: calls that a case has seen succeed, and those that something, be it
 // nothing at all (everything.cc), has made fail.
 struct Seen {
-  std::set<std::string> succeeded, failed;
+  std::set<std::string> succeeded, failed, submitted;
 };
 Seen seen_of_the_simulated() {
   Seen seen;
@@ -189,6 +189,7 @@ Seen seen_of_the_simulated() {
     const Outcome& outcome = outcome_of(simulated, group, library);
     seen.succeeded.insert(outcome.succeeded.begin(), outcome.succeeded.end());
     seen.failed.insert(outcome.failed.begin(), outcome.failed.end());
+    seen.submitted.insert(outcome.submitted.begin(), outcome.submitted.end());
     if (!group.name.starts_with("nothing_")) continue;
     for (const Line& line : outcome.lines)
       if (line.answer != "CUDA_SUCCESS") seen.failed.insert(line.name);
@@ -210,6 +211,15 @@ TEST(Table, EachServedCallHasAGoodCaseAndABadOne) {
     }
     EXPECT_TRUE(seen.succeeded.contains(name))
         << name << " is served, but no case below tests/contract/ has it succeed";
+  }
+}
+
+// The word `submits` of a line, which the scheduling of the GPU hangs on.
+TEST(Table, TheCallsThatGiveTheGpuACommandHaveTheWord) {
+  const Seen seen = seen_of_the_simulated();
+  for (const api::EntryPoint& e : api::entry_points) {
+    if (!e.crosses()) continue;
+    EXPECT_EQ(e.manner.submits, seen.submitted.contains(std::string(e.name))) << e.name;
   }
 }
 

@@ -42,8 +42,8 @@ void write_line(const std::string& what, const std::string& answer) {
   send_line(what + (times > 1 ? " (" + std::to_string(times) + ")" : "") + ": " + answer + "\n");
 }
 
-// Lines that are no case's answer but tell which call succeeded, or failed.
-constexpr std::string_view succeeded_mark = "!succeeded ", failed_mark = "!failed ";
+// Lines that are no case's answer but tell which call succeeded, failed, or gave the GPU a command.
+constexpr std::string_view succeeded_mark = "!succeeded ", failed_mark = "!failed ", submitted_mark = "!submitted ";
 
 // Takes these lines out of the text.
 Outcome outcome_of(const std::string& text) {
@@ -55,6 +55,8 @@ Outcome outcome_of(const std::string& text) {
       outcome.succeeded.insert(line.substr(succeeded_mark.size()));
     else if (line.starts_with(failed_mark))
       outcome.failed.insert(line.substr(failed_mark.size()));
+    else if (line.starts_with(submitted_mark))
+      outcome.submitted.insert(line.substr(submitted_mark.size()));
     else
       answers += line + "\n";
   }
@@ -101,12 +103,21 @@ const std::vector<Group>& groups() {
 
 AddGroup::AddGroup(const char* name, Start start, void (*run)()) { all_groups().push_back({name, start, run}); }
 
-void told(const char* name, CUresult code) {
+void told(const char* name, CUresult code, bool submitted) {
   static std::mutex mutex;
   static std::set<std::string> known;
   const std::lock_guard lock(mutex);
-  const std::string line = std::string(code == CUDA_SUCCESS ? succeeded_mark : failed_mark) + name + "\n";
-  if (known.insert(line).second) send_line(line);
+  const auto say = [&](std::string_view mark) {
+    const std::string line = std::string(mark) + name + "\n";
+    if (known.insert(line).second) send_line(line);
+  };
+  say(code == CUDA_SUCCESS ? succeeded_mark : failed_mark);
+  if (submitted) say(submitted_mark);
+}
+
+std::uint64_t commands() {
+  static const auto count = reinterpret_cast<std::uint64_t (*)()>(dlsym(library, "ivgpu_sim_commands"));
+  return count == nullptr ? 0 : count();
 }
 
 void* symbol(const char* name) {
@@ -212,7 +223,7 @@ CUcontext current_context() {
 Outcome run_group(const Group& group, const std::string& path,
                   const std::vector<std::pair<std::string, std::string>>& environment) {
   int ends[2];
-  if (pipe(ends) != 0) return {.lines = {}, .succeeded = {}, .failed = {}, .end = "no pipe"};
+  if (pipe(ends) != 0) return {.lines = {}, .succeeded = {}, .failed = {}, .submitted = {}, .end = "no pipe"};
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);

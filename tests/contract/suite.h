@@ -56,8 +56,10 @@ struct Name {
     for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
   }
 };
-// Tells the suite that a case called `name`, and what it returned.
-void told(const char* name, CUresult code);
+// Tells the suite that a case called `name`, what it returned, and whether it gave the GPU a command.
+void told(const char* name, CUresult code, bool submitted);
+// How many commands the calling thread has put into streams, where the library says so: the simulated GPU alone.
+std::uint64_t commands();
 
 template <Name name, class F>
 struct Entry;
@@ -65,8 +67,9 @@ template <Name name, class... P>
 struct Entry<name, CUresult(P...)> {
   CUresult (*function)(P...);
   CUresult operator()(P... arguments) const {
+    const std::uint64_t before = commands();
     const CUresult code = function(arguments...);
-    told(name.text, code);
+    told(name.text, code, commands() != before);
     return code;
   }
 };
@@ -125,6 +128,7 @@ inline CUdeviceptr address_of(const void* host) { return reinterpret_cast<CUdevi
 struct Outcome {
   std::vector<Line> lines;
   std::set<std::string> succeeded, failed;  // what its cases called
+  std::set<std::string> submitted;          // of these, what put a command into a stream
   std::string end;                          // how the process ended, when it was not of itself
 };
 // Runs a group on the library at `path`; `environment` is set before it is loaded.

@@ -44,8 +44,8 @@ std::string some_text(fuzz::Input& in, std::size_t most) {
 
 broker::Counters some_counters(fuzz::Input& in) {
   broker::Counters c;
-  for (std::uint64_t* counter : {&c.calls, &c.waited, &c.record_bytes, &c.reply_bytes, &c.to_device, &c.from_device,
-                                 &c.device_memory, &c.spun, &c.parked, &c.woken})
+  for (std::uint64_t* counter : {&c.calls, &c.waited, &c.submitted, &c.record_bytes, &c.reply_bytes, &c.to_device,
+                                 &c.from_device, &c.device_memory, &c.spun, &c.parked, &c.woken})
     *counter = in.any();
   return c;
 }

@@ -347,7 +347,8 @@ TEST(JailHolds, ForTheDeviceFilesOfOtherVmsGpus) {
   const Broker broker(
       "jail = \"required\"\ngpus = [1]\n[vm.all]\njail = \"required\"", "", [&] { make_two_gpus(machine.path()); },
       DRIVER);
-  ASSERT_TRUE(broker.eventually_logged("t: its guests see GPU 1 (GPU-69766770-752d-7369-6d00-000000000002, 0000:3b:00.0)"));
+  ASSERT_TRUE(
+      broker.eventually_logged("t: its guests see GPU 1 (GPU-69766770-752d-7369-6d00-000000000002, 0000:3b:00.0)"));
   Inside one(broker, broker.folder / "t.sock"), all(broker, broker.folder / "all.sock");
   for (const Opened& attempt : opened) {
     for (const std::string how : {"read ", "change "}) {

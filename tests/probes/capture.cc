@@ -1,6 +1,6 @@
 // Asks a driver which calls are prohibited while a stream is being captured: by the capturing thread in each of the three
 // modes, and by another thread. docs/design/021-prohibited-in-capture.md has the answers of an H200.
-// usage: g++ -std=c++20 -I CUDA/include tests/probes/capture.cc -o capture && ./capture [LIBCUDA]
+// usage: probe_capture [LIBCUDA]
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -151,6 +151,7 @@ const std::vector<Question> questions{
     ASK(cuMemFree, w.memory),
     ASK(cuMemAllocHost, &at, 64),
     ASK(cuMemFreeHost, w.pinned),
+    ASK(cuMemHostAlloc, &at, 64, 0),
     ASK(cuMemHostRegister, w.plain.data(), sizeof w.plain, 0),
     ASK(cuMemHostGetDevicePointer, &address, w.pinned, 0),
     ASK(cuPointerGetAttribute, &number, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, w.memory),

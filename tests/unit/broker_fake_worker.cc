@@ -35,6 +35,7 @@ void count(ring::TelemetryPage& page, char what) {
   if (what == 'h') return void(std::memset(static_cast<void*>(&page), 0xff, sizeof page));
   ring::ChannelCounters& c = page.channel[3];
   ring::count(c.calls, 50), ring::count(c.waited, 20), ring::count(c.record_bytes, 2048);
+  ring::count(c.submitted, 25);
   ring::count(c.to_device, 3 << 20), ring::count(c.spun, 7), ring::count(c.parked, 8), ring::count(c.woken, 9);
   page.device_memory = 5 << 20;
 }

@@ -249,8 +249,9 @@ TEST(PlainFile, AVmWhoseFileDoesNotFitBesideTheOthersIsNotServed) {
   }
   Broker two(plain(folder / "t") + "[vm.u]\n" + plain(folder / "u"));
   EXPECT_EQ(two.ready, "ready\n") << "the one that fits is served";
-  EXPECT_TRUE(two.eventually_logged("VM u is not served: the plain_file of t, u needs 256 MiB in all, and the file system of " +
-                         folder.path() + " has 200 MiB left; give it more"));
+  EXPECT_TRUE(
+      two.eventually_logged("VM u is not served: the plain_file of t, u needs 256 MiB in all, and the file system of " +
+                            folder.path() + " has 200 MiB left; give it more"));
   EXPECT_FALSE(std::filesystem::exists(folder / "u")) << "it would serve both, and one may end the other";
   EXPECT_TRUE(std::filesystem::exists(folder / "t"));
   EXPECT_EQ(two.terminate(), 0);

@@ -192,9 +192,9 @@ TEST(Access, WhatCannotBeIsOneSentence) {
 TEST(Access, WhatOnlyRootCanGiveIsRefusedWithoutIt) {
   Broker owner("socket_owner = \"70001\"", "", become_nobody);
   EXPECT_EQ(owner.wait(), 1);
-  EXPECT_TRUE(
-      owner.eventually_logged("/t.sock: socket_owner = \"70001\": Operation not permitted; only root may give a socket to "
-                   "another user\n"));
+  EXPECT_TRUE(owner.eventually_logged(
+      "/t.sock: socket_owner = \"70001\": Operation not permitted; only root may give a socket to "
+      "another user\n"));
   Broker group("socket_group = \"70001\"", "", become_nobody);
   EXPECT_EQ(group.wait(), 1);
   EXPECT_TRUE(group.eventually_logged("/t.sock: socket_group = \"70001\": Operation not permitted\n"));

@@ -62,13 +62,15 @@ TEST(Status, CountersOfAWorkerAndOfItsVm) {
   EXPECT_FALSE(has(status(broker).text, "calls")) << "who has served nobody has no line";
   ASSERT_TRUE(guest.tell(0, 'c'));
   const std::string done =
-      "       50       30       20    2.0 KiB        0 B    3.0 MiB        0 B     5.0 MiB        7        8        "
+      "       50       30       20        25    2.0 KiB        0 B    3.0 MiB        0 B     5.0 MiB        7        8 "
+      "       "
       "9\n";
   const std::string shown = status(broker).text;
-  EXPECT_TRUE(has(shown,
-                  "\n              calls   posted   waited    ring in   ring out     to GPU   from GPU  GPU memory "
-                  "    spun   parked    woken\n  slot 0  " +
-                      done + "  all     " + done))
+  EXPECT_TRUE(
+      has(shown,
+          "\n              calls   posted   waited submitted    ring in   ring out     to GPU   from GPU  GPU memory "
+          "    spun   parked    woken\n  slot 0  " +
+              done + "  all     " + done))
       << shown;
   EXPECT_TRUE(has(status(broker, {"--json"}).text, "\"posted\":30,")) << shown;
   ASSERT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
@@ -87,7 +89,7 @@ TEST(Status, CountersThatAGuestHasWritten) {
   ASSERT_TRUE(guest.tell(0, 'h'));
   const Outcome shown = status(broker);
   EXPECT_EQ(shown.code, 0) << shown.text;
-  EXPECT_TRUE(has(shown.text, "  slot 0     18.4 E        0   18.4 E   16.0 EiB ")) << shown.text;
+  EXPECT_TRUE(has(shown.text, "  slot 0     18.4 E        0   18.4 E    18.4 E   16.0 EiB ")) << shown.text;
   EXPECT_EQ(status(broker, {"--json"}).code, 0);
   EXPECT_TRUE(guest.step(0, SlotState::Claimed, SlotState::Released));
   EXPECT_TRUE(eventually([&] { return guest.word(0).epoch == 1; }));

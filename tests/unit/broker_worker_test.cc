@@ -68,7 +68,8 @@ TEST(Workers, AFailedStartIsToldOnceWithItsLastWordsAndTriedAgainLater) {
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
   ASSERT_TRUE(eventually([&] { return broker.times_logged("the next is started in") >= 2; }));
-  EXPECT_TRUE(broker.eventually_logged("exited with code 4 (the driver failed to start): no GPU today, said \\x1b[31m"));
+  EXPECT_TRUE(
+      broker.eventually_logged("exited with code 4 (the driver failed to start): no GPU today, said \\x1b[31m"));
   EXPECT_EQ(guest.count(SlotState::Ready), 0U);
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   EXPECT_LE(broker.times_logged("the next is started in"), 4U);  // 250, 500, 1000 ms, ...

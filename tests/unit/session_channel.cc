@@ -76,11 +76,25 @@ TEST(SessionChannel, CountsWhatItHasDone) {
   channel.serve();
   EXPECT_EQ(counted.calls, 4u) << "the one that ends the session, too";
   EXPECT_EQ(counted.waited, 3u);
+  EXPECT_EQ(counted.submitted, 0u) << "an allocation puts nothing into a stream";
   EXPECT_EQ(counted.record_bytes,
             ring::record_size(hello(0).size()) + 2 * ring::record_size(of_64.size()) + ring::record_size(0));
   EXPECT_EQ(counted.reply_bytes, sizeof(api::HelloReply) + 2 * sizeof(api::AllocateReply));
   EXPECT_EQ(world.session->telemetry.page().device_memory, 128u);
   EXPECT_EQ(counted.written, 0u) << "nobody traces";
+}
+
+TEST(SessionChannel, CountsWhatGivesTheGpuACommand) {
+  World world;
+  const ring::ChannelCounters& counted = world.session->telemetry.channel(0);
+  const Payload fill = Payload::of(world.memory(64), 1, 64, world.stream());
+  Channel channel(world);
+  channel.put(ids::hello, hello(ring::window_count)).put(ids::cuMemsetD8Async, fill, 0);
+  channel.put(ids::cuMemsetD8Async, fill, 0).put(ids::cuMemAlloc_v2, allocation()).serve();
+  EXPECT_EQ(counted.submitted, 2u);
+  world.driver.fail_next("cuMemsetD8Async", CUDA_ERROR_INVALID_VALUE);
+  channel.put(ids::cuMemsetD8Async, fill, 0).serve();
+  EXPECT_EQ(counted.submitted, 2u) << "a call that fails gives it none";
 }
 
 TEST(SessionChannel, TracesWhileItIsToldTo) {

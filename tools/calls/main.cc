@@ -2,18 +2,19 @@
 // to this. Ends with 1 where a reason of the table has no explanation here.
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "ring/api/entry_points.h"
 
 namespace {
 
 struct Line {
-  const char* symbol;
-  int since;
-  std::string how;
-  std::string refused;  // why; empty: served
-  std::string of = {};  // of a variant: the call that it is a form of
+  const api::EntryPoint* entry;
+  std::string_view refused = {};  // why; empty: served
 };
 
 struct Section {
@@ -22,25 +23,46 @@ struct Section {
 };
 
 // A line's manner in words for a reader of the page.
-std::string manner_text(const std::string& manner) {
+std::string text_of(const api::Manner& manner) {
   std::string text;
-  if (manner.starts_with("null")) text += ", as on the NULL stream";
-  if (manner.starts_with("all")) text += ", after every posted call";
-  if (manner.ends_with("contextless")) text += ", needs no context";
-  if (manner.ends_with("queries") || manner.ends_with("awaits")) text += "; answered in the guest where it is known";
+  if (manner.order == api::Order::Null) text += ", as on the NULL stream";
+  if (manner.order == api::Order::All) text += ", after every posted call";
+  if (manner.contextless) text += ", needs no context";
+  if (manner.asks != api::Asks::Nothing) text += "; answered in the guest where it is known";
   return text;
+}
+
+// How an entry point is answered.
+std::string how(const api::EntryPoint& e) {
+  const std::string way = e.way == api::Posted ? "Posted" : "Waited";
+  switch (e.line) {
+    case api::Line::Call: return way + text_of(e.manner);
+    case api::Line::Custom: return way + ", own code" + text_of(e.manner);
+    case api::Line::Local: return "Local";
+    case api::Line::Refused: return "refused, but known: " + std::string(e.why);
+    case api::Line::Variant: return "as `" + std::string(e.of) + "`";
+    case api::Line::Absent: return "refused: " + std::string(e.why);
+  }
+  return "";
+}
+
+const api::EntryPoint& entry(std::string_view name) {
+  return *std::find_if(std::begin(api::entry_points), std::end(api::entry_points),
+                       [&](const api::EntryPoint& e) { return e.name == name; });
 }
 
 std::vector<Section> sections() {
   std::vector<Section> all;
-  const auto add = [&](Line line) { all.back().lines.push_back(std::move(line)); };
-#define CALL(id, fn, since, way, manner, ...) add({#fn, since, std::string(#way) + manner_text(#manner), ""});
-#define CUSTOM(id, fn, since, way, manner, record) \
-  add({#fn, since, std::string(#way) + ", own code" + manner_text(#manner), ""});
-#define LOCAL(fn, since) add({#fn, since, "Local", ""});
-#define REFUSED(fn, since, why) add({#fn, since, std::string("refused, but known: ") + why, why});
-#define VARIANT(fn, since, of) add({#fn, since, "as `" #of "`", "", #of});
-#define ABSENT(fn, since, why) add({#fn, since, std::string("refused: ") + why, why});
+  const auto add = [&](std::string_view name) {
+    const api::EntryPoint& e = entry(name);
+    all.back().lines.push_back({&e, e.why});
+  };
+#define CALL(id, fn, ...) add(#fn);
+#define CUSTOM CALL
+#define LOCAL(fn, ...) add(#fn);
+#define REFUSED LOCAL
+#define VARIANT LOCAL
+#define ABSENT LOCAL
   all.push_back({"Start, version, errors", {}});
 #include "ring/api/init.def"
   all.push_back({"Entry points by name", {}});
@@ -100,12 +122,9 @@ std::vector<Section> sections() {
 
 // A variant is refused if the call that it is a form of is.
 void resolve_variants(std::vector<Section>& all) {
-  std::map<std::string, std::string> refused;
-  for (const Section& section : all)
-    for (const Line& line : section.lines) refused[line.symbol] = line.refused;
   for (Section& section : all)
     for (Line& line : section.lines)
-      if (!line.of.empty()) line.refused = refused.at(line.of);
+      if (!line.entry->of.empty()) line.refused = entry(line.entry->of).why;
 }
 
 // The meaning of a reason of the table for a program that meets it.
@@ -129,24 +148,24 @@ constexpr Reason reasons[] = {
     {"nothing needs it yet", "no library that was seen needs it"},
 };
 
-const char* meaning(const std::string& why) {
+const char* meaning(std::string_view why) {
   for (const Reason& reason : reasons)
     if (why == reason.why) return reason.means;
   return why.ends_with("not served yet") ? "may be served some day" : nullptr;
 }
 
 bool print_reasons(const std::vector<Section>& all) {
-  std::map<std::string, int> count;
+  std::map<std::string_view, int> count;
   for (const Section& section : all)
     for (const Line& line : section.lines)
       if (!line.refused.empty()) ++count[line.refused];
-  std::vector<std::pair<std::string, int>> sorted(count.begin(), count.end());
+  std::vector<std::pair<std::string_view, int>> sorted(count.begin(), count.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::printf("| refused because | entry points | that is |\n|---|---|---|\n");
   for (const auto& [why, n] : sorted) {
     const char* means = meaning(why);
-    if (means == nullptr) return std::fprintf(stderr, "calls: no explanation of \"%s\"\n", why.c_str()), false;
-    std::printf("| %s | %d | %s |\n", why.c_str(), n, means);
+    if (means == nullptr) return std::fprintf(stderr, "calls: no explanation of \"%s\"\n", why.data()), false;
+    std::printf("| %s | %d | %s |\n", why.data(), n, means);
   }
   return true;
 }
@@ -179,7 +198,7 @@ int main() {
   if (!print_reasons(all)) return 1;
   for (const Section& section : all) {
     std::printf("\n## %s\n\n| entry point | since CUDA | answered |\n|---|---|---|\n", section.title);
-    for (const Line& l : section.lines)
-      std::printf("| `%s` | %d.%d | %s |\n", l.symbol, l.since / 1000, l.since % 1000 / 10, l.how.c_str());
+    for (const auto& [e, refused] : section.lines)
+      std::printf("| `%s` | %d.%d | %s |\n", e->name.data(), e->since / 1000, e->since % 1000 / 10, how(*e).c_str());
   }
 }

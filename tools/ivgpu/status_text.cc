@@ -91,6 +91,7 @@ struct Column {
 constexpr Column columns[] = {{"calls", "calls", 9},
                               {"posted", "posted", 9},
                               {"waited", "waited", 9},
+                              {"submitted", "submitted", 10},
                               {"ring in", "record_bytes", 11, true},
                               {"ring out", "reply_bytes", 11, true},
                               {"to GPU", "to_device_bytes", 11, true},

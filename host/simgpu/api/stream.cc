@@ -87,7 +87,7 @@ CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags) {
       const std::lock_guard lock(event->mutex);
       recorded = event->record;
     }
-    if (recorded != nullptr && !recorded->done()) post(driver, stream, {}, Run::UnlessFailed, {recorded});
+    if (recorded != nullptr) post(driver, stream, {}, Run::UnlessFailed, {recorded});
     return CUDA_SUCCESS;
   });
 }

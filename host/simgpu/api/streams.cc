@@ -9,6 +9,8 @@ namespace {
 bool is_blocking(const Stream& stream) { return (stream.flags & CU_STREAM_NON_BLOCKING) == 0; }
 bool is_legacy(const Stream& stream) { return stream.handle == CU_STREAM_LEGACY; }
 
+thread_local std::uint64_t commands = 0;
+
 // The work that new work in the stream comes after. Schedule::order() is held.
 std::vector<Ticket> predecessors(Stream& stream) {
   Context& context = *stream.context;
@@ -34,6 +36,7 @@ Ticket submit(Driver& driver, Stream& stream, std::function<void()> work, Run ru
   const auto unless_failed = [&driver, work = std::move(work), run] {
     if (work && (run == Run::Always || driver.fault() == CUDA_SUCCESS)) work();
   };
+  ++commands;
   const std::lock_guard order(driver.schedule.order());
   drop_finished(*stream.context);
   std::vector<Ticket> all = predecessors(stream);
@@ -60,6 +63,8 @@ std::shared_ptr<Stream> own_stream(Driver& driver, Context& context) {
 }
 
 }  // namespace
+
+std::uint64_t ivgpu_sim_commands() { return commands; }
 
 std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Context>& context, unsigned flags,
                                     int priority) {
@@ -103,13 +108,16 @@ std::vector<Ticket> pending(Driver& driver, Context& context) {
 }
 
 void hold_back(Driver& driver, Context& context, const Ticket& until) {
-  if (until == nullptr || until->done()) return;
+  if (until == nullptr) return;
+  ++commands;
+  if (until->done()) return;
   const std::lock_guard order(driver.schedule.order());
   context.gate = driver.schedule.submit({}, {context.gate, until}, Schedule::Who::Pool);
 }
 
 Ticket record_all(Driver& driver, Context& context) {
   const std::lock_guard order(driver.schedule.order());
+  ++commands;
   context.recorded = driver.schedule.submit({}, all_of(context), Schedule::Who::Pool);
   return context.recorded;
 }

@@ -4,6 +4,7 @@
 
 #include "host/simgpu/api/objects.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -32,6 +33,10 @@ Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run 
 
 // In the stream's order, but on the calling thread, which waits until it is done.
 void run_now(Driver& driver, Stream& stream, std::function<void()> work);
+
+// How many commands the calling thread has put into streams. Exported for tests (tests/contract/): which calls do so is
+// part of the contract, and no call of the API tells.
+extern "C" __attribute__((visibility("default"))) std::uint64_t ivgpu_sim_commands();
 
 // The work that must be done before the stream counts as idle.
 std::vector<Ticket> pending(Driver& driver, Stream& stream);

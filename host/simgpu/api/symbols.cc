@@ -28,7 +28,7 @@ extern const unsigned symbol_count;
 const Symbol symbols[] = {
 #define CALL(id, symbol, since, ...) {#symbol, since, &symbol},
 #define CUSTOM(id, symbol, since, ...) {#symbol, since, &symbol},
-#define LOCAL(symbol, since) {#symbol, since, &symbol},
+#define LOCAL(symbol, since, ...) {#symbol, since, &symbol},
 #define VARIANT(symbol, since, of) {#symbol, since, &symbol},
 #define ABSENT(symbol, since, why) {#symbol, since, &symbol},
 #include "ring/api/driver.def"

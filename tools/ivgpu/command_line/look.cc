@@ -38,8 +38,9 @@ CLI::App& add_status(CLI::App& app, Chosen& chosen) {
       ->type_name("[SECONDS]");
   command.footer(
       "Of each worker: calls that came to it (what the guest's library answers by itself does not), posted and "
-      "waited;\n"
-      "bytes through the rings; bytes that copies moved; device memory held; how often it found the next record while "
+      "waited,\n"
+      "and how many of them gave the GPU something to do (submitted); bytes through the rings; bytes that copies "
+      "moved; device memory held; how often it found the next record while "
       "it\n"
       "polled (spun), slept (parked), and woke its guest (woken). The line \"all\" counts workers that have ended, "
       "too.\n" +
