@@ -40,6 +40,7 @@ std::uint64_t Callbacks::issue(const Callback& callback) {
   if (over() || (!running_ && !start())) return 0;
   const bool first = tokens_.empty();
   const std::uint64_t token = tokens_.issue(callback);
+  lock.unlock();  // or the thread that is woken finds it taken
   if (first) issued_.notify_one();
   return token;
 }

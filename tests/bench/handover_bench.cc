@@ -1,5 +1,6 @@
 // What it costs to hand something from one thread of a process to another, where the product does so: jobs for the
 // threads that copy, work for the simulated GPU's threads, and the worker objects that its launches lend each other.
+// Numbers that wait to be used again are in handover_ids.cc, work for the callback thread in handover_callbacks.cc.
 // Not a test: figures belong into docs/design/017-lockfree-between-threads.md, with the machine.
 #include <benchmark/benchmark.h>
 

@@ -33,6 +33,9 @@ unit_test(simgpu_schedule_test TSAN LIBRARIES ivgpu_boost
 find_package(benchmark REQUIRED)
 add_executable(simgpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/simgpu_bench.cc)
 target_link_libraries(simgpu_bench PRIVATE simgpu_engine ivgpu_options benchmark::benchmark)
-add_executable(handover_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/handover_bench.cc
-                                               ${CMAKE_SOURCE_DIR}/host/simgpu/api/schedule.cc)
-target_link_libraries(handover_bench PRIVATE ivgpu_boost ivgpu_guest simgpu_engine ivgpu_options benchmark::benchmark)
+set(bench ${CMAKE_CURRENT_SOURCE_DIR}/bench)
+add_executable(handover_bench EXCLUDE_FROM_ALL
+  ${bench}/handover_bench.cc ${bench}/handover_callbacks.cc ${bench}/handover_ids.cc
+  ${CMAKE_SOURCE_DIR}/host/simgpu/api/schedule.cc)
+target_link_libraries(handover_bench PRIVATE ivgpu_boost ivgpu_guest ivgpu_session simgpu_engine ivgpu_options
+                                             benchmark::benchmark)

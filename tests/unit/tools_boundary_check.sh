@@ -42,10 +42,17 @@ try guest/marshal/custom.h 1 '#include "guest/calls/copy.h"'
 try guest/calls/device.cc 1 '#include "guest/shim/shim.h"'
 try guest/calls/device.cc 0 '#include "guest/process/thread.h"'
 try ring/abi/image.h 1 '#include "guest/channel.h"'
-for file in ring/queue/ring.h guest/session/channel.h guest/region/region.h host/untrusted/serve.cc; do
+# Threads' queues stay away from shared memory and from whoever maps it, by each name, and by the header that has one.
+for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region.cc \
+  host/worker/start.cc host/driver/driver.h host/jail/seccomp.cc tools/ivgpu/trace/source.cc; do
   try "$file" 1 '#include <boost/lockfree/spsc_queue.hpp>'
 done
+for file in ring/layout.h guest/region/region.h host/broker/region.cc tools/ivgpu/trace/source.cc; do
+  try "$file" 1 '#include "boost/lockfree/stack.hpp"'
+done
+try host/broker/region.cc 1 '#include "host/simgpu/api/schedule.h"'
 try host/simgpu/api/schedule.h 0 '#include <boost/lockfree/queue.hpp>'
+try host/broker/gpus.cc 0 '#include "host/simgpu/api/device_names.h"'
 
 # try_length FILE CODE LINES: a tree with a file of so many lines is refused (1), with its length and a remedy, or not (0).
 try_length() {
