@@ -11,7 +11,6 @@
 #include "guest/calls/launch_config.h"
 #include "guest/log.h"
 #include "guest/marshal/custom.h"
-#include "ring/api/launch_attributes.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
@@ -68,13 +67,20 @@ struct Launch {
 void write_launch(ring::Writer& w, const api::LaunchRecord& record, const Launch& l, const FunctionInfo& f,
                   const Part& packed) {
   w.bytes(&record, sizeof record);
-  w.bytes(l.attributes.data(), l.attributes.size_bytes());
+  for (const CUlaunchAttribute& given : l.attributes) {
+    const CUlaunchAttribute sent = described(given);
+    w.bytes(&sent, sizeof sent);
+  }
   std::byte* at = w.reserve(record.param_bytes);
   if (packed.at != nullptr)
     std::memcpy(at, packed.at, packed.bytes);
   else
     for (std::size_t i = 0; i < f.params.size(); ++i)
       std::memcpy(at + f.params[i].offset, l.params[i], f.params[i].size);
+}
+
+bool is_alive(std::uint64_t id, api::Handle kind) {
+  return session()->objects.find(reinterpret_cast<const void*>(id), kind) != nullptr;
 }
 
 bool must_wait(const Launch& l, const FunctionInfo& f) {
@@ -105,6 +111,7 @@ CUresult launch(int call, const Launch& l) {
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
   if (function->context != nullptr && function->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult r = check_ids(l.attributes, is_alive); r != CUDA_SUCCESS) return r;
   Part packed{};
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (l.extra != nullptr && l.extra[0] != CU_LAUNCH_PARAM_END) {

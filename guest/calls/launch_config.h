@@ -1,6 +1,9 @@
 // A launch's configuration, as cuLaunchKernelEx and questions about occupancy are given it.
 #pragma once
 
+#include <cstring>
+#include <span>
+
 #include "guest/log.h"
 #include "ring/api/cuda.h"
 #include "ring/api/launch_attributes.h"
@@ -19,6 +22,45 @@ inline CUresult check_config(const char* call, const CUlaunchConfig* c) {
       return CUDA_ERROR_NOT_SUPPORTED;
     }
   return CUDA_SUCCESS;
+}
+
+// A word's member, out of the program's value into that which is sent. Zeros stay.
+template <class V, class W>
+void keep(V& to, const V& from, const W& word) {
+  std::memcpy(&api::member_of(to, word.member), &api::member_of(from, word.member),
+              sizeof api::member_of(to, word.member));
+}
+template <class V, class M>
+void keep(V&, const V&, const api::field::Zero<M>&) {}
+
+// An attribute as it is sent: what its line describes, and zeros. What else the program's union holds stays here.
+template <class Lines = api::LaunchAttributes>
+CUlaunchAttribute described(const CUlaunchAttribute& given) {
+  CUlaunchAttribute sent{};
+  api::with_attribute<Lines>(given.id, [&](const auto& line) {
+    using Value = typename std::remove_cvref_t<decltype(line)>::Value;
+    const Value from = api::value_of(line, given);
+    Value to{};
+    api::each_field<Value>([&](const auto& word) { keep(to, from, word); });
+    sent.id = line.tag;
+    api::put_value(line, sent, to);
+  });
+  return sent;
+}
+
+// The first id in the attributes that `is_known(handle, kind)` denies is the error that the driver gives at once.
+template <class Lines = api::LaunchAttributes, class F>
+CUresult check_ids(std::span<const CUlaunchAttribute> attributes, F is_known) {
+  bool known = true;
+  for (const CUlaunchAttribute& given : attributes)
+    api::with_attribute<Lines>(given.id, [&](const auto& line) {
+      using Value = typename std::remove_cvref_t<decltype(line)>::Value;
+      const Value value = api::value_of(line, given);
+      api::each_field<Value>([&]<class W>(const W& word) {
+        if constexpr (api::names_id<W>) known = known && is_known(api::member_of(value, word.member), word.kind);
+      });
+    });
+  return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 }  // namespace guest

@@ -2,49 +2,42 @@
 
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "guest/log.h"
+#include "guest/marshal/reply.h"
 
 namespace guest {
 namespace {
 
-// Reads the description of a function in a lookup's reply. A malformed one makes the reader fail.
-FunctionInfo* read_function(const api::FunctionReply& reply, ring::SharedReader& r) {
+FunctionInfo* info_of(const api::FunctionReply& reply, Behind& behind, const Object& owner) {
   FunctionInfo* info = session()->objects.new_function();
   info->param_bytes = reply.param_bytes;
   info->max_threads = reply.max_threads;
   info->static_shared = reply.static_shared;
   info->max_dynamic_shared = reply.max_dynamic_shared;
-  if (std::size_t{reply.params} * 8 > r.left() || reply.name_bytes > r.left() || reply.name_bytes == 0)
-    return r.fail(), info;
-  info->params.resize(reply.params);
-  info->name.resize(reply.name_bytes);
-  if (!r.copy(info->params.data(), std::size_t{reply.params} * 8) || !r.copy(info->name.data(), reply.name_bytes)) {
-    info->params.clear();
-    info->name.clear();
-    return info;
-  }
-  info->name.pop_back();  // its NUL
-  // Launches write each parameter where the layout says: the host must not make us write outside the block.
-  for (const auto& p : info->params)
-    if (p.offset > info->param_bytes || p.size > info->param_bytes - p.offset) r.fail();
+  info->params = std::move(behind.layout);
+  info->name = std::move(behind.text);
+  if (info->name.empty() && owner.function != nullptr) info->name = owner.function->name;
   return info;
 }
 
 // What was found: the proposed object, or one that an earlier lookup of the same thing has made.
-Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::SharedReader& r) {
-  const bool function = kind != api::Handle::Module;
-  api::FunctionReply reply{};
-  if (function)
-    reply = r.read<api::FunctionReply>();
-  else
-    reply.id = r.slot();
-  Object* found = session()->objects.find(reinterpret_cast<const void*>(reply.id), kind);
-  if (found == nullptr) return r.fail(), nullptr;
+template <api::Handle kind>
+Object* settle_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
+  RepliedBy<api::FunctionReplyOf<kind>> replied(r);
+  Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
+  if (found == nullptr || !r.ok()) return r.fail(), nullptr;
   // Made by a lookup whose reply was not waited for to the end: then it is described only now.
-  if (!function || (found != &proposed && found->function != nullptr)) return found;
-  found->function = read_function(reply, r);
-  if (found->function->name.empty() && owner.function != nullptr) found->function->name = owner.function->name;
+  if (found == &proposed || found->function == nullptr) found->function = info_of(replied.reply, replied.behind, owner);
+  return found;
+}
+Object* settle_lookup(Object& proposed, api::Handle kind, const Object& owner, ring::SharedReader& r) {
+  if (kind == api::Handle::Function) return settle_function<api::Handle::Function>(proposed, owner, r);
+  if (kind == api::Handle::Kernel) return settle_function<api::Handle::Kernel>(proposed, owner, r);
+  const RepliedBy<api::DeriveReplyOf<api::Handle::Module>> replied(r);
+  Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
+  if (found == nullptr) r.fail();
   return found;
 }
 

@@ -1,6 +1,7 @@
 // The block size with the best occupancy. The guest searches for it, because the caller's function that gives a block's
 // shared memory can only be called in this process. The driver answers how many blocks of one size fit.
 #include <algorithm>
+#include <array>
 
 #include "guest/calls/calls.h"
 #include "guest/calls/launch_config.h"
@@ -65,7 +66,9 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunc
                                  .param_bytes = 0,
                                  .attributes = c->numAttrs,
                                  .pad = 0};
-  const Part attributes{c->attrs, c->numAttrs * sizeof(CUlaunchAttribute)};
+  std::array<CUlaunchAttribute, api::max_launch_attributes> sent;
+  std::transform(c->attrs, c->attrs + c->numAttrs, sent.begin(), described<>);
+  const Part attributes{sent.data(), c->numAttrs * sizeof(CUlaunchAttribute)};
   const auto take = [&](CUresult result, ring::SharedReader& reply) {
     if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());
   };

@@ -15,6 +15,7 @@
 
 #include "guest/objects/known_done.h"
 #include "guest/objects/last_use.h"
+#include "ring/api/fields.h"
 #include "ring/api/id.h"
 
 namespace guest {
@@ -23,11 +24,8 @@ struct Context;  // guest/process/context.h
 
 // What launches are checked and packed with. Lives as long as the process: a program may race an unload with a launch.
 struct FunctionInfo {
-  struct Param {
-    std::uint32_t offset, size;
-  };
   std::string name;
-  std::vector<Param> params;
+  std::vector<api::ParameterPlace> params;
   std::uint32_t param_bytes = 0;
   std::uint32_t max_threads = 0, static_shared = 0;
   std::atomic<std::uint32_t> max_dynamic_shared{0};

@@ -4,14 +4,16 @@
 
 #include <array>
 #include <cstring>
+#include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "host/untrusted/request.h"
+#include "host/untrusted/taken_attributes.h"
+#include "host/untrusted/words.h"
 #include "ring/api/records.h"
 
 namespace host {
-
-namespace field = api::field;
 
 // What a record says of an image.
 struct TakenImage {
@@ -24,13 +26,13 @@ struct TakenImage {
 };
 
 template <class R>
-class Taken {
+class Taken : public Words<R> {
  public:
   using Reply = typename api::ReplyOf<R>::Type;
 
-  explicit Taken(Request& r) : request(r), record(r.in.read<R>()) {}
-  Taken(const Taken&) = delete;
-  Taken& operator=(const Taken&) = delete;
+  using Words<R>::record, Words<R>::session;
+
+  explicit Taken(Request& r) : Words<R>(r.session, r.in.read<R>()), request(r) {}
 
   // False: no correct guest sends this.
   bool take() {
@@ -65,11 +67,20 @@ class Taken {
     return session().objects.put_once(p.id, p.kind, handle, request.place(owner()));
   }
 
-  // The driver's result; with success comes the reply.
-  CUresult answer(CUresult result, const Reply& reply) {
+  // The driver's result; with success comes the reply. The runs of bytes that its list says follow it come in the list's
+  // order, and the reply's counts are set from them.
+  template <class... Run>
+  CUresult answer(CUresult result, Reply reply, const Run&... runs) {
     if (result != CUDA_SUCCESS) return result;
+    const std::array<std::span<const std::byte>, sizeof...(Run)> all{std::as_bytes(std::span(runs))...};
+    static_assert(api::runs_behind<Reply> == sizeof...(Run), "the reply's list says another number of runs");
+    std::size_t run = 0;
+    api::each_field<Reply>([&](const auto& word) {
+      if constexpr (api::follows_reply_v<std::remove_cvref_t<decltype(word)>>) count(reply, word, all[run++].size());
+    });
     api::each_field<Reply>([&](const auto& word) { answer(reply, word); });
     request.out.bytes(&reply, sizeof reply);
+    for (const auto& bytes : all) request.out.bytes(bytes.data(), bytes.size());
     return CUDA_SUCCESS;
   }
 
@@ -89,85 +100,23 @@ class Taken {
   ring::SharedBytes arena() const { return arena_; }
   std::byte* lent() const { return lent_; }
   const TakenImage& image() const { return image_; }
+  // A launch's, as the driver takes them.
+  const CUlaunchAttribute* attributes() const { return attributes_.get(); }
 
-  Session& session() const { return request.session; }
   const Driver& driver() const { return request.session.driver; }
 
   Request& request;
-  const R record;
 
  private:
+  using Words<R>::take, Words<R>::check, Words<R>::value, Words<R>::found_;
+
   struct Proposal {
     std::uint64_t id = 0;
     api::Handle kind = api::Handle::None;
   };
 
-  template <class M>
-  std::uint64_t value(M member) const {
-    return api::member_of(record, member);
-  }
-
   // ---- take --------------------------------------------------------------------------------------------------------
 
-  template <class M>
-  bool take(std::size_t, const field::Number<M>&) {
-    return true;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Between<M>& w) {
-    return value(w.member) >= w.least && value(w.member) <= w.most;
-  }
-  template <class M, class F>
-  bool take(std::size_t, const field::AtLeast<M, F>& w) {
-    return value(w.member) >= w.least(record);
-  }
-  template <class M>
-  bool take(std::size_t, const field::Flag<M>& w) {
-    return value(w.member) <= 1;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Zero<M>& w) {
-    return value(w.member) == 0;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Bits<M>& w) {
-    return (value(w.member) & ~w.mask) == 0;
-  }
-  template <class M, class C>
-  bool take(std::size_t, const field::OnlyIf<M, C>& w) {
-    return value(w.condition) != 0 || value(w.member) == 0;
-  }
-  template <class M>
-  bool take(std::size_t, const field::CreatedContext<M>& w) {
-    return is_created_context(value(w.member));
-  }
-  template <class M>
-  bool take(std::size_t, const field::NewContext<M>& w) {
-    return is_created_context(value(w.member));
-  }
-  static bool is_created_context(std::uint64_t number) {
-    return number >= ring::first_created_context && number < ring::max_contexts;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Ordinal<M>& w) {
-    return value(w.member) < ring::max_devices;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Pages<M>& w) {
-    return value(w.member) % ring::huge_page == 0;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Triple<M>&) {
-    return true;
-  }
-  template <class M, class L>
-  bool take(std::size_t, const field::Address<M, L>&) {
-    return true;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Frees<M>&) {
-    return true;
-  }
   template <class M, class L>
   bool take(std::size_t, const field::Place<M, L>& w) {
     const std::uint64_t bytes = *api::length_of(record, w.length);
@@ -179,22 +128,6 @@ class Taken {
     if (w.otherwise == field::Otherwise::InReply) lent_ = request.out.reserve(bytes);
     if (w.otherwise == field::Otherwise::InReply && lent_ != nullptr) std::memset(lent_, 0, bytes);
     return lent_ != nullptr;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Stream<M>&) {
-    return true;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Id<M>&) {
-    return true;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Closes<M>&) {
-    return true;
-  }
-  template <class M>
-  bool take(std::size_t, const field::Proposed<M>&) {
-    return true;
   }
   template <class M>
   bool take(std::size_t, const field::Text<M>& w) {
@@ -209,17 +142,12 @@ class Taken {
     return (found_[i] = request.in.take(value(w.length))) != nullptr;
   }
   template <class M>
-  bool take(std::size_t i, const field::Attributes<M>& w) {
+  bool take(std::size_t, const field::Attributes<M>& w) {
     const std::uint64_t count = value(w.count);
+    if (count == 0) return true;
     if (count > api::max_launch_attributes) return false;
     const std::byte* at = request.in.take(count * sizeof(CUlaunchAttribute));
-    found_[i] = at;
-    for (std::uint64_t k = 0; at != nullptr && k < count; ++k) {
-      CUlaunchAttributeID id;
-      std::memcpy(&id, at + k * sizeof(CUlaunchAttribute) + offsetof(CUlaunchAttribute, id), sizeof id);
-      if (!api::crosses_boundary(id)) return false;
-    }
-    return at != nullptr;
+    return at != nullptr && attributes_.take(session(), at, count);
   }
   template <class M>
   bool take(std::size_t, const field::PartSizes<M>& w) {
@@ -251,38 +179,9 @@ class Taken {
     return word;
   }
 
-  // ---- check -------------------------------------------------------------------------------------------------------
-
-  template <class W>
-  CUresult check(std::size_t, const W&) {
-    return CUDA_SUCCESS;  // take() has seen all that there is to it
-  }
-  template <class M, class L>
-  CUresult check(std::size_t, const field::Address<M, L>& w) {
-    const auto bytes = api::length_of(record, w.length);
-    return bytes && session().addresses.contains(value(w.member), *bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  }
-  // It goes before the driver gives it to somebody else.
   template <class M>
-  CUresult check(std::size_t, const field::Frees<M>& w) {
-    return session().addresses.free(value(w.member)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  }
-  template <class M>
-  CUresult check(std::size_t i, const field::Stream<M>& w) {
-    if (!api::special_stream(value(w.member))) return find(i, value(w.member), api::Handle::Stream);
-    found_[i] = reinterpret_cast<const void*>(value(w.member));
-    return CUDA_SUCCESS;
-  }
-  template <class M>
-  CUresult check(std::size_t i, const field::Id<M>& w) {
-    return find(i, value(w.member), w.kind);
-  }
-  template <class M>
-  CUresult check(std::size_t i, const field::Closes<M>& w) {
-    return find(i, value(w.member), w.kind);
-  }
-  CUresult find(std::size_t i, std::uint64_t id, api::Handle kind) {
-    return (found_[i] = session().objects.find(id, kind)) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  CUresult check(std::size_t, const field::Attributes<M>&) {
+    return attributes_.check(session());
   }
 
   // ---- settle and answer -------------------------------------------------------------------------------------------
@@ -292,6 +191,15 @@ class Taken {
   template <class M>
   void settle(const field::Closes<M>& w) {
     session().forget(session().objects.drop_with_owned(value(w.member)));
+  }
+  template <class W>
+  static void count(Reply& reply, const W& w, std::size_t bytes) {
+    auto& said = api::member_of(reply, w.length);
+    said = static_cast<std::remove_cvref_t<decltype(said)>>(bytes);
+  }
+  template <class M>
+  static void count(Reply& reply, const field::Layout<M>& w, std::size_t bytes) {
+    api::member_of(reply, w.count) = static_cast<std::uint32_t>(bytes / sizeof(api::ParameterPlace));
   }
   template <class W>
   void answer(const Reply&, const W&) {}
@@ -352,11 +260,11 @@ class Taken {
   }
 
   bool sound_ = false;
-  std::array<const void*, api::field_count<R> + 1> found_{};  // by place in the list
   std::string_view text_;
   ring::SharedBytes arena_;
   std::byte* lent_ = nullptr;
   TakenImage image_;
+  TakenAttributes<> attributes_;
 };
 
 }  // namespace host

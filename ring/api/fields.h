@@ -3,14 +3,10 @@
 // the struct in the payload stands in the list as well, behind the fields.
 //
 // Each word is a type. Those three have an overload for each, so a new word does not compile before all of them know it.
-// A name is for `ivgpu trace`; what has none says nothing to a reader.
+// A name is for `ivgpu trace`; what has none says nothing to a reader. ring/api/field_list.h walks a list.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 
 #include "ring/api/types.h"
 
@@ -21,6 +17,11 @@ template <class C, class S, class T>
 struct InnerMember {
   S C::*outer;
   T S::*inner;
+};
+
+// Where a kernel's packed parameters have one of them.
+struct ParameterPlace {
+  std::uint32_t offset, size;
 };
 
 namespace field {
@@ -180,11 +181,23 @@ struct NewContext {
 
 // ---- what follows the struct ---------------------------------------------------------------------------------------
 
-// Characters and their only NUL. In a reply just characters.
+// Characters and their only NUL.
 template <class M>
 struct Text {
   const char* name;
   M length;
+};
+// Characters without a NUL.
+template <class M>
+struct Characters {
+  const char* name;
+  M length;
+};
+// In a reply: a ParameterPlace for each of a kernel's parameters. Each lies inside of so many bytes.
+template <class M>
+struct Layout {
+  const char* name;
+  M count, bytes;
 };
 // Packed parameters of a kernel.
 template <class M>
@@ -323,6 +336,14 @@ constexpr Text<M> text(const char* name, M length) {
   return {name, length};
 }
 template <class M>
+constexpr Characters<M> characters(const char* name, M length) {
+  return {name, length};
+}
+template <class M>
+constexpr Layout<M> layout(const char* name, M count, M bytes) {
+  return {name, count, bytes};
+}
+template <class M>
 constexpr Parameters<M> parameters(const char* name, M length) {
   return {name, length};
 }
@@ -344,56 +365,5 @@ constexpr Parts<M, C> parts(M arena, C count) {
 }
 
 }  // namespace field
-
-// ---- how they are read ---------------------------------------------------------------------------------------------
-
-template <class R, class C, class T>
-constexpr auto& member_of(R& record, T C::*member) {
-  return record.*member;
-}
-template <class R, class C, class S, class T>
-constexpr auto& member_of(R& record, InnerMember<C, S, T> member) {
-  return record.*member.outer.*member.inner;
-}
-// A length: that of a member, or what a function says of the record, which may be nothing that memory can have.
-template <class R, class L>
-constexpr std::optional<std::uint64_t> length_of(const R& record, L length) {
-  if constexpr (std::is_invocable_v<L, const R&> && !std::is_member_pointer_v<L>)
-    return length(record);
-  else
-    return std::uint64_t{member_of(record, length)};
-}
-
-// Calls `f(word)` for each word of a record's list, in its order.
-template <class R, class F>
-constexpr void each_field(F f) {
-  std::apply([&](const auto&... word) { (f(word), ...); }, R::fields);
-}
-// The same with the word's place in the list.
-template <class R, class F>
-constexpr void each_field_at(F f) {
-  std::apply(
-      [&](const auto&... word) {
-        std::size_t i = 0;
-        (f(i++, word), ...);
-      },
-      R::fields);
-}
-template <class R>
-inline constexpr std::size_t field_count = std::tuple_size_v<decltype(R::fields)>;
-
-// What a record or a reply without fields is.
-struct Nothing {
-  static constexpr std::tuple<> fields{};
-};
-template <class R>
-struct ReplyOf {
-  using Type = Nothing;
-};
-template <class R>
-requires requires { typename R::Reply; }
-struct ReplyOf<R> {
-  using Type = typename R::Reply;
-};
 
 }  // namespace api

@@ -1,28 +1,106 @@
-// The launch attributes that cross the boundary. Both sides ask; neither trusts the other's answer.
+// The launch attributes that cross the boundary: a line each, with its tag and what its value holds. The value's fields are
+// a list, as those of a record are (ring/api/fields.h). The guest library writes a value by its list and takes no other
+// byte of the program's union with it, the worker reads it, `ivgpu trace` prints it, and the fuzzers make it.
+//
+// Each reader is one function for all attributes, which it gets from with_attribute(): a tag that has no line is an error
+// of the driver's in the guest, and the session's end in the worker. Numbers are the driver's to judge.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
 
 #include "ring/api/cuda.h"
+#include "ring/api/field_list.h"
 
 namespace api {
 
 inline constexpr std::uint32_t max_launch_attributes = 16;
 
-// Those that are numbers. The others hold handles or ask for an output.
-constexpr bool crosses_boundary(CUlaunchAttributeID id) {
-  switch (id) {
-    case CU_LAUNCH_ATTRIBUTE_IGNORE:
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return true;
-    default: return false;
-  }
+// ---- values, as they lie in cuda.h's union -------------------------------------------------------------------------
+
+// An enumeration is a number, too: the other side may send one that is none of its values.
+template <class T>
+struct NumberValue {
+  T number;
+
+  static constexpr std::tuple fields{field::number("value", &NumberValue::number)};
+};
+struct DimensionsValue {
+  std::uint32_t size[3];
+
+  static constexpr std::tuple fields{field::triple("size", &DimensionsValue::size)};
+};
+struct DomainMapValue {
+  std::uint8_t local, remote;
+
+  static constexpr std::tuple fields{field::number("default", &DomainMapValue::local),
+                                     field::number("remote", &DomainMapValue::remote)};
+};
+
+// ---- lines ---------------------------------------------------------------------------------------------------------
+
+template <class V>
+struct LaunchAttribute {
+  using Value = V;
+
+  CUlaunchAttributeID tag;
+  const char* name;
+
+  // How much of the union is used.
+  static constexpr std::size_t bytes = std::is_empty_v<V> ? 0 : sizeof(V);
+};
+// The last is the union's member, whose size the value must have.
+template <class V, class M>
+constexpr LaunchAttribute<V> attribute(CUlaunchAttributeID tag, const char* name, M CUlaunchAttributeValue::*) {
+  static_assert(sizeof(V) == sizeof(M) && std::is_trivially_copyable_v<V>, "the value is not as long as in cuda.h");
+  return {tag, name};
+}
+
+struct LaunchAttributes {
+  using Union = CUlaunchAttributeValue;
+  template <class T>
+  using One = NumberValue<T>;
+
+  static constexpr std::tuple lines{
+      LaunchAttribute<Nothing>{CU_LAUNCH_ATTRIBUTE_IGNORE, "ignore"},
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, "cooperative", &Union::cooperative),
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, "synchronization_policy", &Union::syncPolicy),
+      attribute<DimensionsValue>(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, "cluster", &Union::clusterDim),
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, "cluster_scheduling",
+                          &Union::clusterSchedulingPolicyPreference),
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, "programmatic_serialization",
+                          &Union::programmaticStreamSerializationAllowed),
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PRIORITY, "priority", &Union::priority),
+      attribute<DomainMapValue>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, "memory_domains", &Union::memSyncDomainMap),
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory_domain", &Union::memSyncDomain)};
+};
+
+// ---- how they are read ---------------------------------------------------------------------------------------------
+
+// Calls `f(line)` for the line with this tag. False: none has it.
+template <class Lines, class F>
+constexpr bool with_attribute(int tag, F f) {
+  return std::apply(
+      [&](const auto&... line) { return ((static_cast<int>(line.tag) == tag && (f(line), true)) || ...); },
+      Lines::lines);
+}
+template <class Lines = LaunchAttributes>
+constexpr bool crosses_boundary(CUlaunchAttributeID tag) {
+  return with_attribute<Lines>(static_cast<int>(tag), [](const auto&) {});
+}
+
+// A line's value out of an attribute, and into one.
+template <class V>
+V value_of(const LaunchAttribute<V>& line, const CUlaunchAttribute& attribute) {
+  V value{};
+  std::memcpy(static_cast<void*>(&value), &attribute.value, line.bytes);
+  return value;
+}
+template <class V>
+void put_value(const LaunchAttribute<V>& line, CUlaunchAttribute& attribute, const V& value) {
+  std::memcpy(&attribute.value, static_cast<const void*>(&value), line.bytes);
 }
 
 }  // namespace api

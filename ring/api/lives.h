@@ -1,7 +1,7 @@
 // Whether a call makes or ends something, computed from the words of its record and its reply.
 #pragma once
 
-#include "ring/api/fields.h"
+#include "ring/api/field_list.h"
 #include "ring/api/records.h"
 
 namespace api {

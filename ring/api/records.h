@@ -9,7 +9,7 @@
 #include <optional>
 #include <tuple>
 
-#include "ring/api/fields.h"
+#include "ring/api/field_list.h"
 #include "ring/api/jit_options.h"
 #include "ring/api/launch_attributes.h"
 #include "ring/layout.h"
@@ -49,7 +49,7 @@ inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 struct TakeOutputReply {
   std::uint64_t length;
 
-  static constexpr std::tuple fields{field::text("text", &TakeOutputReply::length)};
+  static constexpr std::tuple fields{field::characters("text", &TakeOutputReply::length)};
 };
 // What kernels have printed, from the oldest on, at most `room` bytes of it.
 struct TakeOutputRecord {
@@ -271,8 +271,7 @@ struct LoadOf : LoadRecord {
                                      field::parts(&LoadRecord::arena, &LoadRecord::parts)};
 };
 
-// What the guest needs so that launches are checked and packed there. Then `params` pairs of u32 offset and size, then
-// the name, `name_bytes` long.
+// What the guest needs so that launches are checked and packed there. Where the parameters lie and the name follow.
 struct FunctionReply {
   std::uint64_t id;  // the one proposed, or that of an earlier lookup: one function has one handle
   std::uint32_t params, param_bytes;
@@ -281,7 +280,8 @@ struct FunctionReply {
 template <Handle kind>
 struct FunctionReplyOf : FunctionReply {
   static constexpr std::tuple fields{field::made(kind, &FunctionReply::id),
-                                     field::number("parameters", &FunctionReply::params)};
+                                     field::layout("parameters", &FunctionReply::params, &FunctionReply::param_bytes),
+                                     field::text("name", &FunctionReply::name_bytes)};
 };
 
 // cuModuleGetFunction, cuLibraryGetKernel: `from` names the owner, the name follows.

@@ -844,13 +844,22 @@ CUresult launch_plain(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsig
   return launch("cuLaunchKernel", f, shared, stream, params, extra);
 }
 
+// An attribute that crosses, and nothing but zeros behind what its line describes.
+void demand_described(const char* call, const CUlaunchAttribute& attribute) {
+  const auto* value = reinterpret_cast<const char*>(&attribute.value);
+  const bool known = api::with_attribute<api::LaunchAttributes>(attribute.id, [&](const auto& line) {
+    if (std::any_of(value + line.bytes, value + sizeof attribute.value, [](char c) { return c != 0; }))
+      die("%s: %s holds more than its value", call, line.name);
+  });
+  if (!known) die("%s: attribute %d", call, static_cast<int>(attribute.id));
+}
+
 template <bool per_thread>
 CUresult launch_ex(const CUlaunchConfig* config, CUfunction f, void** params, void** extra) {
   ENTER("cuLaunchKernelEx");
   for (unsigned i = 0; i < config->numAttrs; ++i) {
     touch(&config->attrs[i], sizeof config->attrs[i]);
-    if (!api::crosses_boundary(config->attrs[i].id))
-      die("cuLaunchKernelEx: attribute %d", static_cast<int>(config->attrs[i].id));
+    demand_described("cuLaunchKernelEx", config->attrs[i]);
   }
   return launch("cuLaunchKernelEx", f, config->sharedMemBytes, config->hStream, params, extra);
 }
@@ -934,6 +943,7 @@ void fill_functions(host::Driver& t) {
   };
   t.cuOccupancyMaxActiveClusters = [](int* clusters, CUfunction f, const CUlaunchConfig* config) {
     for (unsigned i = 0; i < config->numAttrs; ++i) touch(&config->attrs[i], sizeof config->attrs[i]);
+    for (unsigned i = 0; i < config->numAttrs; ++i) demand_described("cuOccupancyMaxActiveClusters", config->attrs[i]);
     return *clusters = 3, with_function("cuOccupancyMaxActiveClusters", f);
   };
   t.cuKernelSetAttribute = [](CUfunction_attribute, int, CUkernel k, CUdevice) {

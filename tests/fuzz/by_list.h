@@ -2,6 +2,8 @@
 // fuzzed without a word here.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -46,10 +48,14 @@ class ByList {
   ByList(Choices& choices, Payload& to) : c_(choices), to_(to) {}
 
   void write() {
+    to_.put_bytes(&make(), sizeof record_);
+    api::each_field<R>([&](const auto& word) { follow(word); });
+  }
+  // What lies in a record, as an attribute's value does.
+  const R& make() {
     api::each_field<R>([&](const auto& word) { choose(word); });
     api::each_field<R>([&](const auto& word) { keep(word); });
-    to_.put_bytes(&record_, sizeof record_);
-    api::each_field<R>([&](const auto& word) { follow(word); });
+    return record_;
   }
 
  private:
@@ -202,10 +208,7 @@ class ByList {
   }
   template <class M>
   void follow(const field::Attributes<M>&) {
-    for (std::size_t i = 0; i < attributes_; ++i) {
-      to_.put(c_.attribute());  // the value's 64 bytes follow
-      for (int word = 0; word < 8; ++word) to_.put(c_.number());
-    }
+    for (std::size_t i = 0; i < attributes_; ++i) put_attribute(c_.attribute());
   }
   // Those of the kernel `fill`, or anything.
   template <class M>
@@ -231,6 +234,17 @@ class ByList {
     for (const std::string& part : parts_) to_.put_bytes(part.data(), part.size());
   }
 
+  // By its line; behind the value, or with a tag that has none, lies anything.
+  void put_attribute(std::uint32_t tag) {
+    CUlaunchAttribute attribute;
+    std::memset(&attribute, static_cast<int>(c_.or_else(0) & 0xff), sizeof attribute);
+    std::memcpy(&attribute.id, &tag, sizeof tag);
+    api::with_attribute<api::LaunchAttributes>(static_cast<int>(tag), [&](const auto& line) {
+      using Value = typename std::remove_cvref_t<decltype(line)>::Value;
+      api::put_value(line, attribute, ByList<Value>(c_, to_).make());
+    });
+    to_.put_bytes(&attribute, sizeof attribute);
+  }
   void put_some(std::size_t n) {
     std::vector<std::uint8_t> bytes(n, 'x');
     const auto given = c_.input().take(std::min<std::size_t>(n, 16));

@@ -18,6 +18,7 @@
 #include "tests/fuzz/clock.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/moving.h"
+#include "tests/fuzz/reply_by_list.h"
 #include "tests/other_side.h"
 
 extern "C" int nanosleep(const timespec* time, timespec*) {
@@ -151,27 +152,29 @@ class Worker {
   void serve(std::uint32_t channel) {
     ring::ChannelControl& control = other_side::control(slot_, channel);
     ring::RecordHeader record;
-    std::memcpy(&record, other_side::requests(slot_, channel).data() + (taken_[channel] & (ring::request_bytes - 1)),
-                sizeof record);
+    const std::byte* at = other_side::requests(slot_, channel).data() + (taken_[channel] & (ring::request_bytes - 1));
+    std::memcpy(&record, at, sizeof record);
     if (record.call == ring::padding_call) {
       taken_[channel] += record.bytes;
-      std::memcpy(&record, other_side::requests(slot_, channel).data(), sizeof record);
+      at = other_side::requests(slot_, channel).data();
+      std::memcpy(&record, at, sizeof record);
     }
     taken_[channel] = control.tail;
     control.head = taken_[channel];
-    if (record.flags & ring::flag_wants_reply) answer(control, channel, record);
+    if (record.flags & ring::flag_wants_reply) answer(control, channel, record, at + sizeof record);
     control.executed = record.position;
     if (in_.once_in(8)) control.deferred_count += 1;
     while (in_.once_in(4)) scribble();
     if (stalls_ || in_.once_in(64)) entry().state = ring::SlotWord{epoch_, ring::SlotState::Dead}.word();
   }
 
-  void answer(ring::ChannelControl& control, std::uint32_t channel, const ring::RecordHeader& record) {
+  void answer(ring::ChannelControl& control, std::uint32_t channel, const ring::RecordHeader& record,
+              const std::byte* payload) {
     if (moving_ != nullptr) {
       moving_->renew(slot_.base() + ring::reply_offset(channel));
       moving_->renew(reply_words(channel));
     }
-    const std::size_t length = reply(other_side::reply(slot_, channel), record.call);
+    const std::size_t length = reply(other_side::reply(slot_, channel), record.call, payload);
     control.reply_length = static_cast<std::uint32_t>(in_.once_in(16) ? in_.any() : length);
     control.reply_result = in_.once_in(8) ? static_cast<std::int32_t>(in_.any()) : 0;
     stalls_ = in_.once_in(64);
@@ -179,7 +182,7 @@ class Worker {
   }
 
   // A reply as the call's real one begins, then bytes of the input.
-  std::size_t reply(std::span<std::byte> to, std::uint16_t call) {
+  std::size_t reply(std::span<std::byte> to, std::uint16_t call, const std::byte* record) {
     ring::Writer w(to);
     switch (call) {
       case api::id_of::hello: w.slot(reinterpret_cast<std::uint64_t>(region_)); return w.used();
@@ -187,15 +190,23 @@ class Worker {
       case api::id_of::cuMemAllocPitch_v2: put_memory(w, true); return w.used();
       case api::id_of::cuModuleGetGlobal_v2:
       case api::id_of::cuLibraryGetGlobal: put_memory(w, false); return w.used();
-      case api::id_of::cuModuleGetFunction:
-      case api::id_of::cuLibraryGetKernel:
-      case api::id_of::cuKernelGetFunction: put_function(w); return w.used();
+      case api::id_of::cuModuleGetFunction: put_found<api::FindFunctionRecord>(w, record); return w.used();
+      case api::id_of::cuLibraryGetKernel: put_found<api::FindKernelRecord>(w, record); return w.used();
+      case api::id_of::cuKernelGetFunction: put_found<api::KernelsFunctionRecord>(w, record); return w.used();
+      case api::id_of::cuLibraryGetModule: put_found<api::LibrarysModuleRecord>(w, record); return w.used();
       case api::id_of::take_output: put_text(w), put_text(w); break;
       default: break;
     }
     const auto bytes = in_.take(in_.number());
     if (!bytes.empty()) w.bytes(bytes.data(), bytes.size());
     return in_.once_in(2) ? ring::reply_bytes - in_.below(64) : w.used();  // more than enough: what lay there before
+  }
+  // Of a call that proposes an id.
+  template <class Record>
+  void put_found(ring::Writer& w, const std::byte* at) {
+    Record record;
+    std::memcpy(&record, at, sizeof record);
+    fuzz::ReplyByList<typename Record::Reply>(in_, record.id).write(w);
   }
   void put_text(ring::Writer& w) {
     w.slot(in_.once_in(8) ? in_.any() : in_.below(32));
@@ -207,20 +218,6 @@ class Worker {
     if (pitched) w.slot(in_.any());
     w.slot(in_.once_in(8) ? in_.any() : 1 << 20);
   }
-  void put_function(ring::Writer& w) {
-    const bool sane = !in_.once_in(4);
-    api::FunctionReply r{};
-    r.params = static_cast<std::uint32_t>(sane ? in_.below(4) : in_.any());
-    r.param_bytes = static_cast<std::uint32_t>(sane ? 64 : in_.any());
-    r.max_threads = static_cast<std::uint32_t>(in_.once_in(2) ? 1024 : in_.any());
-    r.max_dynamic_shared = 48 << 10;
-    r.name_bytes = static_cast<std::uint32_t>(sane ? 8 : in_.any());
-    w.bytes(&r, sizeof r);
-    for (std::uint32_t i = 0; i < std::min(r.params, 8u); ++i)
-      w.slot(sane ? i * 8 | 8ULL << 32 : in_.any() | in_.any() << 32);
-    w.bytes("kernel", 8);
-  }
-
   fuzz::Input& in_;
   std::byte* region_;
   ring::SlotView slot_;

@@ -121,12 +121,43 @@ TEST(CallText, LaunchesByTheirKernelsName) {
   EXPECT_EQ(line_of(entry(ids::cuLaunchKernel, launch, {}, 0), names), "cuLaunchKernel(function=function#5" + rest);
   const auto lookup = bytes_of(api::LookupRecord{module_id, function, 6}) + std::string("scale\0", 6);
   const TraceEntry looked_up =
-      entry(ids::cuModuleGetFunction, lookup, bytes_of(api::FunctionReply{function, 2, 12, 0, 0, 0, 6}));
+      entry(ids::cuModuleGetFunction, lookup,
+            bytes_of(api::FunctionReply{function, 2, 12, 0, 0, 0, 6}) + std::string("\0\0\0\0\x08\0\0\0", 8) +
+                std::string("\x08\0\0\0\x04\0\0\0", 8) + std::string("scale\0", 6));
   EXPECT_EQ(line_of(looked_up),
             "cuModuleGetFunction(module=module#2, function=function#5, name=\"scale\") = CUDA_SUCCESS, "
-            "function=function#5, parameters=2");
+            "function=function#5, parameters=[0+8 8+4], name=\"scale\"");
   names.learn(looked_up);
   EXPECT_EQ(line_of(entry(ids::cuLaunchKernel, launch, {}, 0), names), "cuLaunchKernel(function=scale" + rest);
+}
+
+// ---- launch attributes ---------------------------------------------------------------------------------------------
+
+template <class V>
+std::string attribute(int tag, const V& value) {
+  CUlaunchAttribute a{};
+  std::memcpy(&a.id, &tag, sizeof tag);
+  std::memcpy(&a.value, &value, sizeof value);
+  return std::string(reinterpret_cast<const char*>(&a), sizeof a);
+}
+std::string launched_with(std::uint32_t count, const std::string& attributes) {
+  const api::LaunchRecord record{function, 0, {1, 1, 1}, {1, 1, 1}, 0, 0, count, 0};
+  const std::string line = line_of(entry(ids::cuLaunchKernelEx, bytes_of(record) + attributes, {}, 0));
+  const std::size_t from = line.find("shared=0") + 8, to = line.find("parameters=");
+  return line.substr(from, to - from);
+}
+
+TEST(CallText, LaunchAttributesByTheirLines) {
+  EXPECT_EQ(launched_with(0, ""), ", ");
+  EXPECT_EQ(launched_with(1, attribute(CU_LAUNCH_ATTRIBUTE_PRIORITY, -5)), ", priority=-5, ");
+  EXPECT_EQ(launched_with(1, attribute(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, api::DimensionsValue{{2, 1, 4}})),
+            ", cluster=2x1x4, ");
+  EXPECT_EQ(launched_with(1, attribute(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, api::DomainMapValue{0, 1})),
+            ", memory_domains={default:0 remote:1}, ");
+  EXPECT_EQ(launched_with(1, attribute(99, 7)), ", attribute=99, ");
+  const std::string two = attribute(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1) + attribute(CU_LAUNCH_ATTRIBUTE_PRIORITY, 2);
+  EXPECT_EQ(launched_with(2, two), ", cooperative=1, priority=2, ");
+  EXPECT_EQ(launched_with(2, two.substr(0, 72)), ", cooperative=1, attributes=..., ");
 }
 
 TEST(CallText, EveryLineOfTheTableHasItsNameAndArguments) {

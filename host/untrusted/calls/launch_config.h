@@ -1,8 +1,5 @@
-// A launch that a record describes, as cuLaunchKernelEx takes it.
+// A launch that a record describes, as cuLaunchKernelEx takes it. Preconditions: the record lives as long.
 #pragma once
-
-#include <array>
-#include <cstring>
 
 #include "host/untrusted/taken.h"
 
@@ -13,14 +10,11 @@ class LaunchConfig {
   template <class R>
   explicit LaunchConfig(const Taken<R>& t) {
     const api::LaunchRecord& record = t.record;
-    if (record.attributes != 0)
-      std::memcpy(attributes_.data(), t.behind(&api::LaunchRecord::attributes),
-                  record.attributes * sizeof(CUlaunchAttribute));
     config_.gridDimX = record.grid[0], config_.gridDimY = record.grid[1], config_.gridDimZ = record.grid[2];
     config_.blockDimX = record.block[0], config_.blockDimY = record.block[1], config_.blockDimZ = record.block[2];
     config_.sharedMemBytes = record.shared;
     config_.hStream = t.template handle<CUstream>(&api::LaunchRecord::stream);
-    config_.attrs = attributes_.data();
+    config_.attrs = const_cast<CUlaunchAttribute*>(t.attributes());
     config_.numAttrs = record.attributes;
   }
   LaunchConfig(const LaunchConfig&) = delete;
@@ -30,7 +24,6 @@ class LaunchConfig {
 
  private:
   CUlaunchConfig config_{};
-  std::array<CUlaunchAttribute, api::max_launch_attributes> attributes_{};
 };
 
 }  // namespace host::calls

@@ -9,8 +9,7 @@ template <class Ask>
 void ask_layout(KernelInfo& info, Ask ask) {
   std::size_t offset = 0, size = 0;
   for (std::size_t i = 0; ask(i, &offset, &size) == CUDA_SUCCESS; ++i) {
-    info.layout.push_back(static_cast<std::uint32_t>(offset));
-    info.layout.push_back(static_cast<std::uint32_t>(size));
+    info.layout.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
     info.param_bytes = std::max(info.param_bytes, static_cast<std::uint32_t>(offset + size));
   }
 }

@@ -1,6 +1,7 @@
 // Lookups in modules and libraries by a name. The reply brings what the guest needs to check and pack launches.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ namespace host::calls {
 
 // What the guest needs to know about a function or kernel. Sizes are in bytes.
 struct KernelInfo {
-  std::vector<std::uint32_t> layout;  // of the parameters: offset, size, offset, size...
+  std::vector<api::ParameterPlace> layout;
   std::uint32_t param_bytes = 0, max_threads = 0, static_shared = 0, max_dynamic_shared = 0;
 };
 KernelInfo info_of(const Request& r, CUfunction function);
@@ -24,15 +25,15 @@ CUresult answer_found(Taken<R>& t, T found) {
   if (id == 0) return t.request.broken();
   const KernelInfo info = info_of(t.request, found);
   const std::string name(t.text());
-  t.answer(CUDA_SUCCESS, {{.id = id,
-                           .params = static_cast<std::uint32_t>(info.layout.size() / 2),
-                           .param_bytes = info.param_bytes,
-                           .max_threads = info.max_threads,
-                           .static_shared = info.static_shared,
-                           .max_dynamic_shared = info.max_dynamic_shared,
-                           .name_bytes = static_cast<std::uint32_t>(name.size() + 1)}});
-  t.request.out.bytes(info.layout.data(), info.layout.size() * sizeof(std::uint32_t));
-  t.request.out.bytes(name.c_str(), name.size() + 1);
+  t.answer(CUDA_SUCCESS,
+           {{.id = id,
+             .params = 0,
+             .param_bytes = info.param_bytes,
+             .max_threads = info.max_threads,
+             .static_shared = info.static_shared,
+             .max_dynamic_shared = info.max_dynamic_shared,
+             .name_bytes = 0}},
+           info.layout, std::span(name.c_str(), name.size() + 1));
   if (t.request.out.ok()) return CUDA_SUCCESS;
   if (id == t.record.id) t.session().objects.drop(id);
   return CUDA_ERROR_NOT_SUPPORTED;

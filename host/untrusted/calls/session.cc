@@ -43,8 +43,7 @@ CUresult take_output(asked::take_output& a) {
   ring::Writer& out = a.request.out;
   std::array<std::byte, api::max_output> text;
   const std::size_t length = host::take_output(std::span(text).first(a.record.room));
-  a.answer(CUDA_SUCCESS, {.length = length});
-  out.bytes(text.data(), length);
+  a.answer(CUDA_SUCCESS, {.length = 0}, std::span(text).first(length));
   const std::size_t diagnosed = host::take_diagnosis(std::span(text).first(api::max_diagnosis));
   if (diagnosed != 0) out.slot(diagnosed), out.bytes(text.data(), diagnosed);
   if (!output_waiting()) a.session().slot.header()[&ring::SlotHeader::output].store(0, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "ring/api/records.h"
@@ -32,7 +33,7 @@ class RecordText {
   std::optional<std::uint64_t> value(M member) const {
     const auto& at = api::member_of(record_, member);
     const auto end = reinterpret_cast<const char*>(&at + 1) - reinterpret_cast<const char*>(&record_);
-    return static_cast<std::size_t>(end) <= kept_ ? std::optional<std::uint64_t>(at) : std::nullopt;
+    return static_cast<std::size_t>(end) <= kept_ ? std::optional(static_cast<std::uint64_t>(at)) : std::nullopt;
   }
   void add(const char* name, std::string text) {
     if (*name != '\0') to_.push_back({name, std::move(text)});
@@ -43,6 +44,7 @@ class RecordText {
     add(name, v ? text(*v) : unknown);
   }
   static std::string decimal(std::uint64_t v) { return std::to_string(v); }
+  static std::string signed_decimal(std::uint64_t v) { return std::to_string(static_cast<std::int64_t>(v)); }
   std::string kernel(std::uint64_t id) const {
     const std::string* name = names_.find(id);
     return name != nullptr ? *name : id_text(id);
@@ -50,7 +52,8 @@ class RecordText {
 
   template <class M>
   void say(const field::Number<M>& w) {
-    add(w.name, w.member, decimal);
+    add(w.name, w.member,
+        std::is_signed_v<std::remove_cvref_t<decltype(api::member_of(record_, w.member))>> ? signed_decimal : decimal);
   }
   template <class M>
   void say(const field::Between<M>& w) {
@@ -150,8 +153,38 @@ class RecordText {
     });
   }
   template <class M>
+  void say(const field::Layout<M>& w) {
+    const auto count = value(w.count);
+    add(w.name, count ? layout_text(behind_, *count) : unknown);
+  }
+  template <class M>
+  void say(const field::Characters<M>& w) {
+    add(w.name, w.length, [&](std::uint64_t v) { return text_of(behind_, v); });
+  }
+  template <class M>
   void say(const field::Attributes<M>& w) {
-    behind_.bytes(value(w.count).value_or(0) * sizeof(CUlaunchAttribute));
+    const auto count = value(w.count).value_or(0);
+    for (std::uint64_t k = 0; k < std::min<std::uint64_t>(count, api::max_launch_attributes); ++k) {
+      const std::string_view bytes = behind_.bytes(sizeof(CUlaunchAttribute));
+      if (bytes.size() < offsetof(CUlaunchAttribute, value)) return add("attributes", "...");
+      say_attribute(std::as_bytes(std::span(bytes)));
+    }
+  }
+  // By its line; a single value without its name.
+  void say_attribute(std::span<const std::byte> bytes) {
+    int tag = 0;
+    std::memcpy(&tag, bytes.data() + offsetof(CUlaunchAttribute, id), sizeof tag);
+    const auto show = [&](const auto& line) {
+      using Value = typename std::remove_cvref_t<decltype(line)>::Value;
+      const auto behind_tag = bytes.subspan(offsetof(CUlaunchAttribute, value));
+      std::vector<Argument> fields;
+      RecordText<Value>(behind_tag.first(std::min(behind_tag.size(), line.bytes)), names_, fields);
+      std::string text;
+      for (const Argument& f : fields)
+        text += (text.empty() ? "" : " ") + (fields.size() == 1 ? "" : f.name + ":") + f.value;
+      add(line.name, fields.size() == 1 ? text : "{" + text + "}");
+    };
+    if (!api::with_attribute<api::LaunchAttributes>(tag, show)) add("attribute", std::to_string(tag));
   }
   // Of the first part.
   template <class M>

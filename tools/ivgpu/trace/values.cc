@@ -46,6 +46,15 @@ std::string words_text(std::string_view bytes, bool whole) {
   return text + (whole ? "]" : " ...]");
 }
 
+std::string layout_text(Kept& in, std::uint64_t count) {
+  std::string text;
+  std::optional<std::uint64_t> place;  // two u32
+  for (; count != 0 && (place = in.word()); --count)
+    text += (text.empty() ? "[" : " ") + std::to_string(*place & 0xffff'ffff) + "+" + std::to_string(*place >> 32);
+  if (text.empty()) text = "[";
+  return text + (count == 0 ? "]" : text.size() == 1 ? "...]" : " ...]");
+}
+
 std::string text_of(Kept& in, std::uint64_t length) {
   std::string_view text = in.bytes(length);
   const bool whole = text.size() == length;

@@ -44,6 +44,8 @@ class Kept {
   ring::Reader reader_;
 };
 
+// Where each of so many parameters lies and how long it is: "[0+8 8+4]".
+std::string layout_text(Kept& in, std::uint64_t count);
 // In quotes.
 std::string text_of(Kept& in, std::uint64_t length);
 

@@ -1,0 +1,66 @@
+// A reply read by its list (ring/api/fields.h). The worker's word is not taken for anything: a count is held against what
+// there is of the reply before memory is taken for it, and whoever reads on finds a reader that has failed.
+#pragma once
+
+#include <cstring>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ring/api/records.h"
+#include "ring/wire/shared_reader.h"
+
+namespace guest {
+
+// What follows the struct.
+struct Behind {
+  std::vector<api::ParameterPlace> layout;
+  std::string text;
+};
+
+template <class Reply>
+class RepliedBy {
+ public:
+  explicit RepliedBy(ring::SharedReader& from) : reply(from.read<Reply>()), in_(from) {
+    api::each_field<Reply>([&](const auto& word) {
+      if (in_.ok() && !read(word)) in_.fail();
+    });
+    if (!in_.ok()) behind = {};
+  }
+
+  const Reply reply;
+  Behind behind;
+
+ private:
+  template <class W>
+  bool read(const W&) {
+    static_assert(!api::follows_reply_v<W>, "nothing reads this word of a reply");
+    return true;
+  }
+  template <class M>
+  bool read(const api::field::Layout<M>& w) {
+    const std::size_t count = api::member_of(reply, w.count);
+    if (count > in_.left() / sizeof(api::ParameterPlace)) return false;
+    behind.layout.resize(count);
+    if (!in_.copy(behind.layout.data(), count * sizeof(api::ParameterPlace))) return false;
+    // Launches write each parameter where the layout says: the host must not make us write outside the block.
+    const std::uint64_t bytes = api::member_of(reply, w.bytes);
+    for (const api::ParameterPlace& p : behind.layout)
+      if (p.offset > bytes || p.size > bytes - p.offset) return false;
+    return true;
+  }
+  template <class M>
+  bool read(const api::field::Text<M>& w) {
+    const std::size_t bytes = api::member_of(reply, w.length);
+    if (bytes == 0 || bytes > in_.left()) return false;
+    behind.text.resize(bytes);
+    if (!in_.copy(behind.text.data(), bytes)) return false;
+    if (std::memchr(behind.text.data(), 0, bytes) != &behind.text.back()) return false;
+    behind.text.pop_back();
+    return true;
+  }
+
+  ring::SharedReader& in_;
+};
+
+}  // namespace guest

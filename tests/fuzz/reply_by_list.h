@@ -1,0 +1,81 @@
+// Replies of a hostile worker, made by their list (ring/api/fields.h): as the list says, or with counts that are not true,
+// places outside of the block, and a text that does not end or ends too early.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "ring/api/records.h"
+#include "ring/wire/record.h"
+#include "tests/fuzz/input.h"
+
+namespace fuzz {
+
+template <class Reply>
+class ReplyByList {
+ public:
+  // `proposed`: what the guest has proposed, where the reply names what was made.
+  ReplyByList(Input& in, std::uint64_t proposed) : in_(in), proposed_(proposed), sane_(!in.once_in(4)) {}
+
+  void write(ring::Writer& w) {
+    for (std::size_t i = 0; i < sizeof reply_ / 4; ++i) {  // what no word tells of
+      const auto some = static_cast<std::uint32_t>(in_.once_in(4) ? in_.any() : 1024);
+      std::memcpy(reinterpret_cast<std::byte*>(&reply_) + i * 4, &some, sizeof some);
+    }
+    api::each_field<Reply>([&](const auto& word) { choose(word); });
+    w.bytes(&reply_, sizeof reply_);
+    api::each_field<Reply>([&](const auto& word) { follow(w, word); });
+  }
+
+ private:
+  static constexpr std::string_view text{"kernel", 7};
+
+  template <class M>
+  void set(M member, std::uint64_t value) {
+    auto& at = api::member_of(reply_, member);
+    at = static_cast<std::remove_cvref_t<decltype(at)>>(value);
+  }
+  std::uint64_t or_any(std::uint64_t right) { return sane_ ? right : in_.any(); }
+
+  template <class W>
+  void choose(const W& w) {
+    set(w.member, in_.any());
+  }
+  template <class M>
+  void choose(const api::field::Made<M>& w) {
+    set(w.member, or_any(proposed_));
+  }
+  template <class M>
+  void choose(const api::field::Layout<M>& w) {
+    set(w.count, or_any(in_.below(4)));
+    set(w.bytes, or_any(64));
+  }
+  template <class M>
+  void choose(const api::field::Text<M>& w) {
+    set(w.length, or_any(text.size()));
+  }
+
+  template <class W>
+  void follow(ring::Writer&, const W&) {}
+  template <class M>
+  void follow(ring::Writer& w, const api::field::Layout<M>& word) {
+    const std::uint64_t count = std::min<std::uint64_t>(api::member_of(reply_, word.count), 8);
+    for (std::uint64_t i = 0; i < count; ++i) w.slot(or_any(i * 8 | 8ULL << 32));
+  }
+  template <class M>
+  void follow(ring::Writer& w, const api::field::Text<M>&) {
+    char bytes[text.size()];
+    std::copy(text.begin(), text.end(), bytes);
+    if (!sane_) bytes[in_.below(sizeof bytes)] = static_cast<char>(in_.any());
+    w.bytes(bytes, sizeof bytes);
+  }
+
+  Input& in_;
+  const std::uint64_t proposed_;
+  const bool sane_;
+  Reply reply_{};
+};
+
+}  // namespace fuzz
