@@ -1,8 +1,9 @@
-// Launches. CUSTOM because the sizes of a kernel's parameters are a property of the kernel: they came with its lookup.
-// The parameters travel as the packed block that the driver itself takes through CU_LAUNCH_PARAM_BUFFER_POINTER.
+// Launches. They are CUSTOM because the sizes of a kernel's parameters are a property of the kernel, which the reply to
+// its lookup brought. The parameters travel as the packed block that the driver itself takes through
+// CU_LAUNCH_PARAM_BUFFER_POINTER.
 //
-// What CUDA reports at once (a grid of 0, a block too large, too much shared memory) is found here, from the device's
-// limits.
+// Errors that CUDA reports at once (a grid of 0, a block too large, too much shared memory) are found here, by the
+// device's limits.
 #include <array>
 #include <cstring>
 #include <vector>
@@ -30,15 +31,17 @@ bool fits_device(const ring::DeviceInfo& info, Dims grid, Dims block) {
   return threads <= limit(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 }
 
-// Only the driver knows a kernel's own demands on its block (.reqntid), and what another handle has set. CUDA reports
-// these errors at once, so a launch that may break them waits for the answer: the first with a new shape, in effect.
+// Whether the launch is known to be accepted. Only the driver knows a kernel's own demands on its block (.reqntid), and
+// limits set through another handle. CUDA reports these errors at once. So a launch of an unknown shape waits for its
+// reply; in effect that is the first launch with each shape.
 bool is_certain(const FunctionInfo& f, Dims block, unsigned shared) {
   const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
   return threads <= f.max_threads && shared <= f.max_dynamic_shared.load(std::memory_order_relaxed) &&
          f.accepts(block[0], block[1], block[2]);
 }
 
-// The caller's packed block (`extra`): CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE in any order, then END.
+// Reads `extra`, which names the caller's packed parameters: CU_LAUNCH_PARAM_BUFFER_POINTER and _SIZE in any order,
+// then END.
 CUresult parse_extra(void** extra, Part& block) {
   const std::size_t* size = nullptr;
   for (int i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
@@ -85,7 +88,7 @@ bool is_alive(std::uint64_t id, api::Handle kind) {
 
 bool must_wait(const Launch& l, const FunctionInfo& f) {
   if (!is_certain(f, l.block, l.shared)) return true;
-  // Whether all blocks of a cooperative launch or a cluster fit at once only the driver knows.
+  // Only the driver knows whether all blocks of a cooperative launch or a cluster fit at once.
   for (const CUlaunchAttribute& a : l.attributes)
     if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return true;
   return false;

@@ -1,4 +1,4 @@
-// A launch's configuration, as cuLaunchKernelEx and questions about occupancy are given it.
+// The configuration of a launch, a parameter of cuLaunchKernelEx and of questions about occupancy.
 #pragma once
 
 #include <cstring>
@@ -10,7 +10,7 @@
 
 namespace guest {
 
-// The contents of a configuration that cross the boundary.
+// Checks that everything in a configuration can cross the boundary.
 inline CUresult check_config(const char* call, const CUlaunchConfig* c) {
   if (c == nullptr || (c->numAttrs != 0 && c->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
   if (c->numAttrs > api::max_launch_attributes) return CUDA_ERROR_INVALID_VALUE;

@@ -22,13 +22,13 @@ FunctionInfo* info_of(const api::FunctionReply& reply, Behind& behind, const Obj
   return info;
 }
 
-// What was found: the proposed object, or one that an earlier lookup of the same thing has made.
+// Settles a lookup. The object found is the proposed one, or one that an earlier lookup of the same thing has made.
 template <api::Handle kind>
 Object* settle_function(Object& proposed, const Object& owner, ring::SharedReader& r) {
   RepliedBy<api::FunctionReplyOf<kind>> replied(r);
   Object* found = session()->objects.find(reinterpret_cast<const void*>(replied.reply.id), kind);
   if (found == nullptr || !r.ok()) return r.fail(), nullptr;
-  // Made by a lookup whose reply was not waited for to the end: then it is described only now.
+  // An earlier lookup whose wait was given up may have made the object. It gets its description now.
   if (found == &proposed || found->function == nullptr) found->function = info_of(replied.reply, replied.behind, owner);
   return found;
 }
@@ -60,7 +60,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   return sent.result;
 }
 
-// Device memory that the module or library owns: it goes with it.
+// Remembers a global: device memory that the module or library owns, and that ends with it.
 void remember_global(const api::GlobalReply& reply, std::uint64_t owner, Context& context, const char* name) {
   Session& s = *session();
   if (!s.addresses.reserve(reply.address, reply.bytes))

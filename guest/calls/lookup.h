@@ -1,10 +1,11 @@
-// Lookups: what is found in a module, a library or a kernel becomes an object here, which remembers what launches are
-// checked and packed with; a global becomes device memory. The entry points of modules and libraries call it.
+// Lookups in a module, a library or a kernel. A function found becomes an object here, which remembers what the guest
+// needs to check and pack launches. A global becomes device memory. The entry points of modules and libraries call
+// this.
 //
 // Invariant: the guest proposes the id of what it looks up, and the worker answers with it, or with that of an earlier
-// lookup of the same thing. One lookup at a time (Session::lookups): who finds another's object finds it complete.
-// Trust: the reply is the worker's. Its id must be one that lives and is of the kind; a layout must lie within the
-// parameter block, since launches write by it.
+// lookup of the same thing. One lookup at a time (Session::lookups), so a thread that finds another thread's object
+// finds it complete. Trust: the reply is the worker's. Its id must be that of a living object of the kind. A layout
+// must lie within the parameter block, since launches write by it.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +19,11 @@
 
 namespace guest {
 
-// By a name, in a module or library. `found` is set where the result is CUDA_SUCCESS.
+// Finds a function by its name in a module or library. Sets `found` if the result is CUDA_SUCCESS.
 CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found);
-// What an owner has exactly one of: a kernel's function, a library's module.
+// Finds the one object that an owner has: a kernel's function, or a library's module.
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found);
-// Either of `address` and `bytes` may be null.
+// Finds a global. Each of `address` and `bytes` may be null.
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
                      const char* name);
 

@@ -14,7 +14,7 @@ Objects::Objects(Executed executed) : executed_(executed) {
   table_ = at == MAP_FAILED ? nullptr : static_cast<Object*>(at);  // zero pages are free objects
 }
 
-// Of a session that could not be opened: one that a process has got is never destroyed.
+// Only a session that could not be opened is destroyed; the process's session never is.
 Objects::~Objects() {
   if (table_ != nullptr) munmap(table_, (std::size_t{Id::max_index} + 1) * sizeof(Object));
 }

@@ -1,5 +1,5 @@
-// What this process has created: handles (ids) and kernels' layouts. Guest-side truth, so that errors that
-// CUDA reports at once are found without a round trip.
+// The objects that this process has created: handles (ids) and the layouts of kernels. By them the guest finds errors
+// that CUDA reports at once without a round trip.
 //
 // Thread-safety: find() is lock-free; the rest takes a lock. An Object's `last_use` is how the order of host threads
 // survives: it remembers channel and position of the last posted call that named the object (guest/session/order.h).
@@ -22,7 +22,8 @@ namespace guest {
 
 struct Context;  // guest/process/context.h
 
-// What launches are checked and packed with. Lives as long as the process: a program may race an unload with a launch.
+// What the guest needs to check and pack launches of a function. It lives as long as the process, since a program may
+// race an unload with a launch.
 struct FunctionInfo {
   std::string name;
   std::vector<api::ParameterPlace> params;
@@ -30,8 +31,8 @@ struct FunctionInfo {
   std::uint32_t max_threads = 0, static_shared = 0;
   std::atomic<std::uint32_t> max_dynamic_shared{0};
 
-  // Whether a block of this shape is known to be accepted. A kernel may demand one shape (.reqntid), which nothing but
-  // a launch tells: one that has run with two demands none.
+  // Whether a block of this shape is known to be accepted. A kernel may demand one shape (.reqntid), which only a
+  // launch shows. A kernel that has run with two shapes demands none.
   bool accepts(unsigned x, unsigned y, unsigned z) const {
     const std::uint64_t known = shape.load(std::memory_order_relaxed);
     return known == any_shape || known == packed(x, y, z);
@@ -71,8 +72,8 @@ class Objects {
   Objects(const Objects&) = delete;
   Objects& operator=(const Objects&) = delete;
 
-  // A new object; its id is valid from now on, so the caller tells nobody before the creation is posted or has
-  // succeeded. Null when every index of the guest's is in use.
+  // A new object. Its id is valid from now on, so the caller gives it to nobody before the creation was posted or has
+  // succeeded. Null: all of the guest's indices are in use.
   Object* create(api::Handle kind, Context* context);
   // By handle, as a program gives it. Null: never issued, destroyed, or of another kind.
   Object* find(const void* handle, api::Handle wanted) {
@@ -82,29 +83,30 @@ class Objects {
     Object& object = table_[id.index];
     return object.id.load(std::memory_order_acquire) == value ? &object : nullptr;
   }
-  // The object is gone once the record at `last` has been executed; its index is used again after that. An object whose
-  // creation was sent and not answered in time (guest/session/channel.cc) is not retired: the host may have it, and its
-  // id must be no other's. The program does not get it, unless a later lookup finds the same function or
-  // module; it goes with its owner, with its context's reset, or with the session.
+  // Ends an object. Its index is used again once the record at `last` has been executed. An object whose creation was
+  // sent, and whose wait was then given up (guest/session/channel.cc), is not retired: the host may have it, so its id
+  // must stay its own. The program does not get it, unless a later lookup finds the same function or module. It ends
+  // with its owner, with its context's reset, or with the session.
   void retire(Object& object, Use last);
-  // The same for what its context has taken along: the driver says so of a stream or an event that a program still names.
+  // The same for an object that has ended with its context. The driver reports that for a stream or an event that a
+  // program still names.
   void retire_with_context(Object& object, Use last);
-  // Whether the object of this handle went with its context, as far as its place was not used again.
+  // Whether the object of this handle has ended with its context. False if its index has been used again since.
   bool went_with_context(const void* handle);
-  // The context of what a program names; null: no such thing, or it lives in none.
+  // The context of the object that a handle names. Null: there is no such object, or it has no context.
   Context* context_of(const void* handle) {
     const auto value = reinterpret_cast<std::uint64_t>(handle);
     const Object& object = table_[api::Id::of(value).index];
     return value != 0 && object.id.load(std::memory_order_acquire) == value ? object.context : nullptr;
   }
-  // `owned` goes with `owner` from now on; it had no owner before.
+  // `owned` ends with `owner` from now on. Preconditions: it had no owner before.
   void give(Object& owned, const Object& owner);
-  // Everything that goes with an object, and with that; takes as long as there is of it.
+  // The objects that an object owns, and theirs in turn. The time it takes is proportional to their number.
   std::vector<Object*> owned_by(const Object& object);
-  // A function's layout, for the process's lifetime. Held here, so that a leak checker in the program sees who holds
-  // it.
+  // Keeps a function's layout for the process's lifetime. The table refers to it, so that a leak checker in the program
+  // reports no leak.
   FunctionInfo* new_function();
-  // What ends with a context (ring/api/handles.def).
+  // The objects that end with a context (ring/api/handles.def).
   std::vector<Object*> of_context(const Context& context);
 
  private:
@@ -112,11 +114,11 @@ class Objects {
     std::uint32_t index;
     Use last;
   };
-  // What is kept beside an object. The rest are lists by owner, as indices, 0 for none.
+  // The data kept beside an object. The other members link lists by owner: indices, 0 for none.
   struct Keeping {
     std::uint32_t generation = 0;
     std::uint32_t first_owned = 0, next = 0, previous = 0, listed_under = 0;
-    std::uint64_t went_with_context = 0;  // the id of its last object, where that did
+    std::uint64_t went_with_context = 0;  // the id of the index's last object, if that ended with its context
   };
   Object* reuse();
   std::uint32_t index_of(const Object& object) const { return static_cast<std::uint32_t>(&object - table_); }

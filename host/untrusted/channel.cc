@@ -29,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Control = ring::ChannelControl;
 
-// Of the thread that runs it, which makes and ends it, too.
+// One channel in the worker. Its thread makes, runs and ends it.
 class Channel {
  public:
   Channel(Session& session, std::uint32_t index)
@@ -104,7 +104,7 @@ class Channel {
 
   static std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
 
-  // Before the guest learns of the result: a program that ends with this call has it in its trace.
+  // Call it before the guest sees the result, so that the trace of a program that ends with this call has the call.
   void trace(const Request& request, CUresult result, std::uint64_t begin, std::span<const std::byte> record) {
     const auto payload = record.subspan(sizeof(ring::RecordHeader));
     const std::size_t replied = reply_length(request, result);
@@ -143,7 +143,7 @@ class Channel {
       control_[&Control::deferred_count].fetch_add(1, std::memory_order_release);  // X, as the record's effect
     }
     control_[&Control::executed].store(position_, std::memory_order_release);  // X
-    // Who waits for the last of many records sleeps through the others.
+    // A guest thread that waits for the last of many records is not woken for the others.
     const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
     if (!guest_.must_wake(awaited)) return;
     ring::count(counters_.woken);
@@ -166,7 +166,7 @@ class Channel {
     spin_.ended_asleep(static_cast<std::uint64_t>(waited.count()), static_cast<std::uint64_t>(bound.count()));
   }
 
-  // Who may not poll looks for a moment all the same; that counts as nothing.
+  // Even a channel that may not poll looks for a moment. Such a look does not count.
   void ended_polling() {
     if (session_.options.spin_us != 0) ring::count(counters_.spun);
     spin_.ended_polling();

@@ -1,5 +1,5 @@
-// The record of a CUSTOM or SESSION line, read by the list of its fields (ring/api/fields.h): the steps `take`, `check`,
-// `settle` and `answer` of request.h, the same for all.
+// The record of a CUSTOM or SESSION line, read by the list of its fields (ring/api/fields.h). The steps `take`,
+// `check`, `settle` and `answer` of request.h are the same for all such records.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace host {
 
-// What a record says of an image.
+// The fields of a record that describe an image.
 struct TakenImage {
   const std::byte* sizes = nullptr;  // as they lie in the record: u64 each, of each part
   const std::byte* options = nullptr;
@@ -43,7 +43,7 @@ class Taken : public Words<R> {
     return sound_ && request.complete();
   }
 
-  // The first of what the session does not have is the error.
+  // Returns the error of the first field that names something the session does not have.
   CUresult check() {
     CUresult refused = CUDA_SUCCESS;
     api::each_field_at<R>([&](std::size_t i, const auto& word) {
@@ -52,23 +52,24 @@ class Taken : public Words<R> {
     return refused;
   }
 
-  // What the call has ended.
+  // Forgets everything that the call has ended.
   void settle() {
     api::each_field<R>([&](const auto& word) { settle(word); });
   }
-  // What the call has made goes by the proposed id from now on. False: broken, since nobody else proposes that.
+  // Notes the handle that the call has made under the proposed id. False: the protocol is broken, since no correct
+  // guest proposes a taken id.
   bool put(void* handle) {
     const Proposal p = proposal();
     return session().objects.put(p.id, p.kind, handle, request.place(owner()));
   }
-  // The same for what the driver may have given before. Its id; 0 as put() says false.
+  // The same for a handle that the driver may have given before. Returns its id; 0: as put()'s false.
   std::uint64_t put_once(void* handle) {
     const Proposal p = proposal();
     return session().objects.put_once(p.id, p.kind, handle, request.place(owner()));
   }
 
-  // The driver's result; with success comes the reply. The runs of bytes that its list says follow it come in the list's
-  // order, and the reply's counts are set from them.
+  // Returns the driver's result. On success writes the reply. The runs of bytes that its list says follow it come in
+  // the list's order, and the reply's counts are set from them.
   template <class... Run>
   CUresult answer(CUresult result, Reply reply, const Run&... runs) {
     if (result != CUDA_SUCCESS) return result;

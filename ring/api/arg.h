@@ -86,7 +86,7 @@ struct Manner {
   bool contextless = false;  // can be made without a context, and after a fault
   Asks asks = Asks::Nothing;
   bool submits = false;   // puts a command into a stream, so that the GPU has something to do
-  bool compiles = false;  // the driver may compile in it, and so compute for long on its own account
+  bool compiles = false;  // the driver may run a compiler in it, and so compute for long
   InCapture in_capture = InCapture::Allowed;
 
   bool operator==(const Manner&) const = default;
@@ -106,7 +106,7 @@ consteval Manner operator|(Manner manner, Trait trait) {
   }
   return manner;
 }
-// What asks changes nothing, so it gives the GPU nothing to do.
+// A call that asks changes nothing, so it may neither submit nor compile.
 consteval bool sound(Manner m) { return m.asks == Asks::Nothing || (!m.submits && !m.compiles); }
 inline constexpr Manner own{.order = Order::Own};
 inline constexpr Manner null{.order = Order::Null};

@@ -1,9 +1,10 @@
-// What the fields of a record mean. Beside its struct (ring/api/records.h) each record has one list of them, a word for
-// each: the worker reads the record by that list, `ivgpu trace` prints it, and the fuzzers make records of it. What follows
-// the struct in the payload stands in the list as well, behind the fields.
+// The words that say what the fields of a record mean. Each record has one list of them beside its struct
+// (ring/api/records.h). The worker reads the record by that list, `ivgpu trace` prints by it, and the fuzzers make
+// records by it. The parts of the payload that follow the struct stand in the list as well, behind the fields.
 //
-// Each word is a type. Those three have an overload for each, so a new word does not compile before all of them know it.
-// A name is for `ivgpu trace`; what has none says nothing to a reader. ring/api/field_list.h walks a list.
+// Each word is a type. Worker, trace and fuzzers each have an overload for every word, so a new word does not compile
+// before all of them know it. The name is for `ivgpu trace`, which leaves out fields without a name.
+// ring/api/field_list.h walks a list.
 #pragma once
 
 #include <cstdint>
@@ -33,38 +34,38 @@ struct Number {
   const char* name;
   M member;
 };
-// Another value breaks the protocol.
+// A number from `least` to `most`. Any other breaks the protocol.
 template <class M>
 struct Between {
   const char* name;
   M member;
   std::uint64_t least, most;
 };
-// A smaller value than the function says of the record breaks the protocol.
+// A number that must not be below the function's value for the record. A smaller one breaks the protocol.
 template <class M, class F>
 struct AtLeast {
   const char* name;
   M member;
   F least;
 };
-// 0 or 1.
+// A flag: 0 or 1.
 template <class M>
 struct Flag {
   M member;
 };
-// Padding, or what this call does not use.
+// Must be 0: padding, or a member that this call does not use.
 template <class M>
 struct Zero {
   M member;
 };
-// Another bit than these breaks the protocol.
+// Flags. A bit outside of the mask breaks the protocol.
 template <class M>
 struct Bits {
   const char* name;
   M member;
   std::uint64_t mask;
 };
-// 0 where that other member is 0.
+// A number that must be 0 if the other member is 0.
 template <class M, class C>
 struct OnlyIf {
   const char* name;
@@ -144,21 +145,21 @@ struct Id {
   M member;
   Handle kind;
 };
-// Of what is dead when the call succeeds, with everything that goes with it.
+// The id of an object that the call ends, with everything that it owns.
 template <class M>
 struct Closes {
   const char* name;
   M member;
   Handle kind;
 };
-// Chosen by the guest for what is made. The first id of the record names what it goes with.
+// The id that the guest has chosen for the object that the call makes. The first id of the record names its owner.
 template <class M>
 struct Proposed {
   const char* name;
   M member;
   Handle kind;
 };
-// In a reply: the id proposed, or that which the object has had.
+// In a reply: the proposed id, or the one that the object already had.
 template <class M>
 struct Made {
   const char* name;
@@ -215,7 +216,7 @@ template <class M>
 struct Attributes {
   M count;
 };
-// How long each part of an image is (u64).
+// The length of each part of an image (u64).
 template <class M>
 struct PartSizes {
   const char* name;

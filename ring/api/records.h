@@ -1,7 +1,7 @@
-// The records of calls that are no plain row of parameters: CUSTOM lines and the session's own. Plain bytes, 8-aligned.
-// Each has its list of fields (ring/api/fields.h), with what follows it in its payload, and its reply. The host copies a
-// record out and then checks every field by that list. Where calls share a struct but not what its fields mean, each has a
-// type of its own without further members.
+// The records of CUSTOM lines and of the session's own calls: calls that are more than a row of parameters. Plain
+// bytes, 8-aligned. Each has its list of fields (ring/api/fields.h), with what follows it in its payload, and its
+// reply. The host copies a record out and then checks every field by that list. Where calls share a struct but not what
+// its fields mean, each has a type of its own without further members.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct HelloRecord {
   using Reply = HelloReply;
 };
 
-// Registers [offset, offset + bytes) of the arena with the GPU. Multiples of ring::huge_page. join_arena: by one
-// registration in place of all that lie inside; when it fails, none of these is left.
+// Registers [offset, offset + bytes) of the arena with the GPU; both are multiples of ring::huge_page. join_arena makes
+// one registration in place of all inside the range; if it fails, none of these is left.
 struct PinArenaRecord {
   std::uint64_t offset, bytes;
 
@@ -44,14 +44,14 @@ struct PinArenaRecord {
 inline constexpr std::uint64_t max_output = 32 << 10;  // of one reply
 inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 
-// So much text; 0: no more. Where the simulated GPU has something to say of a fault or of an image, a second length (u64)
-// follows, at most max_diagnosis, and so much text: lines for the guest's log.
+// The length of the text that follows; 0: there is no more. If the simulated GPU reports a fault or a bad image, a
+// second length (u64, at most max_diagnosis) and text of that length follow: lines for the guest's log.
 struct TakeOutputReply {
   std::uint64_t length;
 
   static constexpr std::tuple fields{field::characters("text", &TakeOutputReply::length)};
 };
-// What kernels have printed, from the oldest on, at most `room` bytes of it.
+// Takes the output of kernels, from the oldest on, at most `room` bytes.
 struct TakeOutputRecord {
   std::uint64_t room;
 
@@ -97,8 +97,8 @@ struct FreeRecord {
 };
 
 // All copies between host and device. `arena` is an offset in the arena, or ring::absent: then the bytes follow the
-// record (to the device) or stand in the reply (from the device). `then_wait` is 1 where an asynchronous copy counts as
-// executed only when the stream has got there, for staging chunks; else 0.
+// record (to the device) or stand in the reply (from the device). `then_wait` is 1 for asynchronous copies from or to
+// staging chunks, which count as executed only when the stream has done them; else 0.
 struct CopyRecord {
   std::uint64_t device, arena, bytes, stream;
   std::uint64_t then_wait = 0;
@@ -125,12 +125,12 @@ struct CopyFromDeviceAsyncRecord : CopyRecord {
   static constexpr auto fields = fields_of_copy("from", "to", field::Otherwise::Nowhere, "stream");
 };
 
-// For both sides of the boundary: nothing when the number is too large for 64 bits.
+// The product, computed alike on both sides. Nothing if it does not fit into 64 bits.
 constexpr std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b) {
   std::uint64_t all = 0;
   return __builtin_mul_overflow(a, b, &all) ? std::nullopt : std::optional(all);
 }
-// From the first byte of such rows to behind their last.
+// The bytes from the first of such rows to the end of the last.
 constexpr std::optional<std::uint64_t> span_of_rows(std::uint64_t width, std::uint64_t height, std::uint64_t pitch,
                                                     std::uint64_t depth = 1, std::uint64_t slice = 0) {
   if (width == 0 || height == 0 || depth == 0) return 0;
@@ -147,7 +147,7 @@ struct FillRowsRecord {
 };
 template <class Element, bool asynchronous>
 struct FillRowsOf : FillRowsRecord {
-  // Nothing where there is none, or more than memory can have.
+  // Nothing if there are no rows, or more than memory can have.
   static constexpr std::optional<std::uint64_t> span(const FillRowsRecord& r) {
     const auto row = product(r.width, sizeof(Element));
     const auto all = row ? span_of_rows(*row, r.height, r.pitch) : std::nullopt;
@@ -236,7 +236,7 @@ struct ClustersRecord : LaunchRecord {
   using Reply = ClustersReply;
 };
 
-// How the parts of a loaded image make one again.
+// How the worker builds an image from its parts.
 enum class ImageForm : std::uint32_t {
   Plain,     // one part: PTX text with its NUL, a cubin or a fat binary container
   Wrapper,   // one part: the container of a version-1 wrapper
@@ -258,7 +258,7 @@ struct LoadRecord {
 };
 template <Handle kind>
 struct LoadOf : LoadRecord {
-  // How long the image is, the sizes behind the record say.
+  // The sizes behind the record say how long the image is.
   static constexpr std::optional<std::uint64_t> not_yet(const LoadRecord&) { return 0; }
   static constexpr std::tuple fields{field::proposed(kind, &LoadRecord::id),
                                      field::place("image", &LoadRecord::arena, not_yet, field::Otherwise::InRecord),
@@ -321,7 +321,7 @@ struct CloseOf : CloseRecord {
   static constexpr std::tuple fields{field::closes(kind, &CloseRecord::id)};
 };
 
-// cuKernelGetFunction, cuLibraryGetModule: what the owner has one of.
+// cuKernelGetFunction, cuLibraryGetModule: the one object that the owner has.
 struct DeriveRecord {
   std::uint64_t from, id;
 };

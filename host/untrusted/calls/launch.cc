@@ -1,5 +1,5 @@
-// Launches. CUSTOM because a kernel's parameters are a property of the kernel: they come packed, as the driver takes
-// them through CU_LAUNCH_PARAM_BUFFER_POINTER, so no layout is needed here.
+// Launches. They are CUSTOM because the parameters are a property of the kernel. The guest packs them as the driver
+// takes them through CU_LAUNCH_PARAM_BUFFER_POINTER, so the worker needs no layout.
 #include "host/untrusted/calls/calls.h"
 #include "host/untrusted/calls/launch_config.h"
 

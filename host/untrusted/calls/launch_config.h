@@ -1,4 +1,5 @@
-// A launch that a record describes, as cuLaunchKernelEx takes it. Preconditions: the record lives as long.
+// The configuration for cuLaunchKernelEx of the launch that a record describes. Preconditions: the record lives as
+// long.
 #pragma once
 
 #include "host/untrusted/taken.h"
