@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -111,26 +112,38 @@ constexpr const char* handle_kind<CUstream> = "stream";
 template <>
 constexpr const char* handle_kind<CUevent> = "event";
 
-// The cases that a call of this type must have. Destroyed contexts have golden answers (contexts_together.cc).
+struct TakenHandles {
+  const char* call;
+  std::array<const char*, 16> kinds;  // of its parameters; null for one that is no handle
+};
 template <class... P>
-void expect_wrong_handles(const std::string& call, CUresult (*)(P...), const std::set<std::string>& asked) {
-  for (const char* kind : std::initializer_list<const char*>{nullptr, handle_kind<P>...}) {
-    if (kind == nullptr) continue;
-    for (const std::string how : {"destroyed", "another kind's", "never issued"}) {
-      if (how == "destroyed" && std::string_view(kind) == "context") continue;
-      const std::string name = how + " " + kind + ", " + call;
-      EXPECT_TRUE(asked.contains(name)) << "no case: " << name;
-    }
+constexpr TakenHandles handles_of(const char* call, CUresult (*)(P...)) {
+  return {call, {handle_kind<P>...}};
+}
+
+constexpr TakenHandles taken_handles[] = {
+#define CALL(id, fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
+#define CUSTOM(id, fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
+#define LOCAL(fn, ...) handles_of(#fn, static_cast<decltype(&::fn)>(nullptr)),
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+};
+
+// The cases that a call must have for a handle of this kind. Destroyed contexts have golden answers
+// (contexts_together.cc).
+void expect_wrong_handles(const std::string& call, const std::string& kind, const std::set<std::string>& asked) {
+  for (const std::string how : {"destroyed", "another kind's", "never issued"}) {
+    if (how == "destroyed" && kind == "context") continue;
+    const std::string name = how + " " + kind + ", " + call;
+    EXPECT_TRUE(asked.contains(name)) << "no case: " << name;
   }
 }
 
 void expect_each_calls_wrong_handles(const std::set<std::string>& asked) {
-#define CALL(id, fn, ...) expect_wrong_handles(#fn, static_cast<decltype(&::fn)>(nullptr), asked);
-#define CUSTOM(id, fn, ...) expect_wrong_handles(#fn, static_cast<decltype(&::fn)>(nullptr), asked);
-#define LOCAL(fn, ...) expect_wrong_handles(#fn, static_cast<decltype(&::fn)>(nullptr), asked);
-#define VARIANT(...)
-#define ABSENT(...)
-#include "ring/api/driver.def"
+  for (const TakenHandles& taken : taken_handles)
+    for (const char* kind : taken.kinds)
+      if (kind != nullptr) expect_wrong_handles(taken.call, kind, asked);
 }
 
 std::string refusal_of(const std::string& name) {

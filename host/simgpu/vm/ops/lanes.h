@@ -20,7 +20,11 @@
 #else
 #define SIMGPU_LANES _Pragma("GCC ivdep") for (unsigned l = 0; l < warp_size; ++l)
 #endif
+#if defined(SIMGPU_SMALL)  // see CMakeLists.txt
+#define SIMGPU_INLINE static inline
+#else
 #define SIMGPU_INLINE [[gnu::always_inline]] static inline
+#endif
 
 namespace simgpu::SIMGPU_ISA {
 
