@@ -1,6 +1,6 @@
 // Asks a driver which calls are prohibited while a stream is being captured: by the capturing thread in each of the three
 // modes, and by another thread. docs/design/021-prohibited-in-capture.md has the answers of an H200.
-// usage: probe_capture [LIBCUDA]
+// usage: probe_capture [--blocking] [LIBCUDA]     --blocking: the captured stream waits for the NULL stream's work
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 namespace {
 
 void* library = nullptr;
+unsigned captured_flags = CU_STREAM_NON_BLOCKING;
 
 void* symbol(const char* name) {
   void* at = dlsym(library, name);
@@ -62,7 +64,7 @@ struct World {
     MUST(CU(cuCtxCreate)(&context, nullptr, 0, device));
     MUST(CU(cuCtxCreate)(&other, nullptr, 0, device));
     MUST(CU(cuCtxSetCurrent)(context));
-    MUST(CU(cuStreamCreate)(&captured, CU_STREAM_NON_BLOCKING));
+    MUST(CU(cuStreamCreate)(&captured, captured_flags));
     MUST(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
     MUST(CU(cuEventCreate)(&done, 0));
     MUST(CU(cuEventCreate)(&unrecorded, 0));
@@ -250,7 +252,14 @@ void ask_alone(const Question& q) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  library = dlopen(argc > 1 ? argv[1] : "libcuda.so.1", RTLD_NOW);
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  const char* name = "libcuda.so.1";
+  for (const std::string_view word : words)
+    if (word == "--blocking")
+      captured_flags = CU_STREAM_DEFAULT;
+    else
+      name = word.data();
+  library = dlopen(name, RTLD_NOW);
   if (library == nullptr) return std::printf("%s\n", dlerror()), 1;
   std::printf("| call | global | thread-local | relaxed | another thread, global | another thread, thread-local |\n");
   std::printf("|---|---|---|---|---|---|\n");

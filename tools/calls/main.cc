@@ -140,7 +140,6 @@ constexpr Reason reasons[] = {
     {"Windows only", "the real driver refuses it on Linux, too"},
     {"no display in the guest", "OpenGL and other graphics: there is nothing to share with"},
     {"needs several GPUs", "what spans several GPUs"},
-    {"needs several contexts", "a process has the primary context of each device, and no partition of it"},
     {"descriptors do not cross", "file descriptors of guest and host are different things"},
     {"the GPU cannot map a process's own memory", "it maps the region alone; `cuMemHostAlloc` gives memory of that"},
     {"files of the host", "they would be written on the host, by a worker that can write nowhere"},
