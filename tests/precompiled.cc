@@ -1,0 +1,1 @@
+// The source that CMake wants beside a precompiled header (precompiled.cmake).
