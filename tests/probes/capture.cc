@@ -1,14 +1,8 @@
 // Asks a driver which calls are prohibited while a stream is being captured: by the capturing thread in each of the three
 // modes, and by another thread. docs/design/021-prohibited-in-capture.md has the answers of an H200.
 // usage: probe_capture [--blocking] [LIBCUDA]     --blocking: the captured stream waits for the NULL stream's work
-#include <cuda.h>
-#include <dlfcn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -16,28 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "tests/probes/probe.h"
+
 namespace {
 
-void* library = nullptr;
 unsigned captured_flags = CU_STREAM_NON_BLOCKING;
-
-void* symbol(const char* name) {
-  void* at = dlsym(library, name);
-  if (at == nullptr) std::printf("%s is missing\n", name), std::exit(1);
-  return at;
-}
-
-// The function of this name, with its declaration. A macro gives the name behind cuda.h's own macros.
-#define NAMED(name) #name
-#define CU(fn) reinterpret_cast<decltype(&::fn)>(symbol(NAMED(fn)))
-
-#define MUST(call)                                                                            \
-  do {                                                                                        \
-    if (const CUresult r_ = (call); r_ != CUDA_SUCCESS) {                                     \
-      std::printf("line %d: error %d before the question\n", __LINE__, static_cast<int>(r_)); \
-      std::exit(1);                                                                           \
-    }                                                                                         \
-  } while (false)
 
 const char ptx[] = R"(
 .version 7.0
@@ -234,21 +211,6 @@ void print_answers(const Question& q) {
               beside.c_str(), beside_local.c_str());
 }
 
-// In a process of its own: a driver may end it, or wait for ever.
-void ask_alone(const Question& q) {
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    print_answers(q);
-    std::fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-    std::printf("| `%s` | the process ends with status %d | | | | |\n", q.name, status);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -259,10 +221,9 @@ int main(int argc, char** argv) {
       captured_flags = CU_STREAM_DEFAULT;
     else
       name = word.data();
-  library = dlopen(name, RTLD_NOW);
-  if (library == nullptr) return std::printf("%s\n", dlerror()), 1;
+  if (!probe::open_library(name)) return 1;
   std::printf("| call | global | thread-local | relaxed | another thread, global | another thread, thread-local |\n");
   std::printf("|---|---|---|---|---|---|\n");
-  for (const Question& q : questions) ask_alone(q);
+  for (const Question& q : questions) probe::ask_alone(q.name, [&] { print_answers(q); });
   return 0;
 }

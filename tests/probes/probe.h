@@ -1,0 +1,58 @@
+// What the probes share: the driver's functions by name, and questions that are asked in a process of their own.
+#pragma once
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+namespace probe {
+
+inline void* library = nullptr;
+
+inline void* symbol(const char* name) {
+  void* at = dlsym(library, name);
+  if (at == nullptr) std::printf("%s is missing\n", name), std::exit(1);
+  return at;
+}
+
+// The function of this name, with its declaration. A macro gives the name behind cuda.h's own macros.
+#define NAMED(name) #name
+#define CU(fn) reinterpret_cast<decltype(&::fn)>(::probe::symbol(NAMED(fn)))
+
+#define MUST(call)                                                                            \
+  do {                                                                                        \
+    if (const CUresult r_ = (call); r_ != CUDA_SUCCESS) {                                     \
+      std::printf("line %d: error %d before the question\n", __LINE__, static_cast<int>(r_)); \
+      std::exit(1);                                                                           \
+    }                                                                                         \
+  } while (false)
+
+inline bool open_library(const char* name) {
+  library = dlopen(name, RTLD_NOW);
+  if (library == nullptr) std::printf("%s\n", dlerror());
+  return library != nullptr;
+}
+
+// Asks in a child, since a driver may end the process, or wait for ever. The reply is a line of what the child prints.
+inline void ask_alone(const std::string& name, const std::function<void()>& ask) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    setvbuf(stdout, nullptr, _IONBF, 0);  // what it says before its end is kept
+    ask();
+    std::fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+    std::printf("| `%s` | the process ends with status %d |\n", name.c_str(), status);
+}
+
+}  // namespace probe
