@@ -39,3 +39,17 @@ find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
+
+# ivgpu_precompile(target): the compiler reads the standard library's headers once for a target of many sources. A source
+# names what it includes all the same, since two builds have no such header: ThreadSanitizer's and the installed one. Nor
+# has one with ccache, which cannot keep what was compiled so.
+if(IVGPU_NOT_OPTIMISED AND NOT CCACHE)
+  set(IVGPU_PRECOMPILED ON)
+endif()
+set(IVGPU_STANDARD_HEADERS <algorithm> <array> <atomic> <chrono> <cstdint> <cstring> <filesystem> <fstream> <functional>
+  <map> <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <vector>)
+function(ivgpu_precompile target)
+  if(IVGPU_PRECOMPILED)
+    target_precompile_headers(${target} PRIVATE ${IVGPU_STANDARD_HEADERS})
+  endif()
+endfunction()

@@ -1,10 +1,8 @@
 # One precompiled header for the tests that are not optimised: reading GoogleTest and the standard library is most of what
-# their compilers do. A source names what it includes all the same: ThreadSanitizer's build and the installed one have no
-# such header.
+# their compilers do (cmake/IvgpuOptions.cmake says where there is none).
 add_executable(tests_precompiled EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/precompiled.cc)
 target_link_libraries(tests_precompiled PRIVATE ivgpu_options GTest::gtest_main Threads::Threads)
-target_precompile_headers(tests_precompiled PRIVATE <gtest/gtest.h> <array> <atomic> <chrono> <cstring> <filesystem>
-  <fstream> <functional> <map> <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <vector>)
+target_precompile_headers(tests_precompiled PRIVATE <gtest/gtest.h> ${IVGPU_STANDARD_HEADERS})
 
 get_property(targets DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
 foreach(target IN LISTS targets)
