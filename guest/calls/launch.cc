@@ -4,6 +4,7 @@
 //
 // Errors that CUDA reports at once (a grid of 0, a block too large, too much shared memory) are found here, by the
 // device's limits.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -88,10 +89,8 @@ bool is_alive(std::uint64_t id, api::Handle kind) {
 
 bool must_wait(const Launch& l, const FunctionInfo& f) {
   if (!is_certain(f, l.block, l.shared)) return true;
-  // Only the driver knows whether all blocks of a cooperative launch or a cluster fit at once.
-  for (const CUlaunchAttribute& a : l.attributes)
-    if (a.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || a.id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return true;
-  return false;
+  return std::any_of(l.attributes.begin(), l.attributes.end(),
+                     [](const CUlaunchAttribute& a) { return api::needs_blocks_at_once(a.id); });
 }
 
 CUresult send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,

@@ -47,16 +47,20 @@ struct LaunchAttribute {
 
   CUlaunchAttributeID tag;
   const char* name;
+  // Several blocks must be on the GPU at once. Only the driver knows whether they fit, so the launch waits for its reply.
+  bool at_once = false;
 
   // How much of the union is used.
   static constexpr std::size_t bytes = std::is_empty_v<V> ? 0 : sizeof(V);
 };
-// The last is the union's member, whose size the value must have.
+// The third argument is the union's member, whose size the value must have.
 template <class V, class M>
-constexpr LaunchAttribute<V> attribute(CUlaunchAttributeID tag, const char* name, M CUlaunchAttributeValue::*) {
+constexpr LaunchAttribute<V> attribute(CUlaunchAttributeID tag, const char* name, M CUlaunchAttributeValue::*,
+                                       bool at_once = false) {
   static_assert(sizeof(V) == sizeof(M) && std::is_trivially_copyable_v<V>, "the value is not as long as in cuda.h");
-  return {tag, name};
+  return {tag, name, at_once};
 }
+inline constexpr bool at_once = true;  // the word for it in a line
 
 struct LaunchAttributes {
   using Union = CUlaunchAttributeValue;
@@ -65,9 +69,9 @@ struct LaunchAttributes {
 
   static constexpr std::tuple lines{
       LaunchAttribute<Nothing>{CU_LAUNCH_ATTRIBUTE_IGNORE, "ignore"},
-      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, "cooperative", &Union::cooperative),
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, "cooperative", &Union::cooperative, at_once),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, "synchronization_policy", &Union::syncPolicy),
-      attribute<DimensionsValue>(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, "cluster", &Union::clusterDim),
+      attribute<DimensionsValue>(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, "cluster", &Union::clusterDim, at_once),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, "cluster_scheduling",
                           &Union::clusterSchedulingPolicyPreference),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, "programmatic_serialization",
@@ -89,6 +93,13 @@ constexpr bool with_attribute(int tag, F f) {
 template <class Lines = LaunchAttributes>
 constexpr bool crosses_boundary(CUlaunchAttributeID tag) {
   return with_attribute<Lines>(static_cast<int>(tag), [](const auto&) {});
+}
+
+template <class Lines = LaunchAttributes>
+constexpr bool needs_blocks_at_once(CUlaunchAttributeID tag) {
+  bool needed = false;
+  with_attribute<Lines>(static_cast<int>(tag), [&](const auto& line) { needed = line.at_once; });
+  return needed;
 }
 
 // A line's value out of an attribute, and into one.
