@@ -13,7 +13,7 @@
 // The structs of ring/layout_c.h are plain, so that C reads them; the atomic operations on a word are here. A place is
 // a pointer inside: copy it freely. It checks no index: offsets are constants of the layout, or were checked.
 //
-// Exceptions, each with a telling name, and each at one kind of place: write_only() for records that are built in the
+// Exceptions, each with a name that says so, and each at one kind of place: write_only() for records that are built in the
 // ring, for_driver() for the arena's bytes that a driver copies from and to, futex_word() for the kernel.
 // tools/boundary-check lists the files that may use them.
 #pragma once

@@ -110,7 +110,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
                .ref = {}});
 }
 
-// Each address may be device memory, pinned memory or the program's own memory. The map of addresses tells which.
+// Each address may be device memory, pinned memory or the program's own memory. The map of addresses knows which.
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   const bool to_device = session()->addresses.find(to).kind == Place::Kind::Device,

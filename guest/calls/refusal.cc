@@ -7,9 +7,10 @@
 namespace guest::calls {
 
 CUresult refuse(std::size_t line, CUresult answer) {
-  static std::atomic<bool> told[std::size(api::entry_points)];
+  static std::atomic<bool> reported[std::size(api::entry_points)];
   const api::EntryPoint& refused = api::entry_points[line];
-  if (!told[line].exchange(true, std::memory_order_relaxed)) report_refusal(refused.name.data(), refused.why.data());
+  if (!reported[line].exchange(true, std::memory_order_relaxed))
+    report_refusal(refused.name.data(), refused.why.data());
   return answer;
 }
 

@@ -72,8 +72,8 @@ Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
                                                      : c.stream == nullptr || wait_for_stream(*c.stream, channel);
   if (!ordered) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   const api::Way way = c.way.value_or(line.way);
-  Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Told);
-  if (line.way == api::Way::Posted) how.before = Earlier::Told;
+  Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Returned);
+  if (line.way == api::Way::Posted) how.before = Earlier::Returned;
   const Sent sent = send(channel, how, write, read);
   if (c.stream != nullptr && sent.use.position != 0) remember(*c.stream->object, sent.use);
   return sent;

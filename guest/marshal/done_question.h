@@ -31,18 +31,18 @@ class DoneQuestion {
 
   bool answered() const {
     const auto& word = asks_ == Asks::Query ? known_.for_queries : known_.for_waits;
-    return switches().known_done && !untold() && word.load(std::memory_order_relaxed) == state_;
+    return switches().known_done && !several_uses() && word.load(std::memory_order_relaxed) == state_;
   }
   // Call it when the call was sent, as one record, and succeeded.
   void succeeded() {
-    if (untold()) return;
+    if (several_uses()) return;
     const std::uint64_t now = everything_ ? state_ + 1 : state_;
     known_.for_queries.store(now, std::memory_order_relaxed);
     if (asks_ == Asks::Wait) known_.for_waits.store(now, std::memory_order_relaxed);
   }
 
  private:
-  bool untold() const { return !everything_ && state_ == LastUse::several; }
+  bool several_uses() const { return !everything_ && state_ == LastUse::several; }
   static std::uint64_t sent() {
     Session& s = *session();
     std::uint64_t sum = 0;

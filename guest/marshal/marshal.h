@@ -40,7 +40,7 @@ inline Sending sending(int call, api::Way way, const Context& context, std::size
   return {.call = call,
           .flags = record_flags(context, waits),
           .payload = payload,
-          .before = waits ? Earlier::Left : Earlier::Told,
+          .before = waits ? Earlier::Left : Earlier::Returned,
           .after = after};
 }
 
@@ -65,7 +65,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (refused_ != CUDA_SUCCESS || nothing_) return refused_;
     Channel& channel = this_channel();
     std::optional<DoneQuestion> question = done_question(manner.asks);
-    if (question && question->answered() && !channel.deferred_waits()) return CUDA_SUCCESS;
+    if (question && question->answered() && !channel.has_deferred_error()) return CUDA_SUCCESS;
     if (!wait_for_order(manner.order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     each([&]<std::size_t I>() { create<I>(); });
     const CUresult result = exchange(channel, call, way);
@@ -200,7 +200,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     const auto read = [&](CUresult result, ring::SharedReader& r) {
       if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { take_output<I>(r); });
     };
-    const Sent sent = send(channel, sending(call, way, *context_, payload_bytes(), Earlier::Told), write, read);
+    const Sent sent = send(channel, sending(call, way, *context_, payload_bytes(), Earlier::Returned), write, read);
     use_ = sent.use;
     unanswered_ = sent.unanswered;
     return sent.result;

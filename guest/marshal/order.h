@@ -26,7 +26,7 @@ inline StreamRef resolve_stream(CUstream stream, Context& context) {
   return {object, false, (object->flags & CU_STREAM_NON_BLOCKING) == 0, object->context};
 }
 
-// CUDA's error for a handle of no living stream or event. The error tells whether the object ended with its context.
+// CUDA's error for a handle of no living stream or event. The error shows whether the object ended with its context.
 inline CUresult no_such(const void* handle) {
   return session()->objects.went_with_context(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 }

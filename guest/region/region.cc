@@ -19,8 +19,8 @@ std::unique_ptr<Region> find_region() {
   std::string why;
   auto region = open_ivshmem("/sys/bus/pci/devices", why);
   // Programs that only ask whether there is a GPU may ask often.
-  static std::atomic<bool> told{false};
-  if (region == nullptr && !told.exchange(true)) log(Level::Warn, "%s", why.c_str());
+  static std::atomic<bool> reported{false};
+  if (region == nullptr && !reported.exchange(true)) log(Level::Warn, "%s", why.c_str());
   return region;
 }
 

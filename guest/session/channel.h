@@ -53,10 +53,10 @@ class Channel {
   // Takes the error of an earlier posted call: it is returned once. CUDA_SUCCESS if there is none.
   CUresult take_deferred();
   // Call it for a reply that is shorter than its call's: the session ends. Returns the error that the call returns.
-  CUresult lose_to_nonsense() { return liveness_.lose_to_nonsense(); }
+  CUresult lose_to_short_reply() { return liveness_.lose_to_short_reply(); }
   // Whether take_deferred() has an error to return. A thread may ask its own channel without the lock; threads that
   // share a channel may then see an error late.
-  bool deferred_waits() const {
+  bool has_deferred_error() const {
     return control_[&ring::ChannelControl::deferred_count].load(std::memory_order_relaxed) !=
            deferred_seen_.load(std::memory_order_relaxed);
   }

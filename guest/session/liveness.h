@@ -38,7 +38,7 @@ class Liveness {
   void lose(const char* why);
   // The same for a reply that is shorter than its call's: the guest then no longer knows what the host has made or
   // ended.
-  CUresult lose_to_nonsense() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
+  CUresult lose_to_short_reply() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }
   // The session is lost without a log line, because the process leaves.
   void leave() { condition_.store(Condition::Lost, std::memory_order_relaxed); }
 

@@ -15,15 +15,15 @@
 
 namespace guest {
 
-// What this call does about an earlier posted call's error. Left: nothing, the error waits for the next call. Told:
+// What this call does about an earlier posted call's error. Left: nothing, the error waits for the next call. Returned:
 // this call returns it.
-enum class Earlier : std::uint8_t { Left, Told };
+enum class Earlier : std::uint8_t { Left, Returned };
 
 struct Sending {
   int call = 0;
   std::uint16_t flags = 0;         // of the record's header; ring::flag_wants_reply: the call waits
   std::size_t payload = 0;         // bytes behind the header
-  Earlier before = Earlier::Left;  // an error known before the record is written. Told: nothing is sent
+  Earlier before = Earlier::Left;  // an error known before the record is written. Returned: nothing is sent
   Earlier after = Earlier::Left;   // an error known when the reply has come
 };
 
@@ -45,7 +45,7 @@ inline constexpr auto read_nothing = [](CUresult, ring::SharedReader&) {};
 template <class Write, class Read>
 Sent send(Channel& channel, const Sending& s, Write write, Read read) {
   std::lock_guard lock(channel.mutex());
-  if (s.before == Earlier::Told)
+  if (s.before == Earlier::Returned)
     if (const CUresult earlier = channel.take_deferred(); earlier != CUDA_SUCCESS) return {earlier, {}};
   ring::Writer w({});
   if (const CUresult r = channel.begin(s.call, s.payload, w); r != CUDA_SUCCESS) return {r, {}};
@@ -56,8 +56,8 @@ Sent send(Channel& channel, const Sending& s, Write write, Read read) {
   ring::SharedReader reader(reply.payload);
   read(reply.result, reader);
   if (reply.result != CUDA_SUCCESS) return {reply.result, use, !reply.came};
-  if (!reader.ok()) return {channel.lose_to_nonsense(), use};
-  return {s.after == Earlier::Told ? channel.take_deferred() : CUDA_SUCCESS, use};
+  if (!reader.ok()) return {channel.lose_to_short_reply(), use};
+  return {s.after == Earlier::Returned ? channel.take_deferred() : CUDA_SUCCESS, use};
 }
 
 }  // namespace guest

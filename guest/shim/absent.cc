@@ -9,8 +9,8 @@ namespace {
 
 constexpr int not_supported = 801;  // CUDA_ERROR_NOT_SUPPORTED
 
-int refuse(const char* symbol, const char* why, std::atomic<bool>& told) {
-  if (!told.exchange(true)) report_refusal(symbol, why);
+int refuse(const char* symbol, const char* why, std::atomic<bool>& reported) {
+  if (!reported.exchange(true)) report_refusal(symbol, why);
   return not_supported;
 }
 
@@ -23,7 +23,7 @@ int refuse(const char* symbol, const char* why, std::atomic<bool>& told) {
 #define VARIANT(...)
 #define ABSENT(fn, since, why)                                 \
   extern "C" __attribute__((visibility("default"))) int fn() { \
-    static std::atomic<bool> told{false};                      \
-    return guest::refuse(#fn, why, told);                      \
+    static std::atomic<bool> reported{false};                  \
+    return guest::refuse(#fn, why, reported);                  \
   }
 #include "ring/api/driver.def"

@@ -38,7 +38,7 @@ constexpr const char* tail = R"(
 ## Reading the file again
 
 SIGHUP has `ivgpud` read its file again. The log has a line for each thing that changes, and for each key that needs a
-restart. A file with a mistake changes nothing, and the log says where the mistake is. `ivgpud --check --config FILE` tells
+restart. A file with a mistake changes nothing, and the log says where the mistake is. `ivgpud --check --config FILE` says
 it before.
 
 * A VM that is new in the file is served from then on.
@@ -62,7 +62,7 @@ gpus = [1]                                  # by index
 gpus = ["GPU-1a2b3c4d", "0000:81:00.0"]     # by how a UUID begins, by PCI address
 ```
 
-A guest sees the GPUs of its VM and no others, in the order of the array: the first is its device 0. What it is told of
+A guest sees the GPUs of its VM and no others, in the order of the array: the first is its device 0. What it learns of
 each (UUID, PCI address, name) is the real one's. Several VMs may have the same GPU. `ivgpu status` shows each VM's.
 
 * An index counts in the order of PCI addresses, as `nvidia-smi` does, and not by speed, as CUDA does where
@@ -76,7 +76,7 @@ each (UUID, PCI address, name) is the real one's. Several VMs may have the same 
 * The kernel is asked when `ivgpud` starts (`/proc/driver/nvidia/gpus`). It does not know the UUID of a GPU that nobody
   has used yet; `nvidia-persistenced` changes that, or `nvidia-smi`, once.
 * A MIG device is named by its UUID (`"MIG-..."`, from `nvidia-smi -L`), alone: CUDA shows a process one of them. The
-  kernel does not tell on which GPU it lies, so its workers can open the device files of all GPUs, and the log warns
+  kernel does not say on which GPU it lies, so its workers can open the device files of all GPUs, and the log warns
   of it.
 * The simulated GPU's devices (`library = "sim"`, `IVGPU_SIM_DEVICES`) are named in the same way.
 

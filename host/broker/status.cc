@@ -49,7 +49,7 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
     out["worker"] = slot.worker;
     out["counters"] = counters_as_json(slot.counters);
   }
-  if (slot.jail.told) {
+  if (slot.jail.reported) {
     out["jail"] = {{"layers", names_of_layers(slot.jail.layers)}, {"missing", slot.jail.missing}};
   }
   if (slot.word.held()) {

@@ -21,7 +21,7 @@ namespace host::broker {
 
 // The worker's report of its jail when it was ready.
 struct WorkerJail {
-  bool told = false;
+  bool reported = false;
   std::uint32_t layers = 0;  // bits of jail::Layer
   std::string missing;       // which layers are not there, and why
   bool operator==(const WorkerJail&) const = default;

@@ -110,10 +110,10 @@ void TraceServer::begin_telling(Clients::iterator client) {
   set_switches();
   for (const auto& [session, traced] : sessions_) {
     if (!wants(*client, traced)) continue;
-    if (!tell(*client, TraceNews::Begins, session, traced)) return void(drop(client));
-    if (traced.process != 0 && !tell(*client, TraceNews::Claimed, session, traced)) return void(drop(client));
+    if (!report(*client, TraceNews::Begins, session, traced)) return void(drop(client));
+    if (traced.process != 0 && !report(*client, TraceNews::Claimed, session, traced)) return void(drop(client));
   }
-  if (!tell(*client, TraceNews::Listed, 0, {})) drop(client);
+  if (!report(*client, TraceNews::Listed, 0, {})) drop(client);
 }
 
 TraceServer::Clients::iterator TraceServer::drop(Clients::iterator client) {
@@ -133,7 +133,7 @@ bool TraceServer::wants(const Client& client, const Traced& traced) {
 }
 
 // False when the client is to be dropped: it does not read, or its session's memory cannot be shown.
-bool TraceServer::tell(const Client& client, TraceNews news, Session session, const Traced& traced) {
+bool TraceServer::report(const Client& client, TraceNews news, Session session, const Traced& traced) {
   TraceMessage message = message_of(news, traced.vm);
   message.slot = traced.slot, message.session = session;
   message.worker = traced.worker, message.process = traced.process, message.peer = traced.peer;
@@ -180,7 +180,7 @@ void TraceServer::claimed(Session session, std::uint32_t process, std::uint32_t 
   at->second.process = process, at->second.peer = peer;
   // Also those that wait for another process: it is none of theirs from now on.
   for (auto client = clients_.begin(); client != clients_.end();) {
-    const bool dropped = wants(*client, before) && !tell(*client, TraceNews::Claimed, session, at->second);
+    const bool dropped = wants(*client, before) && !report(*client, TraceNews::Claimed, session, at->second);
     client = dropped ? drop(client) : std::next(client);
   }
   set_switches();
@@ -196,7 +196,7 @@ void TraceServer::end(Session session) {
 
 void TraceServer::tell_all(TraceNews news, Session session, const Traced& traced) {
   for (auto client = clients_.begin(); client != clients_.end();) {
-    const bool dropped = wants(*client, traced) && !tell(*client, news, session, traced);
+    const bool dropped = wants(*client, traced) && !report(*client, news, session, traced);
     client = dropped ? drop(client) : std::next(client);
   }
 }

@@ -64,7 +64,7 @@ class TraceServer {
   static bool narrows(const ring::TraceRequest& next, const ring::TraceRequest& first);
   std::string refusal(const ring::TraceRequest& request) const;
   static bool wants(const Client& client, const Traced& traced);
-  bool tell(const Client& client, ring::TraceNews news, Session session, const Traced& traced);
+  bool report(const Client& client, ring::TraceNews news, Session session, const Traced& traced);
   static bool send_message(const Client& client, const ring::TraceMessage& message, int descriptor);
   void tell_all(ring::TraceNews news, Session session, const Traced& traced);
   void set_switches() const;

@@ -91,7 +91,7 @@ class Vm {
     // Of the session that holds it, by its own account, which may be anything. Fit for a log.
     std::string program;
     std::uint32_t process = 0;
-    bool told = false;          // its start, in the log
+    bool start_logged = false;  // its start, in the log
     bool ended = false;         // so is its end
     bool asked_to_end = false;  // by `ivgpu end`
   };

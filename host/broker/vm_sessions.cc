@@ -24,13 +24,13 @@ void Vm::session_begins(std::uint32_t k) {
   slot.peer = 0;
   slot.program.clear();
   slot.process = 0;
-  slot.told = slot.ended = slot.asked_to_end = false;
+  slot.start_logged = slot.ended = slot.asked_to_end = false;
 }
 
 // Once, when the claimer has written its name, or has had the time to.
 void Vm::learn_program(std::uint32_t k) {
   Slot& slot = slots_[k];
-  if (!slot.known.held() || slot.told) return;
+  if (!slot.known.held() || slot.start_logged) return;
   slot.process = region_->owner(k).pid;
   slot.program = region_->program(k);
   if ((slot.process == 0 || slot.program.empty()) && Clock::now() - slot.claimed < name_patience) return;
@@ -45,7 +45,7 @@ std::string Vm::in_words(std::uint32_t k) const {
 }
 
 void Vm::tell_start(std::uint32_t k) {
-  slots_[k].told = true;
+  slots_[k].start_logged = true;
   if (const auto more = session_starts_.admit()) spdlog::info("{} starts{}", in_words(k), *more);
 }
 
@@ -53,11 +53,11 @@ void Vm::tell_start(std::uint32_t k) {
 void Vm::session_ends(std::uint32_t k, const std::string& how) {
   Slot& slot = slots_[k];
   if (std::exchange(slot.ended, true)) return;
-  if (!slot.told) {
+  if (!slot.start_logged) {
     slot.process = region_->owner(k).pid;
     slot.program = region_->program(k);
   }
-  slot.told = true;
+  slot.start_logged = true;
   const auto more = session_ends_.admit();
   if (!more) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - slot.claimed).count();

@@ -24,12 +24,12 @@ using Ioctl = int (*)(int, unsigned long, ...);
 // This is looked up before the jail closes, and before there are other threads.
 const auto next = reinterpret_cast<Ioctl>(dlsym(RTLD_NEXT, "ioctl"));
 
-constexpr std::size_t most_told = 32;
-std::atomic<std::uint32_t> told[most_told] = {};  // numbers; 0 is free
+constexpr std::size_t most_reported = 32;
+std::atomic<std::uint32_t> reported[most_reported] = {};  // numbers; 0 is free
 
 // True at a number's first report. False once the table is full.
 bool first_time(std::uint32_t number) {
-  for (std::atomic<std::uint32_t>& place : told) {
+  for (std::atomic<std::uint32_t>& place : reported) {
     std::uint32_t seen = 0;
     if (place.compare_exchange_strong(seen, number, std::memory_order_relaxed)) return true;
     if (seen == number) return false;
@@ -37,7 +37,7 @@ bool first_time(std::uint32_t number) {
   return false;
 }
 
-void tell(int fd, std::uint32_t number) {
+void report(int fd, std::uint32_t number) {
   char link[32], path[64] = {};
   std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   if (readlink(link, path, sizeof path - 1) < 0) path[0] = '?';
@@ -60,7 +60,7 @@ extern "C" __attribute__((visibility("default"))) int ioctl(int fd, unsigned lon
       next != nullptr ? next(fd, request, argument) : static_cast<int>(syscall(SYS_ioctl, fd, request, argument));
   if (result != -1 || errno != EPERM || !host::jail::list_in_force()) return result;
   const auto number = static_cast<std::uint32_t>(request);
-  if (number != 0 && !host::jail::is_listed(number) && first_time(number)) tell(fd, number);
+  if (number != 0 && !host::jail::is_listed(number) && first_time(number)) report(fd, number);
   errno = EPERM;
   return result;
 }

@@ -51,7 +51,7 @@ inline constexpr bool names_id = false;
 template <class M>
 inline constexpr bool names_id<field::Id<M>> = true;
 
-// Whether a word tells of bytes that follow a reply.
+// Whether a word means bytes that follow a reply.
 template <class W>
 inline constexpr bool follows_reply_v = false;
 template <class M>

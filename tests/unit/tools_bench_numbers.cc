@@ -96,21 +96,21 @@ TEST(Histogram, OfAHandfulOfSamplesThereIsNone) {
   EXPECT_EQ(histogram_text(figure, Letters::Plain), "");
 }
 
-TEST(Told, SamplesAndWhatWasLeftOut) {
-  const auto samples = parse_told("samples pinned_h2d 4096 1.5 2 3e2");
+TEST(Reported, SamplesAndWhatWasLeftOut) {
+  const auto samples = parse_reported("samples pinned_h2d 4096 1.5 2 3e2");
   ASSERT_TRUE(samples);
   EXPECT_EQ(samples->name, "pinned_h2d");
   EXPECT_EQ(samples->bytes, 4096U);
   EXPECT_EQ(samples->samples, (std::vector<double>{1.5, 2, 300}));
-  const auto left_out = parse_told("left-out pinned_h2d 0 no pinned memory of 256 MiB");
+  const auto left_out = parse_reported("left-out pinned_h2d 0 no pinned memory of 256 MiB");
   ASSERT_TRUE(left_out);
   EXPECT_EQ(left_out->reason, "no pinned memory of 256 MiB");
 }
 
-TEST(Told, WhatNoMeasuringProgramSays) {
+TEST(Reported, WhatNoMeasuringProgramSays) {
   for (const char* line : {"", "samples", "samples x", "samples x 0", "samples x 0 1 two", "samples x 0 -1",
                            "samples x 0 nan", "samples x -", "hello x 0"})
-    EXPECT_FALSE(parse_told(line)) << line;
+    EXPECT_FALSE(parse_reported(line)) << line;
 }
 
 std::string status_with(const std::vector<std::string>& states) {

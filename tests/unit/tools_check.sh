@@ -93,7 +93,7 @@ chmod 660 "$m/dev/nvidia0"; expect 1 '^wrong +devices .*may not open /dev/nvidia
 put sys/module/nvidia_uvm/parameters/uvm_disable_hmm N; expect 0 '^warning +hmm .*may reach all memory of a worker'
 put proc/driver/nvidia/version 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Thu'; expect 0 '^ok +hmm .*not the open ones'; good_host
 put sys/module/nvidia_uvm/parameters/uvm_ats_mode 1; expect 0 '^ok +hmm .*with ATS they would'; good_host
-rm "$m/sys/module/nvidia_uvm/parameters/uvm_disable_hmm"; expect 0 '^warning +hmm .*does not tell'; good_host
+rm "$m/sys/module/nvidia_uvm/parameters/uvm_disable_hmm"; expect 0 '^warning +hmm .*does not say'; good_host
 sed -i s/580/590/ "$m/proc/driver/nvidia/version"; expect 1 '^warning +ioctls .*is 590\.159\.04'; good_host
 put proc/cpuinfo 'flags : fpu'; expect 0 '^warning +kvm .*neither vmx nor svm'; good_host
 rm "$m/dev/kvm"; expect 0 '^warning +kvm +/dev/kvm is missing'; good_host

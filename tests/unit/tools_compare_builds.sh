@@ -74,11 +74,11 @@ judges 3 'no worker starts: it is broken.*a run of .*/new failed with exit code 
 told 'a 1' 'refuses'
 judges 3 'cuInit: CUDA_ERROR_NO_DEVICE.*/new failed with exit code 1'
 told 'a 1' 'b 1'
-judges 3 'a run of .*/new told a 0 times instead of 1'
+judges 3 'a run of .*/new reported a 0 times instead of 1'
 told 'a 1' 'a 0'
-judges 3 'told a 0 times instead of 1'
+judges 3 'reported a 0 times instead of 1'
 told 'a 1' 'a 1'
-expect 3 'a run of .*/old told a 1 times instead of 2' "${both[@]}" --figures a
+expect 3 'a run of .*/old reported a 1 times instead of 2' "${both[@]}" --figures a
 
 # ---- verdicts ------------------------------------------------------------------------------------------------------
 told 'a 5 5 5' 'a 5 5 5'
@@ -130,6 +130,6 @@ has sim '"gpu": "ivgpu simulated GPU", "pairs_asked_for": 2, "processes": 2,'
 measured=$(echo | "$build/bin/ivgpu" run --private --gpu sim "$build/libexec/ivgpu/ivgpu-measure" --quick \
   --only empty_call,stream_query latency | sed -n 's/^samples \([a-z_]*\) .*/\1/p' | sort | tr '\n' ' ')
 [[ $measured == 'empty_call stream_query ' ]] || fail "of two figures that are asked for these are measured: '$measured'"
-expect 3 'told nonsense 0 times' --old "$build" --new "$build" --gpu sim --quick --pairs 2 --figures nonsense
+expect 3 'reported nonsense 0 times' --old "$build" --new "$build" --gpu sim --quick --pairs 2 --figures nonsense
 expect 3 'libcuda.* failed with exit code 3' --old "$build" --new "$build" --gpu /nowhere/libcuda.so.1
 exit "$status"

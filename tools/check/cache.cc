@@ -59,7 +59,7 @@ Finding judge_cache(const CacheTimes& times, bool emulated, bool amd) {
   if (emulated)
     return {"cache", State::Ok, "BAR2 takes " + bar + "; QEMU emulates this processor (TCG), which has no caches", ""};
   if (times.bar_ns < many_times * times.own_ns)
-    return {"cache", State::Warning, "BAR2 takes " + both + ": this machine is too busy to tell how BAR2 is mapped",
+    return {"cache", State::Warning, "BAR2 takes " + both + ": this machine is too busy to find out how BAR2 is mapped",
             "check again when it has less to do"};
   return {
       "cache", State::Warning, "BAR2 seems to be mapped uncached, and everything will be slow then: " + both,

@@ -101,9 +101,8 @@ Finding pageable_memory(const Machine& m) {
   };
   const std::string hmm = parameter("uvm_disable_hmm"), ats = parameter("uvm_ats_mode");
   if (hmm.empty())
-    return {"hmm", State::Warning,
-            "nvidia_uvm does not tell whether it lets kernels reach all memory of a worker (HMM)",
-            "load nvidia_uvm; a worker looks for itself, and its log tells"};
+    return {"hmm", State::Warning, "nvidia_uvm does not say whether it lets kernels reach all memory of a worker (HMM)",
+            "load nvidia_uvm; a worker looks for itself, and its log says"};
   // The open modules alone have HMM, from Linux 6.1.24 on; ATS is a matter of the hardware.
   const bool open_module =
       m.text("/proc/driver/nvidia/version").value_or("").find("Open Kernel Module") != std::string::npos;
@@ -148,7 +147,7 @@ Finding kvm(const Machine& m) {
 
 Finding memlock(const Machine& m) {
   const std::string soft = first_match(m.text("/proc/self/limits").value_or(""), R"(Max locked memory\s+(\S+))");
-  if (soft.empty()) return {"memlock", State::Warning, "the limit of locked memory is not told", "mount /proc"};
+  if (soft.empty()) return {"memlock", State::Warning, "the limit of locked memory is not reported", "mount /proc"};
   if (soft != "unlimited" && std::strtoull(soft.c_str(), nullptr, 10) < 8ULL << 20)
     return {"memlock", State::Warning,
             "only " + soft + " bytes may be locked: QEMU with mlock, or an old io_uring, fail",
@@ -235,14 +234,16 @@ std::string group_tree(const Machine& m) {
   return "";
 }
 
-// The reason why a running broker has no control groups, from its status, `told`; "" if none runs, or it has them.
-std::string groups_that_broker_lacks(const std::string& told) {
+// The reason why a running broker has no control groups, from its status, `reported`; "" if none runs, or it has them.
+std::string groups_that_broker_lacks(const std::string& reported) {
   const std::string key = "\"group_missing\":\"";
-  const std::size_t at = told.find(key);
-  return at == std::string::npos ? "" : told.substr(at + key.size(), told.find('"', at + key.size()) - at - key.size());
+  const std::size_t at = reported.find(key);
+  return at == std::string::npos
+             ? ""
+             : reported.substr(at + key.size(), reported.find('"', at + key.size()) - at - key.size());
 }
 
-Finding groups(const Machine& m, const std::string& told) {
+Finding groups(const Machine& m, const std::string& reported) {
   const std::string alone = ": a VM's workers are bounded by their sessions' budgets alone";
   const std::string tree = group_tree(m), there = " " + m.text(tree + "/cgroup.controllers").value_or("") + " ";
   for (const char* controller : {"memory", "pids", "cpu"})
@@ -250,7 +251,7 @@ Finding groups(const Machine& m, const std::string& told) {
       return {"groups", State::Warning,
               "the kernel shows no control groups of version 2 with " + std::string(controller) + alone,
               "boot with systemd.unified_cgroup_hierarchy=1, or mount -t cgroup2 none /sys/fs/cgroup"};
-  if (const std::string missing = groups_that_broker_lacks(told); !missing.empty())
+  if (const std::string missing = groups_that_broker_lacks(reported); !missing.empty())
     return {"groups", State::Warning, "ivgpud makes no control groups" + alone + "; " + missing,
             "Delegate=yes in the [Service] of its unit, or systemd-run -p Delegate=yes ivgpud --config FILE"};
   return {"groups", State::Ok, "control groups of version 2 are at " + tree + "; ivgpud's unit needs Delegate=yes", ""};
@@ -276,14 +277,14 @@ std::string ask_broker(const std::string& path, int& why) {
   return all;
 }
 
-Finding broker(const std::string& path, const std::string& told, int why) {
+Finding broker(const std::string& path, const std::string& reported, int why) {
   if (why == EACCES || why == EPERM)
     return {"broker", State::Wrong, "this user may not talk to the broker at " + path,
             "add the user to the socket_group of ivgpud's configuration, or run as root"};
   if (why != 0)
     return {"broker", State::Warning, "no ivgpud answers at " + path + ": " + std::strerror(why),
             "start it: ivgpud --config FILE; --runtime-dir names another folder"};
-  const std::string version = first_match(told.substr(0, 4096), R"re("version":"([^"\\]{1,40})")re");
+  const std::string version = first_match(reported.substr(0, 4096), R"re("version":"([^"\\]{1,40})")re");
   if (version.empty())
     return {"broker", State::Wrong, "what answers at " + path + " is no ivgpud", "end it, then start ivgpud"};
   if (version != IVGPU_VERSION)
@@ -310,9 +311,9 @@ Findings check_host(const Machine& machine, const HostOptions& options) {
   const Findings layers = jail(machine);
   all.insert(all.end(), layers.begin(), layers.end());
   int why = 0;
-  const std::string path = options.runtime_dir + "/ivgpud.status", told = ask_broker(machine.at(path), why);
-  all.push_back(groups(machine, told));
-  all.push_back(broker(path, told, why));
+  const std::string path = options.runtime_dir + "/ivgpud.status", reported = ask_broker(machine.at(path), why);
+  all.push_back(groups(machine, reported));
+  all.push_back(broker(path, reported, why));
   return all;
 }
 

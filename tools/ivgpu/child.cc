@@ -46,7 +46,7 @@ int code_of(int status) {
   for (const int fd : command.keep) fcntl(fd, F_SETFD, 0);
   execvp(argv[0], argv.data());
   const int error = errno;
-  [[maybe_unused]] const ssize_t told = write(report, &error, sizeof error);
+  [[maybe_unused]] const ssize_t written = write(report, &error, sizeof error);
   _exit(exit_code::not_found);
 }
 

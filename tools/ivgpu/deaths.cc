@@ -20,7 +20,7 @@ std::string death_of(const std::string& who, int code, int sent) {
 std::vector<std::string> deaths_of_workers(const std::string& last_status) {
   std::vector<std::string> deaths;
   const auto status = nlohmann::json::parse(last_status, nullptr, false);
-  if (!status.is_object()) return {"ivgpud did not tell how its workers ended"};
+  if (!status.is_object()) return {"ivgpud did not report how its workers ended"};
   for (const auto& vm : status.at("vms"))
     for (const auto& failure : vm.at("worker_ends").at("failures"))
       deaths.push_back("a worker of VM " + vm.at("name").get<std::string>() + " " +

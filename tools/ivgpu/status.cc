@@ -33,7 +33,7 @@ std::string read_to_end(const Fd& socket) {
     if (n < 0) break;
     text.append(buffer, static_cast<std::size_t>(n));
   }
-  throw Error(exit_code::missing, "the broker did not tell its status to the end");
+  throw Error(exit_code::missing, "the broker did not report its status to the end");
 }
 
 // Of a broker that has answered before.

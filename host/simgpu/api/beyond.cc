@@ -30,8 +30,8 @@ struct Beyond;
 template <class... P, CUresult (*function)(P...), class Symbol>
 struct Beyond<function, Symbol> {
   static CUresult call(P... p) {
-    static std::atomic<bool> told{false};
-    if (wanted() && !told.exchange(true, std::memory_order_relaxed))
+    static std::atomic<bool> reported{false};
+    if (wanted() && !reported.exchange(true, std::memory_order_relaxed))
       say(std::string(Symbol::name) +
           " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the state of each "
           "call that a program makes");

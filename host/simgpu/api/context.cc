@@ -52,7 +52,7 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
   {
     const std::lock_guard lock(context.mutex);
     context.flags = context.is_primary ? flags | CU_CTX_MAP_HOST : flags;
-    // Core dumps on demand come with those after a fault, and only the latter are told of.
+    // Core dumps on demand come with those after a fault, and only the latter are reported.
     if ((flags & CU_CTX_USER_COREDUMP_ENABLE) != 0)
       context.flags = (context.flags & ~unsigned{CU_CTX_USER_COREDUMP_ENABLE}) | CU_CTX_COREDUMP_ENABLE;
     context.limits.fill(0);

@@ -35,7 +35,7 @@ Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run 
 void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 
 // How many commands the calling thread has put into streams. Exported for tests (tests/contract/): which calls do so is
-// part of the contract, and no call of the API tells.
+// part of the contract, and no call of the API shows it.
 extern "C" __attribute__((visibility("default"))) std::uint64_t ivgpu_sim_commands();
 
 // The work that must be done before the stream counts as idle.

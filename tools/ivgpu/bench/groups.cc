@@ -7,8 +7,8 @@
 namespace ivgpu::bench {
 namespace {
 
-std::string what(const std::string& group, const Told& told) {
-  return group + ": " + told.name + (told.bytes != 0 ? " " + size_text(told.bytes) : "");
+std::string what(const std::string& group, const Reported& reported) {
+  return group + ": " + reported.name + (reported.bytes != 0 ? " " + size_text(reported.bytes) : "");
 }
 
 // Copies are timed, and shown as rates.
@@ -17,20 +17,21 @@ std::vector<double> as_rates(std::vector<double> times, std::uint64_t bytes) {
   return times;
 }
 
-void add(Report& report, const std::string& group, Side side, const Told& told) {
-  const Unit unit = told.bytes != 0 ? Unit::GigabytesPerSecond : Unit::Microseconds;
-  Figure& figure = report.figure({.group = group, .name = told.name, .unit = unit, .bytes = told.bytes});
-  figure.side(side) =
-      summary_of(told.bytes != 0 ? as_rates(told.samples, told.bytes) : told.samples, more_is_better(unit));
+void add(Report& report, const std::string& group, Side side, const Reported& reported) {
+  const Unit unit = reported.bytes != 0 ? Unit::GigabytesPerSecond : Unit::Microseconds;
+  Figure& figure = report.figure({.group = group, .name = reported.name, .unit = unit, .bytes = reported.bytes});
+  figure.side(side) = summary_of(reported.bytes != 0 ? as_rates(reported.samples, reported.bytes) : reported.samples,
+                                 more_is_better(unit));
 }
 
 void read_all(Measurer& measurer, const Runner& runner, const std::string& group, Side side, Report& report) {
   while (const auto line = measurer.line()) {
-    const auto told = parse_told(*line);
-    if (!told) runner.fail(side, "the measuring program said '" + line->substr(0, 60) + "'");
-    if (told->word == "begin") runner.progress().say(std::string(name_of(side)) + ", " + what(group, *told));
-    if (told->word == "samples") add(report, group, side, *told);
-    if (told->word == "left-out") report.left_out.push_back(told->name + ", " + name_of(side) + ": " + told->reason);
+    const auto reported = parse_reported(*line);
+    if (!reported) runner.fail(side, "the measuring program said '" + line->substr(0, 60) + "'");
+    if (reported->word == "begin") runner.progress().say(std::string(name_of(side)) + ", " + what(group, *reported));
+    if (reported->word == "samples") add(report, group, side, *reported);
+    if (reported->word == "left-out")
+      report.left_out.push_back(reported->name + ", " + name_of(side) + ": " + reported->reason);
   }
 }
 
@@ -51,24 +52,25 @@ void add_switches(const std::string& status, Setting& setting) {
 
 }  // namespace
 
-std::optional<Told> parse_told(const std::string& line) {
+std::optional<Reported> parse_reported(const std::string& line) {
   std::istringstream words(line);
-  Told told;
-  if (!(words >> told.word >> told.name >> told.bytes)) return std::nullopt;
-  if (told.word == "samples") {
-    for (double sample = 0; words >> sample;) told.samples.push_back(sample);
-    const bool all_read = words.eof() && !told.samples.empty();
-    const bool all_times = std::all_of(told.samples.begin(), told.samples.end(), [](double s) { return s >= 0; });
-    return all_read && all_times ? std::optional(told) : std::nullopt;
+  Reported reported;
+  if (!(words >> reported.word >> reported.name >> reported.bytes)) return std::nullopt;
+  if (reported.word == "samples") {
+    for (double sample = 0; words >> sample;) reported.samples.push_back(sample);
+    const bool all_read = words.eof() && !reported.samples.empty();
+    const bool all_times =
+        std::all_of(reported.samples.begin(), reported.samples.end(), [](double s) { return s >= 0; });
+    return all_read && all_times ? std::optional(reported) : std::nullopt;
   }
-  if (told.word == "left-out") std::getline(words >> std::ws, told.reason);
-  return told.word == "begin" || told.word == "left-out" ? std::optional(told) : std::nullopt;
+  if (reported.word == "left-out") std::getline(words >> std::ws, reported.reason);
+  return reported.word == "begin" || reported.word == "left-out" ? std::optional(reported) : std::nullopt;
 }
 
-Told samples_of(Measurer& measurer, const Runner& runner, Side side) {
+Reported samples_of(Measurer& measurer, const Runner& runner, Side side) {
   while (const auto line = measurer.line())
-    if (const auto told = parse_told(*line); told && told->word == "samples") return *told;
-  runner.fail(side, "the measuring program told no samples");
+    if (const auto reported = parse_reported(*line); reported && reported->word == "samples") return *reported;
+  runner.fail(side, "the measuring program reported no samples");
 }
 
 void measure_latency(Runner& runner, Side side, Report& report) { run_part(runner, side, "latency", report); }
@@ -80,7 +82,7 @@ void ask_about(Runner& runner, Side side, Setting& setting) {
   const auto line = measurer.line();
   std::istringstream words(line.value_or(""));
   std::string about;
-  if (!(words >> about >> setting.cuda) || about != "about") runner.fail(side, "the measuring program told no GPU");
+  if (!(words >> about >> setting.cuda) || about != "about") runner.fail(side, "the measuring program reported no GPU");
   std::getline(words >> std::ws, setting.gpu);
   // It may also have been named by the path of its library.
   setting.simulated = setting.simulated || setting.gpu == "ivgpu simulated GPU";

@@ -20,15 +20,15 @@ void measure_idle(Runner& runner, Side side, double seconds, Report& report);
 void ask_about(Runner& runner, Side side, Setting& setting);
 
 // A line of the measuring program, in the forms of program/timing.h.
-struct Told {
+struct Reported {
   std::string word, name;
   std::uint64_t bytes = 0;
   std::vector<double> samples;
   std::string reason;
 };
 // Nothing if it is no such line.
-std::optional<Told> parse_told(const std::string& line);
+std::optional<Reported> parse_reported(const std::string& line);
 // The next samples of a program; an Error if there are none.
-Told samples_of(Measurer& measurer, const Runner& runner, Side side);
+Reported samples_of(Measurer& measurer, const Runner& runner, Side side);
 
 }  // namespace ivgpu::bench

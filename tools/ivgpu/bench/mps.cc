@@ -38,7 +38,7 @@ void say_quit() {
   const Fd nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));
   Child client({.argv = {control}, .in = input.theirs.get(), .out = nothing.get(), .err = nothing.get()});
   input.theirs.reset();
-  [[maybe_unused]] const ssize_t told = write(input.ours.get(), "quit\n", 5);
+  [[maybe_unused]] const ssize_t written = write(input.ours.get(), "quit\n", 5);
   input.ours.reset();
   client.wait_for(quit_patience);
 }

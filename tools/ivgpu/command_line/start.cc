@@ -123,7 +123,7 @@ CLI::App& add_trace(CLI::App& app, Chosen& chosen) {
 CLI::App& add_coverage(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<CoverageOptions>();
   options->broker.vm = "local";
-  CLI::App& command = *app.add_subcommand("coverage", "Tell which driver calls a program uses, and the state of each");
+  CLI::App& command = *app.add_subcommand("coverage", "Show which driver calls a program uses, and the state of each");
   add_broker_options(command, options->broker);
   command.add_flag("--static", options->files_only,
                    "Do not run it: look for the names of calls in PROGRAM, a file, and its libraries");
