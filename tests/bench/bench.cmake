@@ -5,8 +5,8 @@ target_link_libraries(parts PRIVATE ivgpu_ring ivgpu_api Threads::Threads ${CMAK
 # What stands before the driver. The libcuda behind it is found when it is loaded: beside it, else the system's.
 add_library(parts_driver SHARED ${CMAKE_CURRENT_LIST_DIR}/parts_driver.cc)
 target_link_libraries(parts_driver PRIVATE ivgpu_api -Wl,--no-as-needed simgpu ${CMAKE_DL_LIBS})
-target_compile_options(parts PRIVATE -O2)
-target_compile_options(parts_driver PRIVATE -O2)
+target_compile_options(parts PRIVATE ${IVGPU_OPTIMISED})
+target_compile_options(parts_driver PRIVATE ${IVGPU_OPTIMISED})
 target_link_options(parts_driver PRIVATE -Wl,--enable-new-dtags)
 set_target_properties(parts_driver PROPERTIES SKIP_BUILD_RPATH ON LINK_FLAGS "-Wl,-rpath,'$ORIGIN'")
 

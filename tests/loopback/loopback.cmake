@@ -24,7 +24,7 @@ endfunction()
 
 add_library(ivgpu_fake_driver STATIC ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc)
 target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_abi ivgpu_api Threads::Threads)
-target_compile_options(ivgpu_fake_driver PRIVATE -O2)  # fuzzers call it
+target_compile_options(ivgpu_fake_driver PRIVATE ${IVGPU_OPTIMISED})  # fuzzers call it
 
 in_process_test(loopback_fake SOURCES coming_back.cc contexts.cc diagnosis.cc lanes.cc order.cc release.cc scenarios.cc strict.cc)
 if(TARGET simgpu)

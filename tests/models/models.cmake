@@ -42,7 +42,7 @@ add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${m
                ${models}/explore_slots.cc)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
-target_compile_options(models_explore PRIVATE -O2)
+target_compile_options(models_explore PRIVATE ${IVGPU_OPTIMISED})
 # Each scenario, each mutant that it must catch, each ordering: one run, since they share what they find.
 model_test(explorer DEPENDS models_explore COMMAND $<TARGET_FILE:models_explore>)
 
@@ -56,7 +56,7 @@ add_executable(models_stress ${models}/tried_mutant.cc
                ${CMAKE_SOURCE_DIR}/host/untrusted/channel.cc ${CMAKE_SOURCE_DIR}/host/untrusted/serve.cc)
 target_compile_definitions(models_stress PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_stress PRIVATE ivgpu_guest ivgpu_session ivgpu_fake_driver GTest::gtest_main Threads::Threads)
-target_compile_options(models_stress PRIVATE -O2)
+target_compile_options(models_stress PRIVATE ${IVGPU_OPTIMISED})
 set(stress_parking Parking.SleeperOrWakerSeesTheOther)
 set(stress_ring RecordRing.OneProducerOneConsumer)
 set(stress_handover Order.OfAStreamThatIsHandedOver)

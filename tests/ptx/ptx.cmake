@@ -20,7 +20,8 @@ add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/run.cc)
 target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
 # The references compute exactly, millions of times.
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/number.cc ${CMAKE_CURRENT_LIST_DIR}/run.cc PROPERTIES COMPILE_OPTIONS -O2)
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/number.cc ${CMAKE_CURRENT_LIST_DIR}/run.cc
+                            PROPERTIES COMPILE_OPTIONS "${IVGPU_OPTIMISED}")
 
 # For each instruction set that the interpreter is built for. A processor that lacks one takes the next lower; with a
 # sanitizer there is one only.

@@ -26,7 +26,7 @@ endfunction()
 
 unit_test(ring_test TSAN LIBRARIES ivgpu_api
           SOURCES ring_layout.cc ring_layout_in_c.c ring_parking.cc ring_queue.cc ring_record.cc ring_spin.cc ring_telemetry.cc)
-target_compile_options(ring_test PRIVATE -O2)  # the rings are headers
+target_compile_options(ring_test PRIVATE ${IVGPU_OPTIMISED})  # the rings are headers
 
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring_layout_in_c.c PROPERTIES
                             COMPILE_OPTIONS "-std=c11;-Wall;-Wextra;-Werror;-pedantic")

@@ -37,12 +37,12 @@ unit_test(simgpu_schedule_test TSAN LIBRARIES ivgpu_boost
 # Figures, no tests.
 find_package(benchmark REQUIRED)
 add_executable(simgpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/simgpu_bench.cc)
-target_compile_options(simgpu_bench PRIVATE -O2)
+target_compile_options(simgpu_bench PRIVATE ${IVGPU_OPTIMISED})
 target_link_libraries(simgpu_bench PRIVATE simgpu_engine ivgpu_options benchmark::benchmark)
 set(bench ${CMAKE_CURRENT_SOURCE_DIR}/bench)
 add_executable(handover_bench EXCLUDE_FROM_ALL
   ${bench}/handover_bench.cc ${bench}/handover_callbacks.cc ${bench}/handover_ids.cc
   ${CMAKE_SOURCE_DIR}/host/simgpu/api/schedule.cc)
-target_compile_options(handover_bench PRIVATE -O2)
+target_compile_options(handover_bench PRIVATE ${IVGPU_OPTIMISED})
 target_link_libraries(handover_bench PRIVATE ivgpu_boost ivgpu_guest ivgpu_session simgpu_engine ivgpu_options
                                              benchmark::benchmark)
