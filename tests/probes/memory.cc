@@ -10,6 +10,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/probes/probe.h"
@@ -91,6 +92,24 @@ CUresult launch(CUfunction function, CUdeviceptr at = 0, CUstream stream = nullp
 CUresult add_at(CUdeviceptr at) {
   const CUresult r = launch(add, at);
   return r == CUDA_SUCCESS ? CU(cuCtxSynchronize)() : r;
+}
+
+// The attributes of a pointer up to `last`. Those that are addresses or handles are shown by what is known of the number.
+void say_pointer_attributes(const std::string& what, CUdeviceptr at, int last,
+                            const std::vector<std::pair<std::uint64_t, const char*>>& known) {
+  const auto is_pointer = [](int i) { return i == 1 || i == 3 || i == 4 || i == 7 || i == 11 || i == 17; };
+  const auto name_of = [&](std::uint64_t value) {
+    for (const auto& [number, name] : known)
+      if (value == number) return std::string(name);
+    return std::string(value == 0 ? "0" : "another number");
+  };
+  for (int i = 1; i <= last; ++i) {
+    if (i == 5 || i == 6) continue;  // peer tokens and synchronous operations
+    unsigned long long value[8] = {};
+    const CUresult r = CU(cuPointerGetAttribute)(value, static_cast<CUpointer_attribute>(i), at);
+    const std::string text = is_pointer(i) ? name_of(value[0]) : text_of(value[0]);
+    say("pointer attribute " + text_of(i) + " of " + what, r == CUDA_SUCCESS ? text : text_of(r));
+  }
 }
 
 template <class F>
@@ -357,17 +376,8 @@ void ask_pool_lives() {
   MUST(CU(cuMemAllocFromPoolAsync)(&a, 1000, pool, one));
   say("cuMemGetAddressRange of 1000 bytes of a pool", CU(cuMemGetAddressRange)(&base, &bytes, a));
   say("base, bytes", text_of(base - a) + ", " + text_of(bytes));
-  for (const int i : {1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}) {
-    unsigned long long value[8] = {};
-    const CUresult r = CU(cuPointerGetAttribute)(value, static_cast<CUpointer_attribute>(i), a + 8);
-    const bool pointer = i == 1 || i == 3 || i == 4 || i == 7 || i == 11 || i == 17;
-    const std::string text = pointer ? (value[0] == 0                                       ? "0"
-                                        : value[0] == a + 8                                 ? "the address"
-                                        : value[0] == reinterpret_cast<std::uint64_t>(pool) ? "the pool"
-                                                                                            : "another number")
-                                     : text_of(value[0]);
-    say("pointer attribute " + text_of(i) + " of pool memory", r == CUDA_SUCCESS ? text : text_of(r));
-  }
+  say_pointer_attributes("pool memory", a + 8, 18,
+                         {{a + 8, "the address"}, {reinterpret_cast<std::uint64_t>(pool), "the pool"}});
   CUmemGenericAllocationHandle handle = 0;
   say("cuMemRetainAllocationHandle of pool memory",
       CU(cuMemRetainAllocationHandle)(&handle, reinterpret_cast<void*>(a)));
@@ -619,18 +629,9 @@ void ask_mappings() {
   say("the same memory at two addresses", first == last);
   say("cuMemGetAddressRange of the second mapping", CU(cuMemGetAddressRange)(&base, &bytes, a + 3 * mib));
   say("offset in the reservation, bytes", text_of(base - a) + ", " + text_of(bytes));
-  for (const int i : {1, 2, 3, 4, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}) {
-    unsigned long long value[8] = {};
-    const CUresult r = CU(cuPointerGetAttribute)(value, static_cast<CUpointer_attribute>(i), a + 3 * mib);
-    const bool pointer = i == 1 || i == 3 || i == 4 || i == 7 || i == 11 || i == 17;
-    const std::string text = pointer ? (value[0] == 0             ? "0"
-                                        : value[0] == a + 3 * mib ? "the address"
-                                        : value[0] == a + 2 * mib ? "the mapping's start"
-                                        : value[0] == a           ? "the reservation's start"
-                                                                  : "another number")
-                                     : text_of(value[0]);
-    say("pointer attribute " + text_of(i) + " of a mapping", r == CUDA_SUCCESS ? text : text_of(r));
-  }
+  say_pointer_attributes(
+      "a mapping", a + 3 * mib, 20,
+      {{a + 3 * mib, "the address"}, {a + 2 * mib, "the mapping's start"}, {a, "the reservation's start"}});
   say("cuMemRetainAllocationHandle inside",
       CU(cuMemRetainAllocationHandle)(&again, reinterpret_cast<void*>(a + 3 * mib)));
   say("it is the same number", again == two);
