@@ -2,6 +2,11 @@
 // are the hostile peer, or that set a scene before anybody else looks; what two threads look at goes by ring::Shared.
 #pragma once
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +24,11 @@ T& at(std::byte* base, std::size_t offset = 0) {
 template <class T>
 ring::Shared<T> shared(T& word) {
   return ring::Shared<T>(&word);
+}
+
+// Wakes whoever sleeps on a word of it.
+inline void wake(ring::Shared<std::uint32_t> word) {
+  syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 inline ring::RegionHeader& region(std::byte* base) { return at<ring::RegionHeader>(base); }

@@ -2,14 +2,11 @@
 // yet, so this suite has one of its own: a driver whose cuCtxSetLimit(how, token) has the program called. That is where
 // a driver's own callbacks will come from.
 #include <gtest/gtest.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <climits>
 #include <filesystem>
 #include <future>
 #include <thread>
@@ -119,7 +116,7 @@ class Lanes : public testing::TestWithParam<bool> {
 
   void wake_worker(std::uint32_t k) {
     ring::Parking worker(loopback_.slot().lane(k)[&ring::LaneControl::worker_asleep]);
-    if (worker.must_wake()) syscall(SYS_futex, worker.word().futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    if (worker.must_wake()) other_side::wake(worker.word());
   }
 
   InProcess loopback_{calling_driver(), options(GetParam())};

@@ -2,12 +2,9 @@
 // words of the region that make no sense.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <limits>
 #include <thread>
@@ -576,8 +573,7 @@ TEST_F(Strict, ARingIndexOutOfRangeEndsTheGuestsSession) {
 
 TEST_F(Strict, AScribbledTailEndsTheWorker) {
   loopback_.slot().control(0)[&ring::ChannelControl::tail].fetch_add(24);
-  syscall(SYS_futex, loopback_.slot().control(0)[&ring::ChannelControl::worker_asleep].futex_word(), FUTEX_WAKE,
-          INT_MAX, nullptr, nullptr, 0);
+  other_side::wake(loopback_.slot().control(0)[&ring::ChannelControl::worker_asleep]);
   while (!loopback_.worker_has_ended()) std::this_thread::yield();
   EXPECT_EQ(loopback_.end_worker(), host::Served::ProtocolBroken);
   expect_unavailable(device_);
