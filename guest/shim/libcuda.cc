@@ -3,6 +3,7 @@
 //
 // An exported name is an ifunc. So it has the type that cuda.h gives it, whichever function serves it.
 #include "guest/calls/calls.h"
+#include "guest/calls/narrow.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/marshal/output.h"
@@ -44,6 +45,7 @@ namespace served {
 #define CALL(id, fn, ...) constexpr auto fn = &Stub<id>::call;
 #define CUSTOM(id, fn, ...) constexpr auto fn = &calls::fn;
 #define LOCAL(fn, ...) constexpr auto fn = &calls::fn;
+#define NARROW(fn, ...) constexpr auto fn = calls::narrow::fn;
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"

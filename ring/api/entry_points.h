@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <string_view>
@@ -11,7 +12,7 @@
 namespace api {
 
 // The manner in which an entry point is answered, by its line in ring/api/driver.def.
-enum class Line : std::uint8_t { Call, Custom, Local, Refused, Variant, Absent };
+enum class Line : std::uint8_t { Call, Custom, Local, Refused, Narrow, Variant, Absent };
 
 struct EntryPoint {
   std::string_view name;
@@ -19,8 +20,8 @@ struct EntryPoint {
   Line line;
   std::uint16_t id = 0;       // Call, Custom; else 0
   Way way = Way::Local;       // Call, Custom
-  Manner manner = {};         // Call, Custom; of Local its traits
-  std::string_view of = {};   // Variant: which entry point it is a form of
+  Manner manner = {};         // Call, Custom; of Local and Narrow its traits
+  std::string_view of = {};   // Variant, Narrow: which entry point it is a form of
   std::string_view why = {};  // Refused, Absent
 
   constexpr bool crosses() const { return line == Line::Call || line == Line::Custom; }
@@ -31,10 +32,18 @@ inline constexpr EntryPoint entry_points[] = {
 #define CUSTOM(id, fn, since, way, manner, record) {#fn, since, Line::Custom, id, way, manner},
 #define LOCAL(fn, since, ...) {#fn, since, Line::Local, 0, Way::Local, own __VA_OPT__(| __VA_ARGS__)},
 #define REFUSED(fn, since, why) {#fn, since, Line::Refused, 0, Way::Local, {}, {}, why},
+#define NARROW(fn, since, of, ...) {#fn, since, Line::Narrow, 0, Way::Local, own __VA_OPT__(| __VA_ARGS__), #of},
 #define VARIANT(fn, since, of) {#fn, since, Line::Variant, 0, Way::Local, {}, #of},
 #define ABSENT(fn, since, why) {#fn, since, Line::Absent, 0, Way::Local, {}, {}, why},
 #include "ring/api/driver.def"
 };
+
+// The index of a symbol's line. Asking for a symbol that the table lacks does not compile.
+consteval std::size_t line_of(std::string_view symbol) {
+  std::size_t line = 0;
+  while (entry_points[line].name != symbol) ++line;
+  return line;
+}
 
 // A record that crosses and is no driver call.
 struct SessionCall {

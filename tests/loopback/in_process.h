@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/narrow.h"
 #include "guest/calls/stub.h"
 #include "guest/session/session.h"
 #include "host/driver/driver.h"
@@ -85,6 +86,7 @@ namespace cu {
 #define CALL(id, fn, ...) inline constexpr auto fn = &guest::Stub<id>::call;
 #define CUSTOM(id, fn, ...) inline constexpr auto fn = &guest::calls::fn;
 #define LOCAL(fn, ...) inline constexpr auto fn = &guest::calls::fn;
+#define NARROW(fn, ...) inline constexpr auto fn = guest::calls::narrow::fn;
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"

@@ -26,7 +26,8 @@ add_library(ivgpu_fake_driver STATIC ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc
 target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_abi ivgpu_api Threads::Threads)
 target_compile_options(ivgpu_fake_driver PRIVATE ${IVGPU_OPTIMISED})  # fuzzers call it
 
-in_process_test(loopback_fake SOURCES coming_back.cc contexts.cc diagnosis.cc lanes.cc order.cc release.cc scenarios.cc strict.cc)
+in_process_test(loopback_fake SOURCES coming_back.cc contexts.cc diagnosis.cc lanes.cc narrow.cc order.cc release.cc scenarios.cc
+                strict.cc)
 if(TARGET simgpu)
   in_process_test(loopback_simulated SIMULATED SOURCES contexts.cc order.cc scenarios.cc)
 endif()

@@ -32,6 +32,11 @@ std::string text_of(const api::Manner& manner) {
   return text;
 }
 
+std::string narrow(const api::EntryPoint& e) {
+  const std::string where = e.manner.contextless ? "" : ", in contexts of the old `cuCtxCreate`";
+  return "32-bit form of `" + std::string(e.of) + "`" + where;
+}
+
 // How an entry point is answered.
 std::string how(const api::EntryPoint& e) {
   const std::string way = e.way == api::Posted ? "Posted" : "Waited";
@@ -40,6 +45,7 @@ std::string how(const api::EntryPoint& e) {
     case api::Line::Custom: return way + ", own code" + text_of(e.manner);
     case api::Line::Local: return "Local";
     case api::Line::Refused: return "refused, but known: " + std::string(e.why);
+    case api::Line::Narrow: return narrow(e);
     case api::Line::Variant: return "as `" + std::string(e.of) + "`";
     case api::Line::Absent: return "refused: " + std::string(e.why);
   }
@@ -61,6 +67,7 @@ std::vector<Section> sections() {
 #define CUSTOM CALL
 #define LOCAL(fn, ...) add(#fn);
 #define REFUSED LOCAL
+#define NARROW LOCAL
 #define VARIANT LOCAL
 #define ABSENT LOCAL
   all.push_back({"Start, version, errors", {}});
@@ -120,8 +127,8 @@ std::vector<Section> sections() {
   return all;
 }
 
-// A variant is refused if the call that it is a form of is.
-void resolve_variants(std::vector<Section>& all) {
+// A variant, or a 32-bit form, is refused if the call that it is a form of is.
+void resolve_forms(std::vector<Section>& all) {
   for (Section& section : all)
     for (Line& line : section.lines)
       if (!line.entry->of.empty()) line.refused = entry(line.entry->of).why;
@@ -133,7 +140,6 @@ struct Reason {
   const char* means;
 };
 constexpr Reason reasons[] = {
-    {"32-bit form of CUDA 3", "its newer form is what every header since CUDA 4 calls"},
     {"removed from CUDA 12", "texture and surface references, which no compiler makes any more"},
     {"deprecated", "CUDA says so; what took its place is served, or is nothing to a program in a guest"},
     {"the form before CUDA 11.7", "headers since then call the `_v2` form, which is served"},
@@ -181,6 +187,7 @@ void print_head(const std::vector<Section>& all) {
   std::printf("| Local | in the guest, without the host |\n");
   std::printf("| Posted | a record in the ring; the caller does not wait |\n");
   std::printf("| Waited | a record, and its reply |\n");
+  std::printf("| 32-bit form | CUDA 3's, with widened numbers; CUDA_ERROR_INVALID_CONTEXT in all newer contexts |\n");
   std::printf("| own code | more than a line of the table: `guest/calls/`, `host/untrusted/calls/` |\n");
   std::printf("| refused | CUDA_ERROR_NOT_SUPPORTED, and a line in the log that names it |\n");
   std::printf(
@@ -192,7 +199,7 @@ void print_head(const std::vector<Section>& all) {
 
 int main() {
   std::vector<Section> all = sections();
-  resolve_variants(all);
+  resolve_forms(all);
   print_head(all);
   if (!print_reasons(all)) return 1;
   for (const Section& section : all) {

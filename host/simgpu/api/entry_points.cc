@@ -31,4 +31,10 @@ std::span<const cuabi::ProcEntry> entry_points() {
   return *entries;
 }
 
+void (*function_of(std::string_view symbol))() {
+  for (const served::Symbol& s : std::span(served::symbols, served::symbol_count))
+    if (s.name == symbol) return s.function;
+  return nullptr;
+}
+
 }  // namespace simgpu

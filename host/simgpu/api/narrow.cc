@@ -1,0 +1,51 @@
+// The table's NARROW lines: CUDA 3's forms, with addresses and sizes of 32 bits, by their newer forms (ring/abi/narrow.h).
+// In a context of the old cuCtxCreate a form whose newer form this library lacks refuses.
+//
+// An exported name is an ifunc, as in beyond.cc.
+#include "host/simgpu/api/cuda_api.h"
+
+#include "host/simgpu/api/driver.h"
+#include "host/simgpu/api/symbols.h"
+#include "ring/abi/narrow.h"
+#include "ring/api/entry_points.h"
+
+namespace simgpu {
+namespace {
+
+CUresult enter_old_context() {
+  return with_context([](Driver&, Context& context) {
+    return cuabi::narrow_works_in(context.api_version) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  });
+}
+
+// F and Newer: the types that cuda.h gives the form and its newer form; `line`: its line in api::entry_points.
+template <class F, class Newer, std::size_t line>
+struct Narrow;
+template <class... P, class Newer, std::size_t line>
+struct Narrow<CUresult(P...), Newer, line> {
+  static constexpr api::EntryPoint form = api::entry_points[line];
+
+  static CUresult call(P... p) {
+    static const auto newer = reinterpret_cast<Newer*>(function_of(form.of));
+    if constexpr (!form.manner.contextless)
+      if (const CUresult r = enter_old_context(); r != CUDA_SUCCESS) return r;
+    if (newer == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+    return cuabi::call_newer(newer, cuabi::narrow_allocates(form.name) ? &cuMemFree_v2 : nullptr, p...);
+  }
+};
+
+}  // namespace
+}  // namespace simgpu
+
+// Resolvers run while the loader relocates, before any sanitizer is ready.
+#define CALL(...)
+#define CUSTOM(...)
+#define LOCAL(...)
+#define NARROW(fn, since, of, ...)                                                                                  \
+  extern "C" __attribute__((no_sanitize("address", "undefined", "thread"))) decltype(&::fn) simgpu_resolve_##fn() { \
+    return &simgpu::Narrow<decltype(::fn), decltype(::of), api::line_of(#fn)>::call;                                \
+  }                                                                                                                 \
+  extern "C" __attribute__((visibility("default"))) decltype(::fn) fn __attribute__((ifunc("simgpu_resolve_" #fn)));
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
