@@ -30,18 +30,20 @@ struct Fault {
   explicit operator bool() const { return code != CUDA_SUCCESS; }
 };
 
-enum class RangeKind : std::uint8_t { Device, Host };
+enum class RangeKind : std::uint8_t { Device, Host, Mapped };
 
 struct Range {
   Address start = 0;
   std::size_t size = 0;
   RangeKind kind = RangeKind::Device;
-  std::uint64_t id = 0;  // unique for the process's lifetime: CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::uint64_t id = 0;    // unique for the process's lifetime: CU_POINTER_ATTRIBUTE_BUFFER_ID
+  bool leaving = false;    // freed in the order of a stream: work in flight reaches it, calls of the host do not
+  bool read_only = false;  // Mapped only
 };
 
 // Device memory: a reserved range of the process's address space (0x7ee0'0000'0000 where it is free) in which
-// allocations are committed, plus the host ranges that were pinned for the device. Every access of a kernel or copy is
-// held against it.
+// allocations are committed, plus the host ranges that were pinned for the device and the mappings of virtual memory.
+// Every access of a kernel or copy is held against it. Adjacent mappings are one range to an access.
 class AddressSpace {
  public:
   explicit AddressSpace(std::size_t capacity);  // cuMemGetInfo's total
@@ -54,9 +56,22 @@ class AddressSpace {
   bool free(Address start);  // false unless `start` is the start of a live allocation; the pages go back
   bool add_host(void* start, std::size_t size);  // false when it overlaps a range that is already there
   bool remove_host(void* start);
+
+  // Memory that no access reaches yet, 512-byte aligned: the caller adds ranges in it, and removes all of them before
+  // it gives the memory back.
+  Address claim(std::size_t size);
+  void give_back_claim(Address start, std::size_t size);
+  // A part of claimed memory, or a mapping: neither takes memory. False when it overlaps another range.
+  bool add(const Range& range);  // its id is given here
+  bool remove(Address start);
+  bool set_leaving(Address start, bool leaving);  // a range that comes back so is another one, with a new id
+  // Memory that lies elsewhere counts as the device's. False when there is not so much.
+  bool charge(std::size_t size);
+  void discharge(std::size_t size);
+
   std::optional<Range> find(Address inside) const;
-  // True if [start, start+size) lies in one live range.
-  bool check(Address start, std::size_t size) const;
+  // True if [start, start+size) lies in one live range, or in adjacent mappings, and may be read, or written.
+  bool check(Address start, std::size_t size, bool to_write = false) const;
   std::size_t capacity() const;
   std::size_t used() const;
 

@@ -8,6 +8,7 @@
 
 #include "host/simgpu/api/context.h"
 #include "host/simgpu/api/log.h"
+#include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/settings.h"
 
 namespace simgpu {
@@ -82,15 +83,18 @@ Driver::Driver(const Settings& settings) : launch_blocking(settings.launch_block
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory, print_to));
     devices.back()->pageable = settings.pageable;
   }
+  int ordinal = 0;
   for (const auto& device : devices) {
     device->primary = std::make_shared<Context>(*device);
     device->primary->is_primary = true;
     device->primary->id = next_id();
     device->primary->handle = contexts.insert(device->primary);
-    auto pool = std::make_shared<MemoryPool>();
-    pool->device = device.get();
+    CUmemPoolProps properties{};
+    properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal++};
+    const std::shared_ptr<MemoryPool> pool = make_pool(*this, *device, properties);
     pool->is_default = true;
-    pool->handle = device->default_pool = device->current_pool = pools.insert(pool);
+    device->pools = {.standard = pool->handle, .current = pool->handle};
   }
 }
 

@@ -5,10 +5,12 @@
 #include "host/simgpu/api/objects.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "host/simgpu/api/handles.h"
@@ -19,6 +21,9 @@ namespace simgpu {
 inline constexpr int driver_version = 13000;
 
 struct Settings;
+
+// What is allocated, the kind of its location, the location's number.
+using PoolPlace = std::tuple<CUmemAllocationType, CUmemLocationType, int>;
 
 // The calling thread's part: its stack of contexts and its default streams.
 struct ThreadState {
@@ -45,6 +50,9 @@ class Driver {
   HandleTable<MemoryPool, CUmemoryPool, HandleKind::MemoryPool> pools;
   MemoryMap memory;
   Schedule schedule;
+
+  std::mutex places_mutex;  // for the pools of all places but the devices' own memory
+  std::map<PoolPlace, PoolsOfPlace> pools_of_places;
 
   ThreadState& thread();
   bool in_callback() const;

@@ -20,7 +20,7 @@ bool add_host(Driver& driver, void* start, std::size_t size) {
   return true;
 }
 
-void enter(Driver& driver, Context& context, MemoryKind kind, void* start, std::size_t size, unsigned flags) {
+void enter_host(Driver& driver, Context& context, MemoryKind kind, void* start, std::size_t size, unsigned flags) {
   driver.memory.insert({.start = address_of(start),
                         .size = size,
                         .kind = kind,
@@ -63,8 +63,8 @@ CUresult cuMemHostAlloc(void** pp, std::size_t bytesize, unsigned flags) {
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     // Every block is portable and mapped, but the driver reports the latter only.
-    enter(driver, context, MemoryKind::Host, start, bytesize,
-          (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP);
+    enter_host(driver, context, MemoryKind::Host, start, bytesize,
+               (flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP);
     *pp = start;
     return CUDA_SUCCESS;
   });
@@ -91,7 +91,7 @@ CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
     if (driver.memory.overlaps(address_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (!is_mapped(p, bytesize)) return CUDA_ERROR_INVALID_VALUE;
     if (!add_host(driver, p, bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    enter(driver, context, MemoryKind::Registered, p, bytesize, Flags | CU_MEMHOSTREGISTER_DEVICEMAP);
+    enter_host(driver, context, MemoryKind::Registered, p, bytesize, Flags | CU_MEMHOSTREGISTER_DEVICEMAP);
     return CUDA_SUCCESS;
   });
 }

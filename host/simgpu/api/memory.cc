@@ -4,11 +4,16 @@
 #include <sys/mman.h>
 
 #include "host/simgpu/api/context.h"
+#include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/streams.h"
 
 namespace simgpu {
 
 void give_back(Driver& driver, const Allocation& allocation) {
+  if (allocation.pool != nullptr) {
+    allocation.pool->free(allocation.start, allocation.size);
+    return;
+  }
   if (!allocation.on_host()) {
     allocation.device->space.free(allocation.start);
     return;
@@ -24,24 +29,34 @@ std::optional<Range> range_of(Driver& driver, Address address) {
   return std::nullopt;
 }
 
-bool reachable(Driver& driver, Address address, std::size_t size) {
+bool reachable(Driver& driver, Address address, std::size_t size, bool to_write) {
   for (const auto& device : driver.devices)
-    if (device->space.check(address, size)) return true;
+    if (device->space.check(address, size, to_write)) return true;
   return false;
 }
 
-Address allocate(Driver& driver, Context& context, MemoryKind kind, std::size_t size, CUmemoryPool pool) {
-  const Address start = context.device.space.allocate(size);
-  if (start == 0) return 0;
-  const auto range = context.device.space.find(start);
+bool known(Driver& driver, Address address, std::size_t size, bool to_write) {
+  const auto range = range_of(driver, address);
+  return range && !range->leaving && reachable(driver, address, size, to_write);
+}
+
+void enter(Driver& driver, Context& context, MemoryKind kind, Address start, std::size_t size,
+           const std::shared_ptr<MemoryPool>& pool) {
+  Device& device = pool == nullptr ? context.device : pool->device();
+  const auto range = device.space.find(start);
   driver.memory.insert({.start = start,
                         .size = size,
                         .kind = kind,
-                        .device = &context.device,
+                        .device = &device,
                         .context = &context,
                         .flags = 0,
                         .id = range ? range->id : 0,
                         .pool = pool});
+}
+
+Address allocate(Driver& driver, Context& context, MemoryKind kind, std::size_t size) {
+  const Address start = context.device.space.allocate(size);
+  if (start != 0) enter(driver, context, kind, start, size);
   return start;
 }
 
@@ -120,7 +135,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, std::size_t* psize, CUdevic
   return with_context([&](Driver& driver, Context&) {
     const auto allocation = driver.memory.find(dptr);
     const auto range = allocation ? std::nullopt : range_of(driver, dptr);  // a module's variable
-    if (!allocation && !range) return CUDA_ERROR_NOT_FOUND;
+    if (!allocation && (!range || range->leaving)) return CUDA_ERROR_NOT_FOUND;
     if (pbase != nullptr) *pbase = allocation ? allocation->start : range->start;
     if (psize != nullptr) *psize = allocation ? allocation->size : range->size;
     return CUDA_SUCCESS;

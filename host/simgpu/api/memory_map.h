@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -16,6 +17,7 @@ namespace simgpu {
 
 struct Context;
 struct Device;
+class MemoryPool;
 
 enum class MemoryKind : std::uint8_t {
   Device,      // cuMemAlloc
@@ -32,8 +34,8 @@ struct Allocation {
   Device* device = nullptr;
   Context* context = nullptr;
   unsigned flags = 0;
-  std::uint64_t id = 0;  // CU_POINTER_ATTRIBUTE_BUFFER_ID
-  CUmemoryPool pool = nullptr;
+  std::uint64_t id = 0;              // CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::shared_ptr<MemoryPool> pool = nullptr;  // Pool only
   bool sync_memops = false;
 
   bool on_host() const { return kind == MemoryKind::Host || kind == MemoryKind::Registered; }

@@ -25,6 +25,12 @@ namespace simgpu {
 struct Context;
 struct Stream;
 struct LoadedLibrary;
+class MemoryPool;
+
+// The pools of a place (pool_places.h).
+struct PoolsOfPlace {
+  CUmemoryPool standard = nullptr, current = nullptr;
+};
 
 struct Device {
   Device(int ordinal_, std::size_t memory, std::function<void(std::string_view)> print)
@@ -39,7 +45,7 @@ struct Device {
   std::recursive_mutex mutex;  // for the members below; a context's end runs the runtime's code, which may come back
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
-  CUmemoryPool default_pool = nullptr, current_pool = nullptr;
+  PoolsOfPlace pools;
 };
 
 struct Context {
@@ -115,16 +121,6 @@ struct Kernel {
   std::weak_ptr<LoadedLibrary> library;
   CUkernel handle = nullptr;
   std::string name;
-};
-
-struct MemoryPool {
-  Device* device = nullptr;
-  CUmemoryPool handle = nullptr;
-  bool is_default = false;
-  std::mutex mutex;
-  std::uint64_t release_threshold = 0;
-  std::array<int, 3> reuse{1, 1, 1};
-  std::uint64_t used = 0, used_high = 0;
 };
 
 }  // namespace simgpu

@@ -2,8 +2,10 @@
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstring>
+#include <utility>
 
 #include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/memory_pool.h"
 
 using namespace simgpu;
 
@@ -20,7 +22,7 @@ Place place_of(Driver& driver, Address address) {
   if (const auto allocation = driver.memory.find(address)) return {address, true, *allocation};
   for (const auto& device : driver.devices) {
     const auto range = device->space.find(address);
-    if (!range) continue;
+    if (!range || range->leaving) continue;
     Context* context = device->primary.get();
     return {address,
             true,
@@ -46,8 +48,18 @@ int ordinal_of(Driver& driver, const Device* device) {
   return CU_DEVICE_INVALID;
 }
 
-bool host_sees(const Place& place) {
-  return place.allocation.on_host() || place.allocation.kind == MemoryKind::Managed;
+bool is_managed(const Allocation& a) {
+  return a.kind == MemoryKind::Managed || (a.pool != nullptr && a.pool->managed());
+}
+bool is_on_host(const Allocation& a) { return a.on_host() || (a.pool != nullptr && a.pool->on_host()); }
+
+// The memory that was taken from the device at once, for this allocation and others.
+std::pair<Address, std::size_t> mapping_of(const Allocation& a) {
+  return a.pool == nullptr ? std::pair(a.start, a.size) : a.pool->chunk_of(a.start);
+}
+
+std::uint64_t handle_types_of(const Allocation& a) {
+  return a.pool == nullptr ? 0 : static_cast<std::uint64_t>(a.pool->properties().handleTypes);
 }
 
 CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribute, void* out) {
@@ -55,24 +67,25 @@ CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribut
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return put(out, address_of(a.context->handle));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return put(out, static_cast<unsigned>(a.on_host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
+      return put(out, static_cast<unsigned>(is_on_host(a) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(out, CUdeviceptr{place.address});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      return host_sees(place) ? put(out, place.address) : CUDA_ERROR_INVALID_VALUE;
+      return is_on_host(a) || is_managed(a) ? put(out, place.address) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(out, static_cast<unsigned>(a.sync_memops));
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put(out, a.id);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(out, static_cast<unsigned>(a.kind == MemoryKind::Managed));
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(out, static_cast<unsigned>(is_managed(a)));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(out, ordinal_of(driver, a.device));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(out, 0U);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(out, CUdeviceptr{a.start});
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(out, a.size);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(out, 1U);
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(out, std::uint64_t{0});
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(out, handle_types_of(a));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(out, 0U);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(out, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(out, address_of(a.pool));
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(out, a.size);
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(out, CUdeviceptr{a.start});
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put(out, a.pool == nullptr ? std::uint64_t{0} : address_of(a.pool->handle));
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(out, mapping_of(a).second);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(out, CUdeviceptr{mapping_of(a).first});
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put(out, a.id);
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(out, 0U);
     default: return CUDA_ERROR_INVALID_VALUE;

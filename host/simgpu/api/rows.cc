@@ -46,10 +46,10 @@ struct Found {
   std::size_t span = 0;
 };
 
-Found look_at(Driver& driver, const Layout& layout, const Shape& shape, Side side) {
+Found look_at(Driver& driver, const Layout& layout, const Shape& shape, Side side, bool to_write) {
   const auto span = span_of(layout, shape);
   if (!span || layout.start == 0 || *span > UINT64_MAX - layout.start) return {};
-  if (reachable(driver, layout.start, *span)) return {.valid = true, .pageable = false, .span = *span};
+  if (known(driver, layout.start, *span, to_write)) return {.valid = true, .pageable = false, .span = *span};
   if (side == Side::Device) return {};
   // Beyond the end of something the driver knows? Then it is no address of the program's own.
   if (range_of(driver, layout.start)) return {};
@@ -86,8 +86,8 @@ CUresult copy_in_stream(Driver& driver, Context& context, CUstream handle, const
   const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
   if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (copy.shape.width == 0 || copy.shape.height == 0 || copy.shape.depth == 0) return CUDA_SUCCESS;
-  const Found target = look_at(driver, copy.to, copy.shape, to);
-  const Found source = look_at(driver, copy.from, copy.shape, from);
+  const Found target = look_at(driver, copy.to, copy.shape, to, true);
+  const Found source = look_at(driver, copy.from, copy.shape, from, false);
   if (!target.valid || !source.valid) return CUDA_ERROR_INVALID_VALUE;
 
   const auto copy_now = [&driver, copy, target, source] {
@@ -121,7 +121,7 @@ CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const
   if (shape.width == 0 || shape.height == 0) return CUDA_SUCCESS;
   if (to.start % pattern_size != 0 || (shape.height > 1 && to.pitch % pattern_size != 0))
     return CUDA_ERROR_INVALID_VALUE;
-  const Found target = look_at(driver, to, shape, Side::Device);
+  const Found target = look_at(driver, to, shape, Side::Device, true);
   if (!target.valid) return CUDA_ERROR_INVALID_VALUE;
   const auto fill = [&driver, to, shape, pattern, pattern_size, target] {
     if (!still_there(driver, to, target)) return;

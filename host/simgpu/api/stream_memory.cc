@@ -23,6 +23,12 @@ bool usable(Driver& driver, CUdeviceptr address) {
   return address % sizeof(Word) == 0 && reachable(driver, address, sizeof(Word));
 }
 
+// As usable, to a call of the host.
+template <class Word>
+bool known_word(Driver& driver, CUdeviceptr address) {
+  return usable<Word>(driver, address) && known(driver, address, sizeof(Word));
+}
+
 template <class Word>
 bool satisfied(Word seen, Word value, unsigned comparison) {
   switch (comparison) {
@@ -58,7 +64,7 @@ CUresult wait_value(CUstream handle, CUdeviceptr address, Word value, unsigned f
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    if (flags > CU_STREAM_WAIT_VALUE_NOR || !usable<Word>(driver, address)) return CUDA_ERROR_INVALID_VALUE;
+    if (flags > CU_STREAM_WAIT_VALUE_NOR || !known_word<Word>(driver, address)) return CUDA_ERROR_INVALID_VALUE;
     post(driver, *stream,
          [&driver, &context, address, value, flags] { wait_for_word<Word>(driver, context, address, value, flags); });
     return CUDA_SUCCESS;
@@ -70,7 +76,7 @@ CUresult write_value(CUstream handle, CUdeviceptr address, Word value, unsigned 
   return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if ((flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) != 0 || !usable<Word>(driver, address))
+    if ((flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) != 0 || !known_word<Word>(driver, address))
       return CUDA_ERROR_INVALID_VALUE;
     post(driver, *stream, [&driver, address, value] {
       if (usable<Word>(driver, address)) word_at<Word>(address).store(value, std::memory_order_release);

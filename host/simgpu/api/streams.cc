@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "host/simgpu/api/memory_pool.h"
+
 namespace simgpu {
 namespace {
 
@@ -124,6 +126,7 @@ Ticket record_all(Driver& driver, Context& context) {
 
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work) {
   for (const Ticket& ticket : work) driver.schedule.wait(ticket);
+  trim_pools(driver);
   driver.flush_output();
   return driver.fault();
 }

@@ -29,6 +29,12 @@ Address reserve(std::size_t size) {
   return reinterpret_cast<Address>(at);
 }
 
+// True if an access may reach from the first into the second.
+bool are_one(const Range& first, const Range& second) {
+  return first.kind == RangeKind::Mapped && second.kind == RangeKind::Mapped &&
+         first.start + first.size == second.start && first.read_only == second.read_only;
+}
+
 }  // namespace
 
 // Twice the capacity, so that gaps and fragments do not eat into the device's memory.
@@ -46,11 +52,9 @@ void AddressSpace::Impl::changed() {
   generation.fetch_add(1, std::memory_order_release);  // A
 }
 
-Address AddressSpace::Impl::allocate(std::size_t size) {
-  if (size == 0 || size > capacity) return 0;
+// Room in the reservation, charged. 0 when there is not enough.
+Address AddressSpace::Impl::take(std::size_t size) {
   const std::size_t charged = round_up(size, granule);
-  const std::scoped_lock lock(mutex_);
-  if (used.load(std::memory_order_relaxed) + charged > capacity) return 0;
   const std::size_t align = size >= large ? large : granule;
   for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
     const Address start = round_up(hole->first, align);
@@ -58,16 +62,43 @@ Address AddressSpace::Impl::allocate(std::size_t size) {
     if (start + charged + gap > end) continue;
     const Address from = start & ~(page - 1);
     if (::mprotect(as_pointer(from), round_up(start + charged - from, page), PROT_READ | PROT_WRITE) != 0) return 0;
+    if (!charge(charged)) return 0;
     const Address hole_start = hole->first;
     holes_.erase(hole);
     if (start > hole_start) holes_[hole_start] = start - hole_start;
     if (end > start + charged + gap) holes_[start + charged + gap] = end - (start + charged + gap);
-    ranges_[start] = Range{start, size, RangeKind::Device, next_id_++};
-    used.fetch_add(charged, std::memory_order_relaxed);
-    changed();
     return start;
   }
   return 0;
+}
+
+Address AddressSpace::Impl::allocate(std::size_t size) {
+  if (size == 0 || size > capacity) return 0;
+  const std::scoped_lock lock(mutex_);
+  const Address start = take(size);
+  if (start == 0) return 0;
+  ranges_[start] = Range{.start = start, .size = size, .kind = RangeKind::Device, .id = next_id_++};
+  changed();
+  return start;
+}
+
+Address AddressSpace::Impl::claim(std::size_t size) {
+  if (size == 0 || size > capacity) return 0;
+  const std::scoped_lock lock(mutex_);
+  return take(size);
+}
+
+void AddressSpace::Impl::give_back_claim(Address start, std::size_t size) {
+  const std::scoped_lock lock(mutex_);
+  put_back(start, size);
+}
+
+bool AddressSpace::Impl::charge(std::size_t size) {
+  std::size_t before = used.load(std::memory_order_relaxed);
+  do {
+    if (size > capacity - before) return false;
+  } while (!used.compare_exchange_weak(before, before + size, std::memory_order_relaxed));
+  return true;
 }
 
 // Pages that lie wholly in a hole lose their contents and their memory; they stay mapped (see the head of the header).
@@ -81,9 +112,16 @@ bool AddressSpace::Impl::free(Address start) {
   const std::scoped_lock lock(mutex_);
   const auto found = ranges_.find(start);
   if (found == ranges_.end() || found->second.kind != RangeKind::Device) return false;
-  const std::size_t charged = round_up(found->second.size, granule);
+  const std::size_t size = found->second.size;
   ranges_.erase(found);
-  used.fetch_sub(charged, std::memory_order_relaxed);
+  put_back(start, size);
+  changed();
+  return true;
+}
+
+void AddressSpace::Impl::put_back(Address start, std::size_t size) {
+  const std::size_t charged = round_up(size, granule);
+  discharge(charged);
   Address from = start;
   Address to = start + charged + gap;
   auto after = holes_.lower_bound(start);
@@ -101,40 +139,77 @@ bool AddressSpace::Impl::free(Address start) {
   holes_[from] = to - from;
   // The hole's old parts were given back before; one page on each side may have become whole only now.
   give_back(std::max(from, (start & ~(page - 1))), std::min(to, round_up(start + charged + gap, page)));
-  changed();
-  return true;
 }
 
-bool AddressSpace::Impl::add_host(Address start, std::size_t size) {
-  if (size == 0 || start == 0 || start + size < start) return false;
+bool AddressSpace::Impl::overlaps(const Range& range) const {
+  const auto after = ranges_.lower_bound(range.start);
+  if (after != ranges_.end() && after->first < range.start + range.size) return true;
+  if (after == ranges_.begin()) return false;
+  const Range& before = std::prev(after)->second;
+  return before.start + before.size > range.start;
+}
+
+bool AddressSpace::Impl::add(Range range) {
+  if (range.size == 0 || range.start == 0 || range.start + range.size < range.start) return false;
   const std::scoped_lock lock(mutex_);
-  const auto after = ranges_.lower_bound(start);
-  if (after != ranges_.end() && after->first < start + size) return false;
-  if (after != ranges_.begin()) {
-    const Range& before = std::prev(after)->second;
-    if (before.start + before.size > start) return false;
-  }
-  ranges_[start] = Range{start, size, RangeKind::Host, next_id_++};
+  if (overlaps(range)) return false;
+  range.id = next_id_++;
+  ranges_[range.start] = range;
   changed();
   return true;
 }
 
-bool AddressSpace::Impl::remove_host(Address start) {
+bool AddressSpace::Impl::remove(Address start, RangeKind kind) {
   const std::scoped_lock lock(mutex_);
   const auto found = ranges_.find(start);
-  if (found == ranges_.end() || found->second.kind != RangeKind::Host) return false;
+  if (found == ranges_.end() || found->second.kind != kind) return false;
   ranges_.erase(found);
   changed();
   return true;
 }
 
+bool AddressSpace::Impl::remove(Address start) {
+  const std::scoped_lock lock(mutex_);
+  if (ranges_.erase(start) == 0) return false;
+  changed();
+  return true;
+}
+
+bool AddressSpace::Impl::set_leaving(Address start, bool leaving) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = ranges_.find(start);
+  if (found == ranges_.end()) return false;
+  found->second.leaving = leaving;
+  if (!leaving) found->second.id = next_id_++;
+  return true;  // an access finds what it has found before: no snapshot changes
+}
+
+const Range* AddressSpace::Impl::find_locked(Address inside) const {
+  const auto after = ranges_.upper_bound(inside);
+  if (after == ranges_.begin()) return nullptr;
+  const Range& range = std::prev(after)->second;
+  return inside - range.start < range.size ? &range : nullptr;
+}
+
 std::optional<Range> AddressSpace::Impl::find(Address inside) {
   const std::scoped_lock lock(mutex_);
-  const auto after = ranges_.upper_bound(inside);
-  if (after == ranges_.begin()) return std::nullopt;
-  const Range& range = std::prev(after)->second;
-  if (inside - range.start >= range.size) return std::nullopt;
-  return range;
+  const Range* range = find_locked(inside);
+  return range == nullptr ? std::nullopt : std::optional(*range);
+}
+
+bool AddressSpace::Impl::check(Address start, std::size_t size, bool to_write) {
+  const std::scoped_lock lock(mutex_);
+  const Range* range = find_locked(start);
+  while (range != nullptr && !(to_write && range->read_only)) {
+    const std::size_t here = range->size - (start - range->start);
+    if (size <= here) return true;
+    if (range->kind != RangeKind::Mapped) return false;
+    start += here;
+    size -= here;
+    range = find_locked(start);
+    if (range != nullptr && range->kind != RangeKind::Mapped) return false;
+  }
+  return false;
 }
 
 // Built when first asked for after a change: a program that allocates in a loop does not pay for every step.
@@ -143,7 +218,13 @@ std::shared_ptr<const RangeList> AddressSpace::Impl::snapshot() {
   if (!snapshot_) {
     auto list = std::make_shared<RangeList>();
     list->reserve(ranges_.size());
-    for (const auto& entry : ranges_) list->push_back(entry.second);
+    for (const auto& [start, range] : ranges_) {
+      if (!list->empty() && are_one(list->back(), range)) {
+        list->back().size += range.size;
+      } else {
+        list->push_back(range);
+      }
+    }
     snapshot_ = std::move(list);
   }
   return snapshot_;
@@ -163,14 +244,19 @@ AddressSpace::~AddressSpace() = default;
 Address AddressSpace::allocate(std::size_t size) { return impl_->allocate(size); }
 bool AddressSpace::free(Address start) { return impl_->free(start); }
 bool AddressSpace::add_host(void* start, std::size_t size) {
-  return impl_->add_host(reinterpret_cast<Address>(start), size);
+  return impl_->add({.start = reinterpret_cast<Address>(start), .size = size, .kind = RangeKind::Host});
 }
-bool AddressSpace::remove_host(void* start) { return impl_->remove_host(reinterpret_cast<Address>(start)); }
+bool AddressSpace::remove_host(void* start) { return impl_->remove(reinterpret_cast<Address>(start), RangeKind::Host); }
+Address AddressSpace::claim(std::size_t size) { return impl_->claim(size); }
+void AddressSpace::give_back_claim(Address start, std::size_t size) { impl_->give_back_claim(start, size); }
+bool AddressSpace::add(const Range& range) { return impl_->add(range); }
+bool AddressSpace::remove(Address start) { return impl_->remove(start); }
+bool AddressSpace::set_leaving(Address start, bool leaving) { return impl_->set_leaving(start, leaving); }
+bool AddressSpace::charge(std::size_t size) { return impl_->charge(size); }
+void AddressSpace::discharge(std::size_t size) { impl_->discharge(size); }
 std::optional<Range> AddressSpace::find(Address inside) const { return impl_->find(inside); }
-
-bool AddressSpace::check(Address start, std::size_t size) const {
-  const std::optional<Range> range = impl_->find(start);
-  return range && size <= range->size - (start - range->start);
+bool AddressSpace::check(Address start, std::size_t size, bool to_write) const {
+  return impl_->check(start, size, to_write);
 }
 
 std::size_t AddressSpace::capacity() const { return impl_->capacity; }

@@ -17,7 +17,7 @@
 
 namespace simgpu {
 
-using RangeList = std::vector<Range>;  // sorted by start, disjoint
+using RangeList = std::vector<Range>;  // sorted by start, disjoint; adjacent mappings with the same rights are one
 
 struct AddressSpace::Impl {
   explicit Impl(std::size_t capacity);
@@ -27,9 +27,16 @@ struct AddressSpace::Impl {
 
   Address allocate(std::size_t size);
   bool free(Address start);
-  bool add_host(Address start, std::size_t size);
-  bool remove_host(Address start);
+  Address claim(std::size_t size);
+  void give_back_claim(Address start, std::size_t size);
+  bool add(Range range);
+  bool remove(Address start, RangeKind kind);
+  bool remove(Address start);
+  bool set_leaving(Address start, bool leaving);
+  bool charge(std::size_t size);
+  void discharge(std::size_t size) { used.fetch_sub(size, std::memory_order_relaxed); }
   std::optional<Range> find(Address inside);
+  bool check(Address start, std::size_t size, bool to_write);
   std::shared_ptr<const RangeList> snapshot();
 
   std::size_t capacity = 0;
@@ -37,8 +44,13 @@ struct AddressSpace::Impl {
   std::atomic<std::uint64_t> generation{1};
 
  private:
+  // The mutex is held in these.
   void changed();
   void give_back(Address start, Address end);
+  Address take(std::size_t size);
+  void put_back(Address start, std::size_t size);
+  bool overlaps(const Range& range) const;
+  const Range* find_locked(Address inside) const;
 
   Address reserved_ = 0;
   std::size_t reserved_size_ = 0;
