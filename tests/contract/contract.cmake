@@ -2,14 +2,37 @@
 set(contract ${CMAKE_CURRENT_LIST_DIR})
 if(TARGET simgpu)
   add_executable(contract_test
-    ${contract}/answers.cc ${contract}/answers_test.cc ${contract}/backends.cc ${contract}/contract_test.cc
+    ${contract}/answers.cc
+    ${contract}/answers_test.cc
+    ${contract}/backends.cc
+    ${contract}/contract_test.cc
     ${contract}/suite.cc
-    ${contract}/code.cc ${contract}/context.cc ${contract}/context_end.cc ${contract}/context_forms.cc
-    ${contract}/context_settings.cc ${contract}/contexts_at_work.cc ${contract}/contexts_together.cc ${contract}/copy.cc
-    ${contract}/created_context.cc ${contract}/dead_objects.cc ${contract}/device.cc ${contract}/event.cc
-    ${contract}/everything.cc ${contract}/fault.cc ${contract}/function.cc ${contract}/handles.cc ${contract}/init.cc
-    ${contract}/launch.cc ${contract}/library.cc ${contract}/memory.cc ${contract}/narrow.cc ${contract}/pointer.cc
-    ${contract}/pool.cc ${contract}/proc_address.cc ${contract}/stream.cc)
+    ${contract}/code.cc
+    ${contract}/context.cc
+    ${contract}/context_end.cc
+    ${contract}/context_forms.cc
+    ${contract}/context_settings.cc
+    ${contract}/contexts_at_work.cc
+    ${contract}/contexts_together.cc
+    ${contract}/copy.cc
+    ${contract}/created_context.cc
+    ${contract}/dead_objects.cc
+    ${contract}/device.cc
+    ${contract}/event.cc
+    ${contract}/everything.cc
+    ${contract}/fault.cc
+    ${contract}/function.cc
+    ${contract}/handles.cc
+    ${contract}/init.cc
+    ${contract}/launch.cc
+    ${contract}/library.cc
+    ${contract}/memory.cc
+    ${contract}/narrow.cc
+    ${contract}/pointer.cc
+    ${contract}/pool.cc
+    ${contract}/proc_address.cc
+    ${contract}/stream.cc
+    ${contract}/virtual.cc)
   target_link_libraries(contract_test PRIVATE ivgpu_api ivgpu_broker GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_definitions(contract_test PRIVATE
     GOLDEN="${contract}/golden/580.159.04-h200.txt" EXPECTATIONS="${contract}/expectations.txt"

@@ -77,7 +77,8 @@ CUresult Driver::initialise() {
   return CUDA_SUCCESS;
 }
 
-Driver::Driver(const Settings& settings) : launch_blocking(settings.launch_blocking) {
+Driver::Driver(const Settings& settings)
+    : launch_blocking(settings.launch_blocking), virtual_memory(*this, 2 * settings.memory * settings.visible.size()) {
   for (const std::uint32_t index : settings.visible) {
     const auto print_to = [this](std::string_view text) { print(text); };
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory, print_to));

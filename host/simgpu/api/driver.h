@@ -15,6 +15,7 @@
 
 #include "host/simgpu/api/handles.h"
 #include "host/simgpu/api/memory_map.h"
+#include "host/simgpu/api/virtual_memory.h"
 
 namespace simgpu {
 
@@ -50,6 +51,8 @@ class Driver {
   HandleTable<MemoryPool, CUmemoryPool, HandleKind::MemoryPool> pools;
   MemoryMap memory;
   Schedule schedule;
+
+  VirtualMemory virtual_memory;
 
   std::mutex places_mutex;  // for the pools of all places but the devices' own memory
   std::map<PoolPlace, PoolsOfPlace> pools_of_places;

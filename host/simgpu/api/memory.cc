@@ -113,7 +113,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult r = living_or_no_context(); r != CUDA_SUCCESS) return r;
   if (dptr == 0) return CUDA_SUCCESS;
   return with_driver([&](Driver& driver) {
-    const auto allocation = driver.memory.take(dptr, [](const Allocation& a) { return !a.on_host(); });
+    const auto allocation =
+        driver.memory.take(dptr, [](const Allocation& a) { return !a.on_host() && a.kind != MemoryKind::Mapped; });
     if (!allocation) return CUDA_ERROR_INVALID_VALUE;
     const CUresult fault = wait_for(driver, pending(driver, *allocation->context));
     give_back(driver, *allocation);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "host/simgpu/engine.h"
@@ -25,6 +26,7 @@ enum class MemoryKind : std::uint8_t {
   Pool,        // cuMemAllocAsync
   Host,        // cuMemHostAlloc
   Registered,  // cuMemHostRegister
+  Mapped,      // cuMemMap
 };
 
 struct Allocation {
@@ -34,9 +36,10 @@ struct Allocation {
   Device* device = nullptr;
   Context* context = nullptr;
   unsigned flags = 0;
-  std::uint64_t id = 0;              // CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::uint64_t id = 0;                        // CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::shared_ptr<MemoryPool> pool = nullptr;  // Pool only
   bool sync_memops = false;
+  std::pair<Address, std::size_t> around{};  // Mapped only: the reservation
 
   bool on_host() const { return kind == MemoryKind::Host || kind == MemoryKind::Registered; }
 };

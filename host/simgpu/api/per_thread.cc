@@ -74,6 +74,10 @@ CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr address, std::size_t count, CUme
   return cuMemPrefetchAsync_v2(address, count, location, flags, own(s));
 }
 
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo* list, unsigned count, CUstream s) {
+  return cuMemMapArrayAsync(list, count, own(s));
+}
+
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                              unsigned block_y, unsigned block_z, unsigned shared, CUstream s, void** parameters,
                              void** extra) {

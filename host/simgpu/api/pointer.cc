@@ -53,6 +53,11 @@ bool is_managed(const Allocation& a) {
 }
 bool is_on_host(const Allocation& a) { return a.on_host() || (a.pool != nullptr && a.pool->on_host()); }
 
+// Of a mapping it is the reservation.
+std::pair<Address, std::size_t> range_around(const Allocation& a) {
+  return a.kind == MemoryKind::Mapped ? a.around : std::pair(a.start, a.size);
+}
+
 // The memory that was taken from the device at once, for this allocation and others.
 std::pair<Address, std::size_t> mapping_of(const Allocation& a) {
   return a.pool == nullptr ? std::pair(a.start, a.size) : a.pool->chunk_of(a.start);
@@ -65,7 +70,8 @@ std::uint64_t handle_types_of(const Allocation& a) {
 CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribute, void* out) {
   const Allocation& a = place.allocation;
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(out, address_of(a.context->handle));
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      return put(out, a.context == nullptr ? Address{0} : address_of(a.context->handle));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return put(out, static_cast<unsigned>(is_on_host(a) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(out, CUdeviceptr{place.address});
@@ -76,8 +82,8 @@ CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribut
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(out, static_cast<unsigned>(is_managed(a)));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(out, ordinal_of(driver, a.device));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(out, 0U);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(out, CUdeviceptr{a.start});
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(out, a.size);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(out, CUdeviceptr{range_around(a).first});
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(out, range_around(a).second);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(out, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(out, handle_types_of(a));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(out, 0U);

@@ -51,8 +51,8 @@ Found look_at(Driver& driver, const Layout& layout, const Shape& shape, Side sid
   if (!span || layout.start == 0 || *span > UINT64_MAX - layout.start) return {};
   if (known(driver, layout.start, *span, to_write)) return {.valid = true, .pageable = false, .span = *span};
   if (side == Side::Device) return {};
-  // Beyond the end of something the driver knows? Then it is no address of the program's own.
-  if (range_of(driver, layout.start)) return {};
+  // Beyond the end of something the driver knows, or mapped without access? Then it is no address of the program's own.
+  if (range_of(driver, layout.start) || driver.memory.find(layout.start)) return {};
   return {.valid = true, .pageable = true, .span = *span};
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdio>
 
+#include "host/simgpu/vm/rights.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/windows.h"
 
@@ -49,6 +50,12 @@ const Ins* illegal(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, s
   return raise_fault(
       c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
       "access of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which no allocation of the device holds");
+}
+
+const Ins* constant(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
+  return raise_fault(
+      c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
+      "a write of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which the device may only read");
 }
 
 const Ins* misaligned(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
@@ -106,6 +113,7 @@ bool resolve_global(Ctx& c, const Ins* i, const std::uint64_t* addresses, std::u
     if (range == nullptr || bytes > range->size - (address - range->start)) {
       return illegal(c, i, lane, address, bytes), false;
     }
+    if (range->read_only && (i->flags & flag_writes) != 0) return constant(c, i, lane, address, bytes), false;
     window = {range->start, range->start + range->size - bytes};
     host[lane] = address;
   }
@@ -129,6 +137,12 @@ std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uin
   const Range* range = find_range(c, address);
   if (range == nullptr || bytes > range->size - (address - range->start)) return 0;
   return address;
+}
+
+std::uint64_t resolve_one_to_write(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
+  const std::uint64_t host = resolve_one(c, lane, address, bytes);
+  if (host != address) return host;  // nowhere, or not in a range of the device
+  return find_range(c, address)->read_only ? 0 : host;
 }
 
 }  // namespace simgpu

@@ -10,6 +10,7 @@
 
 #include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/control.h"
+#include "host/simgpu/vm/rights.h"
 #include "host/simgpu/vm/state.h"
 
 namespace simgpu {
@@ -163,7 +164,7 @@ const Ins* bulk_copy(Ctx& c, const Ins* i) {
       return raise_fault(c, i, CUDA_ERROR_MISALIGNED_ADDRESS, l, "a bulk copy is not aligned to sixteen bytes");
     }
     for (std::uint32_t at = 0; at < size; at += piece) {
-      const std::uint64_t to = resolve_one(c, l, into + at, piece);
+      const std::uint64_t to = resolve_one_to_write(c, l, into + at, piece);
       const std::uint64_t source = resolve_one(c, l, from + at, piece);
       if (to == 0 || source == 0) return nowhere(c, i, l);
       std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(source), piece);

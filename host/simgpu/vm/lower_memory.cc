@@ -1,6 +1,7 @@
 // Loads, stores and atomics: the parts of an address, and its space. See lower.h.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower.h"
+#include "host/simgpu/vm/rights.h"
 
 namespace simgpu {
 
@@ -166,6 +167,7 @@ void Lowering::st() {
   const auto count = static_cast<unsigned>(values.size());
   const std::uint32_t at = emit(table_.store(type, values.front().size, into.windowed, into.base.size));
   access_flags(at, into, count);
+  ins(at).flags |= flag_writes;
   read(at, Field::A, into.base);
   if (count == 1) return read(at, Field::B, values.front());
   ins(at).index = static_cast<std::uint32_t>(code_.extra.size());
@@ -210,6 +212,7 @@ void Lowering::one_atomic(Word operation, const Value& address, const ptx::Opera
   const std::uint32_t d = wanted ? destination(*into, ptx::size_of(form_.type())) : 0;
   const std::uint32_t at = emit(atomic_handler(operation, form_.type()));
   ins(at).imm = static_cast<std::int64_t>(offset);
+  ins(at).flags |= flag_writes;
   ins(at).window = code_.windows++;
   read(at, Field::A, address);
   read(at, Field::B, b);

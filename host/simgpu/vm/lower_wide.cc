@@ -2,6 +2,7 @@
 // lower first. See lower.h.
 #include "host/simgpu/vm/control.h"
 #include "host/simgpu/vm/lower.h"
+#include "host/simgpu/vm/rights.h"
 
 namespace simgpu {
 
@@ -48,6 +49,7 @@ void Lowering::atomic_wide(Word operation, const Value& address, bool result) {
   const std::array<std::uint32_t, 2> c = swap ? halves(operand(3)) : b;
   const std::array<std::uint32_t, 2> d = halves(operand(0));
   const std::uint32_t at = emit(wide_atomic_handler(swap));
+  ins(at).flags |= flag_writes;
   ins(at).window = code_.windows++;
   ins(at).index = static_cast<std::uint32_t>(code_.extra.size());
   read(at, Field::A, address);

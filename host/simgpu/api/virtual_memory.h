@@ -1,0 +1,82 @@
+// Virtual memory management: reserved addresses, memory objects, and the mappings of the ones at the others.
+//
+// Belongs to no context: a context's end leaves all of it alone. Threads: any. The lock is held while ranges of devices and
+// entries of the map of addresses change, and never the other way round.
+#pragma once
+
+#include "host/simgpu/api/objects.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "host/simgpu/memory/physical.h"
+#include "host/simgpu/memory/reservations.h"
+
+namespace simgpu {
+
+class Driver;
+
+class VirtualMemory {
+ public:
+  static constexpr std::size_t granularity = std::size_t{2} << 20;
+  static bool whole(std::uint64_t size) { return size % granularity == 0; }
+
+  // With addresses for `capacity` bytes of memory objects; the devices count what is taken.
+  VirtualMemory(Driver& driver, std::size_t capacity) : driver_(driver), physical_(capacity) {}
+
+  CUresult reserve(Address* out, std::size_t size, std::size_t alignment, Address hint);
+  CUresult free(Address start, std::size_t size);
+
+  CUresult create(CUmemGenericAllocationHandle* out, std::size_t size, const CUmemAllocationProp& properties,
+                  Device& device);
+  CUresult release(CUmemGenericAllocationHandle handle);
+  CUresult retain(CUmemGenericAllocationHandle* out, Address inside);
+  CUresult properties(CUmemAllocationProp* out, CUmemGenericAllocationHandle handle);
+
+  CUresult map(Address start, std::size_t size, CUmemGenericAllocationHandle handle);
+  CUresult unmap(Address start, std::size_t size);
+  CUresult set_access(Address start, std::size_t size, Device& device, CUmemAccess_flags flags);
+  CUresult access(unsigned long long* out, const Device& device, Address inside);
+
+ private:
+  struct Object {
+    CUmemGenericAllocationHandle handle = 0;
+    std::uint64_t offset = 0;
+    std::size_t size = 0;
+    CUmemAllocationProp properties{};
+    Device* device = nullptr;
+    std::size_t handles = 1, mappings = 0;  // with none of both it is no more
+  };
+  struct Mapping {
+    std::size_t size = 0;
+    Object* object = nullptr;
+    std::map<const Device*, CUmemAccess_flags> access;
+  };
+  using Mappings = std::map<Address, Mapping>;
+  struct Reservation {
+    std::size_t size = 0;
+    Mappings mappings;
+  };
+
+  // The lock is held in these.
+  Object* find_object(CUmemGenericAllocationHandle handle);
+  void drop_if_unused(const Object& object);
+  std::pair<const Address, Reservation>* reservation_of(Address start, std::size_t size);
+  std::pair<const Address, Mapping>* mapping_of(Address inside);
+  void give_access(Address start, Mapping& mapping, Device& device, CUmemAccess_flags flags);
+  void end_mapping(Address start, Mapping& mapping);
+
+  Driver& driver_;
+  PhysicalMemory physical_;
+  Reservations addresses_;
+
+  std::mutex mutex_;  // for the members below
+  std::map<Address, Reservation> reservations_;
+  std::map<CUmemGenericAllocationHandle, std::unique_ptr<Object>> objects_;
+  CUmemGenericAllocationHandle next_handle_ = 0x5100'0000'1000;  // large, as the real driver's
+};
+
+}  // namespace simgpu
