@@ -31,6 +31,7 @@ if(TARGET simgpu)
     ${contract}/pointer.cc
     ${contract}/pool.cc
     ${contract}/proc_address.cc
+    ${contract}/register.cc
     ${contract}/stream.cc
     ${contract}/virtual.cc)
   target_link_libraries(contract_test PRIVATE ivgpu_api ivgpu_broker GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})

@@ -83,7 +83,6 @@ void show_reserved(const std::string& what, std::size_t size, std::size_t alignm
                    unsigned long long flags = 0) {
   CUdeviceptr a = 0;
   show("cuMemAddressReserve, " + what, CU(cuMemAddressReserve)(&a, size, alignment, hint, flags));
-  if (a == 0) return;
   show_flag("its alignment", a % std::max(alignment, 2 * mib) == 0);
   show("its end", CU(cuMemAddressFree)(a, size));
 }
@@ -260,7 +259,7 @@ GROUP(virtual_copies, InContext) {
   show("a copy from both", CU(cuMemcpyDtoH_v2)(seen, a + 2 * mib - 8, sizeof seen));
   show("its last word", seen[3]);
   show("a copy within them", CU(cuMemcpyDtoD_v2)(a, a + 2 * mib - 8, sizeof words));
-  show("a copy from the second", CU(cuMemcpy)(address_of(seen), a + 2 * mib, 8));
+  show("a copy from the second", CU(cuMemcpyDtoH_v2)(seen, a + 2 * mib, 8));
   show("its first word", seen[0]);
   CUdeviceptr plain = 0;
   CU(cuMemAlloc_v2)(&plain, 4 * mib);

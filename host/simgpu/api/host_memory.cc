@@ -2,18 +2,19 @@
 #include "host/simgpu/api/cuda_api.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/process_memory.h"
 #include "host/simgpu/api/streams.h"
 
 using namespace simgpu;
 
 namespace {
 
-bool add_host(Driver& driver, void* start, std::size_t size) {
+bool add_host(Driver& driver, void* start, std::size_t size, bool read_only = false) {
+  const Range range{.start = address_of(start), .size = size, .kind = RangeKind::Host, .read_only = read_only};
   for (std::size_t i = 0; i < driver.devices.size(); ++i) {
-    if (driver.devices[i]->space.add_host(start, size)) continue;
+    if (driver.devices[i]->space.add(range)) continue;
     while (i-- > 0) driver.devices[i]->space.remove_host(start);
     return false;
   }
@@ -30,13 +31,10 @@ void enter_host(Driver& driver, Context& context, MemoryKind kind, void* start, 
                         .id = driver.next_id() | std::uint64_t{1} << 48});  // apart from the ids of device ranges
 }
 
-// True if the program has memory there. (msync fails at holes; MS_ASYNC does nothing else.)
-bool is_mapped(const void* start, std::size_t size) {
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const std::uintptr_t first = address_of(start) / page * page;
-  std::uintptr_t end = 0;
-  if (__builtin_add_overflow(address_of(start), size, &end)) return false;
-  return msync(reinterpret_cast<void*>(first), end - first, MS_ASYNC) == 0;
+// True if the memory can be registered.
+bool is_fit(const void* start, std::size_t size, bool read_only) {
+  const ProcessMemory memory = process_memory(address_of(start), size);
+  return memory.there && memory.readable && (memory.writable || read_only) && !memory.shared_file;
 }
 
 template <class Wanted>
@@ -82,18 +80,24 @@ CUresult cuMemFreeHost(void* p) {
 
 CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
   return with_context([&](Driver& driver, Context& context) {
-    constexpr unsigned served = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
-    constexpr unsigned known = served | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
-    if (p == nullptr || bytesize == 0 || (Flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    constexpr unsigned served =
+        CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
+    if (p == nullptr || bytesize == 0 || (Flags & ~(served | CU_MEMHOSTREGISTER_IOMEMORY)) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & ~served) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    const bool read_only = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
     if (const auto there = driver.memory.find(address_of(p)); there && there->kind != MemoryKind::Registered)
       return CUDA_ERROR_INVALID_VALUE;
     if (driver.memory.overlaps(address_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    if (!is_mapped(p, bytesize)) return CUDA_ERROR_INVALID_VALUE;
-    if (!add_host(driver, p, bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (!is_fit(p, bytesize, read_only)) return CUDA_ERROR_INVALID_VALUE;
+    if (!add_host(driver, p, bytesize, read_only)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     enter_host(driver, context, MemoryKind::Registered, p, bytesize, Flags | CU_MEMHOSTREGISTER_DEVICEMAP);
     return CUDA_SUCCESS;
   });
+}
+
+CUresult cuMemHostRegister(void* p, std::size_t bytesize, unsigned Flags) {
+  return cuMemHostRegister_v2(p, bytesize, Flags);
 }
 
 CUresult cuMemHostUnregister(void* p) {

@@ -63,6 +63,11 @@ std::pair<Address, std::size_t> mapping_of(const Allocation& a) {
   return a.pool == nullptr ? std::pair(a.start, a.size) : a.pool->chunk_of(a.start);
 }
 
+CUDA_POINTER_ATTRIBUTE_ACCESS_FLAGS access_to(Driver& driver, Address address) {
+  if (reachable(driver, address, 1, true)) return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
+  return reachable(driver, address, 1) ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+}
+
 std::uint64_t handle_types_of(const Allocation& a) {
   return a.pool == nullptr ? 0 : static_cast<std::uint64_t>(a.pool->properties().handleTypes);
 }
@@ -87,7 +92,7 @@ CUresult answer(Driver& driver, const Place& place, CUpointer_attribute attribut
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(out, 1U);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(out, handle_types_of(a));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put(out, 0U);
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(out, unsigned{CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE});
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(out, unsigned{access_to(driver, place.address)});
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(out, a.pool == nullptr ? std::uint64_t{0} : address_of(a.pool->handle));
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(out, mapping_of(a).second);
