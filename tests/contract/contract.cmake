@@ -26,6 +26,7 @@ if(TARGET simgpu)
     ${contract}/init.cc
     ${contract}/launch.cc
     ${contract}/library.cc
+    ${contract}/managed.cc
     ${contract}/memory.cc
     ${contract}/narrow.cc
     ${contract}/pointer.cc

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/simgpu/api/handles.h"
+#include "host/simgpu/api/managed_advice.h"
 #include "host/simgpu/api/memory_map.h"
 #include "host/simgpu/api/virtual_memory.h"
 
@@ -53,6 +54,7 @@ class Driver {
   Schedule schedule;
 
   VirtualMemory virtual_memory;
+  ManagedAdvice managed_advice;
 
   std::mutex places_mutex;  // for the pools of all places but the devices' own memory
   std::map<PoolPlace, PoolsOfPlace> pools_of_places;

@@ -49,7 +49,8 @@ std::shared_ptr<Module> load_on(Driver& driver, Device& device, const void* imag
                                 CUresult* error);
 
 // A loaded module made usable in a context.
-std::shared_ptr<LoadedModule> place_in(const std::shared_ptr<Context>& context, std::shared_ptr<Module> module);
+std::shared_ptr<LoadedModule> place_in(Driver& driver, const std::shared_ptr<Context>& context,
+                                       std::shared_ptr<Module> module);
 
 // A library's part in the current context. Null with the error.
 std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<LoadedLibrary>& library, CUresult* error);
@@ -64,7 +65,7 @@ CUfunction handle_of(Driver& driver, const std::shared_ptr<LoadedModule>& module
 // The answer of cuModuleGetGlobal and its kin; a variable that is not there (null) has no address and no size.
 CUresult answer_global(const Global* global, CUdeviceptr* dptr, std::size_t* bytes);
 
-// Takes back the handles of a module and its functions.
+// Takes back the handles of a module and its functions, and the entries of its managed variables.
 void drop_module(Driver& driver, LoadedModule& module);
 
 // The end of a context: no library has a part in it any more.

@@ -58,6 +58,28 @@ void report_load(const LoadReport& report, const Module::Loaded& loaded,
   if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) log_error(loaded.log);
 }
 
+// Managed variables are managed memory to every call that takes an address.
+void enter_managed_variables(Driver& driver, const LoadedModule& module) {
+  for (const Global* global : module.module->globals()) {
+    if (!global->managed || global->size == 0) continue;
+    driver.memory.insert({.start = global->address,
+                          .size = global->size,
+                          .kind = MemoryKind::Managed,
+                          .device = &module.context->device,
+                          .context = module.context.get(),
+                          .id = driver.next_id() | std::uint64_t{1} << 50,  // apart from the ids of other memory
+                          .is_variable = true});
+  }
+}
+
+void forget_managed_variables(Driver& driver, const LoadedModule& module) {
+  for (const Global* global : module.module->globals()) {
+    if (!global->managed || global->size == 0) continue;
+    driver.memory.take(global->address, [](const Allocation& a) { return a.is_variable; });
+    driver.managed_advice.forget(global->address, global->size);
+  }
+}
+
 }  // namespace
 
 int default_dynamic_shared(const Function& code) {
@@ -72,7 +94,8 @@ std::shared_ptr<Module> load_on(Driver&, Device& device, const void* image, cons
   return std::shared_ptr<Module>(std::move(loaded.module));
 }
 
-std::shared_ptr<LoadedModule> place_in(const std::shared_ptr<Context>& context, std::shared_ptr<Module> module) {
+std::shared_ptr<LoadedModule> place_in(Driver& driver, const std::shared_ptr<Context>& context,
+                                       std::shared_ptr<Module> module) {
   auto placed = std::make_shared<LoadedModule>();
   placed->context = context;
   placed->module = std::move(module);
@@ -82,6 +105,7 @@ std::shared_ptr<LoadedModule> place_in(const std::shared_ptr<Context>& context, 
     function->max_dynamic_shared = default_dynamic_shared(*code);
     placed->functions.emplace(code->name, std::move(function));
   }
+  enter_managed_variables(driver, *placed);
   return placed;
 }
 
@@ -107,7 +131,7 @@ std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<Load
     library->parts.erase(context.get());
     return nullptr;
   }
-  part = place_in(context, std::move(module));
+  part = place_in(driver, context, std::move(module));
   part->library = library;
   for (const auto& [name, settings] : library->settings) {
     const auto function = part->functions.find(name);
@@ -152,6 +176,7 @@ CUresult answer_global(const Global* global, CUdeviceptr* dptr, std::size_t* byt
 }
 
 void drop_module(Driver& driver, LoadedModule& module) {
+  forget_managed_variables(driver, module);
   const std::lock_guard lock(module.mutex);
   for (const auto& [name, function] : module.functions)
     if (function->handle != nullptr) driver.functions.remove(std::exchange(function->handle, nullptr));

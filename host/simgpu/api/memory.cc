@@ -15,6 +15,7 @@ void give_back(Driver& driver, const Allocation& allocation) {
     return;
   }
   if (!allocation.on_host()) {
+    if (allocation.kind == MemoryKind::Managed) driver.managed_advice.forget(allocation.start, allocation.size);
     allocation.device->space.free(allocation.start);
     return;
   }
@@ -83,12 +84,6 @@ CUresult cuMemAlloc_v2(CUdeviceptr* dptr, std::size_t bytesize) {
   return allocate_into(dptr, bytesize, MemoryKind::Device);
 }
 
-CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned flags) {
-  if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
-    return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
-  return allocate_into(dptr, bytesize, MemoryKind::Managed);
-}
-
 CUresult cuMemAllocPitch_v2(CUdeviceptr* dptr, std::size_t* pPitch, std::size_t WidthInBytes, std::size_t Height,
                             unsigned ElementSizeBytes) {
   return with_context([&](Driver& driver, Context& context) {
@@ -113,8 +108,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult r = living_or_no_context(); r != CUDA_SUCCESS) return r;
   if (dptr == 0) return CUDA_SUCCESS;
   return with_driver([&](Driver& driver) {
-    const auto allocation =
-        driver.memory.take(dptr, [](const Allocation& a) { return !a.on_host() && a.kind != MemoryKind::Mapped; });
+    const auto allocation = driver.memory.take(
+        dptr, [](const Allocation& a) { return !a.on_host() && a.kind != MemoryKind::Mapped && !a.is_variable; });
     if (!allocation) return CUDA_ERROR_INVALID_VALUE;
     const CUresult fault = wait_for(driver, pending(driver, *allocation->context));
     give_back(driver, *allocation);
@@ -139,44 +134,6 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, std::size_t* psize, CUdevic
     if (!allocation && (!range || range->leaving)) return CUDA_ERROR_NOT_FOUND;
     if (pbase != nullptr) *pbase = allocation ? allocation->start : range->start;
     if (psize != nullptr) *psize = allocation ? allocation->size : range->size;
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult cuMemAdvise_v2(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUmemLocation) {
-  return with_context([&](Driver& driver, Context&) {
-    const bool known = advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-    const auto allocation = driver.memory.find(devPtr);
-    if (!known || !allocation || allocation->kind != MemoryKind::Managed || !reachable(driver, devPtr, count))
-      return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-  });
-}
-
-CUresult cuMemAdvise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUdevice device) {
-  return cuMemAdvise_v2(devPtr, count, advice, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device});
-}
-
-CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, std::size_t count, CUmemLocation, unsigned flags, CUstream hStream) {
-  return with_context_of(hStream, [&](Driver& driver, Context& context) {
-    if (stream_of(driver, context, hStream) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const auto allocation = driver.memory.find(devPtr);
-    if (flags != 0 || !allocation || allocation->kind != MemoryKind::Managed || !reachable(driver, devPtr, count))
-      return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;  // host and device share the pages: there is nothing to move
-  });
-}
-
-CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, std::size_t count, CUdevice dstDevice, CUstream hStream) {
-  return cuMemPrefetchAsync_v2(devPtr, count, {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dstDevice}, 0, hStream);
-}
-
-CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, std::size_t, unsigned flags) {
-  return with_context_of(hStream, [&](Driver& driver, Context& context) {
-    if (stream_of(driver, context, hStream) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
-    const auto allocation = driver.memory.find(dptr);
-    if (!known || !allocation || allocation->kind != MemoryKind::Managed) return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
   });
 }

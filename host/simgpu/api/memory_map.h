@@ -22,7 +22,7 @@ class MemoryPool;
 
 enum class MemoryKind : std::uint8_t {
   Device,      // cuMemAlloc
-  Managed,     // cuMemAllocManaged: device memory that the host may touch, too
+  Managed,     // cuMemAllocManaged, or a variable: device memory that the host may touch, too
   Pool,        // cuMemAllocAsync
   Host,        // cuMemHostAlloc
   Registered,  // cuMemHostRegister
@@ -39,6 +39,7 @@ struct Allocation {
   std::uint64_t id = 0;                        // CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::shared_ptr<MemoryPool> pool = nullptr;  // Pool only
   bool sync_memops = false;
+  bool is_variable = false;                  // a module's managed variable, which goes with the module
   std::pair<Address, std::size_t> around{};  // Mapped only: the reservation
 
   bool on_host() const { return kind == MemoryKind::Host || kind == MemoryKind::Registered; }

@@ -16,7 +16,7 @@ CUresult load(CUmodule* out, const void* image, const LoadReport& report) {
     CUresult error;
     std::shared_ptr<Module> module = load_on(driver, context.device, image, report, &error);
     if (module == nullptr) return error;
-    auto placed = place_in(driver.current_shared(), std::move(module));
+    auto placed = place_in(driver, driver.current_shared(), std::move(module));
     placed->handle = driver.modules.insert(placed);
     *out = placed->handle;
     return CUDA_SUCCESS;

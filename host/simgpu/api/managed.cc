@@ -1,0 +1,125 @@
+// Calls that allocate managed memory and say where it should be. Host and device share its pages, so there is nothing to
+// move: what is said is checked and kept (managed_advice.h).
+#include "host/simgpu/api/managed.h"
+
+#include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/memory_pool.h"
+#include "host/simgpu/api/streams.h"
+
+namespace simgpu {
+namespace {
+
+CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise advice, const CUmemLocation& place) {
+  const bool names_place = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+                           advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+  if (names_place) {
+    if (const CUresult error = judge_place(driver, place); error != CUDA_SUCCESS) return error;
+  }
+  const bool node = place.type != CU_MEM_LOCATION_TYPE_DEVICE && place.type != CU_MEM_LOCATION_TYPE_HOST;
+  const auto change = [&](auto&& f) {
+    driver.managed_advice.change(start, size, f);
+    return CUDA_SUCCESS;
+  };
+  switch (advice) {
+    case CU_MEM_ADVISE_SET_READ_MOSTLY:
+    case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
+      return change([&](Advice& a) { a.read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY; });
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = place; });
+    case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = {}; });
+    case CU_MEM_ADVISE_SET_ACCESSED_BY:
+      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.insert(number_of_place(place)); });
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
+      return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.erase(number_of_place(place)); });
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+}  // namespace
+
+bool is_managed_range(Driver& driver, Address start, std::size_t size) {
+  const auto allocation = driver.memory.find(start);
+  if (!allocation || size == 0) return false;
+  const bool managed =
+      allocation->kind == MemoryKind::Managed || (allocation->pool != nullptr && allocation->pool->managed());
+  return managed && size <= allocation->size - (start - allocation->start);
+}
+
+CUresult judge_place(Driver& driver, const CUmemLocation& place) {
+  switch (place.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      return driver.device(place.id) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return CUDA_SUCCESS;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA: return place.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUmemLocation place_of_number(CUdevice number) {
+  if (number == CU_DEVICE_CPU) return {CU_MEM_LOCATION_TYPE_HOST, 0};
+  return {CU_MEM_LOCATION_TYPE_DEVICE, number};
+}
+
+CUdevice number_of_place(const CUmemLocation& place) {
+  if (place.type == CU_MEM_LOCATION_TYPE_INVALID) return CU_DEVICE_INVALID;
+  return place.type == CU_MEM_LOCATION_TYPE_DEVICE ? place.id : CU_DEVICE_CPU;
+}
+
+}  // namespace simgpu
+
+using namespace simgpu;
+
+CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned flags) {
+  return with_context([&](Driver& driver, Context& context) {
+    const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
+    if (dptr == nullptr || bytesize == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
+    const Address start = allocate(driver, context, MemoryKind::Managed, bytesize);
+    if (start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *dptr = start;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUmemLocation location) {
+  return with_context([&](Driver& driver, Context&) {
+    if (!is_managed_range(driver, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
+    return advise(driver, devPtr, count, advice, location);
+  });
+}
+
+CUresult cuMemAdvise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUdevice device) {
+  return cuMemAdvise_v2(devPtr, count, advice, place_of_number(device));
+}
+
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, std::size_t count, CUmemLocation location, unsigned flags,
+                               CUstream hStream) {
+  return with_context_of(hStream, [&](Driver& driver, Context& context) {
+    const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (flags != 0 || !is_managed_range(driver, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult error = judge_place(driver, location); error != CUDA_SUCCESS) return error;
+    driver.managed_advice.change(devPtr, count, [&](Advice& a) { a.prefetched = location; });
+    post(driver, *stream, {});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, std::size_t count, CUdevice dstDevice, CUstream hStream) {
+  return cuMemPrefetchAsync_v2(devPtr, count, place_of_number(dstDevice), 0, hStream);
+}
+
+// Which stream uses it is no matter either. No memory belongs to the NULL stream alone.
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, std::size_t length, unsigned flags) {
+  return with_context_of(hStream, [&](Driver& driver, Context& context) {
+    const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
+    const bool legacy = hStream == nullptr || hStream == CU_STREAM_LEGACY;
+    const auto allocation = driver.memory.find(dptr);
+    if (!known || (flags == CU_MEM_ATTACH_SINGLE && legacy) || !is_managed_range(driver, dptr, 1) ||
+        (length != 0 && length != allocation->size))
+      return CUDA_ERROR_INVALID_VALUE;
+    post(driver, *stream, {});
+    return CUDA_SUCCESS;
+  });
+}
