@@ -28,6 +28,12 @@ void* exported(std::string_view symbol) {
   return dlsym(library, std::string(symbol).c_str());
 }
 
+// The library exports every name; some of its functions only refuse.
+bool serves(std::string_view symbol) {
+  static const auto ask = reinterpret_cast<bool (*)(const char*)>(exported("ivgpu_sim_serves"));
+  return ask(std::string(symbol).c_str());
+}
+
 TEST(Beyond, ListsEveryRefusedCallThatTheSimulatedGpuServesAndNoOther) {
   for (const api::EntryPoint& e : api::entry_points) {
     // What is local is the guest library's own code, which may refuse all the same.
@@ -35,17 +41,17 @@ TEST(Beyond, ListsEveryRefusedCallThatTheSimulatedGpuServesAndNoOther) {
       EXPECT_FALSE(beyond.contains(e.name)) << e.name << " is served by the guest library";
     }
     if (!served_by_guest(e)) {
-      EXPECT_EQ(exported(e.name) != nullptr, beyond.contains(e.name)) << e.name;
+      EXPECT_EQ(serves(e.name), beyond.contains(e.name)) << e.name;
     }
   }
-  for (const std::string_view symbol : beyond) EXPECT_NE(exported(symbol), nullptr) << symbol;
+  for (const std::string_view symbol : beyond) EXPECT_TRUE(serves(symbol)) << symbol;
 }
 
 // The other way round: what `ivgpu run` serves, `ivgpu sim` serves, too. (A variant of what is refused is refused.)
 TEST(Beyond, TheGuestLibraryServesNothingThatTheSimulatedGpuDoesNot) {
   for (const api::EntryPoint& e : api::entry_points) {
     if (served_by_guest(e) && !beyond.contains(e.of)) {
-      EXPECT_NE(exported(e.name), nullptr) << e.name;
+      EXPECT_TRUE(serves(e.name)) << e.name;
     }
   }
 }
@@ -88,6 +94,38 @@ TEST(Beyond, EachIsToldOnceWhereThatIsWanted) {
   }
   for (const char* symbol : {"cuInit", "cuMemAlloc_v2", "cuCtxSynchronize"})
     EXPECT_EQ(said_by(symbol, "1").find("is served here"), std::string::npos) << symbol;
+}
+
+// No program dies of a name that is missing. (In a child, since whether calls are reported is found out at the first.)
+TEST(Beyond, EveryNameIsExportedAndWhatIsNotServedIsRefused) {
+  std::size_t refused = 0;
+  for (const api::EntryPoint& e : api::entry_points) {
+    ASSERT_NE(exported(e.name), nullptr) << e.name;
+    if (serves(e.name)) continue;
+    ++refused;
+    const pid_t child = fork();
+    if (child == 0) _exit(reinterpret_cast<int (*)()>(exported(e.name))() == CUDA_ERROR_NOT_SUPPORTED ? 0 : 1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << e.name;
+  }
+  EXPECT_GT(refused, 0U);
+}
+
+TEST(Beyond, WhatNobodyServesIsReportedOnceAndIsUnknownToCuGetProcAddress) {
+  const auto find = reinterpret_cast<decltype(&cuGetProcAddress)>(exported("cuGetProcAddress_v2"));
+  const std::string_view symbol = "cuDeviceGetDevResource";  // green contexts
+  ASSERT_FALSE(serves(symbol));
+  const std::string line = std::string("ivgpu simulated GPU: ") + std::string(symbol) +
+                           " is served neither here nor by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the "
+                           "state of each call that a program makes\n";
+  EXPECT_EQ(said_by(symbol, "1"), line);
+  EXPECT_EQ(said_by(symbol, nullptr), "");
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+  find("cuDeviceGetDevResource", &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+  EXPECT_EQ(function, nullptr);
+  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
 // ... and each goes on to what serves it: with nothing, before cuInit, most are answered at once.

@@ -7,8 +7,6 @@
 #pragma GCC visibility pop
 
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "host/simgpu/api/log.h"
@@ -16,22 +14,13 @@
 namespace simgpu {
 namespace {
 
-// Not in a worker, whose calls are its own: it has no such variable in its environment.
-bool wanted() {
-  static const bool set = [] {
-    const char* value = std::getenv("IVGPU_SIM_WARN");
-    return value != nullptr && std::strcmp(value, "1") == 0;
-  }();
-  return set;
-}
-
 template <auto function, class Symbol>
 struct Beyond;
 template <class... P, CUresult (*function)(P...), class Symbol>
 struct Beyond<function, Symbol> {
   static CUresult call(P... p) {
     static std::atomic<bool> reported{false};
-    if (wanted() && !reported.exchange(true, std::memory_order_relaxed))
+    if (warnings_wanted() && !reported.exchange(true, std::memory_order_relaxed))
       say(std::string(Symbol::name) +
           " is served here, but refused by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the state of each "
           "call that a program makes");

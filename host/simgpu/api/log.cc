@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -31,6 +33,14 @@ Listeners& listeners() {
 }  // namespace
 
 void say(const std::string& line) { std::fprintf(stderr, "ivgpu simulated GPU: %s\n", line.c_str()); }
+
+bool warnings_wanted() {
+  static const bool set = [] {
+    const char* value = std::getenv("IVGPU_SIM_WARN");
+    return value != nullptr && std::strcmp(value, "1") == 0;
+  }();
+  return set;
+}
 
 void log_error(const std::string& line) {
   say(line);

@@ -1,6 +1,5 @@
-// A call counts as served when this library defines its symbol: each is declared weak, so the address of one that is
-// nowhere defined is null. Nothing here may bring cuda.h's declarations of the calls in; hence the table of another
-// file.
+// The address of each call, whether it is served or refused by absent.cc. Nothing here may bring cuda.h's declarations of
+// the calls in; hence the table of another file.
 //
 // The declarations are protected, not default, or another libcuda in the process could lend its symbols; and not
 // hidden, which would take the definitions' export away.

@@ -1,4 +1,4 @@
-// Every entry point of the driver API by name, with its address where this library has it.
+// Every entry point of the driver API by name.
 #pragma once
 
 #include <span>
@@ -8,9 +8,13 @@
 
 namespace simgpu {
 
+// Without an address: those that this library does not serve.
 std::span<const cuabi::ProcEntry> entry_points();
 
 // The address of an exported symbol, "cuMemAlloc_v2"; null where this library has it not.
 void (*function_of(std::string_view symbol))();
 
 }  // namespace simgpu
+
+// For tests: true if the library serves the call of this name, of which it exports a function in any case.
+extern "C" __attribute__((visibility("default"))) bool ivgpu_sim_serves(const char* symbol);

@@ -1,0 +1,49 @@
+// Entry points of cuda.h that nothing here serves: exported all the same, so that no program dies of an unresolved symbol.
+// Each says so at its first call, if that is wanted, and answers NOT_SUPPORTED. cuGetProcAddress knows none of them.
+//
+// They are weak: a call that is served has a definition elsewhere, which takes this one's place. They lie in a section of
+// their own, by which the library tells them from the others. Nothing here may bring cuda.h's declarations in.
+#include "host/simgpu/api/absent.h"
+
+#include <atomic>
+#include <string>
+
+#include "host/simgpu/api/log.h"
+
+namespace simgpu {
+
+// The bounds of that section, by the linker.
+extern "C" {
+extern const char first_absent[] __asm__("__start_simgpu_absent") __attribute__((visibility("hidden")));
+extern const char behind_absent[] __asm__("__stop_simgpu_absent") __attribute__((visibility("hidden")));
+}
+
+bool is_absent(const void* function) {
+  const auto* at = static_cast<const char*>(function);
+  return at >= first_absent && at < behind_absent;
+}
+
+namespace {
+
+int refuse(const char* name, std::atomic<bool>& reported) {
+  constexpr int not_supported = 801;  // CUDA_ERROR_NOT_SUPPORTED
+  if (warnings_wanted() && !reported.exchange(true, std::memory_order_relaxed))
+    say(std::string(name) + " is served neither here nor by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows " +
+        "the state of each call that a program makes");
+  return not_supported;
+}
+
+}  // namespace
+}  // namespace simgpu
+
+#define DEFINE(symbol)                                                                             \
+  extern "C" __attribute__((weak, visibility("default"), section("simgpu_absent"))) int symbol() { \
+    static constinit std::atomic<bool> reported{false};                                            \
+    return simgpu::refuse(#symbol, reported);                                                      \
+  }
+#define CALL(id, symbol, ...) DEFINE(symbol)
+#define CUSTOM(id, symbol, ...) DEFINE(symbol)
+#define LOCAL(symbol, ...) DEFINE(symbol)
+#define VARIANT(symbol, ...) DEFINE(symbol)
+#define ABSENT(symbol, ...) DEFINE(symbol)
+#include "ring/api/driver.def"
