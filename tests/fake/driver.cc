@@ -1,7 +1,8 @@
 #include "tests/fake/driver.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,235 +16,12 @@
 #include "ring/api/jit_options.h"
 #include "ring/api/launch_attributes.h"
 #include "ring/api/types.h"
+#include "tests/fake/state.h"
 
 namespace fake {
 namespace {
 
-using api::Handle;
-
-struct EndedRange {
-  CUdeviceptr start;
-  std::size_t bytes;
-  std::uint64_t by;  // which record
-};
-
-struct State {
-  std::mutex mutex;
-  std::map<const void*, Handle> handles;
-  std::map<const void*, const void*> owners;  // what a handle ends with, where it is not its own
-  std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
-  std::map<CUdeviceptr, std::size_t> ranges;       // device memory and globals
-  std::map<const std::byte*, std::size_t> pinned;  // what is registered
-  std::map<const void*, std::string> kernels;      // functions and kernels, by handle
-  std::map<const void*, std::pair<CUdeviceptr, std::unique_ptr<std::byte[]>>> globals;  // by module or library
-  std::map<std::string, CUresult> failures;
-  std::map<std::string, std::uint64_t> calls, per_thread;
-  std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
-  std::vector<const void*> destroyed;             // kept, so that no later handle has the same address
-  std::size_t allocated = 0;
-  CUresult sticky = CUDA_SUCCESS;
-  std::optional<Races> races;
-  std::map<const void*, std::vector<std::uint64_t>> ended_by;  // where races are let: the records, by handle
-  std::map<const void*, Handle> places;                        // of ended handles, for new ones of that kind
-  std::vector<EndedRange> ended_ranges;
-  std::map<std::pair<const void*, std::string>, const void*> found;  // what has been looked up, by owner and name
-  std::set<const void*> contexts;                                    // created ones
-  std::map<const void*, const void*> made_in;                        // the context of each handle
-  std::map<CUdeviceptr, const void*> allocated_in;                   // and of memory
-};
-State* state = nullptr;
-Driver* the_driver = nullptr;
-int context_object = 0;  // the primary context
-thread_local const void *current = nullptr, *below = nullptr;
-
-[[noreturn, gnu::format(printf, 1, 2)]] void die(const char* format, ...) {
-  va_list args;
-  va_start(args, format);
-  std::fputs("fake driver: ", stderr);
-  std::vfprintf(stderr, format, args);
-  std::fputc('\n', stderr);
-  va_end(args);
-  std::abort();
-}
-
-// Reads every byte; the sum keeps the compiler from leaving it out.
-void touch(const void* at, std::size_t bytes) {
-  static std::atomic<unsigned> sink;
-  unsigned sum = 0;
-  for (std::size_t i = 0; i < bytes; ++i) sum += static_cast<const volatile unsigned char*>(at)[i];
-  sink.fetch_add(sum, std::memory_order_relaxed);
-}
-
-// ---- handles and addresses; all under the state's lock -------------------------------------------------------------
-
-// The place of an ended handle of this kind, where such come again; else a new one. Streams and events do not: two that
-// destroy one at the same time would end another's, and no worker can tell.
-std::uint64_t* place_for(Handle kind) {
-  const bool comes_again =
-      state->races && state->races->handles_come_again && kind != Handle::Stream && kind != Handle::Event;
-  for (const auto& [place, last] : state->places)
-    if (comes_again && last == kind) {
-      auto* again = static_cast<std::uint64_t*>(const_cast<void*>(place));
-      std::erase(state->destroyed, place);
-      state->places.erase(place);
-      state->owners.erase(again);
-      return again;
-    }
-  return new std::uint64_t[2]{};
-}
-
-template <class T>
-T issue(Handle kind, const void* owner = nullptr) {
-  auto* handle = place_for(kind);
-  state->handles[handle] = kind;
-  state->made_in[handle] = current;
-  if (owner != nullptr) state->owners[handle] = owner;
-  return reinterpret_cast<T>(handle);
-}
-
-// What an owner has under a name: the handle that it has had since it was looked up first, where handles come again.
-template <class T>
-T issue_once(Handle kind, const void* owner, const std::string& name) {
-  if (!state->races || !state->races->handles_come_again) return issue<T>(kind, owner);
-  const void*& known = state->found[{owner, name}];
-  if (known == nullptr) known = issue<T>(kind, owner);
-  return static_cast<T>(const_cast<void*>(known));
-}
-
-// Throws where what was ended by this record has been used by one that runs at the same time.
-void forgive_race(std::uint64_t ended_by) {
-  if (state->races->overlap(ended_by, state->races->now())) throw Raced();
-}
-
-void check(const char* call, Handle wanted, const void* handle) {
-  const auto at = state->handles.find(handle);
-  if (at == state->handles.end()) {
-    for (const std::uint64_t record : state->ended_by[handle]) forgive_race(record);
-    die("%s: handle %p was never issued or is destroyed", call, handle);
-  }
-  if (!api::accepts(wanted, at->second)) die("%s: handle %p is of kind %d", call, handle, static_cast<int>(at->second));
-}
-
-void check_stream(const char* call, CUstream stream) {
-  if (reinterpret_cast<std::uint64_t>(stream) > 2) check(call, Handle::Stream, stream);
-}
-
-void end_range(CUdeviceptr start, std::size_t bytes) {
-  state->ranges.erase(start);
-  if (state->races) state->ended_ranges.push_back({start, bytes, state->races->now()});
-}
-
-void forget_global(const void* owner) {
-  const auto global = state->globals.find(owner);
-  if (global == state->globals.end()) return;
-  end_range(global->second.first, state->ranges[global->second.first]);
-  state->globals.erase(global);
-}
-
-void destroy(const char* call, Handle kind, const void* handle) {
-  check(call, kind, handle);
-  forget_global(handle);
-  if (state->races) {
-    state->ended_by[handle].push_back(state->races->now());
-    state->places[handle] = state->handles[handle];
-    std::erase_if(state->found, [&](const auto& f) { return f.first.first == handle || f.second == handle; });
-  }
-  state->handles.erase(handle);
-  state->destroyed.push_back(handle);
-  std::vector<const void*> owned;
-  for (const auto& [other, owner] : state->owners)
-    if (owner == handle && state->handles.count(other) != 0) owned.push_back(other);
-  for (const void* other : owned)
-    if (const auto at = state->handles.find(other); at != state->handles.end()) destroy(call, at->second, other);
-}
-
-bool is_live(CUdeviceptr at, std::size_t bytes) {
-  auto range = state->ranges.upper_bound(at);
-  if (range != state->ranges.begin()) {
-    --range;
-    if (at - range->first <= range->second && bytes <= range->second - (at - range->first)) return true;
-  }
-  const auto* host = reinterpret_cast<const std::byte*>(at);
-  for (const auto& [start, size] : state->pinned)
-    if (host >= start && host <= start + size && bytes <= static_cast<std::size_t>(start + size - host)) return true;
-  return false;
-}
-
-void forgive_ended_range(CUdeviceptr at, std::size_t bytes) {
-  for (const EndedRange& range : state->ended_ranges)
-    if (at <= range.start + range.bytes && range.start <= at + bytes) forgive_race(range.by);
-}
-
-void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
-  if (is_live(at, bytes)) return;
-  forgive_ended_range(at, bytes);
-  die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
-}
-
-void check_context(const char* call, const void* context) {
-  if (context != &context_object && !state->contexts.contains(context))
-    die("%s: context %p was never issued or is destroyed", call, context);
-}
-
-void check_current(const char* call) {
-  if (current == nullptr) die("%s: no context is current in this thread", call);
-  check_context(call, current);
-}
-
-// What lives in a context goes with it; libraries and kernels live in none.
-void end_what_lives_in(const char* call, const void* context) {
-  std::vector<const void*> gone;
-  for (const auto& [handle, kind] : state->handles)
-    if (kind != Handle::Library && kind != Handle::Kernel && state->made_in[handle] == context) gone.push_back(handle);
-  for (const void* handle : gone)
-    if (const auto at = state->handles.find(handle); at != state->handles.end()) destroy(call, at->second, handle);
-  std::erase_if(state->memory, [&](const auto& memory) {
-    const CUdeviceptr start = memory.first;
-    if (state->allocated_in[start] != context) return false;
-    state->allocated -= state->ranges[start];
-    end_range(start, state->ranges[start]);
-    return true;
-  });
-}
-
-}  // namespace
-
-// On the way into every function: counts, looks for an error that the test has ordered, holds the lock until the end.
-struct Entry {
-  Entry(const char* name, bool per_thread = false, bool needs_context = true) : lock(state->mutex) {
-    ++state->calls[name];
-    if (per_thread) ++state->per_thread[name];
-    if (needs_context) check_current(name);
-    if (const auto at = state->failures.find(name); at != state->failures.end()) {
-      result = at->second;
-      state->failures.erase(at);
-    } else if (needs_context) {
-      result = state->sticky;
-    }
-  }
-  bool failed() const { return result != CUDA_SUCCESS; }
-  static void wait_at_gate() {
-    ++the_driver->waiting_;
-    while (the_driver->gate_closed_)
-      if (!the_driver->gate_spins_) std::this_thread::sleep_for(std::chrono::microseconds(200));
-    --the_driver->waiting_;
-  }
-
-  std::unique_lock<std::mutex> lock;
-  CUresult result = CUDA_SUCCESS;
-};
-
-namespace {
-
-#define ENTER(name)              \
-  Entry entry(name, per_thread); \
-  if (entry.failed()) return entry.result
-
 // ---- devices and contexts ------------------------------------------------------------------------------------------
-
-void check_device_number(const char* call, CUdevice device) {
-  if (device != 0) die("%s: there is no device %d", call, device);
-}
 
 void fill_devices(host::Driver& t) {
   t.cuInit = [](unsigned flags) { return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
@@ -384,18 +162,6 @@ void fill_contexts(host::Driver& t) {
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
-CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > device_memory - state->allocated) return CUDA_ERROR_OUT_OF_MEMORY;
-  auto memory = std::make_unique<std::byte[]>(bytes);
-  *address = reinterpret_cast<CUdeviceptr>(memory.get());
-  state->ranges[*address] = bytes;
-  state->memory[*address] = std::move(memory);
-  state->allocated_in[*address] = current;
-  state->allocated += bytes;
-  return CUDA_SUCCESS;
-}
-
 template <bool per_thread>
 CUresult to_device(const char* name, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
   ENTER(name);
@@ -479,14 +245,7 @@ void fill_memory(host::Driver& t) {
   t.cuMemFree_v2 = [](CUdeviceptr address) {
     Entry entry("cuMemFree_v2");
     if (entry.failed()) return entry.result;
-    const auto at = state->memory.find(address);
-    if (at == state->memory.end()) {
-      forgive_ended_range(address, 0);
-      die("cuMemFree: %llx was not allocated", address);
-    }
-    state->allocated -= state->ranges[address];
-    end_range(address, state->ranges[address]);
-    state->memory.erase(at);
+    give_back("cuMemFree", address);
     return CUDA_SUCCESS;
   };
   t.cuMemHostRegister_v2 = [](void* at, std::size_t bytes, unsigned) {
@@ -974,11 +733,14 @@ Driver::Driver() {
   fill_streams(table_);
   fill_modules(table_);
   fill_functions(table_);
+  fill_pools(table_);
+  fill_virtual_memory(table_);
 }
 
 Driver::~Driver() {
   for (const auto& [handle, kind] : state->handles) state->destroyed.push_back(handle);
   for (const void* handle : state->destroyed) delete[] static_cast<const std::uint64_t*>(handle);
+  for (const auto& [start, bytes] : state->reserved) munmap(reinterpret_cast<void*>(start), bytes);
   delete state;
   state = nullptr;
   the_driver = nullptr;

@@ -1,0 +1,186 @@
+#include "tests/fake/state.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+namespace fake {
+
+State* state = nullptr;
+Driver* the_driver = nullptr;
+int context_object = 0;
+thread_local const void *current = nullptr, *below = nullptr;
+
+void die(const char* format, ...) {
+  va_list args;
+  va_start(args, format);
+  std::fputs("fake driver: ", stderr);
+  std::vfprintf(stderr, format, args);
+  std::fputc('\n', stderr);
+  va_end(args);
+  std::abort();
+}
+
+void touch(const void* at, std::size_t bytes) {
+  static std::atomic<unsigned> sink;
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < bytes; ++i) sum += static_cast<const volatile unsigned char*>(at)[i];
+  sink.fetch_add(sum, std::memory_order_relaxed);
+}
+
+// ---- handles and addresses; all under the state's lock -------------------------------------------------------------
+
+// The place of an ended handle of this kind, where such come again; else a new one. Streams and events do not: two that
+// destroy one at the same time would end another's, and no worker can tell.
+std::uint64_t* place_for(Handle kind) {
+  const bool comes_again =
+      state->races && state->races->handles_come_again && kind != Handle::Stream && kind != Handle::Event;
+  for (const auto& [place, last] : state->places)
+    if (comes_again && last == kind) {
+      auto* again = static_cast<std::uint64_t*>(const_cast<void*>(place));
+      std::erase(state->destroyed, place);
+      state->places.erase(place);
+      state->owners.erase(again);
+      return again;
+    }
+  return new std::uint64_t[2]{};
+}
+
+// Throws where what was ended by this record has been used by one that runs at the same time.
+void forgive_race(std::uint64_t ended_by) {
+  if (state->races->overlap(ended_by, state->races->now())) throw Raced();
+}
+
+void check(const char* call, Handle wanted, const void* handle) {
+  const auto at = state->handles.find(handle);
+  if (at == state->handles.end()) {
+    for (const std::uint64_t record : state->ended_by[handle]) forgive_race(record);
+    die("%s: handle %p was never issued or is destroyed", call, handle);
+  }
+  if (!api::accepts(wanted, at->second)) die("%s: handle %p is of kind %d", call, handle, static_cast<int>(at->second));
+}
+
+void check_stream(const char* call, CUstream stream) {
+  if (reinterpret_cast<std::uint64_t>(stream) > 2) check(call, Handle::Stream, stream);
+}
+
+void end_range(CUdeviceptr start, std::size_t bytes) {
+  state->ranges.erase(start);
+  if (state->races) state->ended_ranges.push_back({start, bytes, state->races->now()});
+}
+
+void forget_global(const void* owner) {
+  const auto global = state->globals.find(owner);
+  if (global == state->globals.end()) return;
+  end_range(global->second.first, state->ranges[global->second.first]);
+  state->globals.erase(global);
+}
+
+void destroy(const char* call, Handle kind, const void* handle) {
+  check(call, kind, handle);
+  forget_global(handle);
+  if (state->races) {
+    state->ended_by[handle].push_back(state->races->now());
+    state->places[handle] = state->handles[handle];
+    std::erase_if(state->found, [&](const auto& f) { return f.first.first == handle || f.second == handle; });
+  }
+  state->handles.erase(handle);
+  state->destroyed.push_back(handle);
+  std::vector<const void*> owned;
+  for (const auto& [other, owner] : state->owners)
+    if (owner == handle && state->handles.count(other) != 0) owned.push_back(other);
+  for (const void* other : owned)
+    if (const auto at = state->handles.find(other); at != state->handles.end()) destroy(call, at->second, other);
+}
+
+// Whether mapped pieces that touch have all of it.
+bool is_mapped(CUdeviceptr at, std::size_t bytes) {
+  auto piece = state->mapped.upper_bound(at);
+  if (piece == state->mapped.begin()) return false;
+  --piece;
+  if (at - piece->first > state->ranges[piece->first]) return false;
+  CUdeviceptr end = piece->first + state->ranges[piece->first];
+  for (++piece; end < at + bytes && piece != state->mapped.end() && piece->first == end; ++piece)
+    end += state->ranges[piece->first];
+  return bytes <= end - at;
+}
+
+bool is_live(CUdeviceptr at, std::size_t bytes) {
+  if (is_mapped(at, bytes)) return true;
+  auto range = state->ranges.upper_bound(at);
+  if (range != state->ranges.begin()) {
+    --range;
+    if (at - range->first <= range->second && bytes <= range->second - (at - range->first)) return true;
+  }
+  const auto* host = reinterpret_cast<const std::byte*>(at);
+  for (const auto& [start, size] : state->pinned)
+    if (host >= start && host <= start + size && bytes <= static_cast<std::size_t>(start + size - host)) return true;
+  return false;
+}
+
+void forgive_ended_range(CUdeviceptr at, std::size_t bytes) {
+  for (const EndedRange& range : state->ended_ranges)
+    if (at <= range.start + range.bytes && range.start <= at + bytes) forgive_race(range.by);
+}
+
+void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
+  if (is_live(at, bytes)) return;
+  forgive_ended_range(at, bytes);
+  die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
+}
+
+void check_context(const char* call, const void* context) {
+  if (context != &context_object && !state->contexts.contains(context))
+    die("%s: context %p was never issued or is destroyed", call, context);
+}
+
+void check_current(const char* call) {
+  if (current == nullptr) die("%s: no context is current in this thread", call);
+  check_context(call, current);
+}
+
+// What lives in a context goes with it.
+void end_what_lives_in(const char* call, const void* context) {
+  std::vector<const void*> gone;
+  for (const auto& [handle, kind] : state->handles)
+    if (api::ends_with_context(kind) && state->made_in[handle] == context) gone.push_back(handle);
+  for (const void* handle : gone)
+    if (const auto at = state->handles.find(handle); at != state->handles.end()) destroy(call, at->second, handle);
+  std::erase_if(state->memory, [&](const auto& memory) {
+    const CUdeviceptr start = memory.first;
+    if (state->allocated_in[start] != context) return false;
+    state->allocated -= state->ranges[start];
+    end_range(start, state->ranges[start]);
+    return true;
+  });
+}
+
+void check_device_number(const char* call, CUdevice device) {
+  if (device != 0) die("%s: there is no device %d", call, device);
+}
+
+CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > device_memory - state->allocated) return CUDA_ERROR_OUT_OF_MEMORY;
+  auto memory = std::make_unique<std::byte[]>(bytes);
+  *address = reinterpret_cast<CUdeviceptr>(memory.get());
+  state->ranges[*address] = bytes;
+  state->memory[*address] = std::move(memory);
+  state->allocated_in[*address] = current;
+  state->allocated += bytes;
+  return CUDA_SUCCESS;
+}
+
+void give_back(const char* call, CUdeviceptr address) {
+  const auto at = state->memory.find(address);
+  if (at == state->memory.end()) {
+    forgive_ended_range(address, 0);
+    die("%s: %llx was not allocated", call, address);
+  }
+  state->allocated -= state->ranges[address];
+  end_range(address, state->ranges[address]);
+  state->memory.erase(at);
+}
+
+}  // namespace fake

@@ -1,0 +1,143 @@
+// The inside of the strict driver (tests/fake/driver.h), for the files that fill its table: what it has given out, and
+// the checks of what it is given. Everything here is under the state's lock, which an Entry holds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ring/api/types.h"
+#include "tests/fake/driver.h"
+
+namespace fake {
+
+using api::Handle;
+
+struct EndedRange {
+  CUdeviceptr start;
+  std::size_t bytes;
+  std::uint64_t by;  // which record
+};
+
+struct State {
+  std::mutex mutex;
+  std::map<const void*, Handle> handles;
+  std::map<const void*, const void*> owners;  // what a handle ends with, where it is not its own
+  std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
+  std::map<CUdeviceptr, std::size_t> ranges;       // device memory and globals
+  std::map<const std::byte*, std::size_t> pinned;  // what is registered
+  std::map<const void*, std::string> kernels;      // functions and kernels, by handle
+  std::map<const void*, std::pair<CUdeviceptr, std::unique_ptr<std::byte[]>>> globals;  // by module or library
+  std::map<std::string, CUresult> failures;
+  std::map<std::string, std::uint64_t> calls, per_thread;
+  std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
+  std::vector<const void*> destroyed;             // kept, so that no later handle has the same address
+  std::size_t allocated = 0;
+  CUresult sticky = CUDA_SUCCESS;
+  std::optional<Races> races;
+  std::map<const void*, std::vector<std::uint64_t>> ended_by;  // where races are let: the records, by handle
+  std::map<const void*, Handle> places;                        // of ended handles, for new ones of that kind
+  std::vector<EndedRange> ended_ranges;
+  std::map<std::pair<const void*, std::string>, const void*> found;  // what has been looked up, by owner and name
+  std::set<const void*> contexts;                                    // created ones
+  std::map<const void*, const void*> made_in;                        // the context of each handle
+  std::map<CUdeviceptr, const void*> allocated_in;                   // and of memory
+  const void* default_pool = nullptr;
+  std::map<CUdeviceptr, std::size_t> reserved;       // by cuMemAddressReserve
+  std::map<CUdeviceptr, std::uint64_t> mapped;       // which allocation lies there
+  std::map<std::uint64_t, std::size_t> physical;     // bytes of each allocation
+  std::map<std::uint64_t, unsigned> physical_given;  // how often its handle was given
+};
+extern State* state;
+extern Driver* the_driver;
+extern int context_object;  // the primary context
+extern thread_local const void *current, *below;
+
+[[noreturn, gnu::format(printf, 1, 2)]] void die(const char* format, ...);
+
+// Reads every byte; the sum keeps the compiler from leaving it out.
+void touch(const void* at, std::size_t bytes);
+
+// ---- handles and addresses -----------------------------------------------------------------------------------------
+
+// The place of an ended handle of this kind, where such come again; else a new one.
+std::uint64_t* place_for(Handle kind);
+
+template <class T>
+T issue(Handle kind, const void* owner = nullptr) {
+  auto* handle = place_for(kind);
+  state->handles[handle] = kind;
+  state->made_in[handle] = current;
+  if (owner != nullptr) state->owners[handle] = owner;
+  return reinterpret_cast<T>(handle);
+}
+
+// What an owner has under a name: the handle that it has had since it was looked up first, where handles come again.
+template <class T>
+T issue_once(Handle kind, const void* owner, const std::string& name) {
+  if (!state->races || !state->races->handles_come_again) return issue<T>(kind, owner);
+  const void*& known = state->found[{owner, name}];
+  if (known == nullptr) known = issue<T>(kind, owner);
+  return static_cast<T>(const_cast<void*>(known));
+}
+
+void forgive_race(std::uint64_t ended_by);
+void check(const char* call, Handle wanted, const void* handle);
+void check_stream(const char* call, CUstream stream);
+void destroy(const char* call, Handle kind, const void* handle);
+void end_range(CUdeviceptr start, std::size_t bytes);
+void forget_global(const void* owner);
+bool is_live(CUdeviceptr at, std::size_t bytes);
+void forgive_ended_range(CUdeviceptr at, std::size_t bytes);
+void check_device(const char* call, CUdeviceptr at, std::size_t bytes);
+void check_device_number(const char* call, CUdevice device);
+void check_context(const char* call, const void* context);
+void check_current(const char* call);
+void end_what_lives_in(const char* call, const void* context);
+CUresult allocate(CUdeviceptr* address, std::size_t bytes);
+// The end of an allocation.
+void give_back(const char* call, CUdeviceptr address);
+
+// On the way into every function: counts, looks for an error that the test has ordered, holds the lock until the end.
+struct Entry {
+  Entry(const char* name, bool per_thread = false, bool needs_context = true) : lock(state->mutex) {
+    ++state->calls[name];
+    if (per_thread) ++state->per_thread[name];
+    if (needs_context) check_current(name);
+    if (const auto at = state->failures.find(name); at != state->failures.end()) {
+      result = at->second;
+      state->failures.erase(at);
+    } else if (needs_context) {
+      result = state->sticky;
+    }
+  }
+  bool failed() const { return result != CUDA_SUCCESS; }
+  static void wait_at_gate() {
+    ++the_driver->waiting_;
+    while (the_driver->gate_closed_)
+      if (!the_driver->gate_spins_) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    --the_driver->waiting_;
+  }
+
+  std::unique_lock<std::mutex> lock;
+  CUresult result = CUDA_SUCCESS;
+};
+
+#define ENTER(name)              \
+  Entry entry(name, per_thread); \
+  if (entry.failed()) return entry.result
+
+// ---- the table, by noun --------------------------------------------------------------------------------------------
+
+void fill_pools(host::Driver& t);           // tests/fake/pool.cc
+void fill_virtual_memory(host::Driver& t);  // tests/fake/virtual.cc
+
+}  // namespace fake
