@@ -1,26 +1,14 @@
-// Device memory. The calls are CUSTOM because an address of device memory must mean nothing else in this process. The
-// guest reserves the range of each allocation. If something of the program lies there, the guest asks for another
-// allocation.
+// Device memory. What the driver allocates must lie where this process has nothing else (guest/marshal/new_memory.h).
 //
 // A wait for a reply may be given up (guest/session/channel.cc). An allocation then stays on the host, unknown to the
 // program, until the context is reset or the session ends. A free has then been executed, or will be.
-#include <array>
-
 #include "guest/calls/calls.h"
-#include "guest/log.h"
 #include "guest/marshal/custom.h"
+#include "guest/marshal/new_memory.h"
 #include "ring/api/records.h"
 
 namespace guest::calls {
 namespace {
-
-// After so many collisions in a row the address space counts as too full.
-constexpr std::size_t max_collisions = 64;
-
-Sent send_free(Context& context, std::uint64_t address) {
-  const api::FreeRecord record{.address = address};
-  return cross({.call = api::id_of::cuMemFree_v2, .context = context}, record);
-}
 
 CUresult allocate_once(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
   return cross({.call = call, .context = context}, record, {},
@@ -32,22 +20,10 @@ CUresult allocate_once(int call, Context& context, const api::AllocateRecord& re
 
 CUresult allocate(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
   Session& s = *session();
-  // The guest keeps a block that collides until one fits, so that the driver does not offer the same addresses again.
-  std::array<std::uint64_t, max_collisions> collided;
-  std::size_t collisions = 0;
-  CUresult result = CUDA_SUCCESS;
-  for (;;) {
+  NewMemory fitting(context, api::Range::Stays);
+  CUresult result = allocate_once(call, context, record, reply);
+  while (result == CUDA_SUCCESS && !fitting.keep(reply.address, reply.bytes, result))
     result = allocate_once(call, context, record, reply);
-    if (result != CUDA_SUCCESS || s.addresses.reserve(reply.address, reply.bytes)) break;
-    log(Level::Debug, "device memory at %llx collides with a mapping of this process",
-        static_cast<unsigned long long>(reply.address));
-    collided[collisions++] = reply.address;
-    if (collisions == max_collisions) {
-      result = CUDA_ERROR_OUT_OF_MEMORY;
-      break;
-    }
-  }
-  for (std::size_t i = 0; i < collisions; ++i) send_free(context, collided[i]);
   if (result == CUDA_SUCCESS)
     s.addresses.add({.kind = Place::Kind::Device,
                      .start = reply.address,
@@ -90,7 +66,8 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   Session& s = *session();
   const auto allocation = s.addresses.take(address, Place::Kind::Device);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
-  const Sent sent = send_free(*allocation->context, address);
+  const Sent sent =
+      cross({.call = api::id_of::cuMemFree_v2, .context = *allocation->context}, api::FreeRecord{.address = address});
   if (sent.use.position == 0) s.addresses.add(*allocation);  // nothing was sent, so the allocation lives on
   return sent.result;
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/stub.h"
 #include "guest/process/process.h"
 
 namespace guest::calls {
@@ -12,6 +13,23 @@ template <class T>
 CUresult give(void* to, T value) {
   std::memcpy(to, &value, sizeof value);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
   return CUDA_SUCCESS;
+}
+
+// The range to which a place belongs: of a mapped piece its reservation.
+VirtualRange range_of(const Place& place) {
+  if (place.reservation == 0) return {.start = place.start, .bytes = place.bytes};
+  return session()->reserved.find(place.start).value_or(VirtualRange{});
+}
+
+CUresult give_pool(void* to, const Place& place, const Context& owner) {
+  std::uint64_t pool = place.pool;
+  if (place.pooled && pool == 0) {
+    CUmemoryPool found = nullptr;
+    const auto ask = Stub<api::id_of::cuDeviceGetDefaultMemPool>::call;
+    if (const CUresult r = ask(&found, static_cast<CUdevice>(owner.device)); r != CUDA_SUCCESS) return r;
+    pool = api::number_of(found);
+  }
+  return give(to, pool);
 }
 
 CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at, const Place& place) {
@@ -28,13 +46,13 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(owner.device));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give(data, 0u);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, CUdeviceptr{place.start});
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give(data, std::size_t{place.bytes});
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, CUdeviceptr{range_of(place).start});
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give(data, std::size_t{range_of(place).bytes});
     case CU_POINTER_ATTRIBUTE_MAPPED: return give(data, 1u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return give(data, 0ULL);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return give(data, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return give(data, static_cast<void*>(nullptr));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return give_pool(data, place, owner);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return give(data, CUdeviceptr{place.start});
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return give(data, std::size_t{place.bytes});
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return give(data, static_cast<unsigned long long>(place.id));

@@ -118,6 +118,25 @@ struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
 template <>
 struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
 
+// The pool from which cuMemAllocAsync takes memory on a device. The driver goes back to the default one when it ends.
+template <>
+struct Rules<api::id_of::cuDeviceSetMemPool> : Rules<0> {
+  static void learn(Object*, CUdevice device, CUmemoryPool pool) {
+    session()->set_pool(static_cast<std::uint32_t>(device), api::number_of(pool));
+  }
+};
+template <>
+struct Rules<api::id_of::cuMemSetMemPool> : Rules<0> {
+  static void learn(Object*, const CUmemLocation* at, CUmemAllocationType, CUmemoryPool pool) {
+    if (at->type == CU_MEM_LOCATION_TYPE_DEVICE)
+      session()->set_pool(static_cast<std::uint32_t>(at->id), api::number_of(pool));
+  }
+};
+template <>
+struct Rules<api::id_of::cuMemPoolDestroy> : Rules<0> {
+  static void learn(Object*, CUmemoryPool pool) { session()->forget_pool(api::number_of(pool)); }
+};
+
 // A launch is checked against the limit that the program has set.
 inline void learn_attribute(Object* function, CUfunction_attribute attribute, int value) {
   if (function != nullptr && function->function != nullptr &&

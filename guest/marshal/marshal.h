@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "guest/marshal/done_question.h"
+#include "guest/marshal/new_memory.h"
 #include "guest/marshal/order.h"
+#include "guest/marshal/structs.h"
 #include "guest/session/send.h"
 #include "ring/api/call.h"
 
@@ -21,10 +23,7 @@ using api::Arg, api::Dir, api::Extent, api::Handle;
 
 template <class T>
 std::uint64_t to_slot(T v) {
-  if constexpr (std::is_pointer_v<T>)
-    return reinterpret_cast<std::uint64_t>(v);
-  else
-    return static_cast<std::uint64_t>(v);  // sign-extends, so a negative length becomes a huge one
+  return api::number_of(v);  // sign-extends, so a negative length becomes a huge one
 }
 
 // The flags in the header of a record that the calling thread sends.
@@ -67,9 +66,15 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     std::optional<DoneQuestion> question = done_question(manner.asks);
     if (question && question->answered() && !channel.has_deferred_error()) return CUDA_SUCCESS;
     if (!wait_for_order(manner.order, channel)) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-    each([&]<std::size_t I>() { create<I>(); });
-    const CUresult result = exchange(channel, call, way);
+    each([&]<std::size_t I>() { begin<I>(); });
+    CUresult result = exchange(channel, call, way);
+    if constexpr (makes_memory()) {
+      NewMemory fitting(*context_, new_range());
+      while (result == CUDA_SUCCESS && !fitting.keep(made_, made_bytes(), result))
+        result = exchange(channel, call, way);
+    }
     if (question && result == CUDA_SUCCESS) question->succeeded();
+    done_ = way == api::Way::Posted || unanswered_ ? use_.position != 0 : result == CUDA_SUCCESS;
     each([&]<std::size_t I>() { settle<I>(way); });
     if (unanswered_ && manner.order == api::Order::Null) remember(context_->null_stream, use_);
     return result;
@@ -89,8 +94,9 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   static constexpr bool is_context = std::is_same_v<Param<I>, CUcontext>;  // it crosses as its number
   template <std::size_t I>
-  static constexpr bool is_object =
-      args[I].dir == Dir::Value&& api::handle_of<Param<I>> != Handle::None && !is_context<I>;
+  static constexpr Handle kind = api::kind_of_param<Param<I>, args[I]>;
+  template <std::size_t I>
+  static constexpr bool is_object = args[I].dir == Dir::Value&& kind<I> != Handle::None && !is_context<I>;
 
   // Enters the current context, or else that of the first named object that has one.
   CUresult enter_by_name() {
@@ -114,18 +120,25 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (!context->lives()) return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
       length_[I] = context->number;
     } else if constexpr (is_object<I>) {
-      constexpr Handle kind = api::handle_of<Param<I>>;
       Object* object = nullptr;
-      if constexpr (kind == Handle::Stream) {
+      if constexpr (kind<I> == Handle::Stream) {
         stream_ = resolve_stream(p, *context_);
         object = stream_.object;
         if (a.closes && api::special_stream(to_slot(p))) object = nullptr;
       } else {
-        object = session()->objects.find(p, kind);
+        object = session()->objects.find(reinterpret_cast<const void*>(to_slot(p)), kind<I>);
       }
       objects_[I] = object;
-      if (object == nullptr)
-        refuse(kind == Handle::Stream || kind == Handle::Event ? no_such(p) : CUDA_ERROR_INVALID_HANDLE);
+      if (object == nullptr) refuse(unknown<I>(p));
+    } else if constexpr (a.dir == Dir::Frees) {
+      length_[I] = p;
+      if (p == 0) nothing_ = true;
+    } else if constexpr (a.dir == Dir::Reserved) {
+      length_[I] = p;
+      if (!session()->reserved.holds(p, element_count<I>())) refuse(CUDA_ERROR_INVALID_VALUE);
+    } else if constexpr (a.dir == Dir::Inside) {
+      length_[I] = to_slot(p);
+      if (!session()->knows_address(length_[I])) refuse(CUDA_ERROR_INVALID_VALUE);
     } else if constexpr (a.dir == Dir::Device) {
       const std::uint64_t count = element_count<I>();
       if (count == 0) return void(nothing_ = true);  // CUDA then ignores the address
@@ -139,8 +152,22 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       length_[I] = primary(static_cast<std::uint32_t>(p)).number;
     } else if constexpr (a.dir != Dir::Value) {
       if (p == nullptr && !a.may_be_null) return refuse(CUDA_ERROR_INVALID_VALUE);
-      if constexpr (a.dir != Dir::Creates) length_[I] = byte_length<I>();
+      if constexpr (a.dir == Dir::Finds || a.dir == Dir::Memory) length_[I] = sizeof(std::uint64_t);
+      if constexpr (a.dir == Dir::In || a.dir == Dir::Out) length_[I] = byte_length<I>();
+      if (a.extent == Extent::Valued && length_[I] == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
+      if constexpr (a.dir == Dir::In && is_visited<I>)
+        if (length_[I] != ring::absent) refuse(check_structs(p, length_[I] / sizeof *p));
     }
+  }
+
+  // A struct with members that do not cross as they are.
+  template <std::size_t I>
+  static constexpr bool is_visited = api::visited<api::Pointee<Param<I>>>;
+
+  template <std::size_t I>
+  CUresult unknown(Param<I> p) {
+    if constexpr (kind<I> == Handle::Stream || kind<I> == Handle::Event) return no_such(p);
+    return api::kind_of(kind<I>).unknown;
   }
 
   void refuse(CUresult why) {
@@ -165,6 +192,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       return sizeof(T);
     } else if constexpr (a.extent == Extent::String) {
       return std::strlen(p) + 1;
+    } else if constexpr (a.extent == Extent::Valued) {
+      return api::value_bytes(std::get<static_cast<std::size_t>(a.count)>(params_));
     } else {
       const std::uint64_t n = to_slot(std::get<static_cast<std::size_t>(a.count)>(params_));
       return n > ring::max_record ? n : n * sizeof(T);
@@ -183,11 +212,15 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     return alive;
   }
 
+  // Before the record is sent: makes the object that the call creates, takes the memory that it frees.
   template <std::size_t I>
-  void create() {
+  void begin() {
     if constexpr (args[I].dir == Dir::Creates) {
-      created_ = session()->objects.create(api::handle_of<api::Pointee<Param<I>>>, context_);
+      created_ = session()->objects.create(kind<I>, context_);
       if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
+    } else if constexpr (args[I].dir == Dir::Frees) {
+      freed_ = session()->addresses.take(length_[I], Place::Kind::Device);
+      if (!freed_) refused_ = CUDA_ERROR_INVALID_VALUE;
     }
   }
 
@@ -229,14 +262,30 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   template <std::size_t I>
   void put_payload(ring::Writer& w) const {
-    if constexpr (args[I].dir == Dir::In)
-      if (const auto p = std::get<I>(params_)) w.bytes(p, length_[I]);
+    if constexpr (args[I].dir == Dir::In) {
+      const auto p = std::get<I>(params_);
+      if (p == nullptr) return;
+      if constexpr (is_visited<I>)
+        put_structs(w, p, length_[I] / sizeof *p);
+      else
+        w.bytes(p, length_[I]);
+    }
   }
 
   template <std::size_t I>
-  void take_output(ring::SharedReader& r) const {
-    if constexpr (args[I].dir == Dir::Out)
-      if (const auto p = std::get<I>(params_)) r.copy(p, length_[I]);
+  void take_output(ring::SharedReader& r) {
+    const auto p = std::get<I>(params_);
+    if constexpr (args[I].dir == Dir::Finds) {
+      found_ = session()->objects.adopt(r.slot(), kind<I>, context_);
+      if (found_ == nullptr) return r.fail();
+      *p = api::from_number<api::Pointee<Param<I>>>(found_->id.load(std::memory_order_relaxed));
+    } else if constexpr (args[I].dir == Dir::Memory) {
+      made_ = r.slot();
+    } else if constexpr (args[I].dir == Dir::Out) {
+      if (p == nullptr) return;
+      r.copy(p, length_[I]);
+      if constexpr (is_visited<I>) translate_back(p, length_[I] / sizeof *p);
+    }
   }
 
   // Remembers the call as the objects' last use, gives the program the created object, retires the destroyed one.
@@ -245,19 +294,58 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if constexpr (args[I].dir == Dir::Creates) {
       if (created_ == nullptr) return;
       remember(*created_, use_);
-      if (use_.position != 0)
-        *std::get<I>(params_) = reinterpret_cast<api::Pointee<Param<I>>>(created_->id.load(std::memory_order_relaxed));
+      if (done_)
+        *std::get<I>(params_) = api::from_number<api::Pointee<Param<I>>>(created_->id.load(std::memory_order_relaxed));
       else
-        session()->objects.retire(*created_, {});
+        session()->objects.retire(*std::exchange(created_, nullptr), {});
+    } else if constexpr (args[I].dir == Dir::Memory) {
+      if (!done_ || unanswered_) return;
+      *std::get<I>(params_) = made_;
+      remember_memory<I>();
+    } else if constexpr (args[I].dir == Dir::Frees) {
+      if (use_.position == 0 && freed_) session()->addresses.add(*freed_);  // nothing was sent: the memory lives on
+    } else if constexpr (args[I].dir == Dir::Reserved) {
+      if (done_) session()->reserved.settle(args[I].range, length_[I], element_count<I>());
     } else if constexpr (is_object<I>) {
-      constexpr Handle kind = api::handle_of<Param<I>>;
       if (use_.position == 0) return;
-      if constexpr (args[I].closes)
-        session()->objects.retire(*objects_[I], use_);
-      else if constexpr (kind == Handle::Stream || kind == Handle::Event)
+      if constexpr (args[I].closes) {
+        if (done_) session()->objects.close(*objects_[I], to_slot(std::get<I>(params_)), use_);
+      } else if constexpr (kind<I> == Handle::Stream || kind<I> == Handle::Event) {
         if (way == api::Way::Posted || unanswered_) remember(*objects_[I], use_);  // else it has been executed
+      }
     }
     (void)way;
+  }
+
+  static constexpr bool makes_memory() { return ((A.dir == Dir::Memory) || ...); }
+  static constexpr std::size_t memory_at() {
+    for (std::size_t i = 0; i < sizeof...(A); ++i)
+      if (args[i].dir == Dir::Memory) return i;
+    return 0;
+  }
+  static constexpr api::Range new_range() { return args[memory_at()].range; }
+  std::uint64_t made_bytes() const { return element_count<memory_at()>(); }
+
+  template <std::size_t I>
+  void remember_memory() {
+    if constexpr (args[I].range == api::Range::Made)
+      session()->reserved.add(made_, made_bytes());
+    else if (made_ != 0)
+      session()->addresses.add({.kind = Place::Kind::Device,
+                                .start = made_,
+                                .bytes = made_bytes(),
+                                .id = session()->next_buffer_id.fetch_add(1, std::memory_order_relaxed),
+                                .pool = pool_of_memory(),
+                                .pooled = true,
+                                .context = context_});
+  }
+  // The pool that the call names; else the one that the program has set for the device.
+  std::uint64_t pool_of_memory() const {
+    std::uint64_t pool = session()->pool_of(context_->device);
+    each([&]<std::size_t I>() {
+      if constexpr (kind<I> == Handle::MemPool) pool = to_slot(std::get<I>(params_));
+    });
+    return pool;
   }
 
   std::optional<DoneQuestion> done_question(Asks asks) {
@@ -275,11 +363,15 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   std::uint64_t length_[sizeof...(P) + 1] = {};
   Object* objects_[sizeof...(P) + 1] = {};
   Object* created_ = nullptr;
+  Object* found_ = nullptr;
+  std::uint64_t made_ = 0;  // the address of new memory
+  std::optional<Place> freed_;
   StreamRef stream_;
   Context* context_ = nullptr;
   Use use_;
   bool unanswered_ = false;  // sent, and the wait for its reply was given up
   bool nothing_ = false;     // a length of 0: there is nothing to do
+  bool done_ = false;        // as far as the guest knows, the call has succeeded, or will
   CUresult refused_ = CUDA_SUCCESS;
 };
 

@@ -28,10 +28,18 @@ void Addresses::add(const Place& place) {
 std::optional<Place> Addresses::take(std::uint64_t start, Place::Kind kind) {
   std::lock_guard lock(mutex_);
   const auto at = entries_.find(start);
-  if (at == entries_.end() || at->kind != kind || at->owner != 0) return std::nullopt;
+  if (at == entries_.end() || at->kind != kind || at->owner != 0 || at->reservation != 0) return std::nullopt;
   const Place taken = *at;
   take_out(at);
   return taken;
+}
+
+void Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  for (auto at = entries_.lower_bound(start); at != entries_.end() && at->start - start < bytes;) {
+    const auto piece = at++;
+    if (piece->reservation != 0) take_out(piece);
+  }
 }
 
 void Addresses::take_out(Entries::const_iterator at) {

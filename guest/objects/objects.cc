@@ -37,36 +37,75 @@ Object* Objects::create(api::Handle kind, Context* context) {
     kept_.resize(next_index_);
   }
   const std::uint32_t index = index_of(*object);
-  const Id id{kind, index, kept_[index].generation++ % Id::generations};
-  object->last_use.forget();
-  object->done.forget();
-  object->owner = 0, object->function = nullptr, object->flags = 0, object->priority = 0,
-  object->context = api::ends_with_context(kind) ? context : nullptr;
-  object->id.store(id.value(), std::memory_order_release);
+  start(*object, {kind, index, kept_[index].generation++ % Id::generations}, context);
   return object;
+}
+
+void Objects::start(Object& object, Id id, Context* context) {
+  object.last_use.forget();
+  object.done.forget();
+  object.owner = 0, object.function = nullptr, object.flags = 0, object.priority = 0,
+  object.context = api::ends_with_context(id.kind) ? context : nullptr;
+  object.given.store(1, std::memory_order_relaxed);
+  object.id.store(id.value(), std::memory_order_release);
+}
+
+Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context) {
+  const Id parts = Id::of(id);
+  if (table_ == nullptr || parts.kind != kind || parts.index == 0 || parts.value() != id) return nullptr;
+  Object& object = table_[parts.index];
+  std::lock_guard lock(mutex_);
+  if (object.id.load(std::memory_order_relaxed) == id) {
+    object.given.fetch_add(1, std::memory_order_relaxed);
+    return &object;
+  }
+  if (Id::of_guest(parts.index)) return nullptr;
+  kept(parts.index);
+  start(object, parts, context);
+  return &object;
+}
+
+void Objects::close(Object& object, std::uint64_t id, Use last) {
+  const bool counts = api::kind_of(Id::of(id).kind).given == api::counted;
+  {
+    std::lock_guard lock(mutex_);
+    if (object.id.load(std::memory_order_relaxed) != id) return;  // another thread has closed it, too
+    if (counts && object.given.fetch_sub(1, std::memory_order_relaxed) > 1) return;
+  }
+  retire(object, last);
+}
+
+// What is kept beside the object with this index. Under mutex_.
+Objects::Keeping& Objects::kept(std::uint32_t index) {
+  if (index < Id::first_of_worker) return kept_[index];
+  const std::uint32_t at = index - Id::first_of_worker;
+  if (at >= kept_of_worker_.size()) kept_of_worker_.resize(at + 1);
+  return kept_of_worker_[at];
 }
 
 void Objects::retire(Object& object, Use last) {
   std::lock_guard lock(mutex_);
   const std::uint32_t index = index_of(object);
   unlist(index);
-  while (kept_[index].first_owned != 0) unlist(kept_[index].first_owned);
+  while (kept(index).first_owned != 0) unlist(kept(index).first_owned);
   object.id.store(0, std::memory_order_release);
-  retired_.push_back({index, last});
+  if (Id::of_guest(index)) retired_.push_back({index, last});
 }
 
 void Objects::retire_with_context(Object& object, Use last) {
   const std::uint64_t id = object.id.load(std::memory_order_relaxed);
   retire(object, last);
   std::lock_guard lock(mutex_);
-  kept_[index_of(object)].went_with_context = id;
+  kept(index_of(object)).went_with_context = id;
 }
 
 bool Objects::went_with_context(const void* handle) {
   const auto value = reinterpret_cast<std::uint64_t>(handle);
   std::lock_guard lock(mutex_);
   const std::uint32_t index = Id::of(value).index;
-  return index != 0 && index < kept_.size() && kept_[index].went_with_context == value;
+  const bool is_kept =
+      index < kept_.size() || (index >= Id::first_of_worker && index - Id::first_of_worker < kept_of_worker_.size());
+  return index != 0 && is_kept && kept(index).went_with_context == value;
 }
 
 void Objects::give(Object& owned, const Object& owner) {
@@ -74,18 +113,19 @@ void Objects::give(Object& owned, const Object& owner) {
   const std::uint32_t index = index_of(owned), under = index_of(owner);
   owned.owner = owner.id.load(std::memory_order_relaxed);
   if (owned.owner == 0) return;  // another thread has ended it meanwhile
-  Keeping &child = kept_[index], &parent = kept_[under];
+  kept(index), kept(under);      // both are there from now on, so that the references stay valid
+  Keeping &child = kept(index), &parent = kept(under);
   child.listed_under = under;
   child.next = parent.first_owned;
-  if (child.next != 0) kept_[child.next].previous = index;
+  if (child.next != 0) kept(child.next).previous = index;
   parent.first_owned = index;
 }
 
 void Objects::unlist(std::uint32_t index) {
-  Keeping& child = kept_[index];
+  Keeping& child = kept(index);
   if (child.listed_under == 0) return;
-  (child.previous == 0 ? kept_[child.listed_under].first_owned : kept_[child.previous].next) = child.next;
-  if (child.next != 0) kept_[child.next].previous = child.previous;
+  (child.previous == 0 ? kept(child.listed_under).first_owned : kept(child.previous).next) = child.next;
+  if (child.next != 0) kept(child.next).previous = child.previous;
   child.next = child.previous = child.listed_under = 0;
 }
 
@@ -94,7 +134,7 @@ std::vector<Object*> Objects::owned_by(const Object& object) {
   std::vector<Object*> owned;
   std::uint32_t from = index_of(object);
   for (std::size_t next = 0;; from = index_of(*owned[next++])) {
-    for (std::uint32_t child = kept_[from].first_owned; child != 0; child = kept_[child].next)
+    for (std::uint32_t child = kept(from).first_owned; child != 0; child = kept(child).next)
       owned.push_back(&table_[child]);
     if (next == owned.size()) return owned;
   }
@@ -103,11 +143,15 @@ std::vector<Object*> Objects::owned_by(const Object& object) {
 std::vector<Object*> Objects::of_context(const Context& context) {
   std::lock_guard lock(mutex_);
   std::vector<Object*> ending;
-  for (std::uint32_t i = 1; i < next_index_; ++i) {
-    const std::uint64_t id = table_[i].id.load(std::memory_order_relaxed);
-    if (id != 0 && api::ends_with_context(Id::of(id).kind) && table_[i].context == &context)
-      ending.push_back(&table_[i]);
-  }
+  const auto look_from = [&](std::uint32_t first, std::size_t count) {
+    for (std::uint32_t i = first; i < first + count; ++i) {
+      const std::uint64_t id = table_[i].id.load(std::memory_order_relaxed);
+      if (id != 0 && api::ends_with_context(Id::of(id).kind) && table_[i].context == &context)
+        ending.push_back(&table_[i]);
+    }
+  };
+  look_from(1, next_index_ - 1);
+  look_from(Id::first_of_worker, kept_of_worker_.size());
   return ending;
 }
 

@@ -60,9 +60,10 @@ struct alignas(64) Object {
   KnownDone done;           // of a stream or an event
   std::uint64_t owner = 0;  // module or library of a function, library of a module
   FunctionInfo* function = nullptr;
-  std::uint32_t flags = 0;     // of a stream
-  std::int32_t priority = 0;   // of a stream
-  Context* context = nullptr;  // in which it was made; null: in none
+  std::uint32_t flags = 0;              // of a stream
+  std::int32_t priority = 0;            // of a stream
+  Context* context = nullptr;           // in which it was made; null: in none
+  std::atomic<std::uint32_t> given{0};  // how often the program got its handle, of a kind that counts that
 };
 
 class Objects {
@@ -83,6 +84,11 @@ class Objects {
     Object& object = table_[id.index];
     return object.id.load(std::memory_order_acquire) == value ? &object : nullptr;
   }
+  // The object that the driver has found, by the id that the worker has chosen. Null: no correct worker chooses this id.
+  // The worker gives an index again once the object has ended, so an object that still has it here has ended.
+  Object* adopt(std::uint64_t id, api::Handle kind, Context* context);
+  // The program has closed a handle: ends the object with this id, unless its kind counts and it was given more often.
+  void close(Object& object, std::uint64_t id, Use last);
   // Ends an object. Its index is used again once the record at `last` has been executed. An object whose creation was
   // sent, and whose wait was then given up (guest/session/channel.cc), is not retired: the host may have it, so its id
   // must stay its own. The program does not get it, unless a later lookup finds the same function or module. It ends
@@ -121,6 +127,8 @@ class Objects {
     std::uint64_t went_with_context = 0;  // the id of the index's last object, if that ended with its context
   };
   Object* reuse();
+  Keeping& kept(std::uint32_t index);
+  void start(Object& object, api::Id id, Context* context);
   std::uint32_t index_of(const Object& object) const { return static_cast<std::uint32_t>(&object - table_); }
   void unlist(std::uint32_t index);
 
@@ -128,7 +136,8 @@ class Objects {
   Object* table_;
   std::mutex mutex_;
   std::uint32_t next_index_ = 1;
-  std::vector<Keeping> kept_;  // by index
+  std::vector<Keeping> kept_;            // by index
+  std::vector<Keeping> kept_of_worker_;  // by index, from the worker's first on
   std::deque<Retired> retired_;
   std::deque<FunctionInfo> functions_;
 };

@@ -10,6 +10,7 @@
 // Ordering: set_session() releases a complete session, session() acquires it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "guest/objects/addresses.h"
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
+#include "guest/objects/virtual_ranges.h"
 #include "guest/region/region.h"
 #include "guest/session/arena_binding.h"
 #include "guest/session/callbacks.h"
@@ -79,14 +81,29 @@ class Session {
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const {
     return addresses.device_view(at, bytes);
   }
+  // Whether the address lies in memory of the GPU's, or in a range that the program has reserved.
+  bool knows_address(std::uint64_t at) const {
+    return addresses.find(at).kind != Place::Kind::Unknown || reserved.find(at).has_value();
+  }
   // The address of an arena offset in the worker and on the GPU.
   std::uint64_t device_address(std::uint64_t arena_offset) const { return binding_.device_address() + arena_offset; }
+
+  // The handle of the pool from which cuMemAllocAsync takes memory on a device; 0: the default one.
+  std::uint64_t pool_of(std::uint32_t device) const { return pools_[device].load(std::memory_order_relaxed); }
+  void set_pool(std::uint32_t device, std::uint64_t pool) { pools_[device].store(pool, std::memory_order_relaxed); }
+  void forget_pool(std::uint64_t pool) {
+    for (auto& p : pools_) {
+      std::uint64_t expected = pool;
+      p.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
+    }
+  }
 
   Objects objects;
   Addresses addresses;
   std::unique_ptr<Arena> arena;
   std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
+  VirtualRanges reserved{addresses, next_buffer_id};
   std::atomic<std::uint64_t> staged_bytes{0};  // bulk data through the arena, for the statistics
 
  private:
@@ -94,6 +111,7 @@ class Session {
   Entered enter_slot();
   void unmap_slot();
 
+  std::array<std::atomic<std::uint64_t>, ring::max_devices> pools_{};
   std::unique_ptr<Region> region_;
   const CheckedRegion checked_;
   Heartbeat heartbeat_;

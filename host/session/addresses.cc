@@ -29,10 +29,19 @@ void Addresses::add(const Range& range) {
 bool Addresses::remove(std::uint64_t start, Memory kind) {
   std::unique_lock lock(mutex_);
   const auto at = entries_.find(start);
-  if (at == entries_.end() || at->kind != kind || at->owner != 0) return false;
+  if (at == entries_.end() || at->kind != kind || at->owner != 0 || at->reservation != 0) return false;
   take_out(at);
   publish();
   return true;
+}
+
+void Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
+  std::unique_lock lock(mutex_);
+  for (auto at = entries_.lower_bound(start); at != entries_.end() && at->start - start < bytes;) {
+    const auto piece = at++;
+    if (piece->reservation != 0) take_out(piece);
+  }
+  publish();
 }
 
 void Addresses::take_out(Entries::const_iterator at) {

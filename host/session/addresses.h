@@ -26,6 +26,9 @@ namespace host {
 // Device: an allocation, or a global. Pinned: a registered piece of the arena.
 enum class Memory : std::uint8_t { Device, Pinned };
 
+// In place of a context's number: of memory that ends with no context.
+inline constexpr std::uint16_t no_context = 0xffff;
+
 struct Range {
   std::uint64_t start = 0, bytes = 0;
   std::uint64_t owner = 0;        // the id of the module or library whose global it is; 0: none
@@ -34,7 +37,7 @@ struct Range {
   Memory kind = Memory::Device;
 
   // An allocation: a free names it by its address, and it counts as the session's memory.
-  bool allocated() const { return kind == Memory::Device && owner == 0; }
+  bool allocated() const { return kind == Memory::Device && owner == 0 && reservation == 0; }
 };
 
 class Addresses {
@@ -47,6 +50,8 @@ class Addresses {
   bool free(std::uint64_t start) { return remove(start, Memory::Device); }
   // Removes a registered piece of the arena. False: none starts there.
   bool unpin(std::uint64_t start) { return remove(start, Memory::Pinned); }
+  // Removes the mapped pieces of a reservation that begin in [start, start + bytes).
+  void unmap(std::uint64_t start, std::uint64_t bytes);
   // Remove the ranges of an owner, and the allocations in a context. The time they take is proportional to the ranges
   // removed.
   void drop_owned(std::uint64_t owner) {
@@ -59,6 +64,8 @@ class Addresses {
   bool contains(std::uint64_t start, std::uint64_t bytes) const;
   // The registered pieces that have a byte of [start, start + bytes), in order.
   std::vector<Range> pinned_in(std::uint64_t start, std::uint64_t bytes) const;
+  // Whether the address lies in a range.
+  bool knows(std::uint64_t at) const { return contains(at, 1); }
   // The number of ranges.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 

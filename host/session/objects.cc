@@ -12,6 +12,9 @@ using api::Id;
 namespace {
 
 constexpr std::uint64_t being_put = 1;  // stands in place of an id, since no id has index 0
+// The worker gives an index of its half again after so many others. By then a guest's thread that has closed the object has
+// settled that.
+constexpr std::size_t found_between = 4096;
 
 }  // namespace
 
@@ -28,7 +31,16 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   const Id parts = Id::of(id);
   if (parts.kind != kind || parts.kind == api::Handle::None || !Id::of_guest(parts.index)) return false;
   if (place.owner != 0 && !api::may_own(Id::of(place.owner).kind, kind)) return false;
-  Entry& entry = entries_[parts.index];
+  if (!fill(id, handle, place)) return false;
+  std::uint32_t seen = highest_.load(std::memory_order_relaxed);
+  while (seen < parts.index && !highest_.compare_exchange_weak(seen, parts.index, std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+// False: the entry is taken.
+bool Objects::fill(std::uint64_t id, void* handle, Place place) {
+  Entry& entry = entries_[Id::of(id).index];
   std::uint64_t empty = 0;  // if two channels put here at the same time, one succeeds
   if (!entry.id.compare_exchange_strong(empty, being_put, std::memory_order_relaxed)) return false;
   count_.fetch_add(1, std::memory_order_relaxed);
@@ -36,10 +48,8 @@ bool Objects::put(std::uint64_t id, api::Handle kind, void* handle, Place place)
   entry.handle.store(handle, std::memory_order_release);  // G
   entry.owner.store(place.owner, std::memory_order_relaxed);
   entry.context.store(place.context, std::memory_order_relaxed);
+  entry.given.store(1, std::memory_order_relaxed);
   entry.id.store(id, std::memory_order_release);  // H
-  std::uint32_t seen = highest_.load(std::memory_order_relaxed);
-  while (seen < parts.index && !highest_.compare_exchange_weak(seen, parts.index, std::memory_order_relaxed)) {
-  }
   if (place.owner != 0) enlist(id, place.owner);
   return true;
 }
@@ -52,6 +62,43 @@ std::uint64_t Objects::put_once(std::uint64_t id, api::Handle kind, void* handle
   if (known != 0) return known;
   once_.erase(handle);
   return 0;
+}
+
+bool Objects::put_new(std::uint64_t id, api::Handle kind, void* handle, Place place) {
+  if (api::kind_of(kind).given == api::once) return put(id, kind, handle, place);
+  std::lock_guard lock(once_mutex_);
+  if (!put(id, kind, handle, place)) return false;
+  once_[handle] = id;
+  return true;
+}
+
+std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
+  std::lock_guard lock(once_mutex_);
+  std::uint64_t& known = once_[handle];
+  if (Id::of(known).kind == kind && find(known, kind) == handle) {
+    entries_[Id::of(known).index].given.fetch_add(1, std::memory_order_relaxed);
+    return known;
+  }
+  std::uint32_t index = Id::first_of_worker + found_.load(std::memory_order_relaxed);
+  if (found_before_.size() > found_between || index > Id::max_index) {
+    if (found_before_.empty()) return once_.erase(handle), 0;
+    index = found_before_.front();
+    found_before_.pop_front();
+  } else {
+    found_.fetch_add(1, std::memory_order_relaxed);
+  }
+  const Id id{kind, index, entries_[index].puts.load(std::memory_order_relaxed) % Id::generations};
+  fill(id.value(), handle, place);
+  return known = id.value();
+}
+
+void Objects::close(std::uint64_t id) {
+  const Id parts = Id::of(id);
+  if (api::kind_of(parts.kind).given == api::counted) {
+    std::lock_guard lock(once_mutex_);
+    if (entries_[parts.index].given.fetch_sub(1, std::memory_order_relaxed) > 1) return;
+  }
+  drop(id);
 }
 
 void* Objects::find(std::uint64_t id, api::Handle wanted) const {
@@ -121,19 +168,23 @@ bool Objects::clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* ow
 // Removes put_once()'s note of a handle that has ended. The driver may never give the handle again, so without this the
 // notes would grow.
 void Objects::forget_handle(std::uint64_t id, void* handle) {
-  const api::Handle kind = Id::of(id).kind;
-  if (kind != api::Handle::Function && kind != api::Handle::Kernel && kind != api::Handle::Module) return;
+  const Id parts = Id::of(id);
+  if (api::kind_of(parts.kind).given == api::once) return;
   std::lock_guard lock(once_mutex_);
+  if (!Id::of_guest(parts.index)) found_before_.push_back(parts.index);
   if (const auto at = once_.find(handle); at != once_.end() && at->second == id) once_.erase(at);
 }
 
 // Calls f(id, entry) for each object.
 template <class F>
 void Objects::each(F f) {
-  const std::uint32_t end = highest_.load(std::memory_order_relaxed);
-  for (std::uint32_t i = 1; i <= end; ++i)
-    if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id > being_put)  // H
-      f(id, entries_[i]);
+  const auto look_from = [&](std::uint32_t first, std::uint32_t count) {
+    for (std::uint32_t i = first; i < first + count; ++i)
+      if (const std::uint64_t id = entries_[i].id.load(std::memory_order_acquire); id > being_put)  // H
+        f(id, entries_[i]);
+  };
+  look_from(1, highest_.load(std::memory_order_relaxed));
+  look_from(Id::first_of_worker, found_.load(std::memory_order_relaxed));
 }
 
 std::vector<std::uint64_t> Objects::drop_with_owned(std::uint64_t id) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -39,6 +40,14 @@ class Objects {
   // The same for a handle that the driver may have given before, such as a function's. Returns the id by which the
   // session knows the handle: `id` or an earlier one. 0: as put()'s false.
   std::uint64_t put_once(std::uint64_t id, api::Handle kind, void* handle, Place place);
+  // The same for an object that a call has just made. If the driver has given its handle before, the object that had it has
+  // ended since.
+  bool put_new(std::uint64_t id, api::Handle kind, void* handle, Place place);
+  // The id of a handle that the driver has found: the one by which the session knows it, or a new one of the worker's half.
+  // 0: all of these are in use.
+  std::uint64_t put_found(api::Handle kind, void* handle, Place place);
+  // Drops an object that the guest has closed, unless its kind counts and the driver has given it more often.
+  void close(std::uint64_t id);
   // The driver's handle, or null. `wanted` may be Function for a kernel's id.
   void* find(std::uint64_t id, api::Handle wanted) const;
   bool drop(std::uint64_t id);
@@ -56,7 +65,8 @@ class Objects {
     std::atomic<void*> handle;
     std::atomic<std::uint64_t> owner;
     std::atomic<std::uint32_t> context;
-    std::atomic<std::uint32_t> puts;  // how often an object was put in this entry
+    std::atomic<std::uint32_t> puts;   // how often an object was put in this entry
+    std::atomic<std::uint32_t> given;  // how often the driver has given the handle, of a kind that counts that
     // Links of the lists by owner: indices, 0 for none; under family_mutex_. An object is in its owner's list while
     // both are in the table: it enters the list after its id became visible, and leaves it before its id goes.
     std::uint32_t first_owned, next, previous, listed_under;
@@ -65,6 +75,7 @@ class Objects {
   void each(F f);
   void enlist(std::uint64_t id, std::uint64_t owner);
   void unlist(std::uint32_t index);
+  bool fill(std::uint64_t id, void* handle, Place place);
   bool take_out(std::uint64_t id, std::vector<std::uint64_t>* owned);
   bool clear(std::uint64_t id);
   bool clear_with_family(std::uint64_t id, std::vector<std::uint64_t>* owned);
@@ -72,7 +83,10 @@ class Objects {
 
   // One mapping that has room for every index. Its pages take memory only once their indices are used.
   Entry* entries_ = nullptr;
-  std::atomic<std::uint32_t> highest_{0};
+  std::atomic<std::uint32_t> highest_{0};  // of the guest's half
+  // Of the worker's half; under once_mutex_, but for the number, which grows only.
+  std::atomic<std::uint32_t> found_{0};
+  std::deque<std::uint32_t> found_before_;
   std::atomic<std::uint64_t> count_{0};
   std::mutex family_mutex_;  // never held while once_mutex_ is taken
   std::mutex once_mutex_;

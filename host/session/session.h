@@ -21,6 +21,7 @@
 #include "host/session/long_waits.h"
 #include "host/session/objects.h"
 #include "host/session/telemetry.h"
+#include "host/session/virtual_ranges.h"
 #include "ring/mutants.h"
 #include "ring/view.h"
 
@@ -98,9 +99,12 @@ class Session {
     greeting_.store(done ? Greeting::Done : Greeting::None, std::memory_order_release);  // G
   }
 
+  // Whether the address lies in memory of the session's, or in a range that it has reserved.
+  bool knows_address(std::uint64_t at) const { return addresses.knows(at) || reserved.holds(at, 1); }
+
   // Whether the session may have one more object or range. Ask before the driver makes it. The channels ask
   // independently, so they may exceed the bound by their number.
-  bool may_make_another() const { return objects.count() + addresses.count() < options.objects; }
+  bool may_make_another() const { return objects.count() + addresses.count() + reserved.count() < options.objects; }
   // Forgets the memory ranges and the shares of `images` that belonged to these ids, which an unload or a reset has
   // ended.
   void forget(const std::vector<std::uint64_t>& gone);
@@ -117,6 +121,7 @@ class Session {
   const Telemetry telemetry;
   Objects objects;
   Addresses addresses;
+  VirtualRanges reserved{addresses};
   Contexts contexts;
   LongWaits long_waits;
   Budget image_budget;

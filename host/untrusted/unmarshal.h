@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "host/untrusted/request.h"
+#include "host/untrusted/structs.h"
 #include "ring/api/call.h"
 
 namespace host {
@@ -37,8 +38,10 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     each([&]<std::size_t I>() { take<I>(); });
     if (!r_.complete() || broken_) return r_.broken();
     if (refused_ != CUDA_SUCCESS) return refused_;
-    if (creates() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
-    const auto making = creates() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
+    if (makes() && !r_.session.may_make_another()) return CUDA_ERROR_OUT_OF_MEMORY;
+    const auto making = makes() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
+    each([&]<std::size_t I>() { begin<I>(); });
+    if (refused_ != CUDA_SUCCESS) return refused_;
     const CUresult result = std::apply(function, params_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
     return broken_ ? r_.broken() : result;
@@ -53,7 +56,16 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   using Param = std::tuple_element_t<I, Params>;
 
-  static constexpr bool creates() { return ((A.dir == Dir::Creates) || ...); }
+  template <std::size_t I>
+  static constexpr api::Handle kind = api::kind_of_param<Param<I>, args[I]>;
+  template <std::size_t I>
+  static constexpr bool is_visited = api::visited<api::Pointee<Param<I>>>;
+
+  // Whether the call gives the session another object or range.
+  static constexpr bool makes() {
+    return ((A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Memory || A.range == api::Range::Mapped) ||
+            ...);
+  }
 
   template <std::size_t I>
   void take() {
@@ -64,28 +76,58 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       take_device<I>();
     else if constexpr (a.dir == Dir::Creates)
       std::get<I>(params_) = reinterpret_cast<Param<I>>(&created_[I]);
+    else if constexpr (a.dir == Dir::Finds || a.dir == Dir::Memory)
+      take_answer<I>();
+    else if constexpr (a.dir == Dir::Frees || a.dir == Dir::Reserved || a.dir == Dir::Inside)
+      take_address<I>();
     else
       take_pointer<I>();
+  }
+
+  // The driver writes a handle or an address here, and settle() puts the id or the address into the reply.
+  template <std::size_t I>
+  void take_answer() {
+    if (slots_[I] != sizeof(std::uint64_t)) broken_ = true;
+    answer_[I] = r_.out.reserve(sizeof(std::uint64_t));
+    std::get<I>(params_) = reinterpret_cast<Param<I>>(&created_[I]);
+  }
+
+  template <std::size_t I>
+  void take_address() {
+    constexpr Arg a = args[I];
+    const std::uint64_t at = slots_[I];
+    std::get<I>(params_) = api::from_number<Param<I>>(at);
+    if constexpr (a.dir == Dir::Reserved)
+      if (!r_.session.reserved.holds(at, slots_[static_cast<std::size_t>(a.count)]))
+        refused_ = CUDA_ERROR_INVALID_VALUE;
+    if constexpr (a.dir == Dir::Inside)
+      if (!r_.session.knows_address(at)) refused_ = CUDA_ERROR_INVALID_VALUE;
+  }
+
+  // Memory goes before the driver gives it to somebody else.
+  template <std::size_t I>
+  void begin() {
+    if constexpr (args[I].dir == Dir::Frees)
+      if (refused_ == CUDA_SUCCESS && !r_.session.addresses.free(slots_[I])) refused_ = CUDA_ERROR_INVALID_VALUE;
   }
 
   template <std::size_t I>
   void take_value() {
     using T = Param<I>;
-    constexpr api::Handle kind = api::handle_of<T>;
     const std::uint64_t v = slots_[I];
     if constexpr (args[I].ordinal) {
       take_ordinal<I>(v);
-    } else if constexpr (kind == api::Handle::Context) {
+    } else if constexpr (kind<I> == api::Handle::Context) {
       take_context<I>(v);
-    } else if constexpr (kind == api::Handle::None) {
+    } else if constexpr (kind<I> == api::Handle::None) {
       std::get<I>(params_) = static_cast<T>(v);
       if (static_cast<std::uint64_t>(std::get<I>(params_)) != v) broken_ = true;
-    } else if (kind == api::Handle::Stream && !args[I].closes && api::special_stream(v)) {
-      std::get<I>(params_) = reinterpret_cast<T>(v);
+    } else if (kind<I> == api::Handle::Stream && !args[I].closes && api::special_stream(v)) {
+      std::get<I>(params_) = api::from_number<T>(v);
     } else {
-      void* handle = r_.session.objects.find(v, kind);
-      if (handle == nullptr) refused_ = CUDA_ERROR_INVALID_HANDLE;
-      std::get<I>(params_) = static_cast<T>(handle);
+      void* handle = r_.session.objects.find(v, kind<I>);
+      if (handle == nullptr) refused_ = api::kind_of(kind<I>).unknown;
+      std::get<I>(params_) = api::from_number<T>(reinterpret_cast<std::uint64_t>(handle));
     }
   }
 
@@ -121,12 +163,15 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     using T = api::Pointee<Param<I>>;
     const std::uint64_t length = slots_[I];
     if (length == ring::absent) {
-      if (!a.may_be_null && a.dir == Dir::Out) broken_ = true;
+      if (!a.may_be_null) broken_ = true;
       std::get<I>(params_) = nullptr;
       return;
     }
     if constexpr (a.extent == Extent::One) {
       if (length != sizeof(T)) broken_ = true;
+    } else if constexpr (a.extent == Extent::Valued) {
+      if (length == 0 || length != api::value_bytes(std::get<static_cast<std::size_t>(a.count)>(params_)))
+        broken_ = true;
     } else if constexpr (a.extent == Extent::Counted) {
       const std::uint64_t count = slots_[static_cast<std::size_t>(a.count)];
       if (count > ring::max_record || length != count * sizeof(T)) broken_ = true;
@@ -139,7 +184,9 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       const std::byte* at = r_.in.take(length);
       if (at == nullptr || (a.extent == Extent::String && (length == 0 || at[length - 1] != std::byte{0})))
         broken_ = true;
-      std::get<I>(params_) = reinterpret_cast<Param<I>>(at);
+      std::get<I>(params_) = reinterpret_cast<Param<I>>(const_cast<std::byte*>(at));  // private: it was copied
+      if constexpr (is_visited<I>)
+        if (!broken_) visit_structs<I>(ToDriver{r_.session.driver});
     } else {
       std::byte* at = r_.out.reserve(length);
       if (at != nullptr) std::memset(at, 0, length);  // the driver may write less than it was lent
@@ -147,14 +194,43 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     }
   }
 
+  template <std::size_t I, class V>
+  void visit_structs(V visitor) {
+    using T = api::Pointee<Param<I>>;
+    auto* at = const_cast<T*>(std::get<I>(params_));
+    for (std::size_t i = 0; at != nullptr && i < slots_[I] / sizeof(T); ++i) api::visit(at[i], visitor);
+    if (visitor.broken) broken_ = true;
+    if (visitor.refused != CUDA_SUCCESS) refused_ = visitor.refused;
+  }
+
+  template <std::size_t I>
+  void settle_memory() {
+    const auto at = reinterpret_cast<std::uint64_t>(created_[I]);
+    const std::uint64_t bytes = slots_[static_cast<std::size_t>(args[I].count)];
+    if constexpr (args[I].range == api::Range::Made)
+      r_.session.reserved.add(at, bytes);
+    else if (at != 0)
+      r_.session.addresses.add(
+          {.start = at, .bytes = bytes, .context = static_cast<std::uint16_t>(r_.place().context)});
+    std::memcpy(answer_[I], &at, sizeof at);
+  }
+
   template <std::size_t I>
   void settle() {
     constexpr Arg a = args[I];
     if constexpr (a.dir == Dir::Creates) {
-      if (!r_.session.objects.put(slots_[I], api::handle_of<api::Pointee<Param<I>>>, created_[I], r_.place()))
-        broken_ = true;
+      if (!r_.session.objects.put_new(slots_[I], kind<I>, created_[I], r_.place())) broken_ = true;
+    } else if constexpr (a.dir == Dir::Finds) {
+      const std::uint64_t id = r_.session.objects.put_found(kind<I>, created_[I], r_.place());
+      std::memcpy(answer_[I], &id, sizeof id);
+    } else if constexpr (a.dir == Dir::Memory) {
+      settle_memory<I>();
+    } else if constexpr (a.dir == Dir::Reserved) {
+      r_.session.reserved.settle(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)]);
+    } else if constexpr (a.dir == Dir::Out && is_visited<I>) {
+      visit_structs<I>(ToGuest{r_.session.driver});
     } else if constexpr (a.closes) {
-      r_.session.objects.drop(slots_[I]);
+      r_.session.objects.close(slots_[I]);
     }
   }
 
@@ -162,6 +238,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   Params params_{};
   std::uint64_t slots_[sizeof...(P) + 1] = {};
   void* created_[sizeof...(P) + 1] = {};
+  std::byte* answer_[sizeof...(P) + 1] =
+      {};  // where the reply has the id of what was found, or the address of new memory
   CUresult refused_ = CUDA_SUCCESS;
   bool broken_ = false;
 };

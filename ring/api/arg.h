@@ -8,25 +8,44 @@
 
 namespace api {
 
+enum class Handle : std::uint8_t;  // ring/api/types.h
+
 enum class Dir : std::uint8_t {
-  Value,    // by value: number, enum, handle
-  In,       // the guest's memory, read by the call
-  Out,      // the guest's memory, written by the call
-  Creates,  // pointer to a handle that the call makes; the guest has chosen its id, so the call can be posted
-  Device,   // a device address by value; the host checks that it and the bytes after it are the session's
+  Value,     // by value: number, enum, handle
+  In,        // the guest's memory, read by the call
+  Out,       // the guest's memory, written by the call
+  Creates,   // pointer to a handle that the call makes; the guest has chosen its id, so the call can be posted
+  Finds,     // pointer to a handle that the driver has already or finds; the worker chooses its id
+  Device,    // a device address by value; the host checks that it and the bytes after it are the session's
+  Frees,     // the start of an allocation, which ends with the call; 0: there is nothing to do
+  Reserved,  // an address by value; it and the bytes after it lie in one reservation of the session
+  Inside,    // an address by value; it lies in memory or in a reservation of the session
+  Memory,    // pointer to a device address; the driver chooses the address of new memory or of a new reservation
 };
 
 enum class Extent : std::uint8_t {
   One,      // one object of the pointee type
   Counted,  // another argument holds the element count (of bytes, for void and char)
   String,   // through the NUL
+  Valued,   // another argument is an enum that says how long the value is (ring/api/structs.h)
+};
+
+// What becomes of a reserved range once the call has succeeded.
+enum class Range : std::uint8_t {
+  Stays,
+  Mapped,    // it has memory, as one piece
+  Unmapped,  // none of its pieces has memory any more
+  Freed,     // the reservation has ended
+  Made,      // it is a new reservation
 };
 
 struct Arg {
   Dir dir = Dir::Value;
   Extent extent = Extent::One;
-  std::int8_t count = -1;    // which argument, when Counted
-  std::uint8_t bytes = 1;    // Device: of each of the `count` elements, or of the one
+  std::int8_t count = -1;  // which argument, when Counted or Valued
+  std::uint8_t bytes = 1;  // Device: of each of the `count` elements, or of the one
+  Handle kind{};           // of a handle that cuda.h gives an integer's type; else None
+  Range range = Range::Stays;
   bool closes = false;       // the handle passed here is dead once the call succeeds
   bool may_be_null = false;  // Out: the call allows NULL
   bool ordinal = false;      // a device: the program's ordinal here, the host's on the wire
@@ -44,6 +63,11 @@ struct Arg {
     a.extent = e;
     return a;
   }
+  consteval Arg operator()(Handle integer) const {
+    Arg a = *this;
+    a.kind = integer;
+    return a;
+  }
 };
 
 // The words of the table. A by-value argument needs none (`_`), but for an unsigned long long, which cuda.h uses for
@@ -53,10 +77,28 @@ inline constexpr Arg in{.dir = Dir::In};
 inline constexpr Arg out{.dir = Dir::Out};
 inline constexpr Arg maybe_out{.dir = Dir::Out, .may_be_null = true};
 inline constexpr Arg creates{.dir = Dir::Creates};
+inline constexpr Arg finds{.dir = Dir::Finds};
 inline constexpr Arg closes{.closes = true};
+inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): where cuda.h has an integer
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
 inline constexpr Arg ordinal{.ordinal = true};
 inline constexpr Arg number{.is_number = true};
+inline constexpr Arg frees{.dir = Dir::Frees};
+inline constexpr Arg inside{.dir = Dir::Inside};
+// The argument n counts the bytes of these.
+inline constexpr Arg reserved{.dir = Dir::Reserved};
+inline constexpr Arg maps{.dir = Dir::Reserved, .range = Range::Mapped};
+inline constexpr Arg unmaps{.dir = Dir::Reserved, .range = Range::Unmapped};
+inline constexpr Arg reserves{.dir = Dir::Memory, .range = Range::Made};
+inline constexpr Arg memory{.dir = Dir::Memory};
+inline constexpr Arg unreserves{.dir = Dir::Reserved, .range = Range::Freed};
+// The length follows from the enum in argument n.
+consteval Arg in_value(int n) {
+  return {.dir = Dir::In, .extent = Extent::Valued, .count = static_cast<std::int8_t>(n)};
+}
+consteval Arg out_value(int n) {
+  return {.dir = Dir::Out, .extent = Extent::Valued, .count = static_cast<std::int8_t>(n)};
+}
 consteval Arg word(int bytes) { return {.dir = Dir::Device, .bytes = static_cast<std::uint8_t>(bytes)}; }  // one there
 inline constexpr Extent string = Extent::String;
 

@@ -10,6 +10,7 @@
 #include "ring/api/arg.h"
 #include "ring/api/known_ids.h"
 #include "ring/api/records.h"
+#include "ring/api/structs.h"
 #include "ring/api/types.h"
 
 namespace api {
@@ -19,9 +20,33 @@ template <class P>
 using Pointee = std::conditional_t<std::is_void_v<std::remove_pointer_t<P>>, std::byte,
                                    std::remove_const_t<std::remove_pointer_t<P>>>;
 
+// The kind of the handle that a parameter is, or points to.
+template <class P, Arg A>
+inline constexpr Handle kind_of_param = A.kind != Handle::None                         ? A.kind
+                                        : A.dir == Dir::Creates || A.dir == Dir::Finds ? handle_of<Pointee<P>>
+                                                                                       : handle_of<P>;
+// A handle, which cuda.h may give an integer's type, as a number.
+template <class T>
+std::uint64_t number_of(T handle) {
+  if constexpr (std::is_pointer_v<T>)
+    return reinterpret_cast<std::uint64_t>(handle);
+  else
+    return static_cast<std::uint64_t>(handle);
+}
+template <class T>
+T from_number(std::uint64_t number) {
+  if constexpr (std::is_pointer_v<T>)
+    return reinterpret_cast<T>(number);
+  else
+    return static_cast<T>(number);
+}
+
 template <class P, Arg A>
 consteval void check_arg() {
-  if constexpr (A.dir == Dir::Value) {
+  if constexpr (A.kind != Handle::None) {
+    static_assert(std::is_same_v<std::conditional_t<A.dir == Dir::Value, P, Pointee<P>>, unsigned long long>,
+                  "a line names a kind only where cuda.h has an unsigned long long");
+  } else if constexpr (A.dir == Dir::Value) {
     static_assert(crosses<P>, "a pointer parameter needs a word: in, out, in(n), out(n), creates");
     static_assert(!std::is_same_v<P, unsigned long long> || A.is_number,
                   "an unsigned long long may be an address, an object or a handle: say device(n), or number");
@@ -30,9 +55,19 @@ consteval void check_arg() {
   } else if constexpr (A.dir == Dir::Device) {
     static_assert(std::is_same_v<P, CUdeviceptr>, "device is for device addresses");
     static_assert(A.extent == Extent::Counted || A.bytes > 1, "device needs its length: device(n), or word(bytes)");
-  } else if constexpr (A.dir == Dir::Creates) {
+  } else if constexpr (A.dir == Dir::Frees || A.dir == Dir::Reserved) {
+    static_assert(std::is_same_v<P, CUdeviceptr>, "frees and reserved are for device addresses");
+    static_assert(A.dir == Dir::Frees || A.extent == Extent::Counted, "reserved needs its length: reserved(n)");
+  } else if constexpr (A.dir == Dir::Memory) {
+    static_assert(std::is_same_v<P, CUdeviceptr*> && A.extent == Extent::Counted,
+                  "memory and reserves are for a pointer to a device address, and need the length: memory(n)");
+  } else if constexpr (A.dir == Dir::Inside) {
+    static_assert(std::is_same_v<P, CUdeviceptr> || std::is_same_v<P, void*>, "inside is for an address");
+  } else if constexpr (A.dir == Dir::Creates || A.dir == Dir::Finds) {
     static_assert(std::is_pointer_v<P> && handle_of<Pointee<P>> != Handle::None,
-                  "creates is for a pointer to a handle");
+                  "creates and finds are for a pointer to a handle");
+    static_assert(A.dir == Dir::Creates || kind_of(handle_of<Pointee<P>>).given != once,
+                  "a handle that is found may have been given before");
   } else {
     static_assert(std::is_pointer_v<P>, "in and out are for pointers");
     static_assert(A.dir == Dir::In || !std::is_const_v<std::remove_pointer_t<P>>, "out needs a pointer to non-const");
@@ -46,6 +81,12 @@ consteval void check_arg() {
 template <class F, Arg... A>
 struct Shape;
 
+// Whether arguments of a type say how long a value is.
+template <class T>
+inline constexpr bool says_length = requires(T t) {
+  value_bytes(t);
+};
+
 template <class... P, Arg... A>
 struct Shape<CUresult(P...), A...> {
   static_assert(sizeof...(P) == sizeof...(A), "one word per parameter of the declaration in cuda.h");
@@ -57,11 +98,15 @@ struct Shape<CUresult(P...), A...> {
   static consteval bool check() {
     (check_arg<P, A>(), ...);
     constexpr bool integral[] = {std::is_integral_v<P>..., false};
-    for (const Arg& a : args)
-      if (a.extent == Extent::Counted && (a.count < 0 || a.count >= int{arity} || !integral[a.count])) return false;
+    constexpr bool enums[] = {says_length<P>..., false};
+    for (const Arg& a : args) {
+      const bool names = a.count >= 0 && a.count < int{arity};
+      if (a.extent == Extent::Counted && (!names || !integral[a.count])) return false;
+      if (a.extent == Extent::Valued && (!names || !enums[a.count])) return false;
+    }
     return true;
   }
-  static_assert(check(), "a length must name an integer parameter of the same call");
+  static_assert(check(), "a length must name an integer parameter of the same call, or an enum with value_bytes()");
 };
 
 template <int Id>

@@ -21,6 +21,10 @@ enum class Handle : std::uint8_t {
 enum class Life : std::uint8_t { of_process, of_context };
 using enum Life;
 
+// How often the driver gives an object's handle.
+enum class Given : std::uint8_t { once, again, counted };
+using enum Given;
+
 // A set of kinds, one bit for each.
 using Kinds = std::uint32_t;
 template <class... K>
@@ -33,10 +37,12 @@ struct HandleKind {
   const char* text;
   Life life;
   Kinds owners;
+  CUresult unknown;
+  Given given;
 };
 inline constexpr HandleKind handle_table[] = {
-    {"handle", of_process, unowned},
-#define HANDLE(kind, type, text, life, owners) {text, life, owners},
+    {"handle", of_process, unowned, CUDA_ERROR_INVALID_HANDLE, once},
+#define HANDLE(kind, type, text, life, owners, unknown, given) {text, life, owners, unknown, given},
 #include "ring/api/handles.def"
 };
 inline constexpr unsigned handle_kinds = std::size(handle_table);
@@ -51,6 +57,10 @@ constexpr bool has_family(Handle kind) {
   return kind_of(kind).owners != 0 || (owners & owned_by(kind)) != 0;
 }
 
+// The place of a type where cuda.h makes a handle an unsigned long long. A line says which kind such a parameter is.
+template <int>
+struct Integer;
+
 template <class T>
 inline constexpr Handle handle_of = Handle::None;
 #define HANDLE(kind, type, ...) \
@@ -63,13 +73,23 @@ constexpr bool accepts(Handle wanted, Handle given) {
   return wanted == given || (wanted == Handle::Function && given == Handle::Kernel);
 }
 
-// True for types that may cross as bytes. A struct is listed here after somebody has checked that it holds no pointer.
+// True for types that may cross as bytes. A struct is listed here after somebody has checked that it holds no pointer, or has
+// written down in ring/api/structs.h what becomes of it.
 template <class T>
 inline constexpr bool plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <>
 inline constexpr bool plain<CUuuid> = true;
 template <>
 inline constexpr bool plain<CUexecAffinityParam> = true;
+
+template <>
+inline constexpr bool plain<CUmemLocation> = true;  // the ordinal in it: ring/api/structs.h
+template <>
+inline constexpr bool plain<CUmemAccessDesc> = true;
+template <>
+inline constexpr bool plain<CUmemPoolProps> = true;
+template <>
+inline constexpr bool plain<CUmemAllocationProp> = true;
 
 template <class T>
 inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;

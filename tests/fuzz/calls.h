@@ -38,6 +38,7 @@ constexpr Field field_of(api::Arg arg) {
     f.handle = api::handle_of<P>;
     f.bits = static_cast<std::uint8_t>(8 * sizeof(P));
   }
+  if (arg.kind != api::Handle::None) f.handle = arg.kind;
   return f;
 }
 
@@ -61,8 +62,9 @@ CallLine line_of(std::string_view name, bool waits) {
 
 inline std::vector<CallLine> all_calls() {
   std::vector<CallLine> lines;
-#define CALL(id, fn, since, way, ...) \
-  lines.push_back({id, #fn, api::Way::way == api::Way::Waited, FieldsOf<api::Call<id>::Shape>::get()});
+#define CALL(id, fn, since, way, ...)                                                                   \
+  lines.push_back({id, #fn, api::Way::way == api::Way::Waited, FieldsOf<api::Call<id>::Shape>::get()}); \
+  lines.back().gives_memory = !lines.back().fields.empty() && lines.back().fields[0].arg.dir == api::Dir::Memory;
 #define CUSTOM(id, fn, since, way, ...) lines.push_back(line_of<id>(#fn, api::Way::way == api::Way::Waited));
 #define LOCAL(...)
 #define VARIANT(...)

@@ -257,18 +257,18 @@ class Region final : public guest::Region {
 // What a program has been given so far.
 struct Known {
   std::uint64_t handles[api::handle_kinds] = {};
-  CUdeviceptr memory = 0;
+  CUdeviceptr memory = 0, reserved = 0;
   void* pinned = nullptr;
 };
 
 template <class T>
-void remember(Known& known, T handle) {
-  known.handles[static_cast<std::size_t>(api::handle_of<T>)] = reinterpret_cast<std::uint64_t>(handle);
+void remember(Known& known, T handle, api::Handle kind = api::handle_of<T>) {
+  known.handles[static_cast<std::size_t>(kind)] = api::number_of(handle);
 }
 template <class T>
-T some(const Known& known, fuzz::Input& in) {
-  const std::uint64_t value = known.handles[static_cast<std::size_t>(api::handle_of<T>)];
-  return reinterpret_cast<T>(in.once_in(32) ? in.any() : value);
+T some(const Known& known, fuzz::Input& in, api::Handle kind = api::handle_of<T>) {
+  const std::uint64_t value = known.handles[static_cast<std::size_t>(kind)];
+  return api::from_number<T>(in.once_in(32) ? in.any() : value);
 }
 
 // A call of a CALL line with parameters that a program might pass.
@@ -295,26 +295,37 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
   }
   template <std::size_t I>
   using Param = std::tuple_element_t<I, Params>;
+  template <std::size_t I>
+  static constexpr api::Handle kind = api::kind_of_param<Param<I>, args[I]>;
+  // A pointer to a handle or an address that the call gives.
+  template <std::size_t I>
+  static constexpr bool is_answer =
+      args[I].dir == api::Dir::Creates || args[I].dir == api::Dir::Finds || args[I].dir == api::Dir::Memory;
 
   template <std::size_t I>
   void by_value() {
     using T = Param<I>;
-    if constexpr (args[I].dir == api::Dir::Device)
-      std::get<I>(params_) = known_.memory + (in_.once_in(8) ? in_.any() : 0);
-    else if constexpr (args[I].dir != api::Dir::Value)
+    constexpr api::Dir dir = args[I].dir;
+    constexpr bool address = dir == api::Dir::Device || dir == api::Dir::Frees;
+    constexpr bool reserved = dir == api::Dir::Reserved || dir == api::Dir::Inside;
+    if constexpr (address || reserved)
+      std::get<I>(params_) =
+          api::from_number<T>((reserved ? known_.reserved : known_.memory) + (in_.once_in(8) ? in_.any() : 0));
+    else if constexpr (dir != api::Dir::Value)
       std::get<I>(params_) = nullptr;
-    else if constexpr (api::handle_of<T> != api::Handle::None)
-      std::get<I>(params_) = some<T>(known_, in_);
+    else if constexpr (kind<I> != api::Handle::None)
+      std::get<I>(params_) = some<T>(known_, in_, kind<I>);
     else
       std::get<I>(params_) = static_cast<T>(in_.number());  // small: it may count what a pointer points to
   }
   template <std::size_t I>
   void by_pointer() {
     constexpr api::Arg a = args[I];
-    if constexpr (a.dir == api::Dir::In || a.dir == api::Dir::Out || a.dir == api::Dir::Creates) {
+    if constexpr (a.dir == api::Dir::In || a.dir == api::Dir::Out || is_answer<I>) {
       using T = api::Pointee<Param<I>>;
       std::size_t bytes = sizeof(T);
-      if constexpr (a.extent == api::Extent::Counted)
+      if constexpr (a.extent == api::Extent::Valued) bytes = sizeof(std::uint64_t);
+      if constexpr (a.extent == api::Extent::Counted && a.dir != api::Dir::Memory)
         bytes *= static_cast<std::size_t>(std::get<static_cast<std::size_t>(a.count)>(params_));
       if (in_.once_in(16)) return;  // a null pointer
       buffers_[I].reset(new std::byte[bytes]{});
@@ -323,7 +334,10 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
   }
   template <std::size_t I>
   void keep() {
-    if constexpr (args[I].dir == api::Dir::Creates) remember(known_, *std::get<I>(params_));
+    if constexpr (args[I].dir == api::Dir::Memory)
+      (args[I].range == api::Range::Made ? known_.reserved : known_.memory) = *std::get<I>(params_);
+    else if constexpr (is_answer<I>)
+      remember(known_, *std::get<I>(params_), kind<I>);
   }
 
   Known& known_;

@@ -134,7 +134,12 @@ class Records final : public Choices {
 
   std::uint64_t value(const Field& f) {
     switch (f.arg.dir) {
-      case api::Dir::Device: return address();
+      case api::Dir::Device:
+      case api::Dir::Frees:
+      case api::Dir::Reserved:
+      case api::Dir::Inside: return address();
+      case api::Dir::Finds:
+      case api::Dir::Memory: return or_else(sizeof(std::uint64_t));
       case api::Dir::Creates: return new_id(f.handle);
       case api::Dir::Value: return f.handle != api::Handle::None ? id(f.handle) : number(f);
       default: return 0;  // a length, which hangs on other fields
@@ -148,6 +153,7 @@ class Records final : public Choices {
       case api::Extent::One: return f.size;
       case api::Extent::Counted: return slots[static_cast<std::size_t>(f.arg.count)] * f.size;
       case api::Extent::String: return 1 + input_->below(64);
+      case api::Extent::Valued: return input_->once_in(2) ? 4 : 8;
     }
     return 0;
   }

@@ -127,13 +127,21 @@ class WholeRecords final : public Choices {
   // ---- CALL lines --------------------------------------------------------------------------------------------------
 
   std::uint64_t value(const Field& f) {
-    if (f.arg.dir == api::Dir::Device) return address();
+    switch (f.arg.dir) {
+      case api::Dir::Device:
+      case api::Dir::Frees:
+      case api::Dir::Reserved:
+      case api::Dir::Inside: return address();
+      case api::Dir::Finds:
+      case api::Dir::Memory: return sizeof(std::uint64_t);
+      default: break;
+    }
     if (f.arg.dir == api::Dir::Creates) return new_id(f.handle);
     if (f.handle == api::Handle::Stream && !f.arg.closes) return stream();
     return f.handle != api::Handle::None ? id(f.handle) : in_.below(4);
   }
   static std::uint64_t length(const Field& f, const std::vector<std::uint64_t>& slots) {
-    if (f.arg.extent == api::Extent::String) return 8;
+    if (f.arg.extent == api::Extent::String || f.arg.extent == api::Extent::Valued) return 8;
     return f.arg.extent == api::Extent::One ? f.size : slots[static_cast<std::size_t>(f.arg.count)] * f.size;
   }
   void write_fields(const std::vector<Field>& fields) {

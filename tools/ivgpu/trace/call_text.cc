@@ -65,6 +65,9 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); }
     (std::make_index_sequence<sizeof...(P)>{});
   }
+  static constexpr bool names_address(Dir dir) {
+    return dir == Dir::Device || dir == Dir::Frees || dir == Dir::Reserved || dir == Dir::Inside;
+  }
   static constexpr bool counts(std::size_t i) {
     for (const Arg& a : args)
       if (a.extent == Extent::Counted && a.count == static_cast<int>(i)) return true;
@@ -75,17 +78,17 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
   static void given(std::optional<std::uint64_t> slot, Kept& in, Arguments& to) {
     constexpr Arg a = args[I];
     using T = Param<I>;
-    if constexpr (a.dir == Dir::Out) return;
+    constexpr api::Handle handle = api::kind_of_param<T, a>;
+    if constexpr (a.dir == Dir::Out || a.dir == Dir::Finds || a.dir == Dir::Memory) return;
     if constexpr (a.dir == Dir::Value) {
-      constexpr api::Handle handle = api::handle_of<T>;
       if constexpr (handle != api::Handle::None)
         add(to, name_of(handle), slot ? id_text(*slot) : unknown);
       else
         add(to, a.ordinal ? "device" : counts(I) ? "count" : "value", slot ? number_text<T>(*slot) : unknown);
-    } else if constexpr (a.dir == Dir::Device) {
+    } else if constexpr (names_address(a.dir)) {
       add(to, "address", slot ? hex(*slot) : unknown);
     } else if constexpr (a.dir == Dir::Creates) {
-      add(to, std::string("new ") + name_of(api::handle_of<api::Pointee<T>>), slot ? id_text(*slot) : unknown);
+      add(to, std::string("new ") + name_of(handle), slot ? id_text(*slot) : unknown);
     } else if constexpr (a.extent == Extent::String) {
       add(to, "text", slot ? text_of(in, *slot) : unknown);
     } else if constexpr (a.dir == Dir::In) {
@@ -96,7 +99,14 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
 
   template <std::size_t I>
   static void got(std::optional<std::uint64_t> slot, Kept& reply, Arguments& to) {
-    if constexpr (args[I].dir == Dir::Out) {
+    if constexpr (args[I].dir == Dir::Finds || args[I].dir == Dir::Memory) {
+      const auto word = reply.word();
+      constexpr api::Handle handle = api::kind_of_param<Param<I>, args[I]>;
+      if constexpr (args[I].dir == Dir::Finds)
+        add(to, name_of(handle), word ? id_text(*word) : unknown);
+      else
+        add(to, "address", word ? hex(*word) : unknown);
+    } else if constexpr (args[I].dir == Dir::Out) {
       using T = api::Pointee<Param<I>>;
       if (!slot || *slot == ring::absent) return;
       if constexpr (args[I].extent == Extent::One && std::is_same_v<T, float>) {

@@ -1,0 +1,41 @@
+#include "guest/marshal/new_memory.h"
+
+#include "guest/log.h"
+#include "guest/marshal/marshal.h"
+#include "ring/api/known_ids.h"
+
+namespace guest {
+namespace {
+
+// Sends a call whose record is slots alone, and waits.
+template <std::size_t N>
+void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& slots) {
+  const auto write = [&](ring::Writer& w) {
+    for (const std::uint64_t slot : slots) w.slot(slot);
+  };
+  send(this_channel(), sending(call, api::Way::Waited, context, sizeof slots, Earlier::Left), write, read_nothing);
+}
+
+}  // namespace
+
+bool NewMemory::keep(std::uint64_t start, std::uint64_t bytes, CUresult& result) {
+  if (start == 0 || session()->addresses.reserve(start, bytes)) return true;
+  log(Level::Debug, "device memory at %llx collides with a mapping of this process",
+      static_cast<unsigned long long>(start));
+  collided_[count_++] = {start, bytes};
+  if (count_ < most_) return false;
+  result = CUDA_ERROR_OUT_OF_MEMORY;
+  return true;
+}
+
+NewMemory::~NewMemory() {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const auto [start, bytes] = collided_[i];
+    if (range_ == api::Range::Made)
+      send_slots<2>(api::id_of::cuMemAddressFree, context_, {start, bytes});
+    else
+      send_slots<1>(api::id_of::cuMemFree_v2, context_, {start});
+  }
+}
+
+}  // namespace guest

@@ -1,0 +1,73 @@
+// Structs of CALL lines with members that do not cross as they are (ring/api/structs.h).
+#pragma once
+
+#include <cstddef>
+
+#include "guest/process/context.h"
+#include "guest/process/process.h"
+#include "ring/api/structs.h"
+#include "ring/wire/record.h"
+
+namespace guest {
+
+// An ordinal that no driver has.
+inline constexpr int no_ordinal = -1;
+
+// What the program wrote, for the host. A location on the host or at one of its NUMA nodes is refused: such memory would lie in the
+// worker, where the guest's processors cannot reach it.
+struct ToHost {
+  CUresult refused = CUDA_SUCCESS;
+
+  void location(CUmemLocation& l) {
+    if (l.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+      const bool known = l.id >= 0 && static_cast<std::uint32_t>(l.id) < device_count();
+      l.id = known ? static_cast<int>(primary(static_cast<std::uint32_t>(l.id)).number) : no_ordinal;
+    } else if (l.type == CU_MEM_LOCATION_TYPE_HOST || l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+               l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) {
+      refused = CUDA_ERROR_NOT_SUPPORTED;
+    }
+  }
+  void unused(void*& p) { p = nullptr; }
+};
+
+// What the host wrote, for the program.
+struct FromHost {
+  void location(CUmemLocation& l) {
+    if (l.type != CU_MEM_LOCATION_TYPE_DEVICE) return;
+    const int number = l.id;
+    l.id = no_ordinal;
+    for (std::uint32_t i = 0; i < device_count(); ++i)
+      if (primary(i).number == static_cast<std::uint32_t>(number)) l.id = static_cast<int>(i);
+  }
+  void unused(void*& p) { p = nullptr; }
+};
+
+template <class T>
+CUresult check_structs(const T* from, std::size_t count) {
+  ToHost to_host;
+  for (std::size_t i = 0; i < count; ++i) {
+    T copy = from[i];
+    api::visit(copy, to_host);
+  }
+  return to_host.refused;
+}
+
+template <class T>
+void put_structs(ring::Writer& w, const T* from, std::size_t count) {
+  std::byte* to = w.reserve(count * sizeof(T));
+  if (to == nullptr) return;
+  ToHost to_host;
+  for (std::size_t i = 0; i < count; ++i) {
+    T copy = from[i];
+    api::visit(copy, to_host);
+    std::memcpy(to + i * sizeof copy, &copy, sizeof copy);
+  }
+}
+
+template <class T>
+void translate_back(T* structs, std::size_t count) {
+  FromHost from_host;
+  for (std::size_t i = 0; i < count; ++i) api::visit(structs[i], from_host);
+}
+
+}  // namespace guest

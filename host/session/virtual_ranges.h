@@ -1,0 +1,44 @@
+// The address ranges that a guest process has reserved (cuMemAddressReserve). What is mapped there stands in the map of
+// addresses (host/session/addresses.h), piece by piece.
+//
+// It takes only checked values, and values of the driver. Invariant: ranges do not overlap, since the driver gives no
+// address twice. They end with no context. Any thread may call it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "host/session/addresses.h"
+#include "ring/api/arg.h"
+
+namespace host {
+
+class VirtualRanges {
+ public:
+  explicit VirtualRanges(Addresses& mapped) : mapped_(mapped) {}
+
+  void add(std::uint64_t start, std::uint64_t bytes);
+  // Whether one reservation has all of [start, start + bytes).
+  bool holds(std::uint64_t start, std::uint64_t bytes) const;
+  // A call has made this of [start, start + bytes). Preconditions: one reservation holds it.
+  void settle(api::Range range, std::uint64_t start, std::uint64_t bytes);
+  // The number of reservations.
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Reservation {
+    std::uint64_t bytes = 0;
+    std::uint32_t number = 0;
+  };
+  std::map<std::uint64_t, Reservation>::const_iterator holder_of(std::uint64_t start, std::uint64_t bytes) const;
+
+  Addresses& mapped_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, Reservation> ranges_;  // by start
+  std::uint32_t next_number_ = 1;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace host
