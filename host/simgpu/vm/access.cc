@@ -46,22 +46,10 @@ const Range* find_range(Ctx& c, std::uint64_t address) {
   return find_in(*c.worker->ranges, address);
 }
 
-const Ins* illegal(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
-  return raise_fault(
-      c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
-      "access of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which no allocation of the device holds");
-}
-
 const Ins* constant(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
   return raise_fault(
       c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
       "a write of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which the device may only read");
-}
-
-const Ins* misaligned(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
-  return raise_fault(
-      c, i, CUDA_ERROR_MISALIGNED_ADDRESS, lane,
-      "access of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which is no multiple of that size");
 }
 
 }  // namespace
@@ -84,6 +72,18 @@ const Ins* raise_fault(Ctx& c, const Ins* i, CUresult code, unsigned lane, const
   return c.stop;
 }
 
+const Ins* illegal_access(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
+  return raise_fault(
+      c, i, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
+      "access of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which no allocation of the device holds");
+}
+
+const Ins* misaligned_access(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
+  return raise_fault(
+      c, i, CUDA_ERROR_MISALIGNED_ADDRESS, lane,
+      "access of " + std::to_string(bytes) + " bytes at " + hex(address) + ", which is no multiple of that size");
+}
+
 bool refresh_ranges(Worker& worker) {
   const std::uint64_t generation = worker.space->generation.load(std::memory_order_acquire);  // A of address_space.h
   if (generation == worker.generation) return false;
@@ -98,7 +98,7 @@ bool resolve_global(Ctx& c, const Ins* i, const std::uint64_t* addresses, std::u
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const std::uint64_t address = addresses[lane];
-    if ((address & (bytes - 1)) != 0) return misaligned(c, i, lane, address, bytes), false;
+    if ((address & (bytes - 1)) != 0) return misaligned_access(c, i, lane, address, bytes), false;
     if (address >= window.lo && address <= window.last) {
       host[lane] = address;
       continue;
@@ -106,12 +106,12 @@ bool resolve_global(Ctx& c, const Ins* i, const std::uint64_t* addresses, std::u
     std::uint64_t offset = 0;
     if (const SpaceView* space = space_at(c, address, offset)) {
       host[lane] = in_space(*space, lane, offset, bytes);
-      if (host[lane] == 0) return illegal(c, i, lane, address, bytes), false;
+      if (host[lane] == 0) return illegal_access(c, i, lane, address, bytes), false;
       continue;
     }
     const Range* range = find_range(c, address);
     if (range == nullptr || bytes > range->size - (address - range->start)) {
-      return illegal(c, i, lane, address, bytes), false;
+      return illegal_access(c, i, lane, address, bytes), false;
     }
     if (range->read_only && (i->flags & flag_writes) != 0) return constant(c, i, lane, address, bytes), false;
     window = {range->start, range->start + range->size - bytes};
@@ -124,9 +124,9 @@ bool resolve_offsets(Ctx& c, const Ins* i, const std::uint64_t* offsets, std::ui
   const SpaceView& space = c.spaces[i->space];
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    if ((offsets[lane] & (bytes - 1)) != 0) return misaligned(c, i, lane, offsets[lane], bytes), false;
+    if ((offsets[lane] & (bytes - 1)) != 0) return misaligned_access(c, i, lane, offsets[lane], bytes), false;
     host[lane] = in_space(space, lane, offsets[lane], bytes);
-    if (host[lane] == 0) return illegal(c, i, lane, offsets[lane], bytes), false;
+    if (host[lane] == 0) return illegal_access(c, i, lane, offsets[lane], bytes), false;
   }
   return true;
 }

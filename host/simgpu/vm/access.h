@@ -19,5 +19,8 @@ std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uin
 
 // Records a fault of the instruction at `lane` and returns Ctx::stop.
 const Ins* raise_fault(Ctx& c, const Ins* i, CUresult code, unsigned lane, const std::string& what);
+// The same for an access that no allocation holds, and for one whose address is no multiple of its size.
+const Ins* illegal_access(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes);
+const Ins* misaligned_access(Ctx& c, const Ins* i, unsigned lane, std::uint64_t address, std::uint32_t bytes);
 
 }  // namespace simgpu

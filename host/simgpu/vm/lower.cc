@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "host/simgpu/vm/matrix_forms.h"
+
 namespace simgpu {
 namespace {
 
@@ -45,7 +47,7 @@ void Lowering::run() {
 
 void Lowering::one_instruction(const ptx::Instruction& instruction) {
   in_ = &instruction;
-  form_ = form_of(instruction);
+  form_ = has_matrix_suffixes(instruction.opcode) ? Form{} : form_of(instruction);
   control_ = false;
   guard_used_ = false;
   const auto guard = static_cast<std::uint32_t>(code_.body.size());

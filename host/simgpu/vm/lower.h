@@ -9,6 +9,7 @@
 
 #include "host/simgpu/vm/control.h"
 #include "host/simgpu/vm/form.h"
+#include "host/simgpu/vm/matrix.h"
 #include "host/simgpu/vm/program.h"
 #include "host/simgpu/vm/registers.h"
 #include "host/simgpu/vm/table.h"
@@ -180,6 +181,23 @@ class Lowering {
   void redux();
   void activemask();
   void elect();
+
+  struct Fragment {  // the registers of one operand
+    std::vector<std::uint32_t> into;
+    std::vector<Value> from;
+  };
+  std::uint32_t emit_whole_warp(Handlers handlers);
+  Fragment fragment_into(const ptx::Operand& list, const Layout& layout);
+  Fragment fragment_from(const ptx::Operand& list, const Layout& layout, Element element);
+  void add_registers(std::uint32_t at, const Fragment& fragment);
+  void mma();
+  void wmma();
+  void product(const Product& product);
+  void transfer(const Transfer& transfer, ptx::Space space, bool loads);
+  void ldmatrix();
+  void stmatrix();
+  void tiles(bool loads);
+  void movmatrix();
 
   void one_instruction(const ptx::Instruction& instruction);
   void patch_targets();

@@ -91,6 +91,11 @@ const Lowering::Opcode Lowering::opcodes[] = {
     {"redux", "sync add min max and or xor", &Lowering::redux},
     {"activemask", "", &Lowering::activemask},
     {"elect", "sync", &Lowering::elect},
+    {"mma", "", &Lowering::mma},
+    {"wmma", "", &Lowering::wmma},
+    {"ldmatrix", "", &Lowering::ldmatrix},
+    {"stmatrix", "", &Lowering::stmatrix},
+    {"movmatrix", "", &Lowering::movmatrix},
     {nullptr, nullptr, nullptr},
 };
 

@@ -2,8 +2,11 @@
 //
 // Each names the lanes that take part. Lanes that come while others are still elsewhere wait as a path of their own at
 // the same instruction; the last to come takes them along and all perform the operation together.
+#include "host/simgpu/vm/rendezvous.h"
+
 #include <bit>
 
+#include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/control.h"
 #include "host/simgpu/vm/state.h"
 
@@ -279,6 +282,23 @@ Handlers reduce_with(Word operation) {
 }
 
 }  // namespace
+
+bool whole_warp(Ctx& c, const Ins* i) {
+  constexpr std::uint32_t all = ~std::uint32_t{0};
+  if (c.mask == all) return true;
+  const auto lane = static_cast<unsigned>(std::countr_zero(c.mask));
+  if (c.warp->alive != all) {
+    raise_fault(c, i, CUDA_ERROR_LAUNCH_FAILED, lane,
+                "a matrix instruction needs all 32 lanes of a warp, and some have exited or never were");
+    return false;
+  }
+  if (c.forced) {
+    raise_fault(c, i, CUDA_ERROR_LAUNCH_FAILED, lane,
+                "a matrix instruction needs all 32 lanes of a warp, and some wait elsewhere");
+    return false;
+  }
+  return gathered(c, i);
+}
 
 Handlers shuffle_handler(ShuffleMode mode) {
   switch (mode) {

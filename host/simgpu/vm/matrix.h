@@ -1,0 +1,118 @@
+// Matrices whose elements lie spread over the registers of a warp's lanes: shapes, types of elements, and where each
+// element lies. The lowering counts registers by it, the handlers of matrix_*.cc move elements by it.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <string_view>
+
+#include "host/simgpu/vm/code.h"
+
+namespace simgpu {
+
+enum class Element : std::uint8_t { None, F16, Bf16, Tf32, F32, F64, E4m3, E5m2, S8, U8, S4, U4, B1, S32 };
+// Element::None when no matrix has elements of that name.
+Element element_of(std::string_view name);
+unsigned bits_of(Element element);
+
+// A product of m rows, n columns, and k elements in each sum.
+struct Shape {
+  std::string_view name;
+  std::uint16_t m = 0, n = 0, k = 0;
+};
+inline constexpr Shape shapes[] = {
+    {"m8n8k4", 8, 8, 4},       {"m8n8k16", 8, 8, 16},     {"m8n8k32", 8, 8, 32},     {"m8n8k128", 8, 8, 128},
+    {"m16n8k4", 16, 8, 4},     {"m16n8k8", 16, 8, 8},     {"m16n8k16", 16, 8, 16},   {"m16n8k32", 16, 8, 32},
+    {"m16n8k64", 16, 8, 64},   {"m16n8k128", 16, 8, 128}, {"m16n8k256", 16, 8, 256}, {"m16n16k8", 16, 16, 8},
+    {"m16n16k16", 16, 16, 16}, {"m8n32k16", 8, 32, 16},   {"m32n8k16", 32, 8, 16},
+};
+inline constexpr std::uint8_t no_shape = 0xff;
+std::uint8_t shape_of(std::string_view name);
+
+enum class Role : std::uint8_t { A, B, Accumulator };
+
+// Where the elements of a matrix lie: element e of lane l at the sum of the steps that the bits of l and e stand for.
+struct Step {
+  std::uint16_t row = 0;
+  std::uint16_t column = 0;
+  friend Step operator+(Step a, Step b) {
+    return {static_cast<std::uint16_t>(a.row + b.row), static_cast<std::uint16_t>(a.column + b.column)};
+  }
+};
+struct Layout {
+  std::uint16_t rows = 0;
+  std::uint16_t columns = 0;
+  std::uint16_t elements = 0;  // of a lane
+  std::uint8_t unit = 32;      // bits of an element
+  std::array<Step, 5> lane{};
+  std::array<Step, 7> element{};
+
+  // Elements in a register, which has 64 bits for elements of 64 and else 32.
+  unsigned packed() const { return unit >= 32 ? 1 : 32U / unit; }
+  unsigned registers() const { return elements / packed(); }
+  Step of_lane(unsigned l) const { return sum(lane, l); }
+  Step of_element(unsigned e) const { return sum(element, e); }
+
+ private:
+  template <std::size_t n>
+  static Step sum(const std::array<Step, n>& steps, unsigned bits) {
+    Step total;
+    for (std::size_t k = 0; k < n; ++k) {
+      if ((bits >> k & 1) != 0) total = total + steps[k];
+    }
+    return total;
+  }
+};
+
+// What a product's handler needs to know; travels as Ins::imm.
+struct Product {
+  std::uint8_t shape = 0;
+  Element a = Element::None, b = Element::None, c = Element::None, d = Element::None;
+  std::uint8_t options = 0;
+  std::uint8_t round = 0;  // as in Ins::flags
+  std::uint8_t zero = 0;
+};
+enum ProductOption : std::uint8_t {
+  product_saturates = 1,   // sums of integers stop at the ends of their range
+  product_of_and = 2,      // of single bits: else of exclusive or
+  product_of_wmma = 4,     // fragments of wmma
+  product_a_columns = 8,   // .col of A
+  product_b_columns = 16,  // .col of B
+};
+static_assert(sizeof(Product) == sizeof(Ins::imm));
+
+// Layouts of a product's operands. Elements of one bit go by 32.
+Layout layout_of(const Product& product, Role role, Element element);
+
+// A matrix of wmma between memory and registers; travels as Ins::imm. Elements below eight bits go by the register.
+struct Transfer {
+  std::uint8_t shape = 0;
+  Role role = Role::A;
+  Element element = Element::None;
+  bool columns = false;  // a column is contiguous in memory, else a row
+  std::array<std::uint8_t, 4> zero{};
+};
+static_assert(sizeof(Transfer) == sizeof(Ins::imm));
+Layout layout_of(const Transfer& transfer);
+// Elements of the type that lie in one unit of the layout.
+unsigned elements_in_unit(Element element);
+
+// The matrix of 8 by 8 elements of 16 bits that ldmatrix, stmatrix and movmatrix know.
+Layout tile_layout(bool transposed);
+
+template <class T>
+std::int64_t as_immediate(const T& value) {
+  return std::bit_cast<std::int64_t>(value);
+}
+
+// matrix_product.cc: the registers of d, a, b, c in the extra places from Ins::index on; Ins::e all lanes, imm Product
+Handlers product_handler(Element multiplicand);
+// matrix_memory.cc: registers in the extra places from Ins::index on; Ins::e all lanes
+Handlers matrix_load_handler();     // Ins::a address, b stride in elements, imm Transfer
+Handlers matrix_store_handler();    // the same
+Handlers tiles_load_handler();      // Ins::a a row's address, count tiles, imm 1: transposed
+Handlers tiles_store_handler();     // the same
+Handlers tile_transpose_handler();  // Ins::a, d
+
+}  // namespace simgpu
