@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +15,7 @@ constexpr unsigned block = 128;
 constexpr std::size_t memory_of_thread = 64;
 
 struct Input {
-  std::array<Bits, 4> words;  // the fourth keeps a row's 32 bytes together
+  std::array<Bits, 8> words;
 };
 
 [[noreturn]] void give_up(const std::string& why) {
@@ -102,7 +103,8 @@ std::vector<Result> Driver::run(CUmodule module, const std::string& kernel, cons
   room_for(rows.size());
   std::vector<Input> inputs(rows.size());
   for (std::size_t k = 0; k < rows.size(); ++k) {
-    inputs[k] = {{rows[k].in[0], rows[k].in[1], rows[k].in[2], 0}};
+    const auto end = std::copy(rows[k].in.begin(), rows[k].in.end(), inputs[k].words.begin());
+    std::copy(rows[k].more.begin(), rows[k].more.end(), end);
   }
   std::vector<Result> results(rows.size());
   CUfunction function = nullptr;

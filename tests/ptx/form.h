@@ -2,8 +2,8 @@
 // test's own. Forms are written down in forms_*.cc, a row each; run.cc tries them on a driver.
 //
 // A form's text reads %a, %b, %c and writes %d, and %e if it has a second result. It may use %p1 to %p4, %h1 to %h8,
-// %r1 to %r8, %rd1 to %rd8, %f1 to %f8, %q1 to %q8 (doubles); %in, where the thread's three inputs lie as words of
-// eight bytes (aligned to 32); %mem, 64 zeroed bytes of the thread's own in global memory; and `tile`, 64 bytes of
+// %r1 to %r8, %rd1 to %rd8, %f1 to %f8, %q1 to %q8 (doubles); %in, where the thread's row lies as eight words of eight
+// bytes (the three inputs first, aligned to 64); %mem, 64 zeroed bytes of the thread's own in global memory; and `tile`, 64 bytes of
 // shared memory for each thread, the thread's own at %tile. Blocks have 128 threads.
 #pragma once
 
@@ -22,6 +22,7 @@ namespace ptx_forms {
 
 struct Row {
   std::array<Bits, 3> in{};
+  std::array<Bits, 5> more{};  // behind them in memory: nothing loads them but a form's own text
 };
 struct Result {
   Bits d = 0;
@@ -64,6 +65,9 @@ void control_forms(Forms& forms);
 void async_forms(Forms& forms);
 void wide_forms(Forms& forms);
 void stack_forms(Forms& forms);
+void mma_forms(Forms& forms);
+void wmma_forms(Forms& forms);
+void tile_forms(Forms& forms);
 
 // ---- types
 

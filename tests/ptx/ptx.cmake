@@ -1,4 +1,4 @@
-# Every form of PTX's scalar part against a calculation of the test's own. The program asks any libcuda; tools/gpu-check lets
+# Every form of PTX's scalar part, and of its matrices, against a calculation of the test's own. The program asks any libcuda; tools/gpu-check lets
 # it ask the simulated GPU and a real one and compares.
 add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/driver.cc
@@ -13,14 +13,18 @@ add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/forms_half.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_integer.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_memory.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_mma.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_stack.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_tile.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_warp.cc
   ${CMAKE_CURRENT_LIST_DIR}/forms_wide.cc
+  ${CMAKE_CURRENT_LIST_DIR}/forms_wmma.cc
+  ${CMAKE_CURRENT_LIST_DIR}/matrix.cc
   ${CMAKE_CURRENT_LIST_DIR}/number.cc
   ${CMAKE_CURRENT_LIST_DIR}/run.cc)
 target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
 # The references compute exactly, millions of times.
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/number.cc ${CMAKE_CURRENT_LIST_DIR}/run.cc
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matrix.cc ${CMAKE_CURRENT_LIST_DIR}/number.cc ${CMAKE_CURRENT_LIST_DIR}/run.cc
                             PROPERTIES COMPILE_OPTIONS "${IVGPU_OPTIMISED}")
 
 # For each instruction set that the interpreter is built for. A processor that lacks one takes the next lower; with a

@@ -60,7 +60,7 @@ std::string kernel_text(const Form& form, const std::string& name) {
 .shared .align 16 .b8 tile[8192];
 mov.u32 %u, %ctaid.x; mov.u32 %v, %ntid.x; mov.u32 %w, %tid.x; mad.lo.u32 %thread, %u, %v, %w;
 ld.param.u64 %out, [out]; mad.wide.u32 %out, %thread, 16, %out;
-ld.param.u64 %in, [in]; mad.wide.u32 %in, %thread, 32, %in;
+ld.param.u64 %in, [in]; mad.wide.u32 %in, %thread, 64, %in;
 ld.param.u64 %mem, [memory]; mad.wide.u32 %mem, %thread, 64, %mem;
 mov.u32 %tile, tile; mad.lo.u32 %tile, %w, 64, %tile;
 )";
@@ -257,7 +257,7 @@ Forms all_forms() {
   Forms forms;
   for (const auto add : {&integer_forms, &carry_forms, &bit_forms, &compare_forms, &float_forms, &approximate_forms,
                          &half_forms, &convert_forms, &memory_forms, &atomic_forms, &warp_forms, &control_forms,
-                         &async_forms, &wide_forms, &stack_forms}) {
+                         &async_forms, &wide_forms, &stack_forms, &mma_forms, &wmma_forms, &tile_forms}) {
     add(forms);
   }
   for (Form& form : forms) {
