@@ -1,5 +1,5 @@
-# Every form of PTX's scalar part, and of its matrices, against a calculation of the test's own. The program asks any libcuda; tools/gpu-check lets
-# it ask the simulated GPU and a real one and compares.
+# Every form of PTX's scalar part and of its matrices against a calculation of the test's own. The program asks any
+# libcuda; tools/gpu-check lets it ask the simulated GPU and a real one and compares.
 add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/driver.cc
   ${CMAKE_CURRENT_LIST_DIR}/form.cc
@@ -24,8 +24,8 @@ add_executable(ptx_forms
   ${CMAKE_CURRENT_LIST_DIR}/run.cc)
 target_link_libraries(ptx_forms PRIVATE ivgpu_options ivgpu_cuda ${CMAKE_DL_LIBS})
 # The references compute exactly, millions of times.
-set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matrix.cc ${CMAKE_CURRENT_LIST_DIR}/number.cc ${CMAKE_CURRENT_LIST_DIR}/run.cc
-                            PROPERTIES COMPILE_OPTIONS "${IVGPU_OPTIMISED}")
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/matrix.cc ${CMAKE_CURRENT_LIST_DIR}/number.cc
+                            ${CMAKE_CURRENT_LIST_DIR}/run.cc PROPERTIES COMPILE_OPTIONS "${IVGPU_OPTIMISED}")
 
 # For each instruction set that the interpreter is built for. A processor that lacks one takes the next lower; with a
 # sanitizer there is one only.
@@ -44,7 +44,7 @@ if(NOT IVGPU_SANITIZE)
   set(kernels ${CMAKE_CURRENT_BINARY_DIR}/ptx_kernels)
   file(MAKE_DIRECTORY ${kernels})
   set(texts)
-  foreach(name floats integers stacks threads)
+  foreach(name floats integers matrices stacks threads)
     foreach(arch 75 90 120)
       set(output ${kernels}/${name}_${arch}.ptx)
       add_custom_command(
