@@ -5,7 +5,7 @@
 namespace ptx_forms {
 namespace {
 
-constexpr std::size_t rows_of_form = 256;
+constexpr std::size_t rows_of_form = 128;
 constexpr int bytes_of_warp = 2048;
 constexpr int bytes_looked_at = 512;  // sixteen of each lane
 constexpr const char* spaces[] = {".shared", ".global", "", ".shared::cta"};

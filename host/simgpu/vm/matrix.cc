@@ -19,13 +19,6 @@ constexpr Named elements[] = {
     {Element::S32, "s32", 32},
 };
 
-Layout transposed(Layout layout) {
-  std::swap(layout.rows, layout.columns);
-  for (Step& step : layout.lane) std::swap(step.row, step.column);
-  for (Step& step : layout.element) std::swap(step.row, step.column);
-  return layout;
-}
-
 // `lines` lines of `length` elements: a lane has `run` elements of a line in a row, then those of the eighth line below,
 // then those four runs further on.
 Layout spread(unsigned lines, unsigned length, unsigned run) {
@@ -85,6 +78,13 @@ Layout copied(Layout layout, Role role, Element element) {
 }
 
 }  // namespace
+
+Layout transposed(Layout layout) {
+  std::swap(layout.rows, layout.columns);
+  for (Step& step : layout.lane) std::swap(step.row, step.column);
+  for (Step& step : layout.element) std::swap(step.row, step.column);
+  return layout;
+}
 
 Element element_of(std::string_view name) {
   const auto* found =

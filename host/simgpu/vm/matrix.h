@@ -36,9 +36,6 @@ enum class Role : std::uint8_t { A, B, Accumulator };
 struct Step {
   std::uint16_t row = 0;
   std::uint16_t column = 0;
-  friend Step operator+(Step a, Step b) {
-    return {static_cast<std::uint16_t>(a.row + b.row), static_cast<std::uint16_t>(a.column + b.column)};
-  }
 };
 struct Layout {
   std::uint16_t rows = 0;
@@ -59,11 +56,15 @@ struct Layout {
   static Step sum(const std::array<Step, n>& steps, unsigned bits) {
     Step total;
     for (std::size_t k = 0; k < n; ++k) {
-      if ((bits >> k & 1) != 0) total = total + steps[k];
+      if ((bits >> k & 1) == 0) continue;
+      total.row = static_cast<std::uint16_t>(total.row + steps[k].row);
+      total.column = static_cast<std::uint16_t>(total.column + steps[k].column);
     }
     return total;
   }
 };
+
+Layout transposed(Layout layout);
 
 // What a product's handler needs to know; travels as Ins::imm.
 struct Product {

@@ -13,17 +13,13 @@ namespace {
 
 // ---- wmma
 
-// Where each row, or column, of a matrix begins in the processor's memory.
+constexpr std::size_t most_elements = 512;
+
+// Where each line of a matrix, a row or a column, begins in the processor's memory.
 struct Lines {
   std::array<std::uint64_t, warp_size> start{};
-  unsigned unit = 0;  // bytes of an element
-  bool columns = false;
-
-  std::byte* at(Step place) const {
-    const unsigned line = columns ? place.column : place.row;
-    const unsigned along = columns ? place.row : place.column;
-    return reinterpret_cast<std::byte*>(start[line] + std::uint64_t{along} * unit);
-  }
+  unsigned count = 0;
+  std::uint32_t bytes = 0;  // of a line
 };
 
 // PTX wants the same address and stride of all lanes.
@@ -38,85 +34,67 @@ bool lanes_agree(Ctx& c, const Ins* i) {
   return true;
 }
 
-// A line begins at a multiple of four bytes, or of an element if that is larger. False after a fault.
+// A line begins at a multiple of four bytes, or of an element if that is larger. False after a fault. The rows of the
+// layout are the lines.
 bool find_lines(Ctx& c, const Ins* i, const Transfer& transfer, const Layout& layout, Lines& lines) {
   if (!lanes_agree(c, i)) return false;
-  lines.unit = layout.unit / 8;
-  lines.columns = transfer.columns;
-  const std::uint32_t alignment = std::max(4U, lines.unit);
-  const unsigned count = transfer.columns ? layout.columns : layout.rows;
-  const std::uint32_t bytes = lines.unit * (transfer.columns ? layout.rows : layout.columns);
+  const std::uint32_t unit = layout.unit / 8U;
+  const std::uint32_t alignment = std::max(4U, unit);
+  lines.count = layout.rows;
+  lines.bytes = unit * layout.columns;
   const std::uint64_t first = *lanes_of<std::uint64_t>(c, i->a);
   const std::uint64_t bits = std::uint64_t{*lanes_of<std::uint32_t>(c, i->b)} * bits_of(transfer.element);
-  for (unsigned line = 0; line < count; ++line) {
+  for (unsigned line = 0; line < lines.count; ++line) {
     const std::uint64_t address = first + line * bits / 8;
     if (address % alignment != 0) return misaligned_access(c, i, 0, address, alignment), false;
-    lines.start[line] = resolve_one(c, 0, address, bytes);
-    if (lines.start[line] == 0) return illegal_access(c, i, 0, address, bytes), false;
+    lines.start[line] = resolve_one(c, 0, address, lines.bytes);
+    if (lines.start[line] == 0) return illegal_access(c, i, 0, address, lines.bytes), false;
   }
   return true;
 }
 
-template <class Word>
+// `Unit`: an element. `Word`: a register.
+template <class Unit, class Word>
 void load_units(Ctx& c, const Place* places, const Layout& layout, const Lines& lines) {
-  const unsigned packed = layout.packed();
-  for (unsigned r = 0; r < layout.registers(); ++r) {
-    Word* words = lanes_of<Word>(c, places[r]);
-    for (unsigned l = 0; l < warp_size; ++l) {
-      const Step lane = layout.of_lane(l);
-      Word word = 0;
-      for (unsigned k = 0; k < packed; ++k) {
-        const Step element = layout.of_element(r * packed + k);
-        Word bits = 0;
-        std::memcpy(&bits, lines.at(lane + element), lines.unit);
-        word |= bits << (k * layout.unit);
-      }
-      words[l] = word;
-    }
+  Unit matrix[most_elements];
+  for (unsigned line = 0; line < lines.count; ++line) {
+    std::memcpy(matrix + line * layout.columns, reinterpret_cast<const void*>(lines.start[line]), lines.bytes);
   }
+  scatter<Word>(c, places, layout, matrix, [](Unit unit) { return Word{unit}; });
 }
 
-template <class Word>
+template <class Unit, class Word>
 void store_units(Ctx& c, const Place* places, const Layout& layout, const Lines& lines) {
-  const unsigned packed = layout.packed();
-  for (unsigned r = 0; r < layout.registers(); ++r) {
-    const Word* words = lanes_of<Word>(c, places[r]);
-    for (unsigned l = 0; l < warp_size; ++l) {
-      const Step lane = layout.of_lane(l);
-      for (unsigned k = 0; k < packed; ++k) {
-        const Word bits = words[l] >> (k * layout.unit);
-        std::memcpy(lines.at(lane + layout.of_element(r * packed + k)), &bits, lines.unit);
-      }
-    }
+  Unit matrix[most_elements];
+  gather<Word>(c, places, layout, matrix, [](Word word) { return word; });
+  for (unsigned line = 0; line < lines.count; ++line) {
+    std::memcpy(reinterpret_cast<void*>(lines.start[line]), matrix + line * layout.columns, lines.bytes);
   }
 }
 
-const Ins* load_matrix(Ctx& c, const Ins* i) {
-  if (!whole_warp(c, i)) return c.stop;
-  const auto transfer = std::bit_cast<Transfer>(i->imm);
-  const Layout layout = layout_of(transfer);
-  Lines lines;
-  if (!find_lines(c, i, transfer, layout, lines)) return c.stop;
-  const Place* const places = c.code->extra.data() + i->index;
-  if (layout.unit == 64) {
-    load_units<std::uint64_t>(c, places, layout, lines);
+template <bool loads, class Unit, class Word>
+void move_units(Ctx& c, const Place* places, const Layout& layout, const Lines& lines) {
+  if constexpr (loads) {
+    load_units<Unit, Word>(c, places, layout, lines);
   } else {
-    load_units<std::uint32_t>(c, places, layout, lines);
+    store_units<Unit, Word>(c, places, layout, lines);
   }
-  return i + 1;
 }
 
-const Ins* store_matrix(Ctx& c, const Ins* i) {
+template <bool loads>
+const Ins* move_matrix(Ctx& c, const Ins* i) {
   if (!whole_warp(c, i)) return c.stop;
   const auto transfer = std::bit_cast<Transfer>(i->imm);
-  const Layout layout = layout_of(transfer);
+  const Layout by_rows = layout_of(transfer);
+  const Layout layout = transfer.columns ? transposed(by_rows) : by_rows;
   Lines lines;
   if (!find_lines(c, i, transfer, layout, lines)) return c.stop;
   const Place* const places = c.code->extra.data() + i->index;
-  if (layout.unit == 64) {
-    store_units<std::uint64_t>(c, places, layout, lines);
-  } else {
-    store_units<std::uint32_t>(c, places, layout, lines);
+  switch (layout.unit) {
+    case 8: move_units<loads, std::uint8_t, std::uint32_t>(c, places, layout, lines); break;
+    case 16: move_units<loads, std::uint16_t, std::uint32_t>(c, places, layout, lines); break;
+    case 32: move_units<loads, std::uint32_t, std::uint32_t>(c, places, layout, lines); break;
+    default: move_units<loads, std::uint64_t, std::uint64_t>(c, places, layout, lines); break;
   }
   return i + 1;
 }
@@ -186,8 +164,8 @@ const Ins* transpose_tile(Ctx& c, const Ins* i) {
 
 }  // namespace
 
-Handlers matrix_load_handler() { return {&load_matrix, &load_matrix}; }
-Handlers matrix_store_handler() { return {&store_matrix, &store_matrix}; }
+Handlers matrix_load_handler() { return {&move_matrix<true>, &move_matrix<true>}; }
+Handlers matrix_store_handler() { return {&move_matrix<false>, &move_matrix<false>}; }
 Handlers tiles_load_handler() { return {&load_tiles, &load_tiles}; }
 Handlers tiles_store_handler() { return {&store_tiles, &store_tiles}; }
 Handlers tile_transpose_handler() { return {&transpose_tile, &transpose_tile}; }
