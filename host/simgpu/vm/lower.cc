@@ -47,7 +47,7 @@ void Lowering::run() {
 
 void Lowering::one_instruction(const ptx::Instruction& instruction) {
   in_ = &instruction;
-  form_ = has_matrix_suffixes(instruction.opcode) ? Form{} : form_of(instruction);
+  form_ = matrix::has_own_suffixes(instruction.opcode) ? Form{} : form_of(instruction);
   control_ = false;
   guard_used_ = false;
   const auto guard = static_cast<std::uint32_t>(code_.body.size());

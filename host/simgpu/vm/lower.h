@@ -187,13 +187,13 @@ class Lowering {
     std::vector<Value> from;
   };
   std::uint32_t emit_whole_warp(Handlers handlers);
-  Fragment fragment_into(const ptx::Operand& list, const Layout& layout);
-  Fragment fragment_from(const ptx::Operand& list, const Layout& layout, Element element);
+  Fragment fragment_into(const ptx::Operand& list, const matrix::Layout& layout);
+  Fragment fragment_from(const ptx::Operand& list, const matrix::Layout& layout, matrix::Element element);
   void add_registers(std::uint32_t at, const Fragment& fragment);
   void mma();
   void wmma();
-  void product(const Product& product);
-  void transfer(const Transfer& transfer, ptx::Space space, bool loads);
+  void product(const matrix::Product& product);
+  void transfer(const matrix::Transfer& transfer, ptx::Space space, bool loads);
   void ldmatrix();
   void stmatrix();
   void tiles(bool loads);

@@ -6,24 +6,31 @@
 namespace simgpu {
 namespace {
 
+using matrix::Element;
+using matrix::Layout;
+using matrix::Product;
+using matrix::ProductKind;
+using matrix::Role;
+using matrix::Suffixes;
+using matrix::Transfer;
 using ptx::Space;
 using ptx::Type;
 using Kind = ptx::Operand::Kind;
 
-Space space_of(MatrixSuffixes& suffixes, bool global) {
+Space space_of(Suffixes& suffixes, bool global) {
   if (suffixes.take("shared") || suffixes.take("shared::cta")) return Space::Shared;
   return global && suffixes.take("global") ? Space::Global : Space::Generic;
 }
 
 // False when the suffixes name no bits to count, or both or neither way of combining them.
-bool take_operation(MatrixSuffixes& suffixes, std::uint8_t& options) {
+bool take_operation(Suffixes& suffixes, std::uint8_t& options) {
   const bool both = suffixes.take("and");
-  if (both) options |= product_of_and;
+  if (both) options |= matrix::product_of_and;
   return suffixes.take("popc") && both != suffixes.take("xor");
 }
 
 // The rounding's number in Ins::flags.
-std::uint8_t take_rounding(MatrixSuffixes& suffixes) {
+std::uint8_t take_rounding(Suffixes& suffixes) {
   if (suffixes.take("rm")) return 1;
   if (suffixes.take("rp")) return 2;
   if (suffixes.take("rz")) return 3;
@@ -31,12 +38,12 @@ std::uint8_t take_rounding(MatrixSuffixes& suffixes) {
 }
 
 // The suffixes of a product behind its opcode; false when they make none.
-bool take_product(MatrixSuffixes& suffixes, ProductKind kind, Product& product) {
+bool take_product(Suffixes& suffixes, ProductKind kind, Product& product) {
   const std::vector<Element>& types = suffixes.types;
-  if (suffixes.shape == no_shape || suffixes.columns.size() != 2) return false;
+  if (suffixes.shape == matrix::no_shape || suffixes.columns.size() != 2) return false;
   product.shape = suffixes.shape;
-  if (suffixes.columns[0]) product.options |= product_a_columns;
-  if (suffixes.columns[1]) product.options |= product_b_columns;
+  if (suffixes.columns[0]) product.options |= matrix::product_a_columns;
+  if (suffixes.columns[1]) product.options |= matrix::product_b_columns;
   if (types.size() == 4) {
     product.d = types[0];
     product.a = types[1];
@@ -50,10 +57,10 @@ bool take_product(MatrixSuffixes& suffixes, ProductKind kind, Product& product) 
   } else {
     return false;
   }
-  if (suffixes.take("satfinite")) product.options |= product_saturates;
+  if (suffixes.take("satfinite")) product.options |= matrix::product_saturates;
   if (product.a == Element::F64 && !suffixes.take("rn")) product.round = take_rounding(suffixes);
   if (product.a == Element::B1 && !take_operation(suffixes, product.options)) return false;
-  return suffixes.take("sync") && suffixes.take("aligned") && suffixes.all_read() && has_product(kind, product);
+  return suffixes.take("sync") && suffixes.take("aligned") && suffixes.all_read() && matrix::has_product(kind, product);
 }
 
 }  // namespace
@@ -103,13 +110,13 @@ void Lowering::product(const Product& product) {
       fragment_from(operand(2), layout_of(product, Role::B, product.b), product.b),
       fragment_from(operand(3), layout_of(product, Role::Accumulator, product.c), product.c),
   };
-  const std::uint32_t at = emit_whole_warp(product_handler(product.a));
-  ins(at).imm = as_immediate(product);
+  const std::uint32_t at = emit_whole_warp(matrix::product_handler(product.a));
+  ins(at).imm = matrix::as_immediate(product);
   for (const Fragment& fragment : fragments) add_registers(at, fragment);
 }
 
 void Lowering::mma() {
-  MatrixSuffixes suffixes(in().suffixes);
+  Suffixes suffixes(in().suffixes);
   Product wanted;
   if (!take_product(suffixes, ProductKind::Mma, wanted)) not_served();
   product(wanted);
@@ -118,10 +125,10 @@ void Lowering::mma() {
 // ---- wmma
 
 void Lowering::wmma() {
-  MatrixSuffixes suffixes(in().suffixes);
+  Suffixes suffixes(in().suffixes);
   if (suffixes.take("mma")) {
     Product wanted;
-    wanted.options = product_of_wmma;
+    wanted.options = matrix::product_of_wmma;
     if (!take_product(suffixes, ProductKind::Wmma, wanted)) not_served();
     return product(wanted);
   }
@@ -132,11 +139,11 @@ void Lowering::wmma() {
   if (wanted.role == Role::Accumulator && !suffixes.take(loads ? "c" : "d")) not_served();
   const Space space = space_of(suffixes, true);
   if (!suffixes.take("sync") || !suffixes.take("aligned") || !suffixes.all_read()) not_served();
-  if (suffixes.shape == no_shape || suffixes.columns.size() != 1 || suffixes.types.size() != 1) not_served();
+  if (suffixes.shape == matrix::no_shape || suffixes.columns.size() != 1 || suffixes.types.size() != 1) not_served();
   wanted.shape = suffixes.shape;
   wanted.element = suffixes.types[0];
   wanted.columns = suffixes.columns[0];
-  if (!has_transfer(wanted)) not_served();
+  if (!matrix::has_transfer(wanted)) not_served();
   transfer(wanted, space, loads);
 }
 
@@ -146,12 +153,12 @@ void Lowering::transfer(const Transfer& transfer, Space space, bool loads) {
   const unsigned line = transfer.columns ? layout.rows : layout.columns;
   const Value stride = in().operands.size() == 3
                            ? source_bits(operand(2), 4, Type::U32)
-                           : constant_value(std::uint64_t{line} * elements_in_unit(transfer.element), 4);
+                           : constant_value(std::uint64_t{line} * matrix::elements_in_unit(transfer.element), 4);
   const Value address = generic_address(operand(loads ? 1 : 0), space);
   const Fragment fragment =
       loads ? fragment_into(operand(0), layout) : fragment_from(operand(1), layout, transfer.element);
-  const std::uint32_t at = emit_whole_warp(loads ? matrix_load_handler() : matrix_store_handler());
-  ins(at).imm = as_immediate(transfer);
+  const std::uint32_t at = emit_whole_warp(loads ? matrix::load_handler() : matrix::store_handler());
+  ins(at).imm = matrix::as_immediate(transfer);
   read(at, Field::A, address);
   read(at, Field::B, stride);
   add_registers(at, fragment);
@@ -163,7 +170,7 @@ void Lowering::ldmatrix() { tiles(true); }
 void Lowering::stmatrix() { tiles(false); }
 
 void Lowering::tiles(bool loads) {
-  MatrixSuffixes suffixes(in().suffixes);
+  Suffixes suffixes(in().suffixes);
   const std::uint16_t count = suffixes.take("x1") ? 1 : suffixes.take("x2") ? 2 : suffixes.take("x4") ? 4 : 0;
   const bool transposed = suffixes.take("trans");
   const Space space = space_of(suffixes, false);
@@ -171,11 +178,11 @@ void Lowering::tiles(bool loads) {
   if (!whole || count == 0 || !suffixes.all_read() || !suffixes.types.empty()) not_served();
   expect_operands(2, 2);
   const Value address = generic_address(operand(loads ? 1 : 0), space);
-  Layout registers = tile_layout(false);
+  Layout registers = matrix::tile_layout(false);
   registers.elements = static_cast<std::uint16_t>(count * registers.elements);
   const Fragment fragment =
       loads ? fragment_into(operand(0), registers) : fragment_from(operand(1), registers, Element::None);
-  const std::uint32_t at = emit_whole_warp(loads ? tiles_load_handler() : tiles_store_handler());
+  const std::uint32_t at = emit_whole_warp(loads ? matrix::tiles_load_handler() : matrix::tiles_store_handler());
   ins(at).count = count;
   ins(at).imm = transposed ? 1 : 0;
   read(at, Field::A, address);
@@ -183,14 +190,14 @@ void Lowering::tiles(bool loads) {
 }
 
 void Lowering::movmatrix() {
-  MatrixSuffixes suffixes(in().suffixes);
+  Suffixes suffixes(in().suffixes);
   const bool whole = suffixes.take("sync") && suffixes.take("aligned") && suffixes.take("m8n8") &&
                      suffixes.take("trans") && suffixes.take("b16");
-  if (!whole || !suffixes.all_read() || !suffixes.types.empty() || suffixes.shape != no_shape) not_served();
+  if (!whole || !suffixes.all_read() || !suffixes.types.empty() || suffixes.shape != matrix::no_shape) not_served();
   expect_operands(2, 2);
   const Value from = source(operand(1), Type::B32);
   const std::uint32_t into = destination(operand(0), 4);
-  const std::uint32_t at = emit_whole_warp(tile_transpose_handler());
+  const std::uint32_t at = emit_whole_warp(matrix::tile_transpose_handler());
   read(at, Field::A, from);
   write(at, Field::D, into);
 }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace simgpu {
+namespace simgpu::matrix {
 namespace {
 
 struct Named {
@@ -130,4 +130,4 @@ Layout tile_layout(bool columns) {
   return columns ? transposed(layout) : layout;
 }
 
-}  // namespace simgpu
+}  // namespace simgpu::matrix

@@ -9,7 +9,7 @@
 
 #include "host/simgpu/vm/code.h"
 
-namespace simgpu {
+namespace simgpu::matrix {
 
 enum class Element : std::uint8_t { None, F16, Bf16, Tf32, F32, F64, E4m3, E5m2, S8, U8, S4, U4, B1, S32 };
 // Element::None when no matrix has elements of that name.
@@ -110,10 +110,10 @@ std::int64_t as_immediate(const T& value) {
 // matrix_product.cc: the registers of d, a, b, c in the extra places from Ins::index on; Ins::e all lanes, imm Product
 Handlers product_handler(Element multiplicand);
 // matrix_memory.cc: registers in the extra places from Ins::index on; Ins::e all lanes
-Handlers matrix_load_handler();     // Ins::a address, b stride in elements, imm Transfer
-Handlers matrix_store_handler();    // the same
+Handlers load_handler();            // Ins::a address, b stride in elements, imm Transfer
+Handlers store_handler();           // the same
 Handlers tiles_load_handler();      // Ins::a a row's address, count tiles, imm 1: transposed
 Handlers tiles_store_handler();     // the same
 Handlers tile_transpose_handler();  // Ins::a, d
 
-}  // namespace simgpu
+}  // namespace simgpu::matrix

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace simgpu {
+namespace simgpu::matrix {
 namespace {
 
 constexpr std::uint8_t any_layout = product_a_columns | product_b_columns;
@@ -87,11 +87,11 @@ bool allows(const Row& row, const Transfer& transfer) {
 
 }  // namespace
 
-bool has_matrix_suffixes(std::string_view opcode) {
+bool has_own_suffixes(std::string_view opcode) {
   return opcode == "mma" || opcode == "wmma" || opcode == "ldmatrix" || opcode == "stmatrix" || opcode == "movmatrix";
 }
 
-MatrixSuffixes::MatrixSuffixes(const std::vector<std::string_view>& suffixes) {
+Suffixes::Suffixes(const std::vector<std::string_view>& suffixes) {
   for (const std::string_view suffix : suffixes) {
     const Element element = element_of(suffix);
     if (element != Element::None) {
@@ -106,7 +106,7 @@ MatrixSuffixes::MatrixSuffixes(const std::vector<std::string_view>& suffixes) {
   }
 }
 
-bool MatrixSuffixes::take(std::string_view word) {
+bool Suffixes::take(std::string_view word) {
   const auto found = std::find(words_.begin(), words_.end(), word);
   if (found == words_.end()) return false;
   words_.erase(found);
@@ -122,4 +122,4 @@ bool has_transfer(const Transfer& transfer) {
   return std::any_of(std::begin(rows), std::end(rows), [&](const Row& row) { return allows(row, transfer); });
 }
 
-}  // namespace simgpu
+}  // namespace simgpu::matrix

@@ -7,14 +7,14 @@
 
 #include "host/simgpu/vm/matrix.h"
 
-namespace simgpu {
+namespace simgpu::matrix {
 
 // True for the opcodes whose suffixes are read here.
-bool has_matrix_suffixes(std::string_view opcode);
+bool has_own_suffixes(std::string_view opcode);
 
-class MatrixSuffixes {
+class Suffixes {
  public:
-  explicit MatrixSuffixes(const std::vector<std::string_view>& suffixes);
+  explicit Suffixes(const std::vector<std::string_view>& suffixes);
 
   std::uint8_t shape = no_shape;
   std::vector<Element> types;
@@ -34,4 +34,4 @@ bool has_product(ProductKind kind, const Product& product);
 // The same for an operand of wmma in memory.
 bool has_transfer(const Transfer& transfer);
 
-}  // namespace simgpu
+}  // namespace simgpu::matrix

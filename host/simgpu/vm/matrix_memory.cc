@@ -8,7 +8,7 @@
 #include "host/simgpu/vm/rendezvous.h"
 #include "host/simgpu/vm/windows.h"
 
-namespace simgpu {
+namespace simgpu::matrix {
 namespace {
 
 // ---- wmma
@@ -82,7 +82,7 @@ void move_units(Ctx& c, const Place* places, const Layout& layout, const Lines& 
 }
 
 template <bool loads>
-const Ins* move_matrix(Ctx& c, const Ins* i) {
+const Ins* move(Ctx& c, const Ins* i) {
   if (!whole_warp(c, i)) return c.stop;
   const auto transfer = std::bit_cast<Transfer>(i->imm);
   const Layout by_rows = layout_of(transfer);
@@ -164,10 +164,10 @@ const Ins* transpose_tile(Ctx& c, const Ins* i) {
 
 }  // namespace
 
-Handlers matrix_load_handler() { return {&move_matrix<true>, &move_matrix<true>}; }
-Handlers matrix_store_handler() { return {&move_matrix<false>, &move_matrix<false>}; }
+Handlers load_handler() { return {&move<true>, &move<true>}; }
+Handlers store_handler() { return {&move<false>, &move<false>}; }
 Handlers tiles_load_handler() { return {&load_tiles, &load_tiles}; }
 Handlers tiles_store_handler() { return {&store_tiles, &store_tiles}; }
 Handlers tile_transpose_handler() { return {&transpose_tile, &transpose_tile}; }
 
-}  // namespace simgpu
+}  // namespace simgpu::matrix

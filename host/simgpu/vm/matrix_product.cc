@@ -12,7 +12,7 @@
 #include "host/simgpu/vm/ops/mode.h"
 #include "host/simgpu/vm/rendezvous.h"
 
-namespace simgpu {
+namespace simgpu::matrix {
 namespace {
 
 constexpr std::size_t most_multiplicands = 1024;  // of one matrix: m16n8k64
@@ -203,4 +203,4 @@ Handlers product_handler(Element multiplicand) {
   }
 }
 
-}  // namespace simgpu
+}  // namespace simgpu::matrix

@@ -7,7 +7,7 @@
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/matrix.h"
 
-namespace simgpu {
+namespace simgpu::matrix {
 
 template <class T>
 T* lanes_of(Ctx& c, Place place) {
@@ -60,4 +60,4 @@ void scatter(Ctx& c, const Place* places, const Layout& layout, const T* matrix,
   }
 }
 
-}  // namespace simgpu
+}  // namespace simgpu::matrix
