@@ -3,8 +3,8 @@
 // PTX leaves open in which order a sum of floats is taken and how it is rounded. Here each product is exact, and is
 // added to a single: c first, then the products in the order of k, each sum rounded to the nearest single. A result of
 // halves is rounded once more, at the end. For doubles each step is a fused multiply-add in the order of k.
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "host/simgpu/vm/matrix_registers.h"
@@ -39,21 +39,31 @@ struct Operands {
         places_of_c(places_of_b + b.registers()) {}
 };
 
-// sums[...] = step(sums[...], a, b) for each k in its order. The innermost loop runs over neighbours in memory.
-template <class S, class T, class Step>
-void multiply(const Operands& o, S* sums, const T* a, const T* b, Step step) {
+// sums[...] = step(sums[...], a, b) for each k in its order. A row of sums at a time, so that the innermost loop runs over
+// neighbours and has a fixed length.
+template <unsigned n, class S, class T, class Step>
+void multiply_rows(const Operands& o, S* sums, const T* a, const T* b, Step step) {
   const unsigned m = shapes[o.product.shape].m;
-  const unsigned n = shapes[o.product.shape].n;
   const unsigned inner = o.a.columns;
   for (unsigned row = 0; row < o.a.rows; ++row) {
     const T* const right = b + row / m * n;  // the columns of the product that this row belongs to
-    S* const sum = sums + row * n;
+    S line[n];
+    std::copy_n(sums + row * n, n, line);
     for (unsigned k = 0; k < inner; ++k) {
       const T left = a[row * inner + k];
-      for (unsigned column = 0; column < n; ++column) {
-        sum[column] = step(sum[column], left, right[k * o.b.columns + column]);
-      }
+      const T* const other = right + k * o.b.columns;
+      for (unsigned column = 0; column < n; ++column) line[column] = step(line[column], left, other[column]);
     }
+    std::copy_n(line, n, sums + row * n);
+  }
+}
+
+template <class S, class T, class Step>
+void multiply(const Operands& o, S* sums, const T* a, const T* b, Step step) {
+  switch (shapes[o.product.shape].n) {
+    case 8: return multiply_rows<8>(o, sums, a, b, step);
+    case 16: return multiply_rows<16>(o, sums, a, b, step);
+    default: return multiply_rows<32>(o, sums, a, b, step);
   }
 }
 
