@@ -41,6 +41,10 @@ add_test(NAME unit.tools.guest_tarball
 if(NOT IVGPU_SANITIZE)  # their programs are made by the C compiler alone and could not load a library with a sanitizer
   add_test(NAME unit.tools.sim COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_sim.sh ${CMAKE_BINARY_DIR})
   add_test(NAME unit.tools.coverage COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_coverage.sh ${CMAKE_BINARY_DIR})
+  add_test(NAME unit.tools.conformance COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_conformance.sh
+                                               ${CMAKE_SOURCE_DIR}/tools/conformance ${CMAKE_BINARY_DIR})
+  # It waits for programs that hang, and for nvcc.
+  set_tests_properties(unit.tools.conformance PROPERTIES PROCESSORS 2 TIMEOUT 180)
 endif()
 add_test(NAME unit.tools.run_programs
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_run_programs.sh ${CMAKE_SOURCE_DIR}/tools/guest/run-programs)
