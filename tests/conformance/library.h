@@ -1,0 +1,99 @@
+// What the programs of NVIDIA's libraries share, beyond tests/programs/check.h: one check for the status of any library,
+// numbers that depend on a seed alone, and the lines that show a result.
+//
+// A line shows a result to the bit (`exact`) where the library promises the same bits on each run of one GPU, and else
+// rounded (`rounded`), which tests/conformance/list.txt then says of the program.
+#pragma once
+
+#include <cmath>
+
+#include "tests/programs/check.h"
+
+// Every library's success is 0.
+#define CHECK_LIBRARY(call)                                                                               \
+  do {                                                                                                    \
+    const auto library_status = (call);                                                                   \
+    CHECK_THAT(static_cast<int>(library_status) == 0, "%s:%d: %s gave status %d.", __FILE_NAME__, __LINE__, #call, \
+               static_cast<int>(library_status));                                                         \
+  } while (0)
+
+namespace library {
+
+// From -1 to 1, in steps that each type of 8 bits and more holds well enough: 1/8 up to 7/8.
+inline double number(size_t place, unsigned seed) { return (check::small_number(place, seed) - 7.5) / 8; }
+
+template <class T>
+std::vector<T> numbers(size_t count, unsigned seed) {
+  std::vector<T> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<T>(static_cast<float>(number(i, seed)));
+  return values;
+}
+
+inline double as_double(double value) { return value; }
+inline double as_double(int value) { return value; }
+template <class T>
+double as_double(T value) {
+  return static_cast<double>(static_cast<float>(value));
+}
+
+template <class T>
+double norm(const std::vector<T>& values) {
+  double sum = 0;
+  for (const T& value : values) sum += as_double(value) * as_double(value);
+  return std::sqrt(sum);
+}
+
+template <class T>
+void exact(const char* what, const std::vector<T>& values) {
+  std::printf("%s: %016llx, norm %.9g\n", what, static_cast<unsigned long long>(check::checksum(values)), norm(values));
+}
+
+// Four digits: sums in another order change the seventh.
+template <class T>
+void rounded(const char* what, const std::vector<T>& values) {
+  std::printf("%s: norm %.3e\n", what, norm(values));
+}
+
+// The largest difference, as a share of the largest value that is expected.
+template <class T, class U>
+double difference(const std::vector<T>& got, const std::vector<U>& expected) {
+  CHECK_THAT(got.size() == expected.size(), "There are %zu values and not %zu.", got.size(), expected.size());
+  double worst = 0, largest = 1e-30;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double distance = std::fabs(as_double(got[i]) - as_double(expected[i]));
+    worst = distance <= worst ? worst : distance;  // a value that is no number is the worst
+    largest = std::fmax(largest, std::fabs(as_double(expected[i])));
+  }
+  return worst / largest;
+}
+
+template <class T, class U>
+void check_near(const char* what, const std::vector<T>& got, const std::vector<U>& expected, double tolerance) {
+  const double found = difference(got, expected);
+  CHECK_THAT(found <= tolerance, "%s: off by %.3g of the largest value; at most %.3g is right.", what, found, tolerance);
+}
+
+// C = A B, all by columns: A has `rows` rows and `inner` columns.
+template <class T>
+std::vector<double> product(const std::vector<T>& a, const std::vector<T>& b, int rows, int columns, int inner) {
+  std::vector<double> c(static_cast<size_t>(rows) * columns);
+  for (int j = 0; j < columns; ++j)
+    for (int k = 0; k < inner; ++k) {
+      const double factor = as_double(b[static_cast<size_t>(j) * inner + k]);
+      for (int i = 0; i < rows; ++i)
+        c[static_cast<size_t>(j) * rows + i] += as_double(a[static_cast<size_t>(k) * rows + i]) * factor;
+    }
+  return c;
+}
+
+// A matrix that is symmetric and positive definite: the diagonal outweighs the rest.
+inline std::vector<double> definite_matrix(int n, unsigned seed) {
+  std::vector<double> a(static_cast<size_t>(n) * n);
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j <= i; ++j)
+      a[static_cast<size_t>(i) * n + j] = a[static_cast<size_t>(j) * n + i] =
+          number(static_cast<size_t>(i) * n + j, seed) + (i == j ? n : 0);
+  return a;
+}
+
+}  // namespace library
