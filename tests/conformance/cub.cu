@@ -24,7 +24,8 @@ void device_wide(Call call) {
 
 std::vector<int> values() {
   std::vector<int> all(count);
-  for (int i = 0; i < count; ++i) all[static_cast<size_t>(i)] = check::small_number(static_cast<size_t>(i), 1) * (i % 7 ? 1 : 1000);
+  for (int i = 0; i < count; ++i)
+    all[static_cast<size_t>(i)] = check::small_number(static_cast<size_t>(i), 1) * (i % 7 ? 1 : 1000);
   return all;
 }
 
@@ -68,20 +69,24 @@ int main() {
   CHECK_THAT(check::host_copy(number, 1)[0] == std::accumulate(in.begin(), in.end(), 0), "The sum is wrong.");
   std::printf("sum %d\n", check::host_copy(number, 1)[0]);
 
-  device_wide([&](void* memory, size_t& size) { return cub::DeviceScan::ExclusiveSum(memory, size, data, out, count); });
+  device_wide(
+      [&](void* memory, size_t& size) { return cub::DeviceScan::ExclusiveSum(memory, size, data, out, count); });
   std::vector<int> right(count);
   std::partial_sum(in.begin(), in.end() - 1, right.begin() + 1);
   check::compare("scan", check::host_copy(out, count), right);
   library::exact("scan", right);
 
-  device_wide([&](void* memory, size_t& size) { return cub::DeviceRadixSort::SortKeys(memory, size, data, out, count); });
+  device_wide(
+      [&](void* memory, size_t& size) { return cub::DeviceRadixSort::SortKeys(memory, size, data, out, count); });
   right = in;
   std::sort(right.begin(), right.end());
   check::compare("sort", check::host_copy(out, count), right);
 
   int* runs = check::device_buffer<int>(count);
   int* lengths = check::device_buffer<int>(count);
-  device_wide([&](void* memory, size_t& size) { return cub::DeviceRunLengthEncode::Encode(memory, size, out, runs, lengths, number, count); });
+  device_wide([&](void* memory, size_t& size) {
+    return cub::DeviceRunLengthEncode::Encode(memory, size, out, runs, lengths, number, count);
+  });
   std::map<int, int> kinds;
   for (int value : in) ++kinds[value];
   const auto run_count = static_cast<size_t>(check::host_copy(number, 1)[0]);
@@ -89,7 +94,8 @@ int main() {
   library::exact("runs", check::host_copy(lengths, run_count));
 
   const auto large = [] __host__ __device__(const int& value) { return value > 20; };
-  device_wide([&](void* memory, size_t& size) { return cub::DeviceSelect::If(memory, size, data, out, number, count, large); });
+  device_wide(
+      [&](void* memory, size_t& size) { return cub::DeviceSelect::If(memory, size, data, out, number, count, large); });
   std::vector<int> chosen;
   std::copy_if(in.begin(), in.end(), std::back_inserter(chosen), large);
   CHECK_THAT(static_cast<size_t>(check::host_copy(number, 1)[0]) == chosen.size(), "Another number was selected.");
@@ -98,7 +104,9 @@ int main() {
 
   constexpr int bins = 16;
   int* histogram = check::device_buffer<int>(bins);
-  device_wide([&](void* memory, size_t& size) { return cub::DeviceHistogram::HistogramEven(memory, size, data, histogram, bins + 1, 0, bins, count); });
+  device_wide([&](void* memory, size_t& size) {
+    return cub::DeviceHistogram::HistogramEven(memory, size, data, histogram, bins + 1, 0, bins, count);
+  });
   std::vector<int> right_bins(bins);
   for (int value : in)
     if (value < bins) ++right_bins[static_cast<size_t>(value)];
@@ -108,9 +116,12 @@ int main() {
   constexpr int segments = 100;
   std::vector<int> offsets(segments + 1), maxima(segments);
   for (int i = 0; i <= segments; ++i) offsets[static_cast<size_t>(i)] = i * (count / segments);
-  for (size_t i = 0; i < segments; ++i) maxima[i] = *std::max_element(in.begin() + offsets[i], in.begin() + offsets[i + 1]);
+  for (size_t i = 0; i < segments; ++i)
+    maxima[i] = *std::max_element(in.begin() + offsets[i], in.begin() + offsets[i + 1]);
   int* ends = check::device_copy(offsets);
-  device_wide([&](void* memory, size_t& size) { return cub::DeviceSegmentedReduce::Max(memory, size, data, out, segments, ends, ends + 1); });
+  device_wide([&](void* memory, size_t& size) {
+    return cub::DeviceSegmentedReduce::Max(memory, size, data, out, segments, ends, ends + 1);
+  });
   check::compare("segments", check::host_copy(out, segments), maxima);
   library::exact("segments", maxima);
   blocks(in, data);

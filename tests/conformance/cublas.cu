@@ -21,9 +21,10 @@ void gemm(cublasHandle_t blas, const char* what, cudaDataType type, cublasComput
   const float one = 1, zero = 0;
   const double one64 = 1, zero64 = 0;
   const bool wide = compute == CUBLAS_COMPUTE_64F;
-  const void *alpha = wide ? static_cast<const void*>(&one64) : &one, *beta = wide ? static_cast<const void*>(&zero64) : &zero;
-  CHECK_LIBRARY(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, rows, columns, inner, alpha, da, type, rows, db, type, inner,
-                             beta, dc, type, rows, compute, CUBLAS_GEMM_DEFAULT));
+  const void *alpha = wide ? static_cast<const void*>(&one64) : &one,
+             *beta = wide ? static_cast<const void*>(&zero64) : &zero;
+  CHECK_LIBRARY(cublasGemmEx(blas, CUBLAS_OP_N, CUBLAS_OP_N, rows, columns, inner, alpha, da, type, rows, db, type,
+                             inner, beta, dc, type, rows, compute, CUBLAS_GEMM_DEFAULT));
   const auto c = check::host_copy(dc, rows * columns);
   library::check_near(what, c, library::product(a, b, rows, columns, inner), tolerance);
   library::exact(what, c);
@@ -95,8 +96,8 @@ void triangles(cublasHandle_t blas) {
   const auto b = numbers<double>(n * right, 10);
   double *da = check::device_copy(a), *db = check::device_copy(b), *dc = check::device_buffer<double>(n * n);
   const double one = 1, zero = 0;
-  CHECK_LIBRARY(cublasDtrsm(blas, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, n, right, &one,
-                            da, n, db, n));
+  CHECK_LIBRARY(cublasDtrsm(blas, CUBLAS_SIDE_LEFT, CUBLAS_FILL_MODE_LOWER, CUBLAS_OP_N, CUBLAS_DIAG_NON_UNIT, n, right,
+                            &one, da, n, db, n));
   const auto x = check::host_copy(db, n * right);
   auto triangle = a;
   for (int j = 0; j < n; ++j)

@@ -34,8 +34,8 @@ struct Product {
   bool run(const void* da, const void* db, void* dc, void* workspace, cudaStream_t stream) {
     cublasLtMatmulPreference_t preference = nullptr;
     CHECK_LIBRARY(cublasLtMatmulPreferenceCreate(&preference));
-    CHECK_LIBRARY(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_size,
-                                                       sizeof workspace_size));
+    CHECK_LIBRARY(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                       &workspace_size, sizeof workspace_size));
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
     const cublasStatus_t status =
@@ -71,7 +71,8 @@ void with_epilogue(cublasLtHandle_t lt, void* workspace, cudaStream_t stream) {
   Product product(lt, CUDA_R_16BF, CUDA_R_16BF);
   product.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_RELU_BIAS);
   product.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, check::device_copy(bias));
-  CHECK_THAT(product.run(check::device_copy(a), check::device_copy(b), dc, workspace, stream), "bf16 has no algorithm.");
+  CHECK_THAT(product.run(check::device_copy(a), check::device_copy(b), dc, workspace, stream),
+             "bf16 has no algorithm.");
   auto right = expected(a, b);
   for (size_t i = 0; i < right.size(); ++i) right[i] = std::fmax(0, right[i] + library::as_double(bias[i % rows]));
   const auto c = check::host_copy(dc, rows * columns);

@@ -34,12 +34,14 @@ double place(const std::vector<float>& in, const std::vector<float>& filter, int
 
 float* convolution(cudnnHandle_t dnn) {
   const auto in = library::numbers<float>(in_count, 1), filter = library::numbers<float>(filter_count, 2);
-  float *din = check::device_copy(in), *dfilter = check::device_copy(filter), *dout = check::device_buffer<float>(out_count);
+  float *din = check::device_copy(in), *dfilter = check::device_copy(filter),
+        *dout = check::device_buffer<float>(out_count);
   const auto in_shape = tensor(images, channels, side, side), out_shape = tensor(images, filters, side, side);
   cudnnFilterDescriptor_t filter_shape = nullptr;
   cudnnConvolutionDescriptor_t form = nullptr;
   CHECK_LIBRARY(cudnnCreateFilterDescriptor(&filter_shape));
-  CHECK_LIBRARY(cudnnSetFilter4dDescriptor(filter_shape, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, filters, channels, width, width));
+  CHECK_LIBRARY(
+      cudnnSetFilter4dDescriptor(filter_shape, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, filters, channels, width, width));
   CHECK_LIBRARY(cudnnCreateConvolutionDescriptor(&form));
   CHECK_LIBRARY(cudnnSetConvolution2dDescriptor(form, 1, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   CHECK_LIBRARY(cudnnSetConvolutionMathType(form, CUDNN_FMA_MATH));
@@ -59,13 +61,16 @@ float* convolution(cudnnHandle_t dnn) {
 
   float *din_slope = check::device_buffer<float>(in_count), *dfilter_slope = check::device_buffer<float>(filter_count);
   const auto data_way = CUDNN_CONVOLUTION_BWD_DATA_ALGO_1;
-  CHECK_LIBRARY(cudnnGetConvolutionBackwardDataWorkspaceSize(dnn, filter_shape, out_shape, form, in_shape, data_way, &size));
+  CHECK_LIBRARY(
+      cudnnGetConvolutionBackwardDataWorkspaceSize(dnn, filter_shape, out_shape, form, in_shape, data_way, &size));
   CHECK_LIBRARY(cudnnConvolutionBackwardData(dnn, &one, filter_shape, dfilter, out_shape, dout, form, data_way,
                                              check::device_buffer<char>(size + 1), size, &zero, in_shape, din_slope));
   const auto filter_way = CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1;
-  CHECK_LIBRARY(cudnnGetConvolutionBackwardFilterWorkspaceSize(dnn, in_shape, out_shape, form, filter_shape, filter_way, &size));
+  CHECK_LIBRARY(
+      cudnnGetConvolutionBackwardFilterWorkspaceSize(dnn, in_shape, out_shape, form, filter_shape, filter_way, &size));
   CHECK_LIBRARY(cudnnConvolutionBackwardFilter(dnn, &one, in_shape, din, out_shape, dout, form, filter_way,
-                                               check::device_buffer<char>(size + 1), size, &zero, filter_shape, dfilter_slope));
+                                               check::device_buffer<char>(size + 1), size, &zero, filter_shape,
+                                               dfilter_slope));
   // <out, conv(in)> = <in, slope of in> = <filter, slope of the filter>, since out is conv(in).
   const auto inner = [](const std::vector<float>& a, const std::vector<float>& b) {
     double sum = 0;
@@ -73,7 +78,8 @@ float* convolution(cudnnHandle_t dnn) {
     return sum;
   };
   const double whole = inner(out, out);
-  for (double part : {inner(in, check::host_copy(din_slope, in_count)), inner(filter, check::host_copy(dfilter_slope, filter_count))})
+  for (double part :
+       {inner(in, check::host_copy(din_slope, in_count)), inner(filter, check::host_copy(dfilter_slope, filter_count))})
     CHECK_THAT(std::fabs(part - whole) < 1e-4 * whole, "convolution backward: %g and not %g.", part, whole);
   library::rounded("slope of the images", check::host_copy(din_slope, in_count));
   library::rounded("slope of the filters", check::host_copy(dfilter_slope, filter_count));
@@ -85,11 +91,13 @@ void the_rest(cudnnHandle_t dnn, float* data) {
   cudnnPoolingDescriptor_t pooling = nullptr;
   float *pooled = check::device_buffer<float>(out_count / 4), *other = check::device_buffer<float>(out_count);
   CHECK_LIBRARY(cudnnCreatePoolingDescriptor(&pooling));
-  CHECK_LIBRARY(cudnnSetPooling2dDescriptor(pooling, CUDNN_POOLING_MAX_DETERMINISTIC, CUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
+  CHECK_LIBRARY(
+      cudnnSetPooling2dDescriptor(pooling, CUDNN_POOLING_MAX_DETERMINISTIC, CUDNN_PROPAGATE_NAN, 2, 2, 0, 0, 2, 2));
   CHECK_LIBRARY(cudnnPoolingForward(dnn, pooling, &one, shape, data, &zero, half, pooled));
   library::rounded("pooled", check::host_copy(pooled, out_count / 4));
 
-  CHECK_LIBRARY(cudnnSoftmaxForward(dnn, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &one, shape, data, &zero, shape, other));
+  CHECK_LIBRARY(cudnnSoftmaxForward(dnn, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &one, shape, data, &zero,
+                                    shape, other));
   const auto shares = check::host_copy(other, out_count);
   double sum = 0;
   for (float share : shares) sum += static_cast<double>(share);
@@ -99,8 +107,9 @@ void the_rest(cudnnHandle_t dnn, float* data) {
   const auto each = tensor(1, filters, 1, 1);
   const float* ones = check::device_copy(std::vector<float>(filters, 1.0f));
   float *mean = check::device_buffer<float>(filters), *spread = check::device_buffer<float>(filters);
-  CHECK_LIBRARY(cudnnBatchNormalizationForwardTraining(dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, shape, data, shape, other, each,
-                                                       ones, ones, 1, mean, spread, 1e-5, nullptr, nullptr));
+  CHECK_LIBRARY(cudnnBatchNormalizationForwardTraining(dnn, CUDNN_BATCHNORM_SPATIAL, &one, &zero, shape, data, shape,
+                                                       other, each, ones, ones, 1, mean, spread, 1e-5, nullptr,
+                                                       nullptr));
   const auto normal = check::host_copy(other, out_count);
   sum = 0;
   for (float value : normal) sum += static_cast<double>(value);

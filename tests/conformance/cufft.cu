@@ -22,7 +22,8 @@ Double term(const std::vector<T>& line, size_t k) {
   Double sum = 0;
   const size_t n = line.size() / 2;
   for (size_t j = 0; j < n; ++j)
-    sum += Double(line[2 * j], line[2 * j + 1]) * std::polar(1.0, -turn * static_cast<double>(j * k % n) / static_cast<double>(n));
+    sum += Double(line[2 * j], line[2 * j + 1]) *
+           std::polar(1.0, -turn * static_cast<double>(j * k % n) / static_cast<double>(n));
   return sum;
 }
 

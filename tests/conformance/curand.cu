@@ -28,8 +28,10 @@ void fill(const Kind& kind, bool quasi) {
   curandGenerator_t generator = nullptr;
   float* data = check::device_buffer<float>(count);
   CHECK_LIBRARY(curandCreateGenerator(&generator, kind.type));
-  if (quasi) CHECK_LIBRARY(curandSetQuasiRandomGeneratorDimensions(generator, 4));
-  else CHECK_LIBRARY(curandSetPseudoRandomGeneratorSeed(generator, 1234));
+  if (quasi)
+    CHECK_LIBRARY(curandSetQuasiRandomGeneratorDimensions(generator, 4));
+  else
+    CHECK_LIBRARY(curandSetPseudoRandomGeneratorSeed(generator, 1234));
   CHECK_LIBRARY(curandGenerateUniform(generator, data, count));
   auto values = check::host_copy(data, count);
   check_mean(name, values, 0.5, 0.01);
@@ -100,7 +102,8 @@ int main() {
                            Kind{"MTGP32", CURAND_RNG_PSEUDO_MTGP32}, Kind{"MT19937", CURAND_RNG_PSEUDO_MT19937},
                            Kind{"Philox", CURAND_RNG_PSEUDO_PHILOX4_32_10}})
     fill(kind, false);
-  for (const Kind& kind : {Kind{"Sobol", CURAND_RNG_QUASI_SOBOL32}, Kind{"scrambled Sobol", CURAND_RNG_QUASI_SCRAMBLED_SOBOL32}})
+  for (const Kind& kind :
+       {Kind{"Sobol", CURAND_RNG_QUASI_SOBOL32}, Kind{"scrambled Sobol", CURAND_RNG_QUASI_SCRAMBLED_SOBOL32}})
     fill(kind, true);
   more_distributions();
   on_host();

@@ -52,13 +52,15 @@ void lu(const Solver& solver) {
   size_t on_device = 0, on_host = 0;
   cusolverDnParams_t parameters = nullptr;
   CHECK_LIBRARY(cusolverDnCreateParams(&parameters));
-  CHECK_LIBRARY(cusolverDnXgetrf_bufferSize(solver.handle, parameters, n, n, CUDA_R_64F, da, n, CUDA_R_64F, &on_device, &on_host));
+  CHECK_LIBRARY(cusolverDnXgetrf_bufferSize(solver.handle, parameters, n, n, CUDA_R_64F, da, n, CUDA_R_64F, &on_device,
+                                            &on_host));
   std::vector<char> host(on_host + 1);
   CHECK_LIBRARY(cusolverDnXgetrf(solver.handle, parameters, n, n, CUDA_R_64F, da, n, pivots, CUDA_R_64F,
-                                 check::device_buffer<char>(on_device + 1), on_device, host.data(), on_host, solver.info));
-  solver.ended("getrf");
-  CHECK_LIBRARY(cusolverDnXgetrs(solver.handle, parameters, CUBLAS_OP_N, n, right, CUDA_R_64F, da, n, pivots, CUDA_R_64F, db, n,
+                                 check::device_buffer<char>(on_device + 1), on_device, host.data(), on_host,
                                  solver.info));
+  solver.ended("getrf");
+  CHECK_LIBRARY(cusolverDnXgetrs(solver.handle, parameters, CUBLAS_OP_N, n, right, CUDA_R_64F, da, n, pivots,
+                                 CUDA_R_64F, db, n, solver.info));
   const auto x = check::host_copy(db, b.size());
   library::check_near("lu", library::product(a, x, n, right, n), b, 1e-8);
   library::rounded("lu", x);
@@ -90,10 +92,11 @@ void eigenvalues(const Solver& solver) {
   const Matrix a = library::definite_matrix(n, 6);
   double *da = check::device_copy(a), *dw = check::device_buffer<double>(n);
   int size = 0;
-  CHECK_LIBRARY(cusolverDnDsyevd_bufferSize(solver.handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, n, da, n, dw, &size));
+  CHECK_LIBRARY(cusolverDnDsyevd_bufferSize(solver.handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, n, da, n,
+                                            dw, &size));
   double* space = check::device_buffer<double>(static_cast<size_t>(size));
-  CHECK_LIBRARY(cusolverDnDsyevd(solver.handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, n, da, n, dw, space, size,
-                                 solver.info));
+  CHECK_LIBRARY(cusolverDnDsyevd(solver.handle, CUSOLVER_EIG_MODE_VECTOR, CUBLAS_FILL_MODE_LOWER, n, da, n, dw, space,
+                                 size, solver.info));
   solver.ended("syevd");
   const auto v = check::host_copy(da, a.size()), w = check::host_copy(dw, n);
   Matrix scaled = v;
@@ -111,23 +114,24 @@ void singular_values(const Solver& solver) {
   int size = 0;
   CHECK_LIBRARY(cusolverDnDgesvd_bufferSize(solver.handle, rows, columns, &size));
   double* space = check::device_buffer<double>(static_cast<size_t>(size));
-  CHECK_LIBRARY(cusolverDnDgesvd(solver.handle, 'S', 'S', rows, columns, da, rows, ds, du, rows, dv, columns, space, size,
-                                 nullptr, solver.info));
+  CHECK_LIBRARY(cusolverDnDgesvd(solver.handle, 'S', 'S', rows, columns, da, rows, ds, du, rows, dv, columns, space,
+                                 size, nullptr, solver.info));
   solver.ended("gesvd");
   const auto s = check::host_copy(ds, columns);
   auto u = check::host_copy(du, static_cast<size_t>(rows) * columns);
   for (size_t i = 0; i < u.size(); ++i) u[i] *= s[i / rows];
-  library::check_near("gesvd", library::product(u, check::host_copy(dv, columns * columns), rows, columns, columns), a, 1e-11);
+  library::check_near("gesvd", library::product(u, check::host_copy(dv, columns * columns), rows, columns, columns), a,
+                      1e-11);
   library::rounded("singular values", s);
 
   gesvdjInfo_t rotations = nullptr;
   CHECK_LIBRARY(cusolverDnCreateGesvdjInfo(&rotations));
   CHECK_CUDA(cudaMemcpy(da, a.data(), a.size() * sizeof(double), cudaMemcpyHostToDevice));
-  CHECK_LIBRARY(cusolverDnDgesvdj_bufferSize(solver.handle, CUSOLVER_EIG_MODE_VECTOR, 1, rows, columns, da, rows, ds, du, rows, dv,
-                                             columns, &size, rotations));
+  CHECK_LIBRARY(cusolverDnDgesvdj_bufferSize(solver.handle, CUSOLVER_EIG_MODE_VECTOR, 1, rows, columns, da, rows, ds,
+                                             du, rows, dv, columns, &size, rotations));
   space = check::device_buffer<double>(static_cast<size_t>(size));
-  CHECK_LIBRARY(cusolverDnDgesvdj(solver.handle, CUSOLVER_EIG_MODE_VECTOR, 1, rows, columns, da, rows, ds, du, rows, dv, columns,
-                                  space, size, solver.info, rotations));
+  CHECK_LIBRARY(cusolverDnDgesvdj(solver.handle, CUSOLVER_EIG_MODE_VECTOR, 1, rows, columns, da, rows, ds, du, rows, dv,
+                                  columns, space, size, solver.info, rotations));
   solver.ended("gesvdj");
   library::check_near("gesvdj", check::host_copy(ds, columns), s, 1e-11);
   CHECK_LIBRARY(cusolverDnDestroyGesvdjInfo(rotations));
@@ -142,13 +146,15 @@ void batch(const Solver& solver) {
     each.push_back(check::device_copy(all.back()));
   }
   int* infos = check::device_buffer<int>(count);
-  CHECK_LIBRARY(cusolverDnDpotrfBatched(solver.handle, CUBLAS_FILL_MODE_LOWER, size, check::device_copy(each), size, infos, count));
+  CHECK_LIBRARY(cusolverDnDpotrfBatched(solver.handle, CUBLAS_FILL_MODE_LOWER, size, check::device_copy(each), size,
+                                        infos, count));
   Matrix sums;
   for (int i = 0; i < count; ++i) {
     auto l = check::host_copy(each[static_cast<size_t>(i)], size * size);
     for (int column = 1; column < size; ++column)
       for (int row = 0; row < column; ++row) l[static_cast<size_t>(column) * size + row] = 0;
-    library::check_near("batch", library::product(l, turned(l, size, size), size, size, size), all[static_cast<size_t>(i)], 1e-13);
+    library::check_near("batch", library::product(l, turned(l, size, size), size, size, size),
+                        all[static_cast<size_t>(i)], 1e-13);
     sums.push_back(library::norm(l));
   }
   check::compare("batch, info", check::host_copy(infos, count), std::vector<int>(count));

@@ -62,7 +62,8 @@ int main() {
   library::rounded("cholesky", check::host_copy(x, n));
 
   double *value = check::device_buffer<double>(1), *start = check::device_copy(std::vector<double>(n, 1.0));
-  CHECK_LIBRARY(cusolverSpDcsreigvsi(solver, n, entries, form, values, rows, columns, 0.5, start, 1000, 1e-9, value, x));
+  CHECK_LIBRARY(
+      cusolverSpDcsreigvsi(solver, n, entries, form, values, rows, columns, 0.5, start, 1000, 1e-9, value, x));
   const double least = 0.5 + 4 - 4 * std::cos(std::acos(-1.0) / (side + 1));
   const double found = check::host_copy(value, 1)[0];
   CHECK_THAT(std::fabs(found - least) < 1e-6, "The least eigenvalue is %.9g and not %.9g.", found, least);

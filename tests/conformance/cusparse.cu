@@ -16,9 +16,11 @@ struct Sparse {
   int height, width;
   Sparse(int h, int w, unsigned seed) : height(h), width(w) {
     for (int i = 0; i < h; ++i) {
-      for (int k = check::small_number(static_cast<size_t>(i), seed); k < w; k += 17 + 3 * check::small_number(static_cast<size_t>(k), seed)) {
+      for (int k = check::small_number(static_cast<size_t>(i), seed); k < w;
+           k += 17 + 3 * check::small_number(static_cast<size_t>(k), seed)) {
         places.push_back(k);
-        values.push_back(library::number(static_cast<size_t>(i) * static_cast<size_t>(w) + static_cast<size_t>(k), seed));
+        values.push_back(
+            library::number(static_cast<size_t>(i) * static_cast<size_t>(w) + static_cast<size_t>(k), seed));
       }
       offsets.push_back(static_cast<int>(places.size()));
     }
@@ -33,9 +35,9 @@ struct Sparse {
   }
   cusparseSpMatDescr_t on_device() const {
     cusparseSpMatDescr_t matrix = nullptr;
-    CHECK_LIBRARY(cusparseCreateCsr(&matrix, height, width, static_cast<int64_t>(values.size()), check::device_copy(offsets),
-                                    check::device_copy(places), check::device_copy(values), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I,
-                                    CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
+    CHECK_LIBRARY(cusparseCreateCsr(&matrix, height, width, static_cast<int64_t>(values.size()),
+                                    check::device_copy(offsets), check::device_copy(places), check::device_copy(values),
+                                    CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, CUDA_R_64F));
     return matrix;
   }
 };
@@ -59,7 +61,8 @@ void times_vector(cusparseHandle_t sparse, const Sparse& a) {
   for (cusparseSpMVAlg_t way : {CUSPARSE_SPMV_ALG_DEFAULT, CUSPARSE_SPMV_CSR_ALG2}) {
     size_t size = 0;
     CHECK_LIBRARY(cusparseSpMV_bufferSize(sparse, plain, &one, da, dx, &zero, dy, CUDA_R_64F, way, &size));
-    CHECK_LIBRARY(cusparseSpMV(sparse, plain, &one, da, dx, &zero, dy, CUDA_R_64F, way, check::device_buffer<char>(size + 1)));
+    CHECK_LIBRARY(
+        cusparseSpMV(sparse, plain, &one, da, dx, &zero, dy, CUDA_R_64F, way, check::device_buffer<char>(size + 1)));
     const auto got = check::host_copy(y, rows);
     library::check_near("SpMV", got, library::product(a.dense(), x, rows, 1, columns), 1e-13);
     library::rounded("SpMV", got);
@@ -72,7 +75,8 @@ void times_dense(cusparseHandle_t sparse, const Sparse& a) {
   const auto db = matrix_of(check::device_copy(b), columns, right), dc = matrix_of(c, rows, right);
   const auto da = a.on_device();
   size_t size = 0;
-  CHECK_LIBRARY(cusparseSpMM_bufferSize(sparse, plain, plain, &one, da, db, &zero, dc, CUDA_R_64F, CUSPARSE_SPMM_ALG_DEFAULT, &size));
+  CHECK_LIBRARY(cusparseSpMM_bufferSize(sparse, plain, plain, &one, da, db, &zero, dc, CUDA_R_64F,
+                                        CUSPARSE_SPMM_ALG_DEFAULT, &size));
   CHECK_LIBRARY(cusparseSpMM(sparse, plain, plain, &one, da, db, &zero, dc, CUDA_R_64F, CUSPARSE_SPMM_ALG_DEFAULT,
                              check::device_buffer<char>(size + 1)));
   const auto got = check::host_copy(c, rows * right);
@@ -91,12 +95,16 @@ void times_sparse(cusparseHandle_t sparse, const Sparse& a) {
   cusparseSpGEMMDescr_t work = nullptr;
   CHECK_LIBRARY(cusparseSpGEMM_createDescr(&work));
   size_t size = 0;
-  CHECK_LIBRARY(cusparseSpGEMM_workEstimation(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work, &size, nullptr));
+  CHECK_LIBRARY(cusparseSpGEMM_workEstimation(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work,
+                                              &size, nullptr));
   void* first = check::device_buffer<char>(size + 1);
-  CHECK_LIBRARY(cusparseSpGEMM_workEstimation(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work, &size, first));
-  CHECK_LIBRARY(cusparseSpGEMM_compute(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work, &size, nullptr));
+  CHECK_LIBRARY(
+      cusparseSpGEMM_workEstimation(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work, &size, first));
+  CHECK_LIBRARY(
+      cusparseSpGEMM_compute(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work, &size, nullptr));
   void* second = check::device_buffer<char>(size + 1);
-  CHECK_LIBRARY(cusparseSpGEMM_compute(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work, &size, second));
+  CHECK_LIBRARY(
+      cusparseSpGEMM_compute(sparse, plain, plain, &one, da, db, &zero, c, CUDA_R_64F, way, work, &size, second));
   int64_t height = 0, width = 0, entries = 0;
   CHECK_LIBRARY(cusparseSpMatGetSize(c, &height, &width, &entries));
   int* places = check::device_buffer<int>(static_cast<size_t>(entries));
@@ -137,7 +145,8 @@ void solve(cusparseHandle_t sparse) {
   size_t size = 0;
   const auto way = CUSPARSE_SPSV_ALG_DEFAULT;
   CHECK_LIBRARY(cusparseSpSV_bufferSize(sparse, plain, &one, da, db, dx, CUDA_R_64F, way, work, &size));
-  CHECK_LIBRARY(cusparseSpSV_analysis(sparse, plain, &one, da, db, dx, CUDA_R_64F, way, work, check::device_buffer<char>(size + 1)));
+  CHECK_LIBRARY(cusparseSpSV_analysis(sparse, plain, &one, da, db, dx, CUDA_R_64F, way, work,
+                                      check::device_buffer<char>(size + 1)));
   CHECK_LIBRARY(cusparseSpSV_solve(sparse, plain, &one, da, db, dx, CUDA_R_64F, way, work));
   const auto got = check::host_copy(x, rows);
   library::check_near("SpSV", library::product(a.dense(), got, rows, 1, rows), b, 1e-13);
@@ -151,7 +160,8 @@ void to_dense(cusparseHandle_t sparse, const Sparse& a) {
   const auto dense = matrix_of(all, rows, columns);
   size_t size = 0;
   CHECK_LIBRARY(cusparseSparseToDense_bufferSize(sparse, da, dense, CUSPARSE_SPARSETODENSE_ALG_DEFAULT, &size));
-  CHECK_LIBRARY(cusparseSparseToDense(sparse, da, dense, CUSPARSE_SPARSETODENSE_ALG_DEFAULT, check::device_buffer<char>(size + 1)));
+  CHECK_LIBRARY(cusparseSparseToDense(sparse, da, dense, CUSPARSE_SPARSETODENSE_ALG_DEFAULT,
+                                      check::device_buffer<char>(size + 1)));
   const auto got = check::host_copy(all, static_cast<size_t>(rows) * columns);
   check::compare("dense", got, a.dense());
   library::exact("dense", got);

@@ -25,7 +25,8 @@ int main() {
   CUlinkState link = nullptr;
   CHECK_DRIVER(cuLinkCreate(3, options, values, &link));
   for (const char* text : {callee, caller}) {
-    nvrtcProgram program = compile::source(text, "compute_" + compile::architecture(), {"--relocatable-device-code=true"});
+    nvrtcProgram program =
+        compile::source(text, "compute_" + compile::architecture(), {"--relocatable-device-code=true"});
     auto part = compile::ptx(program);
     CHECK_DRIVER(cuLinkAddData(link, CU_JIT_INPUT_PTX, part.data(), part.size(), "part", 0, nullptr, nullptr));
     CHECK_LIBRARY(nvrtcDestroyProgram(&program));

@@ -10,11 +10,11 @@
 #include "tests/programs/check.h"
 
 // Every library's success is 0.
-#define CHECK_LIBRARY(call)                                                                               \
-  do {                                                                                                    \
-    const auto library_status = (call);                                                                   \
+#define CHECK_LIBRARY(call)                                                                                        \
+  do {                                                                                                             \
+    const auto library_status = (call);                                                                            \
     CHECK_THAT(static_cast<int>(library_status) == 0, "%s:%d: %s gave status %d.", __FILE_NAME__, __LINE__, #call, \
-               static_cast<int>(library_status));                                                         \
+               static_cast<int>(library_status));                                                                  \
   } while (0)
 
 namespace library {
@@ -70,7 +70,8 @@ double difference(const std::vector<T>& got, const std::vector<U>& expected) {
 template <class T, class U>
 void check_near(const char* what, const std::vector<T>& got, const std::vector<U>& expected, double tolerance) {
   const double found = difference(got, expected);
-  CHECK_THAT(found <= tolerance, "%s: off by %.3g of the largest value; at most %.3g is right.", what, found, tolerance);
+  CHECK_THAT(found <= tolerance, "%s: off by %.3g of the largest value; at most %.3g is right.", what, found,
+             tolerance);
 }
 
 // C = A B, all by columns: A has `rows` rows and `inner` columns.

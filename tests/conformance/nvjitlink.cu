@@ -26,7 +26,8 @@ std::vector<char> link(bool optimised) {
     if (optimised) more.emplace_back("-dlto");
     nvrtcProgram program = compile::source(text, "compute_" + architecture, more);
     const auto part = optimised ? compile::link_code(program) : compile::ptx(program);
-    CHECK_LIBRARY(nvJitLinkAddData(linker, optimised ? NVJITLINK_INPUT_LTOIR : NVJITLINK_INPUT_PTX, part.data(), part.size(), "part"));
+    CHECK_LIBRARY(nvJitLinkAddData(linker, optimised ? NVJITLINK_INPUT_LTOIR : NVJITLINK_INPUT_PTX, part.data(),
+                                   part.size(), "part"));
     CHECK_LIBRARY(nvrtcDestroyProgram(&program));
   }
   CHECK_LIBRARY(nvJitLinkComplete(linker));
@@ -50,7 +51,8 @@ void run(const std::vector<char>& image, const char* what) {
   }
   int* data = check::device_copy(values);
   void* parameters[] = {&data};
-  CHECK_CUDA(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(count / 256), dim3(256), parameters, 0, nullptr));
+  CHECK_CUDA(
+      cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(count / 256), dim3(256), parameters, 0, nullptr));
   const auto got = check::host_copy(data, count);
   check::compare(what, got, right);
   library::exact(what, got);

@@ -48,8 +48,8 @@ void raise(const std::vector<char>& image, const char* lowered, const char* cons
 // `machine`: for the GPU itself, and not for any newer one as well.
 void both_types(bool machine) {
   const char *singles = "raise<float, 5>", *doubles = "raise<double, 3>", *constant = "&factor";
-  nvrtcProgram program = compile::source(code, (machine ? "sm_" : "compute_") + compile::architecture(), {"--std=c++17"},
-                                         {singles, doubles, constant});
+  nvrtcProgram program = compile::source(code, (machine ? "sm_" : "compute_") + compile::architecture(),
+                                         {"--std=c++17"}, {singles, doubles, constant});
   const char *lowered_singles = nullptr, *lowered_doubles = nullptr, *lowered_constant = nullptr;
   CHECK_LIBRARY(nvrtcGetLoweredName(program, singles, &lowered_singles));
   CHECK_LIBRARY(nvrtcGetLoweredName(program, doubles, &lowered_doubles));
@@ -63,8 +63,9 @@ void both_types(bool machine) {
 void headers() {
   const char *text = "constexpr int answer = 42;", *name = "answer.h";
   nvrtcProgram program = nullptr;
-  CHECK_LIBRARY(nvrtcCreateProgram(&program, "#include \"answer.h\"\nextern \"C\" __global__ void ask(int* out) { *out = answer; }",
-                                   "ask.cu", 1, &text, &name));
+  CHECK_LIBRARY(nvrtcCreateProgram(
+      &program, "#include \"answer.h\"\nextern \"C\" __global__ void ask(int* out) { *out = answer; }", "ask.cu", 1,
+      &text, &name));
   const std::string target = "--gpu-architecture=compute_" + compile::architecture();
   const char* options[] = {target.c_str()};
   CHECK_LIBRARY(nvrtcCompileProgram(program, 1, options));

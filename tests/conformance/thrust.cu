@@ -83,8 +83,10 @@ int main() {
   check::compare("sort", on_host(places), order);
   library::exact("sort", on_host(places));
 
-  std::printf("odd %lld, sum %llu, largest %u\n", static_cast<long long>(thrust::count_if(values.begin(), values.end(), Odd{})),
-              thrust::reduce(values.begin(), values.end(), 0ull), thrust::reduce(values.begin(), values.end(), 0u, thrust::maximum<unsigned>()));
+  std::printf("odd %lld, sum %llu, largest %u\n",
+              static_cast<long long>(thrust::count_if(values.begin(), values.end(), Odd{})),
+              thrust::reduce(values.begin(), values.end(), 0ull),
+              thrust::reduce(values.begin(), values.end(), 0u, thrust::maximum<unsigned>()));
 
   thrust::device_vector<double> x(count), y(count);
   thrust::sequence(x.begin(), x.end());
@@ -104,7 +106,8 @@ int main() {
   few.erase(thrust::unique(few.begin(), few.end()), few.end());
   std::printf("different remainders %zu\n", few.size());
 
-  thrust::host_vector<unsigned, thrust::mr::stateless_resource_allocator<unsigned, thrust::system::cuda::universal_host_pinned_memory_resource>>
+  thrust::host_vector<unsigned, thrust::mr::stateless_resource_allocator<
+                                    unsigned, thrust::system::cuda::universal_host_pinned_memory_resource>>
       pinned(values.begin(), values.end());
   check::compare("pinned", std::vector<unsigned>(pinned.begin(), pinned.end()), mine);
   CHECK_CUDA(cudaStreamDestroy(stream));
