@@ -4,11 +4,14 @@
 
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/docs/markdown.h"
 
 namespace {
+
+constexpr const char* conformance = "## Conformance";
 
 // What is wrong with a table's line; empty: nothing.
 std::string complaint(const std::string& line) {
@@ -25,8 +28,40 @@ std::string complaint(const std::string& line) {
 
 std::vector<std::string> rows() {
   std::vector<std::string> all;
-  for (const std::string& line : docs_test::lines_of(docs_test::read(IVGPU_SOURCE_DIR "/docs/compatibility.md")))
+  for (const std::string& line : docs_test::lines_of(docs_test::read(IVGPU_SOURCE_DIR "/docs/compatibility.md"))) {
+    if (line == conformance) break;
     if (line.starts_with("| ") && !line.starts_with("| what |")) all.push_back(line);
+  }
+  return all;
+}
+
+// The lines of the section that holds what tools/conformance printed.
+std::vector<std::string> conformance_lines() {
+  std::vector<std::string> all;
+  bool inside = false;
+  for (const std::string& line : docs_test::lines_of(docs_test::read(IVGPU_SOURCE_DIR "/docs/compatibility.md"))) {
+    if (inside) all.push_back(line);
+    inside = inside || line == conformance;
+  }
+  return all;
+}
+
+// A program and what the table says of it.
+using Programs = std::vector<std::pair<std::string, std::string>>;
+Programs table_of(const std::vector<std::string>& lines) {
+  static const std::regex cells(
+      R"(\| `([a-z0-9_]+)` \|[^|]+\|[^|]+\| ([a-z ]+)(: [^|]*)?\|[^|]+\| (exact|rounded) \|)");
+  Programs all;
+  std::smatch cell;
+  for (const std::string& line : lines)
+    if (std::regex_match(line, cell, cells)) all.emplace_back(cell[1], docs_test::trimmed(cell[2]));
+  return all;
+}
+
+std::vector<std::string> listed_programs() {
+  std::vector<std::string> all;
+  for (const std::string& line : docs_test::lines_of(docs_test::read(IVGPU_SOURCE_DIR "/tests/conformance/list.txt")))
+    if (!line.empty() && line[0] != '#') all.push_back(line.substr(0, line.find_first_of(" |")));
   return all;
 }
 
@@ -45,6 +80,28 @@ TEST(Compatibility, AClaimWithoutIsFound) {
   EXPECT_NE(complaint("| QEMU 9 | seen | `tests/vm/programs.sh` |"), "");
   EXPECT_NE(complaint("| QEMU 9 | works | `tests/vm/programs.sh` |"), "");
   EXPECT_NE(complaint("| QEMU 9 | not tried |"), "");
+}
+
+TEST(Compatibility, EachProgramOfTheConformanceListStandsInTheTable) {
+  std::vector<std::string> names;
+  for (const auto& [name, result] : table_of(conformance_lines())) names.push_back(name);
+  EXPECT_EQ(names, listed_programs());
+}
+
+TEST(Compatibility, WhatConformanceFoundHasADay) {
+  static const std::regex day(R"(20\d\d-[01]\d-[0-3]\d, .+)");
+  bool dated = false, ran = false;
+  for (const std::string& line : conformance_lines()) dated = dated || std::regex_match(line, day);
+  for (const auto& [name, result] : table_of(conformance_lines())) ran = ran || result != "not run yet";
+  EXPECT_EQ(dated, ran);
+}
+
+TEST(Compatibility, ARowOfTheConformanceTableIsRead) {
+  const Programs found =
+      table_of({"| program | native | loopback | result | ratio | compared |", "|---|---|---|---|---|---|",
+                "| `cublas` | 1.20 s | 1.90 s | same | 1.58 | exact |",
+                "| `cufft` | 1.20 s | exit 1 | fails: no plan | - | rounded |", "| `cufft` | cuLinkCreate |"});
+  EXPECT_EQ(found, (Programs{{"cublas", "same"}, {"cufft", "fails"}}));
 }
 
 }  // namespace

@@ -50,6 +50,15 @@ int main(void) {
   return puts("done") < 0;
 }
 C
+# As a package for Python has it: below nvidia/, and the library's file with its version only.
+mkdir -p "$work/site/nvidia/cu99/include" "$work/site/nvidia/cu99/lib"
+echo 'extern "C" int packaged_number(void);' >"$work/site/nvidia/cu99/include/packaged.h"
+cc -shared -fPIC -x c -o "$work/site/nvidia/cu99/lib/libpackaged.so.7" - <<<'int packaged_number(void) { return 71; }' || exit 1
+cat >"$made/packaged.cu" <<'CU'
+#include <packaged.h>
+#include <cstdio>
+int main() { std::printf("%d\n", packaged_number()); }
+CU
 cat >"$made/list.txt" <<'LIST'
 # a comment, and an empty line
 
@@ -68,6 +77,7 @@ header | header.cu | | exact | x
 library | vector.cu | a_library_that_is_not_there | exact | x
 broken | broken.cu | | exact | x
 vector | vector.cu | | exact | x
+packaged | packaged.cu | packaged | exact | x
 LIST
 
 # expect CODE PATTERN WORDS...: the exit code, and a pattern of what was said, which is in $output.
@@ -110,14 +120,14 @@ expect 3 'a is neither exact nor rounded' --programs "$work/bad"
 
 # ---- which programs --------------------------------------------------------------------------------------------------
 expect 0 'same +exact +variables and arguments.*vector' "${here[@]}" --list
-[[ $(wc -l <<<"$output") == 15 ]] || fail "--list prints: $output"
+[[ $(wc -l <<<"$output") == 16 ]] || fail "--list prints: $output"
 expect 0 '^hangs +exact +x$' "${here[@]}" --list 'h[a]*'
 expect 0 '^same .*differs' "${here[@]}" --list --part 1/2 differs fails same
 [[ $output != *fails* ]] || fail "part 1 of 2 has the second program: $output"
 expect 0 'programs/vector_add +exact' "${here[@]}" --list 'programs/*'
 
 # ---- what comes of them ----------------------------------------------------------------------------------------------
-export COUNT=$work/count
+export COUNT=$work/count PYTHONPATH=$work/site
 expect 1 'differs +[0-9.]+ s +[0-9.]+ s +differs' "${here[@]}" --out "$work/out" --seconds 2 --repeat 2
 row same same
 row fails fails 'no   luck'
@@ -134,8 +144,9 @@ row header 'not installed' 'a_header_that_is_not_there.h is not there'
 row library 'not installed' 'liba_library_that_is_not_there.so is not there'
 [[ $(awk '$1 == "broken"' "$work/out/results.txt") =~ does\ not\ build.*nothing ]] || fail "broken: $output"
 row vector same
+row packaged same
 [[ $output =~ refused\ on\ the\ way:.*refused\ +cuGraphicsUnregisterResource ]] || fail "what was refused is not told: $output"
-[[ $output == *"[1/15] same: same, native "* ]] || fail "no progress: $output"
+[[ $output == *"[1/16] same: same, native "* ]] || fail "no progress: $output"
 [[ $(cat "$work/out/same/loopback.2.out") == '1 two three four' ]] || fail "same printed $(cat "$work/out/same/loopback.2.out")"
 [[ -s $work/out/differs/diff && -s $work/out/fails/loopback.1.err && -s $work/out/broken/build.log ]] || fail "logs are missing"
 [[ ! -e $work/out/same/diff ]] || fail "same has a diff"

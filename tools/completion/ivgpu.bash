@@ -65,7 +65,7 @@ _ivgpu_plain() {
 complete -F _ivgpu ivgpu
 complete -F _ivgpu_plain ivgpud
 # A script's name alone (test, demo) may be any command's, so these are completed by their path.
-for _ivgpu_script in bench-runs boundary-check compare-builds demo deps fuzz gpu-check guest-tarball parts ptx-architectures test tidy; do
+for _ivgpu_script in bench-runs boundary-check compare-builds conformance demo deps fuzz gpu-check guest-tarball parts ptx-architectures test tidy; do
   complete -F _ivgpu_plain "tools/$_ivgpu_script" "./tools/$_ivgpu_script"
 done
 unset _ivgpu_script
