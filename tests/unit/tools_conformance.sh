@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: tools_conformance.sh CONFORMANCE BUILD
 # tools/conformance with programs that are the same on both sides, and with one for each way not to be; bad input. The
-# GPU is the simulated one.
+# GPU is the simulated one. Of the real programs, which need a real GPU: that list and folder go together.
 # shellcheck disable=SC2016  # programs and patterns are quoted
 set -uo pipefail
 conformance=$1 build=$2
@@ -125,6 +125,14 @@ expect 0 '^hangs +exact +x$' "${here[@]}" --list 'h[a]*'
 expect 0 '^same .*differs' "${here[@]}" --list --part 1/2 differs fails same
 [[ $output != *fails* ]] || fail "part 1 of 2 has the second program: $output"
 expect 0 'programs/vector_add +exact' "${here[@]}" --list 'programs/*'
+
+# Each file of the folder is run by a line or included by a file, each line has its file, and Python can read its own.
+real=$(dirname "$conformance")/../tests/conformance
+listed=$(grep -v '^#' "$real/list.txt" | grep -oE '[a-z_]+\.(cu|py)' | sort -u)
+found=$(find "$real" -name '*.cu' -printf '%f\n' -o -name '*.py' ! -name show.py -printf '%f\n' | sort)
+[[ $(wc -l <<<"$listed") -gt 30 && $listed == "$found" ]] || fail "list.txt and its folder: $(diff <(echo "$listed") <(echo "$found"))"
+(cd "$real" && python3 -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' ./*.py) ||
+  fail "a program in Python is none"
 
 # ---- what comes of them ----------------------------------------------------------------------------------------------
 export COUNT=$work/count PYTHONPATH=$work/site
