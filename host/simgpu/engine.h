@@ -30,6 +30,8 @@ struct Fault {
   explicit operator bool() const { return code != CUDA_SUCCESS; }
 };
 
+class TextureTable;  // host/simgpu/texture/texture.h
+
 enum class RangeKind : std::uint8_t { Device, Host, Mapped };
 
 struct Range {
@@ -74,6 +76,7 @@ class AddressSpace {
   bool check(Address start, std::size_t size, bool to_write = false) const;
   std::size_t capacity() const;
   std::size_t used() const;
+  TextureTable& textures();  // the device's texture and surface objects
 
   struct Impl;
   Impl& impl() { return *impl_; }

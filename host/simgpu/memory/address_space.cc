@@ -260,6 +260,7 @@ bool AddressSpace::check(Address start, std::size_t size, bool to_write) const {
 }
 
 std::size_t AddressSpace::capacity() const { return impl_->capacity; }
+TextureTable& AddressSpace::textures() { return impl_->textures; }
 std::size_t AddressSpace::used() const { return impl_->used.load(std::memory_order_relaxed); }
 
 }  // namespace simgpu

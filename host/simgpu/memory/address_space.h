@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/simgpu/engine.h"
+#include "host/simgpu/texture/texture.h"
 
 namespace simgpu {
 
@@ -42,6 +43,7 @@ struct AddressSpace::Impl {
   std::size_t capacity = 0;
   std::atomic<std::size_t> used{0};
   std::atomic<std::uint64_t> generation{1};
+  TextureTable textures;
 
  private:
   // The mutex is held in these.

@@ -175,6 +175,8 @@ Shape parse_shape(Cursor& cursor) {
       cursor.skip_balanced('(', ')');
     } else if (const Type type = type_of(word); type != Type::None) {
       shape.type = type;
+    } else if (word == "texref" || word == "samplerref" || word == "surfref") {
+      cursor.fail("variables of the type ." + std::string(word) + " are not served: use texture and surface objects");
     } else if (!is_pointer_note(word)) {
       cursor.fail("'." + std::string(word) + "' is no known part of a declaration");
     }

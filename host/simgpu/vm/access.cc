@@ -131,6 +131,16 @@ bool resolve_offsets(Ctx& c, const Ins* i, const std::uint64_t* offsets, std::ui
   return true;
 }
 
+bool device_holds(Ctx& c, std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t end = address + bytes;
+  while (address < end) {
+    const Range* const range = find_range(c, address);
+    if (range == nullptr) return false;
+    address = range->start + range->size;
+  }
+  return end >= bytes;
+}
+
 std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
   std::uint64_t offset = 0;
   if (const SpaceView* space = space_at(c, address, offset)) return in_space(*space, lane, offset, bytes);

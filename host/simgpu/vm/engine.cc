@@ -147,6 +147,7 @@ struct Engine::Impl {
       }
       if (limited && device_clock() > end) break;
     }
+    worker.textures.reset();
   }
 
   void help() {

@@ -40,7 +40,16 @@ namespace simgpu {
   X(test_wait, "test_wait") X(try_wait, "try_wait") X(parity, "parity") X(pending_count, "pending_count")              \
   X(noComplete, "noComplete") X(commit_group, "commit_group") X(wait_group, "wait_group")                              \
   X(wait_all, "wait_all") X(noinc, "noinc") X(bulk, "bulk") X(bulk_group, "bulk_group") X(read, "read")                \
-  X(launch_dependents, "launch_dependents")
+  X(launch_dependents, "launch_dependents")                                                                            \
+  X(d1, "1d") X(d2, "2d") X(d3, "3d") X(a1d, "a1d") X(a2d, "a2d") X(cube, "cube") X(acube, "acube")                    \
+  X(base, "base") X(level, "level") X(grad, "grad") X(g, "g") X(b, "b") X(a, "a") X(p, "p")                            \
+  X(trap, "trap") X(zero, "zero") X(texref, "texref") X(samplerref, "samplerref") X(surfref, "surfref")                \
+  X(width, "width") X(height, "height") X(depth, "depth") X(array_size, "array_size")                                  \
+  X(channel_data_type, "channel_data_type") X(channel_order, "channel_order")                                          \
+  X(num_mipmap_levels, "num_mipmap_levels") X(num_samples, "num_samples")                                              \
+  X(normalized_coords, "normalized_coords") X(force_unnormalized_coords, "force_unnormalized_coords")                  \
+  X(filter_mode, "filter_mode") X(addr_mode_0, "addr_mode_0") X(addr_mode_1, "addr_mode_1")                            \
+  X(addr_mode_2, "addr_mode_2") X(memory_layout, "memory_layout")
 // clang-format on
 
 enum class Word : std::uint8_t {

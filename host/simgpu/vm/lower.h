@@ -13,6 +13,7 @@
 #include "host/simgpu/vm/program.h"
 #include "host/simgpu/vm/registers.h"
 #include "host/simgpu/vm/table.h"
+#include "host/simgpu/vm/texture.h"
 
 namespace simgpu {
 
@@ -161,6 +162,25 @@ class Lowering {
   void bulk_copy();
   void mapa();
   void getctarank();
+
+  Geometry geometry() const;
+  Value object_of(const ptx::Operand& operand);
+  std::vector<Value> coordinates(const ptx::Operand& address, ptx::Type type);
+  std::vector<Value> vector_of(const ptx::Operand& operand, ptx::Type type, unsigned first, unsigned count);
+  void tex();
+  void tld4();
+  void texture(const TextureForm& form, std::vector<Value> level, std::size_t next);
+  void texture_operands(std::uint32_t at, const std::vector<Value>& operands);
+  void texture_results(std::uint32_t at, TextureForm::Result result);
+  void txq();
+  void suq();
+  void query(Handlers handlers, bool texture);
+  void suld();
+  void sust();
+  void sured();
+  void surface(SurfaceForm form, std::size_t address, const ptx::Operand& values);
+  Bounds bounds() const;
+  void istypep();
 
   void bra();
   void brx();

@@ -105,6 +105,8 @@ struct Worker {
   AddressSpace::Impl* space = nullptr;
   std::uint64_t generation = 0;
   std::shared_ptr<const RangeList> ranges;
+  std::uint64_t texture_generation = 0;
+  std::shared_ptr<const TextureList> textures;  // held during a turn only, because it keeps the objects' memory
   std::unordered_map<std::uint64_t, std::vector<Window>> windows;  // by Code::id
   std::vector<std::unique_ptr<Block>> spare;
   Engine::Impl* engine = nullptr;

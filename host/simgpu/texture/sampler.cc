@@ -1,0 +1,301 @@
+// See sampler.h.
+#include "host/simgpu/texture/sampler.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "host/simgpu/texture/address.h"
+#include "host/simgpu/texture/cube.h"
+
+namespace simgpu {
+namespace {
+
+bool is_cube(Geometry geometry) { return geometry == Geometry::Cube || geometry == Geometry::CubeLayered; }
+
+unsigned dimensions(Geometry geometry) {
+  switch (geometry) {
+    case Geometry::Linear:
+    case Geometry::D1:
+    case Geometry::D1Layered: return 1;
+    case Geometry::D3: return 3;
+    default: return 2;
+  }
+}
+
+// The slice of a level in which the coordinates across it count.
+std::uint32_t slice_of(Geometry geometry, const Level& level, std::uint32_t layer, unsigned face) {
+  switch (geometry) {
+    case Geometry::D1Layered:
+    case Geometry::D2Layered: return std::min(layer, level.depth - 1);
+    case Geometry::Cube: return std::min(face, level.depth - 1);
+    case Geometry::CubeLayered: {
+      const std::uint32_t layers = std::max(1U, level.depth / 6);
+      return std::min(6 * std::min(layer, layers - 1) + face, level.depth - 1);
+    }
+    default: return 0;
+  }
+}
+
+// A level of a texture, and how its texels are read.
+class Reader {
+ public:
+  Reader(const Texture& texture, std::size_t level)
+      : level(texture.image.levels[level]), floats(gives_floats(texture)), texture_(texture) {
+    bytes_ = texel_bytes(texture.image.format);
+  }
+
+  // With x, y or z no_texel, the border.
+  Color color(std::int32_t x, std::int32_t y, std::int32_t z) const {
+    if (x == no_texel || y == no_texel || z == no_texel) return border();
+    return read_floats(texture_.image.format, at(x, y, z), texture_.sampler.srgb);
+  }
+  ChannelBits bits(std::int32_t x, std::int32_t y, std::int32_t z) const {
+    if (floats) return std::bit_cast<ChannelBits>(color(x, y, z));
+    if (x == no_texel || y == no_texel || z == no_texel) return border_bits();
+    return read_integers(texture_.image.format, at(x, y, z));
+  }
+
+  const Level& level;
+  const bool floats;
+
+ private:
+  const std::byte* at(std::int32_t x, std::int32_t y, std::int32_t z) const {
+    return level.texels + static_cast<std::size_t>(z) * level.slice_pitch +
+           static_cast<std::size_t>(y) * level.row_pitch + static_cast<std::size_t>(x) * bytes_;
+  }
+  unsigned channels() const { return bytes_ / std::max(1U, channel_bytes()); }
+  unsigned channel_bytes() const { return layout_of(texture_.image.format.format).bytes; }
+
+  // A border has the channels that the format has, no more.
+  Color border() const {
+    Color color{0, 0, 0, 1};
+    for (unsigned k = 0; k < channels(); ++k) color[k] = texture_.sampler.border[k];
+    return color;
+  }
+  // Of integers: the descriptor's floats are the integers' bits.
+  ChannelBits border_bits() const {
+    ChannelBits bits{0, 0, 0, 1};
+    for (unsigned k = 0; k < channels(); ++k) bits[k] = std::bit_cast<std::uint32_t>(texture_.sampler.border[k]);
+    return bits;
+  }
+
+  const Texture& texture_;
+  unsigned bytes_ = 0;
+};
+
+AxisRule rule_of(const Texture& texture, unsigned axis, bool linear) {
+  return {texture.sampler.address[axis], texture.sampler.normalized, linear, false};
+}
+
+// The texels around a point: of each axis the one or two that count.
+struct Footprint {
+  std::array<Taps, 3> taps{};
+  unsigned axes = 0;        // that are filtered
+  std::uint32_t slice = 0;  // where z is none of them
+  bool seamless = false;    // indices may leave a cube's face
+  unsigned face = 0;
+};
+
+Footprint across_cube(const Texture& texture, const Level& level, const SamplePoint& point, bool linear) {
+  Footprint print;
+  print.axes = 2;
+  print.face = face_of(point.at);
+  print.slice = slice_of(point.geometry, level, point.layer, print.face);
+  print.seamless = linear && texture.sampler.seamless_cube && level.width == level.height && level.depth >= 6;
+  const FaceVector seen = seen_from(print.face, point.at);
+  const float places[2] = {(seen.s / seen.m + 1) / 2, (seen.t / seen.m + 1) / 2};
+  for (unsigned k = 0; k < 2; ++k) {
+    const AxisRule rule{texture.sampler.address[k], true, linear, print.seamless};
+    print.taps[k] = taps_of(places[k], k == 0 ? level.width : level.height, rule, 0);
+  }
+  return print;
+}
+
+Footprint footprint(const Texture& texture, const Level& level, const SamplePoint& point, bool linear) {
+  if (is_cube(point.geometry)) return across_cube(texture, level, point, linear);
+  Footprint print;
+  print.axes = dimensions(point.geometry);
+  print.slice = slice_of(point.geometry, level, point.layer, 0);
+  const std::uint32_t sizes[3] = {level.width, level.height, level.depth};
+  for (unsigned k = 0; k < print.axes; ++k) {
+    print.taps[k] = taps_of(point.at[k], sizes[k], rule_of(texture, k, linear), point.offset[k]);
+  }
+  return print;
+}
+
+// A tap of a cube's face may lie beyond an edge.
+struct Place {
+  std::int32_t x, y, z;
+  bool corner = false;  // beyond two edges: no texel
+};
+
+Place place_of(const Footprint& print, const Level& level, unsigned x, unsigned y, unsigned z) {
+  const auto slice = static_cast<std::int32_t>(print.slice);
+  Place place{print.taps[0].index[x], print.axes > 1 ? print.taps[1].index[y] : 0,
+              print.axes > 2 ? print.taps[2].index[z] : slice};
+  if (!print.seamless) return place;
+  const auto size = static_cast<std::int32_t>(level.width);
+  const bool over_x = place.x < 0 || place.x >= size;
+  const bool over_y = place.y < 0 || place.y >= size;
+  if (over_x && over_y) return {0, 0, 0, true};
+  if (!over_x && !over_y) return place;
+  const CubeTexel texel = beyond_edge({print.face, place.x, place.y}, size);
+  const auto first = slice - static_cast<std::int32_t>(print.face);
+  return {texel.x, texel.y, first + static_cast<std::int32_t>(texel.face)};
+}
+
+Color color_at(const Reader& reader, const Place& place) { return reader.color(place.x, place.y, place.z); }
+
+// At a corner of a cube three faces meet: the fourth texel is the mean of the others.
+Color corner_color(const Reader& reader, const Footprint& print) {
+  Color mean{};
+  for (unsigned k = 0; k < 4; ++k) {
+    const Place place = place_of(print, reader.level, k & 1, k >> 1, 0);
+    if (place.corner) continue;
+    const Color color = color_at(reader, place);
+    for (unsigned c = 0; c < 4; ++c) mean[c] += color[c] / 3;
+  }
+  return mean;
+}
+
+ChannelBits corner_bits(const Reader& reader, const Footprint& print) {
+  if (reader.floats) return std::bit_cast<ChannelBits>(corner_color(reader, print));
+  // Integers have no mean: the texel of the face itself stands for it.
+  for (unsigned k = 0;; ++k) {
+    const Place place = place_of(print, reader.level, k & 1, k >> 1, 0);
+    if (!place.corner && place.z == static_cast<std::int32_t>(print.slice)) {
+      return reader.bits(place.x, place.y, place.z);
+    }
+  }
+}
+
+// A texel of no weight does not count, be it infinite or no number.
+Color filtered(const Reader& reader, const Footprint& print) {
+  std::array<double, 4> sum{};
+  for (unsigned corner = 0; corner < 1U << print.axes; ++corner) {
+    double weight = 1;
+    for (unsigned k = 0; k < print.axes; ++k) {
+      const std::uint32_t second = print.taps[k].weight;
+      weight *= static_cast<double>((corner >> k & 1) != 0 ? second : whole_weight - second) / whole_weight;
+    }
+    if (weight == 0) continue;
+    const Place place = place_of(print, reader.level, corner & 1, corner >> 1 & 1, corner >> 2);
+    const Color color = place.corner ? corner_color(reader, print) : color_at(reader, place);
+    for (unsigned c = 0; c < 4; ++c) sum[c] += weight * static_cast<double>(color[c]);
+  }
+  Color result;
+  for (unsigned c = 0; c < 4; ++c) result[c] = static_cast<float>(sum[c]);
+  return result;
+}
+
+Color sample_level(const Texture& texture, const SamplePoint& point, std::size_t number) {
+  const Reader reader(texture, number);
+  return filtered(reader, footprint(texture, reader.level, point, true));
+}
+
+ChannelBits nearest(const Texture& texture, const SamplePoint& point, std::size_t number) {
+  const Reader reader(texture, number);
+  const Footprint print = footprint(texture, reader.level, point, false);
+  const Place place = place_of(print, reader.level, 0, 0, 0);
+  return reader.bits(place.x, place.y, place.z);
+}
+
+Color level_color(const Texture& texture, const SamplePoint& point, std::size_t number) {
+  if (texture.sampler.filter == CU_TR_FILTER_MODE_LINEAR) return sample_level(texture, point, number);
+  return std::bit_cast<Color>(nearest(texture, point, number));
+}
+
+float length(const std::array<float, 3>& vector) { return std::hypot(vector[0], vector[1], vector[2]); }
+
+// A change of the direction as a change of the place on its face, in texels.
+std::array<float, 3> across_face(const Direction& at, const Direction& change, float size) {
+  const unsigned face = face_of(at);
+  const FaceVector place = seen_from(face, at);
+  const FaceVector step = seen_from(face, change);
+  return {size / 2 * (step.s - place.s / place.m * step.m) / place.m,
+          size / 2 * (step.t - place.t / place.m * step.m) / place.m, 0};
+}
+
+std::array<float, 3> in_texels(const Texture& texture, const SamplePoint& point, const std::array<float, 3>& change) {
+  const Level& level = texture.image.levels.front();
+  if (is_cube(point.geometry)) return across_face(point.at, change, static_cast<float>(level.width));
+  const std::uint32_t sizes[3] = {level.width, level.height, level.depth};
+  std::array<float, 3> texels{};
+  for (unsigned k = 0; k < dimensions(point.geometry); ++k) {
+    texels[k] = texture.sampler.normalized ? change[k] * static_cast<float>(sizes[k]) : change[k];
+  }
+  return texels;
+}
+
+}  // namespace
+
+LevelTaps levels_of(const Texture& texture, float level) {
+  const Sampler& sampler = texture.sampler;
+  const auto last = static_cast<float>(texture.image.levels.size() - 1);
+  float wanted = level + sampler.level_bias;
+  if (std::isnan(wanted)) wanted = 0;
+  wanted = std::max(std::min(wanted, sampler.max_level), sampler.min_level);
+  wanted = std::isnan(wanted) ? 0 : std::clamp(wanted, 0.0F, last);
+  if (sampler.mipmap_filter != CU_TR_FILTER_MODE_LINEAR || !gives_floats(texture)) {
+    const auto only = static_cast<std::size_t>(std::floor(wanted + 0.5F));
+    return {only, only, 0};
+  }
+  const auto fixed = static_cast<std::uint32_t>(std::floor(wanted * whole_weight + 0.5F));
+  const std::size_t first = fixed / whole_weight;
+  return {first, std::min(first + 1, texture.image.levels.size() - 1), fixed % whole_weight};
+}
+
+ChannelBits sample(const Texture& texture, const SamplePoint& point, float level) {
+  // Linear memory is not filtered and has no levels.
+  if (texture.image.geometry == Geometry::Linear) {
+    const float x = std::floor(point.at[0]);
+    const bool inside = x >= 0 && x < static_cast<float>(texture.image.levels.front().width);
+    return fetch(texture, {Geometry::D1, {inside ? static_cast<std::int32_t>(x) : no_texel, 0, 0}, 0}, 0);
+  }
+  const LevelTaps levels = levels_of(texture, level);
+  if (!gives_floats(texture)) return nearest(texture, point, levels.first);
+  const Color first = level_color(texture, point, levels.first);
+  if (levels.weight == 0) return std::bit_cast<ChannelBits>(first);
+  const Color second = level_color(texture, point, levels.second);
+  const double weight = static_cast<double>(levels.weight) / whole_weight;
+  Color mixed;
+  for (unsigned c = 0; c < 4; ++c) {
+    mixed[c] =
+        static_cast<float>((1 - weight) * static_cast<double>(first[c]) + weight * static_cast<double>(second[c]));
+  }
+  return std::bit_cast<ChannelBits>(mixed);
+}
+
+ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level) {
+  if (level < 0 || static_cast<std::size_t>(level) >= texture.image.levels.size()) return {};
+  const Reader reader(texture, static_cast<std::size_t>(level));
+  const std::uint32_t sizes[3] = {reader.level.width, reader.level.height, reader.level.depth};
+  std::array<std::int32_t, 3> at{0, 0,
+                                 static_cast<std::int32_t>(slice_of(point.geometry, reader.level, point.layer, 0))};
+  for (unsigned k = 0; k < dimensions(point.geometry); ++k) {
+    if (static_cast<std::uint32_t>(point.texel[k]) >= sizes[k]) return {};
+    at[k] = point.texel[k];
+  }
+  return reader.bits(at[0], at[1], at[2]);
+}
+
+ChannelBits gather(const Texture& texture, const SamplePoint& point, unsigned channel) {
+  const Reader reader(texture, 0);
+  const Footprint print = footprint(texture, reader.level, point, true);
+  constexpr unsigned order[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
+  ChannelBits result{};
+  for (unsigned k = 0; k < 4; ++k) {
+    const Place place = place_of(print, reader.level, order[k][0], order[k][1], 0);
+    const ChannelBits texel = place.corner ? corner_bits(reader, print) : reader.bits(place.x, place.y, place.z);
+    result[k] = texel[channel];
+  }
+  return result;
+}
+
+float level_of_gradient(const Texture& texture, const SamplePoint& point, const std::array<float, 3>& dx,
+                        const std::array<float, 3>& dy) {
+  return std::log2(std::max(length(in_texels(texture, point, dx)), length(in_texels(texture, point, dy))));
+}
+
+}  // namespace simgpu

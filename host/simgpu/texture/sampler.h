@@ -1,0 +1,49 @@
+// Reads textures by the rules of "Texture Fetching" in the CUDA C++ Programming Guide. Pure functions over memory: the
+// same texels give the same answer.
+//
+// Filtering weights are in fixed point with eight bits of fraction, rounded to nearest; the weighted sum itself is
+// exact to a single's rounding, where hardware may lose a few more bits. The texture decides nothing about coordinates:
+// an instruction's geometry says what they mean, and the levels' sizes what they may reach.
+#pragma once
+
+#include <array>
+
+#include "host/simgpu/texture/texel.h"
+#include "host/simgpu/texture/texture.h"
+
+namespace simgpu {
+
+struct SamplePoint {
+  Geometry geometry = Geometry::D2;      // of the instruction, never Linear
+  std::array<float, 3> at{};             // of a cube: a direction
+  std::uint32_t layer = 0;               // held to the last
+  std::array<std::int32_t, 3> offset{};  // in texels, not for cubes
+};
+
+// A texel by its number; outside of the texture all channels are 0.
+struct FetchPoint {
+  Geometry geometry = Geometry::D2;  // no cube
+  std::array<std::int32_t, 3> texel{};
+  std::uint32_t layer = 0;
+};
+
+// `level` is the one that the instruction asks for: bias and limits of the sampler are put on it here.
+ChannelBits sample(const Texture& texture, const SamplePoint& point, float level);
+ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level);
+// One channel of the four texels that linear filtering would take, of the first level: those at (x, y + 1),
+// (x + 1, y + 1), (x + 1, y) and (x, y).
+ChannelBits gather(const Texture& texture, const SamplePoint& point, unsigned channel);
+
+// The level that gradients ask for: the logarithm of the larger one's length in texels. Sampling is isotropic.
+float level_of_gradient(const Texture& texture, const SamplePoint& point, const std::array<float, 3>& dx,
+                        const std::array<float, 3>& dy);
+
+// The levels that a level between them means, and the weight of the second in 256ths.
+struct LevelTaps {
+  std::size_t first = 0;
+  std::size_t second = 0;
+  std::uint32_t weight = 0;
+};
+LevelTaps levels_of(const Texture& texture, float level);
+
+}  // namespace simgpu

@@ -1,0 +1,67 @@
+// See objects.h.
+#include "host/simgpu/vm/objects.h"
+
+#include "host/simgpu/vm/access.h"
+#include "host/simgpu/vm/state.h"
+#include "host/simgpu/vm/texture.h"
+
+namespace simgpu {
+namespace {
+
+const TextureList& current_list(Worker& worker) {
+  const TextureTable& table = worker.space->textures;
+  const std::uint64_t generation = table.generation();  // A of texture.h
+  if (!worker.textures || generation != worker.texture_generation) {
+    worker.texture_generation = generation;
+    worker.textures = table.list();
+  }
+  return *worker.textures;
+}
+
+std::uint64_t bytes_of(const Level& level, TexelFormat format) {
+  return std::uint64_t{level.depth - 1} * level.slice_pitch + std::uint64_t{level.height - 1} * level.row_pitch +
+         std::uint64_t{level.width} * texel_bytes(format);
+}
+
+// Arrays keep their memory; linear and pitch memory is the program's, and may be gone.
+bool memory_is_there(Ctx& c, const Image& image) {
+  if (image.keeps) return true;
+  for (const Level& level : image.levels) {
+    if (!device_holds(c, reinterpret_cast<std::uint64_t>(level.texels), bytes_of(level, image.format))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Objects::Objects(Ctx& c, const Ins* i) : c_(c), i_(i), list_(current_list(*c.worker)) {}
+
+bool Objects::usable(const Image* image, std::uint64_t number, unsigned lane, const char* kind) {
+  if (image == nullptr) {
+    raise_fault(c_, i_, unknown_object_code, lane,
+                std::string("no ") + kind + " has the number " + std::to_string(number));
+    return false;
+  }
+  if (memory_is_there(c_, *image)) return true;
+  raise_fault(c_, i_, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
+              std::string("no allocation of the device holds the memory of ") + kind + " " + std::to_string(number));
+  return false;
+}
+
+const Texture* Objects::texture(std::uint64_t number, unsigned lane) {
+  if (texture_ != nullptr && number == number_) return texture_;
+  const Texture* const found = list_.texture(number);
+  if (!usable(found == nullptr ? nullptr : &found->image, number, lane, "texture object")) return nullptr;
+  number_ = number;
+  return texture_ = found;
+}
+
+const Surface* Objects::surface(std::uint64_t number, unsigned lane) {
+  if (surface_ != nullptr && number == number_) return surface_;
+  const Surface* const found = list_.surface(number);
+  if (!usable(found == nullptr ? nullptr : &found->image, number, lane, "surface object")) return nullptr;
+  number_ = number;
+  return surface_ = found;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,35 @@
+// The lookup of texture and surface objects by a running kernel: the table's list as the worker has it, refreshed when
+// the table has changed, and the check of texels that lie in memory of the device.
+#pragma once
+
+#include <string>
+
+#include "host/simgpu/texture/texture.h"
+#include "host/simgpu/vm/ctx.h"
+
+namespace simgpu {
+
+// For one instruction: lanes mostly name the same object, which is looked up and checked once.
+class Objects {
+ public:
+  Objects(Ctx& c, const Ins* i);
+
+  // Null after a fault, which is then recorded.
+  const Texture* texture(std::uint64_t number, unsigned lane);
+  const Surface* surface(std::uint64_t number, unsigned lane);
+
+  bool is_texture(std::uint64_t number) const { return list_.texture(number) != nullptr; }
+  bool is_surface(std::uint64_t number) const { return list_.surface(number) != nullptr; }
+
+ private:
+  bool usable(const Image* image, std::uint64_t number, unsigned lane, const char* kind);
+
+  Ctx& c_;
+  const Ins* i_;
+  const TextureList& list_;
+  std::uint64_t number_ = 0;
+  const Texture* texture_ = nullptr;
+  const Surface* surface_ = nullptr;
+};
+
+}  // namespace simgpu
