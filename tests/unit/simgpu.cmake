@@ -31,6 +31,11 @@ endif()
 target_compile_definitions(simgpu_vm_test PRIVATE IVGPU_TEST_KERNELS="${simgpu_kernels}")
 add_dependencies(simgpu_vm_test simgpu_test_ptx)
 
+# Textures and surfaces: the sampler by itself, and the instructions.
+unit_test(simgpu_texture_test TSAN LIBRARIES simgpu_engine
+          SOURCES simgpu_cube_test.cc simgpu_sampler_test.cc simgpu_surface_test.cc simgpu_texture_table_test.cc
+                  simgpu_texture_test.cc)
+
 unit_test(simgpu_schedule_test TSAN LIBRARIES ivgpu_boost
           SOURCES simgpu_schedule.cc ../../host/simgpu/api/schedule.cc)
 

@@ -172,7 +172,7 @@ void Lowering::texture_results(std::uint32_t at, TextureForm::Result result) {
     const std::uint32_t reg = destination(part, result == TextureForm::Result::Halves ? 2 : 4);
     extra(at, reg_value(reg), true);
   }
-  if (paired) emit_to(destination(operand(0).parts[1], 0), table_.move(0), {constant_value(1, 0)});
+  if (paired) emit_to(destination(operand(0).parts[1], 0), table_.move(0), {constant_value(0xffff'ffff, 0)});
 }
 
 // ---- queries
