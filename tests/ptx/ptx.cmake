@@ -44,7 +44,7 @@ if(NOT IVGPU_SANITIZE)
   set(kernels ${CMAKE_CURRENT_BINARY_DIR}/ptx_kernels)
   file(MAKE_DIRECTORY ${kernels})
   set(texts)
-  foreach(name floats integers matrices stacks threads)
+  foreach(name floats integers matrices stacks surfaces textures threads)
     foreach(arch 75 90 120)
       set(output ${kernels}/${name}_${arch}.ptx)
       add_custom_command(

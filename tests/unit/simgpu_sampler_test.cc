@@ -177,6 +177,38 @@ TEST(Sampler, GatherTakesFourTexelsFromTheLowerLeft) {
   EXPECT_EQ(four(3, 3, 2), (std::array{28.0F, 28.0F, 28.0F, 28.0F}));
 }
 
+// What lies between rows and slices would be a large negative number.
+TEST(Sampler, NothingOutsideOfTheTexelsCounts) {
+  std::mt19937 random(3);
+  const auto below = [&](std::uint32_t count) { return static_cast<std::uint32_t>(random() % count); };
+  const auto coordinate = [&] {
+    const float values[] = {0, 1, -1, 0.5F, 3.99F, 1e30F, -1e30F, INFINITY, -INFINITY, NAN, 1e-30F, 65536};
+    return below(2) == 0 ? values[below(12)] : static_cast<float>(random() % 4096) / 256 - 8;
+  };
+  for (int k = 0; k < 20000; ++k) {
+    const Size size{1 + below(5), 1 + below(5), 1 + below(13)};
+    std::vector<float> texels(size.width * size.height * size.depth);
+    for (float& texel : texels) texel = static_cast<float>(1 + below(100));
+    const auto geometry = [&] { return static_cast<Geometry>(below(8)); };
+    Texture texture =
+        texture_of(floats_of(geometry(), size, texels), below(2) == 0 ? point_mode : linear_mode, below(2) == 0);
+    for (CUaddress_mode& mode : texture.sampler.address) mode = static_cast<CUaddress_mode>(below(4));
+    texture.sampler.seamless_cube = below(2) == 0;
+    texture.sampler.level_bias = coordinate();
+    texture.sampler.max_level = coordinate();
+    Geometry asked = geometry();
+    if (asked == Geometry::Linear) asked = Geometry::D1;
+    const SamplePoint point{asked,
+                            {coordinate(), coordinate(), coordinate()},
+                            below(2) == 0 ? below(4) : ~0U,
+                            {static_cast<std::int32_t>(below(16)) - 8, 0, INT32_MAX}};
+    const float level = level_of_gradient(texture, point, {coordinate(), coordinate(), 0}, {0, coordinate(), 1});
+    for (const float value : {as_float(sample(texture, point, level)[0]), as_float(gather(texture, point, 0)[1])}) {
+      ASSERT_TRUE(value >= 0 && value <= 100) << value;
+    }
+  }
+}
+
 // ---- levels
 
 Texture three_levels(CUfilter_mode between) {

@@ -303,10 +303,8 @@ TEST_F(Textures, AnotherGeometryStaysInside) {
     texture.sampler.seamless_cube = true;
     const std::uint64_t object = table().insert(texture);
     for (const std::string& line : lines) {
-      for (const float value : run_rows(line, object, {row_of(1000, 0, 0, 0, 1e9F)}).empty()
-                                   ? std::array<float, 4>{}
-                                   : colors(line, object, row_of(1000, 0, 0, 0, 1e9F))) {
-        EXPECT_LE(value, 621) << line;
+      for (const float value : colors(line, object, row_of(1000, 0, 0, 0, 1e9F))) {
+        EXPECT_TRUE(value >= 0 && value <= 621) << line << ": " << value;
       }
     }
   }
