@@ -171,7 +171,7 @@ TEST(Ptx, MalformedTextsAreRefusedWithTheirLine) {
       {"unknown directive", head + ".frobnicate 3;", 4},
       {"unknown opcode", kernel("\nfoo.bar %r1, %r2;"), 8},
       {"unknown suffix", kernel("\nadd.sideways.u32 %r1, %r2, %r3;"), 8},
-      {"texture", kernel("tex.2d.v4.f32.f32 {%f1,%f2,%f3,%f1}, [%rd1, {%f1,%f2}];"), 7},
+      {"texture of many samples", kernel("tex.2dms.v4.f32.s32 {%f1,%f2,%f3,%f1}, [%rd1, {%r1,%r2,%r3,%r3}];"), 7},
       {"too few operands", kernel("add.u32 %r1, %r2;"), 7},
       {"too many operands", kernel("add.u32 %r1, %r2, %r3, %r4;"), 7},
       {"register too wide", kernel("add.u32 %r1, %r2, %rd1;"), 7},
