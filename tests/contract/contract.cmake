@@ -24,6 +24,7 @@ if(TARGET simgpu)
     ${contract}/function.cc
     ${contract}/handles.cc
     ${contract}/init.cc
+    ${contract}/kernel_textures.cc
     ${contract}/launch.cc
     ${contract}/library.cc
     ${contract}/managed.cc
@@ -34,6 +35,8 @@ if(TARGET simgpu)
     ${contract}/proc_address.cc
     ${contract}/register.cc
     ${contract}/stream.cc
+    ${contract}/surface_in_kernel.cc
+    ${contract}/texture_in_kernel.cc
     ${contract}/virtual.cc)
   target_link_libraries(contract_test PRIVATE ivgpu_api ivgpu_broker GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_definitions(contract_test PRIVATE
