@@ -129,8 +129,6 @@ unsigned texel_bytes(TexelFormat format) {
   return channels == 1 || channels == 2 || channels == 4 ? layout.bytes * channels : 0;
 }
 
-bool is_normalized(CUarray_format format) { return layout_of(format).normalized; }
-bool is_float_format(CUarray_format format) { return layout_of(format).kind == ChannelKind::Float; }
 bool is_signed_format(CUarray_format format) { return layout_of(format).kind == ChannelKind::Signed; }
 
 bool gives_floats(const Texture& texture) {

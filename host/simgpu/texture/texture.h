@@ -28,9 +28,6 @@ struct TexelFormat {  // after a resource view
 
 // The bytes of one texel; 0 for a format that textures and surfaces here do not have (block compression, video).
 unsigned texel_bytes(TexelFormat format);
-// Whether every read gives floats in [0, 1] or [-1, 1]: the UNORM and SNORM formats.
-bool is_normalized(CUarray_format format);
-bool is_float_format(CUarray_format format);
 bool is_signed_format(CUarray_format format);
 
 struct Level {

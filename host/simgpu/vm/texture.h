@@ -1,5 +1,5 @@
-// Handlers of texture and surface instructions, and what they take: an Ins has its form in `imm` and its operands in the
-// extra places from Ins::index on, in the order given here. The rules of reading are in host/simgpu/texture/.
+// Handlers of texture and surface instructions, and what they take: an Ins has its form in `imm` and its operands in
+// the extra places from Ins::index on, in the order given here. The rules of reading are in host/simgpu/texture/.
 #pragma once
 
 #include <bit>
