@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "host/simgpu/api/array.h"
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/library.h"
 #include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/resource.h"
 #include "host/simgpu/api/streams.h"
+#include "host/simgpu/api/texture_reference.h"
 #include "ring/abi/context_storage.h"
 
 namespace simgpu {
@@ -33,11 +36,14 @@ void remove_all(Table& table, Belongs belongs) {
 
 // Streams and events of a created context stay known as such of a destroyed one. A primary context may become active
 // again, with none.
-void drop_objects(Driver& driver, const Context& context) {
+void drop_objects(Driver& driver, Context& context) {
   if (context.is_primary) {
     remove_all(driver.streams, [&](const Stream& s) { return s.context.get() == &context; });
     remove_all(driver.events, [&](const Event& e) { return e.context.get() == &context; });
+    remove_all(driver.texture_references, [&](const TextureReference& t) { return t.context.get() == &context; });
   }
+  drop_texture_objects(driver, context);
+  drop_arrays(driver, context);
   for (const auto& module : driver.modules.all())
     if (module->context.get() == &context) drop_module(driver, *module);  // a library's are gone already
 }

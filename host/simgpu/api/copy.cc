@@ -1,6 +1,7 @@
 // Calls that copy. The synchronous forms work in the legacy stream, their _ptds forms in the thread's own.
 #include "host/simgpu/api/cuda_api.h"
 
+#include "host/simgpu/api/array_copy.h"
 #include "host/simgpu/api/context.h"
 #include "host/simgpu/api/memory.h"
 #include "host/simgpu/api/rows.h"
@@ -24,15 +25,16 @@ struct Described {
   const void* host;
   CUdeviceptr device;
   std::size_t pitch, height;
+  CUarray array;
 };
 
-// The start of a described side; false if it describes nothing that can be copied.
+// The start of a described side in plain memory; false if it describes nothing that can be copied.
 bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind) {
   switch (side.type) {
     case CU_MEMORYTYPE_HOST: kind = Side::Host; break;
     case CU_MEMORYTYPE_DEVICE: kind = Side::Device; break;
     case CU_MEMORYTYPE_UNIFIED: kind = Side::Any; break;
-    default: return false;  // arrays are not served, so there can be none
+    default: return false;
   }
   const Address base = side.type == CU_MEMORYTYPE_HOST ? address_of(side.host) : side.device;
   std::size_t row_end = 0, rows = 0, offset = 0;
@@ -49,30 +51,46 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
   return !__builtin_add_overflow(base, offset, &layout.start);
 }
 
+// The same for a side of any kind; an array's is placed in `array`.
+CUresult place(Driver& driver, const Described& side, const Shape& shape, Layout& layout, Side& kind,
+               ArraySide& array) {
+  if (side.type != CU_MEMORYTYPE_ARRAY)
+    return place(side, shape, layout, kind) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  kind = Side::Device;
+  return place_in_array(driver, side.array, {side.x, side.y, side.z}, shape, layout, array);
+}
+
 CUresult described(CUstream stream, const Described& to, const Described& from, const Shape& shape, Wait wait) {
   return with_context_of(stream, [&](Driver& driver, Context& context) {
     Copy copy{.to = {}, .from = {}, .shape = shape};
     Side to_side{}, from_side{};
-    if (!place(to, shape, copy.to, to_side) || !place(from, shape, copy.from, from_side))
-      return CUDA_ERROR_INVALID_VALUE;
+    ArraySide to_array, from_array;
+    if (const CUresult r = place(driver, to, shape, copy.to, to_side, to_array); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = place(driver, from, shape, copy.from, from_side, from_array); r != CUDA_SUCCESS) return r;
+    if (!same_texels(to_array, from_array)) return CUDA_ERROR_INVALID_VALUE;
+    copy.keeps_to = to_array.keeps;
+    copy.keeps_from = from_array.keeps;
     return copy_in_stream(driver, context, stream, copy, to_side, from_side, wait);
   });
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* c, CUstream stream, Wait wait) {
   if (c == nullptr) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
-  return described(stream, {c->dstXInBytes, c->dstY, 0, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, 0},
-                   {c->srcXInBytes, c->srcY, 0, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, 0},
-                   {.width = c->WidthInBytes, .height = c->Height}, wait);
+  return described(
+      stream, {c->dstXInBytes, c->dstY, 0, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, 0, c->dstArray},
+      {c->srcXInBytes, c->srcY, 0, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, 0, c->srcArray},
+      {.width = c->WidthInBytes, .height = c->Height}, wait);
 }
 
 CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
   if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0)
     return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
-  return described(
-      stream, {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight},
-      {c->srcXInBytes, c->srcY, c->srcZ, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight},
-      {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
+  return described(stream,
+                   {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch,
+                    c->dstHeight, c->dstArray},
+                   {c->srcXInBytes, c->srcY, c->srcZ, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch,
+                    c->srcHeight, c->srcArray},
+                   {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
 }
 
 CUresult between_contexts(CUstream stream, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,

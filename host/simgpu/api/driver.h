@@ -16,6 +16,7 @@
 #include "host/simgpu/api/handles.h"
 #include "host/simgpu/api/managed_advice.h"
 #include "host/simgpu/api/memory_map.h"
+#include "host/simgpu/api/resource.h"
 #include "host/simgpu/api/virtual_memory.h"
 
 namespace simgpu {
@@ -23,6 +24,9 @@ namespace simgpu {
 inline constexpr int driver_version = 13000;
 
 struct Settings;
+struct Array;
+struct MipmappedArray;
+struct TextureReference;
 
 // What is allocated, the kind of its location, the location's number.
 using PoolPlace = std::tuple<CUmemAllocationType, CUmemLocationType, int>;
@@ -50,6 +54,10 @@ class Driver {
   HandleTable<LoadedLibrary, CUlibrary, HandleKind::Library> libraries;
   HandleTable<Kernel, CUkernel, HandleKind::Kernel> kernels;
   HandleTable<MemoryPool, CUmemoryPool, HandleKind::MemoryPool> pools;
+  HandleTable<Array, CUarray, HandleKind::Array> arrays;
+  HandleTable<MipmappedArray, CUmipmappedArray, HandleKind::MipmappedArray> mipmapped_arrays;
+  HandleTable<TextureReference, CUtexref, HandleKind::TextureReference> texture_references;
+  TextureObjectRecords texture_objects;
   MemoryMap memory;
   Schedule schedule;
 

@@ -14,7 +14,19 @@
 
 namespace simgpu {
 
-enum class HandleKind : std::uint8_t { Context = 1, Stream, Event, Module, Function, Library, Kernel, MemoryPool };
+enum class HandleKind : std::uint8_t {
+  Context = 1,
+  Stream,
+  Event,
+  Module,
+  Function,
+  Library,
+  Kernel,
+  MemoryPool,
+  Array,
+  MipmappedArray,
+  TextureReference
+};
 
 struct HandleBits {
   static constexpr std::uint64_t tag = 0x51;  // no canonical address begins so

@@ -4,6 +4,7 @@
 #include "host/simgpu/api/driver.h"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 
 #include "host/simgpu/engine.h"
@@ -27,6 +28,7 @@ std::optional<std::size_t> span_of(const Layout& layout, const Shape& shape);
 struct Copy {
   Layout to, from;
   Shape shape;
+  std::shared_ptr<void> keeps_to = nullptr, keeps_from = nullptr;  // an array's texels, until the copy is done
 };
 
 // The allowed memory of a copy's side.

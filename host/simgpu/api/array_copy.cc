@@ -1,0 +1,96 @@
+// Copies of a row of an array, named by an offset in bytes. (Those of several rows are in copy.cc.)
+#include "host/simgpu/api/array_copy.h"
+
+#include "host/simgpu/api/array.h"
+#include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/streams.h"
+
+namespace simgpu {
+namespace {
+
+bool within(std::size_t offset, std::size_t size, std::size_t all) { return size <= all && offset <= all - size; }
+
+// One side of a copy of a row: plain memory, or an array and an offset.
+struct RowSide {
+  Address memory = 0;
+  Side kind = Side::Device;
+  CUarray array = nullptr;
+  std::size_t offset = 0;
+  bool is_array = false;
+};
+RowSide device(CUdeviceptr address) { return {.memory = address, .kind = Side::Device}; }
+RowSide host(const void* address) { return {.memory = address_of(address), .kind = Side::Host}; }
+RowSide of(CUarray array, std::size_t offset) { return {.array = array, .offset = offset, .is_array = true}; }
+
+CUresult place(Driver& driver, const RowSide& side, const Shape& row, Layout& layout, ArraySide& array) {
+  if (side.is_array) return place_in_array(driver, side.array, {.x = side.offset}, row, layout, array);
+  layout.start = side.memory;
+  return CUDA_SUCCESS;
+}
+
+CUresult copy_row(CUstream stream, const RowSide& to, const RowSide& from, std::size_t size, Wait wait) {
+  return with_context_of(stream, [&](Driver& driver, Context& context) {
+    Copy copy{.to = {}, .from = {}, .shape = {.width = size}};
+    ArraySide to_array, from_array;
+    if (const CUresult r = place(driver, to, copy.shape, copy.to, to_array); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = place(driver, from, copy.shape, copy.from, from_array); r != CUDA_SUCCESS) return r;
+    if (!same_texels(to_array, from_array)) return CUDA_ERROR_INVALID_VALUE;
+    copy.keeps_to = to_array.keeps;
+    copy.keeps_from = from_array.keeps;
+    return copy_in_stream(driver, context, stream, copy, to.kind, from.kind, wait);
+  });
+}
+
+}  // namespace
+
+CUresult place_in_array(Driver& driver, CUarray handle, const ArrayOffset& offset, const Shape& shape, Layout& layout,
+                        ArraySide& side) {
+  const std::shared_ptr<Array> array = driver.arrays.find(handle);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!array->context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  const Level& level = array->level();
+  side = {.texel_bytes = texel_bytes(array->image.format), .keeps = array->image.keeps};
+  if (offset.x % side.texel_bytes != 0 || shape.width % side.texel_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
+  const bool inside = within(offset.x, shape.width, std::size_t{level.width} * side.texel_bytes) &&
+                      within(offset.y, shape.height, level.height) && within(offset.z, shape.depth, level.depth);
+  if (!inside) return CUDA_ERROR_INVALID_VALUE;
+  layout = {.start = address_of(level.texels) + offset.z * level.slice_pitch + offset.y * level.row_pitch + offset.x,
+            .pitch = level.row_pitch,
+            .slice = level.slice_pitch};
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simgpu
+
+using namespace simgpu;
+
+#define BOTH_FORMS(name, parameters, to, from, wait)                                               \
+  CUresult name parameters { return copy_row(CU_STREAM_LEGACY, to, from, ByteCount, Wait::wait); } \
+  CUresult name##_ptds parameters { return copy_row(CU_STREAM_PER_THREAD, to, from, ByteCount, Wait::wait); }
+
+BOTH_FORMS(cuMemcpyDtoA_v2, (CUarray dst, std::size_t dst_offset, CUdeviceptr src, std::size_t ByteCount),
+           of(dst, dst_offset), device(src), AsCudaSays)
+BOTH_FORMS(cuMemcpyAtoD_v2, (CUdeviceptr dst, CUarray src, std::size_t src_offset, std::size_t ByteCount), device(dst),
+           of(src, src_offset), AsCudaSays)
+BOTH_FORMS(cuMemcpyHtoA_v2, (CUarray dst, std::size_t dst_offset, const void* src, std::size_t ByteCount),
+           of(dst, dst_offset), host(src), Always)
+BOTH_FORMS(cuMemcpyAtoH_v2, (void* dst, CUarray src, std::size_t src_offset, std::size_t ByteCount), host(dst),
+           of(src, src_offset), Always)
+BOTH_FORMS(cuMemcpyAtoA_v2,
+           (CUarray dst, std::size_t dst_offset, CUarray src, std::size_t src_offset, std::size_t ByteCount),
+           of(dst, dst_offset), of(src, src_offset), AsCudaSays)
+
+CUresult cuMemcpyHtoAAsync_v2(CUarray dst, std::size_t dst_offset, const void* src, std::size_t size, CUstream stream) {
+  return copy_row(stream, of(dst, dst_offset), host(src), size, Wait::AsCudaSays);
+}
+CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dst, std::size_t dst_offset, const void* src, std::size_t size,
+                                   CUstream stream) {
+  return cuMemcpyHtoAAsync_v2(dst, dst_offset, src, size, own(stream));
+}
+
+CUresult cuMemcpyAtoHAsync_v2(void* dst, CUarray src, std::size_t src_offset, std::size_t size, CUstream stream) {
+  return copy_row(stream, host(dst), of(src, src_offset), size, Wait::AsCudaSays);
+}
+CUresult cuMemcpyAtoHAsync_v2_ptsz(void* dst, CUarray src, std::size_t src_offset, std::size_t size, CUstream stream) {
+  return cuMemcpyAtoHAsync_v2(dst, src, src_offset, size, own(stream));
+}
