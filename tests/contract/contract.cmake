@@ -7,6 +7,8 @@ if(TARGET simgpu)
     ${contract}/backends.cc
     ${contract}/contract_test.cc
     ${contract}/suite.cc
+    ${contract}/array.cc
+    ${contract}/array_copy.cc
     ${contract}/code.cc
     ${contract}/context.cc
     ${contract}/context_end.cc
@@ -29,14 +31,18 @@ if(TARGET simgpu)
     ${contract}/library.cc
     ${contract}/managed.cc
     ${contract}/memory.cc
+    ${contract}/mipmapped_array.cc
     ${contract}/narrow.cc
     ${contract}/pointer.cc
     ${contract}/pool.cc
     ${contract}/proc_address.cc
     ${contract}/register.cc
     ${contract}/stream.cc
+    ${contract}/surface.cc
     ${contract}/surface_in_kernel.cc
+    ${contract}/texture.cc
     ${contract}/texture_in_kernel.cc
+    ${contract}/texture_reference.cc
     ${contract}/virtual.cc)
   target_link_libraries(contract_test PRIVATE ivgpu_api ivgpu_broker GTest::gtest Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_definitions(contract_test PRIVATE
