@@ -1,6 +1,6 @@
-// Copies of rows: cuMemcpy2D, cuMemcpy3D and their variants, all in the three-dimensional form. They are CUSTOM because
-// each side may be device memory, pinned memory or the program's own memory. The host knows the addresses of the first
-// two. The program's own memory goes through a staging chunk, a piece at a time.
+// Copies of rows: cuMemcpy2D, cuMemcpy3D and their variants, all in the three-dimensional form, and the copies of one row
+// of an array. They are CUSTOM because each side may be an array, device memory, pinned memory or the program's own
+// memory. The host knows the first three. The program's own memory goes through a staging chunk, a piece at a time.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -26,13 +26,22 @@ struct Described {
   const void* host;
   CUdeviceptr device;
   std::size_t pitch, height;
+  CUarray array;
 };
 
-// One side, resolved: the address of its first byte, in this process if it is pageable, else as the host sees it.
+// One side, resolved: the address of its first byte, in this process if it is pageable, else as the host sees it; or the
+// id of an array and a place there.
 struct Side {
   bool pageable = false;
   std::uint64_t start = 0;
   std::size_t pitch = 0, slice = 0;
+  std::uint64_t array = 0;
+  std::size_t x = 0, y = 0, z = 0;
+
+  void advance(std::size_t by_x, std::size_t by_y, std::size_t by_z) {
+    if (array == 0) return void(start = at(by_x, by_y, by_z));
+    x += by_x, y += by_y, z += by_z;
+  }
 
   std::uint64_t at(std::size_t x, std::size_t y, std::size_t z) const { return start + z * slice + y * pitch + x; }
   std::byte* bytes(std::size_t x, std::size_t y, std::size_t z) const {
@@ -58,9 +67,9 @@ bool lay_out(const Described& d, const Shape& shape, Side& side) {
   return base != 0 || shape.empty();
 }
 
-// Finds out which memory a side is. False: it is an array, or its address is neither device memory nor the program's
-// own memory.
-bool resolve(const Described& d, const Shape& shape, Side& side) {
+// Finds out which memory a side that is no array is. False: its address is neither device memory nor the program's own
+// memory.
+bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   const bool host = d.type == CU_MEMORYTYPE_HOST, unified = d.type == CU_MEMORYTYPE_UNIFIED;
   if (!host && !unified && d.type != CU_MEMORYTYPE_DEVICE) return false;
   if (!lay_out(d, shape, side)) return false;
@@ -71,6 +80,15 @@ bool resolve(const Described& d, const Shape& shape, Side& side) {
   side.pageable = true;
   return (host || unified) &&
          session()->addresses.find(side.start).kind != Place::Kind::Device;  // not past the end of device memory
+}
+
+CUresult resolve(const Described& d, const Shape& shape, Side& side) {
+  if (d.type != CU_MEMORYTYPE_ARRAY) return resolve_memory(d, shape, side) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const Object* array = session()->objects.find(d.array, api::Handle::Array);
+  if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  side.array = array->id.load(std::memory_order_relaxed);
+  side.x = d.x, side.y = d.y, side.z = d.z;
+  return CUDA_SUCCESS;
 }
 
 struct Rows {
@@ -84,9 +102,28 @@ struct Rows {
 
 CUresult synchronize(const Rows& c) { return Stub<api::id_of::cuStreamSynchronize>::call(c.stream); }
 
-Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
+std::size_t rows_of(const Side& s) { return s.pitch == 0 ? 0 : s.slice / s.pitch; }
+
+// With an array on a side at least. Only the driver knows whether the copy lies in the array, so its answer is awaited.
+Sent send_texels(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
   const auto side = [&](const Side& s) {
-    return api::RowsSide{.address = s.start, .pitch = s.pitch, .rows = s.pitch == 0 ? 0 : s.slice / s.pitch};
+    return api::TexelsSide{
+        .array = s.array, .x = s.x, .y = s.y, .z = s.z, .address = s.start, .pitch = s.pitch, .rows = rows_of(s)};
+  };
+  const api::CopyTexelsRecord record{.to = side(to),
+                                     .from = side(from),
+                                     .width = shape.width,
+                                     .height = shape.height,
+                                     .depth = shape.depth,
+                                     .stream = reinterpret_cast<std::uint64_t>(c.stream)};
+  const int call = c.async ? api::id_of::cuMemcpyHtoAAsync_v2 : api::id_of::cuMemcpyAtoD_v2;
+  return cross({.call = call, .context = *c.context, .stream = &c.ref, .way = api::Way::Waited}, record);
+}
+
+Sent send(const Rows& c, const Side& to, const Side& from, const Shape& shape) {
+  if (to.array != 0 || from.array != 0) return send_texels(c, to, from, shape);
+  const auto side = [&](const Side& s) {
+    return api::RowsSide{.address = s.start, .pitch = s.pitch, .rows = rows_of(s)};
   };
   const api::CopyRowsRecord record{.to = side(to),
                                    .from = side(from),
@@ -111,25 +148,33 @@ class Staged {
     const Shape& all = copy_.shape;
     const std::size_t width = std::min(all.width, Arena::chunk_bytes);
     const std::size_t height = std::max<std::size_t>(Arena::chunk_bytes / all.width, 1);
-    for (std::size_t z = 0; z < all.depth; ++z)
-      for (std::size_t y = 0; y < all.height; y += height)
-        for (std::size_t x = 0; x < all.width; x += width) {
+    // The last piece comes first: if all of it lies in an array, the rest does, and no copy that is refused has begun.
+    for (std::size_t z = all.depth; z-- > 0;)
+      for (std::size_t y = last(all.height, height);; y -= height) {
+        for (std::size_t x = last(all.width, width);; x -= width) {
           const Shape shape{std::min(width, all.width - x), std::min(height, all.height - y), 1};
           if (const CUresult r = piece(shape, x, y, z); r != CUDA_SUCCESS) return r;
+          if (x == 0) break;
         }
+        if (y == 0) break;
+      }
     return CUDA_SUCCESS;
   }
 
  private:
+  // Where the last of the pieces of `step` begins.
+  static std::size_t last(std::size_t all, std::size_t step) { return (all - 1) / step * step; }
+
   CUresult piece(const Shape& shape, std::size_t x, std::size_t y, std::size_t z) {
     Session& s = *session();
     const Side here{.pageable = false,
                     .start = s.device_address(s.arena->offset(chunk_.at)),
                     .pitch = shape.width,
-                    .slice = shape.width * shape.height};
+                    .slice = shape.width * shape.height,
+                    .array = 0};
     const Side& pageable = copy_.to.pageable ? copy_.to : copy_.from;
     Side there = copy_.to.pageable ? copy_.from : copy_.to;
-    there.start = there.at(x, y, z);
+    there.advance(x, y, z);
     if (copy_.from.pageable)
       for (std::size_t row = 0; row < shape.height; ++row)
         std::memcpy(chunk_.at + row * shape.width, pageable.bytes(x, y + row, z), shape.width);
@@ -170,11 +215,12 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
   if (const CUresult r = enter(rows.context, {stream}); r != CUDA_SUCCESS) return r;
   if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
   rows.shape = {c->WidthInBytes, c->Height, c->Depth};
-  const Described to{c->dstXInBytes, c->dstY,      c->dstZ,     c->dstMemoryType,
-                     c->dstHost,     c->dstDevice, c->dstPitch, c->dstHeight};
-  const Described from{c->srcXInBytes, c->srcY,      c->srcZ,     c->srcMemoryType,
-                       c->srcHost,     c->srcDevice, c->srcPitch, c->srcHeight};
-  if (!resolve(to, rows.shape, rows.to) || !resolve(from, rows.shape, rows.from)) return CUDA_ERROR_INVALID_VALUE;
+  const Described to{c->dstXInBytes, c->dstY,     c->dstZ,      c->dstMemoryType, c->dstHost,
+                     c->dstDevice,   c->dstPitch, c->dstHeight, c->dstArray};
+  const Described from{c->srcXInBytes, c->srcY,     c->srcZ,      c->srcMemoryType, c->srcHost,
+                       c->srcDevice,   c->srcPitch, c->srcHeight, c->srcArray};
+  if (const CUresult r = resolve(to, rows.shape, rows.to); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = resolve(from, rows.shape, rows.from); r != CUDA_SUCCESS) return r;
   rows.ref = resolve_stream(stream, *rows.context);
   if (rows.ref.object == nullptr) return no_such(stream);
   if (rows.shape.empty()) return CUDA_SUCCESS;
@@ -188,9 +234,9 @@ CUDA_MEMCPY3D one_slice(const CUDA_MEMCPY2D& c) {
   CUDA_MEMCPY3D all;
   std::memset(&all, 0, sizeof all);
   all.srcXInBytes = c.srcXInBytes, all.srcY = c.srcY, all.srcMemoryType = c.srcMemoryType, all.srcHost = c.srcHost;
-  all.srcDevice = c.srcDevice, all.srcPitch = c.srcPitch;
+  all.srcDevice = c.srcDevice, all.srcPitch = c.srcPitch, all.srcArray = c.srcArray;
   all.dstXInBytes = c.dstXInBytes, all.dstY = c.dstY, all.dstMemoryType = c.dstMemoryType, all.dstHost = c.dstHost;
-  all.dstDevice = c.dstDevice, all.dstPitch = c.dstPitch;
+  all.dstDevice = c.dstDevice, all.dstPitch = c.dstPitch, all.dstArray = c.dstArray;
   all.WidthInBytes = c.WidthInBytes, all.Height = c.Height, all.Depth = 1;
   return all;
 }
@@ -201,7 +247,54 @@ CUresult copy(const CUDA_MEMCPY2D* c, CUstream stream, bool async) {
   return copy(&all, stream, async);
 }
 
+// Copies of one row: a side is an array from an offset on, or memory.
+struct RowSide {
+  CUmemorytype type;
+  const void* host = nullptr;
+  CUdeviceptr device = 0;
+  CUarray array = nullptr;
+  std::size_t offset = 0;
+};
+RowSide of(CUarray array, std::size_t offset) {
+  return {.type = CU_MEMORYTYPE_ARRAY, .array = array, .offset = offset};
+}
+RowSide host(const void* at) { return {.type = CU_MEMORYTYPE_HOST, .host = at}; }
+RowSide device(CUdeviceptr at) { return {.type = CU_MEMORYTYPE_DEVICE, .device = at}; }
+
+CUresult copy_row(const RowSide& to, const RowSide& from, std::size_t bytes, CUstream stream, bool async) {
+  CUDA_MEMCPY3D c;
+  std::memset(&c, 0, sizeof c);
+  c.dstMemoryType = to.type, c.dstHost = const_cast<void*>(to.host), c.dstDevice = to.device;
+  c.dstArray = to.array, c.dstXInBytes = to.offset;
+  c.srcMemoryType = from.type, c.srcHost = from.host, c.srcDevice = from.device;
+  c.srcArray = from.array, c.srcXInBytes = from.offset;
+  c.WidthInBytes = bytes, c.Height = c.Depth = 1;
+  return copy(&c, stream, async);
+}
+
 }  // namespace
+
+CUresult cuMemcpyDtoA_v2(CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes) {
+  return copy_row(of(to, offset), device(from), bytes, nullptr, false);
+}
+CUresult cuMemcpyAtoD_v2(CUdeviceptr to, CUarray from, std::size_t offset, std::size_t bytes) {
+  return copy_row(device(to), of(from, offset), bytes, nullptr, false);
+}
+CUresult cuMemcpyHtoA_v2(CUarray to, std::size_t offset, const void* from, std::size_t bytes) {
+  return copy_row(of(to, offset), host(from), bytes, nullptr, false);
+}
+CUresult cuMemcpyAtoH_v2(void* to, CUarray from, std::size_t offset, std::size_t bytes) {
+  return copy_row(host(to), of(from, offset), bytes, nullptr, false);
+}
+CUresult cuMemcpyAtoA_v2(CUarray to, std::size_t to_offset, CUarray from, std::size_t from_offset, std::size_t bytes) {
+  return copy_row(of(to, to_offset), of(from, from_offset), bytes, nullptr, false);
+}
+CUresult cuMemcpyHtoAAsync_v2(CUarray to, std::size_t offset, const void* from, std::size_t bytes, CUstream stream) {
+  return copy_row(of(to, offset), host(from), bytes, stream, true);
+}
+CUresult cuMemcpyAtoHAsync_v2(void* to, CUarray from, std::size_t offset, std::size_t bytes, CUstream stream) {
+  return copy_row(host(to), of(from, offset), bytes, stream, true);
+}
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* c) { return copy(c, nullptr, false); }
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* c, CUstream stream) { return copy(c, stream, true); }

@@ -6,6 +6,7 @@
 
 #include "guest/log.h"
 #include "guest/marshal/reply.h"
+#include "ring/api/texture_records.h"
 
 namespace guest {
 namespace {
@@ -83,6 +84,11 @@ CUresult look_up(int call, api::Handle kind, Context& context, const Object& own
 
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found) {
   return ask(call, kind, context, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
+}
+
+CUresult look_up_part(int call, Context& context, const Object& owner, unsigned which, Object*& found) {
+  const api::PartRecord record{.from = 0, .id = 0, .which = which};
+  return ask(call, api::Handle::Array, context, owner, record, {}, found);
 }
 
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,

@@ -23,6 +23,8 @@ namespace guest {
 CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found);
 // Finds the one object that an owner has: a kernel's function, or a library's module.
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found);
+// Finds one of the arrays that an array, or a mipmapped array, has.
+CUresult look_up_part(int call, Context& context, const Object& owner, unsigned which, Object*& found);
 // Finds a global. Each of `address` and `bytes` may be null.
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
                      const char* name);

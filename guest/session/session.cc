@@ -41,6 +41,7 @@ std::unique_ptr<Session> Session::open(std::unique_ptr<Region> region, bool rese
 
 Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, bool reserve_device)
     : objects(executed),
+      textures(objects),
       addresses(reserve_device),
       region_(std::move(region)),
       checked_(checked),

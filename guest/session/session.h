@@ -20,6 +20,7 @@
 #include "guest/objects/addresses.h"
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
+#include "guest/objects/textures.h"
 #include "guest/objects/virtual_ranges.h"
 #include "guest/region/region.h"
 #include "guest/session/arena_binding.h"
@@ -99,6 +100,7 @@ class Session {
   }
 
   Objects objects;
+  Textures textures;
   Addresses addresses;
   std::unique_ptr<Arena> arena;
   std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock

@@ -87,6 +87,14 @@ class Words {
   bool take(std::size_t, const field::Address<M, L>&) {
     return true;
   }
+  template <class M, class L>
+  bool take(std::size_t, const field::MaybeAddress<M, L>&) {
+    return true;
+  }
+  template <class M>
+  bool take(std::size_t, const field::MaybeId<M>&) {
+    return true;
+  }
   template <class M>
   bool take(std::size_t, const field::Frees<M>&) {
     return true;
@@ -117,6 +125,15 @@ class Words {
   CUresult check(std::size_t, const field::Address<M, L>& w) {
     const auto bytes = api::length_of(record, w.length);
     return bytes && session().addresses.contains(value(w.member), *bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  template <class M, class L>
+  CUresult check(std::size_t i, const field::MaybeAddress<M, L>& w) {
+    const bool none = value(w.member) == 0 && api::length_of(record, w.length) == std::uint64_t{0};
+    return none ? CUDA_SUCCESS : check(i, field::Address<M, L>{w.name, w.member, w.length});
+  }
+  template <class M>
+  CUresult check(std::size_t i, const field::MaybeId<M>& w) {
+    return value(w.member) == 0 ? CUDA_SUCCESS : find(i, value(w.member), w.kind);
   }
   // It goes before the driver gives it to somebody else.
   template <class M>

@@ -11,6 +11,7 @@
 #include "ring/api/known_ids.h"
 #include "ring/api/records.h"
 #include "ring/api/structs.h"
+#include "ring/api/texture_records.h"
 #include "ring/api/types.h"
 
 namespace api {

@@ -18,6 +18,7 @@ template <class C, class S, class T>
 struct InnerMember {
   S C::*outer;
   T S::*inner;
+  bool operator==(const InnerMember&) const = default;
 };
 
 // Where a kernel's packed parameters have one of them.
@@ -101,6 +102,13 @@ struct Address {
   M member;
   L length;
 };
+// The same, or 0 where the length is 0: the record names no memory there.
+template <class M, class L>
+struct MaybeAddress {
+  const char* name;
+  M member;
+  L length;
+};
 // The start of an allocation, which ends with the call.
 template <class M>
 struct Frees {
@@ -141,6 +149,13 @@ struct Stream {
 };
 template <class M>
 struct Id {
+  const char* name;
+  M member;
+  Handle kind;
+};
+// The same, or 0: no object. What the call makes is not owned by it.
+template <class M>
+struct MaybeId {
   const char* name;
   M member;
   Handle kind;
@@ -296,6 +311,10 @@ template <class M, class L>
 constexpr Address<M, L> address(const char* name, M member, L length) {
   return {name, member, length};
 }
+template <class M, class L>
+constexpr MaybeAddress<M, L> maybe_address(const char* name, M member, L length) {
+  return {name, member, length};
+}
 template <class M>
 constexpr Frees<M> frees(const char* name, M member) {
   return {name, member};
@@ -319,6 +338,10 @@ constexpr Stream<M> stream(M member, const char* name = "stream") {
 template <class M>
 constexpr Id<M> id(Handle kind, M member) {
   return {kind_of(kind).text, member, kind};
+}
+template <class M>
+constexpr MaybeId<M> maybe_id(const char* name, Handle kind, M member) {
+  return {name, member, kind};
 }
 template <class M>
 constexpr Closes<M> closes(Handle kind, M member) {

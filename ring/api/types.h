@@ -9,6 +9,11 @@
 
 namespace api {
 
+// Texture and surface objects are numbers that kernels hold, so a program has the driver's own. Guest and worker know each
+// as an object of these types, which cuda.h does not have.
+using TextureHandle = struct TextureObject*;
+using SurfaceHandle = struct SurfaceObject*;
+
 // Handles cross as ids (ring/api/id.h), which only the host's table can turn into the driver's pointers. Their kinds
 // are the lines of ring/api/handles.def.
 enum class Handle : std::uint8_t {
@@ -81,6 +86,14 @@ template <>
 inline constexpr bool plain<CUuuid> = true;
 template <>
 inline constexpr bool plain<CUexecAffinityParam> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY_DESCRIPTOR> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY3D_DESCRIPTOR> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY_SPARSE_PROPERTIES> = true;
+template <>
+inline constexpr bool plain<CUDA_ARRAY_MEMORY_REQUIREMENTS> = true;
 
 template <>
 inline constexpr bool plain<CUmemLocation> = true;  // the ordinal in it: ring/api/structs.h

@@ -111,6 +111,10 @@ template <>
 constexpr const char* handle_kind<CUstream> = "stream";
 template <>
 constexpr const char* handle_kind<CUevent> = "event";
+template <>
+constexpr const char* handle_kind<CUarray> = "array";
+template <>
+constexpr const char* handle_kind<CUmipmappedArray> = "mipmapped array";
 
 struct TakenHandles {
   const char* call;
@@ -211,11 +215,21 @@ Seen seen_of_the_simulated() {
   return seen;
 }
 
-// Calls that cannot succeed: on one device, which is no peer of its own, because managed variables are not served, or
-// because no memory lies below 4 GiB.
-const std::set<std::string> without_a_good_case = {
-    "cuCtxEnablePeerAccess", "cuCtxDisablePeerAccess",   "cuDeviceGetP2PAttribute", "cuLibraryGetManaged", "cuMemAlloc",
-    "cuMemAllocPitch",       "cuMemHostGetDevicePointer"};
+// Calls that cannot succeed: on one device, which is no peer of its own, because managed variables are not served,
+// because no memory lies below 4 GiB, or because no array of the simulated GPU is sparse, has its memory mapped later, or
+// has planes.
+const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
+                                                   "cuCtxDisablePeerAccess",
+                                                   "cuDeviceGetP2PAttribute",
+                                                   "cuLibraryGetManaged",
+                                                   "cuMemAlloc",
+                                                   "cuMemAllocPitch",
+                                                   "cuMemHostGetDevicePointer",
+                                                   "cuArrayGetSparseProperties",
+                                                   "cuMipmappedArrayGetSparseProperties",
+                                                   "cuArrayGetMemoryRequirements",
+                                                   "cuMipmappedArrayGetMemoryRequirements",
+                                                   "cuArrayGetPlane"};
 
 // The 32-bit forms whose newer form is not served.
 std::set<std::string> forms_of_what_is_not_served() {

@@ -6,7 +6,7 @@
 // be destroyed, as the real driver does): asked of it alone.
 #include "tests/contract/handles.h"
 
-#include "tests/contract/suite.h"
+#include "tests/contract/arrays.h"
 
 // A case's name is what the handle is, and the call's: a test holds them against the table.
 #define ASK(what, call, ...) show(kind + " " what ", " #call, CU(call)(__VA_ARGS__))
@@ -176,6 +176,55 @@ void with_library(const std::string& kind, CUlibrary l, CUkernel k) {
   ASK("kernel", cuKernelSetCacheConfig, k, CU_FUNC_CACHE_PREFER_L1, device);
 }
 
+void with_array(const std::string& kind, CUarray array) {
+  auto plain = zeroed<CUDA_ARRAY_DESCRIPTOR>();
+  auto d = zeroed<CUDA_ARRAY3D_DESCRIPTOR>();
+  auto sparse = zeroed<CUDA_ARRAY_SPARSE_PROPERTIES>();
+  auto needs = zeroed<CUDA_ARRAY_MEMORY_REQUIREMENTS>();
+  const CUarray good = make_array(described(64));
+  CUarray plane = nullptr;
+  CUdeviceptr a = 0;
+  char host[16];
+  CU(cuMemAlloc_v2)(&a, 16);
+  ASK("array", cuArrayGetDescriptor_v2, &plain, array);
+  ASK("array", cuArray3DGetDescriptor_v2, &d, array);
+  ASK("array", cuArrayGetSparseProperties, &sparse, array);
+  ASK("array", cuArrayGetMemoryRequirements, &needs, array, device);
+  ASK("array", cuArrayGetPlane, &plane, array, 0);
+  ASK("array", cuMemcpyDtoA_v2, array, 0, a, 16);
+  ASK("array", cuMemcpyAtoD_v2, a, array, 0, 16);
+  ASK("array", cuMemcpyHtoA_v2, array, 0, host, 16);
+  ASK("array", cuMemcpyAtoH_v2, host, array, 0, 16);
+  ASK("array", cuMemcpyAtoA_v2, array, 0, good, 0, 16);
+  ASK("array", cuMemcpyAtoA_v2, good, 0, array, 0, 16);
+  ASK("array", cuMemcpyHtoAAsync_v2, array, 0, host, 16, nullptr);
+  ASK("array", cuMemcpyAtoHAsync_v2, host, array, 0, 16, nullptr);
+  ASK("array", cuArrayDestroy, array);
+  const auto resource = resource_of(array);
+  const auto sampling = zeroed<CUDA_TEXTURE_DESC>();
+  CUtexObject texture = 0;
+  CUsurfObject surface = 0;
+  ASK("array", cuTexObjectCreate, &texture, &resource, &sampling, nullptr);
+  ASK("array", cuSurfObjectCreate, &surface, &resource);
+}
+
+void with_mipmapped_array(const std::string& kind, CUmipmappedArray array) {
+  auto sparse = zeroed<CUDA_ARRAY_SPARSE_PROPERTIES>();
+  auto needs = zeroed<CUDA_ARRAY_MEMORY_REQUIREMENTS>();
+  CUarray level = nullptr;
+  ASK("mipmapped array", cuMipmappedArrayGetLevel, &level, array, 0);
+  ASK("mipmapped array", cuMipmappedArrayGetSparseProperties, &sparse, array);
+  ASK("mipmapped array", cuMipmappedArrayGetMemoryRequirements, &needs, array, device);
+  ASK("mipmapped array", cuMipmappedArrayDestroy, array);
+}
+
+void with_stream_and_array(const std::string& kind, CUstream s) {
+  const CUarray good = make_array(described(64));
+  char host[16] = "";
+  ASK("stream", cuMemcpyHtoAAsync_v2, good, 0, host, 16, s);
+  ASK("stream", cuMemcpyAtoHAsync_v2, host, good, 0, 16, s);
+}
+
 void with_context(const std::string& kind, CUcontext c) {
   CUdevice of = 0;
   unsigned version = 0;
@@ -212,6 +261,16 @@ void destroyed() {
   CU(cuLibraryLoadData)(&library, ptx, nullptr, nullptr, 0, nullptr, nullptr, 0);
   CU(cuLibraryGetKernel)(&kernel, library, "empty");
   CU(cuLibraryUnload)(library);
+  const CUarray array = make_array(described(16, 8));
+  CU(cuArrayDestroy)(array);
+  const CUmipmappedArray levels = make_mipmapped(described(16, 8), 3);
+  CUarray level = nullptr;
+  CU(cuMipmappedArrayGetLevel)(&level, levels, 1);
+  CU(cuMipmappedArrayDestroy)(levels);
+  with_array("destroyed", array);
+  with_array("destroyed with its owner:", level);
+  with_mipmapped_array("destroyed", levels);
+  with_stream_and_array("destroyed", stream);
   with_stream("destroyed", stream);
   with_stream_of_copies("destroyed", stream);
   with_event("destroyed", event);
@@ -225,6 +284,9 @@ void of_another_kind() {
   CUevent event = nullptr;
   CU(cuStreamCreate)(&stream, 0);
   CU(cuEventCreate)(&event, 0);
+  with_array("another kind's", reinterpret_cast<CUarray>(stream));
+  with_mipmapped_array("another kind's", reinterpret_cast<CUmipmappedArray>(event));
+  with_stream_and_array("another kind's", reinterpret_cast<CUstream>(event));
   with_event("another kind's", reinterpret_cast<CUevent>(stream));
   with_stream("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_copies("another kind's", reinterpret_cast<CUstream>(event));
@@ -235,6 +297,9 @@ void of_another_kind() {
 }
 
 void never_issued() {
+  with_array("never issued", made_up<CUarray>());
+  with_mipmapped_array("never issued", made_up<CUmipmappedArray>());
+  with_stream_and_array("never issued", made_up<CUstream>());
   with_stream("never issued", made_up<CUstream>());
   with_stream_of_copies("never issued", made_up<CUstream>());
   with_event("never issued", made_up<CUevent>());

@@ -208,8 +208,29 @@ CUresult fill_rows(const char* name, CUdeviceptr at, std::size_t pitch, T value,
   return CUDA_SUCCESS;
 }
 
+// A side of a copy of which the other, or it, is an array: an array has no content here.
+void check_side(const char* name, CUmemorytype type, CUarray array, CUdeviceptr at, std::size_t pitch, std::size_t rows,
+                const CUDA_MEMCPY3D& c) {
+  if (type == CU_MEMORYTYPE_ARRAY) return check(name, Handle::Array, array);
+  if (type != CU_MEMORYTYPE_UNIFIED) die("%s: sides that the host never describes", name);
+  for (std::size_t z = 0; z < c.Depth; ++z)
+    for (std::size_t y = 0; y < c.Height; ++y) check_device(name, at + (z * rows + y) * pitch, c.WidthInBytes);
+}
+
+CUresult copy_texels(const char* name, const CUDA_MEMCPY3D& c, CUstream stream) {
+  Entry entry(name);
+  if (entry.failed()) return entry.result;
+  check_stream(name, stream);
+  if (c.WidthInBytes > 4096 || c.Height > 4096 || c.Depth > 4096) return CUDA_ERROR_INVALID_VALUE;  // no array so large
+  check_side(name, c.dstMemoryType, c.dstArray, c.dstDevice, c.dstPitch, c.dstHeight, c);
+  check_side(name, c.srcMemoryType, c.srcArray, c.srcDevice, c.srcPitch, c.srcHeight, c);
+  return CUDA_SUCCESS;
+}
+
 CUresult copy_rows(const char* name, const CUDA_MEMCPY3D* c, CUstream stream) {
   touch(c, sizeof *c);
+  if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
+    return copy_texels(name, *c, stream);
   if (c->srcMemoryType != CU_MEMORYTYPE_UNIFIED || c->dstMemoryType != CU_MEMORYTYPE_UNIFIED || c->srcXInBytes != 0)
     die("%s: sides that the host never describes", name);
   for (std::size_t z = 0; z < c->Depth; ++z)
@@ -403,19 +424,6 @@ CUresult elapsed(const char* name, float* milliseconds, CUevent a, CUevent b) {
   check(name, Handle::Event, b);
   if (state->recorded[a] == 0 || state->recorded[b] == 0) return CUDA_ERROR_INVALID_HANDLE;
   return *milliseconds = 1.5F, CUDA_SUCCESS;
-}
-
-template <class T>
-CUresult create(const char* name, T* handle, Handle kind) {
-  Entry entry(name);
-  if (!entry.failed()) *handle = issue<T>(kind);
-  return entry.result;
-}
-
-CUresult close(const char* name, Handle kind, const void* handle) {
-  Entry entry(name);
-  if (!entry.failed()) destroy(name, kind, handle);
-  return entry.result;
 }
 
 void fill_streams(host::Driver& t) {
@@ -733,6 +741,8 @@ Driver::Driver() {
   fill_streams(table_);
   fill_modules(table_);
   fill_functions(table_);
+  fill_arrays(table_);
+  fill_textures(table_);
   fill_pools(table_);
   fill_virtual_memory(table_);
 }

@@ -183,4 +183,10 @@ void give_back(const char* call, CUdeviceptr address) {
   state->memory.erase(at);
 }
 
+CUresult close(const char* name, Handle kind, const void* handle) {
+  Entry entry(name);
+  if (!entry.failed()) destroy(name, kind, handle);
+  return entry.result;
+}
+
 }  // namespace fake

@@ -50,6 +50,7 @@ struct State {
   std::set<const void*> contexts;                                    // created ones
   std::map<const void*, const void*> made_in;                        // the context of each handle
   std::map<CUdeviceptr, const void*> allocated_in;                   // and of memory
+  std::map<unsigned long long, const void*> numbers;                 // of texture and surface objects: their handles
   const void* default_pool = nullptr;
   std::map<CUdeviceptr, std::size_t> reserved;       // by cuMemAddressReserve
   std::map<CUdeviceptr, std::uint64_t> mapped;       // which allocation lies there
@@ -131,12 +132,23 @@ struct Entry {
   CUresult result = CUDA_SUCCESS;
 };
 
+// Functions that make or end a handle of a kind, and do nothing else.
+template <class T>
+CUresult create(const char* name, T* handle, Handle kind) {
+  Entry entry(name);
+  if (!entry.failed()) *handle = issue<T>(kind);
+  return entry.result;
+}
+CUresult close(const char* name, Handle kind, const void* handle);
+
 #define ENTER(name)              \
   Entry entry(name, per_thread); \
   if (entry.failed()) return entry.result
 
 // ---- the table, by noun --------------------------------------------------------------------------------------------
 
+void fill_arrays(host::Driver& t);          // tests/fake/texture.cc
+void fill_textures(host::Driver& t);        // tests/fake/texture.cc
 void fill_pools(host::Driver& t);           // tests/fake/pool.cc
 void fill_virtual_memory(host::Driver& t);  // tests/fake/virtual.cc
 

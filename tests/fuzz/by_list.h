@@ -134,6 +134,14 @@ class ByList {
   void choose(const field::Address<M, L>& w) {
     set(w.member, c_.address());
   }
+  template <class M, class L>
+  void choose(const field::MaybeAddress<M, L>& w) {
+    set(w.member, below(2) == 0 ? 0 : c_.address());
+  }
+  template <class M>
+  void choose(const field::MaybeId<M>& w) {
+    set(w.member, below(2) == 0 ? 0 : c_.id(w.kind));
+  }
   template <class M>
   void choose(const field::Frees<M>& w) {
     set(w.member, c_.address());

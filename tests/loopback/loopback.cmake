@@ -26,6 +26,7 @@ add_library(ivgpu_fake_driver STATIC
   ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/pool.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/state.cc
+  ${CMAKE_CURRENT_LIST_DIR}/../fake/texture.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/virtual.cc)
 target_link_libraries(ivgpu_fake_driver PUBLIC ivgpu_abi ivgpu_api Threads::Threads)
 target_compile_options(ivgpu_fake_driver PRIVATE ${IVGPU_OPTIMISED})  # fuzzers call it

@@ -105,6 +105,14 @@ class RecordText {
   void say(const field::Address<M, L>& w) {
     add(w.name, w.member, hex);
   }
+  template <class M, class L>
+  void say(const field::MaybeAddress<M, L>& w) {
+    if (value(w.member) != std::uint64_t{0}) add(w.name, w.member, hex);
+  }
+  template <class M>
+  void say(const field::MaybeId<M>& w) {
+    if (value(w.member) != std::uint64_t{0}) add(w.name, w.member, id_text);
+  }
   template <class M>
   void say(const field::Frees<M>& w) {
     add(w.name, w.member, hex);

@@ -1,0 +1,19 @@
+#include "guest/objects/textures.h"
+
+namespace guest {
+
+void Textures::insert(unsigned long long number, const TextureEntry& entry) {
+  const std::lock_guard lock(mutex_);
+  entries_.insert_or_assign({api::Id::of(entry.id).kind, number}, entry);
+}
+
+std::optional<TextureEntry> Textures::find(unsigned long long number, api::Handle kind) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find({kind, number});
+  if (found == entries_.end()) return std::nullopt;
+  if (objects_.find(reinterpret_cast<const void*>(found->second.id), kind) != nullptr) return found->second;
+  entries_.erase(found);
+  return std::nullopt;
+}
+
+}  // namespace guest

@@ -1,0 +1,230 @@
+// The records of CUSTOM lines about arrays, textures and surfaces. ring/api/records.h explains records.
+//
+// A texture or surface object is a number that the driver gives and kernels hold. It crosses as the id of an object that
+// the guest has chosen; the reply to its creation brings the number.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include "ring/api/fields.h"
+#include "ring/api/records.h"
+
+namespace api {
+
+// ---- parts of arrays -----------------------------------------------------------------------------------------------
+
+// cuMipmappedArrayGetLevel, cuArrayGetPlane: one of the arrays that an owner has.
+struct PartRecord {
+  std::uint64_t from, id;
+  std::uint64_t which;
+};
+template <Handle owner>
+struct PartOf : PartRecord {
+  static constexpr std::tuple fields{field::id(owner, &PartRecord::from),
+                                     field::proposed(Handle::Array, &PartRecord::id),
+                                     field::between("which", &PartRecord::which, 0, UINT32_MAX)};
+  using Reply = DeriveReplyOf<Handle::Array>;
+};
+
+// ---- textures and surfaces -----------------------------------------------------------------------------------------
+
+// The bytes of a texel, as far as plain memory can have it; nothing for a format of another kind.
+constexpr std::optional<std::uint64_t> texel_bytes(std::uint32_t format, std::uint32_t channels) {
+  if (channels != 1 && channels != 2 && channels != 4) return std::nullopt;
+  switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8: return channels;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF: return 2 * channels;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+    case CU_AD_FORMAT_UNORM_INT_101010_2: return 4 * channels;
+    default: break;
+  }
+  // Four groups of formats of 1, 2 and 4 channels: 8 bits, 16 bits, and the same with a sign.
+  if (format < CU_AD_FORMAT_UNORM_INT8X1 || format > CU_AD_FORMAT_SNORM_INT16X4) return std::nullopt;
+  const bool wide = (format - CU_AD_FORMAT_UNORM_INT8X1) / 3 % 2 == 1;
+  return wide ? 2 * channels : channels;
+}
+
+// The members of CUDA_RESOURCE_DESC that its type uses; the others are 0. `width` is in texels of rows, and in bytes of
+// linear memory.
+struct TextureResource {
+  std::uint64_t array, mipmapped_array;
+  std::uint64_t address, width, height, pitch;
+  std::uint32_t type, format, channels, pad;
+};
+// CUDA_TEXTURE_DESC, floats by their bits.
+struct TextureSampling {
+  std::uint32_t address_mode[3], filter_mode;
+  std::uint32_t flags, max_anisotropy, mipmap_filter_mode, level_bias;
+  std::uint32_t min_level, max_level;
+  std::uint32_t red, green, blue, alpha;
+};
+// CUDA_RESOURCE_VIEW_DESC.
+struct TextureView {
+  std::uint64_t width, height, depth;
+  std::uint32_t format, first_level, last_level, first_layer, last_layer, pad;
+};
+
+struct TextureReply {
+  std::uint64_t number;
+
+  static constexpr std::tuple fields{field::number("number", &TextureReply::number)};
+};
+
+// cuTexObjectCreate.
+struct TextureRecord {
+  std::uint64_t id;
+  TextureResource resource;
+  TextureSampling sampling;
+  TextureView view;
+  std::uint64_t has_view;
+
+  // The memory that kernels read through the texture.
+  static constexpr std::optional<std::uint64_t> span(const TextureRecord& r) {
+    const TextureResource& t = r.resource;
+    if (t.type == CU_RESOURCE_TYPE_LINEAR) return t.width;
+    if (t.type != CU_RESOURCE_TYPE_PITCH2D) return 0;
+    const auto texel = texel_bytes(t.format, t.channels);
+    const auto row = texel ? product(t.width, *texel) : std::nullopt;
+    return row ? span_of_rows(*row, t.height, t.pitch) : std::nullopt;
+  }
+
+  using Record = TextureRecord;
+  template <class T>
+  static constexpr auto of_resource(T TextureResource::*member) {
+    return field::of(&Record::resource, member);
+  }
+  template <class T>
+  static constexpr auto of_sampling(T TextureSampling::*member) {
+    return field::of(&Record::sampling, member);
+  }
+  template <class T>
+  static constexpr auto of_view(T TextureView::*member) {
+    return field::of(&Record::view, member);
+  }
+  static constexpr auto fields_of_texture() {
+    using R = TextureResource;
+    using S = TextureSampling;
+    using V = TextureView;
+    return std::tuple{field::proposed(Handle::Texture, &Record::id),
+                      field::between("type", of_resource(&R::type), 0, CU_RESOURCE_TYPE_PITCH2D),
+                      field::maybe_id("array", Handle::Array, of_resource(&R::array)),
+                      field::maybe_id("mipmapped_array", Handle::MipmappedArray, of_resource(&R::mipmapped_array)),
+                      field::maybe_address("address", of_resource(&R::address), span),
+                      field::number("width", of_resource(&R::width)),
+                      field::number("height", of_resource(&R::height)),
+                      field::number("pitch", of_resource(&R::pitch)),
+                      field::number("format", of_resource(&R::format)),
+                      field::number("channels", of_resource(&R::channels)),
+                      field::zero(of_resource(&R::pad)),
+                      field::triple("address_mode", of_sampling(&S::address_mode)),
+                      field::number("filter", of_sampling(&S::filter_mode)),
+                      field::number("flags", of_sampling(&S::flags)),
+                      field::unsaid(of_sampling(&S::max_anisotropy)),
+                      field::unsaid(of_sampling(&S::mipmap_filter_mode)),
+                      field::unsaid(of_sampling(&S::level_bias)),
+                      field::unsaid(of_sampling(&S::min_level)),
+                      field::unsaid(of_sampling(&S::max_level)),
+                      field::unsaid(of_sampling(&S::red)),
+                      field::unsaid(of_sampling(&S::green)),
+                      field::unsaid(of_sampling(&S::blue)),
+                      field::unsaid(of_sampling(&S::alpha)),
+                      field::flag(&Record::has_view),
+                      field::only_if("view_format", of_view(&V::format), &Record::has_view),
+                      field::only_if("view_width", of_view(&V::width), &Record::has_view),
+                      field::only_if("view_height", of_view(&V::height), &Record::has_view),
+                      field::only_if("view_depth", of_view(&V::depth), &Record::has_view),
+                      field::only_if("first_level", of_view(&V::first_level), &Record::has_view),
+                      field::only_if("last_level", of_view(&V::last_level), &Record::has_view),
+                      field::only_if("first_layer", of_view(&V::first_layer), &Record::has_view),
+                      field::only_if("last_layer", of_view(&V::last_layer), &Record::has_view),
+                      field::zero(of_view(&V::pad))};
+  }
+};
+struct CreateTextureRecord : TextureRecord {
+  static constexpr auto fields = fields_of_texture();
+  using Reply = TextureReply;
+};
+
+// cuSurfObjectCreate, of an array.
+struct CreateSurfaceRecord {
+  std::uint64_t id, array;
+
+  static constexpr std::tuple fields{field::proposed(Handle::Surface, &CreateSurfaceRecord::id),
+                                     field::maybe_id("array", Handle::Array, &CreateSurfaceRecord::array)};
+  using Reply = TextureReply;
+};
+
+// ---- copies --------------------------------------------------------------------------------------------------------
+
+// A side: an array with a place in it, or memory by its device address, as in RowsSide.
+struct TexelsSide {
+  std::uint64_t array;
+  std::uint64_t x, y, z;
+  std::uint64_t address, pitch, rows;
+};
+// All copies with an array on a side: `depth` slices of `height` rows of `width` bytes.
+struct CopyTexelsRecord {
+  TexelsSide to, from;
+  std::uint64_t width, height, depth, stream;
+
+  using Record = CopyTexelsRecord;
+  template <TexelsSide Record::*side>
+  static constexpr std::optional<std::uint64_t> span(const Record& r) {
+    const TexelsSide& s = r.*side;
+    if (s.array != 0) return 0;
+    const auto slice = product(s.pitch, s.rows);
+    const auto all = slice ? span_of_rows(r.width, r.height, s.pitch, r.depth, *slice) : std::nullopt;
+    return all != std::uint64_t{0} ? all : std::nullopt;
+  }
+  // As in CopyRowsOf.
+  template <TexelsSide Record::*side>
+  static constexpr std::uint64_t least_pitch(const Record& r) {
+    return (r.*side).array != 0 ? 0 : r.width;
+  }
+  template <TexelsSide Record::*side>
+  static constexpr std::uint64_t least_rows(const Record& r) {
+    return (r.*side).array == 0 && r.depth > 1 ? r.height : 0;
+  }
+  template <TexelsSide Record::*side>
+  static constexpr auto fields_of_side(const char* array, const char* address, const char* x, const char* y,
+                                       const char* z) {
+    const auto of_array = field::of(side, &TexelsSide::array);
+    return std::tuple{field::maybe_id(array, Handle::Array, of_array),
+                      field::maybe_address(address, field::of(side, &TexelsSide::address), span<side>),
+                      field::only_if(x, field::of(side, &TexelsSide::x), of_array),
+                      field::only_if(y, field::of(side, &TexelsSide::y), of_array),
+                      field::only_if(z, field::of(side, &TexelsSide::z), of_array),
+                      field::at_least("", field::of(side, &TexelsSide::pitch), least_pitch<side>),
+                      field::at_least("", field::of(side, &TexelsSide::rows), least_rows<side>)};
+  }
+  static constexpr auto fields_of_copy(const char* stream) {
+    return std::tuple_cat(fields_of_side<&Record::to>("to_array", "to", "to_x", "to_y", "to_z"),
+                          fields_of_side<&Record::from>("from_array", "from", "from_x", "from_y", "from_z"),
+                          std::tuple{field::number("width", &Record::width), field::number("height", &Record::height),
+                                     field::number("depth", &Record::depth), field::stream(&Record::stream, stream)});
+  }
+};
+template <bool asynchronous>
+struct CopyTexelsOf : CopyTexelsRecord {
+  static constexpr auto fields = fields_of_copy(asynchronous ? "stream" : "");
+};
+
+// ---- as the table names them ---------------------------------------------------------------------------------------
+
+using PlaneRecord = PartOf<Handle::Array>;
+using LevelRecord = PartOf<Handle::MipmappedArray>;
+using DestroyArrayRecord = CloseOf<Handle::Array>;
+using DestroyMipmappedArrayRecord = CloseOf<Handle::MipmappedArray>;
+using DestroyTextureRecord = CloseOf<Handle::Texture>;
+using DestroySurfaceRecord = CloseOf<Handle::Surface>;
+using CopyTexelsNowRecord = CopyTexelsOf<false>;
+using CopyTexelsAsyncRecord = CopyTexelsOf<true>;
+
+}  // namespace api
