@@ -28,6 +28,7 @@ if(TARGET simgpu)
     ${contract}/init.cc
     ${contract}/kernel_textures.cc
     ${contract}/launch.cc
+    ${contract}/launch_hints.cc
     ${contract}/library.cc
     ${contract}/managed.cc
     ${contract}/memory.cc
@@ -38,6 +39,7 @@ if(TARGET simgpu)
     ${contract}/proc_address.cc
     ${contract}/register.cc
     ${contract}/stream.cc
+    ${contract}/stream_attributes.cc
     ${contract}/surface.cc
     ${contract}/surface_in_kernel.cc
     ${contract}/texture.cc

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "host/simgpu/api/hints.h"
 #include "host/simgpu/api/library.h"
 #include "host/simgpu/api/occupancy.h"
 #include "host/simgpu/api/streams.h"
@@ -129,6 +130,7 @@ CUresult launch(const Request& request) {
 CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
   const CUlaunchAttributeValue& value = attribute.value;
   const auto whole = [](auto cluster) { return cluster.x == 1 && cluster.y == 1 && cluster.z == 1; };
+  const auto valid = [](bool is) { return is ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
   switch (attribute.id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
@@ -139,16 +141,16 @@ CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
       request.events.push_back(value.launchCompletionEvent.event);
       return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return valid(is_window(value.accessPolicyWindow));
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return valid(is_carveout(value.sharedMemCarveout));
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return valid(value.nvlinkUtilCentricScheduling <= 1);
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_ERROR_INVALID_VALUE;
   }

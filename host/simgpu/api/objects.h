@@ -73,14 +73,24 @@ struct Context {
   std::vector<std::shared_ptr<Stream>> streams;  // all but legacy; a destroyed one until its work is done
 };
 
+// What a program has asked of a stream beside its flags and priority; without effect here.
+struct StreamAttributes {
+  CUaccessPolicyWindow window{};
+  CUsynchronizationPolicy policy = CU_SYNC_POLICY_AUTO;
+  CUlaunchMemSyncDomainMap domains{};
+  CUlaunchMemSyncDomain domain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
+  unsigned nvlink = 0;
+};
+
 struct Stream {
   std::shared_ptr<Context> context;
   CUstream handle = nullptr;  // the special streams: 1 or 2
   std::uint64_t id = 0;
   unsigned flags = 0;
-  int priority = 0;
+  std::atomic<int> priority{0};
 
   // Under Schedule::order().
+  StreamAttributes attributes;
   Ticket last;  // the newest work
   bool destroyed = false;
 };
