@@ -26,6 +26,7 @@ if(TARGET simgpu)
     ${contract}/function.cc
     ${contract}/handles.cc
     ${contract}/init.cc
+    ${contract}/kernel_lists.cc
     ${contract}/kernel_textures.cc
     ${contract}/launch.cc
     ${contract}/launch_hints.cc

@@ -112,6 +112,17 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* dynamicSmemSize, C
   });
 }
 
+CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
+  if (clusterSize == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool readable = config->numAttrs == 0 || config->attrs != nullptr;
+  return with_function(func, readable, [&](const LoadedFunction& function) {
+    const std::uint64_t threads = std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
+    if (threads == 0) return CUDA_ERROR_INVALID_VALUE;
+    *clusterSize = resident_blocks(function, threads, config->sharedMemBytes) == 0 ? 0 : 1;
+    return CUDA_SUCCESS;
+  });
+}
+
 // A cluster is a block here: there are no others (CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH is 0). A launch without clusters
 // has none of them, and clusters of no blocks are none.
 CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
