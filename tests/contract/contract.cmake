@@ -43,6 +43,7 @@ if(TARGET simgpu)
     ${contract}/stream_attributes.cc
     ${contract}/surface.cc
     ${contract}/surface_in_kernel.cc
+    ${contract}/tensor_maps.cc
     ${contract}/texture.cc
     ${contract}/texture_in_kernel.cc
     ${contract}/texture_reference.cc
