@@ -9,6 +9,7 @@ if(TARGET simgpu)
     ${contract}/suite.cc
     ${contract}/array.cc
     ${contract}/array_copy.cc
+    ${contract}/capture_questions.cc
     ${contract}/code.cc
     ${contract}/context.cc
     ${contract}/context_end.cc
@@ -24,6 +25,7 @@ if(TARGET simgpu)
     ${contract}/everything.cc
     ${contract}/fault.cc
     ${contract}/function.cc
+    ${contract}/green.cc
     ${contract}/handles.cc
     ${contract}/init.cc
     ${contract}/kernel_lists.cc

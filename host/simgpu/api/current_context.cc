@@ -110,7 +110,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* pctx) {
   return with_driver([&](Driver& driver) {
     auto& stack = driver.thread().contexts;
     if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    if (pctx != nullptr) *pctx = stack.back()->handle;
+    if (pctx != nullptr) *pctx = name_of(driver, stack.back());
     stack.pop_back();
     return CUDA_SUCCESS;
   });
@@ -134,8 +134,8 @@ CUresult cuCtxSetCurrent(CUcontext ctx) {
 CUresult cuCtxGetCurrent(CUcontext* pctx) {
   return with_driver([&](Driver& driver) {
     if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const Context* context = driver.current();
-    *pctx = context == nullptr ? nullptr : context->handle;
+    const std::shared_ptr<Context> context = driver.current_shared();
+    *pctx = context == nullptr ? nullptr : name_of(driver, context);
     return CUDA_SUCCESS;
   });
 }

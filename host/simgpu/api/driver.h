@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "host/simgpu/api/green.h"
 #include "host/simgpu/api/handles.h"
 #include "host/simgpu/api/managed_advice.h"
 #include "host/simgpu/api/memory_map.h"
@@ -58,6 +59,8 @@ class Driver {
   HandleTable<MipmappedArray, CUmipmappedArray, HandleKind::MipmappedArray> mipmapped_arrays;
   HandleTable<TextureReference, CUtexref, HandleKind::TextureReference> texture_references;
   TextureObjectRecords texture_objects;
+  HandleTable<GreenContext, CUgreenCtx, HandleKind::GreenContext> greens;
+  HandleTable<ResourceDescription, CUdevResourceDesc, HandleKind::ResourceDescription> descriptions;
   MemoryMap memory;
   Schedule schedule;
 

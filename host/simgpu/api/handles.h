@@ -25,7 +25,9 @@ enum class HandleKind : std::uint8_t {
   MemoryPool,
   Array,
   MipmappedArray,
-  TextureReference
+  TextureReference,
+  GreenContext,
+  ResourceDescription
 };
 
 struct HandleBits {

@@ -23,6 +23,7 @@
 namespace simgpu {
 
 struct Context;
+struct GreenContext;
 struct Stream;
 struct LoadedLibrary;
 class MemoryPool;
@@ -84,7 +85,8 @@ struct StreamAttributes {
 
 struct Stream {
   std::shared_ptr<Context> context;
-  CUstream handle = nullptr;  // the special streams: 1 or 2
+  std::shared_ptr<GreenContext> green;  // whose it is beside, if it is one's
+  CUstream handle = nullptr;            // the special streams: 1 or 2
   std::uint64_t id = 0;
   unsigned flags = 0;
   std::atomic<int> priority{0};

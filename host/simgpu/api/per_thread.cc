@@ -19,6 +19,17 @@ CUresult cuStreamGetCtx_v2_ptsz(CUstream s, CUcontext* context, CUgreenCtx* gree
 CUresult cuStreamIsCapturing_ptsz(CUstream s, CUstreamCaptureStatus* status) {
   return cuStreamIsCapturing(own(s), status);
 }
+CUresult cuStreamGetCaptureInfo_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id) {
+  return cuStreamGetCaptureInfo(own(s), status, id);
+}
+CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                        const CUgraphNode** nodes, std::size_t* count) {
+  return cuStreamGetCaptureInfo_v2(own(s), status, id, graph, nodes, count);
+}
+CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+                                        const CUgraphNode** nodes, const CUgraphEdgeData** edges, std::size_t* count) {
+  return cuStreamGetCaptureInfo_v3(own(s), status, id, graph, nodes, edges, count);
+}
 CUresult cuStreamWaitEvent_ptsz(CUstream s, CUevent event, unsigned flags) {
   return cuStreamWaitEvent(own(s), event, flags);
 }

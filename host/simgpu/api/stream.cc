@@ -127,8 +127,7 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
   if (pCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = cuStreamGetCtx(hStream, pCtx);
-  if (result == CUDA_SUCCESS && pGreenCtx != nullptr) *pGreenCtx = nullptr;
-  return result;
+  return result == CUDA_SUCCESS && pGreenCtx != nullptr ? cuStreamGetGreenCtx(hStream, pGreenCtx) : result;
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {
@@ -145,6 +144,19 @@ CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureSta
     *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   });
+}
+
+// What else there is to say of a capture stays as it is without one.
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*,
+                                   const CUgraphNode**, const CUgraphEdgeData**, std::size_t*) {
+  return cuStreamIsCapturing(hStream, captureStatus_out);
+}
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*,
+                                   const CUgraphNode**, std::size_t*) {
+  return cuStreamIsCapturing(hStream, captureStatus_out);
+}
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*) {
+  return cuStreamIsCapturing(hStream, captureStatus_out);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {

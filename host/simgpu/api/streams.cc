@@ -17,6 +17,7 @@ thread_local std::uint64_t commands = 0;
 std::vector<Ticket> predecessors(Stream& stream) {
   Context& context = *stream.context;
   std::vector<Ticket> out{stream.last, context.gate};
+  if (stream.green != nullptr) out.push_back(stream.green->gate);
   if (is_legacy(stream)) {
     for (const auto& other : context.streams)
       if (is_blocking(*other)) out.push_back(other->last);
@@ -72,6 +73,7 @@ std::shared_ptr<Stream> make_stream(Driver& driver, const std::shared_ptr<Contex
                                     int priority) {
   auto stream = std::make_shared<Stream>();
   stream->context = context;
+  stream->green = green_of(driver, context);
   stream->id = driver.next_id();
   stream->flags = flags;
   stream->priority = priority;
@@ -115,6 +117,23 @@ void hold_back(Driver& driver, Context& context, const Ticket& until) {
   if (until->done()) return;
   const std::lock_guard order(driver.schedule.order());
   context.gate = driver.schedule.submit({}, {context.gate, until}, Schedule::Who::Pool);
+}
+
+void hold_back(Driver& driver, GreenContext& green, const Ticket& until) {
+  if (until == nullptr) return;
+  ++commands;
+  if (until->done()) return;
+  const std::lock_guard order(driver.schedule.order());
+  green.gate = driver.schedule.submit({}, {green.gate, until}, Schedule::Who::Pool);
+}
+
+Ticket record_all(Driver& driver, GreenContext& green) {
+  const std::lock_guard order(driver.schedule.order());
+  ++commands;
+  std::vector<Ticket> all{green.gate};
+  for (const auto& stream : green.primary->streams)
+    if (stream->green.get() == &green) all.push_back(stream->last);
+  return driver.schedule.submit({}, all, Schedule::Who::Pool);
 }
 
 Ticket record_all(Driver& driver, Context& context) {

@@ -24,7 +24,13 @@ std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream han
 template <class F>
 CUresult with_context_of(CUstream handle, F&& call) noexcept {
   const bool special = handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
-  return special ? with_context(call) : with_context_of(&Driver::streams, handle, call);
+  if (special || handle == nullptr) return with_context(call);
+  return with_context_of(&Driver::streams, handle, [&](Driver& driver, Context& context) {
+    const std::shared_ptr<Stream> stream = driver.streams.find(handle);
+    const bool ended =
+        stream != nullptr && stream->green != nullptr && stream->green->ended.load(std::memory_order_acquire);
+    return ended ? CUDA_ERROR_CONTEXT_IS_DESTROYED : call(driver, context);
+  });
 }
 
 // Asynchronously; `after` holds the work that it must wait for beside the stream's own order.
@@ -45,8 +51,11 @@ std::vector<Ticket> pending(Driver& driver, Context& context);
 // A piece that is done when all work that the context has now is.
 Ticket record_all(Driver& driver, Context& context);
 
+Ticket record_all(Driver& driver, GreenContext& green);
+
 // Work that is given to the context from now on comes after this piece, too.
 void hold_back(Driver& driver, Context& context, const Ticket& until);
+void hold_back(Driver& driver, GreenContext& green, const Ticket& until);
 
 // Waits for all of them, lets device printf out, and returns the error of a kernel that has failed.
 CUresult wait_for(Driver& driver, const std::vector<Ticket>& work);
