@@ -9,6 +9,7 @@ if(TARGET simgpu)
     ${contract}/suite.cc
     ${contract}/array.cc
     ${contract}/array_copy.cc
+    ${contract}/batches.cc
     ${contract}/capture_questions.cc
     ${contract}/code.cc
     ${contract}/context.cc

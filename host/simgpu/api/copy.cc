@@ -93,6 +93,29 @@ CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
                    {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
 }
 
+// True if both sides name contexts, as far as they must.
+bool sides_are_contexts(Driver& driver, const CUDA_MEMCPY3D_PEER& c, CUresult* error) {
+  const auto named = [&](CUmemorytype type, CUcontext side) {
+    *error = side == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    return type != CU_MEMORYTYPE_DEVICE || (side != nullptr && context_named(driver, side, error) != nullptr);
+  };
+  return named(c.dstMemoryType, c.dstContext) && named(c.srcMemoryType, c.srcContext);
+}
+
+CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* c, CUstream stream, Wait wait) {
+  if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0)
+    return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  const CUresult sides = with_context_of(stream, [&](Driver& driver, Context&) {
+    CUresult error = CUDA_SUCCESS;
+    return sides_are_contexts(driver, *c, &error) ? CUDA_SUCCESS : error;
+  });
+  if (sides != CUDA_SUCCESS) return sides;
+  return described(
+      stream, {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight},
+      {c->srcXInBytes, c->srcY, c->srcZ, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight},
+      {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
+}
+
 CUresult between_contexts(CUstream stream, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                           CUcontext from_context, std::size_t size, Wait wait) {
   return with_context_of(stream, [&](Driver& driver, Context& context) {
@@ -135,6 +158,9 @@ BOTH_FORMS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* c), copy_2d(c, CU_STREA
 BOTH_FORMS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* c), copy_3d(c, CU_STREAM_LEGACY, Wait::Always),
            copy_3d(c, CU_STREAM_PER_THREAD, Wait::Always))
 
+BOTH_FORMS(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* c), copy_3d_peer(c, CU_STREAM_LEGACY, Wait::AsCudaSays),
+           copy_3d_peer(c, CU_STREAM_PER_THREAD, Wait::AsCudaSays))
+
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUstream stream) {
   return plain(stream, dst, src, size, Side::Any, Side::Any, Wait::AsCudaSays);
 }
@@ -158,3 +184,10 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* c, CUstream stream) { return copy_2d(c, stream, Wait::AsCudaSays); }
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* c, CUstream stream) { return copy_3d(c, stream, Wait::AsCudaSays); }
+
+CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* c, CUstream stream) {
+  return copy_3d_peer(c, stream, Wait::AsCudaSays);
+}
+CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* c, CUstream stream) {
+  return copy_3d_peer(c, own(stream), Wait::AsCudaSays);
+}

@@ -130,3 +130,11 @@ CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned count, CUstreamBatchMem
     if (const CUresult error = one_of_batch(stream, paramArray[i]); error != CUDA_SUCCESS) return error;
   return CUDA_SUCCESS;
 }
+
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams* paramArray, unsigned flags) {
+  return cuStreamBatchMemOp_v2(stream, count, paramArray, flags);
+}
+CUresult cuStreamBatchMemOp_ptsz(CUstream stream, unsigned count, CUstreamBatchMemOpParams* paramArray,
+                                 unsigned flags) {
+  return cuStreamBatchMemOp_v2(own(stream), count, paramArray, flags);
+}
