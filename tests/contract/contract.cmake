@@ -7,6 +7,7 @@ if(TARGET simgpu)
     ${contract}/backends.cc
     ${contract}/contract_test.cc
     ${contract}/suite.cc
+    ${contract}/abilities.cc
     ${contract}/array.cc
     ${contract}/array_copy.cc
     ${contract}/batches.cc

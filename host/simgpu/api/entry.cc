@@ -138,8 +138,8 @@ CUresult cuGetProcAddress(const char* symbol, void** pfn, int cudaVersion, cuuin
   return cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
 }
 
-// There is nothing to profile with.
-CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) { return CUDA_ERROR_PROFILER_DISABLED; }
+// Refused by every driver since CUDA 12, as cudaProfiler.h says.
+CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuProfilerStart() {
   return with_context([](Driver&, Context&) { return CUDA_SUCCESS; });
 }

@@ -19,6 +19,7 @@
 
 #include "host/simgpu/api/schedule.h"
 #include "host/simgpu/engine.h"
+#include "ring/abi/old_launch.h"
 
 namespace simgpu {
 
@@ -111,6 +112,7 @@ struct LoadedFunction {
   CUfunction handle = nullptr;  // given out at the first question; under LoadedModule::mutex
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
+  cuabi::OldLaunch old_launch;
 };
 
 // A module in a context: one that was loaded there, or a library's part in it. Work in flight holds it.

@@ -1,0 +1,75 @@
+// What a program says of a function's next launch by the calls of CUDA 3 (cuFuncSetBlockShape, cuParamSetv, ...), until it
+// launches by cuLaunch and its kin. Kept with the function by whoever serves these calls.
+#pragma once
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace cuabi {
+
+class OldLaunch {
+ public:
+  static constexpr std::size_t most_bytes = 4096;  // of parameters
+
+  // A launch as it is asked for now.
+  struct Asked {
+    int block[3] = {1, 1, 1};
+    unsigned shared = 0, bytes = 0;
+    std::vector<std::byte> parameters;  // as long as anything was ever set
+  };
+
+  CUresult set_block(int x, int y, int z) {
+    constexpr long long most_threads = 1024;
+    if (x < 1 || y < 1 || z < 1 || x > most_threads || y > most_threads || z > 64) return CUDA_ERROR_INVALID_VALUE;
+    if (static_cast<long long>(x) * y * z > most_threads) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(mutex_);
+    asked_.block[0] = x, asked_.block[1] = y, asked_.block[2] = z;
+    return CUDA_SUCCESS;
+  }
+  CUresult set_shared(unsigned bytes) {
+    const std::lock_guard lock(mutex_);
+    asked_.shared = bytes;
+    return CUDA_SUCCESS;
+  }
+  CUresult set_size(unsigned bytes) {
+    if (bytes > most_bytes) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(mutex_);
+    asked_.bytes = bytes;
+    return CUDA_SUCCESS;
+  }
+  CUresult set(int offset, const void* from, std::size_t bytes) {
+    const auto at = static_cast<std::size_t>(offset);
+    if (offset < 0 || from == nullptr || at > most_bytes || bytes > most_bytes - at) return CUDA_ERROR_INVALID_VALUE;
+    const std::lock_guard lock(mutex_);
+    if (asked_.parameters.size() < at + bytes) asked_.parameters.resize(at + bytes);
+    if (bytes != 0) std::memcpy(asked_.parameters.data() + at, from, bytes);
+    return CUDA_SUCCESS;
+  }
+
+  // `launch` is cuLaunchKernel's part: it gets the block, the shared memory and `extra`.
+  template <class F>
+  CUresult launch(int width, int height, F&& launch) const {
+    if (width < 1 || height < 1) return CUDA_ERROR_INVALID_VALUE;
+    Asked now;
+    {
+      const std::lock_guard lock(mutex_);
+      now = asked_;
+    }
+    std::size_t size = now.bytes;
+    now.parameters.resize(std::max<std::size_t>(size, 1));
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, now.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    return launch(now, extra);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Asked asked_;
+};
+
+}  // namespace cuabi
