@@ -121,6 +121,37 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
   return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* able, const CUatomicOperation* operations, unsigned count,
+                                          CUdevice from, CUdevice to) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  const auto known = [](CUatomicOperation o) { return o >= 0 && o < CU_ATOMIC_OPERATION_MAX; };
+  if (able == nullptr || operations == nullptr || count == 0 || !std::all_of(operations, operations + count, known))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (check_device(from) != CUDA_SUCCESS || check_device(to) != CUDA_SUCCESS || from == to)
+    return CUDA_ERROR_INVALID_DEVICE;
+  std::fill_n(able, count, 0U);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
+  if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
+  if (properties == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const auto get = [&](CUdevice_attribute a) { return info(device).attribute[a]; };
+  *properties = {.maxThreadsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+                 .maxThreadsDim = {get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                                   get(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)},
+                 .maxGridSize = {get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X), get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                                 get(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)},
+                 .sharedMemPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK),
+                 .totalConstantMemory = get(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
+                 .SIMDWidth = get(CU_DEVICE_ATTRIBUTE_WARP_SIZE),
+                 .memPitch = get(CU_DEVICE_ATTRIBUTE_MAX_PITCH),
+                 .regsPerBlock = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK),
+                 .clockRate = get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE),
+                 .textureAlign = get(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT)};
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   constexpr int least = sizeof "0000:00:00.0";  // in less room the driver writes nothing

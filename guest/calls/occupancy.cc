@@ -51,12 +51,14 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction 
                                                           CU_OCCUPANCY_DEFAULT);
 }
 
-// How many clusters of a launch fit on the device at once. Only the driver knows.
-CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* c) {
+namespace {
+
+// A question about the clusters of a launch. Only the driver knows.
+CUresult ask_driver(int call, const char* name, int* answer, CUfunction f, const CUlaunchConfig* c) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  if (clusters == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult r = check_config("cuOccupancyMaxActiveClusters", c); r != CUDA_SUCCESS) return r;
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult r = check_config(name, c); r != CUDA_SUCCESS) return r;
   if (session()->objects.find(f, api::Handle::Function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(f),
                                  .stream = 0,
@@ -70,10 +72,19 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunc
   std::transform(c->attrs, c->attrs + c->numAttrs, sent.begin(), described<>);
   const Part attributes{sent.data(), c->numAttrs * sizeof(CUlaunchAttribute)};
   const auto take = [&](CUresult result, ring::SharedReader& reply) {
-    if (result == CUDA_SUCCESS) *clusters = static_cast<int>(reply.slot());
+    if (result == CUDA_SUCCESS) *answer = static_cast<int>(reply.slot());
   };
-  return cross({.call = api::id_of::cuOccupancyMaxActiveClusters, .context = *context}, record, {&attributes, 1}, take)
-      .result;
+  return cross({.call = call, .context = *context}, record, {&attributes, 1}, take).result;
+}
+
+}  // namespace
+
+CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction f, const CUlaunchConfig* c) {
+  return ask_driver(api::id_of::cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters", clusters, f, c);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int* blocks, CUfunction f, const CUlaunchConfig* c) {
+  return ask_driver(api::id_of::cuOccupancyMaxPotentialClusterSize, "cuOccupancyMaxPotentialClusterSize", blocks, f, c);
 }
 
 }  // namespace guest::calls

@@ -137,6 +137,16 @@ struct Rules<api::id_of::cuMemPoolDestroy> : Rules<0> {
   static void learn(Object*, CUmemoryPool pool) { session()->forget_pool(api::number_of(pool)); }
 };
 
+// cuStreamGetPriority is answered in the guest.
+template <>
+struct Rules<api::id_of::cuStreamCopyAttributes> : Rules<0> {
+  static void learn(Object*, CUstream to, CUstream from) {
+    Object* const copy = session()->objects.find(to, api::Handle::Stream);
+    const Object* const original = session()->objects.find(from, api::Handle::Stream);
+    if (copy != nullptr) copy->priority = original == nullptr ? 0 : original->priority;
+  }
+};
+
 // A launch is checked against the limit that the program has set.
 inline void learn_attribute(Object* function, CUfunction_attribute attribute, int value) {
   if (function != nullptr && function->function != nullptr &&

@@ -86,7 +86,7 @@ struct Pages {
   M member;
   bool is_offset;
 };
-// Three numbers, one for each dimension.
+// Numbers in a row: one for each dimension, or words whose meaning only the driver knows.
 template <class M>
 struct Triple {
   const char* name;

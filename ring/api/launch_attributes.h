@@ -39,6 +39,21 @@ struct DomainMapValue {
                                      field::number("remote", &DomainMapValue::remote)};
 };
 
+// CUaccessPolicyWindow. A window of no bytes is none, wherever it begins.
+struct WindowValue {
+  std::uint64_t start, bytes;
+  std::uint32_t ratio;  // the bits of a float
+  std::int32_t hits, misses;
+  std::uint32_t pad;
+
+  static constexpr std::tuple fields{field::address("window", &WindowValue::start, &WindowValue::bytes),
+                                     field::number("bytes", &WindowValue::bytes),
+                                     field::number("ratio", &WindowValue::ratio),
+                                     field::number("hits", &WindowValue::hits),
+                                     field::number("misses", &WindowValue::misses),
+                                     field::zero(&WindowValue::pad)};
+};
+
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
 template <class V>
@@ -78,7 +93,14 @@ struct LaunchAttributes {
                           &Union::programmaticStreamSerializationAllowed),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PRIORITY, "priority", &Union::priority),
       attribute<DomainMapValue>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, "memory_domains", &Union::memSyncDomainMap),
-      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory_domain", &Union::memSyncDomain)};
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory_domain", &Union::memSyncDomain),
+      attribute<WindowValue>(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, "window", &Union::accessPolicyWindow),
+      attribute<DimensionsValue>(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, "preferred_cluster",
+                                 &Union::preferredClusterDim, at_once),
+      attribute<One<unsigned>>(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, "carveout",
+                               &Union::sharedMemCarveout),
+      attribute<One<unsigned>>(CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, "nvlink",
+                               &Union::nvlinkUtilCentricScheduling)};
 };
 
 // ---- how they are read ---------------------------------------------------------------------------------------------

@@ -120,6 +120,16 @@ void fill_created_contexts(host::Driver& t) {
     const Entry entry("cuCtxGetSharedMemConfig");
     return *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE, entry.result;
   };
+  t.cuFlushGPUDirectRDMAWrites = [](CUflushGPUDirectRDMAWritesTarget, CUflushGPUDirectRDMAWritesScope) {
+    return Entry("cuFlushGPUDirectRDMAWrites").result;
+  };
+  t.cuDeviceGetHostAtomicCapabilities = [](unsigned* able, const CUatomicOperation* operations, unsigned count,
+                                           CUdevice device) {
+    check_device_number("cuDeviceGetHostAtomicCapabilities", device);
+    touch(operations, count * sizeof *operations);
+    std::fill_n(able, count, 1U);
+    return Entry("cuDeviceGetHostAtomicCapabilities").result;
+  };
   t.cuCtxSetSharedMemConfig = [](CUsharedconfig) { return Entry("cuCtxSetSharedMemConfig").result; };
 }
 
@@ -286,6 +296,79 @@ void fill_memory(host::Driver& t) {
   };
 }
 
+template <bool per_thread>
+CUresult between_contexts(const char* name, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                          CUcontext from_context, std::size_t bytes, CUstream stream) {
+  check_context(name, to_context);
+  check_context(name, from_context);
+  return on_device<per_thread>(name, to, from, bytes, stream);
+}
+
+void fill_peer_copies(host::Driver& t) {
+  t.cuMemcpyPeer = [](CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, std::size_t n) {
+    return between_contexts<false>("cuMemcpyPeer", to, a, from, b, n, nullptr);
+  };
+  t.cuMemcpyPeer_ptds = [](CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, std::size_t n) {
+    return between_contexts<true>("cuMemcpyPeer", to, a, from, b, n, nullptr);
+  };
+  t.cuMemcpyPeerAsync = [](CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, std::size_t n, CUstream s) {
+    return between_contexts<false>("cuMemcpyPeerAsync", to, a, from, b, n, s);
+  };
+  t.cuMemcpyPeerAsync_ptsz = [](CUdeviceptr to, CUcontext a, CUdeviceptr from, CUcontext b, std::size_t n, CUstream s) {
+    return between_contexts<true>("cuMemcpyPeerAsync", to, a, from, b, n, s);
+  };
+}
+
+// ---- tensor maps ---------------------------------------------------------------------------------------------------
+
+// Writes every byte of the map, so that a place that is too small or not aligned is seen.
+CUresult make_map(const char* name, CUtensorMap* map, void* address) {
+  Entry entry(name);
+  if (entry.failed()) return entry.result;
+  if (reinterpret_cast<std::uintptr_t>(map) % 64 != 0) die("%s: a map that is not aligned", name);
+  check_device(name, reinterpret_cast<CUdeviceptr>(address), 1);
+  std::memset(map, 0x5a, sizeof *map);
+  return entry.result;
+}
+
+// Arrays are read as far as a rank may go.
+void touch_tensor(cuuint32_t rank, const cuuint64_t* dimensions, const cuuint64_t* strides, const cuuint32_t* steps) {
+  if (rank < 1 || rank > 5) die("a tensor of rank %u", rank);
+  touch(dimensions, rank * sizeof *dimensions);
+  touch(strides, (rank - 1) * sizeof *strides);
+  touch(steps, rank * sizeof *steps);
+}
+
+void fill_tensor_maps(host::Driver& t) {
+  t.cuTensorMapEncodeTiled = [](CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank, void* address,
+                                const cuuint64_t* dimensions, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* steps, CUtensorMapInterleave, CUtensorMapSwizzle,
+                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+    touch_tensor(rank, dimensions, strides, steps);
+    touch(box, rank * sizeof *box);
+    return make_map("cuTensorMapEncodeTiled", map, address);
+  };
+  t.cuTensorMapEncodeIm2col =
+      [](CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank, void* address, const cuuint64_t* dimensions,
+         const cuuint64_t* strides, const int* lower, const int* upper, cuuint32_t, cuuint32_t, const cuuint32_t* steps,
+         CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+        touch_tensor(rank, dimensions, strides, steps);
+        if (rank > 2) touch(lower, (rank - 2) * sizeof *lower), touch(upper, (rank - 2) * sizeof *upper);
+        return make_map("cuTensorMapEncodeIm2col", map, address);
+      };
+  t.cuTensorMapEncodeIm2colWide =
+      [](CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank, void* address, const cuuint64_t* dimensions,
+         const cuuint64_t* strides, int, int, cuuint32_t, cuuint32_t, const cuuint32_t* steps, CUtensorMapInterleave,
+         CUtensorMapIm2ColWideMode, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+        touch_tensor(rank, dimensions, strides, steps);
+        return make_map("cuTensorMapEncodeIm2colWide", map, address);
+      };
+  t.cuTensorMapReplaceAddress = [](CUtensorMap* map, void* address) {
+    touch(map, sizeof *map);
+    return make_map("cuTensorMapReplaceAddress", map, address);
+  };
+}
+
 void fill_copies(host::Driver& t) {
   t.cuMemcpyHtoD_v2 = [](CUdeviceptr to, const void* from, std::size_t n) {
     return to_device<false>("cuMemcpyHtoD_v2", to, from, n, nullptr);
@@ -426,7 +509,44 @@ CUresult elapsed(const char* name, float* milliseconds, CUevent a, CUevent b) {
   return *milliseconds = 1.5F, CUDA_SUCCESS;
 }
 
+// Both streams of a copy of attributes.
+template <bool per_thread>
+CUresult copy_attributes(CUstream to, CUstream from) {
+  ENTER("cuStreamCopyAttributes");
+  check_stream("cuStreamCopyAttributes", to);
+  check_stream("cuStreamCopyAttributes", from);
+  return CUDA_SUCCESS;
+}
+
+void demand_described(const char* call, const CUlaunchAttribute& attribute);
+
+template <bool per_thread>
+CUresult set_stream_attribute(CUstream stream, CUstreamAttrID tag, const CUstreamAttrValue* value) {
+  ENTER("cuStreamSetAttribute");
+  check_stream("cuStreamSetAttribute", stream);
+  touch(value, sizeof *value);
+  CUlaunchAttribute attribute{};
+  attribute.id = tag;
+  attribute.value = *value;
+  demand_described("cuStreamSetAttribute", attribute);
+  return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult get_stream_attribute(CUstream stream, CUstreamAttrID, CUstreamAttrValue* value) {
+  ENTER("cuStreamGetAttribute");
+  check_stream("cuStreamGetAttribute", stream);
+  std::memset(value, 1, sizeof *value);
+  return CUDA_SUCCESS;
+}
+
 void fill_streams(host::Driver& t) {
+  t.cuStreamCopyAttributes = copy_attributes<false>;
+  t.cuStreamCopyAttributes_ptsz = copy_attributes<true>;
+  t.cuStreamSetAttribute = set_stream_attribute<false>;
+  t.cuStreamSetAttribute_ptsz = set_stream_attribute<true>;
+  t.cuStreamGetAttribute = get_stream_attribute<false>;
+  t.cuStreamGetAttribute_ptsz = get_stream_attribute<true>;
   t.cuStreamCreate = [](CUstream* s, unsigned) { return create("cuStreamCreate", s, Handle::Stream); };
   t.cuStreamCreateWithPriority = [](CUstream* s, unsigned, int) {
     return create("cuStreamCreateWithPriority", s, Handle::Stream);
@@ -713,6 +833,14 @@ void fill_functions(host::Driver& t) {
     for (unsigned i = 0; i < config->numAttrs; ++i) demand_described("cuOccupancyMaxActiveClusters", config->attrs[i]);
     return *clusters = 3, with_function("cuOccupancyMaxActiveClusters", f);
   };
+  t.cuOccupancyMaxPotentialClusterSize = [](int* blocks, CUfunction f, const CUlaunchConfig* config) {
+    constexpr const char* call = "cuOccupancyMaxPotentialClusterSize";
+    for (unsigned i = 0; i < config->numAttrs; ++i) demand_described(call, config->attrs[i]);
+    return *blocks = 4, with_function(call, f);
+  };
+  t.cuFuncSetSharedMemConfig = [](CUfunction f, CUsharedconfig) {
+    return with_function("cuFuncSetSharedMemConfig", f);
+  };
   t.cuKernelSetAttribute = [](CUfunction_attribute, int, CUkernel k, CUdevice) {
     return with_function("cuKernelSetAttribute", reinterpret_cast<CUfunction>(k));
   };
@@ -735,6 +863,8 @@ Driver::Driver() {
   fill_contexts(table_);
   fill_memory(table_);
   fill_copies(table_);
+  fill_peer_copies(table_);
+  fill_tensor_maps(table_);
   fill_fills(table_);
   fill_copies_of_rows(table_);
   fill_words(table_);

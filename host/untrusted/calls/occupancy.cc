@@ -4,6 +4,13 @@
 
 namespace host::calls {
 
+CUresult cuOccupancyMaxPotentialClusterSize(asked::cuOccupancyMaxPotentialClusterSize& a) {
+  const LaunchConfig config(a);
+  int blocks = 0;
+  const CUresult result = a.call(&blocks, a.handle<CUfunction>(&api::LaunchRecord::function), config.get());
+  return a.answer(result, {.clusters = static_cast<std::uint64_t>(blocks)});
+}
+
 CUresult cuOccupancyMaxActiveClusters(asked::cuOccupancyMaxActiveClusters& a) {
   const LaunchConfig config(a);
   int clusters = 0;
