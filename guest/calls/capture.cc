@@ -15,6 +15,21 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return CUDA_SUCCESS;
 }
 
+// What else a form asks for has no meaning without a capture.
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*) {
+  return calls::cuStreamIsCapturing(stream, status);
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                   const CUgraphNode**, std::size_t*) {
+  return calls::cuStreamIsCapturing(stream, status);
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t*, CUgraph*,
+                                   const CUgraphNode**, const CUgraphEdgeData**, std::size_t*) {
+  return calls::cuStreamIsCapturing(stream, status);
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;

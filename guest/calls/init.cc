@@ -33,6 +33,9 @@ CUresult cuProfilerStart() {
   return enter(context);
 }
 
+// Refused by every driver since CUDA 12, as cudaProfiler.h says.
+CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) { return CUDA_ERROR_NOT_SUPPORTED; }
+
 CUresult cuProfilerStop() {
   Context* context = nullptr;
   return enter(context);

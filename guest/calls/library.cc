@@ -102,6 +102,13 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary
   return refuse(refusal_of("cuLibraryGetManaged"), CUDA_ERROR_NOT_FOUND);
 }
 
+// Its like is in libraries that are loaded with CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE alone, and none is.
+CUresult cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const char* name) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (session()->objects.find(library, api::Handle::Library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  return function == nullptr || name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult cuKernelGetName(const char** name, CUkernel kernel) {
   Object* object = nullptr;
   if (const CUresult r = find_function(kernel, api::Handle::Kernel, object); r != CUDA_SUCCESS) return r;

@@ -55,6 +55,15 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
+// A program can make no green contexts yet, so no stream is of one.
+CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
+  StreamRef ref;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
+  if (green == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *green = nullptr;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
   if (green != nullptr) *green = nullptr;
   return calls::cuStreamGetCtx(stream, context);

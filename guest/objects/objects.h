@@ -15,6 +15,7 @@
 
 #include "guest/objects/known_done.h"
 #include "guest/objects/last_use.h"
+#include "ring/abi/old_launch.h"
 #include "ring/api/fields.h"
 #include "ring/api/id.h"
 
@@ -30,6 +31,7 @@ struct FunctionInfo {
   std::uint32_t param_bytes = 0;
   std::uint32_t max_threads = 0, static_shared = 0;
   std::atomic<std::uint32_t> max_dynamic_shared{0};
+  cuabi::OldLaunch old_launch;
 
   // Whether a block of this shape is known to be accepted. A kernel may demand one shape (.reqntid), which only a
   // launch shows. A kernel that has run with two shapes demands none.

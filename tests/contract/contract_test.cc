@@ -216,8 +216,9 @@ Seen seen_of_the_simulated() {
 }
 
 // Calls that cannot succeed: on one device, which is no peer of its own, because managed variables are not served,
-// because no memory lies below 4 GiB, or because no array of the simulated GPU is sparse, has its memory mapped later, or
-// has planes.
+// because no memory lies below 4 GiB, because no array of the simulated GPU is sparse, has its memory mapped later, or
+// has planes, because it has no such thing (functions of host and device, others' writes), or because every driver
+// refuses them.
 const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuCtxDisablePeerAccess",
                                                    "cuDeviceGetP2PAttribute",
@@ -229,7 +230,11 @@ const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuMipmappedArrayGetSparseProperties",
                                                    "cuArrayGetMemoryRequirements",
                                                    "cuMipmappedArrayGetMemoryRequirements",
-                                                   "cuArrayGetPlane"};
+                                                   "cuArrayGetPlane",
+                                                   "cuDeviceGetP2PAtomicCapabilities",
+                                                   "cuLibraryGetUnifiedFunction",
+                                                   "cuFlushGPUDirectRDMAWrites",
+                                                   "cuProfilerInitialize"};
 
 // The 32-bit forms whose newer form is not served.
 std::set<std::string> forms_of_what_is_not_served() {

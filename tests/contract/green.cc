@@ -62,7 +62,7 @@ GROUP(resources_split, InContext) {
   CUdevResource parts[2] = {zeros(), zeros()}, rest = zeros();
   unsigned groups = 99;
   show("how many", split(nullptr, &groups, &all, nullptr, 0, 1));
-  show_flag("as many as fit", groups == all.sm.smCount / all.sm.minSmPartitionSize);
+  show_flag("as many as fit", groups * all.sm.minSmPartitionSize <= all.sm.smCount && groups != 0);
   groups = 1;
   show("one", split(parts, &groups, &all, &rest, 0, 1));
   show("groups", groups);

@@ -62,6 +62,23 @@ void with_stream(const std::string& kind, CUstream s) {
   ASK("stream", cuLaunchCooperativeKernel, empty, 1, 1, 1, 1, 1, 1, 0, s, nullptr);
   config.hStream = s;
   ASK("stream", cuLaunchKernelEx, &config, empty, nullptr, nullptr);
+  ASK("stream", cuLaunchGridAsync, empty, 1, 1, s);
+}
+
+void with_stream_of_questions(const std::string& kind, CUstream s) {
+  CUstreamAttrValue value;
+  std::memset(&value, 0, sizeof value);
+  value.syncPolicy = CU_SYNC_POLICY_AUTO;
+  CUstreamCaptureStatus status{};
+  CUgreenCtx green = nullptr;
+  ASK("stream", cuStreamGetAttribute, s, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+  ASK("stream", cuStreamSetAttribute, s, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value);
+  ASK("stream", cuStreamCopyAttributes, s, nullptr);
+  ASK("stream", cuStreamCopyAttributes, nullptr, s);
+  ASK("stream", cuStreamGetCaptureInfo, s, &status, nullptr);
+  ASK("stream", cuStreamGetCaptureInfo_v2, s, &status, nullptr, nullptr, nullptr, nullptr);
+  ASK("stream", cuStreamGetCaptureInfo_v3, s, &status, nullptr, nullptr, nullptr, nullptr, nullptr);
+  ASK("stream", cuStreamGetGreenCtx, s, &green);
 }
 
 // Calls of rows, and those whose direction the pointers tell.
@@ -85,6 +102,9 @@ void with_stream_of_copies(const std::string& kind, CUstream s) {
   ASK("stream", cuMemcpyAsync, a, address_of(host), 16, s);
   ASK("stream", cuMemcpy2DAsync_v2, &rows, s);
   ASK("stream", cuMemcpy3DAsync_v2, &planes, s);
+  CUcontext here = nullptr;
+  CU(cuCtxGetCurrent)(&here);
+  ASK("stream", cuMemcpyPeerAsync, a, here, a + 32, here, 16, s);
   ASK("stream", cuMemsetD2D8Async, a, 8, 0, 8, 2, s);
   ASK("stream", cuMemsetD2D16Async, a, 8, 0, 4, 2, s);
   ASK("stream", cuMemsetD2D32Async, a, 8, 0, 2, 2, s);
@@ -146,6 +166,17 @@ void with_function(const std::string& kind, CUfunction f) {
   ASK("function", cuOccupancyMaxPotentialBlockSize, &value, &block, f, nullptr, 0, 0);
   ASK("function", cuOccupancyMaxPotentialBlockSizeWithFlags, &value, &block, f, nullptr, 0, 0, 0);
   ASK("function", cuOccupancyMaxActiveClusters, &value, f, &config);
+  ASK("function", cuOccupancyMaxPotentialClusterSize, &value, f, &config);
+  ASK("function", cuFuncSetSharedMemConfig, f, CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE);
+  ASK("function", cuFuncSetBlockShape, f, 1, 1, 1);
+  ASK("function", cuFuncSetSharedSize, f, 0);
+  ASK("function", cuParamSetSize, f, 0);
+  ASK("function", cuParamSeti, f, 0, 0);
+  ASK("function", cuParamSetf, f, 0, 0);
+  ASK("function", cuParamSetv, f, 0, &value, 4);
+  ASK("function", cuLaunch, f);
+  ASK("function", cuLaunchGrid, f, 1, 1);
+  ASK("function", cuLaunchGridAsync, f, 1, 1, nullptr);
   ASK("function", cuLaunchCooperativeKernel, f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr);
   ASK("function", cuOccupancyAvailableDynamicSMemPerBlock, &size, f, 1, 32);
 }
@@ -166,6 +197,8 @@ void with_library(const std::string& kind, CUlibrary l, CUkernel k) {
   ASK("library", cuLibraryGetModule, &m, l);
   ASK("library", cuLibraryGetGlobal, &a, &size, l, "answer");
   ASK("library", cuLibraryGetManaged, &a, &size, l, "answer");
+  void* unified = nullptr;
+  ASK("library", cuLibraryGetUnifiedFunction, &unified, l, "empty");
   ASK("library", cuLibraryUnload, l);
   ASK("kernel", cuKernelGetFunction, &f, k);
   ASK("kernel", cuKernelGetLibrary, &of, k);
@@ -243,6 +276,14 @@ void with_context(const std::string& kind, CUcontext c) {
   CU(cuEventCreate)(&event, 0);
   ASK("context", cuCtxRecordEvent, c, event);
   ASK("context", cuCtxWaitEvent, c, event);
+  CUcontext here = nullptr;
+  CUdeviceptr a = 0;
+  CU(cuCtxGetCurrent)(&here);
+  CU(cuMemAlloc_v2)(&a, 32);
+  ASK("context", cuMemcpyPeer, a, c, a + 16, here, 16);
+  ASK("context", cuMemcpyPeer, a, here, a + 16, c, 16);
+  ASK("context", cuMemcpyPeerAsync, a, c, a + 16, here, 16, nullptr);
+  ASK("context", cuMemcpyPeerAsync, a, here, a + 16, c, 16, nullptr);
   CU(cuEventDestroy_v2)(event);
 }
 
@@ -273,6 +314,7 @@ void destroyed() {
   with_stream_and_array("destroyed", stream);
   with_stream("destroyed", stream);
   with_stream_of_copies("destroyed", stream);
+  with_stream_of_questions("destroyed", stream);
   with_event("destroyed", event);
   with_module("destroyed", module);
   with_function("destroyed", function);
@@ -290,6 +332,7 @@ void of_another_kind() {
   with_event("another kind's", reinterpret_cast<CUevent>(stream));
   with_stream("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_copies("another kind's", reinterpret_cast<CUstream>(event));
+  with_stream_of_questions("another kind's", reinterpret_cast<CUstream>(event));
   with_module("another kind's", reinterpret_cast<CUmodule>(stream));
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
   with_library("another kind's", reinterpret_cast<CUlibrary>(stream), reinterpret_cast<CUkernel>(event));
@@ -302,6 +345,7 @@ void never_issued() {
   with_stream_and_array("never issued", made_up<CUstream>());
   with_stream("never issued", made_up<CUstream>());
   with_stream_of_copies("never issued", made_up<CUstream>());
+  with_stream_of_questions("never issued", made_up<CUstream>());
   with_event("never issued", made_up<CUevent>());
   with_module("never issued", made_up<CUmodule>());
   with_function("never issued", made_up<CUfunction>());

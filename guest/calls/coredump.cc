@@ -1,0 +1,29 @@
+// Settings of core dumps, which this library keeps by itself: a worker writes no file for a guest (ring/abi/coredump.h).
+#include "ring/abi/coredump.h"
+
+#include "guest/calls/calls.h"
+#include "guest/process/context.h"
+
+namespace guest::calls {
+
+CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void* value, std::size_t* size) {
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  return cuabi::coredump_get(which, value, size);
+}
+
+CUresult cuCoredumpSetAttribute(CUcoredumpSettings which, void* value, std::size_t* size) {
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  return cuabi::coredump_set(which, value, size);
+}
+
+CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings which, void* value, std::size_t* size) {
+  return cuabi::coredump_get(which, value, size);
+}
+
+CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings which, void* value, std::size_t* size) {
+  return cuabi::coredump_set(which, value, size);
+}
+
+}  // namespace guest::calls
