@@ -35,6 +35,7 @@ if(TARGET simgpu)
     ${contract}/launch.cc
     ${contract}/launch_hints.cc
     ${contract}/library.cc
+    ${contract}/link.cc
     ${contract}/managed.cc
     ${contract}/memory.cc
     ${contract}/mipmapped_array.cc

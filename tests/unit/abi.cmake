@@ -34,10 +34,15 @@ abi_image(exact.fatbin -fatbin -gencode arch=compute_120a,code=[compute_120a,sm_
 abi_image(cubins.fatbin -fatbin -gencode arch=compute_75,code=sm_75 -gencode arch=compute_90,code=sm_90)
 abi_image(plain.cubin -cubin -arch=sm_75)
 abi_image(plain.ptx -ptx -arch=compute_75)
+abi_image(whole.o -c ${both_75})
+abi_image(relocatable.o -dc ${both_75})
+abi_image(cubins.o -dc -gencode arch=compute_75,code=sm_75)
+abi_image(library.a -lib -rdc=true ${both_75})
 get_property(images GLOBAL PROPERTY IVGPU_TEST_IMAGE_FILES)
 add_custom_target(test_images DEPENDS ${images})
 
-add_executable(simgpu_image_test ${CMAKE_CURRENT_LIST_DIR}/abi_image_texts.cc)
+add_executable(simgpu_image_test ${CMAKE_CURRENT_LIST_DIR}/abi_image_texts.cc
+                                 ${CMAKE_CURRENT_LIST_DIR}/abi_link_images.cc)
 target_link_libraries(simgpu_image_test PRIVATE simgpu_image GTest::gtest GTest::gtest_main Threads::Threads)
 target_compile_definitions(simgpu_image_test PRIVATE IVGPU_TEST_IMAGES="${IVGPU_TEST_IMAGES}")
 add_dependencies(simgpu_image_test test_images)

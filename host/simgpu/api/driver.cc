@@ -145,13 +145,21 @@ void Driver::flush_output() {
 }
 
 void never_issued(const void* handle, HandleKind expected) {
-  static constexpr const char* names[] = {"handle",          "context",
-                                          "stream",          "event",
-                                          "module",          "function",
-                                          "library",         "kernel",
-                                          "memory pool",     "array",
-                                          "mipmapped array", "texture reference",
-                                          "green context",   "description of resources"};
+  static constexpr const char* names[] = {"handle",
+                                          "context",
+                                          "stream",
+                                          "event",
+                                          "module",
+                                          "function",
+                                          "library",
+                                          "kernel",
+                                          "memory pool",
+                                          "array",
+                                          "mipmapped array",
+                                          "texture reference",
+                                          "green context",
+                                          "description of resources",
+                                          "link"};
   char line[128];
   std::snprintf(line, sizeof line, "%p was passed as a %s, but was never given out as one.", handle,
                 names[static_cast<std::size_t>(expected)]);

@@ -61,6 +61,7 @@ class Driver {
   TextureObjectRecords texture_objects;
   HandleTable<GreenContext, CUgreenCtx, HandleKind::GreenContext> greens;
   HandleTable<ResourceDescription, CUdevResourceDesc, HandleKind::ResourceDescription> descriptions;
+  HandleTable<LinkState, CUlinkState, HandleKind::Link> links;
   MemoryMap memory;
   Schedule schedule;
 

@@ -27,7 +27,8 @@ enum class HandleKind : std::uint8_t {
   MipmappedArray,
   TextureReference,
   GreenContext,
-  ResourceDescription
+  ResourceDescription,
+  Link
 };
 
 struct HandleBits {

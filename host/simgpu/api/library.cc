@@ -41,12 +41,12 @@ bool read_options(const LibraryOptions& options, bool& stays) {
 }
 
 // Needs no context: without one it is tried on the first device.
-CUresult load(Driver& driver, CUlibrary* out, OwnedImage image, const LoadReport& report) {
+CUresult load(Driver& driver, CUlibrary* out, OwnedImage image, const JitOptions& options) {
   const Context* context = driver.current();
   Device& device = context == nullptr ? *driver.devices[0] : context->device;
   auto library = std::make_shared<LoadedLibrary>(std::move(image));
   CUresult error;
-  library->first = load_on(driver, device, library->image.get(), report, &error);
+  library->first = load_on(driver, device, library->image.get(), options, &error);
   library->first_device = &device;
   if (library->first == nullptr) return error;
   for (const Function* function : library->first->functions()) library->names.push_back(function->name);
@@ -84,11 +84,11 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
   if (library == nullptr || code == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
     bool stays = false;
-    if (library == nullptr || code == nullptr ||
-        (numJitOptions != 0 && (jitOptions == nullptr || jitOptionsValues == nullptr)) ||
+    const JitOptions jit{numJitOptions, jitOptions, jitOptionsValues};
+    if (library == nullptr || code == nullptr || !are_there(jit) ||
         !read_options({numLibraryOptions, libraryOptions, libraryOptionValues}, stays))
       return CUDA_ERROR_INVALID_VALUE;
-    return load(driver, library, OwnedImage(code, stays), {numJitOptions, jitOptions, jitOptionsValues});
+    return load(driver, library, OwnedImage(code, stays), jit);
   });
 }
 
@@ -97,14 +97,14 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
                                void** libraryOptionValues, unsigned numLibraryOptions) {
   return with_driver([&](Driver& driver) {
     bool stays = false, found = false;
-    if (library == nullptr || fileName == nullptr ||
-        (numJitOptions != 0 && (jitOptions == nullptr || jitOptionsValues == nullptr)) ||
+    const JitOptions jit{numJitOptions, jitOptions, jitOptionsValues};
+    if (library == nullptr || fileName == nullptr || !are_there(jit) ||
         !read_options({numLibraryOptions, libraryOptions, libraryOptionValues}, stays))
       return CUDA_ERROR_INVALID_VALUE;
     std::optional<OwnedImage> image = OwnedImage::from_file(fileName, &found);
     if (!found) return CUDA_ERROR_FILE_NOT_FOUND;
     if (!image) return CUDA_ERROR_INVALID_IMAGE;
-    return load(driver, library, std::move(*image), {numJitOptions, jitOptions, jitOptionsValues});
+    return load(driver, library, std::move(*image), jit);
   });
 }
 

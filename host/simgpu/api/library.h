@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/simgpu/api/driver.h"
+#include "host/simgpu/api/jit_report.h"
 #include "host/simgpu/api/owned_image.h"
 
 namespace simgpu {
@@ -37,15 +38,8 @@ struct LoadedLibrary {
   Device* first_device = nullptr;
 };
 
-// The report that a load is asked for (CUjit_option): buffers for its messages.
-struct LoadReport {
-  unsigned count = 0;
-  CUjit_option* options = nullptr;
-  void** values = nullptr;
-};
-
-// Into a device; the log goes into the report, and into the simulated GPU's where a program would be left to guess.
-std::shared_ptr<Module> load_on(Driver& driver, Device& device, const void* image, const LoadReport& report,
+// Into a device; the log goes where the options say, and into the simulated GPU's where a program would be left to guess.
+std::shared_ptr<Module> load_on(Driver& driver, Device& device, const void* image, const JitOptions& options,
                                 CUresult* error);
 
 // A loaded module made usable in a context.

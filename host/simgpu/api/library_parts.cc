@@ -5,55 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace simgpu {
 namespace {
 
-// The values of the options that matter here.
-struct ReportBuffers {
-  void** wall_time = nullptr;
-  char* buffers[2] = {};  // info, error
-  void** sizes[2] = {};
-};
-
-ReportBuffers find_buffers(const LoadReport& report) {
-  ReportBuffers out;
-  for (unsigned i = 0; i < report.count; ++i) {
-    void** value = &report.values[i];
-    switch (report.options[i]) {
-      case CU_JIT_WALL_TIME: out.wall_time = value; break;
-      case CU_JIT_INFO_LOG_BUFFER: out.buffers[0] = static_cast<char*>(*value); break;
-      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: out.sizes[0] = value; break;
-      case CU_JIT_ERROR_LOG_BUFFER: out.buffers[1] = static_cast<char*>(*value); break;
-      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: out.sizes[1] = value; break;
-      default: break;  // optimisation and the like: there is nothing to tune
-    }
-  }
-  return out;
-}
-
-// As much of the text as fits, terminated; the size option becomes the number of bytes written before the NUL.
-void write_log(char* buffer, void** size, const std::string& text) {
-  if (buffer == nullptr || size == nullptr) return;
-  const std::size_t room = reinterpret_cast<std::uintptr_t>(*size) & 0xffffffff;
-  if (room == 0) return;
-  const std::size_t written = std::min(room - 1, text.size());
-  std::memcpy(buffer, text.data(), written);
-  buffer[written] = '\0';
-  *size = reinterpret_cast<void*>(written);
-}
-
-void report_load(const LoadReport& report, const Module::Loaded& loaded,
-                 std::chrono::duration<float, std::milli> took) {
-  const ReportBuffers where = find_buffers(report);
+void report_load(const JitReport& report, const Module::Loaded& loaded, JitReport::Milliseconds took) {
   const bool failed = loaded.module == nullptr;
-  write_log(where.buffers[0], where.sizes[0], failed ? std::string() : loaded.log);
-  write_log(where.buffers[1], where.sizes[1], failed ? loaded.log : std::string());
-  if (where.wall_time != nullptr) {
-    const float milliseconds = took.count();
-    std::memcpy(where.wall_time, &milliseconds, sizeof milliseconds);
-  }
+  report.write(failed ? std::string() : loaded.log, failed ? loaded.log : std::string(), took);
   // A damaged image speaks for itself. A limit of the simulation must be reported to the program's author.
   if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) log_error(loaded.log);
 }
@@ -86,7 +44,9 @@ int default_dynamic_shared(const Function& code) {
   return std::max(0, device_shared_default - static_cast<int>(code.static_shared));
 }
 
-std::shared_ptr<Module> load_on(Driver&, Device& device, const void* image, const LoadReport& report, CUresult* error) {
+std::shared_ptr<Module> load_on(Driver&, Device& device, const void* image, const JitOptions& options,
+                                CUresult* error) {
+  const JitReport report(options);
   const auto start = std::chrono::steady_clock::now();
   Module::Loaded loaded = Module::load(image, device.space);
   report_load(report, loaded, std::chrono::steady_clock::now() - start);

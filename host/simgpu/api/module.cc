@@ -10,11 +10,11 @@ using namespace simgpu;
 
 namespace {
 
-CUresult load(CUmodule* out, const void* image, const LoadReport& report) {
+CUresult load(CUmodule* out, const void* image, const JitOptions& options) {
   return with_context([&](Driver& driver, Context& context) {
     if (out == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
     CUresult error;
-    std::shared_ptr<Module> module = load_on(driver, context.device, image, report, &error);
+    std::shared_ptr<Module> module = load_on(driver, context.device, image, options, &error);
     if (module == nullptr) return error;
     auto placed = place_in(driver, driver.current_shared(), std::move(module));
     placed->handle = driver.modules.insert(placed);
@@ -35,9 +35,9 @@ CUresult with_module(CUmodule handle, F&& call) {
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned numOptions, CUjit_option* options,
                             void** optionValues) {
-  if (numOptions != 0 && (options == nullptr || optionValues == nullptr))
-    return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
-  return load(module, image, {.count = numOptions, .options = options, .values = optionValues});
+  const JitOptions jit{numOptions, options, optionValues};
+  if (!are_there(jit)) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  return load(module, image, jit);
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) { return load(module, image, {}); }

@@ -27,6 +27,7 @@ struct Context;
 struct GreenContext;
 struct Stream;
 struct LoadedLibrary;
+struct LinkState;
 class MemoryPool;
 
 // The pools of a place (pool_places.h).

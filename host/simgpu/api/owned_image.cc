@@ -4,9 +4,18 @@
 #include <elf.h>
 
 #include <fstream>
-#include <iterator>
+#include <sstream>
 
 namespace simgpu {
+
+// Through a stream's buffer: iterators over a folder's would throw.
+std::optional<std::string> bytes_of_file(const char* path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  return bytes.str();
+}
 
 OwnedImage::OwnedImage(const void* image, bool stays) {
   if (stays) {
@@ -42,10 +51,10 @@ const void* OwnedImage::get() const {
 }
 
 std::optional<OwnedImage> OwnedImage::from_file(const char* path, bool* found) {
-  std::ifstream in(path, std::ios::binary);
-  *found = static_cast<bool>(in);
-  if (!in) return std::nullopt;
-  std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
+  const std::optional<std::string> file = bytes_of_file(path);
+  *found = file.has_value();
+  if (!file) return std::nullopt;
+  std::vector<char> bytes(file->begin(), file->end());
   const std::size_t size = bytes.size();
   bytes.push_back('\0');
   bool whole = true;

@@ -3,11 +3,16 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ring/abi/image.h"
 
 namespace simgpu {
+
+// The bytes of a file; nothing when there is none that can be opened. Of what has no bytes, such as a folder, there are
+// none.
+std::optional<std::string> bytes_of_file(const char* path);
 
 class OwnedImage {
  public:

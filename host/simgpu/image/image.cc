@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "host/simgpu/image/decompress.h"
+#include "host/simgpu/image/linked.h"
 #include "ring/abi/image.h"
 
 namespace simgpu {
@@ -97,6 +98,7 @@ ImageTexts read_elf(const void* image) {
   constexpr unsigned machine_cuda = 190;
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
+  if (is_linked(image)) return read_linked(image);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != machine_cuda)
     return refused(CUDA_ERROR_INVALID_IMAGE, "the image is an ELF file, but not for a GPU");
   return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, std::string("the image is a cubin; ") + build_hint);

@@ -19,7 +19,7 @@ struct ImageTexts {
   std::string log;               // sentences, a line each: parts that were passed over, or the reason why there is none
 };
 
-// As cuModuleLoadData gets it: wrapper, container, cubin, or PTX as NUL-terminated text.
+// As cuModuleLoadData gets it: wrapper, container, cubin, the linker's image, or PTX as NUL-terminated text.
 // NO_BINARY_FOR_GPU: well formed, but nothing this device can run. INVALID_IMAGE: none of the forms.
 ImageTexts read_image(const void* image);
 

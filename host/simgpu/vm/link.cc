@@ -21,17 +21,6 @@ void check_version(const ptx::Module& module) {
   }
 }
 
-std::unique_ptr<Program> parse_all(std::vector<std::string> texts) {
-  auto program = std::make_unique<Program>();
-  for (std::string& text : texts) {
-    Unit& unit = program->units.emplace_back();
-    unit.text = std::move(text);
-    unit.module = ptx::parse(unit.text);
-    check_version(unit.module);
-  }
-  return program;
-}
-
 void link_parts(Program& program, AddressSpace& space) {
   define_names(program);
   for (Unit& unit : program.units) plan_functions(unit);
@@ -43,6 +32,17 @@ void link_parts(Program& program, AddressSpace& space) {
 }
 
 }  // namespace
+
+std::unique_ptr<Program> parse_all(std::vector<std::string> texts) {
+  auto program = std::make_unique<Program>();
+  for (std::string& text : texts) {
+    Unit& unit = program->units.emplace_back();
+    unit.text = std::move(text);
+    unit.module = ptx::parse(unit.text);
+    check_version(unit.module);
+  }
+  return program;
+}
 
 std::unique_ptr<Program> link(std::vector<std::string> texts, AddressSpace& space) {
   std::unique_ptr<Program> program = parse_all(std::move(texts));

@@ -29,8 +29,12 @@ class Names {
   // Names that a text only declares: from another text, or from the driver. A name without a definition is an error
   // only where it is used.
   void resolve(Unit& unit) {
-    for (const ptx::Variable& variable : unit.module.variables) resolve_name(unit, variable.name);
-    for (const ptx::Function& function : unit.module.functions) resolve_name(unit, function.name);
+    for (const ptx::Variable& variable : unit.module.variables) {
+      if (!resolve_name(unit, variable.name) && program_.alone) leave_to_others(unit, variable);
+    }
+    for (const ptx::Function& function : unit.module.functions) {
+      if (!resolve_name(unit, function.name) && program_.alone) leave_to_others(unit, function);
+    }
     for (const auto& [alias, target] : unit.module.aliases) {
       const auto found = unit.names.find(target);
       if (found != unit.names.end()) unit.names[alias] = found->second;
@@ -105,11 +109,12 @@ class Names {
     return symbol.kind == Symbol::Kind::Function ? symbol.function->linkage : symbol.variable->linkage;
   }
 
-  void resolve_name(Unit& unit, std::string_view name) {
-    if (unit.names.count(name) != 0) return;
+  // False: no text here defines it, and the driver does not supply it.
+  bool resolve_name(Unit& unit, std::string_view name) {
+    if (unit.names.count(name) != 0) return true;
     if (const auto found = global_.find(name); found != global_.end()) {
       unit.names[name] = found->second.symbol;
-      return;
+      return true;
     }
     for (const HostName& host : host_names) {
       if (host.name != name) continue;
@@ -117,7 +122,27 @@ class Names {
       symbol.kind = Symbol::Kind::Host;
       symbol.host = host.call;
       unit.names[name] = &add(symbol);
+      return true;
     }
+    return false;
+  }
+
+  void leave_to_others(Unit& unit, const ptx::Variable& variable) {
+    Symbol symbol;
+    symbol.space = variable.space;
+    symbol.size = variable.size;
+    symbol.variable = &variable;
+    symbol.elsewhere = true;
+    unit.names[variable.name] = &add(symbol);
+  }
+
+  void leave_to_others(Unit& unit, const ptx::Function& function) {
+    Symbol symbol;
+    symbol.kind = Symbol::Kind::Function;
+    symbol.function = &function;
+    symbol.code = &program_.codes.emplace_back();
+    symbol.elsewhere = true;
+    unit.names[function.name] = &add(symbol);
   }
 
   Program& program_;

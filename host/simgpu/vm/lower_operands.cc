@@ -99,6 +99,7 @@ const Symbol& Lowering::symbol_of(const ptx::Operand& operand) const {
   const auto found = unit_.names.find(operand.name);
   if (found == unit_.names.end()) fail("'" + std::string(operand.name) + "' is not declared");
   const Symbol& symbol = *found->second;
+  if (symbol.elsewhere) plan_.needs.push_back(found->first);
   if (symbol.space == ptx::Space::Shared && !symbol.dynamic) plan_.uses_shared = true;
   return symbol;
 }

@@ -30,19 +30,12 @@ Module::~Module() = default;
 
 Module::Loaded load_ptx(std::span<const std::string> texts, AddressSpace& space) {
   Module::Loaded loaded;
-  try {
+  const LoadFailure failure = failure_of([&] {
     auto program = link(std::vector<std::string>(texts.begin(), texts.end()), space);
     loaded.module = std::make_unique<Module>(std::make_unique<Module::Impl>(std::move(program), space));
-  } catch (const ptx::Error& error) {
-    loaded.code = CUDA_ERROR_INVALID_PTX;
-    loaded.log = "line " + std::to_string(error.line()) + ": " + error.what();
-  } catch (const LoadFailure& failure) {
-    loaded.code = failure.code;
-    loaded.log = failure.log;
-  } catch (const std::bad_alloc&) {
-    loaded.code = CUDA_ERROR_OUT_OF_MEMORY;
-    loaded.log = "host memory is used up";
-  }
+  });
+  loaded.code = failure.code;
+  loaded.log = failure.log;
   return loaded;
 }
 

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct Symbol {
   const ptx::Function* function = nullptr;
   const Code* code = nullptr;
   HostCall host = HostCall::Print;
+  bool elsewhere = false;  // declared here, defined in a text that is not here (Program::alone)
 };
 
 // A function with a body, and where its own variables lie (by their index).
@@ -37,8 +39,9 @@ struct Plan {
   std::vector<Symbol> variables;
   bool uses_shared = false;  // of the module, or calls a function that may
   std::vector<const Code*> callees;
-  bool calls_unknown = false;  // through an address
-  bool takes_stack = false;    // the amount is known when it runs
+  bool calls_unknown = false;           // through an address
+  bool takes_stack = false;             // the amount is known when it runs
+  std::vector<std::string_view> needs;  // the names that it uses and that are defined elsewhere
 };
 
 struct Unit {
@@ -49,6 +52,7 @@ struct Unit {
 };
 
 struct Program {
+  bool alone = false;  // one text of several, examined before they are linked: the others define what it only declares
   std::deque<Unit> units;
   std::deque<Symbol> symbols;
   std::deque<Code> codes;
@@ -66,7 +70,23 @@ struct LoadFailure {
   std::string log;
 };
 
-// Throws ptx::Error and LoadFailure.
+// Makes steps that throw ptx::Error and LoadFailure, and says how they ended.
+template <class Steps>
+LoadFailure failure_of(Steps steps) {
+  try {
+    steps();
+    return {};
+  } catch (const ptx::Error& error) {
+    return {CUDA_ERROR_INVALID_PTX, "line " + std::to_string(error.line()) + ": " + error.what()};
+  } catch (const LoadFailure& failure) {
+    return failure;
+  } catch (const std::bad_alloc&) {
+    return {CUDA_ERROR_OUT_OF_MEMORY, "host memory is used up"};
+  }
+}
+
+// Throw ptx::Error and LoadFailure.
+std::unique_ptr<Program> parse_all(std::vector<std::string> texts);
 std::unique_ptr<Program> link(std::vector<std::string> texts, AddressSpace& space);
 
 // lower.cc: fills plan.code from plan.function.

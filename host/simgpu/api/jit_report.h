@@ -1,0 +1,44 @@
+// What a load or a link reports beside its result: the logs and the time that a program has asked for by JIT options.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "ring/api/cuda.h"
+
+namespace simgpu {
+
+// The JIT options of a call.
+struct JitOptions {
+  unsigned count = 0;
+  CUjit_option* names = nullptr;
+  void** values = nullptr;
+};
+
+// False: there are options, but no names or no values.
+inline bool are_there(const JitOptions& options) {
+  return options.count == 0 || (options.names != nullptr && options.values != nullptr);
+}
+
+// The program's buffers, which must live as long as this object: so must the array of values.
+class JitReport {
+ public:
+  using Milliseconds = std::chrono::duration<float, std::milli>;
+
+  explicit JitReport(const JitOptions& options);
+  // As much of each text as fits, and the time. The options of the sizes become the lengths of what was written.
+  void write(const std::string& info, const std::string& error, Milliseconds took) const;
+
+ private:
+  struct Log {
+    char* buffer = nullptr;
+    void** size = nullptr;
+    std::size_t room = 0;
+  };
+  static void write(const Log& log, const std::string& text);
+
+  void** wall_time_ = nullptr;
+  Log info_, error_;
+};
+
+}  // namespace simgpu
