@@ -1,4 +1,5 @@
-// The image that a module or library is loaded from, and how its bytes reach the worker. Only load.cc calls this.
+// The image that a module or library is loaded from, and how its bytes reach the worker. Only load.cc and
+// send_image.h call this.
 //
 // Invariant: the arena does not reuse the room of a staged image before the record that names it was executed. Trust:
 // an image is the program's own, in this process's memory. Its headers are believed about its length, as the driver

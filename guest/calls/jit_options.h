@@ -26,5 +26,7 @@ bool are_served(const JitOptions& options);
 void append(const JitOptions& options, std::vector<std::uint64_t>& words);
 // Takes the values and logs from a reply, and writes them to the caller's.
 void take(const JitOptions& options, ring::SharedReader& reply);
+// The same for options whose values may have been overwritten since they were asked for. `asked`: as they were then.
+void take(const JitOptions& options, void* const* asked, ring::SharedReader& reply);
 
 }  // namespace guest

@@ -55,6 +55,11 @@ class Share {
     amount_ = amount;
     return true;
   }
+  // Takes over what another share of the same budget holds.
+  void join(Share other) {
+    budget_ = std::exchange(other.budget_, nullptr);
+    amount_ += std::exchange(other.amount_, 0);
+  }
 
  private:
   void let_go() {

@@ -133,6 +133,7 @@ void Session::forget(const std::vector<std::uint64_t>& gone) {
   for (const std::uint64_t id : gone) {
     addresses.drop_owned(id);
     images.drop(id);
+    links.drop(id);
   }
 }
 

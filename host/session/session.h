@@ -18,6 +18,7 @@
 #include "host/session/addresses.h"
 #include "host/session/budget.h"
 #include "host/session/contexts.h"
+#include "host/session/links.h"
 #include "host/session/long_waits.h"
 #include "host/session/objects.h"
 #include "host/session/telemetry.h"
@@ -105,7 +106,7 @@ class Session {
   // Whether the session may have one more object or range. Ask before the driver makes it. The channels ask
   // independently, so they may exceed the bound by their number.
   bool may_make_another() const { return objects.count() + addresses.count() + reserved.count() < options.objects; }
-  // Forgets the memory ranges and the shares of `images` that belonged to these ids, which an unload or a reset has
+  // Forgets the memory ranges, the shares of `images` and the links that belonged to these ids, which an unload or a reset has
   // ended.
   void forget(const std::vector<std::uint64_t>& gone);
 
@@ -126,6 +127,7 @@ class Session {
   LongWaits long_waits;
   Budget image_budget;
   Shares images;
+  Links links;
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
   Lanes* lanes = nullptr;           // serve() owns it and sets it before the first record
 

@@ -29,12 +29,32 @@ constexpr bool crosses_boundary(CUjit_option option) {
     case CU_JIT_LOG_VERBOSE:
     case CU_JIT_GENERATE_LINE_INFO:
     case CU_JIT_CACHE_MODE:
+    case CU_JIT_LTO:
+    case CU_JIT_FTZ:
+    case CU_JIT_PREC_DIV:
+    case CU_JIT_PREC_SQRT:
+    case CU_JIT_FMA:
+    case CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES:
     case CU_JIT_POSITION_INDEPENDENT_CODE:
     case CU_JIT_MIN_CTA_PER_SM:
     case CU_JIT_MAX_THREADS_PER_BLOCK:
-    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES: return true;
+    case CU_JIT_OVERRIDE_DIRECTIVE_VALUES:
+    case CU_JIT_SPLIT_COMPILE: return true;
     default: return false;
   }
+}
+
+constexpr bool is_log_buffer(CUjit_option option) {
+  return option == CU_JIT_INFO_LOG_BUFFER || option == CU_JIT_ERROR_LOG_BUFFER;
+}
+constexpr bool is_log_size(CUjit_option option) {
+  return option == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES || option == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+}
+
+// True for an option of a whole link, which the driver does not take for one of its inputs: its report and its target.
+constexpr bool is_of_whole_link(CUjit_option option) {
+  return is_log_buffer(option) || is_log_size(option) || option == CU_JIT_WALL_TIME || option == CU_JIT_TARGET ||
+         option == CU_JIT_TARGET_FROM_CUCONTEXT;
 }
 
 }  // namespace api

@@ -389,3 +389,5 @@ using KernelsFunctionRecord = DeriveOf<Handle::Kernel, Handle::Function, Functio
 using LibrarysModuleRecord = DeriveOf<Handle::Library, Handle::Module, DeriveReplyOf<Handle::Module>>;
 
 }  // namespace api
+
+#include "ring/api/link_records.h"

@@ -115,6 +115,8 @@ template <>
 constexpr const char* handle_kind<CUarray> = "array";
 template <>
 constexpr const char* handle_kind<CUmipmappedArray> = "mipmapped array";
+template <>
+constexpr const char* handle_kind<CUlinkState> = "link";
 
 struct TakenHandles {
   const char* call;

@@ -258,6 +258,16 @@ void with_stream_and_array(const std::string& kind, CUstream s) {
   ASK("stream", cuMemcpyAtoHAsync_v2, host, good, 0, 16, s);
 }
 
+void with_link(const std::string& kind, CUlinkState l) {
+  void* image = nullptr;
+  std::size_t size = 0;
+  char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n";
+  ASK("link", cuLinkAddData_v2, l, CU_JIT_INPUT_PTX, text, sizeof text, nullptr, 0, nullptr, nullptr);
+  ASK("link", cuLinkAddFile_v2, l, CU_JIT_INPUT_PTX, file_of(text).c_str(), 0, nullptr, nullptr);
+  ASK("link", cuLinkComplete, l, &image, &size);
+  ASK("link", cuLinkDestroy, l);
+}
+
 void with_context(const std::string& kind, CUcontext c) {
   CUdevice of = 0;
   unsigned version = 0;
@@ -319,6 +329,10 @@ void destroyed() {
   with_module("destroyed", module);
   with_function("destroyed", function);
   with_library("destroyed", library, kernel);
+  CUlinkState link = nullptr;
+  CU(cuLinkCreate_v2)(0, nullptr, nullptr, &link);
+  CU(cuLinkDestroy)(link);
+  with_link("destroyed", link);
 }
 
 void of_another_kind() {
@@ -336,6 +350,7 @@ void of_another_kind() {
   with_module("another kind's", reinterpret_cast<CUmodule>(stream));
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
   with_library("another kind's", reinterpret_cast<CUlibrary>(stream), reinterpret_cast<CUkernel>(event));
+  with_link("another kind's", reinterpret_cast<CUlinkState>(stream));
   with_context("another kind's", reinterpret_cast<CUcontext>(stream));
 }
 
@@ -350,6 +365,7 @@ void never_issued() {
   with_module("never issued", made_up<CUmodule>());
   with_function("never issued", made_up<CUfunction>());
   with_library("never issued", made_up<CUlibrary>(), made_up<CUkernel>());
+  with_link("never issued", made_up<CUlinkState>());
   with_context("never issued", made_up<CUcontext>());
 }
 

@@ -573,6 +573,8 @@ void fill_streams(host::Driver& t) {
 
 // ---- modules and launches ------------------------------------------------------------------------------------------
 
+}  // namespace
+
 // The value of an option, 0 where it is absent.
 std::uint64_t option(CUjit_option name, unsigned count, const CUjit_option* names, void** values) {
   std::uint64_t value = 0;
@@ -589,6 +591,8 @@ void write_log(CUjit_option buffer, CUjit_option size, unsigned count, const CUj
   to[room - 1] = '\0';
   std::snprintf(to, room, "a log of the fake driver");
 }
+
+namespace {
 
 // As far as its headers say, which is what a driver goes by that is given no length.
 CUresult read_image(const char* call, const void* image) {
@@ -873,6 +877,7 @@ Driver::Driver() {
   fill_functions(table_);
   fill_arrays(table_);
   fill_textures(table_);
+  fill_links(table_);
   fill_pools(table_);
   fill_virtual_memory(table_);
 }

@@ -27,6 +27,14 @@ struct EndedRange {
   std::uint64_t by;  // which record
 };
 
+// What a driver keeps of a link: pointers to the caller's values and buffers, the rooms that these had, and its image.
+struct PendingLink {
+  std::vector<CUjit_option> names;
+  void** values = nullptr;
+  std::uint64_t info_room = 0, error_room = 0;
+  std::vector<std::byte> image;
+};
+
 struct State {
   std::mutex mutex;
   std::map<const void*, Handle> handles;
@@ -51,6 +59,7 @@ struct State {
   std::map<const void*, const void*> made_in;                        // the context of each handle
   std::map<CUdeviceptr, const void*> allocated_in;                   // and of memory
   std::map<unsigned long long, const void*> numbers;                 // of texture and surface objects: their handles
+  std::map<const void*, PendingLink> links;                          // by handle
   const void* default_pool = nullptr;
   std::map<CUdeviceptr, std::size_t> reserved;       // by cuMemAddressReserve
   std::map<CUdeviceptr, std::uint64_t> mapped;       // which allocation lies there
@@ -145,10 +154,16 @@ CUresult close(const char* name, Handle kind, const void* handle);
   Entry entry(name, per_thread); \
   if (entry.failed()) return entry.result
 
+// ---- JIT options ---------------------------------------------------------------------------------------------------
+
+std::uint64_t option(CUjit_option name, unsigned count, const CUjit_option* names, void** values);
+void write_log(CUjit_option buffer, CUjit_option size, unsigned count, const CUjit_option* names, void** values);
+
 // ---- the table, by noun --------------------------------------------------------------------------------------------
 
 void fill_arrays(host::Driver& t);          // tests/fake/texture.cc
 void fill_textures(host::Driver& t);        // tests/fake/texture.cc
+void fill_links(host::Driver& t);           // tests/fake/link.cc
 void fill_pools(host::Driver& t);           // tests/fake/pool.cc
 void fill_virtual_memory(host::Driver& t);  // tests/fake/virtual.cc
 

@@ -24,6 +24,7 @@ endfunction()
 
 add_library(ivgpu_fake_driver STATIC
   ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc
+  ${CMAKE_CURRENT_LIST_DIR}/../fake/link.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/pool.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/state.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/texture.cc

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "ring/abi/image.h"
-#include "ring/api/jit_options.h"
 #include "ring/mutants.h"
 
 namespace host::calls {
@@ -21,7 +20,25 @@ bool keeps_within(std::span<const std::byte> part) {
   }
 }
 
+std::uint64_t word(const std::byte* words, std::size_t i) {
+  std::uint64_t w = 0;
+  std::memcpy(&w, words + i * sizeof w, sizeof w);
+  return w;
+}
+
 }  // namespace
+
+std::vector<CUjit_option> option_names(const TakenImage& image, std::size_t count) {
+  std::vector<CUjit_option> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(static_cast<CUjit_option>(word(image.options, i)));
+  return names;
+}
+
+std::vector<std::uint64_t> option_values(const TakenImage& image, std::size_t count) {
+  std::vector<std::uint64_t> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(word(image.values, i));
+  return values;
+}
 
 LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenImage& image) : r_(r), record_(record) {
   if (record.parts != 1 && record.form != static_cast<std::uint32_t>(api::ImageForm::Prelinked)) {
@@ -29,7 +46,7 @@ LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenI
   } else if (!read_.take(r.session.image_budget, image.bytes)) {  // taken before the image is copied
     refused_ = CUDA_ERROR_OUT_OF_MEMORY;
   } else {
-    read_options(image);
+    options_.emplace(option_names(image, record.options), option_values(image, record.options));
     read_parts(image);
     if (!parts_keep_within())
       refused_ = CUDA_ERROR_INVALID_IMAGE;
@@ -38,7 +55,6 @@ LoadRequest::LoadRequest(Request& r, const api::LoadRecord& record, const TakenI
   }
   if (!ok()) return;
   assemble();
-  lend_logs();
 }
 
 bool LoadRequest::parts_keep_within() const { return std::all_of(parts_.begin(), parts_.end(), keeps_within); }
@@ -54,18 +70,6 @@ bool LoadRequest::take_held() {
          held_.take(r_.session.image_budget, bytes + unpacked);
 }
 
-void LoadRequest::read_options(const TakenImage& image) {
-  const auto word = [](const std::byte* words, std::size_t i) {
-    std::uint64_t w = 0;
-    std::memcpy(&w, words + i * sizeof w, sizeof w);
-    return w;
-  };
-  for (std::size_t i = 0; i < record_.options; ++i) {
-    options_.push_back(static_cast<CUjit_option>(word(image.options, i)));
-    values_.push_back(reinterpret_cast<void*>(word(image.values, i)));
-  }
-}
-
 void LoadRequest::read_parts(const TakenImage& image) {
   bytes_.assign(image.bytes / 8 + 2, 0);  // zeros follow the last part, so that PTX text without its NUL ends
   const bool staged = image.arena.there();
@@ -76,8 +80,7 @@ void LoadRequest::read_parts(const TakenImage& image) {
   if (staged && ring::wrong(ring::Mutant::image_twice)) image.arena.copy_out(bytes_.data(), 0, image.bytes);
   std::byte* at = reinterpret_cast<std::byte*>(bytes_.data());
   for (std::size_t i = 0; i < record_.parts; ++i) {
-    std::uint64_t size = 0;
-    std::memcpy(&size, image.sizes + i * sizeof size, sizeof size);
+    const std::uint64_t size = word(image.sizes, i);
     parts_.emplace_back(at, size);
     std::memset(at + size, 0, ring::padded(size) - size);  // a driver reads at least four bytes
     at += ring::padded(size);
@@ -98,34 +101,8 @@ void LoadRequest::assemble() {
   image_ = wrapper_;
 }
 
-// Replaces the options' log buffers by our own, of the same length as the guest's.
-void LoadRequest::lend_logs() {
-  for (std::size_t i = 0; i < options_.size(); ++i) {
-    const auto size = static_cast<std::size_t>(
-        std::min(reinterpret_cast<std::uint64_t>(values_[i]), std::uint64_t{api::max_jit_log}));
-    if (options_[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) info_.assign(size + 1, 0);
-    if (options_[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) error_.assign(size + 1, 0);
-  }
-  info_.resize(std::max<std::size_t>(info_.size(), 1));
-  error_.resize(std::max<std::size_t>(error_.size(), 1));
-  for (std::size_t i = 0; i < options_.size(); ++i) {
-    if (options_[i] == CU_JIT_INFO_LOG_BUFFER) values_[i] = info_.data();
-    if (options_[i] == CU_JIT_ERROR_LOG_BUFFER) values_[i] = error_.data();
-    if (options_[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) values_[i] = reinterpret_cast<void*>(info_.size() - 1);
-    if (options_[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) values_[i] = reinterpret_cast<void*>(error_.size() - 1);
-  }
-}
-
 void LoadRequest::reply(CUresult result) {
-  for (std::size_t i = 0; i < options_.size(); ++i) {
-    const bool ours = options_[i] == CU_JIT_INFO_LOG_BUFFER || options_[i] == CU_JIT_ERROR_LOG_BUFFER;
-    r_.out.slot(ours ? 0 : reinterpret_cast<std::uint64_t>(values_[i]));
-  }
-  for (const std::vector<char>* log : {&info_, &error_}) {
-    const std::size_t length = strnlen(log->data(), log->size());
-    r_.out.slot(length);
-    r_.out.bytes(log->data(), length);
-  }
+  options_->report(r_.out);
   if (result != CUDA_SUCCESS) r_.out_on_error = r_.out.used();
 }
 

@@ -4,13 +4,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "host/session/links.h"
 #include "host/untrusted/taken.h"
 
 namespace host::calls {
+
+// The JIT options behind a record, as many as it says.
+std::vector<CUjit_option> option_names(const TakenImage& image, std::size_t count);
+std::vector<std::uint64_t> option_values(const TakenImage& image, std::size_t count);
 
 class LoadRequest {
  public:
@@ -26,19 +33,19 @@ class LoadRequest {
   // The share of the session's budget for what the driver keeps of the image. During the load the bytes copied here
   // count as well.
   Share take_share() { return std::move(held_); }
-  unsigned option_count() const { return static_cast<unsigned>(options_.size()); }
-  CUjit_option* options() { return options_.data(); }
-  void** values() { return values_.data(); }
+  // Its length, which a part's headers keep within.
+  std::size_t bytes() const { return parts_[0].size(); }
+  unsigned option_count() const { return options_->count(); }
+  CUjit_option* options() { return options_->names(); }
+  void** values() { return options_->values(); }
 
   // Appends the options' values as the driver left them, and the logs. The guest gets them even if the load failed.
   void reply(CUresult result);
 
  private:
-  void read_options(const TakenImage& image);
   void read_parts(const TakenImage& image);
   bool parts_keep_within() const;
   void assemble();
-  void lend_logs();
 
   bool take_held();
 
@@ -51,9 +58,7 @@ class LoadRequest {
   const void* image_ = nullptr;
   std::uint64_t wrapper_[3] = {};
   std::vector<const void*> prelinked_;
-  std::vector<CUjit_option> options_;
-  std::vector<void*> values_;
-  std::vector<char> info_, error_;
+  std::optional<LentOptions> options_;
 };
 
 // A whole load. `make(load, handle)` calls the driver.

@@ -1,0 +1,107 @@
+// The JIT linker. The calls are CUSTOM because options come with buffers, inputs with their own lengths, and the image
+// that comes out belongs to the link. The driver keeps the addresses of a link's options until it has ended, so a link has
+// an object of its own in the session, which reports what they have become after each call.
+#include <algorithm>
+#include <memory>
+
+#include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/image.h"
+
+namespace host::calls {
+namespace {
+
+// Counted for each input beside its bytes: of a text of a few, too, the driver keeps tables, some KiB of them.
+constexpr std::uint64_t least_input = 64 << 10;
+
+// What a call on a link does with it: `call` is made with the link to itself, and its report follows what the call has
+// replied. After the link's end there is none, as for any handle that has been destroyed.
+template <class F>
+CUresult with_link(Request& r, std::uint64_t id, F call) {
+  const std::shared_ptr<Link> link = r.session.links.find(id);
+  if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard lock(link->mutex);
+  if (link->ended) return CUDA_ERROR_INVALID_HANDLE;
+  const CUresult result = call(*link);
+  link->options.report(r.out);
+  if (result != CUDA_SUCCESS) r.out_on_error = r.out.used();
+  return result;
+}
+
+bool take_share(Session& session, Link& link, std::uint64_t bytes) {
+  Share share;
+  if (!share.take(session.image_budget, bytes)) return false;
+  link.share.join(std::move(share));
+  return true;
+}
+
+// What the driver has made goes into the session's copy.
+CUresult keep_image(Session& session, Link& link, const void* image, std::size_t bytes) {
+  const auto* const from = static_cast<const std::byte*>(image);
+  if (std::equal(link.image.begin(), link.image.end(), from, from + bytes)) return CUDA_SUCCESS;  // completed again
+  if (bytes > api::max_image_bytes || !take_share(session, link, 2 * bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  link.image.assign(from, from + bytes);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuLinkCreate_v2(asked::cuLinkCreate_v2& a) {
+  const std::size_t count = a.record.options;
+  const auto link = std::make_shared<Link>(option_names(a.image(), count), option_values(a.image(), count));
+  if (!take_share(a.session(), *link, link->options.log_bytes())) return CUDA_ERROR_OUT_OF_MEMORY;
+  std::lock_guard lock(link->mutex);
+  CUlinkState state = nullptr;
+  LentOptions& options = link->options;
+  const CUresult result = a.call(options.count(), options.names(), options.values(), &state);
+  options.report(a.request.out);
+  if (result != CUDA_SUCCESS) return a.request.out_on_error = a.request.out.used(), result;
+  // Before the id is known, so that whoever finds the one finds the other.
+  if (!a.session().links.add(a.record.id, link)) return a.request.broken();
+  return a.put(state) ? CUDA_SUCCESS : a.request.broken();
+}
+
+CUresult cuLinkAddData_v2(asked::cuLinkAddData_v2& a) {
+  for (const CUjit_option name : option_names(a.image(), a.record.options))
+    if (api::is_of_whole_link(name)) return a.request.broken();
+  LoadRequest input(a.request, a.record, a.image());
+  return with_link(a.request, a.record.id, [&](Link& link) {
+    if (!input.ok()) return input.refused();
+    if (!take_share(a.session(), link, least_input)) return CUDA_ERROR_OUT_OF_MEMORY;
+    const CUresult result =
+        a.call(a.handle<CUlinkState>(&api::LoadRecord::id), static_cast<CUjitInputType>(a.record.type),
+               const_cast<void*>(input.image()), input.bytes(), a.record.named != 0 ? a.text().data() : nullptr,
+               input.option_count(), input.options(), input.values());
+    if (result == CUDA_SUCCESS) link.share.join(input.take_share());
+    return result;
+  });
+}
+
+CUresult cuLinkComplete(asked::cuLinkComplete& a) {
+  return with_link(a.request, a.record.id, [&](Link& link) {
+    void* image = nullptr;
+    std::size_t bytes = 0;
+    CUresult result = a.call(a.handle<CUlinkState>(&api::CompleteLinkRecord::id), &image, &bytes);
+    if (result == CUDA_SUCCESS) result = keep_image(a.session(), link, image, bytes);
+    a.request.out.slot(result == CUDA_SUCCESS ? bytes : 0);
+    return result;
+  });
+}
+
+CUresult take_image(asked::take_image& a) {
+  const std::shared_ptr<Link> link = a.session().links.find(a.record.id);
+  if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  std::lock_guard lock(link->mutex);
+  const std::uint64_t offset = std::min<std::uint64_t>(a.record.offset, link->image.size());
+  const std::span rest = std::span<const std::byte>(link->image).subspan(offset);
+  return a.answer(CUDA_SUCCESS, {.length = 0}, rest.first(std::min<std::uint64_t>(a.record.room, rest.size())));
+}
+
+CUresult cuLinkDestroy(asked::cuLinkDestroy& a) {
+  return with_link(a.request, a.record.id, [&](Link& link) {
+    const CUresult result = a.call(a.handle<CUlinkState>(&api::CloseRecord::id));
+    link.ended = result == CUDA_SUCCESS;
+    return result;
+  });
+}
+
+}  // namespace host::calls

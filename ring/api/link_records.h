@@ -1,0 +1,74 @@
+// The records of the JIT linker. ring/api/records.h includes this, and says what records are.
+//
+// A link's options cross once, when it is created. The replies of all four calls then end with what the driver has made
+// of them, as a load's do (LoadRecord): the values (u64 each), then for the info and the error log its length (u64) and
+// its characters.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include "ring/api/records.h"
+
+namespace api {
+
+// cuLinkCreate. After it: as many JIT options as it says (u64 each), and their values (u64 each).
+struct CreateLinkRecord {
+  std::uint64_t id;
+  std::uint32_t options, pad;
+
+  static constexpr std::tuple fields{field::proposed(Handle::Link, &CreateLinkRecord::id),
+                                     field::between("options", &CreateLinkRecord::options, 0, max_jit_options),
+                                     field::zero(&CreateLinkRecord::pad),
+                                     field::jit_options(&CreateLinkRecord::options)};
+};
+
+// cuLinkAddData. The input is an image of one part; `id` names the link. After it: as after a LoadRecord, then the
+// input's name.
+struct AddToLinkRecord : LoadRecord {
+  std::uint32_t type;   // CUjitInputType
+  std::uint32_t named;  // 0: the program gave no name
+  std::uint64_t name_bytes;
+
+  static constexpr std::optional<std::uint64_t> not_yet(const LoadRecord&) { return 0; }
+  static constexpr std::tuple fields{field::id(Handle::Link, &LoadRecord::id),
+                                     field::place("input", &LoadRecord::arena, not_yet, field::Otherwise::InRecord),
+                                     field::zero(&LoadRecord::form),
+                                     field::between("", &LoadRecord::parts, 1, 1),
+                                     field::between("options", &LoadRecord::options, 0, max_jit_options),
+                                     field::zero(&LoadRecord::pad),
+                                     field::number("type", &AddToLinkRecord::type),
+                                     field::flag(&AddToLinkRecord::named),
+                                     field::part_sizes("bytes", &LoadRecord::parts),
+                                     field::jit_options(&LoadRecord::options),
+                                     field::parts(&LoadRecord::arena, &LoadRecord::parts),
+                                     field::text("name", &AddToLinkRecord::name_bytes)};
+};
+
+// cuLinkComplete. The reply begins with the image's length (u64).
+struct CompleteLinkRecord {
+  std::uint64_t id;
+
+  static constexpr std::tuple fields{field::id(Handle::Link, &CompleteLinkRecord::id)};
+};
+inline constexpr std::uint64_t max_image_piece = 32 << 10;  // of one reply
+
+// Bytes of the image that a link's cuLinkComplete has made, from `offset` on: at most `room`, none behind its end.
+struct TakeImageReply {
+  std::uint64_t length;
+
+  static constexpr std::tuple fields{field::characters("bytes", &TakeImageReply::length)};
+};
+struct TakeImageRecord {
+  std::uint64_t id, offset, room;
+
+  static constexpr std::tuple fields{field::id(Handle::Link, &TakeImageRecord::id),
+                                     field::number("offset", &TakeImageRecord::offset),
+                                     field::between("room", &TakeImageRecord::room, 0, max_image_piece)};
+  using Reply = TakeImageReply;
+};
+
+using DestroyLinkRecord = CloseOf<Handle::Link>;
+
+}  // namespace api
