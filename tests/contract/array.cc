@@ -9,14 +9,13 @@ void show_created(const std::string& what, const CUDA_ARRAY3D_DESCRIPTOR& descri
   CUarray array = nullptr;
   const CUresult created = CU(cuArray3DCreate_v2)(&array, &description);
   show(what, created);
-  if (created != CUDA_SUCCESS) return;
   auto found = zeroed<CUDA_ARRAY3D_DESCRIPTOR>();
-  CU(cuArray3DGetDescriptor_v2)(&found, array);
+  if (created == CUDA_SUCCESS) CU(cuArray3DGetDescriptor_v2)(&found, array);
   const bool same = found.Width == description.Width && found.Height == description.Height &&
                     found.Depth == description.Depth && found.Format == description.Format &&
                     found.NumChannels == description.NumChannels && found.Flags == description.Flags;
   show_flag(what + ", its description", same);
-  CU(cuArrayDestroy)(array);
+  if (created == CUDA_SUCCESS) CU(cuArrayDestroy)(array);
 }
 
 GROUP(arrays, InContext) {

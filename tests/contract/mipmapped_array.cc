@@ -8,9 +8,8 @@ void show_size(const std::string& what, CUmipmappedArray array, unsigned level) 
   CUarray found = nullptr;
   const CUresult got = CU(cuMipmappedArrayGetLevel)(&found, array, level);
   show(what, got);
-  if (got != CUDA_SUCCESS) return;
   auto d = zeroed<CUDA_ARRAY3D_DESCRIPTOR>();
-  CU(cuArray3DGetDescriptor_v2)(&d, found);
+  if (got == CUDA_SUCCESS) CU(cuArray3DGetDescriptor_v2)(&d, found);
   show(what + ", width", static_cast<long long>(d.Width));
   show(what + ", height", static_cast<long long>(d.Height));
   show(what + ", depth", static_cast<long long>(d.Depth));
@@ -44,11 +43,10 @@ GROUP(mipmapped_array_counts, InContext) {
     CUarray level = nullptr;
     const CUresult created = CU(cuMipmappedArrayCreate)(&array, &d, levels);
     show(what, created);
-    if (created != CUDA_SUCCESS) return;
     unsigned there = 0;
-    while (there < 64 && CU(cuMipmappedArrayGetLevel)(&level, array, there) == CUDA_SUCCESS) ++there;
+    while (created == CUDA_SUCCESS && CU(cuMipmappedArrayGetLevel)(&level, array, there) == CUDA_SUCCESS) ++there;
     show(what + ", its levels", there);
-    CU(cuMipmappedArrayDestroy)(array);
+    if (created == CUDA_SUCCESS) CU(cuMipmappedArrayDestroy)(array);
   };
   count("none", described(64, 16), 0);
   count("one", described(64, 16), 1);

@@ -8,7 +8,7 @@ void show_created(const std::string& what, const CUDA_RESOURCE_DESC& resource) {
   CUsurfObject object = 0;
   const CUresult created = CU(cuSurfObjectCreate)(&object, &resource);
   show(what, created);
-  if (created == CUDA_SUCCESS) show(what + ", destroyed", CU(cuSurfObjectDestroy)(object));
+  if (created == CUDA_SUCCESS) CU(cuSurfObjectDestroy)(object);
 }
 
 CUDA_RESOURCE_DESC surface(std::size_t width, std::size_t height = 0, std::size_t depth = 0, unsigned flags = 0) {

@@ -38,13 +38,13 @@ View view_of(CUresourceViewFormat format, std::size_t width, std::size_t height 
   return view;
 }
 
-// Creates a texture object, shows how that went, and destroys it.
+// Creates a texture object and shows how that went. It is destroyed.
 void show_created(const std::string& what, const Resource& resource, const Sampling& sampling,
                   const View* view = nullptr) {
   CUtexObject object = 0;
   const CUresult created = CU(cuTexObjectCreate)(&object, &resource, &sampling, view);
   show(what, created);
-  if (created == CUDA_SUCCESS) show(what + ", destroyed", CU(cuTexObjectDestroy)(object));
+  if (created == CUDA_SUCCESS) CU(cuTexObjectDestroy)(object);
 }
 
 CUdeviceptr memory(std::size_t bytes) {

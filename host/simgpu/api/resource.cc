@@ -33,6 +33,7 @@ CUresult image_of_linear(Driver& driver, const Context& context, const CUDA_RESO
   const bool fits = texels != 0 && texels <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
   if (linear.devPtr == 0 || !fits) return CUDA_ERROR_INVALID_VALUE;
   if (linear.devPtr % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (!reachable(driver, linear.devPtr, linear.sizeInBytes)) return CUDA_ERROR_INVALID_VALUE;
   const Level level{.width = static_cast<std::uint32_t>(texels), .row_pitch = linear.sizeInBytes};
   return image_of_memory(driver, Geometry::Linear, format, linear.devPtr, level, out);
 }

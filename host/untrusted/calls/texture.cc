@@ -120,7 +120,8 @@ CUresult cuSurfObjectCreate(asked::cuSurfObjectCreate& a) {
   resource.resType = CU_RESOURCE_TYPE_ARRAY;
   resource.res.array.hArray = a.handle<CUarray>(&api::CreateSurfaceRecord::array);
   CUsurfObject object = 0;
-  return answer(a, a.call(&object, &resource), object);
+  const CUresult result = a.call(&object, &resource);
+  return answer(a, result, object);
 }
 
 CUresult cuSurfObjectDestroy(asked::cuSurfObjectDestroy& a) {
