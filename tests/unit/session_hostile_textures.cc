@@ -142,12 +142,13 @@ TEST_F(TextureRecords, TexturesThatOurLibraryNeverDescribes) {
   broken("padding of the view", [](auto& r) { r.has_view = 1, r.view.pad = 1; });
   broken("a view that is none", [](auto& r) { r.view.width = 1; });
   broken("two views", [](auto& r) { r.has_view = 2; });
-  broken("an id of another kind", [&](auto& r) { r.id = world.next(Handle::Surface); });
-  broken("a taken id", [&](auto& r) { r.id = one; });
   const Payload good = payload(of_memory(memory, 16));
   expect_broken(ids::cuTexObjectCreate, Payload(good).slot(0).slot(0).slot(0), "bytes left over");
   EXPECT_TRUE(world.send_exactly(ids::cuTexObjectCreate, Payload(good).cut(good.size() - 8)).broken);
   EXPECT_EQ(world.driver.calls("cuTexObjectCreate"), 0u);
+  // Whether an id can be given shows when the driver has made the object. The session ends, and the object with it.
+  broken("an id of another kind", [&](auto& r) { r.id = world.next(Handle::Surface); });
+  broken("a taken id", [&](auto& r) { r.id = one; });
 }
 
 // The record's members that its type does not use are none of the driver's: it would end the process.
