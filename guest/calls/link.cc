@@ -46,27 +46,29 @@ Sent cross_link(int call, Context& context, Link& link, const Record& record, st
                [&](CUresult, ring::SharedReader& r) { link.take_report(r); });
 }
 
-// The next piece of an image, to its place. Returns its length; 0: it has not come.
-std::size_t fetch_piece(std::uint64_t id, std::span<char> image, std::size_t offset) {
-  const std::uint64_t room = std::min<std::uint64_t>(image.size() - offset, api::max_image_piece);
-  const api::TakeImageRecord record{.id = id, .offset = offset, .room = room};
-  std::uint64_t length = 0;
+// Fetches the piece of an image from `offset` on, into `room`. Returns its length; 0: it has not come.
+std::size_t fetch_piece(std::uint64_t id, std::size_t offset, std::span<char> room) {
+  const api::TakeImageRecord record{.id = id, .offset = offset, .room = room.size()};
+  std::size_t length = 0;
   const auto write = [&](ring::Writer& w) { w.bytes(&record, sizeof record); };
   const auto read = [&](CUresult result, ring::SharedReader& r) {
     if (result != CUDA_SUCCESS) return;
     const std::uint64_t said = r.slot();
-    if (said == 0 || said > room) return r.fail();
-    if (r.copy(image.data() + offset, said)) length = said;
+    if (said == 0 || said > room.size()) return r.fail();
+    if (r.copy(room.data(), said)) length = said;
   };
   const Sending how{.call = api::id_of::take_image, .flags = record_flags(primary(0), true), .payload = sizeof record};
   return send(this_channel(), how, write, read).result == CUDA_SUCCESS ? length : 0;
 }
 
-bool fetch(std::uint64_t id, std::span<char> image) {
-  for (std::size_t done = 0; done < image.size();) {
-    const std::size_t length = fetch_piece(id, image, done);
+// Memory is taken as the pieces come, not on the worker's word. False: they have not all come.
+bool fetch(std::uint64_t id, std::uint64_t size, std::vector<char>& image) {
+  while (image.size() < size) {
+    const std::size_t done = image.size();
+    image.resize(done + std::min<std::uint64_t>(size - done, api::max_image_piece));
+    const std::size_t length = fetch_piece(id, done, std::span(image).subspan(done));
     if (length == 0) return false;
-    done += length;
+    image.resize(done + length);
   }
   return true;
 }
@@ -147,8 +149,8 @@ CUresult cuLinkComplete(CUlinkState state, void** image, std::size_t* bytes) {
   };
   const Sent sent = cross({.call = api::id_of::cuLinkComplete, .context = *context}, record, {}, read);
   if (sent.result != CUDA_SUCCESS) return sent.result;
-  std::vector<char> made(size);
-  if (!fetch(record.id, made)) return session()->usable() ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_DEVICE_UNAVAILABLE;
+  std::vector<char> made;
+  if (!fetch(record.id, size, made)) return session()->usable() ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_DEVICE_UNAVAILABLE;
   const std::vector<char>& kept = link->keep(std::move(made));
   *image = const_cast<char*>(kept.data());
   if (bytes != nullptr) *bytes = kept.size();
