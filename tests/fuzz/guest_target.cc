@@ -7,7 +7,9 @@
 // patience costs nothing.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <optional>
+#include <string>
 #include <tuple>
 
 #include "guest/calls/calls.h"
@@ -195,6 +197,8 @@ class Worker {
       case api::id_of::cuKernelGetFunction: put_found<api::KernelsFunctionRecord>(w, record); return w.used();
       case api::id_of::cuLibraryGetModule: put_found<api::LibrarysModuleRecord>(w, record); return w.used();
       case api::id_of::take_output: put_text(w), put_text(w); break;
+      case api::id_of::cuLinkComplete: w.slot(in_.once_in(8) ? in_.any() : in_.below(64)); break;
+      case api::id_of::take_image: put_text(w); break;
       default: break;
     }
     const auto bytes = in_.take(in_.number());
@@ -365,6 +369,24 @@ void load(Known& k, fuzz::Input& in) {
   }
 }
 
+// A link from its creation to its end. No later call names it, so none writes to its buffers.
+void link(Known&, fuzz::Input& in) {
+  CUjit_option names[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
+  const std::size_t room = 1 + in.number();
+  const std::unique_ptr<char[]> text(new char[room]);
+  void* values[] = {text.get(), reinterpret_cast<void*>(room), nullptr};
+  std::string input = ptx;
+  CUlinkState state = nullptr;
+  void* image = nullptr;
+  std::size_t bytes = 0;
+  if (guest::calls::cuLinkCreate_v2(static_cast<unsigned>(in.below(4)), names, values, &state) != CUDA_SUCCESS) return;
+  guest::calls::cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, input.data(), input.size(), "input", 0, nullptr, nullptr);
+  if (guest::calls::cuLinkComplete(state, &image, &bytes) == CUDA_SUCCESS && bytes != 0)
+    fuzz::require(std::count(static_cast<char*>(image), static_cast<char*>(image) + bytes, 'x') >= 0,
+                  "it is all there");
+  guest::calls::cuLinkDestroy(state);
+}
+
 void look_up(Known& k, fuzz::Input& in) {
   CUfunction f = nullptr;
   CUkernel kernel = nullptr;
@@ -465,7 +487,7 @@ void ends(Known& k, fuzz::Input& in) {
 }
 
 constexpr Step steps[] = {
-    load, look_up, launch, copy, memory, devices, questions, ends, load, look_up, launch, copy, memory,
+    load, look_up, launch, copy, memory, devices, questions, ends, load, look_up, launch, copy, memory, link,
 #define CALL(id, ...) \
   [](Known& k, fuzz::Input& in) { AnyCall<api::Call<id>::Shape>(k, in).make(guest::Stub<id>::call); },
 #define CUSTOM(...)
