@@ -110,6 +110,16 @@ void with_stream_of_copies(const std::string& kind, CUstream s) {
   ASK("stream", cuMemsetD2D32Async, a, 8, 0, 2, 2, s);
 }
 
+void with_stream_of_memory(const std::string& kind, CUstream s) {
+  CUdeviceptr a = 0;
+  CUmemoryPool pool = nullptr;
+  CU(cuDeviceGetDefaultMemPool)(&pool, device);
+  ASK("stream", cuMemAllocAsync, &a, 16, s);
+  ASK("stream", cuMemAllocFromPoolAsync, &a, 16, pool, s);
+  CU(cuMemAllocAsync)(&a, 16, nullptr);
+  ASK("stream", cuMemFreeAsync, a, s);
+}
+
 void with_event(const std::string& kind, CUevent e) {
   float ms = 0;
   CUevent good = nullptr;
@@ -325,6 +335,7 @@ void destroyed() {
   with_stream("destroyed", stream);
   with_stream_of_copies("destroyed", stream);
   with_stream_of_questions("destroyed", stream);
+  with_stream_of_memory("destroyed", stream);
   with_event("destroyed", event);
   with_module("destroyed", module);
   with_function("destroyed", function);
@@ -347,6 +358,7 @@ void of_another_kind() {
   with_stream("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_copies("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_questions("another kind's", reinterpret_cast<CUstream>(event));
+  with_stream_of_memory("another kind's", reinterpret_cast<CUstream>(event));
   with_module("another kind's", reinterpret_cast<CUmodule>(stream));
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
   with_library("another kind's", reinterpret_cast<CUlibrary>(stream), reinterpret_cast<CUkernel>(event));
@@ -361,6 +373,7 @@ void never_issued() {
   with_stream("never issued", made_up<CUstream>());
   with_stream_of_copies("never issued", made_up<CUstream>());
   with_stream_of_questions("never issued", made_up<CUstream>());
+  with_stream_of_memory("never issued", made_up<CUstream>());
   with_event("never issued", made_up<CUevent>());
   with_module("never issued", made_up<CUmodule>());
   with_function("never issued", made_up<CUfunction>());
