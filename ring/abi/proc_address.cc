@@ -50,9 +50,11 @@ CUresult proc_address(std::span<const ProcEntry> entries, int driver_version, co
   const auto [first, last] =
       std::equal_range(entries.begin(), entries.end(), ProcEntry{symbol, Variant::Legacy, 0, nullptr}, by_name);
   const std::span<const ProcEntry> named(first, last);
-  const ProcEntry* found = nullptr;
-  if (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) found = newest(named, Variant::PerThread, version);
-  if (found == nullptr) found = newest(named, Variant::Legacy, version);
+  // A call whose default stream can be the thread's has no plain form for a program that wants that one.
+  const bool by_thread =
+      flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
+      std::any_of(named.begin(), named.end(), [](const ProcEntry& e) { return e.variant == Variant::PerThread; });
+  const ProcEntry* found = newest(named, by_thread ? Variant::PerThread : Variant::Legacy, version);
 
   if (named.empty()) return answer(function, nullptr, status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
   if (found == nullptr) return answer(function, nullptr, status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);

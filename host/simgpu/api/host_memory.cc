@@ -84,14 +84,16 @@ CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytesize == 0 || (Flags & ~(served | CU_MEMHOSTREGISTER_IOMEMORY)) != 0)
       return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & ~served) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((Flags & ~served) != 0) return CUDA_ERROR_INVALID_VALUE;  // it is no I/O memory
     const bool read_only = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
     if (const auto there = driver.memory.find(address_of(p)); there && there->kind != MemoryKind::Registered)
       return CUDA_ERROR_INVALID_VALUE;
     if (driver.memory.overlaps(address_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     if (!is_fit(p, bytesize, read_only)) return CUDA_ERROR_INVALID_VALUE;
     if (!add_host(driver, p, bytesize, read_only)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    enter_host(driver, context, MemoryKind::Registered, p, bytesize, Flags | CU_MEMHOSTREGISTER_DEVICEMAP);
+    // The driver does not report that it may only be read.
+    enter_host(driver, context, MemoryKind::Registered, p, bytesize,
+               (Flags & ~unsigned{CU_MEMHOSTREGISTER_READ_ONLY}) | CU_MEMHOSTREGISTER_DEVICEMAP);
     return CUDA_SUCCESS;
   });
 }
@@ -113,7 +115,8 @@ CUresult cuMemHostUnregister(void* p) {
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned Flags) {
   return with_context([&](Driver& driver, Context&) {
     const auto allocation = driver.memory.find(address_of(p));
-    if (pdptr == nullptr || Flags != 0 || !allocation || !allocation->on_host()) return CUDA_ERROR_INVALID_VALUE;
+    const bool there = allocation && (allocation->on_host() || allocation->kind == MemoryKind::Mapped);
+    if (pdptr == nullptr || Flags != 0 || !there) return CUDA_ERROR_INVALID_VALUE;
     *pdptr = address_of(p);
     return CUDA_SUCCESS;
   });
@@ -123,7 +126,8 @@ CUresult cuMemHostGetFlags(unsigned* pFlags, void* p) {
   if (pFlags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context&) {
     const auto allocation = driver.memory.find(address_of(p));
-    if (!allocation || !allocation->on_host()) return CUDA_ERROR_INVALID_VALUE;
+    const bool there = allocation && (allocation->on_host() || allocation->kind == MemoryKind::Managed);
+    if (!there) return CUDA_ERROR_INVALID_VALUE;
     *pFlags = allocation->flags;
     return CUDA_SUCCESS;
   });

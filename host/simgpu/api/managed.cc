@@ -9,13 +9,19 @@
 namespace simgpu {
 namespace {
 
-CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise advice, const CUmemLocation& place) {
+// `no_device`: what it says of a device that there is not.
+CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise advice, const CUmemLocation& place,
+                CUresult no_device) {
+  if (place.type < CU_MEM_LOCATION_TYPE_DEVICE || place.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+    return CUDA_ERROR_INVALID_VALUE;
   const bool names_place = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION || advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                            advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
   if (names_place) {
-    if (const CUresult error = judge_place(driver, place); error != CUDA_SUCCESS) return error;
+    const CUresult error = judge_place(driver, place);
+    if (error != CUDA_SUCCESS) return error == CUDA_ERROR_INVALID_DEVICE ? no_device : error;
   }
   const bool node = place.type != CU_MEM_LOCATION_TYPE_DEVICE && place.type != CU_MEM_LOCATION_TYPE_HOST;
+  const CUmemLocation of_host{CU_MEM_LOCATION_TYPE_HOST, 0};  // where the driver keeps no node apart
   const auto change = [&](auto&& f) {
     driver.managed_advice.change(start, size, f);
     return CUDA_SUCCESS;
@@ -24,7 +30,7 @@ CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise ad
     case CU_MEM_ADVISE_SET_READ_MOSTLY:
     case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
       return change([&](Advice& a) { a.read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY; });
-    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = place; });
+    case CU_MEM_ADVISE_SET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = node ? of_host : place; });
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION: return change([&](Advice& a) { a.preferred = {}; });
     case CU_MEM_ADVISE_SET_ACCESSED_BY:
       return node ? CUDA_ERROR_INVALID_VALUE : change([&](Advice& a) { a.accessed_by.insert(number_of_place(place)); });
@@ -83,12 +89,15 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned fla
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUmemLocation location) {
   return with_context([&](Driver& driver, Context&) {
     if (!is_managed_range(driver, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
-    return advise(driver, devPtr, count, advice, location);
+    return advise(driver, devPtr, count, advice, location, CUDA_ERROR_INVALID_VALUE);
   });
 }
 
 CUresult cuMemAdvise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUdevice device) {
-  return cuMemAdvise_v2(devPtr, count, advice, place_of_number(device));
+  return with_context([&](Driver& driver, Context&) {
+    if (!is_managed_range(driver, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
+    return advise(driver, devPtr, count, advice, place_of_number(device), CUDA_ERROR_INVALID_DEVICE);
+  });
 }
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, std::size_t count, CUmemLocation location, unsigned flags,

@@ -15,10 +15,15 @@
 
 namespace simgpu {
 
+// The host comes after all devices.
+struct HostLast {
+  bool operator()(CUdevice a, CUdevice b) const { return static_cast<unsigned>(a) < static_cast<unsigned>(b); }
+};
+
 struct Advice {
   bool read_mostly = false;
   CUmemLocation preferred{CU_MEM_LOCATION_TYPE_INVALID, 0}, prefetched{CU_MEM_LOCATION_TYPE_INVALID, 0};
-  std::set<CUdevice> accessed_by;  // the host is CU_DEVICE_CPU
+  std::set<CUdevice, HostLast> accessed_by;  // the host is CU_DEVICE_CPU
 };
 
 // Threads: any. Ranges are taken in whole pages.

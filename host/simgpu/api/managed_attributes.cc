@@ -67,7 +67,7 @@ CUresult cuMemRangeGetAttribute(void* data, std::size_t dataSize, CUmem_range_at
 
 CUresult cuMemRangeGetAttributes(void** data, std::size_t* dataSizes, CUmem_range_attribute* attributes,
                                  std::size_t numAttributes, CUdeviceptr devPtr, std::size_t count) {
-  return with_driver([&](Driver& driver) {
+  return with_context([&](Driver& driver, Context&) {
     if (data == nullptr || dataSizes == nullptr || attributes == nullptr || numAttributes == 0 ||
         !is_managed_range(driver, devPtr, count))
       return CUDA_ERROR_INVALID_VALUE;

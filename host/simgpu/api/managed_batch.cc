@@ -29,9 +29,9 @@ CUresult judge_places(Driver& driver, const Batch& batch) {
       batch.first[0] != 0)
     return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t k = 0; k < batch.place_count; ++k) {
-    if (batch.first[k] >= batch.count || (k != 0 && batch.first[k] <= batch.first[k - 1]))
+    if (batch.first[k] >= batch.count || (k != 0 && batch.first[k] < batch.first[k - 1]))
       return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult error = judge_place(driver, batch.places[k]); error != CUDA_SUCCESS) return error;
+    if (judge_place(driver, batch.places[k]) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }

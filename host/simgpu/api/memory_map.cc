@@ -40,7 +40,7 @@ std::vector<Allocation> MemoryMap::take_all(const Context* context) {
   const std::lock_guard lock(mutex_);
   std::vector<Allocation> out;
   for (auto at = map_.begin(); at != map_.end();) {
-    if (at->second.context == context) {
+    if (at->second.context == context && at->second.kind != MemoryKind::Pool) {
       out.push_back(at->second);
       at = map_.erase(at);
     } else {

@@ -62,7 +62,7 @@ class MemoryMap {
   std::optional<Allocation> find(Address inside) const;
   bool overlaps(Address start, std::size_t size) const;
   bool set_sync_memops(Address inside, bool value);
-  // Everything that belongs to a context, taken out.
+  // Everything that ends with a context, taken out. Memory of a pool belongs to the pool.
   std::vector<Allocation> take_all(const Context* context);
 
  private:

@@ -13,21 +13,18 @@ namespace {
 // What it says of a description of memory, and the device that gives the memory; the host's is the first one's.
 CUresult judge(Driver& driver, const CUmemAllocationProp& p, Device** out) {
   const auto& reserved = p.allocFlags.reserved;
-  if (p.type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+  constexpr unsigned of_windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
+  const auto handles = static_cast<unsigned>(p.requestedHandleTypes);
+  if (p.type != CU_MEM_ALLOCATION_TYPE_PINNED || (handles & of_windows) != 0 ||
+      p.allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
       std::any_of(std::begin(reserved), std::end(reserved), [](auto byte) { return byte != 0; }))
     return CUDA_ERROR_INVALID_VALUE;
-  switch (p.requestedHandleTypes) {
-    case CU_MEM_HANDLE_TYPE_NONE:
-    case CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR: break;
-    case CU_MEM_HANDLE_TYPE_FABRIC: return CUDA_ERROR_NOT_PERMITTED;  // no daemon that deals in them
-    default: return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if ((handles & CU_MEM_HANDLE_TYPE_FABRIC) != 0) return CUDA_ERROR_NOT_PERMITTED;  // no daemon that deals in them
   switch (p.location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
       *out = driver.device(p.location.id);
       return *out == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: *out = driver.devices.front().get(); return CUDA_SUCCESS;
+    case CU_MEM_LOCATION_TYPE_HOST: *out = driver.devices.front().get(); return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
       *out = driver.devices.front().get();
       return p.location.id == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -59,13 +56,12 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
   });
 }
 
+// The same for all memory, whatever is described.
 CUresult cuMemGetAllocationGranularity(std::size_t* granularity, const CUmemAllocationProp* prop,
                                        CUmemAllocationGranularity_flags option) {
-  return with_driver([&](Driver& driver) {
+  return with_driver([&](Driver&) {
     const bool known = option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
     if (granularity == nullptr || prop == nullptr || !known) return CUDA_ERROR_INVALID_VALUE;
-    Device* device = nullptr;
-    if (const CUresult error = judge(driver, *prop, &device); error != CUDA_SUCCESS) return error;
     *granularity = VirtualMemory::granularity;
     return CUDA_SUCCESS;
   });

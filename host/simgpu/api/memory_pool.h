@@ -11,6 +11,7 @@
 #include "host/simgpu/api/objects.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -41,13 +42,16 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  CUmemoryPool handle = nullptr;  // set once, before the pool is seen
-  bool is_default = false;        // the same
+  CUmemoryPool handle = nullptr;             // set once, before the pool is seen
+  bool is_default = false;                   // the same
+  std::atomic<bool> given_to_device{false};  // of the host's memory: a device may touch it
 
   Device& device() const { return device_; }
   const CUmemPoolProps& properties() const { return properties_; }
   bool managed() const { return properties_.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED; }
   bool on_host() const { return !managed() && properties_.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
+  // Whether commands of the device may name its memory.
+  bool is_reached() const { return !on_host() || given_to_device.load(std::memory_order_relaxed); }
 
   // 0 when there is not enough. The stream's next work must come after `after`, if that is not null.
   Address allocate(std::size_t size, const std::shared_ptr<Stream>& stream, Ticket& after);

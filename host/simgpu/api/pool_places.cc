@@ -26,12 +26,14 @@ template <class F>
 CUresult with_place(Driver& driver, const CUmemLocation& location, CUmemAllocationType type, F&& call) {
   if (is_own_place(location, type)) {
     Device* device = driver.device(location.id);
-    if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(device->mutex);
     return call(device->pools);
   }
+  if (!is_kind_of_place(location.type) || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+    return CUDA_ERROR_NOT_SUPPORTED;
   Device* device = device_of_place(driver, location, type);
-  if (device == nullptr || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return CUDA_ERROR_INVALID_VALUE;
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(driver.places_mutex);
   PoolsOfPlace& pools = driver.pools_of_places[place_of(location, type)];
   if (pools.standard == nullptr) {
@@ -80,9 +82,9 @@ Device* device_of_place(Driver& driver, const CUmemLocation& location, CUmemAllo
   Device* const first = driver.devices.front().get();
   switch (location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE: return driver.device(location.id);
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: return first;
+    case CU_MEM_LOCATION_TYPE_HOST: return first;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA: return location.id == 0 ? first : nullptr;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
     case CU_MEM_LOCATION_TYPE_NONE: return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? first : nullptr;
     default: return nullptr;
   }
@@ -101,6 +103,9 @@ using namespace simgpu;
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
   const CUmemLocation place = place_of_device(dev);
+  const CUresult known = with_driver(
+      [&](Driver& driver) { return driver.device(dev) == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS; });
+  if (known != CUDA_SUCCESS) return known;
   return get_pool(pool_out, &place, CU_MEM_ALLOCATION_TYPE_PINNED, &PoolsOfPlace::standard);
 }
 

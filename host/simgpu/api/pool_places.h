@@ -9,6 +9,11 @@ namespace simgpu {
 class Driver;
 class MemoryPool;
 
+// Whether there are places of this kind.
+constexpr bool is_kind_of_place(CUmemLocationType type) {
+  return type >= CU_MEM_LOCATION_TYPE_INVALID && type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 // The device whose memory stands for a place; null when there is no such place. The host's memory is the first device's.
 Device* device_of_place(Driver& driver, const CUmemLocation& location, CUmemAllocationType type);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/streams.h"
 
 namespace simgpu {
@@ -122,7 +123,9 @@ CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const
   if (to.start % pattern_size != 0 || (shape.height > 1 && to.pitch % pattern_size != 0))
     return CUDA_ERROR_INVALID_VALUE;
   const Found target = look_at(driver, to, shape, Side::Device, true);
-  if (!target.valid) return CUDA_ERROR_INVALID_VALUE;
+  const auto allocation = driver.memory.find(to.start);
+  const bool kept_away = allocation && allocation->pool != nullptr && !allocation->pool->is_reached();
+  if (!target.valid || kept_away) return CUDA_ERROR_INVALID_VALUE;
   const auto fill = [&driver, to, shape, pattern, pattern_size, target] {
     if (!still_there(driver, to, target)) return;
     each_row(shape, [&](std::size_t y, std::size_t z) { fill_row(at(to, y, z), shape.width, pattern, pattern_size); });

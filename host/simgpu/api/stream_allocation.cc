@@ -26,7 +26,7 @@ CUresult allocate_from(CUdeviceptr* out, std::size_t size, CUmemoryPool handle, 
       start = pool->allocate(size, stream, after);
     }
     if (start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    if (after != nullptr) post(driver, *stream, {}, Run::Always, {after});
+    if (after != nullptr) come_after(driver, *stream, after);
     enter(driver, context, MemoryKind::Pool, start, size, pool);
     *out = start;
     return CUDA_SUCCESS;
@@ -62,6 +62,8 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (dptr == 0) return CUDA_SUCCESS;
+    const auto there = driver.memory.find(dptr);
+    if (there && there->start == dptr && there->kind == MemoryKind::Managed) return CUDA_ERROR_NOT_SUPPORTED;
     const auto wanted = [](const Allocation& a) { return a.kind == MemoryKind::Pool || a.kind == MemoryKind::Device; };
     const auto allocation = driver.memory.take(dptr, wanted);
     if (!allocation) return CUDA_ERROR_INVALID_VALUE;

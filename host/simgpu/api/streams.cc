@@ -34,18 +34,23 @@ void drop_finished(Context& context) {
   });
 }
 
+Ticket append(Driver& driver, Stream& stream, std::function<void()> work, const std::vector<Ticket>& after,
+              Schedule::Who who) {
+  const std::lock_guard order(driver.schedule.order());
+  drop_finished(*stream.context);
+  std::vector<Ticket> all = predecessors(stream);
+  all.insert(all.end(), after.begin(), after.end());
+  stream.last = driver.schedule.submit(std::move(work), all, who);
+  return stream.last;
+}
+
 Ticket submit(Driver& driver, Stream& stream, std::function<void()> work, Run run, const std::vector<Ticket>& after,
               Schedule::Who who) {
   const auto unless_failed = [&driver, work = std::move(work), run] {
     if (work && (run == Run::Always || driver.fault() == CUDA_SUCCESS)) work();
   };
   ++commands;
-  const std::lock_guard order(driver.schedule.order());
-  drop_finished(*stream.context);
-  std::vector<Ticket> all = predecessors(stream);
-  all.insert(all.end(), after.begin(), after.end());
-  stream.last = driver.schedule.submit(unless_failed, all, who);
-  return stream.last;
+  return append(driver, stream, unless_failed, after, who);
 }
 
 // Schedule::order() is held.
@@ -95,6 +100,10 @@ std::shared_ptr<Stream> stream_of(Driver& driver, Context& context, CUstream han
 
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run, const std::vector<Ticket>& after) {
   return submit(driver, stream, std::move(work), run, after, Schedule::Who::Pool);
+}
+
+void come_after(Driver& driver, Stream& stream, const Ticket& until) {
+  append(driver, stream, {}, {until}, Schedule::Who::Pool);
 }
 
 void run_now(Driver& driver, Stream& stream, std::function<void()> work) {

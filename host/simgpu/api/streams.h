@@ -37,6 +37,9 @@ CUresult with_context_of(CUstream handle, F&& call) noexcept {
 Ticket post(Driver& driver, Stream& stream, std::function<void()> work, Run run = Run::UnlessFailed,
             const std::vector<Ticket>& after = {});
 
+// Later work of the stream comes after this piece, too. That is an order between streams, and no command.
+void come_after(Driver& driver, Stream& stream, const Ticket& until);
+
 // In the stream's order, but on the calling thread, which waits until it is done.
 void run_now(Driver& driver, Stream& stream, std::function<void()> work);
 

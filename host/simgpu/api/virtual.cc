@@ -11,14 +11,14 @@ namespace {
 
 bool power_of_two(std::size_t value) { return (value & (value - 1)) == 0; }
 
-// A description's device; otherwise why there is none. The host reaches none of this memory.
-CUresult device_of(Driver& driver, const CUmemLocation& location, Device** out) {
-  if (location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-      location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
-  *out = driver.device(location.id);
-  return *out == nullptr ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+// The host reaches none of this memory.
+bool is_host(const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+// Null: it is no device.
+Device* device_of(Driver& driver, const CUmemLocation& location) {
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? driver.device(location.id) : nullptr;
 }
 
 bool valid(CUmemAccess_flags flags) {
@@ -64,7 +64,8 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, std::size_t size, const CUmemAccessDesc
     std::vector<Device*> devices(count);
     for (std::size_t i = 0; i < count; ++i) {
       if (!valid(desc[i].flags)) return CUDA_ERROR_INVALID_VALUE;
-      if (const CUresult error = device_of(driver, desc[i].location, &devices[i]); error != CUDA_SUCCESS) return error;
+      devices[i] = device_of(driver, desc[i].location);
+      if (devices[i] == nullptr) return is_host(desc[i].location) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     }
     for (std::size_t i = 0; i < count; ++i) {
       const CUresult error = driver.virtual_memory.set_access(ptr, size, *devices[i], desc[i].flags);
@@ -77,9 +78,12 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, std::size_t size, const CUmemAccessDesc
 CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
   return with_driver([&](Driver& driver) {
     if (flags == nullptr || location == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Device* device = nullptr;
-    if (const CUresult error = device_of(driver, *location, &device); error != CUDA_SUCCESS) return error;
-    return driver.virtual_memory.access(flags, *device, ptr);
+    const Device* device = device_of(driver, *location);
+    if (device == nullptr && !is_host(*location)) return CUDA_ERROR_INVALID_DEVICE;
+    const auto plain = driver.memory.find(ptr);
+    if (!plain || plain->kind == MemoryKind::Mapped) return driver.virtual_memory.access(flags, device, ptr);
+    *flags = plain->device == device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
   });
 }
 

@@ -127,9 +127,8 @@ CUresult VirtualMemory::map(Address start, std::size_t size, CUmemGenericAllocat
   const std::lock_guard lock(mutex_);
   Object* object = find_object(handle);
   auto* reservation = reservation_of(start, size);
-  if (object == nullptr || reservation == nullptr || !whole(start) || size > object->size)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (size < object->size) return CUDA_ERROR_NOT_SUPPORTED;
+  if (object == nullptr || reservation == nullptr || !whole(start)) return CUDA_ERROR_INVALID_VALUE;
+  if (size != object->size) return CUDA_ERROR_NOT_SUPPORTED;
   Mappings& mappings = reservation->second.mappings;
   const auto* below = at_or_below(mappings, start + size - 1);
   if (below != nullptr && below->first + below->second.size > start) return CUDA_ERROR_INVALID_VALUE;
@@ -198,11 +197,11 @@ CUresult VirtualMemory::set_access(Address start, std::size_t size, Device& devi
   return CUDA_SUCCESS;
 }
 
-CUresult VirtualMemory::access(unsigned long long* out, const Device& device, Address inside) {
+CUresult VirtualMemory::access(unsigned long long* out, const Device* device, Address inside) {
   const std::lock_guard lock(mutex_);
   auto* mapping = mapping_of(inside);
   if (mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto found = mapping->second.access.find(&device);
+  const auto found = mapping->second.access.find(device);
   *out = found == mapping->second.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : found->second;
   return CUDA_SUCCESS;
 }

@@ -39,7 +39,8 @@ class VirtualMemory {
   CUresult map(Address start, std::size_t size, CUmemGenericAllocationHandle handle);
   CUresult unmap(Address start, std::size_t size);
   CUresult set_access(Address start, std::size_t size, Device& device, CUmemAccess_flags flags);
-  CUresult access(unsigned long long* out, const Device& device, Address inside);
+  // A null device is the host.
+  CUresult access(unsigned long long* out, const Device* device, Address inside);
 
  private:
   struct Object {
