@@ -68,7 +68,8 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_at, void* at, unsigned
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   if (device_at == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const Place place = place_of(at);
-  if (place.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
+  // CUDA takes a mapping of virtual memory for memory of both sides.
+  if (place.kind != Place::Kind::Pinned && place.reservation == 0) return CUDA_ERROR_INVALID_VALUE;
   *device_at = session()->addresses.on_device(place, reinterpret_cast<CUdeviceptr>(at));
   return CUDA_SUCCESS;
 }

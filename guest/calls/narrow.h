@@ -24,11 +24,13 @@ namespace newer {
 #include "ring/api/driver.def"
 }  // namespace newer
 
-// The checks at the start of such a call.
-inline CUresult enter_old_context() {
+// The checks at the start of such a call. The version is looked at before a fault.
+inline CUresult enter_old_context(bool needs_one) {
   Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  return cuabi::narrow_works_in(context->api_version) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  const CUresult entered = enter(context);
+  if (context == nullptr) return entered == CUDA_ERROR_INVALID_CONTEXT && !needs_one ? CUDA_SUCCESS : entered;
+  if (context->lives() && !cuabi::narrow_works_in(context->api_version)) return CUDA_ERROR_INVALID_CONTEXT;
+  return entered;
 }
 
 // F: the type that cuda.h gives the form; `line` and `newer_line`: the lines of both forms in api::entry_points.
@@ -39,8 +41,11 @@ struct Narrow<CUresult(P...), newer, line, newer_line> {
   static constexpr api::EntryPoint form = api::entry_points[line];
 
   static CUresult call(P... p) {
-    if constexpr (!form.manner.contextless)
-      if (const CUresult r = enter_old_context(); r != CUDA_SUCCESS) return r;
+    if constexpr (!form.manner.contextless) {
+      const CUresult state = enter_old_context(cuabi::narrow_needs_context(form.name));
+      if (const auto answer = cuabi::narrow_answer(form.name, state, p...)) return *answer;
+      if (state != CUDA_SUCCESS) return state;
+    }
     if constexpr (newer == nullptr)
       return refuse(newer_line);
     else

@@ -36,7 +36,7 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
   const bool pinned = place.kind == Place::Kind::Pinned;
   const Context& owner = place.context != nullptr ? *place.context : primary(0);
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, owner.handle);
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, place.reservation == 0 ? owner.handle : CUcontext{});
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, CUdeviceptr{session()->addresses.on_device(place, at)});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:

@@ -118,9 +118,19 @@ struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
 template <>
 struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
 
+// A device that there is not is a wrong value to these two, and no device to cuDeviceGetDefaultMemPool.
+inline CUresult refuse_no_device(CUdevice device) {
+  return device >= 0 && static_cast<std::uint32_t>(device) < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+template <>
+struct Rules<api::id_of::cuDeviceGetMemPool> : Rules<0> {
+  static CUresult refuses(CUmemoryPool*, CUdevice device) { return refuse_no_device(device); }
+};
+
 // The pool from which cuMemAllocAsync takes memory on a device. The driver goes back to the default one when it ends.
 template <>
 struct Rules<api::id_of::cuDeviceSetMemPool> : Rules<0> {
+  static CUresult refuses(CUdevice device, CUmemoryPool) { return refuse_no_device(device); }
   static void learn(Object*, CUdevice device, CUmemoryPool pool) {
     session()->set_pool(static_cast<std::uint32_t>(device), api::number_of(pool));
   }

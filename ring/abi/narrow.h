@@ -1,5 +1,5 @@
 // CUDA 3's forms of calls, whose device addresses and sizes have 32 bits: the table's NARROW lines. A library checks the
-// context (narrow_works_in), and makes the call by its newer form: call_newer widens each argument, and narrows what the newer
+// context (narrow_works_in, but first narrow_answer), and makes the call by its newer form: call_newer widens each argument, and narrows what the newer
 // form gives back. What the parameters are follows from the two types that cuda.h gives the forms.
 //
 // An address beyond 4 GiB cannot be given back: nothing is written then, and the call fails. A size is at most all that
@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -21,8 +22,41 @@ namespace cuabi {
 // Whether these forms work in a context of this version (cuCtxGetApiVersion): the old cuCtxCreate makes contexts of 3010.
 constexpr bool narrow_works_in(unsigned api_version) { return api_version <= 3010; }
 
+// Whether a form needs a current context: one that frees does not, since the address names the device.
+constexpr bool narrow_needs_context(std::string_view form) { return form != "cuMemFree"; }
+
 // Forms that allocate device memory. The newer form's memory is freed again if its address does not fit.
 constexpr bool narrow_allocates(std::string_view form) { return form == "cuMemAlloc" || form == "cuMemAllocPitch"; }
+
+// ---- before the context --------------------------------------------------------------------------------------------
+
+template <class P>
+bool is_null_handle(P given) {
+  if constexpr (std::is_same_v<P, CUmodule> || std::is_same_v<P, CUarray> || std::is_same_v<P, CUtexref> ||
+                std::is_same_v<P, CUgraphicsResource>)
+    return given == nullptr;
+  else
+    return false;
+}
+
+template <class P>
+bool is_null_pointer(P given) {
+  if constexpr (std::is_pointer_v<P>)
+    return given == nullptr;
+  else
+    return true;
+}
+
+// The answer of a form that does not depend on the context, whose `state` is a result. Nothing: it depends on that. A form
+// that asks about an object looks for a null handle first, one that asks about an array even before cuInit.
+template <class... P>
+std::optional<CUresult> narrow_answer(std::string_view form, CUresult state, P... given) {
+  if (form == "cuMemGetAddressRange" && (is_null_pointer(given) && ...)) return CUDA_SUCCESS;  // nothing is asked
+  const bool looks_first =
+      form.starts_with("cuArray") || (!form.starts_with("cuMemcpy") && state != CUDA_ERROR_NOT_INITIALIZED);
+  if (looks_first && (is_null_handle(given) || ...)) return CUDA_ERROR_INVALID_HANDLE;
+  return std::nullopt;
+}
 
 // ---- structs -------------------------------------------------------------------------------------------------------
 

@@ -12,9 +12,13 @@
 namespace simgpu {
 namespace {
 
-CUresult enter_old_context() {
-  return with_context([](Driver&, Context& context) {
-    return cuabi::narrow_works_in(context.api_version) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+// The version is looked at before a fault.
+CUresult enter_old_context(bool needs_one) {
+  return with_driver([&](Driver& driver) {
+    const Context* context = driver.current();
+    if (context == nullptr) return needs_one ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+    if (!context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return cuabi::narrow_works_in(context->api_version) ? driver.fault() : CUDA_ERROR_INVALID_CONTEXT;
   });
 }
 
@@ -27,8 +31,11 @@ struct Narrow<CUresult(P...), Newer, line> {
 
   static CUresult call(P... p) {
     static const auto newer = reinterpret_cast<Newer*>(function_of(form.of));
-    if constexpr (!form.manner.contextless)
-      if (const CUresult r = enter_old_context(); r != CUDA_SUCCESS) return r;
+    if constexpr (!form.manner.contextless) {
+      const CUresult state = enter_old_context(cuabi::narrow_needs_context(form.name));
+      if (const auto answer = cuabi::narrow_answer(form.name, state, p...)) return *answer;
+      if (state != CUDA_SUCCESS) return state;
+    }
     if (newer == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
     return cuabi::call_newer(newer, cuabi::narrow_allocates(form.name) ? &cuMemFree_v2 : nullptr, p...);
   }
