@@ -118,6 +118,25 @@ struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
 template <>
 struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
 
+// What a pool of managed memory gives could not be reached by the program, so there is none.
+inline CUresult refuse_managed(CUmemAllocationType type) {
+  return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+template <>
+struct Rules<api::id_of::cuMemPoolCreate> : Rules<0> {
+  static CUresult refuses(CUmemoryPool*, const CUmemPoolProps* p) {
+    return p == nullptr ? CUDA_SUCCESS : refuse_managed(p->allocType);
+  }
+};
+template <>
+struct Rules<api::id_of::cuMemGetDefaultMemPool> : Rules<0> {
+  static CUresult refuses(CUmemoryPool*, CUmemLocation*, CUmemAllocationType type) { return refuse_managed(type); }
+};
+template <>
+struct Rules<api::id_of::cuMemGetMemPool> : Rules<0> {
+  static CUresult refuses(CUmemoryPool*, CUmemLocation*, CUmemAllocationType type) { return refuse_managed(type); }
+};
+
 // A device that there is not is a wrong value to these two, and no device to cuDeviceGetDefaultMemPool.
 inline CUresult refuse_no_device(CUdevice device) {
   return device >= 0 && static_cast<std::uint32_t>(device) < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -305,7 +305,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (args[I].dir == Dir::Frees) {
       if (use_.position == 0 && freed_) session()->addresses.add(*freed_);  // nothing was sent: the memory lives on
     } else if constexpr (args[I].dir == Dir::Reserved) {
-      if (done_) session()->reserved.settle(args[I].range, length_[I], element_count<I>());
+      if (done_) settle_range<I>();
     } else if constexpr (is_object<I>) {
       if (use_.position == 0) return;
       if constexpr (args[I].closes) {
@@ -315,6 +315,20 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       }
     }
     (void)way;
+  }
+
+  // A memory object lives as long as it is mapped, even if the program has released it.
+  template <std::size_t I>
+  void settle_range() {
+    Objects& objects = session()->objects;
+    std::uint64_t mapped = 0;
+    each([&]<std::size_t J>() {
+      if constexpr (args[I].range == api::Range::Mapped && is_object<J>)
+        if (const std::uint64_t id = to_slot(std::get<J>(params_)); objects.keep(*objects_[J], id)) mapped = id;
+    });
+    for (const std::uint64_t id : session()->reserved.settle(args[I].range, length_[I], element_count<I>(), mapped))
+      if (Object* object = objects.find(reinterpret_cast<const void*>(id), Handle::Allocation))
+        objects.close(*object, id, use_);
   }
 
   static constexpr bool makes_memory() { return ((A.dir == Dir::Memory) || ...); }

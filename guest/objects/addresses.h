@@ -38,6 +38,7 @@ struct Place {
   std::uint64_t id = 0;        // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::uint64_t owner = 0;     // the module or library whose global it is, or 0
   std::uint64_t pool = 0;      // the handle of the pool that it was allocated from; 0: none, or the default one
+  std::uint64_t object = 0;    // the memory object of a mapped piece; 0: it is known no more
   bool pooled = false;         // allocated in a stream's order
   Context* context = nullptr;  // in which it was made; a place without an owner ends with it
 };
@@ -56,8 +57,9 @@ class Addresses {
   // Removes and returns the place of this kind that starts there, if no module owns it and it is no mapped piece of a
   // reservation; else nothing.
   std::optional<Place> take(std::uint64_t start, Place::Kind kind);
-  // Removes the mapped pieces of a reservation that begin in [start, start + bytes).
-  void unmap(std::uint64_t start, std::uint64_t bytes);
+  // Removes the mapped pieces of a reservation that begin in [start, start + bytes). Returns their memory objects, one
+  // for each piece.
+  std::vector<std::uint64_t> unmap(std::uint64_t start, std::uint64_t bytes);
   // Removes the globals of a module or library.
   void drop_owned(std::uint64_t owner);
   // Removes the places that end with a context. Returns the starts of the pinned blocks among them, which the caller

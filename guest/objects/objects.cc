@@ -65,6 +65,13 @@ Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context) {
   return &object;
 }
 
+bool Objects::keep(Object& object, std::uint64_t id) {
+  std::lock_guard lock(mutex_);
+  if (object.id.load(std::memory_order_relaxed) != id) return false;  // another thread has closed it
+  object.given.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 void Objects::close(Object& object, std::uint64_t id, Use last) {
   const bool counts = api::kind_of(Id::of(id).kind).given == api::counted;
   {

@@ -89,6 +89,9 @@ class Objects {
   // The object that the driver has found, by the id that the worker has chosen. Null: no correct worker chooses this id.
   // The worker gives an index again once the object has ended, so an object that still has it here has ended.
   Object* adopt(std::uint64_t id, api::Handle kind, Context* context);
+  // The object must stay beyond the handles that the program has, until another close(). False: there is none of this id
+  // any more.
+  bool keep(Object& object, std::uint64_t id);
   // The program has closed a handle: ends the object with this id, unless its kind counts and it was given more often.
   void close(Object& object, std::uint64_t id, Use last);
   // Ends an object. Its index is used again once the record at `last` has been executed. An object whose creation was

@@ -29,24 +29,28 @@ std::optional<VirtualRange> VirtualRanges::find(std::uint64_t inside) const {
   return at == ranges_.end() ? std::nullopt : std::optional(at->second);
 }
 
-void VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes) {
+std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+                                                 std::uint64_t object) {
   const std::optional<VirtualRange> in = find(start);
-  if (!in) return;  // another thread has ended the reservation meanwhile
+  if (!in) return {};  // another thread has ended the reservation meanwhile
   switch (range) {
     case api::Range::Stays:
-    case api::Range::Made: return;
+    case api::Range::Made: break;
     case api::Range::Mapped:
-      return mapped_.add({.kind = Place::Kind::Device,
-                          .reservation = in->number,
-                          .start = start,
-                          .bytes = bytes,
-                          .id = next_id_.fetch_add(1, std::memory_order_relaxed)});
+      mapped_.add({.kind = Place::Kind::Device,
+                   .reservation = in->number,
+                   .start = start,
+                   .bytes = bytes,
+                   .id = next_id_.fetch_add(1, std::memory_order_relaxed),
+                   .object = object});
+      break;
     case api::Range::Unmapped: return mapped_.unmap(start, bytes);
     case api::Range::Freed: {
       std::lock_guard lock(mutex_);
       ranges_.erase(start);
     }
   }
+  return {};
 }
 
 }  // namespace guest

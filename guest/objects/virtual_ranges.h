@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "guest/objects/addresses.h"
 #include "ring/api/arg.h"
@@ -28,8 +29,10 @@ class VirtualRanges {
   // Whether one reservation has all of [start, start + bytes).
   bool holds(std::uint64_t start, std::uint64_t bytes) const;
   std::optional<VirtualRange> find(std::uint64_t inside) const;
-  // A call has made this of [start, start + bytes). Preconditions: one reservation holds it.
-  void settle(api::Range range, std::uint64_t start, std::uint64_t bytes);
+  // A call has made this of [start, start + bytes). Preconditions: one reservation holds it. `object`: the memory object,
+  // if it was mapped there. Returns the objects of mappings that have ended, one for each.
+  std::vector<std::uint64_t> settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+                                    std::uint64_t object = 0);
 
  private:
   std::map<std::uint64_t, VirtualRange>::const_iterator holder_of(std::uint64_t inside) const;

@@ -35,13 +35,17 @@ bool Addresses::remove(std::uint64_t start, Memory kind) {
   return true;
 }
 
-void Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
+std::vector<std::uint64_t> Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
   std::unique_lock lock(mutex_);
+  std::vector<std::uint64_t> objects;
   for (auto at = entries_.lower_bound(start); at != entries_.end() && at->start - start < bytes;) {
     const auto piece = at++;
-    if (piece->reservation != 0) take_out(piece);
+    if (piece->reservation == 0) continue;
+    if (piece->object != 0) objects.push_back(piece->object);
+    take_out(piece);
   }
   publish();
+  return objects;
 }
 
 void Addresses::take_out(Entries::const_iterator at) {

@@ -33,6 +33,7 @@ struct Range {
   std::uint64_t start = 0, bytes = 0;
   std::uint64_t owner = 0;        // the id of the module or library whose global it is; 0: none
   std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
+  std::uint64_t object = 0;       // the id of the memory object of a mapped piece; 0: it is known no more
   std::uint16_t context = 0;      // in which it was made; memory without an owner ends with it
   Memory kind = Memory::Device;
 
@@ -50,8 +51,9 @@ class Addresses {
   bool free(std::uint64_t start) { return remove(start, Memory::Device); }
   // Removes a registered piece of the arena. False: none starts there.
   bool unpin(std::uint64_t start) { return remove(start, Memory::Pinned); }
-  // Removes the mapped pieces of a reservation that begin in [start, start + bytes).
-  void unmap(std::uint64_t start, std::uint64_t bytes);
+  // Removes the mapped pieces of a reservation that begin in [start, start + bytes). Returns their memory objects, one
+  // for each piece.
+  std::vector<std::uint64_t> unmap(std::uint64_t start, std::uint64_t bytes);
   // Remove the ranges of an owner, and the allocations in a context. The time they take is proportional to the ranges
   // removed.
   void drop_owned(std::uint64_t owner) {

@@ -92,10 +92,19 @@ std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
   return known = id.value();
 }
 
+bool Objects::keep(std::uint64_t id) {
+  Entry& entry = entries_[Id::of(id).index];
+  std::lock_guard lock(once_mutex_);
+  if (entry.id.load(std::memory_order_relaxed) != id) return false;  // another channel has closed it
+  entry.given.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
 void Objects::close(std::uint64_t id) {
   const Id parts = Id::of(id);
   if (api::kind_of(parts.kind).given == api::counted) {
     std::lock_guard lock(once_mutex_);
+    if (entries_[parts.index].id.load(std::memory_order_relaxed) != id) return;  // another channel has closed it
     if (entries_[parts.index].given.fetch_sub(1, std::memory_order_relaxed) > 1) return;
   }
   drop(id);

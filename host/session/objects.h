@@ -46,6 +46,9 @@ class Objects {
   // The id of a handle that the driver has found: the one by which the session knows it, or a new one of the worker's half.
   // 0: all of these are in use.
   std::uint64_t put_found(api::Handle kind, void* handle, Place place);
+  // The object must stay beyond the handles that the guest has, until another close(). False: there is none of this id any
+  // more.
+  bool keep(std::uint64_t id);
   // Drops an object that the guest has closed, unless its kind counts and the driver has given it more often.
   void close(std::uint64_t id);
   // The driver's handle, or null. `wanted` may be Function for a kernel's id.

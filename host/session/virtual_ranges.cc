@@ -23,18 +23,22 @@ bool VirtualRanges::holds(std::uint64_t start, std::uint64_t bytes) const {
   return holder_of(start, bytes) != ranges_.end();
 }
 
-void VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes) {
+std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+                                                 std::uint64_t object) {
   std::lock_guard lock(mutex_);
   const auto at = holder_of(start, bytes);
-  if (at == ranges_.end()) return;  // another channel has ended the reservation meanwhile
+  if (at == ranges_.end()) return {};  // another channel has ended the reservation meanwhile
   switch (range) {
     case api::Range::Stays:
-    case api::Range::Made: return;
+    case api::Range::Made: break;
     case api::Range::Mapped:
-      return mapped_.add({.start = start, .bytes = bytes, .reservation = at->second.number, .context = no_context});
+      mapped_.add(
+          {.start = start, .bytes = bytes, .reservation = at->second.number, .object = object, .context = no_context});
+      break;
     case api::Range::Unmapped: return mapped_.unmap(start, bytes);
     case api::Range::Freed: ranges_.erase(at); count_.store(ranges_.size(), std::memory_order_relaxed);
   }
+  return {};
 }
 
 }  // namespace host

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "host/session/addresses.h"
 #include "ring/api/arg.h"
@@ -22,8 +23,10 @@ class VirtualRanges {
   void add(std::uint64_t start, std::uint64_t bytes);
   // Whether one reservation has all of [start, start + bytes).
   bool holds(std::uint64_t start, std::uint64_t bytes) const;
-  // A call has made this of [start, start + bytes). Preconditions: one reservation holds it.
-  void settle(api::Range range, std::uint64_t start, std::uint64_t bytes);
+  // A call has made this of [start, start + bytes). Preconditions: one reservation holds it. `object`: the id of the memory
+  // object, if it was mapped there. Returns the objects of mappings that have ended, one for each.
+  std::vector<std::uint64_t> settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
+                                    std::uint64_t object = 0);
   // The number of reservations.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 

@@ -215,6 +215,20 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     std::memcpy(answer_[I], &at, sizeof at);
   }
 
+  // A memory object lives as long as it is mapped, even if the guest has released it.
+  template <std::size_t I>
+  void settle_range() {
+    constexpr Arg a = args[I];
+    std::uint64_t mapped = 0;
+    each([&]<std::size_t J>() {
+      if constexpr (a.range == api::Range::Mapped && kind<J> == api::Handle::Allocation)
+        if (r_.session.objects.keep(slots_[J])) mapped = slots_[J];
+    });
+    for (const std::uint64_t id :
+         r_.session.reserved.settle(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)], mapped))
+      r_.session.objects.close(id);
+  }
+
   template <std::size_t I>
   void settle() {
     constexpr Arg a = args[I];
@@ -226,7 +240,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (a.dir == Dir::Memory) {
       settle_memory<I>();
     } else if constexpr (a.dir == Dir::Reserved) {
-      r_.session.reserved.settle(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)]);
+      settle_range<I>();
     } else if constexpr (a.dir == Dir::Out && is_visited<I>) {
       visit_structs<I>(ToGuest{r_.session.driver});
     } else if constexpr (a.closes) {
