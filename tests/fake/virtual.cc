@@ -70,12 +70,21 @@ CUresult create(CUmemGenericAllocationHandle* handle, std::size_t bytes, const C
   return CUDA_SUCCESS;
 }
 
+// A memory object is known as long as it is mapped, even if it was released as often as it was given.
+void end_if_unused(const char* call, CUmemGenericAllocationHandle handle) {
+  const bool is_mapped = std::any_of(state->mapped.begin(), state->mapped.end(),
+                                     [&](const auto& piece) { return piece.second == handle; });
+  if (state->physical_given[handle] == 0 && !is_mapped)
+    destroy(call, Handle::Allocation, reinterpret_cast<const void*>(handle));
+}
+
 CUresult release(CUmemGenericAllocationHandle handle) {
   Entry entry("cuMemRelease", false, false);
   if (entry.failed()) return entry.result;
   check_allocation("cuMemRelease", handle);
-  if (--state->physical_given[handle] != 0) return CUDA_SUCCESS;
-  destroy("cuMemRelease", Handle::Allocation, reinterpret_cast<const void*>(handle));
+  if (state->physical_given[handle] == 0) return CUDA_ERROR_INVALID_VALUE;
+  --state->physical_given[handle];
+  end_if_unused("cuMemRelease", handle);
   return CUDA_SUCCESS;
 }
 
@@ -101,7 +110,9 @@ CUresult unmap(CUdeviceptr at, std::size_t bytes) {
   auto piece = state->mapped.lower_bound(at);
   while (piece != state->mapped.end() && piece->first - at < bytes) {
     end_range(piece->first, state->ranges[piece->first]);
+    const CUmemGenericAllocationHandle handle = piece->second;
     piece = state->mapped.erase(piece);
+    end_if_unused("cuMemUnmap", handle);
   }
   return CUDA_SUCCESS;
 }
@@ -114,12 +125,7 @@ CUresult retain(CUmemGenericAllocationHandle* handle, void* inside) {
   --piece;
   if (reinterpret_cast<CUdeviceptr>(inside) - piece->first >= state->ranges[piece->first])
     return CUDA_ERROR_INVALID_VALUE;
-  // What the program has released is known as long as it is mapped.
-  const auto* known = reinterpret_cast<const void*>(piece->second);
-  if (state->physical_given[piece->second]++ == 0) {
-    std::erase(state->destroyed, known);
-    state->handles[known] = Handle::Allocation;
-  }
+  ++state->physical_given[piece->second];
   return *handle = piece->second, CUDA_SUCCESS;
 }
 

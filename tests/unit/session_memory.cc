@@ -104,10 +104,20 @@ TEST_F(SessionMemory, AnAllocationEndsWhenItWasReleasedAsOftenAsGiven) {
   EXPECT_EQ(release(a), CUDA_SUCCESS);
   EXPECT_EQ(release(a), CUDA_SUCCESS);
   EXPECT_EQ(release(a), CUDA_ERROR_INVALID_VALUE);
-  const std::uint64_t found = send(id_of::cuMemRetainAllocationHandle, Payload::of(8, at)).read<std::uint64_t>();
-  EXPECT_FALSE(Id::of_guest(Id::of(found).index)) << "the worker chooses from its half";
-  EXPECT_EQ(release(found), CUDA_SUCCESS);
-  EXPECT_EQ(release(found), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(send(id_of::cuMemRetainAllocationHandle, Payload::of(8, at)).read<std::uint64_t>(), a)
+      << "it is known as long as it is mapped";
+  EXPECT_EQ(release(a), CUDA_SUCCESS);
+  const std::uint64_t other = reserve(piece);
+  EXPECT_EQ(map(other, piece, a), CUDA_SUCCESS);
+  EXPECT_EQ(send(id_of::cuMemUnmap, Payload::of(at, piece)).result, CUDA_SUCCESS);
+  EXPECT_EQ(map(at, piece, a), CUDA_SUCCESS) << "it is mapped elsewhere";
+  const std::size_t objects = world.session->objects.count();
+  EXPECT_EQ(send(id_of::cuMemUnmap, Payload::of(at, piece)).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.session->objects.count(), objects);
+  EXPECT_EQ(send(id_of::cuMemUnmap, Payload::of(other, piece)).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.session->objects.count(), objects - 1);
+  EXPECT_EQ(map(at, piece, a), CUDA_ERROR_INVALID_VALUE) << "it has ended";
+  EXPECT_EQ(release(a), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(SessionMemory, MemoryOfTheHostIsRefused) {
@@ -148,7 +158,7 @@ TEST_F(SessionMemory, StructsAreWholeAndHoldNoPointers) {
   expect_broken(id_of::cuMemSetAccess, set(sizeof access, std::uint64_t{1} << 62), "a count that overflows");
 }
 
-TEST_F(SessionMemory, ObjectsAndReservationsAreBounded) {
+TEST(SmallSession, ObjectsAndReservationsAreBounded) {
   host::ServeOptions options = World::with(host::all_windows);
   options.objects = 8;
   World small(options);
