@@ -187,7 +187,8 @@ TEST_F(Records, InputsAreHeldAgainstTheirLengths) {
   EXPECT_EQ(run(Payload::of(most - 1, 3, 3).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(run(Payload::of(4, most - 7, most - 7).text("abc").bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(run(Payload::of(4, 3, 3).text("abc").bytes("\1\2\3", 3).slot(0).slot(0)), CUDA_ERROR_UNKNOWN);
-  EXPECT_EQ(run(Payload::of(ring::absent, 3, 3).bytes("\1\2\3", 3)), CUDA_ERROR_UNKNOWN);  // NULL, which the call forbids
+  EXPECT_EQ(run(Payload::of(ring::absent, 3, 3).bytes("\1\2\3", 3)),
+            CUDA_ERROR_UNKNOWN);  // NULL, which the call forbids
 }
 
 // ---- hello and the arena -------------------------------------------------------------------------------------------
