@@ -25,7 +25,7 @@ struct Described {
   const void* host;
   CUdeviceptr device;
   std::size_t pitch, height;
-  CUarray array;
+  CUarray array = nullptr;
 };
 
 // The start of a described side in plain memory; false if it describes nothing that can be copied.
