@@ -22,9 +22,12 @@ constexpr std::size_t inline_limit = 32 << 10;
 Crossing crossing(const Copy& c) { return {.call = c.call(), .context = *c.context, .stream = &c.ref}; }
 
 // Pinned memory: the driver copies from or to these pages themselves.
-CUresult copy_pinned(const Copy& c, std::uint64_t arena) {
-  const Sent sent = cross(crossing(c), c.record(arena, 0, c.bytes));
-  session()->staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
+CUresult copy_pinned(const Copy& c) {
+  Session& s = *session();
+  const auto there = s.device_view(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
+  if (!there) return CUDA_ERROR_INVALID_VALUE;  // another thread has just freed it
+  const Sent sent = cross(crossing(c), c.record(*there - s.device_address(0), 0, c.bytes));
+  s.staged_bytes.fetch_add(c.bytes, std::memory_order_relaxed);
   return sent.result;
 }
 
@@ -59,7 +62,9 @@ CUresult copy(Copy c) {
   c.device_at = *device_at;
   const Place::Kind host = s.addresses.kind_of(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
   if (host == Place::Kind::Device) return copy_on_device(c);
-  if (host == Place::Kind::Pinned) return copy_pinned(c, s.arena->offset(c.host));
+  if (host == Place::Kind::Pinned) return copy_pinned(c);
+  // CUDA knows some of these bytes, and not all as one range.
+  if (s.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
   return copy_staged(c);

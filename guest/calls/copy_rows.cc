@@ -79,7 +79,7 @@ bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
   if (const auto seen = session()->device_view(side.start, *span)) return side.start = *seen, true;
   side.pageable = true;
   return (host || unified) &&
-         session()->addresses.find(side.start).kind != Place::Kind::Device;  // not past the end of device memory
+         !session()->addresses.touch(side.start, *span);  // not past the end of memory that CUDA knows
 }
 
 CUresult resolve(const Described& d, const Shape& shape, Side& side) {

@@ -1,6 +1,5 @@
 // Pinned memory: blocks of the arena.
 #include "guest/calls/calls.h"
-#include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/process/process.h"
@@ -53,7 +52,7 @@ CUresult cuMemFreeHost(void* at) {
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (at == nullptr) return CUDA_SUCCESS;
   const Place block = place_of(at);
-  if (block.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
+  if (block.kind != Place::Kind::Pinned || block.registered_at != 0) return CUDA_ERROR_INVALID_VALUE;
   // CUDA's own free waits for the copies under way, which may still use the block.
   const CUcontext owner = block.context == nullptr ? nullptr : block.context->handle;
   if (const CUresult r = calls::cuCtxSynchronize_v2(context == nullptr ? owner : nullptr); r != CUDA_SUCCESS) return r;
@@ -80,29 +79,10 @@ CUresult cuMemHostGetFlags(unsigned* flags, void* at) {
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Place block = place_of(at);
   if (block.kind != Place::Kind::Pinned) return CUDA_ERROR_INVALID_VALUE;
-  // Every block is portable and mapped, but the driver reports only the latter.
-  *flags = (block.flags & CU_MEMHOSTALLOC_WRITECOMBINED) | CU_MEMHOSTALLOC_DEVICEMAP;
+  // Every block is portable and mapped, but the driver reports only the latter; of registered memory also the former.
+  const unsigned reported = block.registered_at == 0 ? CU_MEMHOSTALLOC_WRITECOMBINED : CU_MEMHOSTREGISTER_PORTABLE;
+  *flags = (block.flags & reported) | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;
-}
-
-// The GPU maps the arena and nothing else of this process, so the program's own memory cannot be registered. Wrong
-// arguments get CUDA's errors all the same.
-CUresult cuMemHostRegister_v2(void* at, std::size_t bytes, unsigned flags) {
-  constexpr unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
-                             CU_MEMHOSTREGISTER_READ_ONLY;
-  Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  if (at == nullptr || bytes == 0 || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (place_of(at).kind != Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
-  return refuse(refusal_of("cuMemHostRegister_v2"));
-}
-
-CUresult cuMemHostUnregister(void* at) {
-  Context* context = nullptr;
-  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  const bool ours = place_of(at).kind != Place::Kind::Unknown;
-  if (at == nullptr || ours) return CUDA_ERROR_INVALID_VALUE;
-  return refuse(refusal_of("cuMemHostUnregister"), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 }  // namespace guest::calls

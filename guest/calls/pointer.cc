@@ -40,7 +40,7 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, CUdeviceptr{session()->addresses.on_device(place, at)});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      return pinned ? give(data, reinterpret_cast<void*>(at)) : CUDA_ERROR_INVALID_VALUE;
+      return pinned ? give(data, reinterpret_cast<void*>(place.in_program(at))) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, static_cast<unsigned long long>(place.id));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, 0u);

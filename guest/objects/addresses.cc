@@ -64,7 +64,7 @@ std::vector<std::uint64_t> Addresses::drop(const End& end) {
   const auto list = first_.find(end);
   if (list == first_.end()) return blocks;
   while (const Entry* first = list->second) {
-    if (first->kind == Place::Kind::Pinned) blocks.push_back(first->start);
+    if (first->kind == Place::Kind::Pinned && first->registered_at == 0) blocks.push_back(first->start);
     take_out(entries_.find(first->start));
   }
   first_.erase(list);
@@ -86,25 +86,41 @@ Place Addresses::find(std::uint64_t inside) const {
   return *at;
 }
 
-Place::Kind Addresses::kind_of(std::uint64_t start, std::uint64_t bytes) const {
-  std::lock_guard lock(mutex_);
-  auto here = holder_of(start);
-  if (here == entries_.end()) return Place::Kind::Unknown;
+// The place with which [start, start + bytes) begins, if a call may name all of it as one range; else the end. Under
+// mutex_.
+Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t start, std::uint64_t bytes) const {
+  const auto first = holder_of(start);
+  if (first == entries_.end()) return first;
+  auto here = first;
   std::uint64_t there = here->bytes - (start - here->start);
   while (bytes > there) {
     const auto next = std::next(here);
-    if (next == entries_.end() || !are_joined(*here, *next)) return Place::Kind::Unknown;
+    if (next == entries_.end() || !are_joined(*here, *next)) return entries_.end();
     bytes -= there;
     here = next;
     there = here->bytes;
   }
-  return here->kind;
+  return first;
+}
+
+Place::Kind Addresses::kind_of(std::uint64_t start, std::uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  const auto at = holder_of(start, bytes);
+  return at == entries_.end() ? Place::Kind::Unknown : at->kind;
+}
+
+bool Addresses::touch(std::uint64_t start, std::uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  if (holder_of(start) != entries_.end()) return true;
+  const auto next = entries_.upper_bound(start);
+  return next != entries_.end() && next->start - start < bytes;
 }
 
 std::optional<std::uint64_t> Addresses::device_view(std::uint64_t at, std::uint64_t bytes) const {
-  const Place::Kind kind = kind_of(at, bytes);
-  if (kind == Place::Kind::Device) return at;
-  if (kind == Place::Kind::Pinned) return at - arena_here_ + arena_there_;
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto place = holder_of(at, bytes); place != entries_.end()) return on_device(*place, at);
+  }
   const std::uint64_t offset = at - arena_there_;
   if (arena_here_ == arena_there_ || offset >= arena_bytes_) return std::nullopt;
   return kind_of(arena_here_ + offset, bytes) == Place::Kind::Pinned ? std::optional(at) : std::nullopt;

@@ -30,17 +30,24 @@ struct Context;  // guest/process/context.h
 // What an address belongs to.
 struct Place {
   // Unknown: the program's own memory, or none. Device: an allocation, or a module's global. Pinned: a block of the
-  // arena, by its addresses in this process.
+  // arena, by its addresses in this process, or registered memory (guest/objects/registered.h).
   enum class Kind : std::uint8_t { Unknown, Device, Pinned } kind = Kind::Unknown;
   unsigned flags = 0;             // of pinned memory, as the program gave them
   std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
   std::uint64_t start = 0, bytes = 0;
+  // Of registered memory: where its first byte lies for the program, and in the arena. Such memory has a place at each of
+  // both. 0: this is none.
+  std::uint64_t registered_at = 0, block_at = 0;
   std::uint64_t id = 0;        // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
   std::uint64_t owner = 0;     // the module or library whose global it is, or 0
   std::uint64_t pool = 0;      // the handle of the pool that it was allocated from; 0: none, or the default one
   std::uint64_t object = 0;    // the memory object of a mapped piece; 0: it is known no more
   bool pooled = false;         // allocated in a stream's order
   Context* context = nullptr;  // in which it was made; a place without an owner ends with it
+
+  // For a byte of pinned memory: its addresses in the arena and in the program.
+  std::uint64_t in_arena(std::uint64_t at) const { return block_at == 0 ? at : at - start + block_at; }
+  std::uint64_t in_program(std::uint64_t at) const { return registered_at == 0 ? at : at - start + registered_at; }
 };
 
 class Addresses {
@@ -63,19 +70,21 @@ class Addresses {
   // Removes the globals of a module or library.
   void drop_owned(std::uint64_t owner);
   // Removes the places that end with a context. Returns the starts of the pinned blocks among them, which the caller
-  // frees in the arena.
+  // frees in the arena; registered memory is not among these.
   std::vector<std::uint64_t> drop_context(const Context& context);
 
   Place find(std::uint64_t inside) const;
   // The kind of [start, start + bytes), if a call may name all of it as one range; else Unknown. Preconditions: `bytes`
   // is not 0.
   Place::Kind kind_of(std::uint64_t start, std::uint64_t bytes) const;
+  // Whether a place has any byte of [start, start + bytes).
+  bool touch(std::uint64_t start, std::uint64_t bytes) const;
   // The GPU's address of [at, at + bytes), if the GPU may touch all of it. `at` lies in device memory, or in pinned
   // memory by its address in this process or on the device.
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const;
   // The GPU's address of a byte of this place.
   std::uint64_t on_device(const Place& place, std::uint64_t at) const {
-    return place.kind == Place::Kind::Pinned ? at - arena_here_ + arena_there_ : at;
+    return place.kind == Place::Kind::Pinned ? place.in_arena(at) - arena_here_ + arena_there_ : at;
   }
 
  private:
@@ -106,6 +115,7 @@ class Addresses {
   using Entries = std::set<Entry, ByStart>;
 
   Entries::const_iterator holder_of(std::uint64_t inside) const;
+  Entries::const_iterator holder_of(std::uint64_t start, std::uint64_t bytes) const;
   void take_out(Entries::const_iterator at);
   std::vector<std::uint64_t> drop(const End& end);
 

@@ -1,6 +1,7 @@
 #include "guest/objects/arena.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "ring/layout.h"
@@ -75,6 +76,20 @@ bool Arena::free(const void* start) {
   std::lock_guard lock(mutex_);
   const auto* at = static_cast<const std::byte*>(start);
   return at >= base_ && at < base_ + bytes_ && blocks_.erase(offset(at)) != 0;
+}
+
+bool Arena::extend(const std::byte* start, std::uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  free_executed();
+  const auto block = blocks_.find(offset(start));
+  if (block == blocks_.end() || bytes < block->second || bytes > bytes_ - block->first) return false;
+  const std::uint64_t end = block->first + rounded(bytes, ring::page);
+  const auto next = std::next(block);
+  if (next != blocks_.end() && next->first < end) return false;
+  for (const Segments::Segment& segment : segments_.all())
+    if (segment.registered() && block->first >= segment.start && block->first < segment.end && end <= segment.end)
+      return block->second = bytes, true;
+  return false;
 }
 
 bool Arena::free_after(const void* start, Use last) {

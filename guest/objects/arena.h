@@ -41,6 +41,8 @@ class Arena {
   // A block of pinned memory, aligned to a page. Null: the arena is full, or no more of it can be registered.
   std::byte* allocate(std::uint64_t bytes);
   bool free(const void* start);
+  // Makes a block longer where it lies. False: what lies behind it is not free.
+  bool extend(const std::byte* start, std::uint64_t bytes);
   // The same for a block that a record still in a ring names: its room is free once that record was executed.
   bool free_after(const void* start, Use last);
   // The bytes left for blocks, and the largest block that allocate() could give now.

@@ -35,7 +35,21 @@ Process& process() {
   return *p;
 }
 
+// Whether this fork has locked the registrations. They stay locked from the first handler to the last one.
+std::atomic<bool> around_fork{false};
+
+void before_fork() {
+  if (phase.load(std::memory_order_acquire) != Phase::Ready) return;
+  session()->registered->before_fork();
+  around_fork.store(true, std::memory_order_relaxed);
+}
+
+void after_fork_in_parent() {
+  if (around_fork.exchange(false, std::memory_order_relaxed)) session()->registered->after_fork_in_parent();
+}
+
 void after_fork_in_child() {
+  if (around_fork.exchange(false, std::memory_order_relaxed)) session()->registered->after_fork_in_child();
   if (phase.load(std::memory_order_relaxed) != Phase::Ready) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
   if (Session* s = session()) s->forget();
@@ -93,7 +107,7 @@ CUresult adopt(Session* s) {
     context.null_stream.context = &context;
   }
   set_session(s);
-  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   phase.store(Phase::Ready, std::memory_order_release);
   return CUDA_SUCCESS;
 }
@@ -166,7 +180,8 @@ void finish() {
   Phase expected = Phase::Ready;
   if (!phase.compare_exchange_strong(expected, Phase::Ended)) return;
   write_statistics(*session());
-  session()->leave();
+  // The slot's next process gets these bytes. Where they cannot be put back, the slot is given back by the process's end.
+  if (session()->registered->remove_all()) session()->leave();
 }
 
 }  // namespace guest

@@ -61,6 +61,10 @@ Entered Session::enter_slot() {
   if (!binding_.map(*region_, arena_start, checked_.slot_bytes - ring::arena_offset)) return Entered::Refused;
   if (!binding_.bind()) return lost() ? Entered::Spoilt : Entered::Refused;
   arena = binding_.make();
+  const auto map_again = [this, arena_start](std::uint64_t offset, std::size_t bytes) {
+    return region_->same_address_space() ? nullptr : region_->map(arena_start + offset, bytes, nullptr);
+  };
+  registered = std::make_unique<Registered>(*arena, map_again);
   addresses.set_arena(reinterpret_cast<std::uint64_t>(arena->at(0)), binding_.device_address(), arena->bytes());
   return Entered::Yes;
 }

@@ -20,6 +20,7 @@
 #include "guest/objects/addresses.h"
 #include "guest/objects/arena.h"
 #include "guest/objects/objects.h"
+#include "guest/objects/registered.h"
 #include "guest/objects/textures.h"
 #include "guest/objects/virtual_ranges.h"
 #include "guest/region/region.h"
@@ -103,6 +104,7 @@ class Session {
   Textures textures;
   Addresses addresses;
   std::unique_ptr<Arena> arena;
+  std::unique_ptr<Registered> registered;
   std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
   VirtualRanges reserved{addresses, next_buffer_id};
