@@ -102,10 +102,11 @@ GROUP(register_neighbours, InContext) {
 GROUP(register_and_kernels, InContext) {
   char* p = anonymous();
   const CUfunction function = function_of(load_module(), "store");
-  CUdeviceptr at = address_of(p) + page + 8;
+  CUdeviceptr at = 0;
   unsigned value = 77, word = 0;
   void* parameters[] = {&at, &value};
   CU(cuMemHostRegister_v2)(p + page, page, 0);
+  CU(cuMemHostGetDevicePointer_v2)(&at, p + page + 8, 0);
   show("a kernel", CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   show("cuCtxSynchronize", CU(cuCtxSynchronize)());
   std::memcpy(&word, p + page + 8, sizeof word);
@@ -119,8 +120,9 @@ GROUP(register_pointers, InContext) {
   char* p = anonymous();
   CU(cuMemHostRegister_v2)(p + 100, 5000, 0);
   const CUdeviceptr inside = address_of(p) + 200;
-  CUdeviceptr start = 0;
+  CUdeviceptr start = 0, first = 0;
   std::size_t size = 0;
+  CU(cuMemHostGetDevicePointer_v2)(&first, p + 100, 0);
   show("cuMemGetAddressRange", CU(cuMemGetAddressRange_v2)(&start, &size, inside));
   show("offset of its start", static_cast<long long>(start - address_of(p)));
   show("its size", static_cast<long long>(size));
@@ -139,7 +141,7 @@ GROUP(register_pointers, InContext) {
   show("cuMemFree of it", CU(cuMemFree_v2)(address_of(p) + 100));
   show("cuMemFreeAsync of it", CU(cuMemFreeAsync)(address_of(p) + 100, nullptr));
   show("cuMemHostGetDevicePointer inside", CU(cuMemHostGetDevicePointer_v2)(&start, p + 200, 0));
-  show("its offset", static_cast<long long>(start - address_of(p)));
+  show("its offset", static_cast<long long>(start - first) + 100);
   show("cuMemHostGetDevicePointer before", CU(cuMemHostGetDevicePointer_v2)(&start, p + 99, 0));
   show("cuMemHostUnregister", CU(cuMemHostUnregister)(p + 100));
   show("type after that", CU(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, inside));

@@ -147,7 +147,6 @@ constexpr Reason reasons[] = {
     {"no display in the guest", "OpenGL and other graphics: there is nothing to share with"},
     {"needs several GPUs", "what spans several GPUs"},
     {"descriptors do not cross", "file descriptors of guest and host are different things"},
-    {"the GPU cannot map a process's own memory", "it maps the region alone; `cuMemHostAlloc` gives memory of that"},
     {"files of the host", "they would be written on the host, by a worker that can write nowhere"},
     {"the host checkpoints sessions", "a checkpoint of a process that has its GPU state elsewhere is not one"},
     {"nothing needs it yet", "no library that was seen needs it"},
