@@ -113,6 +113,36 @@ TEST(GuestAddresses, AStartIsTakenOnceAndGlobalsNever) {
   EXPECT_EQ(a.find(5000).kind, Kind::Unknown);
 }
 
+// 0x1010 to 0x3010 of the program lie in the arena at 0x11010.
+TEST(GuestAddresses, RegisteredMemoryHasThreeAddresses) {
+  Addresses a;
+  a.set_arena(0x10000, 0x90000, 0x8000);
+  Place place{.kind = Kind::Pinned, .start = 0x1010, .bytes = 0x2000, .registered_at = 0x1010, .block_at = 0x11010};
+  place.context = &context0;
+  a.add(place);
+  place.start = place.block_at;
+  a.add(place);
+  for (const std::uint64_t at : {0x1234u, 0x11234u}) {
+    EXPECT_EQ(a.device_view(at, 0x100), 0x91234u);
+    EXPECT_EQ(a.find(at).in_program(at), 0x1234u);
+    EXPECT_EQ(a.find(at).in_arena(at), 0x11234u);
+  }
+  EXPECT_EQ(a.device_view(0x91234, 0x100), 0x91234u);
+  EXPECT_FALSE(a.device_view(0x1010, 0x2001));
+  EXPECT_TRUE(a.drop_context(context0).empty()) << "the arena does not get this block so";
+  EXPECT_EQ(a.find(0x11234).kind, Kind::Unknown);
+}
+
+TEST(GuestAddresses, AnyByteOfAPlaceTouchesIt) {
+  Addresses a;
+  a.add(allocation(1000, 100));
+  EXPECT_TRUE(a.touch(1099, 1));
+  EXPECT_TRUE(a.touch(999, 2));
+  EXPECT_TRUE(a.touch(0, most));
+  EXPECT_FALSE(a.touch(999, 1));
+  EXPECT_FALSE(a.touch(1100, most - 1100));
+}
+
 TEST(GuestAddresses, AContextTakesItsMemoryAndNoGlobalsOfLibraries) {
   Addresses a;
   a.add(allocation(1000, 10));
