@@ -35,21 +35,26 @@ Process& process() {
   return *p;
 }
 
-// Whether this fork has locked the registrations. They stay locked from the first handler to the last one.
-std::atomic<bool> around_fork{false};
+// The thread whose fork has locked the registrations. They stay locked from the first handler to the last one.
+std::atomic<pthread_t> forking{0};
+
+bool ends_its_fork() {
+  pthread_t expected = pthread_self();
+  return forking.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
+}
 
 void before_fork() {
   if (phase.load(std::memory_order_acquire) != Phase::Ready) return;
   session()->registered->before_fork();
-  around_fork.store(true, std::memory_order_relaxed);
+  forking.store(pthread_self(), std::memory_order_relaxed);
 }
 
 void after_fork_in_parent() {
-  if (around_fork.exchange(false, std::memory_order_relaxed)) session()->registered->after_fork_in_parent();
+  if (ends_its_fork()) session()->registered->after_fork_in_parent();
 }
 
 void after_fork_in_child() {
-  if (around_fork.exchange(false, std::memory_order_relaxed)) session()->registered->after_fork_in_child();
+  if (ends_its_fork()) session()->registered->after_fork_in_child();
   if (phase.load(std::memory_order_relaxed) != Phase::Ready) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
   if (Session* s = session()) s->forget();
