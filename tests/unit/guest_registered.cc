@@ -1,10 +1,16 @@
 // Registered memory: the pages of a running program go into the arena and come back, and lose nothing.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -267,6 +273,41 @@ TEST_F(RegisteredMemory, AChildDoesNotWriteIntoTheParentsNeighbours) {
   EXPECT_STREQ(p + 3 * page + 3000, "behind");
   EXPECT_EQ(p[2 * page], 'W') << "a whole page is the child's, too";
   EXPECT_TRUE(remove(p + 100));
+}
+
+void refuse_userfaultfd() {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_userfaultfd, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{4, code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    _exit(9);
+}
+
+// What a process without userfaultfd finds: the number of the first step that goes wrong, or 0.
+TEST_F(RegisteredMemory, WithoutUserfaultfdOnlyAProcessOfOneThreadRegisters) {
+  const pid_t child = fork();
+  if (child == 0) {
+    refuse_userfaultfd();
+    char *p = pages(4), *later = pages(4);
+    fill(p, 4 * page);
+    if (add(p, 4 * page).outcome != Outcome::Done) _exit(1);
+    {
+      const Beside beside;
+      if (add(later, page).outcome != Outcome::ThreadsRun) _exit(2);
+      if (!remove(p) || !is_filled(p, 4 * page)) _exit(3);
+      if (all_is_free()) _exit(4);                                 // the pages could not go back
+      if (add(p + page, page).outcome != Outcome::Done) _exit(5);  // they are in the arena already
+      if (registered_->remove_all()) _exit(6);
+    }
+    if (!registered_->remove_all() || !is_filled(p, 4 * page) || !all_is_free()) _exit(7);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_TRUE(WIFEXITED(status));
 }
 
 TEST_F(RegisteredMemory, AllOfAnOwnerEndWithIt) {
