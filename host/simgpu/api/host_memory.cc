@@ -82,9 +82,8 @@ CUresult cuMemHostRegister_v2(void* p, std::size_t bytesize, unsigned Flags) {
   return with_context([&](Driver& driver, Context& context) {
     constexpr unsigned served =
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
-    if (p == nullptr || bytesize == 0 || (Flags & ~(served | CU_MEMHOSTREGISTER_IOMEMORY)) != 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & ~served) != 0) return CUDA_ERROR_INVALID_VALUE;  // it is no I/O memory
+    // CU_MEMHOSTREGISTER_IOMEMORY is for a device's memory, and none is mapped: the driver calls it invalid then.
+    if (p == nullptr || bytesize == 0 || (Flags & ~served) != 0) return CUDA_ERROR_INVALID_VALUE;
     const bool read_only = (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
     if (const auto there = driver.memory.find(address_of(p)); there && there->kind != MemoryKind::Registered)
       return CUDA_ERROR_INVALID_VALUE;
