@@ -28,11 +28,24 @@ Switches read() {
   return s;
 }
 
+bool read_managed() {
+  const char* value = std::getenv("IVGPU_MANAGED");
+  const std::string_view said = value != nullptr ? value : "";
+  if (said == "concurrent") return true;
+  if (!said.empty()) log(Level::Warn, "IVGPU_MANAGED=%s is not known; it may be concurrent", value);
+  return false;
+}
+
 }  // namespace
 
 const Switches& switches() {
   static const Switches s = read();
   return s;
+}
+
+bool managed_is_concurrent() {
+  static const bool concurrent = read_managed();
+  return concurrent;
 }
 
 }  // namespace guest

@@ -62,12 +62,18 @@ CUresult copy(Copy c) {
   c.device_at = *device_at;
   const Place::Kind host = s.addresses.kind_of(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
   if (host == Place::Kind::Device) return copy_on_device(c);
-  if (host == Place::Kind::Pinned) return copy_pinned(c);
+  if (host == Place::Kind::Pinned || host == Place::Kind::Managed) return copy_pinned(c);
   // CUDA knows some of these bytes, and not all as one range.
   if (s.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;  // the reply would come before the bytes
   if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
   return copy_staged(c);
+}
+
+// Managed memory is the GPU's as much as the program's.
+bool is_on_device(CUdeviceptr at) {
+  const Place::Kind kind = session()->addresses.find(at).kind;
+  return kind == Place::Kind::Device || kind == Place::Kind::Managed;
 }
 
 std::byte* writable(const void* host) { return static_cast<std::byte*>(const_cast<void*>(host)); }
@@ -118,8 +124,7 @@ CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUs
 // Each address may be device memory, pinned memory or the program's own memory. The map of addresses knows which.
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  const bool to_device = session()->addresses.find(to).kind == Place::Kind::Device,
-             from_device = session()->addresses.find(from).kind == Place::Kind::Device;
+  const bool to_device = is_on_device(to), from_device = is_on_device(from);
   if (to_device && from_device) return Stub<api::id_of::cuMemcpyDtoD_v2>::call(to, from, bytes);
   if (to_device) return calls::cuMemcpyHtoD_v2(to, reinterpret_cast<const void*>(from), bytes);
   if (from_device) return calls::cuMemcpyDtoH_v2(reinterpret_cast<void*>(to), from, bytes);
@@ -130,8 +135,7 @@ CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  const bool to_device = session()->addresses.find(to).kind == Place::Kind::Device,
-             from_device = session()->addresses.find(from).kind == Place::Kind::Device;
+  const bool to_device = is_on_device(to), from_device = is_on_device(from);
   if (to_device && from_device) return Stub<api::id_of::cuMemcpyDtoDAsync_v2>::call(to, from, bytes, stream);
   if (to_device) return calls::cuMemcpyHtoDAsync_v2(to, reinterpret_cast<const void*>(from), bytes, stream);
   if (from_device) return calls::cuMemcpyDtoHAsync_v2(reinterpret_cast<void*>(to), from, bytes, stream);

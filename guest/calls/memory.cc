@@ -2,6 +2,7 @@
 //
 // A wait for a reply may be given up (guest/session/channel.cc). An allocation then stays on the host, unknown to the
 // program, until the context is reset or the session ends. A free has then been executed, or will be.
+#include "guest/calls/arena_block.h"
 #include "guest/calls/calls.h"
 #include "guest/marshal/custom.h"
 #include "guest/marshal/new_memory.h"
@@ -64,6 +65,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   if (entered != CUDA_SUCCESS && entered != CUDA_ERROR_INVALID_CONTEXT) return entered;
   if (address == 0) return CUDA_SUCCESS;
   Session& s = *session();
+  if (s.addresses.find(address).kind == Place::Kind::Managed) return free_block(address, Place::Kind::Managed, context);
   const auto allocation = s.addresses.take(address, Place::Kind::Device);
   if (!allocation) return CUDA_ERROR_INVALID_VALUE;
   const Sent sent =

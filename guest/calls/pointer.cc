@@ -33,17 +33,17 @@ CUresult give_pool(void* to, const Place& place, const Context& owner) {
 }
 
 CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr at, const Place& place) {
-  const bool pinned = place.kind == Place::Kind::Pinned;
+  const bool pinned = place.kind == Place::Kind::Pinned, managed = place.kind == Place::Kind::Managed;
   const Context& owner = place.context != nullptr ? *place.context : primary(0);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return give(data, place.reservation == 0 ? owner.handle : CUcontext{});
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return give(data, pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, CUdeviceptr{session()->addresses.on_device(place, at)});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      return pinned ? give(data, reinterpret_cast<void*>(place.in_program(at))) : CUDA_ERROR_INVALID_VALUE;
+      return pinned || managed ? give(data, reinterpret_cast<void*>(place.in_program(at))) : CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, static_cast<unsigned long long>(place.id));
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, managed ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(owner.device));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, CUdeviceptr{range_of(place).start});

@@ -220,7 +220,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
     } else if constexpr (args[I].dir == Dir::Frees) {
       freed_ = session()->addresses.take(length_[I], Place::Kind::Device);
-      if (!freed_) refused_ = CUDA_ERROR_INVALID_VALUE;
+      const bool managed = session()->addresses.find(length_[I]).kind == Place::Kind::Managed;  // of no pool
+      if (!freed_) refused_ = managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     }
   }
 

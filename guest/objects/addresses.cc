@@ -64,7 +64,8 @@ std::vector<std::uint64_t> Addresses::drop(const End& end) {
   const auto list = first_.find(end);
   if (list == first_.end()) return blocks;
   while (const Entry* first = list->second) {
-    if (first->kind == Place::Kind::Pinned && first->registered_at == 0) blocks.push_back(first->start);
+    const bool block = first->kind == Place::Kind::Pinned || first->kind == Place::Kind::Managed;
+    if (block && first->registered_at == 0) blocks.push_back(first->start);
     take_out(entries_.find(first->start));
   }
   first_.erase(list);

@@ -1,4 +1,4 @@
-// The meaning of an address to CUDA: one map of device memory and pinned memory. Any other address is the program's
+// The meaning of an address to CUDA: one map of device, pinned and managed memory. Any other address is the program's
 // own. By this map a call with a wrong address fails in the guest, at once.
 //
 // Any thread may call it. Every copy and fill asks once for each of its addresses, which is one search under a lock. A
@@ -29,10 +29,11 @@ struct Context;  // guest/process/context.h
 
 // What an address belongs to.
 struct Place {
-  // Unknown: the program's own memory, or none. Device: an allocation, or a module's global. Pinned: a block of the
-  // arena, by its addresses in this process, or registered memory (guest/objects/registered.h).
-  enum class Kind : std::uint8_t { Unknown, Device, Pinned } kind = Kind::Unknown;
-  unsigned flags = 0;             // of pinned memory, as the program gave them
+  // Unknown: the program's own memory, or none. Device: an allocation, or a module's global. Pinned and Managed: a block
+  // of the arena, by its addresses in this process. There is managed memory only where these are the GPU's addresses, too.
+  // Registered memory is Pinned (guest/objects/registered.h).
+  enum class Kind : std::uint8_t { Unknown, Device, Pinned, Managed } kind = Kind::Unknown;
+  unsigned flags = 0;             // of pinned or managed memory, as the program gave them
   std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
   std::uint64_t start = 0, bytes = 0;
   // Of registered memory: where its first byte lies for the program, and in the arena. Such memory has a place at each of
@@ -69,9 +70,12 @@ class Addresses {
   std::vector<std::uint64_t> unmap(std::uint64_t start, std::uint64_t bytes);
   // Removes the globals of a module or library.
   void drop_owned(std::uint64_t owner);
-  // Removes the places that end with a context. Returns the starts of the pinned blocks among them, which the caller
+  // Removes the places that end with a context. Returns the starts of the arena's blocks among them, which the caller
   // frees in the arena; registered memory is not among these.
   std::vector<std::uint64_t> drop_context(const Context& context);
+
+  // Whether the GPU has the arena at the addresses of this process.
+  bool arena_is_at_one_address() const { return arena_here_ == arena_there_; }
 
   Place find(std::uint64_t inside) const;
   // The kind of [start, start + bytes), if a call may name all of it as one range; else Unknown. Preconditions: `bytes`

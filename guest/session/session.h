@@ -19,6 +19,7 @@
 
 #include "guest/objects/addresses.h"
 #include "guest/objects/arena.h"
+#include "guest/objects/managed_ranges.h"
 #include "guest/objects/objects.h"
 #include "guest/objects/registered.h"
 #include "guest/objects/textures.h"
@@ -107,6 +108,7 @@ class Session {
   std::unique_ptr<Registered> registered;
   std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
+  ManagedRanges managed;
   VirtualRanges reserved{addresses, next_buffer_id};
   std::atomic<std::uint64_t> staged_bytes{0};  // bulk data through the arena, for the statistics
 

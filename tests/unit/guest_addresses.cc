@@ -1,4 +1,5 @@
-// What an address is to a program: device memory, pinned memory, or its own; and the addresses kept free for the device.
+// What an address is to a program: device memory, pinned or managed memory, or its own; and the addresses kept free for
+// the device.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -195,6 +196,25 @@ TEST(GuestAddresses, PinnedMemoryHasTwoAddressesWhereTheWindowsDiffer) {
   a.add(allocation(0x98000, 0x100));
   a.add(pinned(0x18000, 0x1000));  // no place of the arena
   EXPECT_FALSE(a.device_view(0x98100, 1));
+}
+
+TEST(GuestAddresses, ManagedMemoryIsOfItsOwnKindAndEndsWithItsContext) {
+  Addresses a;
+  a.set_arena(0x10000, 0x10000, 0x8000);
+  EXPECT_TRUE(a.arena_is_at_one_address());
+  const Place managed{.kind = Kind::Managed, .start = 0x11000, .bytes = 0x1000, .context = &context0};
+  a.add(managed);
+  EXPECT_EQ(a.kind_of(0x11800, 0x800), Kind::Managed);
+  EXPECT_EQ(a.kind_of(0x11800, 0x801), Kind::Unknown);
+  EXPECT_EQ(a.device_view(0x11800, 0x800), 0x11800u);
+  EXPECT_FALSE(a.device_view(0x11800, 0x801));
+  EXPECT_EQ(a.on_device(managed, 0x11800), 0x11800u);
+  EXPECT_FALSE(a.take(0x11000, Kind::Pinned));
+  EXPECT_FALSE(a.take(0x11000, Kind::Device));
+  EXPECT_EQ(a.drop_context(context0), std::vector<std::uint64_t>{0x11000});
+  EXPECT_EQ(a.find(0x11000).kind, Kind::Unknown);
+  a.set_arena(0x10000, 0x50000, 0x8000);
+  EXPECT_FALSE(a.arena_is_at_one_address());
 }
 
 TEST(GuestAddresses, PinnedMemoryHasOneAddressWhereTheWindowsAreTheSame) {
