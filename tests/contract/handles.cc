@@ -120,6 +120,19 @@ void with_stream_of_memory(const std::string& kind, CUstream s) {
   ASK("stream", cuMemFreeAsync, a, s);
 }
 
+void with_stream_of_managed_memory(const std::string& kind, CUstream s) {
+  CUdeviceptr a = 0;
+  std::size_t bytes = 64, first = 0;
+  CUmemLocation place{CU_MEM_LOCATION_TYPE_DEVICE, device};
+  CU(cuMemAllocManaged)(&a, bytes, CU_MEM_ATTACH_GLOBAL);
+  ASK("stream", cuMemPrefetchAsync, a, bytes, device, s);
+  ASK("stream", cuMemPrefetchAsync_v2, a, bytes, place, 0, s);
+  ASK("stream", cuMemPrefetchBatchAsync, &a, &bytes, 1, &place, &first, 1, 0, s);
+  ASK("stream", cuMemDiscardBatchAsync, &a, &bytes, 1, 0, s);
+  ASK("stream", cuMemDiscardAndPrefetchBatchAsync, &a, &bytes, 1, &place, &first, 1, 0, s);
+  ASK("stream", cuStreamAttachMemAsync, s, a, 0, CU_MEM_ATTACH_SINGLE);
+}
+
 void with_event(const std::string& kind, CUevent e) {
   float ms = 0;
   CUevent good = nullptr;
@@ -336,6 +349,7 @@ void destroyed() {
   with_stream_of_copies("destroyed", stream);
   with_stream_of_questions("destroyed", stream);
   with_stream_of_memory("destroyed", stream);
+  with_stream_of_managed_memory("destroyed", stream);
   with_event("destroyed", event);
   with_module("destroyed", module);
   with_function("destroyed", function);
@@ -359,6 +373,7 @@ void of_another_kind() {
   with_stream_of_copies("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_questions("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_memory("another kind's", reinterpret_cast<CUstream>(event));
+  with_stream_of_managed_memory("another kind's", reinterpret_cast<CUstream>(event));
   with_module("another kind's", reinterpret_cast<CUmodule>(stream));
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
   with_library("another kind's", reinterpret_cast<CUlibrary>(stream), reinterpret_cast<CUkernel>(event));
@@ -374,6 +389,7 @@ void never_issued() {
   with_stream_of_copies("never issued", made_up<CUstream>());
   with_stream_of_questions("never issued", made_up<CUstream>());
   with_stream_of_memory("never issued", made_up<CUstream>());
+  with_stream_of_managed_memory("never issued", made_up<CUstream>());
   with_event("never issued", made_up<CUevent>());
   with_module("never issued", made_up<CUmodule>());
   with_function("never issued", made_up<CUfunction>());

@@ -78,7 +78,7 @@ int told(cudaMemRangeAttribute attribute, const void* at, size_t bytes) {
 
 void say(unsigned* values, int n, cudaStream_t stream) {
   const size_t bytes = n * sizeof *values;
-  const cudaMemLocation device{cudaMemLocationTypeDevice, {0}}, host{cudaMemLocationTypeHost, {0}};
+  const cudaMemLocation device{cudaMemLocationTypeDevice, 0}, host{cudaMemLocationTypeHost, 0};
   const std::vector<unsigned> before(values, values + n);
   CHECK_CUDA(cudaMemAdvise(values, bytes, cudaMemAdviseSetPreferredLocation, device));
   CHECK_CUDA(cudaMemAdvise(values, bytes, cudaMemAdviseSetAccessedBy, host));
