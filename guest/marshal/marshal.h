@@ -220,9 +220,14 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
     } else if constexpr (args[I].dir == Dir::Frees) {
       freed_ = session()->addresses.take(length_[I], Place::Kind::Device);
-      const bool managed = session()->addresses.find(length_[I]).kind == Place::Kind::Managed;  // of no pool
-      if (!freed_) refused_ = managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+      if (!freed_) refused_ = no_allocation(length_[I]);
     }
+  }
+
+  // The error of freeing, in a stream's order, what is no device memory.
+  static CUresult no_allocation(std::uint64_t at) {
+    const bool managed = session()->addresses.find(at).kind == Place::Kind::Managed;
+    return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
   }
 
   CUresult exchange(Channel& channel, std::uint16_t call, api::Way way) {
