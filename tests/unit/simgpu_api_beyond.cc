@@ -137,8 +137,7 @@ TEST(Beyond, EachIsServed) {
                                                  std::uint64_t, std::uint64_t)>(exported(symbol));
       const int result = call(0, 0, 0, 0, 0, 0);
       _exit(result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_VALUE ||
-                    result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_NOT_SUPPORTED ||
-                    result == CUDA_SUCCESS
+                    result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_SUCCESS
                 ? 0
                 : 1);
     }
