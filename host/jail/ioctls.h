@@ -44,10 +44,13 @@ inline constexpr Request listed_requests[] = {
     {28, "uvm", "UVM_UNREGISTER_CHANNEL", "the same, their end"},
     {33, "uvm", "UVM_MAP_EXTERNAL_ALLOCATION", "memory gets its address on the GPU"},
     {34, "uvm", "UVM_FREE", "and loses it"},
+    {45, "uvm", "UVM_DISABLE_READ_DUPLICATION", "a module with a managed variable is loaded"},
     {65, "uvm", "UVM_MAP_DYNAMIC_PARALLELISM_REGION", "such a context"},
+    {66, "uvm", "UVM_UNMAP_EXTERNAL", "the access to mapped memory changes"},
     {68, "uvm", "UVM_ALLOC_SEMAPHORE_POOL", "such a context"},
     {72, "uvm", "UVM_VALIDATE_VA_RANGE", "whether an address range is free"},
     {73, "uvm", "UVM_CREATE_EXTERNAL_RANGE", "an address range for memory of the resource manager"},
+    {74, "uvm", "UVM_MAP_EXTERNAL_SPARSE", "the address range of a sparse array"},
 };
 
 constexpr bool is_listed(std::uint32_t number) {

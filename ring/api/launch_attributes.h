@@ -62,7 +62,8 @@ struct LaunchAttribute {
 
   CUlaunchAttributeID tag;
   const char* name;
-  // Several blocks must be on the GPU at once. Only the driver knows whether they fit, so the launch waits for its reply.
+  // A launch waits for its reply, so that the program gets an error at once: only the driver knows whether several blocks
+  // fit on the GPU together, or which numbers it takes.
   bool at_once = false;
 
   // How much of the union is used.
@@ -94,13 +95,13 @@ struct LaunchAttributes {
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PRIORITY, "priority", &Union::priority),
       attribute<DomainMapValue>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, "memory_domains", &Union::memSyncDomainMap),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory_domain", &Union::memSyncDomain),
-      attribute<WindowValue>(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, "window", &Union::accessPolicyWindow),
+      attribute<WindowValue>(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, "window", &Union::accessPolicyWindow, at_once),
       attribute<DimensionsValue>(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, "preferred_cluster",
                                  &Union::preferredClusterDim, at_once),
       attribute<One<unsigned>>(CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, "carveout",
-                               &Union::sharedMemCarveout),
+                               &Union::sharedMemCarveout, at_once),
       attribute<One<unsigned>>(CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING, "nvlink",
-                               &Union::nvlinkUtilCentricScheduling)};
+                               &Union::nvlinkUtilCentricScheduling, at_once)};
 };
 
 // ---- how they are read ---------------------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ constexpr bool crosses_boundary(CUlaunchAttributeID tag) {
 }
 
 template <class Lines = LaunchAttributes>
-constexpr bool needs_blocks_at_once(CUlaunchAttributeID tag) {
+constexpr bool is_answered_at_once(CUlaunchAttributeID tag) {
   bool needed = false;
   with_attribute<Lines>(static_cast<int>(tag), [&](const auto& line) { needed = line.at_once; });
   return needed;

@@ -7,7 +7,7 @@ namespace {
 
 // A plain tensor of three dimensions. A case changes one thing.
 struct Tiled {
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   CUtensorMap* to = &map;
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   cuuint32_t rank = 3;
@@ -189,7 +189,7 @@ GROUP(tensor_maps_null, InContext) {
 
 // A picture of 32 by 16 pixels of 64 channels, four times.
 struct Pixels {
-  alignas(64) CUtensorMap map;
+  CUtensorMap map;
   CUdeviceptr address;
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
   cuuint32_t rank = 4, channels = 64, pixels = 128;

@@ -162,11 +162,19 @@ int open_the_region(const std::string&) {
   return opened(open(("/proc/self/map_files/" + slot.range).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// Any descriptor that is large enough to be a region.
+// The file behind a descriptor, as /proc names it.
+std::string target_of(int fd) {
+  char target[256] = {};
+  if (readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1) < 0) target[0] = '?';
+  return target;
+}
+
+// Any descriptor that is large enough to be a region, but for the simulated GPU's memory, which is this session's alone.
 int map_any_descriptor(const std::string&) {
   for (int fd = 0; fd < most_descriptors; ++fd) {
     struct stat status {};
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size < (16 << 20)) continue;
+    if (target_of(fd).find("ivgpu-simulated-memory") != std::string::npos) continue;
     return mapped(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), 4096);
   }
   return EBADF;
@@ -431,11 +439,9 @@ std::string kind_of(const std::string& target) {
 std::string descriptors() {
   std::ostringstream list;
   for (int fd = 0; fd < most_descriptors; ++fd) {
-    char target[256] = {};
     struct stat status {};
     if (fstat(fd, &status) != 0) continue;
-    if (readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), target, sizeof target - 1) < 0) target[0] = '?';
-    list << fd << '=' << kind_of(target) << ' ';
+    list << fd << '=' << kind_of(target_of(fd)) << ' ';
   }
   return list.str();
 }

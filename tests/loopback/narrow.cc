@@ -193,11 +193,11 @@ class NarrowCalls : public testing::Test {
     void* p = nullptr;
     EXPECT_EQ(cu::cuMemAlloc(&a, 64), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_EQ(cu::cuMemAlloc(nullptr, 0), CUDA_ERROR_INVALID_CONTEXT) << "before the arguments are looked at";
-    EXPECT_EQ(cu::cuMemFree(0), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_EQ(cu::cuMemGetInfo(&a, &b), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_EQ(cu::cuMemAllocHost(&p, 64), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_EQ(cu::cuMemcpyHtoDAsync(0, &a, 4, nullptr), CUDA_ERROR_INVALID_CONTEXT);
-    EXPECT_EQ(cu::cuGraphicsResourceGetMappedPointer(&a, &b, nullptr), CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_EQ(cu::cuGraphicsResourceGetMappedPointer(&a, &b, nullptr), CUDA_ERROR_INVALID_HANDLE)
+        << "before the context";
     EXPECT_EQ(cu::cuDeviceTotalMem(&a, 0), CUDA_SUCCESS) << "which needs no context";
     EXPECT_EQ(a, fake::device_memory);
   }
@@ -252,7 +252,8 @@ TEST_F(NarrowCalls, FreeWhatTheyCannotName) {
 TEST_F(NarrowCalls, RefuseAsTheirNewerFormsDo) {
   make_old_context();
   unsigned a = 0, bytes = 0;
-  EXPECT_EQ(cu::cuGraphicsResourceGetMappedPointer(&a, &bytes, nullptr), CUDA_ERROR_NOT_SUPPORTED);
+  const auto some = reinterpret_cast<CUgraphicsResource>(std::uintptr_t{64});
+  EXPECT_EQ(cu::cuGraphicsResourceGetMappedPointer(&a, &bytes, some), CUDA_ERROR_NOT_SUPPORTED);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ constexpr size_t element_size() {
 // All but the texts, the LUID (undefined outside Windows), and those made from the attributes above: managedMemory,
 // pageableMemoryAccess, concurrentManagedAccess, pageableMemoryAccessUsesHostPageTables,
 // directManagedMemAccessFromHost, hostRegisterSupported, hostRegisterReadOnlySupported, memoryPoolsSupported,
-// gpuDirectRDMASupported, memoryPoolSupportedHandleTypes, ipcEventSupported.
+// gpuDirectRDMASupported, memoryPoolSupportedHandleTypes, ipcEventSupported, canUseHostPointerForRegisteredMem.
 constexpr Property properties[] = {
     PROPERTY(totalGlobalMem),
     PROPERTY(sharedMemPerBlock),
@@ -91,7 +91,6 @@ constexpr Property properties[] = {
     PROPERTY(multiGpuBoardGroupID),
     PROPERTY(hostNativeAtomicSupported),
     PROPERTY(computePreemptionSupported),
-    PROPERTY(canUseHostPointerForRegisteredMem),
     PROPERTY(cooperativeLaunch),
     PROPERTY(sharedMemPerBlockOptin),
     PROPERTY(maxBlocksPerMultiProcessor),

@@ -114,7 +114,7 @@ TEST(Beyond, EveryNameIsExportedAndWhatIsNotServedIsRefused) {
 
 TEST(Beyond, WhatNobodyServesIsReportedOnceAndIsUnknownToCuGetProcAddress) {
   const auto find = reinterpret_cast<decltype(&cuGetProcAddress)>(exported("cuGetProcAddress_v2"));
-  const std::string_view symbol = "cuDeviceGetDevResource";  // green contexts
+  const std::string_view symbol = "cuGraphCreate";
   ASSERT_FALSE(serves(symbol));
   const std::string line = std::string("ivgpu simulated GPU: ") + std::string(symbol) +
                            " is served neither here nor by `ivgpu run` and in a VM; `ivgpu coverage PROGRAM` shows the "

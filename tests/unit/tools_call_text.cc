@@ -160,12 +160,25 @@ TEST(CallText, LaunchAttributesByTheirLines) {
   EXPECT_EQ(launched_with(2, two.substr(0, 72)), ", cooperative=1, attributes=..., ");
 }
 
+// Whether a trace keeps less than the call's record, so that its last arguments are unknown.
+bool is_cut_off(int id) {
+#define CUSTOM(number, fn, since, way, manner, record) \
+  if (id == number && sizeof(api::record) > sizeof(TraceEntry::payload)) return true;
+#define CALL(...)
+#define LOCAL(...)
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+  return false;
+}
+
 TEST(CallText, EveryLineOfTheTableHasItsNameAndArguments) {
   const std::vector<Line> lines = table();
   ASSERT_GT(lines.size(), 60u);
   for (const Line& line : lines) {
     const CallText text = describe(entry(line.id, slots(std::vector<std::uint64_t>(18, 4))), {});
     EXPECT_EQ(text.name, line.name);
+    if (is_cut_off(line.id)) continue;
     for (const Argument& a : text.given) EXPECT_NE(a.value, "?") << line.name << " " << a.name;
   }
 }

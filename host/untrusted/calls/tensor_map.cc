@@ -20,7 +20,7 @@ void* address_of(std::uint64_t address) { return reinterpret_cast<void*>(address
 // Answers with the map that `make` makes.
 template <class A, class F>
 CUresult answer_with(A& a, F&& make) {
-  alignas(64) CUtensorMap map{};
+  CUtensorMap map{};
   const CUresult result = make(&map);
   api::TensorMapReply reply{};
   std::memcpy(reply.map, &map, sizeof map);
