@@ -11,6 +11,9 @@ ivgpu=$build/bin/ivgpu
 one_sentence=1
 echo text >no-kernel
 "$ivgpu" vm --gpu sim --memory 1M --timeout 20 -- true >/dev/null 2>&1 </dev/null  # makes the image, once for all rows
+# Enough memory for QEMU to place the image in, and too little for a kernel to unpack it.
+image=$(find "$build/guest-image" -name 'initramfs-*.cpio' -printf '%T@ %s\n' | sort -rn | awk 'NR == 1 { print $2 }')
+little=$((image / 1048576 + 12))M
 
 # Everything that the PATH has, but for QEMU.
 mkdir without-qemu
@@ -22,7 +25,7 @@ row 3 'the bundle lacks /nowhere'                   env IVGPU_BUNDLE=/nowhere "$
 row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --kernel no-kernel --timeout 20 -- true
 row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory lots --timeout 20 -- true
 row 3 'QEMU does not start: '                       "$ivgpu" vm --gpu sim --memory 1000000G --timeout 20 -- true
-row 4 'ended before it said anything; --memory 48M' "$ivgpu" vm --gpu sim --memory 48M --timeout 20 -- true
+row 4 "ended before it said anything; --memory $little" "$ivgpu" vm --gpu sim --memory "$little" --timeout 20 -- true
 row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
 row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
 row 3 'no folder can be made in /nowhere'           env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true
