@@ -273,71 +273,12 @@ struct LoadOf : LoadRecord {
                                      field::parts(&LoadRecord::arena, &LoadRecord::parts)};
 };
 
-// What the guest needs so that launches are checked and packed there. Where the parameters lie and the name follow.
-struct FunctionReply {
-  std::uint64_t id;  // the one proposed, or that of an earlier lookup: one function has one handle
-  std::uint32_t params, param_bytes;
-  std::uint32_t max_threads, static_shared, max_dynamic_shared, name_bytes;
-};
-template <Handle kind>
-struct FunctionReplyOf : FunctionReply {
-  static constexpr std::tuple fields{field::made(kind, &FunctionReply::id),
-                                     field::layout("parameters", &FunctionReply::params, &FunctionReply::param_bytes),
-                                     field::text("name", &FunctionReply::name_bytes)};
-};
-
-// cuModuleGetFunction, cuLibraryGetKernel: `from` names the owner, the name follows.
-struct LookupRecord {
-  std::uint64_t from, id;
-  std::uint64_t name_bytes;
-};
-template <Handle owner, Handle kind>
-struct LookupOf : LookupRecord {
-  static constexpr std::tuple fields{field::id(owner, &LookupRecord::from), field::proposed(kind, &LookupRecord::id),
-                                     field::text("name", &LookupRecord::name_bytes)};
-  using Reply = FunctionReplyOf<kind>;
-};
-
-struct GlobalReply {
-  std::uint64_t address, bytes;
-
-  static constexpr std::tuple fields{field::memory("address", &GlobalReply::address, &GlobalReply::bytes),
-                                     field::number("bytes", &GlobalReply::bytes)};
-};
-// cuModuleGetGlobal, cuLibraryGetGlobal: the name follows.
-struct GlobalRecord {
-  std::uint64_t from, name_bytes;
-};
-template <Handle owner>
-struct GlobalOf : GlobalRecord {
-  static constexpr std::tuple fields{field::id(owner, &GlobalRecord::from),
-                                     field::text("name", &GlobalRecord::name_bytes)};
-  using Reply = GlobalReply;
-};
-
 struct CloseRecord {
   std::uint64_t id;
 };
 template <Handle kind>
 struct CloseOf : CloseRecord {
   static constexpr std::tuple fields{field::closes(kind, &CloseRecord::id)};
-};
-
-// cuKernelGetFunction, cuLibraryGetModule: the one object that the owner has.
-struct DeriveRecord {
-  std::uint64_t from, id;
-};
-struct DeriveReply {
-  std::uint64_t id;  // the one proposed, or an earlier one
-};
-template <Handle kind>
-struct DeriveReplyOf : DeriveReply {
-  static constexpr std::tuple fields{field::made(kind, &DeriveReply::id)};
-};
-template <Handle owner, Handle kind, class R>
-struct DeriveOf : DeriveRecord {
-  static constexpr std::tuple fields{field::id(owner, &DeriveRecord::from), field::proposed(kind, &DeriveRecord::id)};
-  using Reply = R;
 };
 
 // cuCtxCreate in all forms: the context gets the number that the guest has chosen (ring/wire/record.h).
@@ -381,13 +322,8 @@ using LoadModuleRecord = LoadOf<Handle::Module>;
 using LoadLibraryRecord = LoadOf<Handle::Library>;
 using UnloadModuleRecord = CloseOf<Handle::Module>;
 using UnloadLibraryRecord = CloseOf<Handle::Library>;
-using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
-using FindKernelRecord = LookupOf<Handle::Library, Handle::Kernel>;
-using FindModuleGlobalRecord = GlobalOf<Handle::Module>;
-using FindLibraryGlobalRecord = GlobalOf<Handle::Library>;
-using KernelsFunctionRecord = DeriveOf<Handle::Kernel, Handle::Function, FunctionReplyOf<Handle::Function>>;
-using LibrarysModuleRecord = DeriveOf<Handle::Library, Handle::Module, DeriveReplyOf<Handle::Module>>;
 
 }  // namespace api
 
 #include "ring/api/link_records.h"
+#include "ring/api/lookup_records.h"

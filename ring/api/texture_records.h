@@ -13,21 +13,6 @@
 
 namespace api {
 
-// ---- parts of arrays -----------------------------------------------------------------------------------------------
-
-// cuMipmappedArrayGetLevel, cuArrayGetPlane: one of the arrays that an owner has.
-struct PartRecord {
-  std::uint64_t from, id;
-  std::uint64_t which;
-};
-template <Handle owner>
-struct PartOf : PartRecord {
-  static constexpr std::tuple fields{field::id(owner, &PartRecord::from),
-                                     field::proposed(Handle::Array, &PartRecord::id),
-                                     field::between("which", &PartRecord::which, 0, UINT32_MAX)};
-  using Reply = DeriveReplyOf<Handle::Array>;
-};
-
 // ---- textures and surfaces -----------------------------------------------------------------------------------------
 
 // The bytes of a texel, as far as plain memory can have it; nothing for a format of another kind.
@@ -218,8 +203,8 @@ struct CopyTexelsOf : CopyTexelsRecord {
 
 // ---- as the table names them ---------------------------------------------------------------------------------------
 
-using PlaneRecord = PartOf<Handle::Array>;
-using LevelRecord = PartOf<Handle::MipmappedArray>;
+using PlaneRecord = PartOf<Handle::Array, Handle::Array, DeriveReplyOf<Handle::Array>>;
+using LevelRecord = PartOf<Handle::MipmappedArray, Handle::Array, DeriveReplyOf<Handle::Array>>;
 using DestroyArrayRecord = CloseOf<Handle::Array>;
 using DestroyMipmappedArrayRecord = CloseOf<Handle::MipmappedArray>;
 using DestroyTextureRecord = CloseOf<Handle::Texture>;

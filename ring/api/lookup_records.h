@@ -1,0 +1,92 @@
+// The records of lookups: in modules, libraries and kernels, and of the arrays within arrays. ring/api/records.h includes
+// this, and says what records are.
+//
+// The guest proposes the id of what it looks up; the reply has this id, or that of an earlier lookup of the same thing.
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+
+#include "ring/api/records.h"
+
+namespace api {
+
+// What the guest needs so that launches are checked and packed there. Where the parameters lie and the name follow.
+struct FunctionReply {
+  std::uint64_t id;  // the one proposed, or that of an earlier lookup: one function has one handle
+  std::uint32_t params, param_bytes;
+  std::uint32_t max_threads, static_shared, max_dynamic_shared, name_bytes;
+};
+template <Handle kind>
+struct FunctionReplyOf : FunctionReply {
+  static constexpr std::tuple fields{field::made(kind, &FunctionReply::id),
+                                     field::layout("parameters", &FunctionReply::params, &FunctionReply::param_bytes),
+                                     field::text("name", &FunctionReply::name_bytes)};
+};
+
+// cuModuleGetFunction, cuLibraryGetKernel: `from` names the owner, the name follows.
+struct LookupRecord {
+  std::uint64_t from, id;
+  std::uint64_t name_bytes;
+};
+template <Handle owner, Handle kind>
+struct LookupOf : LookupRecord {
+  static constexpr std::tuple fields{field::id(owner, &LookupRecord::from), field::proposed(kind, &LookupRecord::id),
+                                     field::text("name", &LookupRecord::name_bytes)};
+  using Reply = FunctionReplyOf<kind>;
+};
+
+// cuKernelGetFunction, cuLibraryGetModule: the one object that the owner has.
+struct DeriveRecord {
+  std::uint64_t from, id;
+};
+struct DeriveReply {
+  std::uint64_t id;  // the one proposed, or an earlier one
+};
+template <Handle kind>
+struct DeriveReplyOf : DeriveReply {
+  static constexpr std::tuple fields{field::made(kind, &DeriveReply::id)};
+};
+template <Handle owner, Handle kind, class R>
+struct DeriveOf : DeriveRecord {
+  static constexpr std::tuple fields{field::id(owner, &DeriveRecord::from), field::proposed(kind, &DeriveRecord::id)};
+  using Reply = R;
+};
+
+// One of the things that an owner has, by its place among them.
+struct PartRecord {
+  std::uint64_t from, id;
+  std::uint64_t which;
+};
+template <Handle owner, Handle kind, class R>
+struct PartOf : PartRecord {
+  static constexpr std::tuple fields{field::id(owner, &PartRecord::from), field::proposed(kind, &PartRecord::id),
+                                     field::between("which", &PartRecord::which, 0, UINT32_MAX)};
+  using Reply = R;
+};
+
+struct GlobalReply {
+  std::uint64_t address, bytes;
+
+  static constexpr std::tuple fields{field::memory("address", &GlobalReply::address, &GlobalReply::bytes),
+                                     field::number("bytes", &GlobalReply::bytes)};
+};
+// cuModuleGetGlobal, cuLibraryGetGlobal: the name follows.
+struct GlobalRecord {
+  std::uint64_t from, name_bytes;
+};
+template <Handle owner>
+struct GlobalOf : GlobalRecord {
+  static constexpr std::tuple fields{field::id(owner, &GlobalRecord::from),
+                                     field::text("name", &GlobalRecord::name_bytes)};
+  using Reply = GlobalReply;
+};
+
+using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
+using FindKernelRecord = LookupOf<Handle::Library, Handle::Kernel>;
+using FindModuleGlobalRecord = GlobalOf<Handle::Module>;
+using FindLibraryGlobalRecord = GlobalOf<Handle::Library>;
+using KernelsFunctionRecord = DeriveOf<Handle::Kernel, Handle::Function, FunctionReplyOf<Handle::Function>>;
+using LibrarysModuleRecord = DeriveOf<Handle::Library, Handle::Module, DeriveReplyOf<Handle::Module>>;
+
+}  // namespace api
