@@ -2,8 +2,12 @@
 import math
 
 import numpy
-from numba import cuda, float32
-from show import exact, near
+
+# numba-cuda asks for a name that NumPy 2.5 has no more.
+if not hasattr(numpy, "row_stack"):
+    numpy.row_stack = numpy.vstack
+from numba import cuda, float32  # noqa: E402
+from show import exact, near  # noqa: E402
 
 
 @cuda.jit(device=True)

@@ -27,6 +27,12 @@ assert all(bool((block == 7).all()) for block in blocks)
 
 free, total = torch.cuda.mem_get_info()
 assert 0 < free <= total
+# Segments that grow are made of thousands of small objects until the GPU is full, which takes minutes. So they get a part
+# of it.
+share = total
+if "expandable" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""):
+    share = 8192 * mib
+    torch.cuda.set_per_process_memory_fraction(share / total)
 try:
     torch.empty(2 * total, dtype=torch.uint8, device="cuda")
 except torch.OutOfMemoryError as error:
@@ -34,7 +40,7 @@ except torch.OutOfMemoryError as error:
 counts("after it")
 
 # All there is, in pieces, until there is none; then everything goes on.
-piece, taken = total // 16, []
+piece, taken = share // 16, []
 try:
     while len(taken) < 20:
         taken.append(torch.empty(piece, dtype=torch.uint8, device="cuda"))

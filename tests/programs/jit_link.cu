@@ -156,14 +156,15 @@ void of_many(const Linker& linker, unsigned pieces) {
       ".visible .global .align 4 .u32 offset = 0;\n"
       "%DECLARED%.visible .func (.param .b32 result) combined(.param .b32 value)\n{\n"
       "  .reg .u32 %r<4>;\n  .param .b32 given;\n  .param .b32 taken;\n"
-      "  ld.param.b32 %r1, [value];\n  mov.u32 %r2, 0;\n  st.param.b32 [given], %r1;\n";
+      "  ld.param.b32 %r1, [value];\n  mov.u32 %r2, 0;\n";
   std::string declared;
   CUlinkState link = nullptr;
   CHECK_DRIVER(linker.create(0, nullptr, nullptr, &link));
   for (unsigned k = 0; k < pieces; ++k) {
     const std::string signature = ".func (.param .b32 result) part_" + std::to_string(k) + "(.param .b32 value)";
     declared += ".extern " + signature + ";\n";
-    sum += "  call.uni (taken), part_" + std::to_string(k) +
+    // A call takes its arguments away, so each has its own store.
+    sum += "  st.param.b32 [given], %r1;\n  call.uni (taken), part_" + std::to_string(k) +
            ", (given);\n  ld.param.b32 %r3, [taken];\n  add.u32 %r2, %r2, %r3;\n";
     add(linker, link,
         text("// " + comment + "\n.visible " + signature +
