@@ -18,7 +18,7 @@ CUresult find_part(CUarray* out, Owner handle, unsigned which) {
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (out == nullptr) return kind == api::Handle::Array ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
   Object* found = nullptr;
-  const CUresult result = look_up_part(call, *context, *owner, which, found);
+  const CUresult result = look_up_part(call, api::Handle::Array, *context, *owner, which, found);
   if (result == CUDA_SUCCESS) *out = handle_of_object<CUarray>(*found);
   return result;
 }

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
@@ -48,8 +49,14 @@ CUresult stream_id(CUcontext, CUstream stream, std::uint64_t* id) {
   return result;
 }
 
-// Listing a module's functions is not served, so they are unknown here.
-std::size_t module_functions(CUmodule, CUfunction*, std::size_t) { return 0; }
+std::size_t module_functions(CUmodule module, CUfunction* out, std::size_t room) {
+  unsigned count = 0;
+  if (Stub<api::id_of::cuModuleGetFunctionCount>::call(&count, module) != CUDA_SUCCESS) return 0;
+  if (room != 0 && count != 0 &&
+      calls::cuModuleEnumerateFunctions(out, static_cast<unsigned>(room), module) != CUDA_SUCCESS)
+    return 0;
+  return count;
+}
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include "guest/calls/load.h"
 #include "guest/calls/lookup.h"
 #include "guest/calls/refusal.h"
+#include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/marshal/custom.h"
 
@@ -50,6 +51,17 @@ CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* nam
   const CUresult result = look_up(api::id_of::cuLibraryGetKernel, api::Handle::Kernel, *context, *owner, name, found);
   if (result == CUDA_SUCCESS) *kernel = handle_of_object<CUkernel>(*found);
   return result;
+}
+
+CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned room, CUlibrary library) {
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<api::id_of::cuLibraryEnumerateKernels>(context); r != CUDA_SUCCESS) return r;
+  if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(library, api::Handle::Library);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  unsigned count = 0;
+  if (const CUresult r = Stub<api::id_of::cuLibraryGetKernelCount>::call(&count, library); r != CUDA_SUCCESS) return r;
+  return fill_list(api::id_of::cuLibraryEnumerateKernels, api::Handle::Kernel, *context, *owner, count, kernels, room);
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {

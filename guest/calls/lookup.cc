@@ -86,9 +86,10 @@ CUresult derive(int call, api::Handle kind, Context& context, const Object& owne
   return ask(call, kind, context, owner, api::DeriveRecord{.from = 0, .id = 0}, {}, found);
 }
 
-CUresult look_up_part(int call, Context& context, const Object& owner, unsigned which, Object*& found) {
+CUresult look_up_part(int call, api::Handle kind, Context& context, const Object& owner, unsigned which,
+                      Object*& found) {
   const api::PartRecord record{.from = 0, .id = 0, .which = which};
-  return ask(call, api::Handle::Array, context, owner, record, {}, found);
+  return ask(call, kind, context, owner, record, {}, found);
 }
 
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,

@@ -23,8 +23,9 @@ namespace guest {
 CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found);
 // Finds the one object that an owner has: a kernel's function, or a library's module.
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found);
-// Finds one of the arrays that an array, or a mipmapped array, has.
-CUresult look_up_part(int call, Context& context, const Object& owner, unsigned which, Object*& found);
+// Finds one of the things of a kind that an owner has, by its place among them: a module's function, an array's plane.
+CUresult look_up_part(int call, api::Handle kind, Context& context, const Object& owner, unsigned which,
+                      Object*& found);
 // Finds a global. Each of `address` and `bytes` may be null.
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
                      const char* name);
@@ -32,6 +33,18 @@ CUresult find_global(int call, Context& context, const Object& owner, CUdevicept
 template <class Handle>
 Handle handle_of_object(const Object& object) {
   return reinterpret_cast<Handle>(object.id.load(std::memory_order_relaxed));
+}
+
+// Fills `list` with the functions or kernels of an owner that has `count`, in the driver's order, as far as it has room.
+template <class Handle>
+CUresult fill_list(int call, api::Handle kind, Context& context, const Object& owner, unsigned count, Handle* list,
+                   unsigned room) {
+  for (unsigned i = 0; i < count && i < room; ++i) {
+    Object* found = nullptr;
+    if (const CUresult r = look_up_part(call, kind, context, owner, i, found); r != CUDA_SUCCESS) return r;
+    list[i] = handle_of_object<Handle>(*found);
+  }
+  return CUDA_SUCCESS;
 }
 
 }  // namespace guest

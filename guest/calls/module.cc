@@ -6,6 +6,7 @@
 #include "guest/calls/calls.h"
 #include "guest/calls/load.h"
 #include "guest/calls/lookup.h"
+#include "guest/calls/stub.h"
 #include "guest/marshal/custom.h"
 
 namespace guest::calls {
@@ -54,6 +55,19 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
       look_up(api::id_of::cuModuleGetFunction, api::Handle::Function, *context, *owner, name, found);
   if (result == CUDA_SUCCESS) *function = handle_of_object<CUfunction>(*found);
   return result;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned room, CUmodule module) {
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<api::id_of::cuModuleEnumerateFunctions>(context, module); r != CUDA_SUCCESS)
+    return r;
+  if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(module, api::Handle::Module);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  unsigned count = 0;
+  if (const CUresult r = Stub<api::id_of::cuModuleGetFunctionCount>::call(&count, module); r != CUDA_SUCCESS) return r;
+  return fill_list(api::id_of::cuModuleEnumerateFunctions, api::Handle::Function, *context, *owner, count, functions,
+                   room);
 }
 
 CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {

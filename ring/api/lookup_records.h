@@ -84,6 +84,8 @@ struct GlobalOf : GlobalRecord {
 
 using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
 using FindKernelRecord = LookupOf<Handle::Library, Handle::Kernel>;
+using ListedFunctionRecord = PartOf<Handle::Module, Handle::Function, FunctionReplyOf<Handle::Function>>;
+using ListedKernelRecord = PartOf<Handle::Library, Handle::Kernel, FunctionReplyOf<Handle::Kernel>>;
 using FindModuleGlobalRecord = GlobalOf<Handle::Module>;
 using FindLibraryGlobalRecord = GlobalOf<Handle::Library>;
 using KernelsFunctionRecord = DeriveOf<Handle::Kernel, Handle::Function, FunctionReplyOf<Handle::Function>>;

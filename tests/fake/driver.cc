@@ -637,6 +637,9 @@ CUresult unload(const char* call, Handle kind, T handle) {
   return CUDA_SUCCESS;
 }
 
+// What a module or a library of this driver has. A list names it in this order, and has room for `room` of it.
+constexpr const char* kernels_there[] = {"fill", "fault", "nothing"};
+
 template <class T, class Owner>
 CUresult look_up(const char* call, T* made, Handle made_kind, Owner owner, Handle owner_kind, const char* name) {
   Entry entry(call, false, owner_kind == Handle::Module);
@@ -645,10 +648,33 @@ CUresult look_up(const char* call, T* made, Handle made_kind, Owner owner, Handl
   touch(name, std::strlen(name));
   std::string wanted = name;
   if (wanted.starts_with("fill")) wanted = "fill";
-  if (wanted != "fill" && wanted != "fault" && wanted != "nothing") return CUDA_ERROR_NOT_FOUND;
+  if (std::find(std::begin(kernels_there), std::end(kernels_there), wanted) == std::end(kernels_there))
+    return CUDA_ERROR_NOT_FOUND;
   *made = issue_once<T>(made_kind, owner, wanted);
   state->kernels[*made] = wanted;
   return CUDA_SUCCESS;
+}
+
+template <class T, class Owner>
+CUresult list_all(const char* call, T* list, Handle kind, unsigned room, Owner owner, Handle owner_kind) {
+  Entry entry(call, false, owner_kind == Handle::Module);
+  if (entry.failed()) return entry.result;
+  check(call, owner_kind, owner);
+  if (room > std::size(kernels_there)) die("%s: a list of %u", call, room);
+  for (unsigned i = 0; i < room; ++i) {
+    touch(list + i, sizeof list[i]);
+    list[i] = issue_once<T>(kind, owner, kernels_there[i]);
+    state->kernels[list[i]] = kernels_there[i];
+  }
+  return CUDA_SUCCESS;
+}
+
+template <class T>
+CUresult name_of(const char* call, Handle kind, const char** name, T handle) {
+  Entry entry(call);
+  if (entry.failed()) return entry.result;
+  check(call, kind, handle);
+  return *name = state->kernels[handle].c_str(), CUDA_SUCCESS;
 }
 
 template <class Owner>
@@ -772,6 +798,14 @@ void fill_modules(host::Driver& t) {
   t.cuLibraryGetKernel = [](CUkernel* k, CUlibrary l, const char* name) {
     return look_up("cuLibraryGetKernel", k, Handle::Kernel, l, Handle::Library, name);
   };
+  t.cuModuleEnumerateFunctions = [](CUfunction* list, unsigned room, CUmodule m) {
+    return list_all("cuModuleEnumerateFunctions", list, Handle::Function, room, m, Handle::Module);
+  };
+  t.cuLibraryEnumerateKernels = [](CUkernel* list, unsigned room, CUlibrary l) {
+    return list_all("cuLibraryEnumerateKernels", list, Handle::Kernel, room, l, Handle::Library);
+  };
+  t.cuFuncGetName = [](const char** name, CUfunction f) { return name_of("cuFuncGetName", Handle::Function, name, f); };
+  t.cuKernelGetName = [](const char** name, CUkernel k) { return name_of("cuKernelGetName", Handle::Kernel, name, k); };
   t.cuModuleGetGlobal_v2 = [](CUdeviceptr* at, std::size_t* bytes, CUmodule m, const char* name) {
     return find_global("cuModuleGetGlobal_v2", at, bytes, m, Handle::Module, name);
   };
@@ -795,12 +829,12 @@ void fill_modules(host::Driver& t) {
   t.cuModuleGetFunctionCount = [](unsigned* count, CUmodule m) {
     Entry entry("cuModuleGetFunctionCount");
     check("cuModuleGetFunctionCount", Handle::Module, m);
-    return *count = 3, entry.result;
+    return *count = std::size(kernels_there), entry.result;
   };
   t.cuLibraryGetKernelCount = [](unsigned* count, CUlibrary l) {
     Entry entry("cuLibraryGetKernelCount");
     check("cuLibraryGetKernelCount", Handle::Library, l);
-    return *count = 3, entry.result;
+    return *count = std::size(kernels_there), entry.result;
   };
 }
 

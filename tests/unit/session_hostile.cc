@@ -482,6 +482,23 @@ TEST_F(Loads, NamesEndWithTheirOnlyNul) {
   expect_error(CUDA_ERROR_NOT_FOUND, ids::cuModuleGetFunction, lookup(module, "none", 5, 5));
 }
 
+TEST_F(Loads, ListsEndWhereTheyEnd) {
+  const std::uint64_t module = world.module(), library = world.library();
+  const auto part = [&](std::uint64_t from, Handle kind, std::uint64_t which) {
+    return Payload::record(api::PartRecord{from, world.next(kind), which});
+  };
+  EXPECT_EQ(world.send(ids::cuModuleEnumerateFunctions, part(module, Handle::Function, 2)).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(ids::cuLibraryEnumerateKernels, part(library, Handle::Kernel, 0)).result, CUDA_SUCCESS);
+  for (const std::uint64_t beyond : {std::uint64_t{3}, std::uint64_t{UINT32_MAX}}) {
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuModuleEnumerateFunctions, part(module, Handle::Function, beyond));
+    expect_error(CUDA_ERROR_INVALID_VALUE, ids::cuLibraryEnumerateKernels, part(library, Handle::Kernel, beyond));
+  }
+  expect_broken(ids::cuModuleEnumerateFunctions, part(module, Handle::Function, std::uint64_t{1} << 32), "place");
+  expect_broken(ids::cuModuleEnumerateFunctions, part(module, Handle::Kernel, 0), "another kind");
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuModuleEnumerateFunctions, part(library, Handle::Function, 0));
+  expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuLibraryEnumerateKernels, part(module, Handle::Kernel, 0));
+}
+
 TEST_F(Loads, IdsOfAnotherKindBreak) {
   const std::uint64_t module = world.module();
   expect_broken(ids::cuModuleLoadData, world.load(world.next(Handle::Stream)));
@@ -658,6 +675,8 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
                                              {ids::cuLibraryGetModule, 2},
                                              {ids::cuModuleGetFunction, 3},
                                              {ids::cuLibraryGetKernel, 3},
+                                             {ids::cuModuleEnumerateFunctions, 3},
+                                             {ids::cuLibraryEnumerateKernels, 3},
                                              {ids::cuModuleGetGlobal_v2, 2},
                                              {ids::cuLibraryGetGlobal, 2},
                                              {ids::cuModuleLoadData, 4},

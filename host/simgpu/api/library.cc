@@ -142,7 +142,7 @@ CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary lib) {
 
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned numKernels, CUlibrary lib) {
   return with_library(lib, [&](Driver& driver, const LibraryPointer& library) {
-    if (kernels == nullptr || numKernels == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t i = 0; i < library->names.size() && i < numKernels; ++i)
       kernels[i] = kernel_named(driver, library, library->names[i]);
     return CUDA_SUCCESS;

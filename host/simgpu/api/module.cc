@@ -94,7 +94,7 @@ CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule mod) {
 
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned numFunctions, CUmodule mod) {
   return with_module(mod, [&](Driver& driver, const std::shared_ptr<LoadedModule>& module) {
-    if (functions == nullptr || numFunctions == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
     unsigned written = 0;
     for (const auto& [name, function] : module->functions) {
       if (written == numFunctions) break;

@@ -15,12 +15,16 @@ CUresult cuLibraryUnload(asked::cuLibraryUnload& a) { return a.call(a.handle<CUl
 
 CUresult cuLibraryGetKernel(asked::cuLibraryGetKernel& a) { return find_by_name<CUkernel, CUlibrary>(a); }
 
+CUresult cuLibraryEnumerateKernels(asked::cuLibraryEnumerateKernels& a) {
+  return find_in_list<CUkernel, CUlibrary>(a, a.driver().cuLibraryGetKernelCount, a.driver().cuKernelGetName);
+}
+
 CUresult cuLibraryGetGlobal(asked::cuLibraryGetGlobal& a) { return find_global<CUlibrary>(a); }
 
 CUresult cuKernelGetFunction(asked::cuKernelGetFunction& a) {
   CUfunction function = nullptr;
   const CUresult result = a.call(&function, a.handle<CUkernel>(&api::DeriveRecord::from));
-  return result != CUDA_SUCCESS ? result : answer_found(a, function);
+  return result != CUDA_SUCCESS ? result : answer_found(a, function, {});
 }
 
 CUresult cuLibraryGetModule(asked::cuLibraryGetModule& a) {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/untrusted/taken.h"
@@ -20,11 +21,11 @@ KernelInfo info_of(const Request& r, CUkernel kernel);
 // Settles and answers a lookup that has found a function or kernel. If the description does not fit into a reply, the
 // session does not keep the proposed id: the guest could not read the reply, and would use the id for another object.
 template <class T, class R>
-CUresult answer_found(Taken<R>& t, T found) {
+CUresult answer_found(Taken<R>& t, T found, std::string_view called) {
   const std::uint64_t id = t.put_once(found);
   if (id == 0) return t.request.broken();
   const KernelInfo info = info_of(t.request, found);
-  const std::string name(t.text());
+  const std::string name(called);
   t.answer(CUDA_SUCCESS,
            {{.id = id,
              .params = 0,
@@ -44,7 +45,22 @@ template <class T, class Owner, class A>
 CUresult find_by_name(A& a) {
   T found = nullptr;
   const CUresult result = a.call(&found, a.template handle<Owner>(&api::LookupRecord::from), a.text().data());
-  return result != CUDA_SUCCESS ? result : answer_found(a, found);
+  return result != CUDA_SUCCESS ? result : answer_found(a, found, a.text());
+}
+
+// `a` asks for one in an owner's list. The driver fills lists from their start, so the list up to there is asked for.
+template <class T, class Owner, class Count, class Name, class A>
+CUresult find_in_list(A& a, Count count_of, Name name_of) {
+  const auto owner = a.template handle<Owner>(&api::PartRecord::from);
+  unsigned count = 0;
+  if (const CUresult result = count_of(&count, owner); result != CUDA_SUCCESS) return result;
+  if (a.record.which >= count) return CUDA_ERROR_INVALID_VALUE;
+  std::vector<T> list(a.record.which + 1);
+  if (const CUresult result = a.call(list.data(), static_cast<unsigned>(list.size()), owner); result != CUDA_SUCCESS)
+    return result;
+  const char* name = nullptr;
+  if (const CUresult result = name_of(&name, list.back()); result != CUDA_SUCCESS) return result;
+  return answer_found(a, list.back(), name);
 }
 
 template <class Owner, class A>

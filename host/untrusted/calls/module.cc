@@ -22,6 +22,10 @@ CUresult cuModuleUnload(asked::cuModuleUnload& a) { return a.call(a.handle<CUmod
 
 CUresult cuModuleGetFunction(asked::cuModuleGetFunction& a) { return find_by_name<CUfunction, CUmodule>(a); }
 
+CUresult cuModuleEnumerateFunctions(asked::cuModuleEnumerateFunctions& a) {
+  return find_in_list<CUfunction, CUmodule>(a, a.driver().cuModuleGetFunctionCount, a.driver().cuFuncGetName);
+}
+
 CUresult cuModuleGetGlobal_v2(asked::cuModuleGetGlobal_v2& a) { return find_global<CUmodule>(a); }
 
 }  // namespace host::calls
