@@ -168,10 +168,11 @@ std::byte* private_pages(std::size_t bytes) {
   return at == MAP_FAILED ? nullptr : static_cast<std::byte*>(at);
 }
 
-// A page that was never touched has nothing to protect yet.
+// A page that was never touched has nothing to protect yet. The byte that is read is of no use, so another thread may
+// write it meanwhile.
 void touch_pages(const std::byte* at, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += ring::page)
-    static_cast<void>(*static_cast<const volatile std::byte*>(at + i));
+  std::byte unused{};
+  for (std::size_t i = 0; i < bytes; i += ring::page) raw_copy(&unused, at + i, 1);
 }
 
 Swapped hold_and_swap_in(const Piece& piece, std::byte* block, std::byte* again) {

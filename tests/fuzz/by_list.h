@@ -178,7 +178,10 @@ class ByList {
   }
   template <class M>
   void choose(const field::Attributes<M>& w) {
-    set(w.count, c_.or_else(attributes_ = once_in(4) ? below(4) : 0));
+    // A count that another word has chosen stays.
+    const std::uint64_t chosen = get(w.count);
+    attributes_ = chosen != 0 ? std::min<std::uint64_t>(chosen, api::max_launch_attributes) : once_in(4) ? below(4) : 0;
+    if (chosen == 0) set(w.count, c_.or_else(attributes_));
   }
   template <class M>
   void choose(const field::PartSizes<M>& w) {

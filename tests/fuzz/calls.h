@@ -26,6 +26,7 @@ struct CallLine {
   std::vector<Field> fields;                      // CALL
   void (*by_list)(Choices&, Payload&) = nullptr;  // CUSTOM, SESSION
   bool gives_memory = false;                      // its reply begins with an address
+  api::Handle finds = api::Handle::None;          // its reply begins with the id of what the driver has found
 };
 
 template <class P>
@@ -62,9 +63,11 @@ CallLine line_of(std::string_view name, bool waits) {
 
 inline std::vector<CallLine> all_calls() {
   std::vector<CallLine> lines;
-#define CALL(id, fn, since, way, ...)                                                                   \
-  lines.push_back({id, #fn, api::Way::way == api::Way::Waited, FieldsOf<api::Call<id>::Shape>::get()}); \
-  lines.back().gives_memory = !lines.back().fields.empty() && lines.back().fields[0].arg.dir == api::Dir::Memory;
+#define CALL(id, fn, since, way, ...)                                                                             \
+  lines.push_back({id, #fn, api::Way::way == api::Way::Waited, FieldsOf<api::Call<id>::Shape>::get()});           \
+  lines.back().gives_memory = !lines.back().fields.empty() && lines.back().fields[0].arg.dir == api::Dir::Memory; \
+  if (!lines.back().fields.empty() && lines.back().fields[0].arg.dir == api::Dir::Finds)                          \
+    lines.back().finds = lines.back().fields[0].handle;
 #define CUSTOM(id, fn, since, way, ...) lines.push_back(line_of<id>(#fn, api::Way::way == api::Way::Waited));
 #define LOCAL(...)
 #define VARIANT(...)

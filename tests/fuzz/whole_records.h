@@ -2,6 +2,7 @@
 // another uses, ends, or makes anew.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -32,6 +33,10 @@ class SharedIds {
   void made(std::uint64_t id) {
     for (Entry& entry : entries_)
       if (entry.id == id) entry.making = false;
+  }
+  // The worker has chosen this id, of something that the driver has found; perhaps not now for the first time.
+  void found(std::uint64_t id) {
+    if (std::find(all_.begin(), all_.end(), id) == all_.end()) all_.push_back(id);
   }
   // One of this kind, alive or not; 0 where there never was one.
   std::uint64_t some(api::Handle kind, std::size_t choice) const {
@@ -69,8 +74,15 @@ class WholeRecords final : public Choices {
  public:
   WholeRecords(Input& in, SharedIds& ids) : in_(in), ids_(ids) {}
 
-  // Whether a session may get this call's record at any time.
-  static bool knows(const CallLine& line) { return line.name != "hello"; }
+  // Whether a session may get this call's record at any time, as its words or the list of its fields describe it. A few
+  // calls have more rules than these can hold.
+  static bool knows(const CallLine& line) {
+    constexpr std::string_view with_more_rules[] = {"hello", "cuTexObjectCreate", "cuSurfObjectCreate",
+                                                    "cuLinkAddData_v2"};
+    const auto has_value = [](const Field& f) { return f.arg.extent == api::Extent::Valued; };
+    return std::find(std::begin(with_more_rules), std::end(with_more_rules), line.name) == std::end(with_more_rules) &&
+           std::none_of(line.fields.begin(), line.fields.end(), has_value);
+  }
 
   // The payload of one record of this call; made() is the id that it would give, or 0.
   const std::vector<std::byte>& write(const CallLine& line) {
@@ -141,7 +153,7 @@ class WholeRecords final : public Choices {
     return f.handle != api::Handle::None ? id(f.handle) : in_.below(4);
   }
   static std::uint64_t length(const Field& f, const std::vector<std::uint64_t>& slots) {
-    if (f.arg.extent == api::Extent::String || f.arg.extent == api::Extent::Valued) return 8;
+    if (f.arg.extent == api::Extent::String) return 8;
     return f.arg.extent == api::Extent::One ? f.size : slots[static_cast<std::size_t>(f.arg.count)] * f.size;
   }
   void write_fields(const std::vector<Field>& fields) {

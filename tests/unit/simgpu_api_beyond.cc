@@ -133,9 +133,11 @@ TEST(Beyond, EachIsServed) {
   for (const std::string_view symbol : beyond) {
     const pid_t child = fork();
     if (child == 0) {
-      const auto call = reinterpret_cast<int (*)(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
-                                                 std::uint64_t, std::uint64_t)>(exported(symbol));
-      const int result = call(0, 0, 0, 0, 0, 0);
+      // No call has more parameters than these zeros.
+      using Any = std::uint64_t;
+      const auto call =
+          reinterpret_cast<int (*)(Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any, Any)>(exported(symbol));
+      const int result = call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
       _exit(result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_INVALID_VALUE ||
                     result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_SUCCESS
                 ? 0
