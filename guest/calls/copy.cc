@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/judge_copy.h"
 #include "guest/calls/staged_copy.h"
 #include "guest/calls/stub.h"
 #include "guest/marshal/custom.h"
@@ -78,7 +79,20 @@ bool is_on_device(CUdeviceptr at) {
 
 std::byte* writable(const void* host) { return static_cast<std::byte*>(const_cast<void*>(host)); }
 
+// Whether all of it is memory of one kind: CUDA's, or the program's own.
+bool is_whole(CUdeviceptr at, std::size_t bytes) {
+  const Addresses& addresses = session()->addresses;
+  return at != 0 && bytes <= UINT64_MAX - at &&
+         (addresses.kind_of(at, bytes) != Place::Kind::Unknown || !addresses.touch(at, bytes));
+}
+
 }  // namespace
+
+CUresult judge_copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  return is_whole(to, bytes) && is_whole(from, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+bool gpu_reads(CUdeviceptr from, std::size_t bytes) { return session()->device_view(from, bytes).has_value(); }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, std::size_t bytes) {
   return copy({.direction = Direction::ToDevice,

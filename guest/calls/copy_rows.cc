@@ -7,6 +7,7 @@
 
 #include "guest/calls/calls.h"
 #include "guest/calls/chunk.h"
+#include "guest/calls/judge_copy.h"
 #include "guest/calls/stub.h"
 #include "guest/marshal/custom.h"
 #include "ring/api/records.h"
@@ -210,9 +211,9 @@ CUresult copy_here(const Rows& c) {
   return CUDA_SUCCESS;
 }
 
-CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
-  Rows rows{.shape = {}, .to = {}, .from = {}, .stream = stream, .async = async, .context = nullptr, .ref = {}};
-  if (const CUresult r = enter(rows.context, {stream}); r != CUDA_SUCCESS) return r;
+// Finds what is wrong with the copy; else describes it as `rows`.
+CUresult prepare(const CUDA_MEMCPY3D* c, Rows& rows) {
+  if (const CUresult r = enter(rows.context, {rows.stream}); r != CUDA_SUCCESS) return r;
   if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
   rows.shape = {c->WidthInBytes, c->Height, c->Depth};
   const Described to{c->dstXInBytes, c->dstY,     c->dstZ,      c->dstMemoryType, c->dstHost,
@@ -221,8 +222,17 @@ CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
                        c->srcDevice,   c->srcPitch, c->srcHeight, c->srcArray};
   if (const CUresult r = resolve(to, rows.shape, rows.to); r != CUDA_SUCCESS) return r;
   if (const CUresult r = resolve(from, rows.shape, rows.from); r != CUDA_SUCCESS) return r;
-  rows.ref = resolve_stream(stream, *rows.context);
-  if (rows.ref.object == nullptr) return no_such(stream);
+  rows.ref = resolve_stream(rows.stream, *rows.context);
+  return rows.ref.object == nullptr ? no_such(rows.stream) : CUDA_SUCCESS;
+}
+
+Rows rows_in(CUstream stream, bool async) {
+  return {.shape = {}, .to = {}, .from = {}, .stream = stream, .async = async, .context = nullptr, .ref = {}};
+}
+
+CUresult copy(const CUDA_MEMCPY3D* c, CUstream stream, bool async) {
+  Rows rows = rows_in(stream, async);
+  if (const CUresult r = prepare(c, rows); r != CUDA_SUCCESS) return r;
   if (rows.shape.empty()) return CUDA_SUCCESS;
   if (rows.to.pageable && rows.from.pageable) return copy_here(rows);
   if (rows.to.pageable || rows.from.pageable) return Staged(rows).run();
@@ -273,6 +283,11 @@ CUresult copy_row(const RowSide& to, const RowSide& from, std::size_t bytes, CUs
 }
 
 }  // namespace
+
+CUresult judge_copy(const CUDA_MEMCPY3D& c, CUstream stream) {
+  Rows rows = rows_in(stream, true);
+  return prepare(&c, rows);
+}
 
 CUresult cuMemcpyDtoA_v2(CUarray to, std::size_t offset, CUdeviceptr from, std::size_t bytes) {
   return copy_row(of(to, offset), device(from), bytes, nullptr, false);

@@ -1,8 +1,10 @@
-// Questions about an address.
+// Questions about an address, and the one attribute that can be set.
 #include <cstring>
 
 #include "guest/calls/calls.h"
+#include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
+#include "guest/marshal/custom.h"
 #include "guest/process/process.h"
 
 namespace guest::calls {
@@ -41,7 +43,7 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return give(data, CUdeviceptr{session()->addresses.on_device(place, at)});
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       return pinned || managed ? give(data, reinterpret_cast<void*>(place.in_program(at))) : CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, 0u);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, place.sync_memops ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, static_cast<unsigned long long>(place.id));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, managed ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(owner.device));
@@ -126,6 +128,36 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes,
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;
+}
+
+// Pinned and managed memory are the arena's: to the driver they are no allocations of their own, and copies from and to
+// them wait anyway.
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr at) {
+  constexpr int call = api::id_of::cuPointerSetAttribute;
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<call>(context); r != CUDA_SUCCESS) return r;
+  if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+  unsigned given = 0;
+  std::memcpy(&given, value, sizeof given);
+  const Place place = session()->addresses.find(at);
+  if (place.kind == Place::Kind::Unknown) return CUDA_ERROR_INVALID_VALUE;
+  const api::SetPointerRecord record{.address = at, .sync_memops = given != 0};
+  if (place.kind == Place::Kind::Device)
+    if (const CUresult r = cross({.call = call, .context = *context}, record).result; r != CUDA_SUCCESS) return r;
+  session()->addresses.set_sync_memops(at, given != 0);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr at, std::size_t bytes, CUmemRangeHandleType type,
+                                       unsigned long long flags) {
+  Context* context = nullptr;
+  if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
+  constexpr std::size_t page = 4096;
+  const bool known = type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD &&
+                     (flags & ~static_cast<unsigned long long>(CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE)) == 0;
+  const bool pages = bytes != 0 && at % page == 0 && bytes % page == 0;
+  if (handle == nullptr || !known || !pages || !session()->device_view(at, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  return refuse(refusal_of("cuMemGetHandleForAddressRange"));
 }
 
 }  // namespace guest::calls

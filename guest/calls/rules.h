@@ -95,12 +95,13 @@ struct Rules<api::id_of::cuStreamWaitEvent> : Rules<0> {
   static void learn(Object*, CUstream, CUevent, unsigned) {}
 };
 
+inline CUresult refuse_wait(unsigned flags) {
+  if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // it is about peer devices
+  return flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
 template <class Word>
 struct WaitRules : Rules<0> {
-  static CUresult refuses(CUstream, CUdeviceptr, Word, unsigned flags) {
-    if ((flags & CU_STREAM_WAIT_VALUE_FLUSH) != 0) return CUDA_ERROR_NOT_SUPPORTED;  // it is about peer devices
-    return flags > CU_STREAM_WAIT_VALUE_NOR ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-  }
+  static CUresult refuses(CUstream, CUdeviceptr, Word, unsigned flags) { return refuse_wait(flags); }
 };
 template <>
 struct Rules<api::id_of::cuStreamWaitValue32_v2> : WaitRules<cuuint32_t> {};
@@ -117,6 +118,30 @@ template <>
 struct Rules<api::id_of::cuStreamWriteValue32_v2> : WriteRules<cuuint32_t> {};
 template <>
 struct Rules<api::id_of::cuStreamWriteValue64_v2> : WriteRules<cuuint64_t> {};
+
+// One operation of a batch, but for its address, which the marshalling checks.
+inline CUresult refuse_operation(const CUstreamBatchMemOpParams& op) {
+  switch (api::operation_of(op)) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64: return refuse_wait(op.waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      return refuse_unknown(op.writeValue.flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+    case CU_STREAM_MEM_OP_BARRIER: return refuse_unknown(op.memoryBarrier.flags, CU_STREAM_MEMORY_BARRIER_TYPE_GPU);
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;  // as the flag of a wait
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+template <>
+struct Rules<api::id_of::cuStreamBatchMemOp_v2> : Rules<0> {
+  static CUresult refuses(CUstream, unsigned count, CUstreamBatchMemOpParams* ops, unsigned flags) {
+    constexpr unsigned most = 255;  // of the driver
+    if (flags != 0 || count > most || (count != 0 && ops == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    CUresult refused = CUDA_SUCCESS;
+    for (unsigned i = 0; i < count && refused == CUDA_SUCCESS; ++i) refused = refuse_operation(ops[i]);
+    return refused;
+  }
+};
 
 // What a pool of managed memory gives could not be reached by the program, so there is none.
 inline CUresult refuse_managed(CUmemAllocationType type) {

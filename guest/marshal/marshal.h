@@ -115,7 +115,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     constexpr Arg a = args[I];
     const auto p = std::get<I>(params_);
     if constexpr (is_context<I>) {
-      const Context* context = find_context(p);
+      const Context* context = p == nullptr && a.may_be_null ? context_ : find_context(p);
       if (context == nullptr) return refuse(CUDA_ERROR_INVALID_CONTEXT);
       if (!context->lives()) return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
       length_[I] = context->number;
@@ -156,7 +156,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if constexpr (a.dir == Dir::In || a.dir == Dir::Out) length_[I] = byte_length<I>();
       if (a.extent == Extent::Valued && length_[I] == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
       if constexpr (a.dir == Dir::In && is_visited<I>)
-        if (length_[I] != ring::absent) refuse(check_structs(p, length_[I] / sizeof *p));
+        if (refused_ == CUDA_SUCCESS && length_[I] != ring::absent) refuse(check_structs(p, length_[I] / sizeof *p));
     }
   }
 

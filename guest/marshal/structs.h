@@ -28,6 +28,12 @@ struct ToHost {
     }
   }
   void unused(void*& p) { p = nullptr; }
+  void word(CUdeviceptr& at, std::size_t bytes) {
+    const auto seen = at % bytes == 0 ? session()->device_view(at, bytes) : std::nullopt;
+    if (!seen) refused = CUDA_ERROR_INVALID_VALUE;
+    at = seen.value_or(0);
+  }
+  void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
 };
 
 // What the host wrote, for the program.

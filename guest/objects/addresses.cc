@@ -87,6 +87,17 @@ Place Addresses::find(std::uint64_t inside) const {
   return *at;
 }
 
+// Registered memory has a place at each of its addresses.
+void Addresses::set_sync_memops(std::uint64_t inside, bool on) {
+  std::lock_guard lock(mutex_);
+  const auto at = holder_of(inside);
+  if (at == entries_.end()) return;
+  at->sync_memops = on;
+  if (at->registered_at == 0) return;
+  for (const std::uint64_t other : {at->registered_at, at->block_at})
+    if (const auto place = holder_of(other); place != entries_.end()) place->sync_memops = on;
+}
+
 // The place with which [start, start + bytes) begins, if a call may name all of it as one range; else the end. Under
 // mutex_.
 Addresses::Entries::const_iterator Addresses::holder_of(std::uint64_t start, std::uint64_t bytes) const {

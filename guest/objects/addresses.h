@@ -39,12 +39,13 @@ struct Place {
   // Of registered memory: where its first byte lies for the program, and in the arena. Such memory has a place at each of
   // both. 0: this is none.
   std::uint64_t registered_at = 0, block_at = 0;
-  std::uint64_t id = 0;        // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
-  std::uint64_t owner = 0;     // the module or library whose global it is, or 0
-  std::uint64_t pool = 0;      // the handle of the pool that it was allocated from; 0: none, or the default one
-  std::uint64_t object = 0;    // the memory object of a mapped piece; 0: it is known no more
-  bool pooled = false;         // allocated in a stream's order
-  Context* context = nullptr;  // in which it was made; a place without an owner ends with it
+  std::uint64_t id = 0;              // unique: CU_POINTER_ATTRIBUTE_BUFFER_ID
+  std::uint64_t owner = 0;           // the module or library whose global it is, or 0
+  std::uint64_t pool = 0;            // the handle of the pool that it was allocated from; 0: none, or the default one
+  std::uint64_t object = 0;          // the memory object of a mapped piece; 0: it is known no more
+  bool pooled = false;               // allocated in a stream's order
+  mutable bool sync_memops = false;  // the program may set it at any time
+  Context* context = nullptr;        // in which it was made; a place without an owner ends with it
 
   // For a byte of pinned memory: its addresses in the arena and in the program.
   std::uint64_t in_arena(std::uint64_t at) const { return block_at == 0 ? at : at - start + block_at; }
@@ -83,6 +84,8 @@ class Addresses {
   Place::Kind kind_of(std::uint64_t start, std::uint64_t bytes) const;
   // Whether a place has any byte of [start, start + bytes).
   bool touch(std::uint64_t start, std::uint64_t bytes) const;
+  // Sets `sync_memops` of the place that has this byte, if there is one.
+  void set_sync_memops(std::uint64_t inside, bool on);
   // The GPU's address of [at, at + bytes), if the GPU may touch all of it. `at` lies in device memory, or in pinned
   // memory by its address in this process or on the device.
   std::optional<std::uint64_t> device_view(std::uint64_t at, std::uint64_t bytes) const;

@@ -1,7 +1,7 @@
 // Structs of CALL lines with members that do not cross as they are (ring/api/structs.h).
 #pragma once
 
-#include "host/driver/driver.h"
+#include "host/session/session.h"
 #include "ring/api/structs.h"
 #include "ring/layout.h"
 
@@ -9,7 +9,7 @@ namespace host {
 
 // What the guest has sent, for the driver.
 struct ToDriver {
-  const Driver& driver;
+  const Session& session;
   bool broken = false;
   CUresult refused = CUDA_SUCCESS;
 
@@ -19,7 +19,7 @@ struct ToDriver {
     if (l.type == CU_MEM_LOCATION_TYPE_DEVICE) {
       CUdevice device = -1;
       if (l.id < 0 || static_cast<unsigned>(l.id) >= ring::max_devices ||
-          driver.cuDeviceGet(&device, l.id) != CUDA_SUCCESS)
+          session.driver.cuDeviceGet(&device, l.id) != CUDA_SUCCESS)
         device = -1;
       l.id = device;
     } else if (l.type == CU_MEM_LOCATION_TYPE_HOST || l.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
@@ -30,6 +30,10 @@ struct ToDriver {
   void unused(void*& p) {
     if (p != nullptr) broken = true;
   }
+  void word(CUdeviceptr& at, std::size_t bytes) {
+    if (at % bytes != 0 || !session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
+  }
+  void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
 };
 
 // What the driver has written, for the guest.

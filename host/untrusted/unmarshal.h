@@ -163,7 +163,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     using T = api::Pointee<Param<I>>;
     const std::uint64_t length = slots_[I];
     if (length == ring::absent) {
-      if (!a.may_be_null) broken_ = true;
+      if (!a.may_be_null || (a.dir == Dir::In && slots_[static_cast<std::size_t>(a.count)] != 0)) broken_ = true;
       std::get<I>(params_) = nullptr;
       return;
     }
@@ -186,7 +186,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
         broken_ = true;
       std::get<I>(params_) = reinterpret_cast<Param<I>>(const_cast<std::byte*>(at));  // private: it was copied
       if constexpr (is_visited<I>)
-        if (!broken_) visit_structs<I>(ToDriver{r_.session.driver});
+        if (!broken_) visit_structs<I>(ToDriver{r_.session});
     } else {
       std::byte* at = r_.out.reserve(length);
       if (at != nullptr) std::memset(at, 0, length);  // the driver may write less than it was lent

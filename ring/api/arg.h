@@ -47,7 +47,7 @@ struct Arg {
   Handle kind{};           // of a handle that cuda.h gives an integer's type; else None
   Range range = Range::Stays;
   bool closes = false;       // the handle passed here is dead once the call succeeds
-  bool may_be_null = false;  // Out: the call allows NULL
+  bool may_be_null = false;  // Out, and In with a count of 0: the call allows NULL. A context: NULL is the current one
   bool ordinal = false;      // a device: the program's ordinal here, the host's on the wire
   bool is_number = false;    // of a type that may also mean an address, an object or a handle
 
@@ -74,6 +74,7 @@ struct Arg {
 // device addresses, texture objects and handles as well; the meaning of a pointer is always written down.
 inline constexpr Arg _{};
 inline constexpr Arg in{.dir = Dir::In};
+inline constexpr Arg maybe_in{.dir = Dir::In, .may_be_null = true};
 inline constexpr Arg out{.dir = Dir::Out};
 inline constexpr Arg maybe_out{.dir = Dir::Out, .may_be_null = true};
 inline constexpr Arg creates{.dir = Dir::Creates};
@@ -82,6 +83,7 @@ inline constexpr Arg closes{.closes = true};
 inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): where cuda.h has an integer
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
 inline constexpr Arg ordinal{.ordinal = true};
+inline constexpr Arg or_current{.may_be_null = true};
 inline constexpr Arg number{.is_number = true};
 inline constexpr Arg frees{.dir = Dir::Frees};
 inline constexpr Arg inside{.dir = Dir::Inside};

@@ -12,6 +12,7 @@
 #include "ring/api/field_list.h"
 #include "ring/api/jit_options.h"
 #include "ring/api/launch_attributes.h"
+#include "ring/api/pointer_records.h"
 #include "ring/api/stream_records.h"
 #include "ring/api/tensor_map_records.h"
 #include "ring/layout.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 
 #include "ring/api/cuda.h"
 
@@ -10,6 +11,8 @@ namespace api {
 // visit(s, v) calls for each member of `s` that may not cross as it is:
 //   v.location(l)  it names a device by its ordinal
 //   v.unused(p)    a pointer that only other systems use: NULL on the wire and for the driver
+//   v.word(a, n)   the address of a word of n bytes
+//   v.unknown()    nobody knows what the struct means
 inline void visit(CUmemLocation& s, auto& v) { v.location(s); }
 inline void visit(CUmemAccessDesc& s, auto& v) { v.location(s.location); }
 inline void visit(CUmemPoolProps& s, auto& v) {
@@ -21,9 +24,49 @@ inline void visit(CUmemAllocationProp& s, auto& v) {
   v.unused(s.win32HandleMetaData);
 }
 
+// The words of one operation of a batch, and no byte behind them: the driver has members of its own there.
+template <class Word>
+void keep_word(Word& to, const Word& from, bool wide, auto& v) {
+  to.address = from.address;
+  if (wide)
+    to.value64 = from.value64;
+  else
+    to.value = from.value;
+  to.flags = from.flags;
+  v.word(to.address, wide ? sizeof to.value64 : sizeof to.value);
+}
+// The kind of an operation, which may be none that cuda.h has.
+inline unsigned operation_of(const CUstreamBatchMemOpParams& s) {
+  unsigned operation = 0;
+  std::memcpy(&operation, &s, sizeof operation);
+  return operation;
+}
+inline void visit(CUstreamBatchMemOpParams& s, auto& v) {
+  const unsigned operation = operation_of(s);
+  CUstreamBatchMemOpParams kept;
+  std::memset(&kept, 0, sizeof kept);
+  switch (operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+      keep_word(kept.waitValue, s.waitValue, operation == CU_STREAM_MEM_OP_WAIT_VALUE_64, v);
+      break;
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+      keep_word(kept.writeValue, s.writeValue, operation == CU_STREAM_MEM_OP_WRITE_VALUE_64, v);
+      break;
+    case CU_STREAM_MEM_OP_BARRIER: kept.memoryBarrier.flags = s.memoryBarrier.flags; break;
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: kept.flushRemoteWrites.flags = s.flushRemoteWrites.flags; break;
+    default: v.unknown();
+  }
+  std::memcpy(&kept, &operation, sizeof operation);
+  s = kept;
+}
+
 struct NoVisitor {
   void location(CUmemLocation&);
   void unused(void*&);
+  void word(CUdeviceptr&, std::size_t);
+  void unknown();
 };
 template <class T>
 concept visited = requires(T& s, NoVisitor& v) {

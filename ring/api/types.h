@@ -100,6 +100,8 @@ inline constexpr bool plain<CUmemLocation> = true;  // the ordinal in it: ring/a
 template <>
 inline constexpr bool plain<CUmemAccessDesc> = true;
 template <>
+inline constexpr bool plain<CUstreamBatchMemOpParams> = true;  // the addresses in it: ring/api/structs.h
+template <>
 inline constexpr bool plain<CUmemPoolProps> = true;
 template <>
 inline constexpr bool plain<CUmemAllocationProp> = true;

@@ -72,13 +72,13 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned* capabilities, const CUatomic
   });
 }
 
-// Nobody else writes into device memory (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS is 0).
+// Nobody else writes into device memory, so nothing is left to flush.
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope) {
   return with_context([&](Driver&, Context&) {
     const bool known =
         target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
         (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER || scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
-    return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
@@ -86,8 +86,10 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUf
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, std::size_t size,
                                        CUmemRangeHandleType handleType, unsigned long long flags) {
   return with_context([&](Driver& driver, Context&) {
+    constexpr std::size_t page = 4096;
     const bool known = handleType == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD && (flags & ~1ULL) == 0;
-    if (handle == nullptr || size == 0 || !known || !reachable(driver, dptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    const bool pages = size != 0 && dptr % page == 0 && size % page == 0;
+    if (handle == nullptr || !pages || !known || !reachable(driver, dptr, size)) return CUDA_ERROR_INVALID_VALUE;
     return CUDA_ERROR_NOT_SUPPORTED;
   });
 }

@@ -93,18 +93,17 @@ CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
                    {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
 }
 
-// True if both sides name contexts, as far as they must.
+// True if both sides name contexts, as far as they must. NULL is the current one.
 bool sides_are_contexts(Driver& driver, const CUDA_MEMCPY3D_PEER& c, CUresult* error) {
   const auto named = [&](CUmemorytype type, CUcontext side) {
-    *error = side == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
-    return type != CU_MEMORYTYPE_DEVICE || (side != nullptr && context_named(driver, side, error) != nullptr);
+    *error = CUDA_SUCCESS;
+    return type != CU_MEMORYTYPE_DEVICE || context_named(driver, side, error) != nullptr;
   };
   return named(c.dstMemoryType, c.dstContext) && named(c.srcMemoryType, c.srcContext);
 }
 
 CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* c, CUstream stream, Wait wait) {
-  if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0)
-    return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  if (c == nullptr) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
   const CUresult sides = with_context_of(stream, [&](Driver& driver, Context&) {
     CUresult error = CUDA_SUCCESS;
     return sides_are_contexts(driver, *c, &error) ? CUDA_SUCCESS : error;
@@ -120,10 +119,8 @@ CUresult between_contexts(CUstream stream, CUdeviceptr to, CUcontext to_context,
                           CUcontext from_context, std::size_t size, Wait wait) {
   return with_context_of(stream, [&](Driver& driver, Context& context) {
     CUresult error;
-    for (const CUcontext side : {to_context, from_context}) {
-      if (side == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    for (const CUcontext side : {to_context, from_context})
       if (context_named(driver, side, &error) == nullptr) return error;
-    }
     const Copy copy{.to = {.start = to}, .from = {.start = from}, .shape = {.width = size}};
     return copy_in_stream(driver, context, stream, copy, Side::Device, Side::Device, wait);
   });

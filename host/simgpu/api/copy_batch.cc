@@ -1,12 +1,13 @@
-// Batches of copies. All are checked as they are queued; a copy that is refused ends the batch there, and is named to the
-// forms of CUDA 12, which ask for its index.
+// Batches of copies. All are checked before the first is queued; the one that is refused is named to the forms of CUDA 12,
+// which ask for its index.
 #include "host/simgpu/api/cuda_api.h"
 
 #include <cstdint>
 #include <functional>
-#include <span>
+#include <vector>
 
-#include "host/simgpu/api/memory.h"
+#include "host/simgpu/api/array.h"
+#include "host/simgpu/api/array_copy.h"
 #include "host/simgpu/api/rows.h"
 #include "host/simgpu/api/streams.h"
 
@@ -27,16 +28,35 @@ Wait wait_of(CUmemcpySrcAccessOrder order) {
 
 bool is_hint(unsigned flags) { return (flags & ~unsigned{CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE}) == 0; }
 
+// One copy of a batch, when its call may return, and what is wrong with it.
+struct One {
+  Copy copy;
+  Wait wait = Wait::AsCudaSays;
+  CUresult error = CUDA_SUCCESS;
+};
+
+// `describe(driver, i)` returns the i-th.
 CUresult batch(std::size_t count, std::size_t* fail, CUstream stream, const std::function<bool()>& sound,
-               const std::function<CUresult(Driver&, Context&, std::size_t)>& one) {
+               const std::function<One(Driver&, std::size_t)>& describe) {
   std::size_t at = no_copy;
   const CUresult result = with_context_of(stream, [&](Driver& driver, Context& context) {
     if (stream == nullptr || stream == CU_STREAM_LEGACY || count == 0 || !sound()) return CUDA_ERROR_INVALID_VALUE;
-    for (at = 0; at < count; ++at)
-      if (const CUresult error = one(driver, context, at); error != CUDA_SUCCESS) return error;
+    std::vector<One> copies;
+    for (at = 0; at < count; ++at) {
+      copies.push_back(describe(driver, at));
+      if (const CUresult error = copies.back().error; error != CUDA_SUCCESS) return error;
+      const CUresult error = check_copy(driver, context, stream, copies.back().copy, Side::Any, Side::Any);
+      if (error != CUDA_SUCCESS) return error;
+    }
+    for (at = 0; at < count; ++at) {
+      const One& one = copies[at];
+      const CUresult error = copy_in_stream(driver, context, stream, one.copy, Side::Any, Side::Any, one.wait);
+      if (error != CUDA_SUCCESS) return error;
+    }
+    at = no_copy;
     return CUDA_SUCCESS;
   });
-  if (result != CUDA_SUCCESS && fail != nullptr) *fail = at;
+  if (fail != nullptr) *fail = at;
   return result;
 }
 
@@ -62,46 +82,84 @@ bool is_sound(const Plain& p) {
 
 CUresult plain_batch(const Plain& p, std::size_t* fail, CUstream stream) {
   std::size_t attribute = 0;
-  const auto one = [&](Driver& driver, Context& context, std::size_t i) {
+  const auto describe = [&](Driver&, std::size_t i) {
     if (attribute + 1 < p.attribute_count && p.first[attribute + 1] == i) ++attribute;
-    if (p.sizes[i] == 0) return CUDA_ERROR_INVALID_VALUE;
-    const Copy copy{.to = {.start = p.to[i]}, .from = {.start = p.from[i]}, .shape = {.width = p.sizes[i]}};
-    return copy_in_stream(driver, context, stream, copy, Side::Any, Side::Any,
-                          wait_of(p.attributes[attribute].srcAccessOrder));
+    return One{.copy = {.to = {.start = p.to[i]}, .from = {.start = p.from[i]}, .shape = {.width = p.sizes[i]}},
+               .wait = wait_of(p.attributes[attribute].srcAccessOrder),
+               .error = p.sizes[i] == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS};
   };
   return batch(
-      p.count, fail, stream, [&] { return is_sound(p); }, one);
+      p.count, fail, stream, [&] { return is_sound(p); }, describe);
 }
 
-// False for an array: there are none here.
-bool layout_of(const CUmemcpy3DOperand& operand, const CUextent3D& extent, Layout& layout) {
+bool is_array(const CUmemcpy3DOperand& side) { return side.type == CU_MEMCPY_OPERAND_TYPE_ARRAY; }
+
+// The bytes of a texel of the copy's arrays, 1 without any; 0: it names an array that there is not.
+std::size_t element_of(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op) {
+  std::size_t bytes = 1;
+  for (const CUmemcpy3DOperand* side : {&op.src, &op.dst}) {
+    if (!is_array(*side)) continue;
+    const std::shared_ptr<Array> array = driver.arrays.find(side->op.array.array);
+    if (array == nullptr) return 0;
+    bytes = texel_bytes(array->image.format);
+  }
+  return bytes;
+}
+
+// A side in plain memory. Its lengths are in elements.
+bool layout_of(const CUmemcpy3DOperand& operand, const CUextent3D& extent, std::size_t element, Layout& layout) {
   const auto& side = operand.op.ptr;
   if (operand.type != CU_MEMCPY_OPERAND_TYPE_POINTER) return false;
   if (side.rowLength != 0 && side.rowLength < extent.width) return false;
   if (side.layerHeight != 0 && side.layerHeight < extent.height) return false;
-  layout.start = side.ptr;
-  layout.pitch = side.rowLength == 0 ? extent.width : side.rowLength;
   const std::size_t height = side.layerHeight == 0 ? extent.height : side.layerHeight;
-  return !__builtin_mul_overflow(layout.pitch, height, &layout.slice);
+  const std::size_t width = side.rowLength == 0 ? extent.width : side.rowLength;
+  layout.start = side.ptr;
+  return !__builtin_mul_overflow(width, element, &layout.pitch) &&
+         !__builtin_mul_overflow(layout.pitch, height, &layout.slice);
+}
+
+CUresult place(Driver& driver, const CUmemcpy3DOperand& operand, const CUextent3D& extent, std::size_t element,
+               const Shape& shape, Layout& layout, ArraySide& array) {
+  if (!is_array(operand)) return layout_of(operand, extent, element, layout) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const auto& side = operand.op.array;
+  ArrayOffset offset{.x = 0, .y = side.offset.y, .z = side.offset.z};
+  if (__builtin_mul_overflow(side.offset.x, element, &offset.x)) return CUDA_ERROR_INVALID_VALUE;
+  return place_in_array(driver, side.array, offset, shape, layout, array);
+}
+
+CUresult describe_rows(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op, Copy& copy) {
+  const CUextent3D& extent = op.extent;
+  if (extent.width == 0 || extent.height == 0 || extent.depth == 0 || !is_order(op.srcAccessOrder) ||
+      !is_hint(op.flags))
+    return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t element = element_of(driver, op);
+  if (element == 0) return CUDA_ERROR_INVALID_HANDLE;
+  copy.shape = {.width = 0, .height = extent.height, .depth = extent.depth};
+  if (__builtin_mul_overflow(extent.width, element, &copy.shape.width)) return CUDA_ERROR_INVALID_VALUE;
+  ArraySide to, from;
+  if (const CUresult r = place(driver, op.dst, extent, element, copy.shape, copy.to, to); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = place(driver, op.src, extent, element, copy.shape, copy.from, from); r != CUDA_SUCCESS)
+    return r;
+  copy.keeps_to = to.keeps;
+  copy.keeps_from = from.keeps;
+  return same_texels(to, from) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult batch_3d(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* list, std::size_t* fail, unsigned long long flags,
                   CUstream stream) {
-  const auto one = [&](Driver& driver, Context& context, std::size_t i) {
-    const CUDA_MEMCPY3D_BATCH_OP& op = list[i];
-    const CUextent3D& extent = op.extent;
-    Copy copy{.to = {}, .from = {}, .shape = {.width = extent.width, .height = extent.height, .depth = extent.depth}};
-    if (extent.width == 0 || extent.height == 0 || extent.depth == 0 || !is_order(op.srcAccessOrder) ||
-        !is_hint(op.flags) || !layout_of(op.dst, extent, copy.to) || !layout_of(op.src, extent, copy.from))
-      return CUDA_ERROR_INVALID_VALUE;
-    return copy_in_stream(driver, context, stream, copy, Side::Any, Side::Any, wait_of(op.srcAccessOrder));
+  const auto describe = [&](Driver& driver, std::size_t i) {
+    One one{.copy = {.to = {}, .from = {}, .shape = {}}, .wait = wait_of(list[i].srcAccessOrder)};
+    one.error = describe_rows(driver, list[i], one.copy);
+    return one;
   };
   return batch(
-      count, fail, stream, [&] { return list != nullptr && flags == 0; }, one);
+      count, fail, stream, [&] { return list != nullptr && flags == 0; }, describe);
 }
 
 }  // namespace
 
+// The forms of CUDA 13 take no 0 for a stream, not even where 0 is the thread's own.
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count,
                                CUmemcpyAttributes* attrs, std::size_t* attrsIdxs, std::size_t numAttrs,
                                CUstream hStream) {
@@ -110,7 +168,7 @@ CUresult cuMemcpyBatchAsync_v2(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t
 CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count,
                                     CUmemcpyAttributes* attrs, std::size_t* attrsIdxs, std::size_t numAttrs,
                                     CUstream hStream) {
-  return plain_batch({dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs}, nullptr, own(hStream));
+  return plain_batch({dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs}, nullptr, hStream);
 }
 CUresult cuMemcpyBatchAsync(CUdeviceptr* dsts, CUdeviceptr* srcs, std::size_t* sizes, std::size_t count,
                             CUmemcpyAttributes* attrs, std::size_t* attrsIdxs, std::size_t numAttrs,
@@ -129,7 +187,7 @@ CUresult cuMemcpy3DBatchAsync_v2(std::size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opL
 }
 CUresult cuMemcpy3DBatchAsync_v2_ptsz(std::size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, unsigned long long flags,
                                       CUstream hStream) {
-  return batch_3d(numOps, opList, nullptr, flags, own(hStream));
+  return batch_3d(numOps, opList, nullptr, flags, hStream);
 }
 CUresult cuMemcpy3DBatchAsync(std::size_t numOps, CUDA_MEMCPY3D_BATCH_OP* opList, std::size_t* failIdx,
                               unsigned long long flags, CUstream hStream) {

@@ -82,6 +82,14 @@ std::optional<std::size_t> span_of(const Layout& layout, const Shape& shape) {
   return total;
 }
 
+CUresult check_copy(Driver& driver, Context& context, CUstream handle, const Copy& copy, Side to, Side from) {
+  if (stream_of(driver, context, handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (copy.shape.width == 0 || copy.shape.height == 0 || copy.shape.depth == 0) return CUDA_SUCCESS;
+  const bool valid =
+      look_at(driver, copy.to, copy.shape, to, true).valid && look_at(driver, copy.from, copy.shape, from, false).valid;
+  return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult copy_in_stream(Driver& driver, Context& context, CUstream handle, const Copy& copy, Side to, Side from,
                         Wait wait) {
   const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);

@@ -37,6 +37,9 @@ enum class Side { Device, Host, Any };  // Host: the program's own affair; Any: 
 // When a copy's call may return.
 enum class Wait { Always, AsCudaSays };
 
+// What copy_in_stream would refuse; CUDA_SUCCESS: nothing.
+CUresult check_copy(Driver& driver, Context& context, CUstream stream, const Copy& copy, Side to, Side from);
+
 // Checks, then copies in the stream's order.
 CUresult copy_in_stream(Driver& driver, Context& context, CUstream stream, const Copy& copy, Side to, Side from,
                         Wait wait);

@@ -1,5 +1,5 @@
-// Device memory. The calls are CUSTOM because the session remembers each allocation: calls outside kernels may name no
-// other addresses.
+// Device memory. The calls that make and end allocations are CUSTOM because the session remembers each: calls outside
+// kernels may name no other addresses.
 #include "host/untrusted/calls/calls.h"
 
 namespace host::calls {
@@ -20,5 +20,10 @@ CUresult cuMemAllocPitch_v2(asked::cuMemAllocPitch_v2& a) {
 }
 
 CUresult cuMemFree_v2(asked::cuMemFree_v2& a) { return a.call(a.record.address); }
+
+CUresult cuPointerSetAttribute(asked::cuPointerSetAttribute& a) {
+  const unsigned on = a.record.sync_memops != 0;
+  return a.call(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a.record.address);
+}
 
 }  // namespace host::calls

@@ -1,0 +1,22 @@
+// The record of cuPointerSetAttribute. Part of ring/api/records.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+
+#include "ring/api/field_list.h"
+
+namespace api {
+
+// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, the only attribute that can be set, of the allocation that has this byte.
+struct SetPointerRecord {
+  std::uint64_t address;
+  std::uint64_t sync_memops;
+
+  static constexpr std::optional<std::uint64_t> one_byte(const SetPointerRecord&) { return 1; }
+  static constexpr std::tuple fields{field::address("address", &SetPointerRecord::address, one_byte),
+                                     field::flag(&SetPointerRecord::sync_memops)};
+};
+
+}  // namespace api
