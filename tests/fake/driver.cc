@@ -15,6 +15,7 @@
 #include "ring/abi/image.h"
 #include "ring/api/jit_options.h"
 #include "ring/api/launch_attributes.h"
+#include "ring/api/structs.h"
 #include "ring/api/types.h"
 #include "tests/fake/state.h"
 
@@ -253,6 +254,14 @@ CUresult copy_rows(const char* name, const CUDA_MEMCPY3D* c, CUstream stream) {
 }
 
 void fill_memory(host::Driver& t) {
+  t.cuPointerSetAttribute = [](const void* value, CUpointer_attribute attribute, CUdeviceptr at) {
+    Entry entry("cuPointerSetAttribute", false, false);
+    if (entry.failed()) return entry.result;
+    if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) die("cuPointerSetAttribute: attribute %d", attribute);
+    touch(value, sizeof(unsigned));
+    check_device("cuPointerSetAttribute", at, 1);
+    return CUDA_SUCCESS;
+  };
   t.cuMemGetInfo_v2 = [](std::size_t* free, std::size_t* total) {
     Entry entry("cuMemGetInfo_v2");
     if (free != nullptr) *free = device_memory - state->allocated;
@@ -417,7 +426,36 @@ CUresult wait_for_word(const char* name, CUstream stream, CUdeviceptr at) {
   return CUDA_SUCCESS;
 }
 
+// One operation of a batch: its word is the session's, and no byte is set that its kind does not use.
+void check_operation(const char* name, const CUstreamBatchMemOpParams& op) {
+  struct {
+    const char* name;
+    void word(CUdeviceptr& at, std::size_t bytes) {
+      if (at % bytes != 0) die("%s: a word at %llx", name, at);
+      check_device(name, at, bytes);
+    }
+    void unknown() { die("%s: an operation of no kind", name); }
+  } visitor{name};
+  CUstreamBatchMemOpParams used = op;
+  api::visit(used, visitor);
+  if (std::memcmp(&used, &op, sizeof op) != 0) die("%s: bytes that no operation has", name);
+}
+
+CUresult batch_of_words(const char* name, CUstream stream, unsigned count, const CUstreamBatchMemOpParams* ops,
+                        unsigned flags) {
+  Entry entry(name);
+  if (entry.failed()) return entry.result;
+  check_stream(name, stream);
+  touch(ops, count * sizeof *ops);
+  if (count > 255 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < count; ++i) check_operation(name, ops[i]);
+  return CUDA_SUCCESS;
+}
+
 void fill_words(host::Driver& t) {
+  t.cuStreamBatchMemOp_v2 = [](CUstream s, unsigned count, CUstreamBatchMemOpParams* ops, unsigned flags) {
+    return batch_of_words("cuStreamBatchMemOp_v2", s, count, ops, flags);
+  };
   t.cuStreamWriteValue32_v2 = [](CUstream s, CUdeviceptr at, cuuint32_t value, unsigned) {
     return fill<false>("cuStreamWriteValue32_v2", at, value, 1, s);
   };

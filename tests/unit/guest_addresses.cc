@@ -56,6 +56,32 @@ TEST(GuestAddresses, APlaceIsFoundByAnyByteInside) {
     EXPECT_EQ(a.find(outside).kind, Kind::Unknown) << outside;
 }
 
+TEST(GuestAddresses, SyncMemopsAreAPlaces) {
+  Addresses a;
+  a.add(allocation(1000, 100));
+  a.add(allocation(1100, 100));
+  a.set_sync_memops(1099, true);
+  EXPECT_TRUE(a.find(1000).sync_memops);
+  EXPECT_FALSE(a.find(1100).sync_memops);
+  a.set_sync_memops(1200, true);  // nowhere
+  a.set_sync_memops(1050, false);
+  EXPECT_FALSE(a.find(1000).sync_memops);
+}
+
+TEST(GuestAddresses, SyncMemopsOfRegisteredMemoryHoldAtBothOfItsAddresses) {
+  Addresses a;
+  Place place{.kind = Kind::Pinned, .start = 0x1010, .bytes = 0x2000, .registered_at = 0x1010, .block_at = 0x11010};
+  a.add(place);
+  place.start = place.block_at;
+  a.add(place);
+  for (const std::uint64_t at : {0x1010u, 0x12000u}) {
+    a.set_sync_memops(at, true);
+    EXPECT_TRUE(a.find(0x1010).sync_memops && a.find(0x11010).sync_memops);
+    a.set_sync_memops(at, false);
+    EXPECT_FALSE(a.find(0x1010).sync_memops || a.find(0x11010).sync_memops);
+  }
+}
+
 TEST(GuestAddresses, ARangeIsWhatAllOfItIs) {
   Addresses a;
   a.add(allocation(1000, 100));

@@ -337,6 +337,77 @@ TEST_F(Records, WordsLieInTheSessionsMemory) {
   expect_broken(ids::cuStreamWriteValue32_v2, Payload::of(0, at, 1ULL << 32, 0), "a value that 32 bits do not hold");
 }
 
+CUstreamBatchMemOpParams operation(unsigned kind, std::uint64_t at) {
+  CUstreamBatchMemOpParams op;
+  std::memset(&op, 0, sizeof op);
+  op.waitValue.address = at;
+  op.waitValue.value64 = 5;
+  std::memcpy(&op, &kind, sizeof kind);
+  return op;
+}
+
+Payload batch(std::uint64_t stream, const std::vector<CUstreamBatchMemOpParams>& ops, std::uint64_t flags = 0) {
+  const std::uint64_t bytes = ops.size() * sizeof(CUstreamBatchMemOpParams);
+  return Payload::of(stream, ops.size(), bytes, flags).bytes(ops.data(), bytes);
+}
+
+constexpr unsigned wait32 = CU_STREAM_MEM_OP_WAIT_VALUE_32, write64 = CU_STREAM_MEM_OP_WRITE_VALUE_64,
+                   barrier = CU_STREAM_MEM_OP_BARRIER;
+
+TEST_F(Records, EachWordOfABatchLiesInTheSessionsMemory) {
+  constexpr int call = ids::cuStreamBatchMemOp_v2;
+  const std::uint64_t at = world.memory(16);
+  const auto good = operation(wait32, at + 12);
+  EXPECT_EQ(world.send(call, batch(0, {good, operation(write64, at + 8), operation(barrier, 0)})).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(call, Payload::of(0, 0, ring::absent, 0)).result, CUDA_SUCCESS) << "none";
+  const std::uint64_t before = world.driver.calls("cuStreamBatchMemOp_v2");
+  for (const std::uint64_t bad :
+       {at + 13, at + 16, at - 4, std::uint64_t{0}, most, reinterpret_cast<std::uint64_t>(&world)}) {
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, batch(0, {operation(wait32, bad)}));
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, batch(0, {good, operation(write64, bad)}), "the second");
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, batch(0, {operation(write64, bad), good}), "the first");
+  }
+  expect_error(CUDA_ERROR_INVALID_VALUE, call, batch(0, {operation(write64, at + 12)}), "half of it");
+  for (const unsigned kind : {0u, 7u, 99u, ~0u})
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, batch(0, {operation(kind, at)}), "no kind");
+  expect_error(CUDA_ERROR_INVALID_HANDLE, call, batch(world.event(), {good}));
+  EXPECT_EQ(world.driver.calls("cuStreamBatchMemOp_v2"), before);
+}
+
+// The strict driver ends the process at a byte that an operation does not use.
+TEST_F(Records, WhatAnOperationDoesNotUseNeverReachesTheDriver) {
+  const std::uint64_t at = world.memory(16);
+  for (const unsigned kind : {wait32, write64, barrier}) {
+    CUstreamBatchMemOpParams op = operation(kind, at);
+    op.waitValue.alias = reinterpret_cast<std::uint64_t>(&world);
+    op.pad[5] = most;
+    EXPECT_EQ(world.send(ids::cuStreamBatchMemOp_v2, batch(0, {op})).result, CUDA_SUCCESS) << kind;
+  }
+}
+
+TEST_F(Records, BatchesOfWordsAreAsLongAsTheySay) {
+  constexpr int call = ids::cuStreamBatchMemOp_v2;
+  const auto good = operation(wait32, world.memory(16));
+  for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{1} << 31, most, most / 48 + 2})
+    expect_broken(call, Payload::of(0, count, sizeof good, 0).bytes(&good, sizeof good), "another number");
+  for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{47}, std::uint64_t{96}, most - 1})
+    expect_broken(call, Payload::of(0, 1, length, 0).bytes(&good, sizeof good), "another length");
+  expect_broken(call, Payload::of(0, 1, ring::absent, 0), "one, and nowhere");
+  expect_broken(call, batch(0, {good}).slot(0), "bytes left over");
+  expect_broken(call, batch(0, {good}, 1ULL << 32), "flags that 32 bits do not hold");
+}
+
+TEST_F(Records, PointersThatAreSetLieInTheSessionsMemory) {
+  constexpr int call = ids::cuPointerSetAttribute;
+  const std::uint64_t at = world.memory(16);
+  EXPECT_EQ(world.send(call, Payload::record(api::SetPointerRecord{at + 15, 1})).result, CUDA_SUCCESS);
+  for (const std::uint64_t bad : {at + 16, at - 1, std::uint64_t{0}, most, reinterpret_cast<std::uint64_t>(&world)})
+    expect_error(CUDA_ERROR_INVALID_VALUE, call, Payload::record(api::SetPointerRecord{bad, 1}));
+  for (const std::uint64_t value : {std::uint64_t{2}, most})
+    expect_broken(call, Payload::record(api::SetPointerRecord{at, value}), "no truth value");
+  expect_broken(call, Payload::of(at), "too short");
+}
+
 constexpr int fills_of_rows[] = {ids::cuMemsetD2D8_v2, ids::cuMemsetD2D32Async};
 constexpr int copies_of_rows[] = {ids::cuMemcpy3D_v2, ids::cuMemcpy3DAsync_v2};
 
