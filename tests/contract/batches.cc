@@ -1,27 +1,8 @@
 // Batches: of memory operations, and of copies.
-#include "tests/contract/contexts.h"
+#include "tests/contract/batches.h"
 
 namespace contract {
 namespace {
-
-CUstreamBatchMemOpParams write_word(CUdeviceptr address, cuuint32_t value) {
-  CUstreamBatchMemOpParams op;
-  std::memset(&op, 0, sizeof op);
-  op.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-  op.writeValue.address = address;
-  op.writeValue.value = value;
-  return op;
-}
-
-CUstreamBatchMemOpParams wait_for_word(CUdeviceptr address, cuuint32_t value) {
-  CUstreamBatchMemOpParams op;
-  std::memset(&op, 0, sizeof op);
-  op.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-  op.waitValue.address = address;
-  op.waitValue.value = value;
-  op.waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
-  return op;
-}
 
 GROUP(batches_of_words, InContext) {
   const auto batch = CU(cuStreamBatchMemOp_v2);
@@ -71,44 +52,6 @@ GROUP(batches_of_words_before_11_7, InContext) {
   show("none", CU(cuStreamBatchMemOp)(nullptr, 0, &op, 0));
   show("flags 1", CU(cuStreamBatchMemOp)(nullptr, 1, &op, 1));
 }
-
-CUmemcpyAttributes in_stream_order() {
-  CUmemcpyAttributes attributes;
-  std::memset(&attributes, 0, sizeof attributes);
-  attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  return attributes;
-}
-
-// Two copies between two halves. A case changes one thing.
-struct Copies {
-  CUstream stream = nullptr;
-  CUdeviceptr a = 0;
-  CUdeviceptr to[3] = {}, from[3] = {};
-  std::size_t sizes[3] = {32, 32, 32}, count = 2, first[2] = {0, 1}, attribute_count = 1;
-  CUmemcpyAttributes attributes[2] = {in_stream_order(), in_stream_order()};
-
-  Copies() {
-    CU(cuStreamCreate)(&stream, 0);
-    CU(cuMemAlloc_v2)(&a, 256);
-    CU(cuMemsetD32_v2)(a, 3, 32);
-    CU(cuMemsetD32_v2)(a + 128, 9, 32);
-    reset();
-  }
-  void reset() {
-    for (std::size_t i = 0; i < 3; ++i) to[i] = a + 32 * i, from[i] = a + 128 + 32 * i, sizes[i] = 32;
-    count = 2, attribute_count = 1, first[0] = 0, first[1] = 1;
-    attributes[0] = attributes[1] = in_stream_order();
-  }
-  CUresult batch() {
-    return CU(cuMemcpyBatchAsync_v2)(to, from, sizes, count, attributes, first, attribute_count, stream);
-  }
-  template <class Change>
-  void with(const std::string& what, Change change) {
-    reset();
-    change();
-    show(what, batch());
-  }
-};
 
 GROUP(batches_of_copies, InContext) {
   Copies c;
@@ -194,18 +137,6 @@ GROUP(batches_of_copies_null, InContext) {
   show_guarded("sizes", [&] { return batch(c.to, c.from, nullptr, 2, c.attributes, c.first, 1, c.stream); });
   show_guarded("attributes", [&] { return batch(c.to, c.from, c.sizes, 2, nullptr, c.first, 1, c.stream); });
   show_guarded("firsts", [&] { return batch(c.to, c.from, c.sizes, 2, c.attributes, nullptr, 1, c.stream); });
-}
-
-CUDA_MEMCPY3D_BATCH_OP rows(CUdeviceptr to, CUdeviceptr from) {
-  CUDA_MEMCPY3D_BATCH_OP op;
-  std::memset(&op, 0, sizeof op);
-  op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
-  op.src.op.ptr.ptr = from;
-  op.src.op.ptr.rowLength = 16;
-  op.dst.op.ptr.ptr = to;
-  op.extent = {.width = 8, .height = 2, .depth = 1};
-  op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  return op;
 }
 
 GROUP(batches_of_rows, InContext) {

@@ -11,6 +11,7 @@ if(TARGET simgpu)
     ${contract}/array.cc
     ${contract}/array_copy.cc
     ${contract}/batches.cc
+    ${contract}/batches_at_work.cc
     ${contract}/capture_questions.cc
     ${contract}/code.cc
     ${contract}/context.cc

@@ -219,7 +219,7 @@ Seen seen_of_the_simulated() {
 
 // Calls that cannot succeed: on one device, which is no peer of its own, because managed variables are not served,
 // because no memory lies below 4 GiB, because no array of the simulated GPU is sparse, has its memory mapped later, or
-// has planes, because it has no such thing (functions of host and device, others' writes), or because every driver
+// has planes, because it has no such thing (functions of host and device, descriptors of memory), or because every driver
 // refuses them.
 const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuCtxDisablePeerAccess",
@@ -235,7 +235,7 @@ const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuArrayGetPlane",
                                                    "cuDeviceGetP2PAtomicCapabilities",
                                                    "cuLibraryGetUnifiedFunction",
-                                                   "cuFlushGPUDirectRDMAWrites",
+                                                   "cuMemGetHandleForAddressRange",
                                                    "cuProfilerInitialize"};
 
 // The 32-bit forms whose newer form is not served.

@@ -7,6 +7,7 @@
 #include "tests/contract/handles.h"
 
 #include "tests/contract/arrays.h"
+#include "tests/contract/batches.h"
 
 // A case's name is what the handle is, and the call's: a test holds them against the table.
 #define ASK(what, call, ...) show(kind + " " what ", " #call, CU(call)(__VA_ARGS__))
@@ -131,6 +132,26 @@ void with_stream_of_managed_memory(const std::string& kind, CUstream s) {
   ASK("stream", cuMemDiscardBatchAsync, &a, &bytes, 1, 0, s);
   ASK("stream", cuMemDiscardAndPrefetchBatchAsync, &a, &bytes, 1, &place, &first, 1, 0, s);
   ASK("stream", cuStreamAttachMemAsync, s, a, 0, CU_MEM_ATTACH_SINGLE);
+}
+
+void with_stream_of_batches(const std::string& kind, CUstream s) {
+  CUdeviceptr a = 0;
+  CU(cuMemAlloc_v2)(&a, 256);
+  CUstreamBatchMemOpParams word = write_word(a, 1);
+  ASK("stream", cuStreamBatchMemOp_v2, s, 1, &word, 0);
+  CUdeviceptr to = a, from = a + 64;
+  std::size_t size = 16, first = 0, fail = 0;
+  CUmemcpyAttributes attributes = in_stream_order();
+  ASK("stream", cuMemcpyBatchAsync, &to, &from, &size, 1, &attributes, &first, 1, &fail, s);
+  ASK("stream", cuMemcpyBatchAsync_v2, &to, &from, &size, 1, &attributes, &first, 1, s);
+  CUDA_MEMCPY3D_BATCH_OP op = rows(to, from);
+  ASK("stream", cuMemcpy3DBatchAsync, 1, &op, &fail, 0, s);
+  ASK("stream", cuMemcpy3DBatchAsync_v2, 1, &op, 0, s);
+  auto peer = zeroed<CUDA_MEMCPY3D_PEER>();
+  peer.srcMemoryType = peer.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  peer.dstDevice = to, peer.srcDevice = from;
+  peer.WidthInBytes = 16, peer.Height = peer.Depth = 1;
+  ASK("stream", cuMemcpy3DPeerAsync, &peer, s);
 }
 
 void with_event(const std::string& kind, CUevent e) {
@@ -349,6 +370,7 @@ void destroyed() {
   with_stream_of_copies("destroyed", stream);
   with_stream_of_questions("destroyed", stream);
   with_stream_of_memory("destroyed", stream);
+  with_stream_of_batches("destroyed", stream);
   with_stream_of_managed_memory("destroyed", stream);
   with_event("destroyed", event);
   with_module("destroyed", module);
@@ -373,6 +395,7 @@ void of_another_kind() {
   with_stream_of_copies("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_questions("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_memory("another kind's", reinterpret_cast<CUstream>(event));
+  with_stream_of_batches("another kind's", reinterpret_cast<CUstream>(event));
   with_stream_of_managed_memory("another kind's", reinterpret_cast<CUstream>(event));
   with_module("another kind's", reinterpret_cast<CUmodule>(stream));
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
@@ -389,6 +412,7 @@ void never_issued() {
   with_stream_of_copies("never issued", made_up<CUstream>());
   with_stream_of_questions("never issued", made_up<CUstream>());
   with_stream_of_memory("never issued", made_up<CUstream>());
+  with_stream_of_batches("never issued", made_up<CUstream>());
   with_stream_of_managed_memory("never issued", made_up<CUstream>());
   with_event("never issued", made_up<CUevent>());
   with_module("never issued", made_up<CUmodule>());
