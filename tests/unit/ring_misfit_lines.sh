@@ -43,6 +43,7 @@ fits takes_address 'device(0)'
 fits takes_address number
 fits takes_number _
 fits takes_void 'in(1), _'
+fits takes_void 'maybe_in(1), _'
 fits takes_stream closes
 misfits takes_address _ 'an unsigned long long may be an address, an object or a handle'
 misfits takes_number '_, _' 'one word per parameter'
@@ -55,4 +56,5 @@ misfits takes_void 'in, _' 'void needs a length'
 misfits takes_void 'in(5), _' 'a length must name an integer parameter'
 misfits takes_pointers out 'this struct is not known to be plain bytes'
 misfits takes_constant out 'out needs a pointer to non-const'
+misfits takes_constant maybe_in 'maybe_in is NULL where there are none, so it needs their number'
 exit "$status"
