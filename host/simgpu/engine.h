@@ -135,6 +135,9 @@ class Module {
   std::vector<const Function*> functions() const;
   const Global* global(std::string_view name) const;
   std::vector<const Global*> globals() const;
+  // Texture and surface references: variables of 8 bytes with a number of the space's textures(), 0 for none.
+  const Global* texture_reference(std::string_view name) const;
+  const Global* surface_reference(std::string_view name) const;
 
   struct Impl;
   explicit Module(std::unique_ptr<Impl> impl);

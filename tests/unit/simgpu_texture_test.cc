@@ -1,6 +1,7 @@
 // Texture instructions: every form against textures that lie in the device's table, what goes wrong, and what is
 // refused. The rules of sampling are tried in simgpu_sampler_test.cc.
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "host/simgpu/vm/texture.h"
@@ -380,13 +381,43 @@ TEST_F(Textures, WhatIsNotServedIsRefusedWithItsLine) {
   }
 }
 
-TEST_F(Textures, ReferencesAreRefusedByName) {
-  for (const char* type : {"texref", "samplerref", "surfref"}) {
-    const std::string source =
-        std::string(".version 9.0\n.target sm_90\n.address_size 64\n.global .") + type + " picture;\n";
-    const Module::Loaded loaded = load_ptx(std::span(&source, 1), space);
-    EXPECT_EQ(loaded.code, CUDA_ERROR_INVALID_PTX);
-    EXPECT_NE(loaded.log.find(std::string("line 4: variables of the type .") + type), std::string::npos) << loaded.log;
+// ---- references
+
+Module::Loaded declared(const std::string& declaration, AddressSpace& space) {
+  const std::string source = ".version 9.0\n.target sm_90\n.address_size 64\n" + declaration + "\n";
+  return load_ptx(std::span(&source, 1), space);
+}
+
+TEST_F(Textures, AReferenceIsTheNumberInItsVariable) {
+  const std::string name = "picture";
+  std::string source = kernel("tex.1d.v4.f32.s32 {%r20, %r21, %r22, %r23}, [picture, {%r0}];");
+  source.insert(source.find(".visible"), ".global .texref picture;\n");
+  const auto module = load(source);
+  ASSERT_TRUE(module);
+  const Global* variable = module->texture_reference(name);
+  ASSERT_NE(variable, nullptr);
+  EXPECT_EQ(module->surface_reference(name), nullptr);
+  EXPECT_EQ(module->global(name), nullptr);
+  const auto first_channel = [&](std::uint64_t number, Fault& fault) {
+    std::memcpy(reinterpret_cast<void*>(variable->address), &number, sizeof number);
+    Answer* const out = room<Answer>(32);
+    fault = run(*module, "k", {1}, {1}, 0, out, upload(std::vector<Row>(1, row_of(1))), std::uint64_t{0});
+    return as_float(out[0][0]);
+  };
+  Fault fault;
+  EXPECT_EQ(first_channel(insert(floats_of(Geometry::D1, {2}, {3, 4})), fault), 4);
+  EXPECT_EQ(first_channel(insert(floats_of(Geometry::D1, {2}, {5, 6})), fault), 6);
+  first_channel(0, fault);
+  EXPECT_EQ(fault.code, unknown_object_code) << "nothing is bound";
+}
+
+TEST_F(Textures, ReferencesThatAreNotServedAreRefusedByName) {
+  EXPECT_EQ(declared(".global .texref picture;\n.global .surfref board;", space).code, CUDA_SUCCESS);
+  for (const char* declaration :
+       {".global .samplerref sampler;", ".const .texref picture;", ".shared .surfref board;"}) {
+    const Module::Loaded loaded = declared(declaration, space);
+    EXPECT_EQ(loaded.code, CUDA_ERROR_INVALID_PTX) << declaration;
+    EXPECT_NE(loaded.log.find("line 4: "), std::string::npos) << loaded.log;
   }
 }
 

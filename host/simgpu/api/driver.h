@@ -28,6 +28,7 @@ struct Settings;
 struct Array;
 struct MipmappedArray;
 struct TextureReference;
+struct SurfaceReference;
 
 // What is allocated, the kind of its location, the location's number.
 using PoolPlace = std::tuple<CUmemAllocationType, CUmemLocationType, int>;
@@ -58,6 +59,7 @@ class Driver {
   HandleTable<Array, CUarray, HandleKind::Array> arrays;
   HandleTable<MipmappedArray, CUmipmappedArray, HandleKind::MipmappedArray> mipmapped_arrays;
   HandleTable<TextureReference, CUtexref, HandleKind::TextureReference> texture_references;
+  HandleTable<SurfaceReference, CUsurfref, HandleKind::SurfaceReference> surface_references;
   TextureObjectRecords texture_objects;
   HandleTable<GreenContext, CUgreenCtx, HandleKind::GreenContext> greens;
   HandleTable<ResourceDescription, CUdevResourceDesc, HandleKind::ResourceDescription> descriptions;

@@ -28,7 +28,8 @@ enum class HandleKind : std::uint8_t {
   TextureReference,
   GreenContext,
   ResourceDescription,
-  Link
+  Link,
+  SurfaceReference
 };
 
 struct HandleBits {

@@ -2,6 +2,7 @@
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/library.h"
 #include "host/simgpu/api/log.h"
+#include "host/simgpu/api/texture_reference.h"
 
 #include <algorithm>
 #include <chrono>
@@ -140,6 +141,10 @@ void drop_module(Driver& driver, LoadedModule& module) {
   const std::lock_guard lock(module.mutex);
   for (const auto& [name, function] : module.functions)
     if (function->handle != nullptr) driver.functions.remove(std::exchange(function->handle, nullptr));
+  for (const auto& [variable, reference] : module.texture_references)
+    driver.texture_references.remove(reference->handle);
+  for (const auto& [variable, reference] : module.surface_references)
+    driver.surface_references.remove(reference->handle);
   if (module.handle != nullptr) driver.modules.remove(std::exchange(module.handle, nullptr));
 }
 

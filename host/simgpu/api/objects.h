@@ -28,6 +28,8 @@ struct GreenContext;
 struct Stream;
 struct LoadedLibrary;
 struct LinkState;
+struct TextureReference;
+struct SurfaceReference;
 class MemoryPool;
 
 // The pools of a place (pool_places.h).
@@ -124,6 +126,9 @@ struct LoadedModule {
   std::weak_ptr<LoadedLibrary> library;                                   // whose it is, if a library's
   std::mutex mutex;
   CUmodule handle = nullptr;  // a library's part has one once it was asked for; under mutex
+  // By variable, from the first question on; under mutex.
+  std::map<const Global*, std::shared_ptr<TextureReference>> texture_references;
+  std::map<const Global*, std::shared_ptr<SurfaceReference>> surface_references;
 };
 
 // A function's handle.

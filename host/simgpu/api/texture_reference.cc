@@ -1,13 +1,13 @@
-// Texture and surface references, which CUDA 12 removed from its compilers: no module has one. What is left is a texture
-// reference that a program creates, sets and asks about.
+// Texture references, which CUDA 12 removed from its compilers: a module written as PTX may have them, and a program may
+// create some, which no kernel reads. What the driver does not check here it judges when kernels read.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "host/simgpu/api/array.h"
 #include "host/simgpu/api/array_format.h"
 #include "host/simgpu/api/device.h"
-#include "host/simgpu/api/memory.h"
-#include "host/simgpu/api/texture_reference.h"
+#include "host/simgpu/api/module_reference.h"
 
 using namespace simgpu;
 
@@ -15,12 +15,84 @@ namespace {
 
 template <class F>
 CUresult with_reference(CUtexref handle, F&& call) {
-  if (handle == nullptr) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
+  if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_context_of(&Driver::texture_references, handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<TextureReference> reference = driver.texture_references.find(handle);
-    if (reference == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (reference == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const std::lock_guard lock(reference->mutex);
     return call(driver, context, *reference);
+  });
+}
+
+std::size_t limit(const Context& context, CUdevice_attribute attribute) {
+  return static_cast<std::size_t>(device_attribute(context.device, attribute).value_or(1));
+}
+
+// Memory that does not fit into a texture, or has no format, cannot be read.
+std::optional<Image> image_of(const Context& context, const TextureReference& reference) {
+  const TextureReference::Bound& bound = reference.bound;
+  if (!bound.image.levels.empty()) return bound.image;
+  if (bound.address == 0 || check_format(reference.format.format, reference.format.channels) != CUDA_SUCCESS)
+    return std::nullopt;
+  const std::size_t texel = texel_bytes(reference.format);
+  const bool rows = bound.height != 0;
+  const std::size_t width = rows ? bound.width : bound.bytes / texel;
+  const auto most =
+      rows ? CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH : CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH;
+  if (width == 0 || width > limit(context, most)) return std::nullopt;
+  Image image;
+  image.geometry = rows ? Geometry::D2 : Geometry::Linear;
+  image.format = reference.format;
+  image.levels = {{.texels = reinterpret_cast<std::byte*>(bound.address),
+                   .width = static_cast<std::uint32_t>(width),
+                   .height = rows ? static_cast<std::uint32_t>(bound.height) : 1,
+                   .row_pitch = rows ? bound.pitch : bound.bytes,
+                   .slice_pitch = rows ? bound.pitch * bound.height : 0}};
+  return image;
+}
+
+CUfilter_mode known_or_point(CUfilter_mode mode) {
+  return mode == CU_TR_FILTER_MODE_LINEAR ? mode : CU_TR_FILTER_MODE_POINT;
+}
+CUaddress_mode known_or_clamp(CUaddress_mode mode) {
+  return mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER ? mode : CU_TR_ADDRESS_MODE_CLAMP;
+}
+
+Sampler sampler_of(const TextureReference& reference) {
+  Sampler sampler;
+  for (int i = 0; i < 3; ++i) sampler.address[i] = known_or_clamp(reference.address_mode[i]);
+  sampler.filter = known_or_point(reference.filter_mode);
+  sampler.mipmap_filter = known_or_point(reference.mipmap_filter_mode);
+  sampler.normalized = (reference.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
+  sampler.read_as_integer = (reference.flags & CU_TRSF_READ_AS_INTEGER) != 0;
+  sampler.srgb = (reference.flags & CU_TRSF_SRGB) != 0;
+  sampler.trilinear_optimization_off = (reference.flags & CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION) != 0;
+  sampler.level_bias = reference.level_bias;
+  sampler.min_level = reference.min_level, sampler.max_level = reference.max_level;
+  sampler.max_anisotropy = reference.max_anisotropy;
+  std::memcpy(sampler.border, reference.border, sizeof sampler.border);
+  return sampler;
+}
+
+// Shows kernels what the reference has become.
+CUresult show(Driver& driver, Context& context, TextureReference& reference) {
+  if (!reference.shown.is_modules()) return CUDA_SUCCESS;
+  std::uint64_t number = 0;
+  const Sampler sampler = sampler_of(reference);
+  const std::optional<Image> image = image_of(context, reference);
+  if (image && (image->levels.size() == 1 || sampler.normalized)) {
+    number = textures_of(context.device).insert(Texture{*image, sampler});
+    if (number == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return reference.shown.show(driver, context, number);
+}
+
+// A call that changes the reference.
+template <class F>
+CUresult change_reference(CUtexref handle, F&& change) {
+  return with_reference(handle, [&](Driver& driver, Context& context, TextureReference& reference) {
+    if (const CUresult r = change(driver, context, reference); r != CUDA_SUCCESS) return r;
+    return show(driver, context, reference);
   });
 }
 
@@ -36,7 +108,7 @@ CUresult give(CUtexref handle, T* out, U TextureReference::*member) {
 
 template <class T>
 CUresult set(CUtexref handle, bool allowed, T TextureReference::*member, T value) {
-  return with_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+  return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
     if (!allowed) return CUDA_ERROR_INVALID_VALUE;
     reference.*member = value;
     return CUDA_SUCCESS;
@@ -44,10 +116,6 @@ CUresult set(CUtexref handle, bool allowed, T TextureReference::*member, T value
 }
 
 bool known(CUfilter_mode mode) { return mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR; }
-
-std::size_t alignment(const Context& context, CUdevice_attribute attribute) {
-  return static_cast<std::size_t>(device_attribute(context.device, attribute).value_or(1));
-}
 
 }  // namespace
 
@@ -62,63 +130,58 @@ CUresult cuTexRefCreate(CUtexref* out) {
   });
 }
 
+// A module's goes with its module.
 CUresult cuTexRefDestroy(CUtexref handle) {
-  return with_reference(handle, [&](Driver& driver, Context&, const TextureReference&) {
-    return driver.texture_references.remove(handle) == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return with_reference(handle, [&](Driver& driver, Context&, const TextureReference& reference) {
+    if (reference.shown.is_modules()) return CUDA_ERROR_INVALID_HANDLE;
+    return driver.texture_references.remove(handle) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   });
 }
 
 CUresult cuTexRefSetArray(CUtexref handle, CUarray array_handle, unsigned flags) {
-  return with_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
+  return change_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
     const auto array = driver.arrays.find(array_handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
-    reference.bind({.array = array_handle}, array->image.format);
+    if ((flags & ~CU_TRSA_OVERRIDE_FORMAT) != 0) return CUDA_ERROR_INVALID_VALUE;
+    reference.bind({.array = array_handle, .image = array->image}, array->image.format);
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array_handle, unsigned flags) {
-  return with_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
+  return change_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
     const auto array = driver.mipmapped_arrays.find(array_handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (flags != CU_TRSA_OVERRIDE_FORMAT) return CUDA_ERROR_INVALID_VALUE;
-    reference.bind({.mipmapped_array = array_handle}, array->image.format);
+    if ((flags & ~CU_TRSA_OVERRIDE_FORMAT) != 0) return CUDA_ERROR_INVALID_VALUE;
+    reference.bind({.mipmapped_array = array_handle, .image = array->image}, array->image.format);
     return CUDA_SUCCESS;
   });
 }
 
-// An address that is not aligned is bound from the last aligned one on, if the caller takes the difference.
+// An address that is not aligned is bound from the last aligned one on, if the caller takes the difference. What lies there
+// is seen when a kernel reads it.
 CUresult cuTexRefSetAddress_v2(std::size_t* ByteOffset, CUtexref handle, CUdeviceptr dptr, std::size_t bytes) {
-  return with_reference(handle, [&](Driver& driver, Context& context, TextureReference& reference) {
-    const std::size_t offset = dptr % alignment(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+  return change_reference(handle, [&](Driver&, Context& context, TextureReference& reference) {
+    const std::size_t offset = dptr % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
     if (offset != 0 && ByteOffset == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const bool none = dptr == 0 && bytes == 0;
-    const std::size_t texels = bytes / std::max(1U, texel_bytes(reference.format));
-    if (!none && !reachable(driver, dptr, bytes)) return CUDA_ERROR_INVALID_VALUE;
-    if (texels > alignment(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH))
-      return CUDA_ERROR_INVALID_VALUE;
-    reference.bind({.address = dptr - offset}, reference.format);
+    reference.bind({.address = dptr - offset, .bytes = bytes + offset}, reference.format);
     if (ByteOffset != nullptr) *ByteOffset = offset;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuTexRefSetAddress2D_v3(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr dptr, std::size_t Pitch) {
-  return with_reference(handle, [&](Driver& driver, Context& context, TextureReference& reference) {
-    if (d == nullptr || d->Width == 0 || d->Height == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult r = check_format(d->Format, d->NumChannels); r != CUDA_SUCCESS) return r;
+  return change_reference(handle, [&](Driver&, Context& context, TextureReference& reference) {
+    if (d == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const TexelFormat format{.format = d->Format, .channels = d->NumChannels};
-    const bool fits = d->Width <= alignment(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) &&
-                      d->Height <= alignment(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT) &&
-                      Pitch <= alignment(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH) &&
+    const bool fits = d->Width <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) &&
+                      d->Height <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT) &&
+                      Pitch <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH) &&
                       Pitch >= d->Width * texel_bytes(format);
-    const bool aligned = dptr % alignment(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) == 0 &&
-                         Pitch % alignment(context, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) == 0;
+    const bool aligned = dptr % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) == 0 &&
+                         Pitch % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) == 0;
     if (!fits || !aligned) return CUDA_ERROR_INVALID_VALUE;
-    if (!reachable(driver, dptr, Pitch * (d->Height - 1) + d->Width * texel_bytes(format)))
-      return CUDA_ERROR_INVALID_VALUE;
-    reference.bind({.address = dptr}, format);
+    reference.bind({.address = dptr, .width = d->Width, .height = d->Height, .pitch = Pitch}, format);
     return CUDA_SUCCESS;
   });
 }
@@ -128,22 +191,20 @@ CUresult cuTexRefSetAddress2D_v2(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR* d
 }
 
 CUresult cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels) {
-  const unsigned count = channels < 0 ? 0 : static_cast<unsigned>(channels);
-  return set(handle, check_format(format, count) == CUDA_SUCCESS, &TextureReference::format,
-             TexelFormat{.format = format, .channels = count});
+  return set(handle, channels != 3, &TextureReference::format,
+             TexelFormat{.format = format, .channels = static_cast<unsigned>(channels)});
 }
 
 CUresult cuTexRefSetAddressMode(CUtexref handle, int dim, CUaddress_mode mode) {
-  return with_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
-    const bool known_mode = mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER;
-    if (dim < 0 || dim > 2 || !known_mode) return CUDA_ERROR_INVALID_VALUE;
+  return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+    if (dim < 0 || dim > 2) return CUDA_ERROR_INVALID_VALUE;
     reference.address_mode[dim] = mode;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuTexRefSetFilterMode(CUtexref handle, CUfilter_mode mode) {
-  return set(handle, known(mode), &TextureReference::filter_mode, mode);
+  return set(handle, true, &TextureReference::filter_mode, mode);
 }
 
 CUresult cuTexRefSetMipmapFilterMode(CUtexref handle, CUfilter_mode mode) {
@@ -155,7 +216,7 @@ CUresult cuTexRefSetMipmapLevelBias(CUtexref handle, float bias) {
 }
 
 CUresult cuTexRefSetMipmapLevelClamp(CUtexref handle, float least, float most) {
-  return with_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+  return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
     reference.min_level = least;
     reference.max_level = most;
     return CUDA_SUCCESS;
@@ -167,7 +228,7 @@ CUresult cuTexRefSetMaxAnisotropy(CUtexref handle, unsigned ratio) {
 }
 
 CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
-  return with_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
+  return change_reference(handle, [&](Driver&, Context&, TextureReference& reference) {
     if (color == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::memcpy(reference.border, color, sizeof reference.border);
     return CUDA_SUCCESS;
@@ -175,9 +236,7 @@ CUresult cuTexRefSetBorderColor(CUtexref handle, float* color) {
 }
 
 CUresult cuTexRefSetFlags(CUtexref handle, unsigned flags) {
-  constexpr unsigned known_flags =
-      CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION;
-  return set(handle, (flags & ~known_flags) == 0, &TextureReference::flags, flags);
+  return set(handle, true, &TextureReference::flags, flags);
 }
 
 CUresult cuTexRefGetAddress_v2(CUdeviceptr* out, CUtexref handle) {
@@ -189,16 +248,17 @@ CUresult cuTexRefGetAddress_v2(CUdeviceptr* out, CUtexref handle) {
 }
 
 CUresult cuTexRefGetArray(CUarray* out, CUtexref handle) {
-  return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
-    if (out == nullptr || reference.bound.array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_reference(handle, [&](Driver& driver, Context&, const TextureReference& reference) {
+    if (out == nullptr || driver.arrays.find(reference.bound.array) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = reference.bound.array;
     return CUDA_SUCCESS;
   });
 }
 
 CUresult cuTexRefGetMipmappedArray(CUmipmappedArray* out, CUtexref handle) {
-  return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
-    if (out == nullptr || reference.bound.mipmapped_array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_reference(handle, [&](Driver& driver, Context&, const TextureReference& reference) {
+    const auto array = driver.mipmapped_arrays.find(reference.bound.mipmapped_array);
+    if (out == nullptr || array == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *out = reference.bound.mipmapped_array;
     return CUDA_SUCCESS;
   });
@@ -214,7 +274,6 @@ CUresult cuTexRefGetAddressMode(CUaddress_mode* out, CUtexref handle, int dim) {
 
 CUresult cuTexRefGetFormat(CUarray_format* format, int* channels, CUtexref handle) {
   return with_reference(handle, [&](Driver&, Context&, const TextureReference& reference) {
-    if (format == nullptr && channels == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (format != nullptr) *format = reference.format.format;
     if (channels != nullptr) *channels = static_cast<int>(reference.format.channels);
     return CUDA_SUCCESS;
@@ -252,27 +311,18 @@ CUresult cuTexRefGetMaxAnisotropy(int* out, CUtexref handle) {
 }
 CUresult cuTexRefGetFlags(unsigned* out, CUtexref handle) { return give(handle, out, &TextureReference::flags); }
 
-// No module has a reference, so there is none that could be named.
 CUresult cuModuleGetTexRef(CUtexref* out, CUmodule module, const char* name) {
-  if (module == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
-  return with_context_of(&Driver::modules, module, [&](Driver& driver, Context&) {
-    if (driver.modules.find(module) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return out == nullptr || name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+  return find_reference(module, out, name, [](LoadedModule& of, std::string_view wanted) {
+    return NamedReferences{of.module->texture_reference(wanted), of.texture_references, &Driver::texture_references};
   });
 }
 
-CUresult cuModuleGetSurfRef(CUsurfref* out, CUmodule module, const char* name) {
-  if (module == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
-  return with_context_of(&Driver::modules, module, [&](Driver& driver, Context&) {
-    if (driver.modules.find(module) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    return out == nullptr || name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+// CUDA 3's parameters: it says nothing that the module's binding does not.
+CUresult cuParamSetTexRef(CUfunction function, int unit, CUtexref handle) {
+  if (function == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
+  return with_reference(handle, [&](Driver& driver, Context&, const TextureReference&) {
+    CUresult error;
+    if (resolve(driver, function, &error).function == nullptr) return error;
+    return unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
-}
-
-CUresult cuSurfRefSetArray(CUsurfref, CUarray, unsigned) {
-  return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
-}
-
-CUresult cuSurfRefGetArray(CUarray*, CUsurfref) {
-  return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
 }

@@ -27,6 +27,9 @@ struct Relocation {
   bool generic = false;  // generic(symbol): the generic address
 };
 
+// What a variable of the module names beside memory.
+enum class ReferenceKind : std::uint8_t { None, Texture, Surface };
+
 struct Variable {
   std::string_view name;
   unsigned line = 0;
@@ -37,7 +40,8 @@ struct Variable {
   std::size_t size = 0;  // bytes; 0 with `unsized`
   bool unsized = false;  // name[]: the launch gives its length
   bool managed = false;
-  std::vector<std::uint8_t> bytes;  // the initialiser, at most `size` long; the rest is zero
+  ReferenceKind reference = ReferenceKind::None;  // the variable holds the number of a texture or surface
+  std::vector<std::uint8_t> bytes;                // the initialiser, at most `size` long; the rest is zero
   std::vector<Relocation> relocations;
 };
 

@@ -175,8 +175,11 @@ Shape parse_shape(Cursor& cursor) {
       cursor.skip_balanced('(', ')');
     } else if (const Type type = type_of(word); type != Type::None) {
       shape.type = type;
-    } else if (word == "texref" || word == "samplerref" || word == "surfref") {
-      cursor.fail("variables of the type ." + std::string(word) + " are not served: use texture and surface objects");
+    } else if (word == "texref" || word == "surfref") {
+      shape.reference = word == "texref" ? ReferenceKind::Texture : ReferenceKind::Surface;
+      shape.type = Type::U64;
+    } else if (word == "samplerref") {
+      cursor.fail("variables of the type .samplerref are not served: use texture objects");
     } else if (!is_pointer_note(word)) {
       cursor.fail("'." + std::string(word) + "' is no known part of a declaration");
     }
@@ -191,10 +194,15 @@ Variable parse_declarator(Cursor& cursor, Space space, const Shape& shape) {
   variable.space = space;
   variable.type = shape.type;
   variable.managed = shape.managed;
+  variable.reference = shape.reference;
   variable.name = cursor.name();
   variable.size = std::size_t{size_of(shape.type)} * shape.vector;
   variable.align = shape.align != 0 ? shape.align : std::max(1U, size_of(shape.type) * shape.vector);
   if (variable.size == 0) cursor.fail("a predicate has no place in memory");
+  if (shape.reference != ReferenceKind::None) {
+    if (space != Space::Global) cursor.fail("texture and surface references are served as global variables");
+    return variable;
+  }
   parse_bounds(cursor, variable);
   if (!cursor.accept('=')) {
     if (variable.unsized) variable.size = 0;

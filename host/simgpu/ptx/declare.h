@@ -18,6 +18,7 @@ struct Shape {
   unsigned align = 0;
   unsigned vector = 1;
   bool managed = false;
+  ReferenceKind reference = ReferenceKind::None;
 };
 Shape parse_shape(Cursor& cursor);
 

@@ -113,7 +113,10 @@ class Places {
     global.size = symbol.size;
     global.constant = variable.space == ptx::Space::Const;
     global.managed = variable.managed;
-    program_.globals.push_back(std::move(global));
+    auto& list = variable.reference == ptx::ReferenceKind::Texture   ? program_.texture_references
+                 : variable.reference == ptx::ReferenceKind::Surface ? program_.surface_references
+                                                                     : program_.globals;
+    list.push_back(std::move(global));
   }
 
   void write_initial(const Unit& unit, const Symbol& symbol) {

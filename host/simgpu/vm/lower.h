@@ -165,6 +165,7 @@ class Lowering {
 
   Geometry geometry() const;
   Value object_of(const ptx::Operand& operand);
+  Value number_in(const Symbol& symbol, std::string_view name);
   std::vector<Value> coordinates(const ptx::Operand& address, ptx::Type type);
   std::vector<Value> vector_of(const ptx::Operand& operand, ptx::Type type, unsigned first, unsigned count);
   void tex();

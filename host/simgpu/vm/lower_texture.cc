@@ -3,6 +3,7 @@
 
 namespace simgpu {
 
+using ptx::Space;
 using ptx::Type;
 using Kind = ptx::Operand::Kind;
 
@@ -44,14 +45,25 @@ Geometry Lowering::geometry() const {
   return found->second;
 }
 
-// The number of a texture or surface object.
+// The number of a texture or surface object. A reference's lies in its variable.
 Value Lowering::object_of(const ptx::Operand& operand) {
-  if (operand.kind == Kind::Symbol || operand.kind == Kind::Local) {
-    fail("'" + std::string(operand.name) + "' is no register: texture and surface references are not served");
-  }
+  if (operand.kind == Kind::Symbol || operand.kind == Kind::Local) return number_in(symbol_of(operand), operand.name);
   const Value value = any_register(operand);
   if (value.size != 8) fail("a texture or surface object needs a register of 64 bits");
   return value;
+}
+
+Value Lowering::number_in(const Symbol& symbol, std::string_view name) {
+  const bool is_reference = symbol.kind == Symbol::Kind::Variable && symbol.variable != nullptr &&
+                            symbol.variable->reference != ptx::ReferenceKind::None;
+  if (!is_reference) fail("'" + std::string(name) + "' is neither a register nor a texture or surface reference");
+  const Target from = symbol_target(symbol, 0, Space::Global);
+  const std::uint32_t number = temp(8);
+  const std::uint32_t at = emit(table_.load(Type::U64, 8, false, 8));
+  access_flags(at, from, 1);
+  read(at, Field::A, from.base);
+  write(at, Field::D, number);
+  return reg_value(number);
 }
 
 // Vectors have 1, 2 or 4 elements; one element may stand without braces. `count` of them matter, from `first` on.

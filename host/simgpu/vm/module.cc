@@ -63,6 +63,20 @@ const Global* Module::global(std::string_view name) const {
   return found == impl_->globals.end() ? nullptr : found->second;
 }
 
+namespace {
+const Global* named(const std::vector<Global>& all, std::string_view name) {
+  const auto found = std::find_if(all.begin(), all.end(), [&](const Global& global) { return global.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+}  // namespace
+
+const Global* Module::texture_reference(std::string_view name) const {
+  return named(impl_->program->texture_references, name);
+}
+const Global* Module::surface_reference(std::string_view name) const {
+  return named(impl_->program->surface_references, name);
+}
+
 std::vector<const Global*> Module::globals() const {
   std::vector<const Global*> all;
   for (const Global& global : impl_->program->globals) all.push_back(&global);

@@ -58,6 +58,7 @@ struct Program {
   std::deque<Code> codes;
   std::vector<const Code*> functions;  // by number
   std::vector<Global> globals;
+  std::vector<Global> texture_references, surface_references;
   std::vector<std::unique_ptr<Function>> kernels;
   std::uint64_t memory = 0;  // of all global and constant variables
   std::size_t const_bytes = 0;
