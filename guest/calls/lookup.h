@@ -19,7 +19,7 @@
 
 namespace guest {
 
-// Finds a function by its name in a module or library. Sets `found` if the result is CUDA_SUCCESS.
+// Finds a function, or a texture or surface reference, by its name in a module or library. Sets `found` if the result is CUDA_SUCCESS.
 CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found);
 // Finds the one object that an owner has: a kernel's function, or a library's module.
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found);

@@ -10,6 +10,25 @@
 #include "guest/marshal/custom.h"
 
 namespace guest::calls {
+namespace {
+
+// A texture or surface reference, by its name.
+template <int call, api::Handle kind, class Reference>
+CUresult find_reference(Reference* reference, CUmodule module, const char* name) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<call>(context, module); r != CUDA_SUCCESS) return r;
+  if (reference == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Object* owner = session()->objects.find(module, api::Handle::Module);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Object* found = nullptr;
+  const CUresult result = look_up(call, kind, *context, *owner, name, found);
+  if (result == CUDA_SUCCESS) *reference = handle_of_object<Reference>(*found);
+  return result;
+}
+
+}  // namespace
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* names, void** values) {
   Context* context = nullptr;
@@ -77,6 +96,14 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, std::size_t* bytes, CUmodule
   const Object* owner = session()->objects.find(module, api::Handle::Module);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return find_global(api::id_of::cuModuleGetGlobal_v2, *context, *owner, address, bytes, name);
+}
+
+CUresult cuModuleGetTexRef(CUtexref* texture, CUmodule module, const char* name) {
+  return find_reference<api::id_of::cuModuleGetTexRef, api::Handle::TextureReference>(texture, module, name);
+}
+
+CUresult cuModuleGetSurfRef(CUsurfref* surface, CUmodule module, const char* name) {
+  return find_reference<api::id_of::cuModuleGetSurfRef, api::Handle::SurfaceReference>(surface, module, name);
 }
 
 }  // namespace guest::calls

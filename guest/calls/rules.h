@@ -2,18 +2,28 @@
 // sent (refuses), and what the guest remembers from a success so that it can answer or check later calls (learn).
 #pragma once
 
+#include <type_traits>
+
 #include "guest/process/process.h"
 #include "ring/api/call.h"
 #include "ring/api/id.h"
 
 namespace guest {
 
+template <class T>
+bool is_null_reference(T p) {
+  if constexpr (std::is_same_v<T, CUtexref> || std::is_same_v<T, CUsurfref>)
+    return p == nullptr;
+  else
+    return false;
+}
+
 template <int Id>
 struct Rules {
   // Errors that hold in any state of the context, and even without one.
   template <class... P>
-  static CUresult refuses_always(P...) {
-    return CUDA_SUCCESS;
+  static CUresult refuses_always(P... p) {
+    return (is_null_reference(p) || ...) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
   }
   template <class... P>
   static CUresult refuses(P...) {

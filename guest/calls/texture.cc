@@ -1,5 +1,6 @@
-// Texture and surface objects. Creating one is CUSTOM because its descriptors are unions with handles and addresses. The
-// guest answers by itself what a program has said of an object (guest/objects/textures.h).
+// Texture and surface objects, and rows of texels for texture references. Creating an object is CUSTOM because its
+// descriptors are unions with handles and addresses. The guest answers by itself what a program has said of an object
+// (guest/objects/textures.h).
 //
 // Trust: the arguments are the program's. The worker's number is handed on to the program, and only looked up here.
 #include <cstring>
@@ -191,6 +192,45 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUsurfObject numbe
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *out = entry->resource;
   return CUDA_SUCCESS;
+}
+
+// ---- texture references --------------------------------------------------------------------------------------------
+
+namespace {
+
+// The other calls of references are CALL lines. This one's memory is as long as its description says.
+template <int call>
+CUresult bind_rows(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr start, std::size_t pitch) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (reference == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<call>(context, reference); r != CUDA_SUCCESS) return r;
+  if (session()->objects.find(reference, api::Handle::TextureReference) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (d == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  api::BindRowsRecord record{.reference = api::number_of(reference),
+                             .address = start,
+                             .width = d->Width,
+                             .height = d->Height,
+                             .pitch = pitch,
+                             .format = static_cast<std::uint32_t>(d->Format),
+                             .channels = d->NumChannels};
+  const auto bytes = api::BindRowsRecord::span(record);
+  if (start != 0) {
+    const auto seen = bytes ? session()->device_view(start, *bytes) : std::nullopt;
+    if (!seen) return CUDA_ERROR_INVALID_VALUE;
+    record.address = *seen;
+  }
+  return cross({.call = call, .context = *context}, record).result;
+}
+
+}  // namespace
+
+CUresult cuTexRefSetAddress2D_v2(CUtexref r, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr start, std::size_t pitch) {
+  return bind_rows<api::id_of::cuTexRefSetAddress2D_v2>(r, d, start, pitch);
+}
+
+CUresult cuTexRefSetAddress2D_v3(CUtexref r, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr start, std::size_t pitch) {
+  return bind_rows<api::id_of::cuTexRefSetAddress2D_v3>(r, d, start, pitch);
 }
 
 }  // namespace guest::calls

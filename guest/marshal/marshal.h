@@ -127,6 +127,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
         if (a.closes && api::special_stream(to_slot(p))) object = nullptr;
       } else {
         object = session()->objects.find(reinterpret_cast<const void*>(to_slot(p)), kind<I>);
+        if (a.closes && object != nullptr && object->owner != 0) object = nullptr;  // it goes with its owner
       }
       objects_[I] = object;
       if (object == nullptr) refuse(unknown<I>(p));
@@ -141,7 +142,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (!session()->knows_address(length_[I])) refuse(CUDA_ERROR_INVALID_VALUE);
     } else if constexpr (a.dir == Dir::Device) {
       const std::uint64_t count = element_count<I>();
-      if (count == 0) return void(nothing_ = true);  // CUDA then ignores the address
+      if (a.may_be_null && p == 0) return;
+      if (count == 0 && !a.may_be_null) return void(nothing_ = true);  // CUDA then ignores the address
       std::optional<std::uint64_t> at;
       if (p % a.bytes == 0 && count <= std::numeric_limits<std::uint64_t>::max() / a.bytes)
         at = session()->device_view(p, count * a.bytes);
@@ -152,7 +154,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       length_[I] = primary(static_cast<std::uint32_t>(p)).number;
     } else if constexpr (a.dir != Dir::Value) {
       if (p == nullptr && !a.may_be_null) return refuse(CUDA_ERROR_INVALID_VALUE);
-      if constexpr (a.dir == Dir::Finds || a.dir == Dir::Memory) length_[I] = sizeof(std::uint64_t);
+      if constexpr (a.dir == Dir::Finds || a.dir == Dir::Knows || a.dir == Dir::Memory)
+        length_[I] = sizeof(std::uint64_t);
       if constexpr (a.dir == Dir::In || a.dir == Dir::Out) length_[I] = byte_length<I>();
       if (a.extent == Extent::Valued && length_[I] == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
       if constexpr (a.dir == Dir::In && is_visited<I>)
@@ -190,6 +193,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if (p == nullptr) return ring::absent;
     if constexpr (a.extent == Extent::One) {
       return sizeof(T);
+    } else if constexpr (a.extent == Extent::Row) {
+      return sizeof(T) * std::size_t{a.count};
     } else if constexpr (a.extent == Extent::String) {
       return std::strlen(p) + 1;
     } else if constexpr (a.extent == Extent::Valued) {
@@ -285,6 +290,13 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       found_ = session()->objects.adopt(r.slot(), kind<I>, context_);
       if (found_ == nullptr) return r.fail();
       *p = api::from_number<api::Pointee<Param<I>>>(found_->id.load(std::memory_order_relaxed));
+    } else if constexpr (args[I].dir == Dir::Knows) {
+      // The worker's table has it. Another thread may have ended it here meanwhile: then the program gets what a destroyed
+      // object's handle is.
+      const std::uint64_t id = r.slot();
+      const api::Id parts = api::Id::of(id);
+      if (parts.kind != kind<I> || parts.index == 0) return r.fail();
+      *p = api::from_number<api::Pointee<Param<I>>>(id);
     } else if constexpr (args[I].dir == Dir::Memory) {
       made_ = r.slot();
     } else if constexpr (args[I].dir == Dir::Out) {

@@ -92,6 +92,17 @@ std::uint64_t Objects::put_found(api::Handle kind, void* handle, Place place) {
   return known = id.value();
 }
 
+std::uint64_t Objects::id_of(api::Handle kind, void* handle) {
+  std::lock_guard lock(once_mutex_);
+  const auto at = once_.find(handle);
+  return at != once_.end() && Id::of(at->second).kind == kind && find(at->second, kind) == handle ? at->second : 0;
+}
+
+bool Objects::is_owned(std::uint64_t id) const {
+  const Entry& entry = entries_[Id::of(id).index];
+  return entry.id.load(std::memory_order_acquire) == id && entry.owner.load(std::memory_order_relaxed) != 0;
+}
+
 bool Objects::keep(std::uint64_t id) {
   Entry& entry = entries_[Id::of(id).index];
   std::lock_guard lock(once_mutex_);

@@ -46,6 +46,10 @@ class Objects {
   // The id of a handle that the driver has found: the one by which the session knows it, or a new one of the worker's half.
   // 0: all of these are in use.
   std::uint64_t put_found(api::Handle kind, void* handle, Place place);
+  // The id of an object that the session has, by its handle. 0: it has none. Only for kinds whose handles may come again.
+  std::uint64_t id_of(api::Handle kind, void* handle);
+  // Whether an object goes with another that owns it.
+  bool is_owned(std::uint64_t id) const;
   // The object must stay beyond the handles that the guest has, until another close(). False: there is none of this id any
   // more.
   bool keep(std::uint64_t id);

@@ -44,7 +44,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (refused_ != CUDA_SUCCESS) return refused_;
     const CUresult result = std::apply(function, params_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
-    return broken_ ? r_.broken() : result;
+    return broken_ ? r_.broken() : result != CUDA_SUCCESS ? result : refused_;
   }
 
  private:
@@ -76,7 +76,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       take_device<I>();
     else if constexpr (a.dir == Dir::Creates)
       std::get<I>(params_) = reinterpret_cast<Param<I>>(&created_[I]);
-    else if constexpr (a.dir == Dir::Finds || a.dir == Dir::Memory)
+    else if constexpr (a.dir == Dir::Finds || a.dir == Dir::Knows || a.dir == Dir::Memory)
       take_answer<I>();
     else if constexpr (a.dir == Dir::Frees || a.dir == Dir::Reserved || a.dir == Dir::Inside)
       take_address<I>();
@@ -120,13 +120,15 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (kind<I> == api::Handle::Context) {
       take_context<I>(v);
     } else if constexpr (kind<I> == api::Handle::None) {
-      std::get<I>(params_) = static_cast<T>(v);
-      if (static_cast<std::uint64_t>(std::get<I>(params_)) != v) broken_ = true;
+      std::get<I>(params_) = api::from_number<T>(v);
+      if (api::number_of(std::get<I>(params_)) != v) broken_ = true;
     } else if (kind<I> == api::Handle::Stream && !args[I].closes && api::special_stream(v)) {
       std::get<I>(params_) = api::from_number<T>(v);
     } else {
       void* handle = r_.session.objects.find(v, kind<I>);
-      if (handle == nullptr) refused_ = api::kind_of(kind<I>).unknown;
+      // What goes with its owner is the driver's to end.
+      const bool goes_alone = !args[I].closes || !r_.session.objects.is_owned(v);
+      if (handle == nullptr || !goes_alone) refused_ = api::kind_of(kind<I>).unknown;
       std::get<I>(params_) = api::from_number<T>(reinterpret_cast<std::uint64_t>(handle));
     }
   }
@@ -152,6 +154,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     constexpr Arg a = args[I];
     const std::uint64_t count = a.extent == Extent::Counted ? slots_[static_cast<std::size_t>(a.count)] : 1;
     const bool overflows = count > std::numeric_limits<std::uint64_t>::max() / a.bytes;
+    const bool none = a.may_be_null && slots_[I] == 0;
+    if (none) return;
     if (overflows || !r_.session.addresses.contains(slots_[I], count * a.bytes)) refused_ = CUDA_ERROR_INVALID_VALUE;
     std::get<I>(params_) = slots_[I];
   }
@@ -169,6 +173,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     }
     if constexpr (a.extent == Extent::One) {
       if (length != sizeof(T)) broken_ = true;
+    } else if constexpr (a.extent == Extent::Row) {
+      if (length != sizeof(T) * std::size_t{a.count}) broken_ = true;
     } else if constexpr (a.extent == Extent::Valued) {
       if (length == 0 || length != api::value_bytes(std::get<static_cast<std::size_t>(a.count)>(params_)))
         broken_ = true;
@@ -201,6 +207,14 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     for (std::size_t i = 0; at != nullptr && i < slots_[I] / sizeof(T); ++i) api::visit(at[i], visitor);
     if (visitor.broken) broken_ = true;
     if (visitor.refused != CUDA_SUCCESS) refused_ = visitor.refused;
+  }
+
+  // The driver may give back a handle whose object has ended: to the guest that is none.
+  template <std::size_t I>
+  void settle_known() {
+    const std::uint64_t id = r_.session.objects.id_of(kind<I>, created_[I]);
+    if (id == 0) refused_ = CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(answer_[I], &id, sizeof id);
   }
 
   template <std::size_t I>
@@ -237,6 +251,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (a.dir == Dir::Finds) {
       const std::uint64_t id = r_.session.objects.put_found(kind<I>, created_[I], r_.place());
       std::memcpy(answer_[I], &id, sizeof id);
+    } else if constexpr (a.dir == Dir::Knows) {
+      settle_known<I>();
     } else if constexpr (a.dir == Dir::Memory) {
       settle_memory<I>();
     } else if constexpr (a.dir == Dir::Reserved) {

@@ -16,6 +16,7 @@ enum class Dir : std::uint8_t {
   Out,       // the guest's memory, written by the call
   Creates,   // pointer to a handle that the call makes; the guest has chosen its id, so the call can be posted
   Finds,     // pointer to a handle that the driver has already or finds; the worker chooses its id
+  Knows,     // pointer to a handle that the call gives back: of an object that the session has
   Device,    // a device address by value; the host checks that it and the bytes after it are the session's
   Frees,     // the start of an allocation, which ends with the call; 0: there is nothing to do
   Reserved,  // an address by value; it and the bytes after it lie in one reservation of the session
@@ -26,6 +27,7 @@ enum class Dir : std::uint8_t {
 enum class Extent : std::uint8_t {
   One,      // one object of the pointee type
   Counted,  // another argument holds the element count (of bytes, for void and char)
+  Row,      // as many objects as `count` says
   String,   // through the NUL
   Valued,   // another argument is an enum that says how long the value is (ring/api/structs.h)
 };
@@ -42,12 +44,13 @@ enum class Range : std::uint8_t {
 struct Arg {
   Dir dir = Dir::Value;
   Extent extent = Extent::One;
-  std::int8_t count = -1;  // which argument, when Counted or Valued
+  std::int8_t count = -1;  // which argument, when Counted or Valued; the number itself, when Row
   std::uint8_t bytes = 1;  // Device: of each of the `count` elements, or of the one
   Handle kind{};           // of a handle that cuda.h gives an integer's type; else None
   Range range = Range::Stays;
   bool closes = false;       // the handle passed here is dead once the call succeeds
-  bool may_be_null = false;  // Out, and In with a count of 0: the call allows NULL. A context: NULL is the current one
+  // Out, and In with a count of 0: the call allows NULL. Device: 0 is no memory. A context: NULL is the current one.
+  bool may_be_null = false;
   bool ordinal = false;      // a device: the program's ordinal here, the host's on the wire
   bool is_number = false;    // of a type that may also mean an address, an object or a handle
 
@@ -79,9 +82,11 @@ inline constexpr Arg out{.dir = Dir::Out};
 inline constexpr Arg maybe_out{.dir = Dir::Out, .may_be_null = true};
 inline constexpr Arg creates{.dir = Dir::Creates};
 inline constexpr Arg finds{.dir = Dir::Finds};
+inline constexpr Arg knows{.dir = Dir::Knows};
 inline constexpr Arg closes{.closes = true};
 inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): where cuda.h has an integer
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
+inline constexpr Arg bound{.dir = Dir::Device, .may_be_null = true};  // bound(n): device(n) that may be 0 or empty
 inline constexpr Arg ordinal{.ordinal = true};
 inline constexpr Arg or_current{.may_be_null = true};
 inline constexpr Arg number{.is_number = true};
@@ -101,6 +106,9 @@ consteval Arg in_value(int n) {
 consteval Arg out_value(int n) {
   return {.dir = Dir::Out, .extent = Extent::Valued, .count = static_cast<std::int8_t>(n)};
 }
+// So many objects.
+consteval Arg in_row(int n) { return {.dir = Dir::In, .extent = Extent::Row, .count = static_cast<std::int8_t>(n)}; }
+consteval Arg out_row(int n) { return {.dir = Dir::Out, .extent = Extent::Row, .count = static_cast<std::int8_t>(n)}; }
 consteval Arg word(int bytes) { return {.dir = Dir::Device, .bytes = static_cast<std::uint8_t>(bytes)}; }  // one there
 inline constexpr Extent string = Extent::String;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <string_view>
 #include <tuple>
@@ -23,14 +24,17 @@ using Pointee = std::conditional_t<std::is_void_v<std::remove_pointer_t<P>>, std
 
 // The kind of the handle that a parameter is, or points to.
 template <class P, Arg A>
-inline constexpr Handle kind_of_param = A.kind != Handle::None                         ? A.kind
-                                        : A.dir == Dir::Creates || A.dir == Dir::Finds ? handle_of<Pointee<P>>
-                                                                                       : handle_of<P>;
-// A handle, which cuda.h may give an integer's type, as a number.
+inline constexpr Handle kind_of_param =
+    A.kind != Handle::None                                                ? A.kind
+    : A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Knows ? handle_of<Pointee<P>>
+                                                                          : handle_of<P>;
+// A parameter as a number: a handle, which cuda.h may give an integer's type, a number, or a float by its bits.
 template <class T>
 std::uint64_t number_of(T handle) {
   if constexpr (std::is_pointer_v<T>)
     return reinterpret_cast<std::uint64_t>(handle);
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<std::uint32_t>(handle);
   else
     return static_cast<std::uint64_t>(handle);
 }
@@ -38,6 +42,8 @@ template <class T>
 T from_number(std::uint64_t number) {
   if constexpr (std::is_pointer_v<T>)
     return reinterpret_cast<T>(number);
+  else if constexpr (std::is_same_v<T, float>)
+    return std::bit_cast<float>(static_cast<std::uint32_t>(number));
   else
     return static_cast<T>(number);
 }
@@ -51,6 +57,7 @@ consteval void check_arg() {
     static_assert(crosses<P>, "a pointer parameter needs a word: in, out, in(n), out(n), creates");
     static_assert(!std::is_same_v<P, unsigned long long> || A.is_number,
                   "an unsigned long long may be an address, an object or a handle: say device(n), or number");
+    static_assert(!std::is_floating_point_v<P> || std::is_same_v<P, float>, "of floating numbers, only float crosses");
     static_assert(!A.closes || handle_of<P> != Handle::None, "only a handle can be closed");
     static_assert(!A.ordinal || std::is_same_v<P, CUdevice>, "ordinal is for devices");
   } else if constexpr (A.dir == Dir::Device) {
@@ -64,11 +71,11 @@ consteval void check_arg() {
                   "memory and reserves are for a pointer to a device address, and need the length: memory(n)");
   } else if constexpr (A.dir == Dir::Inside) {
     static_assert(std::is_same_v<P, CUdeviceptr> || std::is_same_v<P, void*>, "inside is for an address");
-  } else if constexpr (A.dir == Dir::Creates || A.dir == Dir::Finds) {
+  } else if constexpr (A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Knows) {
     static_assert(std::is_pointer_v<P> && handle_of<Pointee<P>> != Handle::None,
-                  "creates and finds are for a pointer to a handle");
+                  "creates, finds and knows are for a pointer to a handle");
     static_assert(A.dir == Dir::Creates || kind_of(handle_of<Pointee<P>>).given != once,
-                  "a handle that is found may have been given before");
+                  "a handle that is found or given back may have been given before");
   } else {
     static_assert(std::is_pointer_v<P>, "in and out are for pointers");
     static_assert(A.dir == Dir::In || !std::is_const_v<std::remove_pointer_t<P>>, "out needs a pointer to non-const");

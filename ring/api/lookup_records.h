@@ -24,16 +24,16 @@ struct FunctionReplyOf : FunctionReply {
                                      field::text("name", &FunctionReply::name_bytes)};
 };
 
-// cuModuleGetFunction, cuLibraryGetKernel: `from` names the owner, the name follows.
+// cuModuleGetFunction, cuLibraryGetKernel, cuModuleGetTexRef, cuModuleGetSurfRef: `from` names the owner, the name follows.
 struct LookupRecord {
   std::uint64_t from, id;
   std::uint64_t name_bytes;
 };
-template <Handle owner, Handle kind>
+template <Handle owner, Handle kind, class R = FunctionReplyOf<kind>>
 struct LookupOf : LookupRecord {
   static constexpr std::tuple fields{field::id(owner, &LookupRecord::from), field::proposed(kind, &LookupRecord::id),
                                      field::text("name", &LookupRecord::name_bytes)};
-  using Reply = FunctionReplyOf<kind>;
+  using Reply = R;
 };
 
 // cuKernelGetFunction, cuLibraryGetModule: the one object that the owner has.
@@ -84,6 +84,11 @@ struct GlobalOf : GlobalRecord {
 
 using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
 using FindKernelRecord = LookupOf<Handle::Library, Handle::Kernel>;
+// A reference's reply has nothing but its id.
+using FindTextureReferenceRecord =
+    LookupOf<Handle::Module, Handle::TextureReference, DeriveReplyOf<Handle::TextureReference>>;
+using FindSurfaceReferenceRecord =
+    LookupOf<Handle::Module, Handle::SurfaceReference, DeriveReplyOf<Handle::SurfaceReference>>;
 using ListedFunctionRecord = PartOf<Handle::Module, Handle::Function, FunctionReplyOf<Handle::Function>>;
 using ListedKernelRecord = PartOf<Handle::Library, Handle::Kernel, FunctionReplyOf<Handle::Kernel>>;
 using FindModuleGlobalRecord = GlobalOf<Handle::Module>;

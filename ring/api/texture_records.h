@@ -146,6 +146,29 @@ struct CreateSurfaceRecord {
   using Reply = TextureReply;
 };
 
+// ---- references ----------------------------------------------------------------------------------------------------
+
+// cuTexRefSetAddress2D: rows of texels for a texture reference. The format is the driver's to judge.
+struct BindRowsRecord {
+  std::uint64_t reference;
+  std::uint64_t address, width, height, pitch;
+  std::uint32_t format, channels;
+
+  // At address 0 is no memory. A component of a format that is not known counts as the longest.
+  static constexpr std::optional<std::uint64_t> span(const BindRowsRecord& r) {
+    if (r.address == 0) return 0;
+    const auto row = product(r.width, texel_bytes(r.format, 1).value_or(sizeof(float)) * r.channels);
+    return row ? span_of_rows(*row, r.height, r.pitch) : std::nullopt;
+  }
+  static constexpr std::tuple fields{field::id(Handle::TextureReference, &BindRowsRecord::reference),
+                                     field::maybe_address("address", &BindRowsRecord::address, span),
+                                     field::number("width", &BindRowsRecord::width),
+                                     field::number("height", &BindRowsRecord::height),
+                                     field::number("pitch", &BindRowsRecord::pitch),
+                                     field::number("format", &BindRowsRecord::format),
+                                     field::number("channels", &BindRowsRecord::channels)};
+};
+
 // ---- copies --------------------------------------------------------------------------------------------------------
 
 // A side: an array with a place in it, or memory by its device address, as in RowsSide.

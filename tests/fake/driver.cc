@@ -949,6 +949,7 @@ Driver::Driver() {
   fill_functions(table_);
   fill_arrays(table_);
   fill_textures(table_);
+  fill_references(table_);
   fill_links(table_);
   fill_pools(table_);
   fill_virtual_memory(table_);

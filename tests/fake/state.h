@@ -35,6 +35,14 @@ struct PendingLink {
   std::vector<std::byte> image;
 };
 
+// What is set of a texture or surface reference.
+struct BoundReference {
+  const void* array = nullptr;
+  CUdeviceptr address = 0;
+  Handle kind = Handle::Array;  // of the array
+  float bias = 0;
+};
+
 struct State {
   std::mutex mutex;
   std::map<const void*, Handle> handles;
@@ -60,6 +68,7 @@ struct State {
   std::map<CUdeviceptr, const void*> allocated_in;                   // and of memory
   std::map<unsigned long long, const void*> numbers;                 // of texture and surface objects: their handles
   std::map<const void*, PendingLink> links;                          // by handle
+  std::map<const void*, BoundReference> bound;                       // by reference
   const void* default_pool = nullptr;
   std::map<CUdeviceptr, std::size_t> reserved;       // by cuMemAddressReserve
   std::map<CUdeviceptr, std::uint64_t> mapped;       // which allocation lies there
@@ -163,6 +172,7 @@ void write_log(CUjit_option buffer, CUjit_option size, unsigned count, const CUj
 
 void fill_arrays(host::Driver& t);          // tests/fake/texture.cc
 void fill_textures(host::Driver& t);        // tests/fake/texture.cc
+void fill_references(host::Driver& t);      // tests/fake/reference.cc
 void fill_links(host::Driver& t);           // tests/fake/link.cc
 void fill_pools(host::Driver& t);           // tests/fake/pool.cc
 void fill_virtual_memory(host::Driver& t);  // tests/fake/virtual.cc

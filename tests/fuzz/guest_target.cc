@@ -193,6 +193,8 @@ class Worker {
       case api::id_of::cuModuleGetGlobal_v2:
       case api::id_of::cuLibraryGetGlobal: put_memory(w, false); return w.used();
       case api::id_of::cuModuleGetFunction: put_found<api::FindFunctionRecord>(w, record); return w.used();
+      case api::id_of::cuModuleGetTexRef: put_found<api::FindTextureReferenceRecord>(w, record); return w.used();
+      case api::id_of::cuModuleGetSurfRef: put_found<api::FindSurfaceReferenceRecord>(w, record); return w.used();
       case api::id_of::cuLibraryGetKernel: put_found<api::FindKernelRecord>(w, record); return w.used();
       case api::id_of::cuKernelGetFunction: put_found<api::KernelsFunctionRecord>(w, record); return w.used();
       case api::id_of::cuLibraryGetModule: put_found<api::LibrarysModuleRecord>(w, record); return w.used();
@@ -303,8 +305,8 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
   static constexpr api::Handle kind = api::kind_of_param<Param<I>, args[I]>;
   // A pointer to a handle or an address that the call gives.
   template <std::size_t I>
-  static constexpr bool is_answer =
-      args[I].dir == api::Dir::Creates || args[I].dir == api::Dir::Finds || args[I].dir == api::Dir::Memory;
+  static constexpr bool is_answer = args[I].dir == api::Dir::Creates || args[I].dir == api::Dir::Finds ||
+                                    args[I].dir == api::Dir::Knows || args[I].dir == api::Dir::Memory;
 
   template <std::size_t I>
   void by_value() {
@@ -329,6 +331,7 @@ class AnyCall<api::Shape<CUresult(P...), A...>> {
       using T = api::Pointee<Param<I>>;
       std::size_t bytes = sizeof(T);
       if constexpr (a.extent == api::Extent::Valued) bytes = sizeof(std::uint64_t);
+      if constexpr (a.extent == api::Extent::Row) bytes *= static_cast<std::size_t>(a.count);
       if constexpr (a.extent == api::Extent::Counted && a.dir != api::Dir::Memory)
         bytes *= static_cast<std::size_t>(std::get<static_cast<std::size_t>(a.count)>(params_));
       if (in_.once_in(16)) return;  // a null pointer

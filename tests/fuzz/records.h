@@ -139,6 +139,7 @@ class Records final : public Choices {
       case api::Dir::Reserved:
       case api::Dir::Inside: return address();
       case api::Dir::Finds:
+      case api::Dir::Knows:
       case api::Dir::Memory: return or_else(sizeof(std::uint64_t));
       case api::Dir::Creates: return new_id(f.handle);
       case api::Dir::Value: return f.handle != api::Handle::None ? id(f.handle) : number(f);
@@ -151,6 +152,7 @@ class Records final : public Choices {
     if (input_->once_in(32)) return input_->any();
     switch (f.arg.extent) {
       case api::Extent::One: return f.size;
+      case api::Extent::Row: return static_cast<std::uint64_t>(f.arg.count) * f.size;
       case api::Extent::Counted: return slots[static_cast<std::size_t>(f.arg.count)] * f.size;
       case api::Extent::String: return 1 + input_->below(64);
       case api::Extent::Valued: return input_->once_in(2) ? 4 : 8;

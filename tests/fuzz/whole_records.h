@@ -145,6 +145,7 @@ class WholeRecords final : public Choices {
       case api::Dir::Reserved:
       case api::Dir::Inside: return address();
       case api::Dir::Finds:
+      case api::Dir::Knows:
       case api::Dir::Memory: return sizeof(std::uint64_t);
       default: break;
     }
@@ -154,6 +155,7 @@ class WholeRecords final : public Choices {
   }
   static std::uint64_t length(const Field& f, const std::vector<std::uint64_t>& slots) {
     if (f.arg.extent == api::Extent::String) return 8;
+    if (f.arg.extent == api::Extent::Row) return static_cast<std::uint64_t>(f.arg.count) * f.size;
     return f.arg.extent == api::Extent::One ? f.size : slots[static_cast<std::size_t>(f.arg.count)] * f.size;
   }
   void write_fields(const std::vector<Field>& fields) {

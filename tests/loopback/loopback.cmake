@@ -26,6 +26,7 @@ add_library(ivgpu_fake_driver STATIC
   ${CMAKE_CURRENT_LIST_DIR}/../fake/driver.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/link.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/pool.cc
+  ${CMAKE_CURRENT_LIST_DIR}/../fake/reference.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/state.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/texture.cc
   ${CMAKE_CURRENT_LIST_DIR}/../fake/virtual.cc)

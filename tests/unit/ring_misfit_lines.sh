@@ -20,6 +20,9 @@ extern "C" CUresult takes_void(const void* at, size_t bytes);
 extern "C" CUresult takes_pointers(CUDA_MEMCPY2D* copy);
 extern "C" CUresult takes_stream(CUstream stream);
 extern "C" CUresult takes_constant(const int* n);
+extern "C" CUresult takes_double(double d);
+extern "C" CUresult takes_array(CUarray* array);
+extern "C" CUresult takes_event(CUevent* event);
 static_assert(Shape<decltype(::api::$1), $2>::arity > 0);
 }
 TEXT
@@ -45,6 +48,9 @@ fits takes_number _
 fits takes_void 'in(1), _'
 fits takes_void 'maybe_in(1), _'
 fits takes_stream closes
+fits takes_array knows
+misfits takes_event knows 'a handle that is found or given back may have been given before'
+misfits takes_double _ 'of floating numbers, only float crosses'
 misfits takes_address _ 'an unsigned long long may be an address, an object or a handle'
 misfits takes_number '_, _' 'one word per parameter'
 misfits takes_number closes 'only a handle can be closed'

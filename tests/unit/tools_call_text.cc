@@ -1,6 +1,7 @@
 // Traced calls as words: every line of the table, known records, and records that are nonsense.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <random>
 #include <string>
@@ -110,6 +111,15 @@ TEST(CallText, Records) {
   EXPECT_EQ(line_of(entry(ids::cuModuleLoadData, bytes_of(api::LoadRecord{module_id, ring::absent, 0, 1, 0, 0}) +
                                                      std::string("\x05\0\0\0\0\0\0\0", 8))),
             "cuModuleLoadData(module=module#2, image=with the record, parts=1, options=0, bytes=5) = CUDA_SUCCESS");
+}
+
+TEST(CallText, FloatsAndHandlesThatAreGivenBack) {
+  const std::uint64_t reference = api::Id{api::Handle::TextureReference, 6}.value();
+  EXPECT_EQ(line_of(entry(ids::cuTexRefSetMipmapLevelBias, slots({reference, std::bit_cast<std::uint32_t>(1.5f)}))),
+            "cuTexRefSetMipmapLevelBias(texture reference=texture reference#6, value=1.500000) = CUDA_SUCCESS");
+  EXPECT_EQ(
+      line_of(entry(ids::cuTexRefGetArray, slots({8, reference}), slots({api::Id{api::Handle::Array, 7}.value()}))),
+      "cuTexRefGetArray(texture reference=texture reference#6) = CUDA_SUCCESS, array=array#7");
 }
 
 TEST(CallText, LaunchesByTheirKernelsName) {

@@ -21,10 +21,11 @@ int main(int argc, char** argv) {
   ((call*)dlsym(cuda, "cuInit"))(0);
   ((call*)dlsym(cuda, "cuDevicePrimaryCtxRetain"))(&context, 0);
   ((call*)dlsym(cuda, "cuCtxSetCurrent"))(context);
-  const char* name = argc > 1 ? argv[1] : "cuMemAlloc_v2";
+  call* allocate = (call*)dlsym(cuda, "cuMemAlloc_v2");
+  allocate(&memory, (size_t)4096);
   int code = 0;
   for (int i = 0; i < 2; ++i) {
-    int answer = ((call*)dlsym(cuda, name))(&memory, (size_t)4096, 1);
+    int answer = argc > 1 ? ((call*)dlsym(cuda, argv[1]))(NULL, memory, 1, 0) : allocate(&memory, (size_t)4096);
     if (i == 0) code = answer;
   }
   printf("%d\n", code);
@@ -35,15 +36,15 @@ cc -w -o "$work/program" "$work/program.c" -ldl
 
 # said PREFIX...: what the program says on standard error; its output is in $work/out.
 said() { "$@" 2>&1 >"$work/out"; }
-line='ivgpu simulated GPU: cuTexRefCreate is served here, but refused by `ivgpu run` and in a VM; '
+line='ivgpu simulated GPU: cuStreamWriteValue32 is served here, but refused by `ivgpu run` and in a VM; '
 line+='`ivgpu coverage PROGRAM` shows the state of each call that a program makes'
 sim=("$build/bin/ivgpu" sim "$work/program") run=("$build/bin/ivgpu" run --private --gpu sim "$work/program")
 
-[[ $(said "${sim[@]}" cuTexRefCreate) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuTexRefCreate)"
+[[ $(said "${sim[@]}" cuStreamWriteValue32) == "$line" ]] || fail "sim: $(said "${sim[@]}" cuStreamWriteValue32)"
 [[ $(cat "$work/out") == 0 ]] || fail "sim does not serve it: $(cat "$work/out")"
-[[ -z $(said env IVGPU_SIM_WARN=0 "${sim[@]}" cuTexRefCreate) ]] || fail "IVGPU_SIM_WARN=0 is not obeyed"
+[[ -z $(said env IVGPU_SIM_WARN=0 "${sim[@]}" cuStreamWriteValue32) ]] || fail "IVGPU_SIM_WARN=0 is not obeyed"
 [[ -z $(said "${sim[@]}") ]] || fail "a call that both serve: $(said "${sim[@]}")"
-refused=$(said env IVGPU_SIM_WARN=1 "${run[@]}" cuTexRefCreate)
-[[ $refused == *'cuTexRefCreate is refused'* && $refused != *'served here'* ]] || fail "run: $refused"
+refused=$(said env IVGPU_SIM_WARN=1 "${run[@]}" cuStreamWriteValue32)
+[[ $refused == *'cuStreamWriteValue32 is refused'* && $refused != *'served here'* ]] || fail "run: $refused"
 [[ $(cat "$work/out") == 801 ]] || fail "run serves it: $(cat "$work/out")"
 exit "$status"

@@ -140,8 +140,6 @@ struct Reason {
   const char* means;
 };
 constexpr Reason reasons[] = {
-    {"removed from CUDA 12", "texture and surface references, which no compiler makes any more"},
-    {"deprecated", "CUDA says so; what took its place is served, or is nothing to a program in a guest"},
     {"the form before CUDA 11.7", "headers since then call the `_v2` form, which is served"},
     {"Windows only", "the real driver refuses it on Linux, too"},
     {"no display in the guest", "OpenGL and other graphics: there is nothing to share with"},

@@ -13,6 +13,16 @@ CUresult load_module(Taken<api::LoadModuleRecord>& t) {
   });
 }
 
+// The driver gives the same reference each time, so it has one id.
+template <class Reference, class A>
+CUresult find_reference(A& a) {
+  Reference found = nullptr;
+  const CUresult result = a.call(&found, a.template handle<CUmodule>(&api::LookupRecord::from), a.text().data());
+  if (result != CUDA_SUCCESS) return result;
+  const std::uint64_t id = a.put_once(found);
+  return id == 0 ? a.request.broken() : a.answer(result, {{.id = id}});
+}
+
 }  // namespace
 
 CUresult cuModuleLoadData(asked::cuModuleLoadData& a) { return load_module(a); }
@@ -27,5 +37,8 @@ CUresult cuModuleEnumerateFunctions(asked::cuModuleEnumerateFunctions& a) {
 }
 
 CUresult cuModuleGetGlobal_v2(asked::cuModuleGetGlobal_v2& a) { return find_global<CUmodule>(a); }
+
+CUresult cuModuleGetTexRef(asked::cuModuleGetTexRef& a) { return find_reference<CUtexref>(a); }
+CUresult cuModuleGetSurfRef(asked::cuModuleGetSurfRef& a) { return find_reference<CUsurfref>(a); }
 
 }  // namespace host::calls

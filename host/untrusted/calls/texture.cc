@@ -128,4 +128,22 @@ CUresult cuSurfObjectDestroy(asked::cuSurfObjectDestroy& a) {
   return a.call(number_of(a.handle<void*>(&api::CloseRecord::id)));
 }
 
+// ---- texture references --------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class A>
+CUresult bind_rows(A& a) {
+  const api::BindRowsRecord& from = a.record;
+  auto d = zeroed<CUDA_ARRAY_DESCRIPTOR>();
+  d.Width = from.width, d.Height = from.height;
+  d.Format = enumerator<CUarray_format>(from.format), d.NumChannels = from.channels;
+  return a.call(a.template handle<CUtexref>(&api::BindRowsRecord::reference), &d, from.address, from.pitch);
+}
+
+}  // namespace
+
+CUresult cuTexRefSetAddress2D_v2(asked::cuTexRefSetAddress2D_v2& a) { return bind_rows(a); }
+CUresult cuTexRefSetAddress2D_v3(asked::cuTexRefSetAddress2D_v3& a) { return bind_rows(a); }
+
 }  // namespace host::calls

@@ -46,7 +46,9 @@ void add(Arguments& to, const std::string& kind, std::string value) {
 
 template <class T>
 std::string number_text(std::uint64_t value) {
-  if constexpr (std::is_signed_v<T> || std::is_enum_v<T>)
+  if constexpr (std::is_same_v<T, float>)
+    return std::to_string(api::from_number<float>(value));
+  else if constexpr (std::is_signed_v<T> || std::is_enum_v<T>)
     return std::to_string(static_cast<long long>(static_cast<std::int64_t>(value)));
   else
     return std::to_string(value);
@@ -79,7 +81,7 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
     constexpr Arg a = args[I];
     using T = Param<I>;
     constexpr api::Handle handle = api::kind_of_param<T, a>;
-    if constexpr (a.dir == Dir::Out || a.dir == Dir::Finds || a.dir == Dir::Memory) return;
+    if constexpr (a.dir == Dir::Out || a.dir == Dir::Finds || a.dir == Dir::Knows || a.dir == Dir::Memory) return;
     if constexpr (a.dir == Dir::Value) {
       if constexpr (handle != api::Handle::None)
         add(to, name_of(handle), slot ? id_text(*slot) : unknown);
@@ -99,10 +101,10 @@ struct Plain<api::Shape<CUresult(P...), A...>> {
 
   template <std::size_t I>
   static void got(std::optional<std::uint64_t> slot, Kept& reply, Arguments& to) {
-    if constexpr (args[I].dir == Dir::Finds || args[I].dir == Dir::Memory) {
+    if constexpr (args[I].dir == Dir::Finds || args[I].dir == Dir::Knows || args[I].dir == Dir::Memory) {
       const auto word = reply.word();
       constexpr api::Handle handle = api::kind_of_param<Param<I>, args[I]>;
-      if constexpr (args[I].dir == Dir::Finds)
+      if constexpr (args[I].dir != Dir::Memory)
         add(to, name_of(handle), word ? id_text(*word) : unknown);
       else
         add(to, "address", word ? hex(*word) : unknown);
