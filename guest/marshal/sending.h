@@ -1,0 +1,31 @@
+// What the head of a call's record says, and what the call does about the error of an earlier posted call. CALL and CUSTOM
+// lines come here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "guest/marshal/order.h"
+#include "guest/session/send.h"
+#include "ring/api/call.h"
+
+namespace guest {
+
+// The flags in the header of a record that the calling thread sends.
+inline std::uint16_t record_flags(const Context& context, bool waits) {
+  return static_cast<std::uint16_t>(ring::context_flags(context.number) | (waits ? ring::flag_wants_reply : 0) |
+                                    (this_thread().per_thread ? ring::flag_per_thread : 0));
+}
+
+// What a call does about the error of an earlier posted call. A posted call returns the error and is not made, which is
+// CUDA's rule. A waited call returns it after its own success, if `after` says so.
+inline Sending sending(int call, api::Way way, const Context& context, std::size_t payload, Earlier after) {
+  const bool waits = way == api::Way::Waited;
+  return {.call = call,
+          .flags = record_flags(context, waits),
+          .payload = payload,
+          .before = waits ? Earlier::Left : Earlier::Returned,
+          .after = after};
+}
+
+}  // namespace guest
