@@ -117,6 +117,10 @@ template <>
 constexpr const char* handle_kind<CUmipmappedArray> = "mipmapped array";
 template <>
 constexpr const char* handle_kind<CUlinkState> = "link";
+template <>
+constexpr const char* handle_kind<CUtexref> = "texture reference";
+template <>
+constexpr const char* handle_kind<CUsurfref> = "surface reference";
 
 struct TakenHandles {
   const char* call;
@@ -236,7 +240,8 @@ const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuDeviceGetP2PAtomicCapabilities",
                                                    "cuLibraryGetUnifiedFunction",
                                                    "cuMemGetHandleForAddressRange",
-                                                   "cuProfilerInitialize"};
+                                                   "cuProfilerInitialize",
+                                                   "cuTexRefGetAddress"};
 
 // The 32-bit forms whose newer form is not served.
 std::set<std::string> forms_of_what_is_not_served() {

@@ -183,6 +183,10 @@ void with_module(const std::string& kind, CUmodule m) {
   ASK("module", cuModuleGetFunction, &f, m, "empty");
   ASK("module", cuModuleGetFunctionCount, &count, m);
   ASK("module", cuModuleGetGlobal_v2, &a, &size, m, "answer");
+  CUtexref texture = nullptr;
+  CUsurfref surface = nullptr;
+  ASK("module", cuModuleGetTexRef, &texture, m, "texture");
+  ASK("module", cuModuleGetSurfRef, &surface, m, "surface");
   ASK("module", cuModuleUnload, m);
 }
 
@@ -218,6 +222,9 @@ void with_function(const std::string& kind, CUfunction f) {
   ASK("function", cuParamSeti, f, 0, 0);
   ASK("function", cuParamSetf, f, 0, 0);
   ASK("function", cuParamSetv, f, 0, &value, 4);
+  CUtexref reference = nullptr;
+  CU(cuTexRefCreate)(&reference);
+  ASK("function", cuParamSetTexRef, f, CU_PARAM_TR_DEFAULT, reference);
   ASK("function", cuLaunch, f);
   ASK("function", cuLaunchGrid, f, 1, 1);
   ASK("function", cuLaunchGridAsync, f, 1, 1, nullptr);
@@ -253,6 +260,16 @@ void with_library(const std::string& kind, CUlibrary l, CUkernel k) {
   ASK("kernel", cuKernelSetCacheConfig, k, CU_FUNC_CACHE_PREFER_L1, device);
 }
 
+CUsurfref a_surface_reference(CUmodule* of = nullptr) {
+  constexpr char text[] = ".version 7.0\n.target sm_70\n.address_size 64\n.global .surfref board;\n";
+  CUmodule module = nullptr;
+  CUsurfref reference = nullptr;
+  CU(cuModuleLoadData)(&module, text);
+  CU(cuModuleGetSurfRef)(&reference, module, "board");
+  if (of != nullptr) *of = module;
+  return reference;
+}
+
 void with_array(const std::string& kind, CUarray array) {
   auto plain = zeroed<CUDA_ARRAY_DESCRIPTOR>();
   auto d = zeroed<CUDA_ARRAY3D_DESCRIPTOR>();
@@ -283,6 +300,10 @@ void with_array(const std::string& kind, CUarray array) {
   CUsurfObject surface = 0;
   ASK("array", cuTexObjectCreate, &texture, &resource, &sampling, nullptr);
   ASK("array", cuSurfObjectCreate, &surface, &resource);
+  CUtexref reference = nullptr;
+  CU(cuTexRefCreate)(&reference);
+  ASK("array", cuTexRefSetArray, reference, array, CU_TRSA_OVERRIDE_FORMAT);
+  ASK("array", cuSurfRefSetArray, a_surface_reference(), array, 0);
 }
 
 void with_mipmapped_array(const std::string& kind, CUmipmappedArray array) {
@@ -293,6 +314,61 @@ void with_mipmapped_array(const std::string& kind, CUmipmappedArray array) {
   ASK("mipmapped array", cuMipmappedArrayGetSparseProperties, &sparse, array);
   ASK("mipmapped array", cuMipmappedArrayGetMemoryRequirements, &needs, array, device);
   ASK("mipmapped array", cuMipmappedArrayDestroy, array);
+  CUtexref reference = nullptr;
+  CU(cuTexRefCreate)(&reference);
+  ASK("mipmapped array", cuTexRefSetMipmappedArray, reference, array, CU_TRSA_OVERRIDE_FORMAT);
+}
+
+void with_texture_reference(const std::string& kind, CUtexref r) {
+  const CUarray array = make_array(described(64));
+  const CUmipmappedArray levels = make_mipmapped(described(16, 8), 3);
+  const CUfunction empty = function_of(load_module(), "empty");
+  CUarray found = nullptr;
+  CUmipmappedArray found_levels = nullptr;
+  CUarray_format format{};
+  CUaddress_mode mode{};
+  CUfilter_mode filter{};
+  CUdeviceptr a = 0;
+  float least = 0, most = 0, border[4] = {};
+  int number = 0;
+  unsigned flags = 0;
+  const CUDA_ARRAY_DESCRIPTOR d{.Width = 4, .Height = 1, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+  CU(cuMemAlloc_v2)(&a, 512);
+  ASK("texture reference", cuTexRefSetArray, r, array, CU_TRSA_OVERRIDE_FORMAT);
+  ASK("texture reference", cuTexRefSetMipmappedArray, r, levels, CU_TRSA_OVERRIDE_FORMAT);
+  ASK("texture reference", cuTexRefSetAddress_v2, nullptr, r, a, 512);
+  ASK("texture reference", cuTexRefSetAddress2D_v2, r, &d, a, 512);
+  ASK("texture reference", cuTexRefSetAddress2D_v3, r, &d, a, 512);
+  ASK("texture reference", cuTexRefSetFormat, r, CU_AD_FORMAT_FLOAT, 1);
+  ASK("texture reference", cuTexRefSetAddressMode, r, 0, CU_TR_ADDRESS_MODE_WRAP);
+  ASK("texture reference", cuTexRefSetFilterMode, r, CU_TR_FILTER_MODE_POINT);
+  ASK("texture reference", cuTexRefSetMipmapFilterMode, r, CU_TR_FILTER_MODE_POINT);
+  ASK("texture reference", cuTexRefSetMipmapLevelBias, r, 1);
+  ASK("texture reference", cuTexRefSetMipmapLevelClamp, r, 0, 1);
+  ASK("texture reference", cuTexRefSetMaxAnisotropy, r, 1);
+  ASK("texture reference", cuTexRefSetBorderColor, r, border);
+  ASK("texture reference", cuTexRefSetFlags, r, 0);
+  ASK("texture reference", cuTexRefGetAddress_v2, &a, r);
+  ASK("texture reference", cuTexRefGetArray, &found, r);
+  ASK("texture reference", cuTexRefGetMipmappedArray, &found_levels, r);
+  ASK("texture reference", cuTexRefGetAddressMode, &mode, r, 0);
+  ASK("texture reference", cuTexRefGetFilterMode, &filter, r);
+  ASK("texture reference", cuTexRefGetFormat, &format, &number, r);
+  ASK("texture reference", cuTexRefGetMipmapFilterMode, &filter, r);
+  ASK("texture reference", cuTexRefGetMipmapLevelBias, &least, r);
+  ASK("texture reference", cuTexRefGetMipmapLevelClamp, &least, &most, r);
+  ASK("texture reference", cuTexRefGetMaxAnisotropy, &number, r);
+  ASK("texture reference", cuTexRefGetBorderColor, border, r);
+  ASK("texture reference", cuTexRefGetFlags, &flags, r);
+  ASK("texture reference", cuParamSetTexRef, empty, CU_PARAM_TR_DEFAULT, r);
+  ASK("texture reference", cuTexRefDestroy, r);
+}
+
+void with_surface_reference(const std::string& kind, CUsurfref r) {
+  const CUarray array = make_array(described(64, 0, 0, CUDA_ARRAY3D_SURFACE_LDST));
+  CUarray found = nullptr;
+  ASK("surface reference", cuSurfRefSetArray, r, array, 0);
+  ASK("surface reference", cuSurfRefGetArray, &found, r);
 }
 
 void with_stream_and_array(const std::string& kind, CUstream s) {
@@ -380,6 +456,14 @@ void destroyed() {
   CU(cuLinkCreate_v2)(0, nullptr, nullptr, &link);
   CU(cuLinkDestroy)(link);
   with_link("destroyed", link);
+  CUtexref texture = nullptr;
+  CU(cuTexRefCreate)(&texture);
+  CU(cuTexRefDestroy)(texture);
+  with_texture_reference("destroyed", texture);
+  CUmodule with_surface = nullptr;
+  const CUsurfref surface = a_surface_reference(&with_surface);
+  CU(cuModuleUnload)(with_surface);
+  with_surface_reference("destroyed", surface);
 }
 
 void of_another_kind() {
@@ -401,6 +485,8 @@ void of_another_kind() {
   with_function("another kind's", reinterpret_cast<CUfunction>(event));
   with_library("another kind's", reinterpret_cast<CUlibrary>(stream), reinterpret_cast<CUkernel>(event));
   with_link("another kind's", reinterpret_cast<CUlinkState>(stream));
+  with_texture_reference("another kind's", reinterpret_cast<CUtexref>(stream));
+  with_surface_reference("another kind's", reinterpret_cast<CUsurfref>(stream));
   with_context("another kind's", reinterpret_cast<CUcontext>(stream));
 }
 
@@ -419,6 +505,8 @@ void never_issued() {
   with_function("never issued", made_up<CUfunction>());
   with_library("never issued", made_up<CUlibrary>(), made_up<CUkernel>());
   with_link("never issued", made_up<CUlinkState>());
+  with_texture_reference("never issued", made_up<CUtexref>());
+  with_surface_reference("never issued", made_up<CUsurfref>());
   with_context("never issued", made_up<CUcontext>());
 }
 

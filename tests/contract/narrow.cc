@@ -229,6 +229,25 @@ GROUP(narrow_references, Initialized) {
   ask_references();
 }
 
+GROUP(narrow_bound_references, Initialized) {
+  old_context();
+  CUtexref r = nullptr;
+  unsigned a = 0, bytes = 9;
+  const CUDA_ARRAY_DESCRIPTOR_v1 d{.Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+  show("cuTexRefCreate", CU(cuTexRefCreate)(&r));
+  show("cuTexRefSetAddress", CU(cuTexRefSetAddress)(&bytes, r, 0, 64));
+  show("its offset", bytes);
+  show("cuTexRefSetAddress, no offset", CU(cuTexRefSetAddress)(nullptr, r, 0, 64));
+  show("cuTexRefGetAddress of none", CU(cuTexRefGetAddress)(&a, r));
+  show("cuTexRefSetAddress2D", CU(cuTexRefSetAddress2D)(r, &d, 0, 64));
+  show("cuTexRefSetAddress2D pitch 100", CU(cuTexRefSetAddress2D)(r, &d, 0, 100));
+  show("cuTexRefSetAddress2D no description", CU(cuTexRefSetAddress2D)(r, nullptr, 0, 64));
+  CUdeviceptr high = 0;
+  CU(cuMemAlloc_v2)(&high, 4096);
+  show("cuTexRefSetAddress_v2", CU(cuTexRefSetAddress_v2)(nullptr, r, high, 4096));
+  show("cuTexRefGetAddress beyond 4 GiB", CU(cuTexRefGetAddress)(&a, r));
+}
+
 // The newer forms in a context of the old kind.
 GROUP(newer_in_an_old_context, Initialized) {
   old_context();

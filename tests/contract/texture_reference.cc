@@ -138,8 +138,71 @@ GROUP(texture_reference_errors, InContext) {
   show("cuTexRefGetMaxAnisotropy null", CU(cuTexRefGetMaxAnisotropy)(nullptr, r));
   show("cuTexRefGetFlags null", CU(cuTexRefGetFlags)(nullptr, r));
   show("cuTexRefGetArray null", CU(cuTexRefGetArray)(nullptr, r));
-  show("cuTexRefGetMipmappedArray null", CU(cuTexRefGetMipmappedArray)(nullptr, r));
-  show("cuTexRefGetAddress null", CU(cuTexRefGetAddress_v2)(nullptr, r));
+  show_guarded("cuTexRefGetMipmappedArray null", [&] { return CU(cuTexRefGetMipmappedArray)(nullptr, r); });
+}
+
+GROUP(texture_reference_no_address, InContext) {
+  const CUtexref r = make_reference();
+  show_guarded("cuTexRefGetAddress null", [&] { return CU(cuTexRefGetAddress_v2)(nullptr, r); });
+}
+
+// What a setter has taken of values that are none.
+GROUP(texture_references_odd, InContext) {
+  const CUtexref r = make_reference();
+  CUarray_format format{};
+  CUaddress_mode mode{};
+  CUfilter_mode filter{};
+  int channels = 0, anisotropy = 0;
+  unsigned flags = 0;
+  for (const int n : {0, 2, 4, 5, 8, -1}) {
+    const std::string of = " of " + std::to_string(n) + " channels";
+    show("cuTexRefSetFormat" + of, CU(cuTexRefSetFormat)(r, CU_AD_FORMAT_FLOAT, n));
+    show("cuTexRefGetFormat" + of, CU(cuTexRefGetFormat)(&format, &channels, r));
+    show("channels" + of, channels);
+  }
+  show("cuTexRefSetFormat 5", CU(cuTexRefSetFormat)(r, odd<CUarray_format>(5), 1));
+  CU(cuTexRefGetFormat)(&format, &channels, r);
+  show("its format", format);
+  show("cuTexRefSetAddressMode of mode 4", CU(cuTexRefSetAddressMode)(r, 2, odd<CUaddress_mode>(4)));
+  show("cuTexRefGetAddressMode", CU(cuTexRefGetAddressMode)(&mode, r, 2));
+  show("its third address mode", mode);
+  show("cuTexRefGetAddressMode 3", CU(cuTexRefGetAddressMode)(&mode, r, 3));
+  show("cuTexRefGetAddressMode -1", CU(cuTexRefGetAddressMode)(&mode, r, -1));
+  show("cuTexRefSetFilterMode 2", CU(cuTexRefSetFilterMode)(r, odd<CUfilter_mode>(2)));
+  CU(cuTexRefGetFilterMode)(&filter, r);
+  show("its filter mode", filter);
+  show("cuTexRefSetMaxAnisotropy 100", CU(cuTexRefSetMaxAnisotropy)(r, 100));
+  CU(cuTexRefGetMaxAnisotropy)(&anisotropy, r);
+  show("its anisotropy", anisotropy);
+  show("cuTexRefSetMaxAnisotropy 0", CU(cuTexRefSetMaxAnisotropy)(r, 0));
+  CU(cuTexRefGetMaxAnisotropy)(&anisotropy, r);
+  show("its least anisotropy", anisotropy);
+  show("cuTexRefSetFlags 4", CU(cuTexRefSetFlags)(r, 4));
+  CU(cuTexRefGetFlags)(&flags, r);
+  show("its flags", flags);
+  show("cuTexRefSetFlags of all", CU(cuTexRefSetFlags)(r, ~0u));
+  CU(cuTexRefGetFlags)(&flags, r);
+  show("all its flags", flags);
+}
+
+GROUP(texture_references_of_what_has_ended, InContext) {
+  const CUtexref r = make_reference();
+  const CUarray array = make_array(described(64, 16));
+  const CUmipmappedArray levels = make_mipmapped(described(64, 16), 3);
+  CUarray found = nullptr;
+  CUmipmappedArray found_levels = nullptr;
+  CUdeviceptr a = 0, address = 0;
+  CU(cuMemAlloc_v2)(&a, 1 << 16);
+  CU(cuTexRefSetAddress_v2)(nullptr, r, a, 4096);
+  CU(cuMemFree_v2)(a);
+  show_guarded("cuTexRefGetAddress", [&] { return CU(cuTexRefGetAddress_v2)(&address, r); });
+  CU(cuTexRefSetArray)(r, array, CU_TRSA_OVERRIDE_FORMAT);
+  CU(cuArrayDestroy)(array);
+  show_guarded("cuTexRefGetArray", [&] { return CU(cuTexRefGetArray)(&found, r); });
+  CU(cuTexRefSetMipmappedArray)(r, levels, CU_TRSA_OVERRIDE_FORMAT);
+  CU(cuMipmappedArrayDestroy)(levels);
+  show_guarded("cuTexRefGetMipmappedArray", [&] { return CU(cuTexRefGetMipmappedArray)(&found_levels, r); });
+  show_guarded("cuTexRefDestroy", [&] { return CU(cuTexRefDestroy)(r); });
 }
 
 GROUP(texture_reference_memory_errors, InContext) {
@@ -175,6 +238,171 @@ GROUP(references_of_a_module, InContext) {
   show("cuModuleGetSurfRef no name", CU(cuModuleGetSurfRef)(&surface, module, nullptr));
   show_guarded("cuModuleGetTexRef of no module", [&] { return CU(cuModuleGetTexRef)(&texture, nullptr, "texture"); });
   show_guarded("cuModuleGetSurfRef of no module", [&] { return CU(cuModuleGetSurfRef)(&surface, nullptr, "surface"); });
+}
+
+// ---- references that kernels read ----------------------------------------------------------------------------------
+
+constexpr char with_references[] = R"(
+.version 7.0
+.target sm_70
+.address_size 64
+.global .texref picture;
+.global .texref rows;
+.global .surfref board;
+.visible .entry look(.param .u64 out) {
+  .reg .b64 %rd<4>; .reg .b32 %r<8>;
+  ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd1, %rd1;
+  mov.u32 %r1, %tid.x;
+  tex.1d.v4.u32.s32 {%r2, %r3, %r4, %r5}, [picture, {%r1}];
+  mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+.visible .entry look_at_rows(.param .u64 out) {
+  .reg .b64 %rd<4>; .reg .b32 %r<8>; .reg .f32 %f<8>;
+  ld.param.u64 %rd1, [out]; cvta.to.global.u64 %rd1, %rd1;
+  mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
+  cvt.rn.f32.u32 %f1, %r1; cvt.rn.f32.u32 %f2, %r2;
+  tex.2d.v4.f32.f32 {%f3, %f4, %f5, %f6}, [rows, {%f1, %f2}];
+  mad.lo.u32 %r3, %r2, 8, %r1;
+  mul.wide.u32 %rd2, %r3, 4; add.u64 %rd1, %rd1, %rd2;
+  st.global.f32 [%rd1], %f3;
+  ret;
+}
+.visible .entry draw() {
+  .reg .b32 %r<4>;
+  mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; add.u32 %r3, %r1, 7;
+  sust.b.1d.b32.trap [board, {%r2}], {%r3};
+  ret;
+}
+)";
+
+CUmodule module_with_references() {
+  CUmodule module = nullptr;
+  show("cuModuleLoadData", CU(cuModuleLoadData)(&module, with_references));
+  return module;
+}
+
+void launch(CUmodule module, const char* name, unsigned x, unsigned y, void** parameters) {
+  show(std::string("cuLaunchKernel ") + name,
+       CU(cuLaunchKernel)(function_of(module, name), 1, 1, 1, x, y, 1, 0, nullptr, parameters, nullptr));
+  show(std::string("cuCtxSynchronize after ") + name, CU(cuCtxSynchronize)());
+}
+
+void show_words(const std::string& what, CUdeviceptr at) {
+  unsigned words[8] = {};
+  CU(cuMemcpyDtoH_v2)(words, at, sizeof words);
+  for (int i = 0; i < 8; ++i) show(what + ", word " + std::to_string(i), words[i]);
+}
+
+GROUP(references_have_one_handle, InContext) {
+  const CUmodule module = module_with_references();
+  CUtexref first = nullptr, second = nullptr;
+  CUsurfref surface = nullptr;
+  CUdeviceptr address = 0;
+  std::size_t bytes = 0;
+  show("cuModuleGetTexRef", CU(cuModuleGetTexRef)(&first, module, "picture"));
+  show("cuModuleGetTexRef again", CU(cuModuleGetTexRef)(&second, module, "picture"));
+  show_flag("the same", first == second);
+  show("cuModuleGetTexRef of another", CU(cuModuleGetTexRef)(&second, module, "rows"));
+  show_flag("not the same", first != second);
+  show("cuModuleGetTexRef of a surface", CU(cuModuleGetTexRef)(&second, module, "board"));
+  show("cuModuleGetTexRef of a kernel", CU(cuModuleGetTexRef)(&second, module, "look"));
+  show("cuModuleGetTexRef of an empty name", CU(cuModuleGetTexRef)(&second, module, ""));
+  show("cuModuleGetSurfRef", CU(cuModuleGetSurfRef)(&surface, module, "board"));
+  show("cuModuleGetSurfRef of a texture", CU(cuModuleGetSurfRef)(&surface, module, "picture"));
+  show("cuModuleGetGlobal of a texture", CU(cuModuleGetGlobal_v2)(&address, &bytes, module, "picture"));
+  show("cuTexRefSetFilterMode", CU(cuTexRefSetFilterMode)(first, CU_TR_FILTER_MODE_POINT));
+  show("cuModuleUnload", CU(cuModuleUnload)(module));
+}
+
+GROUP(texture_references_read, InContext) {
+  const CUmodule module = module_with_references();
+  const CUarray array = make_array(described(8));
+  const unsigned words[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+  CUtexref picture = nullptr;
+  CUdeviceptr out = 0, memory = 0;
+  void* parameters[] = {&out};
+  CU(cuMemAlloc_v2)(&out, sizeof words);
+  CU(cuMemAlloc_v2)(&memory, sizeof words);
+  CU(cuMemcpyHtoA_v2)(array, 0, words, sizeof words);
+  show("cuModuleGetTexRef", CU(cuModuleGetTexRef)(&picture, module, "picture"));
+  show("cuTexRefSetFlags", CU(cuTexRefSetFlags)(picture, CU_TRSF_READ_AS_INTEGER));
+  show("cuTexRefSetArray", CU(cuTexRefSetArray)(picture, array, CU_TRSA_OVERRIDE_FORMAT));
+  launch(module, "look", 8, 1, parameters);
+  show_words("of an array", out);
+  CU(cuMemsetD32_v2)(memory, 77, 8);
+  show("cuTexRefSetFormat", CU(cuTexRefSetFormat)(picture, CU_AD_FORMAT_UNSIGNED_INT32, 1));
+  show("cuTexRefSetAddress", CU(cuTexRefSetAddress_v2)(nullptr, picture, memory, sizeof words));
+  launch(module, "look", 8, 1, parameters);
+  show_words("of memory", out);
+}
+
+GROUP(texture_references_of_rows_read, InContext) {
+  const CUmodule module = module_with_references();
+  CUtexref rows = nullptr;
+  CUdeviceptr out = 0, memory = 0;
+  void* parameters[] = {&out};
+  const CUDA_ARRAY_DESCRIPTOR d{.Width = 8, .Height = 2, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+  CU(cuMemAlloc_v2)(&out, 64);
+  CU(cuMemAlloc_v2)(&memory, 1024);
+  CU(cuMemsetD32_v2)(memory, 0x3f800000, 8);
+  CU(cuMemsetD32_v2)(memory + 512, 0x40000000, 8);
+  show("cuModuleGetTexRef", CU(cuModuleGetTexRef)(&rows, module, "rows"));
+  show("cuTexRefSetAddress2D", CU(cuTexRefSetAddress2D_v3)(rows, &d, memory, 512));
+  launch(module, "look_at_rows", 8, 2, parameters);
+  show_words("of the first row", out);
+  show_words("of the second row", out + 32);
+}
+
+GROUP(surface_references_written, InContext) {
+  const CUmodule module = module_with_references();
+  const CUarray array = make_array(described(8, 0, 0, CUDA_ARRAY3D_SURFACE_LDST)), plain = make_array(described(8));
+  CUsurfref board = nullptr;
+  CUarray found = nullptr;
+  unsigned words[8] = {};
+  show("cuModuleGetSurfRef", CU(cuModuleGetSurfRef)(&board, module, "board"));
+  show("cuSurfRefGetArray of none", CU(cuSurfRefGetArray)(&found, board));
+  show("cuSurfRefSetArray", CU(cuSurfRefSetArray)(board, array, 0));
+  show("cuSurfRefGetArray", CU(cuSurfRefGetArray)(&found, board));
+  show_flag("its array", found == array);
+  launch(module, "draw", 8, 1, nullptr);
+  CU(cuMemcpyAtoH_v2)(words, array, 0, sizeof words);
+  for (int i = 0; i < 8; ++i) show("word " + std::to_string(i), words[i]);
+  show("cuSurfRefSetArray flags 1", CU(cuSurfRefSetArray)(board, array, 1));
+  show("cuSurfRefSetArray of a plain array", CU(cuSurfRefSetArray)(board, plain, 0));
+  show_guarded("cuSurfRefSetArray of no array", [&] { return CU(cuSurfRefSetArray)(board, nullptr, 0); });
+  show_guarded("cuSurfRefGetArray null", [&] { return CU(cuSurfRefGetArray)(nullptr, board); });
+}
+
+GROUP(texture_references_as_parameters, InContext) {
+  const CUmodule module = module_with_references();
+  const CUfunction look = function_of(module, "look");
+  CUtexref picture = nullptr;
+  CU(cuModuleGetTexRef)(&picture, module, "picture");
+  show("cuParamSetTexRef", CU(cuParamSetTexRef)(look, CU_PARAM_TR_DEFAULT, picture));
+  show("cuParamSetTexRef unit 0", CU(cuParamSetTexRef)(look, 0, picture));
+  show_guarded("cuParamSetTexRef of no reference",
+               [&] { return CU(cuParamSetTexRef)(look, CU_PARAM_TR_DEFAULT, nullptr); });
+  show_guarded("cuParamSetTexRef of no function",
+               [&] { return CU(cuParamSetTexRef)(nullptr, CU_PARAM_TR_DEFAULT, picture); });
+}
+
+GROUP(texture_references_unbound_read, InContext) {
+  const CUmodule module = module_with_references();
+  CUdeviceptr out = 0;
+  void* parameters[] = {&out};
+  CU(cuMemAlloc_v2)(&out, 32);
+  show("cuLaunchKernel",
+       CU(cuLaunchKernel)(function_of(module, "look"), 1, 1, 1, 8, 1, 1, 0, nullptr, parameters, nullptr));
+}
+
+// The last, since a driver may have ended what the module still has.
+GROUP(texture_references_of_a_module_destroyed, InContext) {
+  const CUmodule module = module_with_references();
+  CUtexref picture = nullptr;
+  CU(cuModuleGetTexRef)(&picture, module, "picture");
+  show_guarded("cuTexRefDestroy", [&] { return CU(cuTexRefDestroy)(picture); });
 }
 
 // Null references: a driver may follow them.
