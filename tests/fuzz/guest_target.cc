@@ -394,9 +394,11 @@ void look_up(Known& k, fuzz::Input& in) {
   CUfunction f = nullptr;
   CUkernel kernel = nullptr;
   CUmodule m = nullptr;
+  CUtexref texture = nullptr;
+  CUsurfref surface = nullptr;
   CUdeviceptr at = 0;
   std::size_t bytes = 0;
-  switch (in.below(6)) {
+  switch (in.below(8)) {
     case 0:
       if (guest::calls::cuModuleGetFunction(&f, some<CUmodule>(k, in), "f") == CUDA_SUCCESS) remember(k, f);
       break;
@@ -410,6 +412,12 @@ void look_up(Known& k, fuzz::Input& in) {
       if (guest::calls::cuLibraryGetModule(&m, some<CUlibrary>(k, in)) == CUDA_SUCCESS) remember(k, m);
       break;
     case 4: guest::calls::cuModuleGetGlobal_v2(&at, &bytes, some<CUmodule>(k, in), "g"); break;
+    case 5:
+      if (guest::calls::cuModuleGetTexRef(&texture, some<CUmodule>(k, in), "t") == CUDA_SUCCESS) remember(k, texture);
+      break;
+    case 6:
+      if (guest::calls::cuModuleGetSurfRef(&surface, some<CUmodule>(k, in), "s") == CUDA_SUCCESS) remember(k, surface);
+      break;
     default: guest::calls::cuLibraryGetGlobal(&at, &bytes, some<CUlibrary>(k, in), "g"); break;
   }
   if (at != 0) k.memory = at;
