@@ -16,6 +16,12 @@ struct NamedReferences {
   std::map<const Global*, std::shared_ptr<Reference>>& known;
   Table Driver::*handles;
 };
+template <class Reference, class Table>
+NamedReferences<Reference, Table> named_references(const Global* variable,
+                                                   std::map<const Global*, std::shared_ptr<Reference>>& known,
+                                                   Table Driver::*handles) {
+  return {variable, known, handles};
+}
 
 // The reference of a module has one handle, which goes with the module. `named` returns a NamedReferences.
 template <class Handle, class Named>

@@ -57,7 +57,7 @@ using namespace simgpu;
 
 CUresult cuModuleGetSurfRef(CUsurfref* out, CUmodule module, const char* name) {
   return find_reference(module, out, name, [](LoadedModule& of, std::string_view wanted) {
-    return NamedReferences{of.module->surface_reference(wanted), of.surface_references, &Driver::surface_references};
+    return named_references(of.module->surface_reference(wanted), of.surface_references, &Driver::surface_references);
   });
 }
 

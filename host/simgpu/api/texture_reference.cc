@@ -142,7 +142,7 @@ CUresult cuTexRefSetArray(CUtexref handle, CUarray array_handle, unsigned flags)
   return change_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
     const auto array = driver.arrays.find(array_handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if ((flags & ~CU_TRSA_OVERRIDE_FORMAT) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~unsigned{CU_TRSA_OVERRIDE_FORMAT}) != 0) return CUDA_ERROR_INVALID_VALUE;
     reference.bind({.array = array_handle, .image = array->image}, array->image.format);
     return CUDA_SUCCESS;
   });
@@ -152,7 +152,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref handle, CUmipmappedArray array_handl
   return change_reference(handle, [&](Driver& driver, Context&, TextureReference& reference) {
     const auto array = driver.mipmapped_arrays.find(array_handle);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if ((flags & ~CU_TRSA_OVERRIDE_FORMAT) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~unsigned{CU_TRSA_OVERRIDE_FORMAT}) != 0) return CUDA_ERROR_INVALID_VALUE;
     reference.bind({.mipmapped_array = array_handle, .image = array->image}, array->image.format);
     return CUDA_SUCCESS;
   });
@@ -313,7 +313,7 @@ CUresult cuTexRefGetFlags(unsigned* out, CUtexref handle) { return give(handle, 
 
 CUresult cuModuleGetTexRef(CUtexref* out, CUmodule module, const char* name) {
   return find_reference(module, out, name, [](LoadedModule& of, std::string_view wanted) {
-    return NamedReferences{of.module->texture_reference(wanted), of.texture_references, &Driver::texture_references};
+    return named_references(of.module->texture_reference(wanted), of.texture_references, &Driver::texture_references);
   });
 }
 
