@@ -61,8 +61,8 @@ using namespace simgpu;
 
 CUresult cuArrayCreate_v2(CUarray* pHandle, const CUDA_ARRAY_DESCRIPTOR* d) {
   if (pHandle == nullptr || d == nullptr) return refuse_in_context();
-  return create(pHandle, {.Width = d->Width,
-                          .Height = d->Height,
+  return create(pHandle, {.Width = static_cast<std::uint32_t>(d->Width),  // the driver takes 32 bits of each
+                          .Height = static_cast<std::uint32_t>(d->Height),
                           .Depth = 0,
                           .Format = d->Format,
                           .NumChannels = d->NumChannels,
@@ -91,10 +91,11 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray handle)
   });
 }
 
-// Waits for everything that may still use it, as the real one does.
+// Waits for everything that may still use it, as the real one does. A level stays: it goes with its owner.
 CUresult cuArrayDestroy(CUarray handle) {
+  if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_array(handle, [&](Driver& driver, Context& context, const Array& array) {
-    if (array.is_level) return CUDA_ERROR_INVALID_HANDLE;
+    if (array.is_level) return CUDA_SUCCESS;
     const CUresult fault = wait_for(driver, pending(driver, context));
     return driver.arrays.remove(handle) == nullptr ? CUDA_ERROR_INVALID_HANDLE : fault;
   });
@@ -102,13 +103,15 @@ CUresult cuArrayDestroy(CUarray handle) {
 
 // No array here is sparse, has its memory mapped later, or has several planes.
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray handle) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_array(handle, [](Driver&, Context&, const Array&) { return CUDA_ERROR_INVALID_VALUE; });
 }
 
 CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUarray handle, CUdevice) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_array(handle, [](Driver&, Context&, const Array&) { return CUDA_ERROR_INVALID_VALUE; });
 }
 
 CUresult cuArrayGetPlane(CUarray*, CUarray handle, unsigned) {
-  return with_array(handle, [](Driver&, Context&, const Array&) { return CUDA_ERROR_INVALID_HANDLE; });
+  return with_array(handle, [](Driver&, Context&, const Array&) { return CUDA_ERROR_INVALID_VALUE; });
 }

@@ -53,9 +53,10 @@ CUresult make_texels(Driver& driver, Context& context, const CUDA_ARRAY3D_DESCRI
 // A level's description, by that of its mipmapped array.
 CUDA_ARRAY3D_DESCRIPTOR level_of(const CUDA_ARRAY3D_DESCRIPTOR& description, unsigned level);
 
-// A call that takes an array, whose context must be in working order.
+// A call that takes an array, whose context must be in working order. No array is a mistake in any state.
 template <class F>
 CUresult with_array(CUarray handle, F&& call) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_context_of(&Driver::arrays, handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Array> array = driver.arrays.find(handle);
     return array == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, context, *array);
@@ -64,6 +65,7 @@ CUresult with_array(CUarray handle, F&& call) {
 
 template <class F>
 CUresult with_mipmapped_array(CUmipmappedArray handle, F&& call) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_context_of(&Driver::mipmapped_arrays, handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<MipmappedArray> array = driver.mipmapped_arrays.find(handle);
     return array == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, context, array);

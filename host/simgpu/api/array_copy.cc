@@ -22,21 +22,19 @@ RowSide device(CUdeviceptr address) { return {.memory = address, .kind = Side::D
 RowSide host(const void* address) { return {.memory = address_of(address), .kind = Side::Host}; }
 RowSide of(CUarray array, std::size_t offset) { return {.array = array, .offset = offset, .is_array = true}; }
 
-CUresult place(Driver& driver, const RowSide& side, const Shape& row, Layout& layout, ArraySide& array) {
-  if (side.is_array) return place_in_array(driver, side.array, {.x = side.offset}, row, layout, array);
+CUresult place(Driver& driver, const RowSide& side, const Shape& row, Layout& layout,
+               std::shared_ptr<void>& keeps) {
+  if (side.is_array) return place_in_array(driver, side.array, {.x = side.offset}, row, layout, keeps);
   layout.start = side.memory;
   return CUDA_SUCCESS;
 }
 
 CUresult copy_row(CUstream stream, const RowSide& to, const RowSide& from, std::size_t size, Wait wait) {
   return with_context_of(stream, [&](Driver& driver, Context& context) {
+    if (size == 0) return CUDA_SUCCESS;
     Copy copy{.to = {}, .from = {}, .shape = {.width = size}};
-    ArraySide to_array, from_array;
-    if (const CUresult r = place(driver, to, copy.shape, copy.to, to_array); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = place(driver, from, copy.shape, copy.from, from_array); r != CUDA_SUCCESS) return r;
-    if (!same_texels(to_array, from_array)) return CUDA_ERROR_INVALID_VALUE;
-    copy.keeps_to = to_array.keeps;
-    copy.keeps_from = from_array.keeps;
+    if (const CUresult r = place(driver, to, copy.shape, copy.to, copy.keeps_to); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = place(driver, from, copy.shape, copy.from, copy.keeps_from); r != CUDA_SUCCESS) return r;
     return copy_in_stream(driver, context, stream, copy, to.kind, from.kind, wait);
   });
 }
@@ -44,14 +42,14 @@ CUresult copy_row(CUstream stream, const RowSide& to, const RowSide& from, std::
 }  // namespace
 
 CUresult place_in_array(Driver& driver, CUarray handle, const ArrayOffset& offset, const Shape& shape, Layout& layout,
-                        ArraySide& side) {
+                        std::shared_ptr<void>& keeps) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::shared_ptr<Array> array = driver.arrays.find(handle);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!array->context->active.load(std::memory_order_acquire)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const Level& level = array->level();
-  side = {.texel_bytes = texel_bytes(array->image.format), .keeps = array->image.keeps};
-  if (offset.x % side.texel_bytes != 0 || shape.width % side.texel_bytes != 0) return CUDA_ERROR_INVALID_VALUE;
-  const bool inside = within(offset.x, shape.width, std::size_t{level.width} * side.texel_bytes) &&
+  keeps = array->image.keeps;
+  const bool inside = within(offset.x, shape.width, std::size_t{level.width} * texel_bytes(array->image.format)) &&
                       within(offset.y, shape.height, level.height) && within(offset.z, shape.depth, level.depth);
   if (!inside) return CUDA_ERROR_INVALID_VALUE;
   layout = {.start = address_of(level.texels) + offset.z * level.slice_pitch + offset.y * level.row_pitch + offset.x,

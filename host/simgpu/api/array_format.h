@@ -1,11 +1,12 @@
-// The formats of arrays. Block compression and video are known as formats and are not served.
+// The formats of arrays. Block compression is known as such and is not served. Video is no format of textures: an H200
+// refuses it, too.
 #pragma once
 
 #include "host/simgpu/api/cuda_api.h"
 
 namespace simgpu {
 
-enum class FormatKind { Unknown, Plain, NotServed };
+enum class FormatKind { Unknown, Plain, Blocks };
 
 struct FormatInfo {
   FormatKind kind = FormatKind::Unknown;
@@ -37,10 +38,8 @@ constexpr FormatInfo info_of(CUarray_format format) {
     case CU_AD_FORMAT_UNORM_INT_101010_2: return {FormatKind::Plain, 4};
     default: break;
   }
-  const bool block_or_video = (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_P010) ||
-                              (format >= CU_AD_FORMAT_P016 && format <= CU_AD_FORMAT_Y410) ||
-                              (format >= CU_AD_FORMAT_NV12 && format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar);
-  return {block_or_video ? FormatKind::NotServed : FormatKind::Unknown, 0};
+  const bool blocks = format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_BC7_UNORM_SRGB;
+  return {blocks ? FormatKind::Blocks : FormatKind::Unknown, 0};
 }
 
 // CUDA_SUCCESS if texels of this format and number of channels can be made.
@@ -49,7 +48,7 @@ constexpr CUresult check_format(CUarray_format format, unsigned channels) {
   if (info.kind == FormatKind::Unknown) return CUDA_ERROR_INVALID_VALUE;
   if (channels != 1 && channels != 2 && channels != 4 && info.kind == FormatKind::Plain)
     return CUDA_ERROR_INVALID_VALUE;
-  if (info.kind == FormatKind::NotServed) return CUDA_ERROR_NOT_SUPPORTED;
+  if (info.kind == FormatKind::Blocks) return CUDA_ERROR_NOT_SUPPORTED;
   return info.channels == 0 || info.channels == channels ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

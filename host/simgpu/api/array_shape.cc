@@ -13,13 +13,13 @@ namespace {
 
 using Description = CUDA_ARRAY3D_DESCRIPTOR;
 
+// An H200 takes bit 31, which has no name, and keeps it. It refuses attachments and depths, which graphics alone have.
+constexpr unsigned nameless_flag = 1U << 31;
 constexpr unsigned known_flags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
-                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_DEPTH_TEXTURE |
-                                 CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
-                                 CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
-// The device's attributes say that it has neither, and video needs formats that are not served.
-constexpr unsigned refused_flags =
-    CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+                                 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING |
+                                 CUDA_ARRAY3D_VIDEO_ENCODE_DECODE | nameless_flag;
+// The device's attributes say that it has neither.
+constexpr unsigned refused_flags = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
 
 // A row's start, which keeps vectors of four floats aligned; and a level's.
 constexpr std::size_t row_step = 32, level_step = 512;

@@ -51,25 +51,22 @@ bool place(const Described& side, const Shape& shape, Layout& layout, Side& kind
   return !__builtin_add_overflow(base, offset, &layout.start);
 }
 
-// The same for a side of any kind; an array's is placed in `array`.
+// The same for a side of any kind; an array's texels are kept by `keeps`.
 CUresult place(Driver& driver, const Described& side, const Shape& shape, Layout& layout, Side& kind,
-               ArraySide& array) {
+               std::shared_ptr<void>& keeps) {
   if (side.type != CU_MEMORYTYPE_ARRAY)
     return place(side, shape, layout, kind) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   kind = Side::Device;
-  return place_in_array(driver, side.array, {side.x, side.y, side.z}, shape, layout, array);
+  return place_in_array(driver, side.array, {side.x, side.y, side.z}, shape, layout, keeps);
 }
 
 CUresult described(CUstream stream, const Described& to, const Described& from, const Shape& shape, Wait wait) {
   return with_context_of(stream, [&](Driver& driver, Context& context) {
     Copy copy{.to = {}, .from = {}, .shape = shape};
     Side to_side{}, from_side{};
-    ArraySide to_array, from_array;
-    if (const CUresult r = place(driver, to, shape, copy.to, to_side, to_array); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = place(driver, from, shape, copy.from, from_side, from_array); r != CUDA_SUCCESS) return r;
-    if (!same_texels(to_array, from_array)) return CUDA_ERROR_INVALID_VALUE;
-    copy.keeps_to = to_array.keeps;
-    copy.keeps_from = from_array.keeps;
+    if (const CUresult r = place(driver, to, shape, copy.to, to_side, copy.keeps_to); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = place(driver, from, shape, copy.from, from_side, copy.keeps_from); r != CUDA_SUCCESS)
+      return r;
     return copy_in_stream(driver, context, stream, copy, to_side, from_side, wait);
   });
 }
@@ -82,8 +79,14 @@ CUresult copy_2d(const CUDA_MEMCPY2D* c, CUstream stream, Wait wait) {
       {.width = c->WidthInBytes, .height = c->Height}, wait);
 }
 
+// An array's level has an array of its own; elsewhere the number of a level means nothing.
+bool names_a_level(const CUDA_MEMCPY3D& c) {
+  return (c.dstLOD != 0 && c.dstMemoryType == CU_MEMORYTYPE_ARRAY) ||
+         (c.srcLOD != 0 && c.srcMemoryType == CU_MEMORYTYPE_ARRAY);
+}
+
 CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
-  if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0)
+  if (c == nullptr || names_a_level(*c))
     return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
   return described(stream,
                    {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch,

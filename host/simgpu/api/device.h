@@ -19,7 +19,7 @@ inline constexpr int device_shared_default = 49152;
 inline constexpr int device_shared_optin = 101376;
 inline constexpr int device_shared_reserved = 1024;
 inline constexpr int device_warp = 32;
-inline constexpr int device_memory_domains = 1;
+inline constexpr int device_memory_domains = 4;
 inline constexpr int device_window = 1 << 26;  // of CUaccessPolicyWindow, in bytes
 
 std::optional<int> device_attribute(const Device& device, CUdevice_attribute attribute);

@@ -1,4 +1,4 @@
-// The bounds of hints, as cuda.h gives them.
+// The bounds of hints, as an H200 has them.
 #include "host/simgpu/api/hints.h"
 
 namespace simgpu {
@@ -9,9 +9,9 @@ bool is_share(float ratio) { return ratio >= 0 && ratio <= 1; }  // NaN is none
 }  // namespace
 
 bool is_window(const CUaccessPolicyWindow& window) {
-  // The H200 takes any number as a property, known or not. Only what misses the window may not persist.
-  const bool miss = window.missProp != CU_ACCESS_PROPERTY_PERSISTING;
-  return window.num_bytes <= std::size_t{device_window} && is_share(window.hitRatio) && miss;
+  // Of the properties the driver refuses one alone: misses cannot persist. Other numbers it takes, whatever they mean.
+  return window.num_bytes <= std::size_t{device_window} && is_share(window.hitRatio) &&
+         window.missProp != CU_ACCESS_PROPERTY_PERSISTING;
 }
 
 bool is_domain_map(const CUlaunchMemSyncDomainMap& map) {
@@ -22,7 +22,10 @@ bool is_domain(CUlaunchMemSyncDomain domain) {
   return domain == CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT || domain == CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
 }
 
-// A function's attribute may also be -1, the driver's own choice. A launch's may not.
 bool is_carveout(unsigned percent) { return percent <= 100; }
+
+bool is_launch_attribute(CUlaunchAttributeID id) {
+  return id >= CU_LAUNCH_ATTRIBUTE_IGNORE && id <= CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING;
+}
 
 }  // namespace simgpu

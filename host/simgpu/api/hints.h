@@ -10,5 +10,6 @@ bool is_window(const CUaccessPolicyWindow& window);
 bool is_domain_map(const CUlaunchMemSyncDomainMap& map);
 bool is_domain(CUlaunchMemSyncDomain domain);
 bool is_carveout(unsigned percent);
+bool is_launch_attribute(CUlaunchAttributeID id);
 
 }  // namespace simgpu

@@ -21,6 +21,7 @@ struct Request {
   void** parameters;
   void** extra;
   bool cooperative;
+  bool in_clusters = false, prefers_clusters = false;
   // Events to record when it is done (launch attributes).
   std::vector<CUevent> events;
 };
@@ -130,10 +131,12 @@ CUresult launch(const Request& request) {
 CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
   const CUlaunchAttributeValue& value = attribute.value;
   const auto whole = [](auto cluster) { return cluster.x == 1 && cluster.y == 1 && cluster.z == 1; };
+  const auto none = [](auto cluster) { return cluster.x == 0 && cluster.y == 0 && cluster.z == 0; };
   const auto valid = [](bool is) { return is ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
   switch (attribute.id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      request.in_clusters = true;
       return whole(value.clusterDim) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       request.events.push_back(value.programmaticEvent.event);
@@ -149,8 +152,10 @@ CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+      request.prefers_clusters = !none(value.preferredClusterDim);
+      return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
@@ -200,6 +205,8 @@ CUresult launch_ex(const CUlaunchConfig* config, CUstream stream, CUfunction f, 
                   .events = {}};
   for (unsigned i = 0; i < config->numAttrs; ++i)
     if (const CUresult error = read_attribute(config->attrs[i], request); error != CUDA_SUCCESS) return error;
+  // Larger clusters can be preferred only to such as the launch asks for.
+  if (request.prefers_clusters && !request.in_clusters) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return launch(request);
 }
 

@@ -183,7 +183,6 @@ CUresult cuLibraryGetManaged(CUdeviceptr* dptr, std::size_t* bytes, CUlibrary ha
 
 // A function that host and device call by one address needs CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, which is 0.
 CUresult cuLibraryGetUnifiedFunction(void** fptr, CUlibrary handle, const char* symbol) {
-  return with_library(handle, [&](Driver&, const LibraryPointer&) {
-    return fptr == nullptr || symbol == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
-  });
+  if (fptr == nullptr || symbol == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
+  return with_library(handle, [&](Driver&, const LibraryPointer&) { return CUDA_ERROR_INVALID_VALUE; });
 }

@@ -44,6 +44,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray handle,
 
 // Waits for everything that may still use it, as the real one does.
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
+  if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_mipmapped_array(handle, [&](Driver& driver, Context& context, const auto& array) {
     const CUresult fault = wait_for(driver, pending(driver, context));
     if (driver.mipmapped_arrays.remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -56,9 +57,11 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
 
 // None here is sparse or has its memory mapped later.
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray handle) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_mipmapped_array(handle, [](Driver&, Context&, const auto&) { return CUDA_ERROR_INVALID_VALUE; });
 }
 
 CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS*, CUmipmappedArray handle, CUdevice) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_mipmapped_array(handle, [](Driver&, Context&, const auto&) { return CUDA_ERROR_INVALID_VALUE; });
 }

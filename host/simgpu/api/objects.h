@@ -81,10 +81,9 @@ struct Context {
 // What a program has asked of a stream beside its flags and priority; without effect here.
 struct StreamAttributes {
   CUaccessPolicyWindow window{};
-  CUsynchronizationPolicy policy = CU_SYNC_POLICY_AUTO;
-  CUlaunchMemSyncDomainMap domains{};
+  std::uint32_t policy = ~0U;  // a CUsynchronizationPolicy, or that none is set
+  CUlaunchMemSyncDomainMap domains{.default_ = 0, .remote = 1};
   CUlaunchMemSyncDomain domain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
-  unsigned nvlink = 0;
 };
 
 struct Stream {

@@ -1,6 +1,7 @@
 // Calls about occupancy.
 #include "host/simgpu/api/occupancy.h"
 #include "host/simgpu/api/device.h"
+#include "host/simgpu/api/hints.h"
 
 #include <algorithm>
 
@@ -40,6 +41,13 @@ CUresult with_function(CUfunction handle, bool has_room, F&& call) {
     const FunctionReference reference = resolve(driver, handle, &error);
     return reference.function == nullptr ? error : call(*reference.function);
   });
+}
+
+bool has_known_attributes(const CUlaunchConfig& config) {
+  if (config.numAttrs == 0) return true;
+  if (config.attrs == nullptr) return false;
+  return std::all_of(config.attrs, config.attrs + config.numAttrs,
+                     [](const CUlaunchAttribute& a) { return is_launch_attribute(a.id); });
 }
 
 struct BlockSize {
@@ -114,10 +122,10 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* dynamicSmemSize, C
 
 CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
   if (clusterSize == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const bool readable = config->numAttrs == 0 || config->attrs != nullptr;
-  return with_function(func, readable, [&](const LoadedFunction& function) {
+  return with_function(func, has_known_attributes(*config), [&](const LoadedFunction& function) {
     const std::uint64_t threads = std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
-    if (threads == 0) return CUDA_ERROR_INVALID_VALUE;
+    const bool grid = config->gridDimX != 0 && config->gridDimY != 0 && config->gridDimZ != 0;
+    if (threads == 0 || !grid) return CUDA_ERROR_INVALID_VALUE;
     *clusterSize = resident_blocks(function, threads, config->sharedMemBytes) == 0 ? 0 : 1;
     return CUDA_SUCCESS;
   });

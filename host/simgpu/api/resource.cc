@@ -1,10 +1,12 @@
 // Resource descriptors: an array, a mipmapped array, linear memory or rows with a pitch, and views of them.
 #include "host/simgpu/api/resource.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "host/simgpu/api/array.h"
 #include "host/simgpu/api/array_format.h"
 #include "host/simgpu/api/device.h"
-#include "host/simgpu/api/memory.h"
 
 namespace simgpu {
 namespace {
@@ -13,41 +15,37 @@ std::size_t limit(const Context& context, CUdevice_attribute attribute) {
   return static_cast<std::size_t>(device_attribute(context.device, attribute).value_or(0));
 }
 
-// The image of plain memory. What lies there is looked up at each access of a kernel, so nothing is kept.
-CUresult image_of_memory(Driver& driver, Geometry geometry, TexelFormat format, CUdeviceptr start, Level level,
-                         Image& out) {
-  const std::size_t bytes = level.row_pitch * (level.height - 1) + std::size_t{level.width} * texel_bytes(format);
-  if (!reachable(driver, start, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  level.texels = reinterpret_cast<std::byte*>(start);
+// The image of plain memory, which may be of no texels. What lies there is looked up at each access of a kernel, so
+// nothing is kept, and the memory may be any.
+CUresult image_of_memory(Geometry geometry, TexelFormat format, CUdeviceptr start, Level level, Image& out) {
   out.geometry = geometry;
   out.format = format;
+  if (level.width == 0 || level.height == 0) return CUDA_SUCCESS;
+  level.texels = reinterpret_cast<std::byte*>(start);
   out.levels = {level};
   return CUDA_SUCCESS;
 }
 
-CUresult image_of_linear(Driver& driver, const Context& context, const CUDA_RESOURCE_DESC& resource, Image& out) {
+CUresult image_of_linear(const Context& context, const CUDA_RESOURCE_DESC& resource, Image& out) {
   const auto& linear = resource.res.linear;
   if (const CUresult r = check_format(linear.format, linear.numChannels); r != CUDA_SUCCESS) return r;
   const TexelFormat format{.format = linear.format, .channels = linear.numChannels};
   const std::size_t texels = linear.sizeInBytes / texel_bytes(format);
-  const bool fits = texels != 0 && texels <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
+  const bool fits = texels <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
   if (linear.devPtr == 0 || !fits) return CUDA_ERROR_INVALID_VALUE;
   if (linear.devPtr % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!reachable(driver, linear.devPtr, linear.sizeInBytes)) return CUDA_ERROR_INVALID_VALUE;
   const Level level{.width = static_cast<std::uint32_t>(texels), .row_pitch = linear.sizeInBytes};
-  return image_of_memory(driver, Geometry::Linear, format, linear.devPtr, level, out);
+  return image_of_memory(Geometry::Linear, format, linear.devPtr, level, out);
 }
 
-CUresult image_of_rows(Driver& driver, const Context& context, const CUDA_RESOURCE_DESC& resource, Image& out) {
+CUresult image_of_rows(const Context& context, const CUDA_RESOURCE_DESC& resource, Image& out) {
   const auto& rows = resource.res.pitch2D;
   if (const CUresult r = check_format(rows.format, rows.numChannels); r != CUDA_SUCCESS) return r;
   const TexelFormat format{.format = rows.format, .channels = rows.numChannels};
-  const bool fits = rows.width != 0 && rows.height != 0 &&
-                    rows.width <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) &&
+  const bool fits = rows.width <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH) &&
                     rows.height <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT) &&
                     rows.pitchInBytes <= limit(context, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH);
-  if (rows.devPtr == 0 || !fits || rows.pitchInBytes < rows.width * texel_bytes(format))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (rows.devPtr == 0 || !fits) return CUDA_ERROR_INVALID_VALUE;
   const bool aligned = rows.devPtr % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) == 0 &&
                        rows.pitchInBytes % limit(context, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) == 0;
   if (!aligned) return CUDA_ERROR_INVALID_VALUE;
@@ -55,7 +53,17 @@ CUresult image_of_rows(Driver& driver, const Context& context, const CUDA_RESOUR
                     .height = static_cast<std::uint32_t>(rows.height),
                     .row_pitch = rows.pitchInBytes,
                     .slice_pitch = rows.pitchInBytes * rows.height};
-  return image_of_memory(driver, Geometry::D2, format, rows.devPtr, level, out);
+  return image_of_memory(Geometry::D2, format, rows.devPtr, level, out);
+}
+
+// The bytes of a block that a view names; 0: it names none.
+unsigned block_bytes(CUresourceViewFormat format) {
+  switch (format) {
+    case CU_RES_VIEW_FORMAT_UNSIGNED_BC1:
+    case CU_RES_VIEW_FORMAT_UNSIGNED_BC4:
+    case CU_RES_VIEW_FORMAT_SIGNED_BC4: return 8;
+    default: return format > CU_RES_VIEW_FORMAT_UNSIGNED_BC1 && format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7 ? 16 : 0;
+  }
 }
 
 // The format that a view names; 0 channels for none, and for block compression, which is not served.
@@ -73,12 +81,17 @@ bool is_layered(Geometry geometry) {
   return geometry == Geometry::D1Layered || geometry == Geometry::D2Layered || geometry == Geometry::CubeLayered;
 }
 
-// A view's size is that of the whole; where the image has no such dimension, 0 and 1 say the same.
+bool is_cube(Geometry geometry) { return geometry == Geometry::Cube || geometry == Geometry::CubeLayered; }
+
+// A view's size is that of the whole, as the array's description has it: 0 of a dimension that is not there.
 bool shows_all_of(const CUDA_RESOURCE_VIEW_DESC& view, const Level& level, Geometry geometry) {
-  const auto same = [](std::size_t shown, std::uint32_t there) { return shown == there || (shown == 0 && there == 1); };
-  const bool all_layers = is_layered(geometry) || same(view.depth, level.depth);
-  return view.width == level.width && same(view.height, level.height) && all_layers;
+  const bool flat = geometry == Geometry::D1 || geometry == Geometry::D1Layered;
+  const bool deep = geometry == Geometry::D3 || is_layered(geometry) || is_cube(geometry);
+  return view.width == level.width && view.height == (flat ? 0 : level.height) && view.depth == (deep ? level.depth : 0);
 }
+
+// Whether a view may show the parts from `first` to `last` of `count`. An H200 takes a last one that is one too many.
+bool are_parts(unsigned first, unsigned last, std::size_t count) { return first <= last && last <= count; }
 
 }  // namespace
 
@@ -86,43 +99,44 @@ CUresult image_of(Driver& driver, Context& context, const CUDA_RESOURCE_DESC& re
   if (resource.flags != 0) return CUDA_ERROR_INVALID_VALUE;
   switch (resource.resType) {
     case CU_RESOURCE_TYPE_ARRAY: {
+      if (resource.res.array.hArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
       const auto array = driver.arrays.find(resource.res.array.hArray);
       if (array == nullptr || array->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
       out = array->image;
       return CUDA_SUCCESS;
     }
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY: {
+      if (resource.res.mipmap.hMipmappedArray == nullptr) return CUDA_ERROR_INVALID_VALUE;
       const auto array = driver.mipmapped_arrays.find(resource.res.mipmap.hMipmappedArray);
       if (array == nullptr || array->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
       out = array->image;
       return CUDA_SUCCESS;
     }
-    case CU_RESOURCE_TYPE_LINEAR: return image_of_linear(driver, context, resource, out);
-    case CU_RESOURCE_TYPE_PITCH2D: return image_of_rows(driver, context, resource, out);
+    case CU_RESOURCE_TYPE_LINEAR: return image_of_linear(context, resource, out);
+    case CU_RESOURCE_TYPE_PITCH2D: return image_of_rows(context, resource, out);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC& view, Image& image) {
-  if (view.format != CU_RES_VIEW_FORMAT_NONE) {
-    const TexelFormat format = format_of_view(view.format);
-    if (view.format >= CU_RES_VIEW_FORMAT_UNSIGNED_BC1 && view.format <= CU_RES_VIEW_FORMAT_UNSIGNED_BC7)
-      return CUDA_ERROR_NOT_SUPPORTED;
-    if (format.channels == 0 || texel_bytes(format) != texel_bytes(image.format)) return CUDA_ERROR_INVALID_VALUE;
-    image.format = format;
-  }
-  const Level& first = image.levels.front();
-  if (!shows_all_of(view, first, image.geometry)) return CUDA_ERROR_INVALID_VALUE;
-  if (view.lastMipmapLevel < view.firstMipmapLevel || view.lastMipmapLevel >= image.levels.size())
+CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC& view, bool is_mipmapped, Image& image) {
+  const bool reserved = std::any_of(std::begin(view.reserved), std::end(view.reserved), [](auto w) { return w != 0; });
+  const TexelFormat format = format_of_view(view.format);
+  if (block_bytes(view.format) == texel_bytes(image.format)) return CUDA_ERROR_NOT_SUPPORTED;
+  if (reserved || format.channels == 0 || texel_bytes(format) != texel_bytes(image.format))
     return CUDA_ERROR_INVALID_VALUE;
-  const std::uint32_t layers = is_layered(image.geometry) ? first.depth : 1;
-  if (view.lastLayer < view.firstLayer || view.lastLayer >= layers) return CUDA_ERROR_INVALID_VALUE;
-  image.levels.resize(view.lastMipmapLevel + 1);
-  image.levels.erase(image.levels.begin(), image.levels.begin() + view.firstMipmapLevel);
-  if (layers > 1)
+  const Level& first = image.levels.front();
+  const std::uint32_t layers = is_layered(image.geometry) ? first.depth : 0;
+  const bool parts = are_parts(view.firstMipmapLevel, view.lastMipmapLevel, is_mipmapped ? image.levels.size() : 0) &&
+                     are_parts(view.firstLayer, view.lastLayer, layers);
+  if (!parts || !shows_all_of(view, first, image.geometry)) return CUDA_ERROR_INVALID_VALUE;
+  image.format = format;
+  if (view.lastMipmapLevel + 1 < image.levels.size()) image.levels.resize(view.lastMipmapLevel + 1);
+  const bool nothing = view.firstMipmapLevel >= image.levels.size() || (layers != 0 && view.firstLayer >= layers);
+  image.levels.erase(image.levels.begin(), nothing ? image.levels.end() : image.levels.begin() + view.firstMipmapLevel);
+  if (layers != 0)
     for (Level& level : image.levels) {
       level.texels += view.firstLayer * level.slice_pitch;
-      level.depth = view.lastLayer - view.firstLayer + 1;
+      level.depth = std::min(view.lastLayer, layers - 1) - view.firstLayer + 1;
     }
   return CUDA_SUCCESS;
 }

@@ -20,8 +20,8 @@ struct Device;
 // The image that a resource descriptor describes. CUDA_SUCCESS, or what is wrong with it.
 CUresult image_of(Driver& driver, Context& context, const CUDA_RESOURCE_DESC& resource, Image& out);
 
-// Changes the image to what a view of it shows.
-CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC& view, Image& image);
+// Changes the image, of an array or a mipmapped array, to what a view of it shows.
+CUresult apply_view(const CUDA_RESOURCE_VIEW_DESC& view, bool is_mipmapped, Image& image);
 
 // An object's number goes to kernels; this is what the calls that ask about it give back.
 struct TextureObjectRecord {

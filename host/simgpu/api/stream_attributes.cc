@@ -2,6 +2,7 @@
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "host/simgpu/api/hints.h"
 #include "host/simgpu/api/streams.h"
@@ -20,7 +21,7 @@ CUresult with_stream(CUstream handle, F&& call) {
   });
 }
 
-// What a stream's attributes may be, as cuda.h says which are valid for streams.
+// What a stream's attributes may be, as cuda.h says which are valid for streams. An H200 refuses the one about NVLink.
 CUresult set(Stream& stream, CUstreamAttrID attribute, const CUstreamAttrValue& value) {
   StreamAttributes& now = stream.attributes;
   const auto take = [](auto& member, const auto& from, bool valid) {
@@ -39,8 +40,6 @@ CUresult set(Stream& stream, CUstreamAttrID attribute, const CUstreamAttrValue& 
       return take(now.domains, value.memSyncDomainMap, is_domain_map(value.memSyncDomainMap));
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
       return take(now.domain, value.memSyncDomain, is_domain(value.memSyncDomain));
-    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
-      return take(now.nvlink, value.nvlinkUtilCentricScheduling, value.nvlinkUtilCentricScheduling <= 1);
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
@@ -49,11 +48,12 @@ CUresult get(const Stream& stream, CUstreamAttrID attribute, CUstreamAttrValue& 
   const StreamAttributes& now = stream.attributes;
   switch (attribute) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: value.accessPolicyWindow = now.window; break;
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY: value.syncPolicy = now.policy; break;
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+      std::memcpy(&value.syncPolicy, &now.policy, sizeof now.policy);  // no policy has no name
+      break;
     case CU_LAUNCH_ATTRIBUTE_PRIORITY: value.priority = stream.priority; break;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: value.memSyncDomainMap = now.domains; break;
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: value.memSyncDomain = now.domain; break;
-    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: value.nvlinkUtilCentricScheduling = now.nvlink; break;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;

@@ -25,8 +25,7 @@ CUresult cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC*
 
 CUresult cuSurfObjectDestroy(CUsurfObject number) {
   return with_context([&](Driver& driver, Context& context) {
-    if (number == 0) return CUDA_SUCCESS;
-    if (!driver.texture_objects.remove(&context.device, number, true)) return CUDA_ERROR_INVALID_VALUE;
+    if (!driver.texture_objects.remove(&context.device, number, true)) return CUDA_SUCCESS;  // it is gone
     const CUresult fault = wait_for(driver, pending(driver, context));  // kernels that hold the number
     textures_of(context.device).remove_surface(number);
     return fault;

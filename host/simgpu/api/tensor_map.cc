@@ -1,12 +1,13 @@
 // Tensor maps: descriptions of tensors in memory, for the copy engine of newer GPUs. Making one is a pure function of its
-// arguments, held against the rules that cuda.h states. The 128 bytes are this library's own: no kernel here reads them
-// (CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED is 0).
+// arguments, held against the rules that an H200 has: packed values and the swizzles of their kind are for newer GPUs. The
+// 128 bytes are this library's own: no kernel here reads them (CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED is 0).
 #include "host/simgpu/api/cuda_api.h"
 
 #include <algorithm>
 #include <cstring>
 #include <span>
 
+#include "host/simgpu/api/device.h"
 #include "host/simgpu/api/driver.h"
 
 using namespace simgpu;
@@ -17,7 +18,6 @@ constexpr std::uint32_t most_dimensions = 5;
 
 // What all kinds of maps have; the form of its bytes, too.
 struct Description {
-  std::uint32_t magic;
   std::uint32_t rank;
   std::uint64_t address;
   std::uint8_t type, interleave, swizzle, promotion, fill;
@@ -28,7 +28,6 @@ struct Description {
   std::uint32_t channels, pixels;
 };
 static_assert(sizeof(Description) <= sizeof(CUtensorMap));
-constexpr std::uint32_t magic = 0x74676976;
 
 struct Tensor {
   CUtensorMap* map;
@@ -44,19 +43,11 @@ struct Tensor {
   CUtensorMapFloatOOBfill fill;
 };
 
-bool is_packed(CUtensorMapDataType type) {
-  return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B || type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B ||
-         type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
-}
-bool is_packed_wide(CUtensorMapDataType type) {
-  return is_packed(type) && type != CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B;
-}
-
 bool is_floating(CUtensorMapDataType type) {
   return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && type <= CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ;
 }
 
-// In shared memory, of so many values. Packed values take their place there: 16 of them 8 or 16 bytes.
+// Of so many values.
 std::uint64_t bytes_of(CUtensorMapDataType type, std::uint64_t values) {
   switch (type) {
     case CU_TENSOR_MAP_DATA_TYPE_UINT8: return values;
@@ -66,22 +57,19 @@ std::uint64_t bytes_of(CUtensorMapDataType type, std::uint64_t values) {
     case CU_TENSOR_MAP_DATA_TYPE_UINT64:
     case CU_TENSOR_MAP_DATA_TYPE_INT64:
     case CU_TENSOR_MAP_DATA_TYPE_FLOAT64: return 8 * values;
-    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B: return values / 2;
-    case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
-    case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B: return values;
     default: return 4 * values;
   }
 }
 
-template <class Enum>
-bool between(Enum value, Enum least, Enum most) {
+template <class T>
+bool between(T value, T least, T most) {
   return value >= least && value <= most;
 }
 
 bool are_enums(const Tensor& t) {
-  return between(t.type, CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) &&
+  return between(t.type, CU_TENSOR_MAP_DATA_TYPE_UINT8, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ) &&
          between(t.interleave, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_INTERLEAVE_32B) &&
-         between(t.swizzle, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B) &&
+         between(t.swizzle, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B) &&
          between(t.promotion, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B) &&
          between(t.fill, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
 }
@@ -89,8 +77,8 @@ bool are_enums(const Tensor& t) {
 bool is_aligned(const void* pointer, std::uintptr_t to) { return reinterpret_cast<std::uintptr_t>(pointer) % to == 0; }
 
 // What address and strides are multiples of.
-std::uint64_t granularity(const Tensor& t) {
-  return t.interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_packed_wide(t.type) ? 32 : 16;
+std::uint64_t granularity(CUtensorMapInterleave interleave) {
+  return interleave == CU_TENSOR_MAP_INTERLEAVE_32B ? 32 : 16;
 }
 
 bool are_dimensions(const Tensor& t) {
@@ -98,24 +86,12 @@ bool are_dimensions(const Tensor& t) {
   for (std::uint32_t i = 0; i < t.rank; ++i)
     if (t.dimensions[i] == 0 || t.dimensions[i] > most) return false;
   for (std::uint32_t i = 0; i + 1 < t.rank; ++i)
-    if (t.strides[i] % granularity(t) != 0 || t.strides[i] >= most_stride) return false;
-  if (is_packed_wide(t.type) && t.dimensions[0] % 128 != 0) return false;
-  return t.type != CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B || t.dimensions[0] % 2 == 0;
-}
-
-bool are_steps(const Tensor& t) {
-  // Without interleaving the first one has no meaning.
-  for (std::uint32_t i = t.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? 1 : 0; i < t.rank; ++i)
-    if (t.steps[i] == 0 || t.steps[i] > 8) return false;
+    if (t.strides[i] % granularity(t.interleave) != 0 || t.strides[i] >= most_stride) return false;
   return true;
 }
 
-bool is_swizzle(const Tensor& t) {
-  if (t.interleave == CU_TENSOR_MAP_INTERLEAVE_32B) return t.swizzle == CU_TENSOR_MAP_SWIZZLE_32B;
-  if (!is_packed_wide(t.type)) return true;
-  if (t.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B) return t.type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
-  return t.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || t.swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
-         t.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B;
+bool are_steps(const Tensor& t) {
+  return std::all_of(t.steps, t.steps + t.rank, [](cuuint32_t step) { return step >= 1 && step <= 8; });
 }
 
 // The innermost dimension of a box, against the span in which its bytes are swizzled.
@@ -132,18 +108,15 @@ bool fits_swizzle(const Tensor& t, std::uint64_t inner) {
 }
 
 bool is_tensor(const Tensor& t, std::uint32_t least_rank) {
-  if (t.map == nullptr || !is_aligned(t.map, 64) || !are_enums(t)) return false;
+  if (t.map == nullptr || !are_enums(t)) return false;
   if (t.rank < least_rank || t.rank > most_dimensions) return false;
-  if (t.address == nullptr || t.dimensions == nullptr || t.steps == nullptr) return false;
-  if (t.rank > 1 && t.strides == nullptr) return false;
-  if (t.type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B && t.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return false;
+  if (t.dimensions == nullptr || t.strides == nullptr || t.steps == nullptr) return false;
   if (t.fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE && !is_floating(t.type)) return false;
-  return is_aligned(t.address, granularity(t)) && are_dimensions(t) && are_steps(t) && is_swizzle(t);
+  return is_aligned(t.address, granularity(t.interleave)) && are_dimensions(t) && are_steps(t);
 }
 
 Description described(const Tensor& t) {
   Description d{};
-  d.magic = magic;
   d.rank = t.rank;
   d.address = reinterpret_cast<std::uintptr_t>(t.address);
   d.type = static_cast<std::uint8_t>(t.type);
@@ -174,9 +147,20 @@ bool are_corners(const Tensor& t, std::span<const int> lower, std::span<const in
     if (!inside(lower[i]) || !inside(upper[i])) return false;
     // {D, H, W} are the dimensions 3, 2, 1 of the tensor.
     const auto size = static_cast<std::int64_t>(t.dimensions[lower.size() - i]);
-    if (size + upper[i] - lower[i] <= 0) return false;
+    if (size + upper[i] - lower[i] < 0) return false;
   }
   return true;
+}
+
+// A box is copied to shared memory as a whole, so it must fit there.
+bool is_box(const Context& context, CUtensorMapDataType type, std::span<const cuuint32_t> box) {
+  std::uint64_t values = 1;
+  for (const cuuint32_t n : box) {
+    if (!between(n, 1U, 256U)) return false;
+    values *= n;  // five of them have 40 bits at most
+  }
+  const auto room = device_attribute(context.device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  return bytes_of(type, values) <= static_cast<std::uint64_t>(room.value_or(0));
 }
 
 struct Pixels {
@@ -186,9 +170,8 @@ struct Pixels {
 
 CUresult encode_pixels(const Tensor& t, const Pixels& p) {
   constexpr std::uint32_t most_channels = 256, most_pixels = 1024;
-  if (!are_corners(t, p.lower, p.upper) || p.channels > most_channels || p.pixels > most_pixels)
-    return CUDA_ERROR_INVALID_VALUE;
-  if (is_packed_wide(t.type) && p.channels != 128) return CUDA_ERROR_INVALID_VALUE;
+  const bool sizes = between(p.channels, 1U, most_channels) && between(p.pixels, 1U, most_pixels);
+  if (!are_corners(t, p.lower, p.upper) || !sizes) return CUDA_ERROR_INVALID_VALUE;
   if (!fits_swizzle(t, p.channels)) return CUDA_ERROR_INVALID_VALUE;
   Description d = described(t);
   std::transform(p.lower.begin(), p.lower.end(), d.box, [](int c) { return static_cast<std::int16_t>(c); });
@@ -207,14 +190,11 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* tensorMap, CUtensorMapDataType tens
                                 CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
   const Tensor tensor{tensorMap,      tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
                       elementStrides, interleave,     swizzle,    l2Promotion,   oobFill};
-  return with_driver([&](Driver&) {
+  return with_context([&](Driver&, Context& context) {
     const std::uint32_t least_rank = interleave == CU_TENSOR_MAP_INTERLEAVE_NONE ? 1 : 3;
     if (!is_tensor(tensor, least_rank) || boxDim == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::span box(boxDim, tensorRank);
-    if (!std::all_of(box.begin(), box.end(), [](cuuint32_t n) { return n >= 1 && n <= 256; }))
-      return CUDA_ERROR_INVALID_VALUE;
-    if (is_packed_wide(tensorDataType) && box[0] != 128) return CUDA_ERROR_INVALID_VALUE;
-    if (!fits_swizzle(tensor, box[0])) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_box(context, tensorDataType, box) || !fits_swizzle(tensor, box[0])) return CUDA_ERROR_INVALID_VALUE;
     Description d = described(tensor);
     for (std::uint32_t i = 0; i < tensorRank; ++i) d.box[i] = static_cast<std::int16_t>(box[i]);
     return write(tensorMap, d);
@@ -230,7 +210,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* tensorMap, CUtensorMapDataType ten
                                  CUtensorMapFloatOOBfill oobFill) {
   const Tensor tensor{tensorMap,      tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
                       elementStrides, interleave,     swizzle,    l2Promotion,   oobFill};
-  return with_driver([&](Driver&) {
+  return with_context([&](Driver&, Context&) {
     if (!is_tensor(tensor, 3) || pixelBoxLowerCorner == nullptr || pixelBoxUpperCorner == nullptr)
       return CUDA_ERROR_INVALID_VALUE;
     const std::size_t corners = tensorRank - 2;
@@ -250,26 +230,23 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* tensorMap, CUtensorMapDataType
                                      CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
   const Tensor tensor{tensorMap,      tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
                       elementStrides, interleave,     swizzle,    l2Promotion,   oobFill};
-  return with_driver([&](Driver&) {
+  return with_context([&](Driver&, Context&) {
     const bool known_mode = between(mode, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
-    const bool known_swizzle = between(swizzle, CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B);
-    if (!is_tensor(tensor, 3) || !known_mode || !known_swizzle) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_tensor(tensor, 3) || !known_mode) return CUDA_ERROR_INVALID_VALUE;
     return encode_pixels(tensor, {.lower = {&pixelBoxLowerCornerWidth, 1},
                                   .upper = {&pixelBoxUpperCornerWidth, 1},
                                   .channels = channelsPerPixel,
-                                  .pixels = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? pixelsPerColumn : 0});
+                                  .pixels = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? pixelsPerColumn : 1});  // else ignored
   });
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* tensorMap, void* globalAddress) {
-  return with_driver([&](Driver&) {
-    if (tensorMap == nullptr || !is_aligned(tensorMap, 64) || globalAddress == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_context([&](Driver&, Context&) {
+    if (tensorMap == nullptr || globalAddress == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Description d;
     std::memcpy(&d, tensorMap, sizeof d);
     const auto interleave = static_cast<CUtensorMapInterleave>(d.interleave);
-    const auto type = static_cast<CUtensorMapDataType>(d.type);
-    const bool wide = interleave == CU_TENSOR_MAP_INTERLEAVE_32B || is_packed_wide(type);
-    if (d.magic != magic || !is_aligned(globalAddress, wide ? 32 : 16)) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_aligned(globalAddress, granularity(interleave))) return CUDA_ERROR_INVALID_VALUE;
     d.address = reinterpret_cast<std::uintptr_t>(globalAddress);
     return write(tensorMap, d);
   });

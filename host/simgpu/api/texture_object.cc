@@ -1,5 +1,7 @@
 // Calls about texture objects. An object is a number that kernels hold, so it is a device's, and a context's.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "host/simgpu/api/array.h"
 #include "host/simgpu/api/array_format.h"
@@ -11,15 +13,27 @@ using namespace simgpu;
 
 namespace {
 
+// An H200 takes two flags more, which have no name.
+constexpr unsigned nameless_flags = 0x0c;
 constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |
-                                 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP;
+                                 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP | nameless_flags;
 
 bool known(CUfilter_mode mode) { return mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR; }
 bool known(CUaddress_mode mode) { return mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER; }
 
-CUresult sampler_of(const CUDA_TEXTURE_DESC& d, Sampler& out) {
-  const bool modes = known(d.addressMode[0]) && known(d.addressMode[1]) && known(d.addressMode[2]);
-  if (!modes || !known(d.filterMode) || !known(d.mipmapFilterMode) || (d.flags & ~known_flags) != 0)
+// As an object keeps it: one that reads integers has no border colour.
+CUDA_TEXTURE_DESC kept(const CUDA_TEXTURE_DESC& given) {
+  CUDA_TEXTURE_DESC d = given;
+  if ((d.flags & CU_TRSF_READ_AS_INTEGER) != 0) std::fill(std::begin(d.borderColor), std::end(d.borderColor), 0.0F);
+  return d;
+}
+
+// The third address mode matters to what has three dimensions.
+CUresult sampler_of(const CUDA_TEXTURE_DESC& d, Geometry geometry, Sampler& out) {
+  const bool third = geometry != Geometry::D3 || known(d.addressMode[2]);
+  const bool modes = known(d.addressMode[0]) && known(d.addressMode[1]) && third;
+  const bool reserved = std::any_of(std::begin(d.reserved), std::end(d.reserved), [](int word) { return word != 0; });
+  if (!modes || !known(d.filterMode) || !known(d.mipmapFilterMode) || (d.flags & ~known_flags) != 0 || reserved)
     return CUDA_ERROR_INVALID_VALUE;
   std::memcpy(out.address, d.addressMode, sizeof out.address);
   out.filter = d.filterMode;
@@ -42,9 +56,8 @@ bool on_array(const CUDA_RESOURCE_DESC& d) {
 }
 
 // What a descriptor of each kind allows beside the other.
-bool go_together(const CUDA_RESOURCE_DESC& resource, const Texture& texture) {
+bool go_together(const Texture& texture) {
   const bool is_cube = texture.image.geometry == Geometry::Cube || texture.image.geometry == Geometry::CubeLayered;
-  if (resource.resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY && !texture.sampler.normalized) return false;
   return !texture.sampler.seamless_cube || is_cube;
 }
 
@@ -64,15 +77,17 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
     if (pTexObject == nullptr || pResDesc == nullptr || pTexDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Texture texture;
     if (const CUresult r = image_of(driver, context, *pResDesc, texture.image); r != CUDA_SUCCESS) return r;
-    if (const CUresult r = sampler_of(*pTexDesc, texture.sampler); r != CUDA_SUCCESS) return r;
-    if (!go_together(*pResDesc, texture)) return CUDA_ERROR_INVALID_VALUE;
+    const CUDA_TEXTURE_DESC sampling = kept(*pTexDesc);
+    const Geometry geometry = texture.image.geometry;
+    if (const CUresult r = sampler_of(sampling, geometry, texture.sampler); r != CUDA_SUCCESS) return r;
+    if (!go_together(texture)) return CUDA_ERROR_INVALID_VALUE;
     TextureObjectRecord record{
-        .context = driver.current_shared(), .resource = *pResDesc, .texture = *pTexDesc, .view = {}};
-    if (pResViewDesc != nullptr) {
-      if (!on_array(*pResDesc)) return CUDA_ERROR_INVALID_VALUE;
-      if (const CUresult r = apply_view(*pResViewDesc, texture.image); r != CUDA_SUCCESS) return r;
-      record.view = *pResViewDesc;
+        .context = driver.current_shared(), .resource = *pResDesc, .texture = sampling, .view = {}};
+    if (pResViewDesc != nullptr && on_array(*pResDesc)) {  // of memory a view changes nothing
+      const bool is_mipmapped = pResDesc->resType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+      if (const CUresult r = apply_view(*pResViewDesc, is_mipmapped, texture.image); r != CUDA_SUCCESS) return r;
     }
+    if (pResViewDesc != nullptr) record.view = *pResViewDesc;
     *pTexObject = textures_of(context.device).insert(std::move(texture));
     if (*pTexObject == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     driver.texture_objects.insert(&context.device, *pTexObject, std::move(record));
@@ -82,8 +97,7 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
 
 CUresult cuTexObjectDestroy(CUtexObject number) {
   return with_context([&](Driver& driver, Context& context) {
-    if (number == 0) return CUDA_SUCCESS;
-    if (!driver.texture_objects.remove(&context.device, number, false)) return CUDA_ERROR_INVALID_VALUE;
+    if (!driver.texture_objects.remove(&context.device, number, false)) return CUDA_SUCCESS;  // it is gone
     const CUresult fault = wait_for(driver, pending(driver, context));  // kernels that hold the number
     textures_of(context.device).remove_texture(number);
     return fault;
@@ -108,8 +122,8 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* out, CUtexObject number) {
 
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* out, CUtexObject number) {
   return with_record(number, [&](const TextureObjectRecord& record) {
-    if (out == nullptr || !record.view) return CUDA_ERROR_INVALID_VALUE;
-    *out = *record.view;
+    if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *out = record.view.value_or(CUDA_RESOURCE_VIEW_DESC{});
     return CUDA_SUCCESS;
   });
 }

@@ -63,4 +63,8 @@ Taps taps_of(float coordinate, std::uint32_t size, const AxisRule& rule, std::in
   return {{held(first), held(first + 1)}, static_cast<std::uint32_t>(fixed & 255)};
 }
 
+std::int32_t texel_of(std::int32_t number, std::uint32_t size, CUaddress_mode mode) {
+  return index_in(number, size, effective({mode, false, false, false}));
+}
+
 }  // namespace simgpu

@@ -28,4 +28,7 @@ struct AxisRule {
 // Wrap and mirror hold for normalised coordinates only; otherwise they are clamp. A coordinate that is no number is 0.
 Taps taps_of(float coordinate, std::uint32_t size, const AxisRule& rule, std::int32_t offset);
 
+// The texel that a number means, which is a coordinate that is not normalised.
+std::int32_t texel_of(std::int32_t number, std::uint32_t size, CUaddress_mode mode);
+
 }  // namespace simgpu

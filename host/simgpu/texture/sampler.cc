@@ -67,15 +67,20 @@ class Reader {
   unsigned channels() const { return bytes_ / std::max(1U, channel_bytes()); }
   unsigned channel_bytes() const { return layout_of(texture_.image.format.format).bytes; }
 
-  // A border has the channels that the format has, no more.
+  // A border has the channels that the format has, no more, and is held to the range that the format's fractions have.
   Color border() const {
-    Color color{0, 0, 0, 1};
-    for (unsigned k = 0; k < channels(); ++k) color[k] = texture_.sampler.border[k];
+    const ChannelKind kind = layout_of(texture_.image.format.format).kind;
+    const float least = kind == ChannelKind::Signed ? -1.0F : 0.0F;
+    Color color{};
+    for (unsigned k = 0; k < channels(); ++k) {
+      const float given = texture_.sampler.border[k];
+      color[k] = kind == ChannelKind::Float ? given : std::clamp(given, least, 1.0F);
+    }
     return color;
   }
   // Of integers: the descriptor's floats are the integers' bits.
   ChannelBits border_bits() const {
-    ChannelBits bits{0, 0, 0, 1};
+    ChannelBits bits{};
     for (unsigned k = 0; k < channels(); ++k) bits[k] = std::bit_cast<std::uint32_t>(texture_.sampler.border[k]);
     return bits;
   }
@@ -106,7 +111,8 @@ Footprint across_cube(const Texture& texture, const Level& level, const SamplePo
   const FaceVector seen = seen_from(print.face, point.at);
   const float places[2] = {(seen.s / seen.m + 1) / 2, (seen.t / seen.m + 1) / 2};
   for (unsigned k = 0; k < 2; ++k) {
-    const AxisRule rule{texture.sampler.address[k], true, linear, print.seamless};
+    const CUaddress_mode mode = print.seamless ? CU_TR_ADDRESS_MODE_CLAMP : texture.sampler.address[k];
+    const AxisRule rule{mode, true, linear, print.seamless};
     print.taps[k] = taps_of(places[k], k == 0 ? level.width : level.height, rule, 0);
   }
   return print;
@@ -120,6 +126,11 @@ Footprint footprint(const Texture& texture, const Level& level, const SamplePoin
   const std::uint32_t sizes[3] = {level.width, level.height, level.depth};
   for (unsigned k = 0; k < print.axes; ++k) {
     print.taps[k] = taps_of(point.at[k], sizes[k], rule_of(texture, k, linear), point.offset[k]);
+  }
+  // A line is filtered as a picture of one row at its edge: where the second address mode is the border, half of that.
+  if (linear && print.axes == 1 && texture.sampler.address[1] == CU_TR_ADDRESS_MODE_BORDER) {
+    print.axes = 2;
+    print.taps[1] = taps_of(0, 1, rule_of(texture, 1, linear), 0);
   }
   return print;
 }
@@ -147,6 +158,10 @@ Place place_of(const Footprint& print, const Level& level, unsigned x, unsigned 
 
 Color color_at(const Reader& reader, const Place& place) { return reader.color(place.x, place.y, place.z); }
 
+bool of_own_face(const Footprint& print, const Place& place) {
+  return place.z == static_cast<std::int32_t>(print.slice);
+}
+
 // At a corner of a cube three faces meet: the fourth texel is the mean of the others.
 Color corner_color(const Reader& reader, const Footprint& print) {
   Color mean{};
@@ -159,33 +174,64 @@ Color corner_color(const Reader& reader, const Footprint& print) {
   return mean;
 }
 
+// Of the weight that a corner's missing texel has, the part that a texel beside it gets: a third in whole steps of the
+// weights. The face's own texel gets the rest.
+double share_of_corner(const Footprint& print, const Place& place, double missing) {
+  const double third = std::floor(missing * whole_weight / 3) / whole_weight;
+  return of_own_face(print, place) ? missing - 2 * third : third;
+}
+
 ChannelBits corner_bits(const Reader& reader, const Footprint& print) {
   if (reader.floats) return std::bit_cast<ChannelBits>(corner_color(reader, print));
   // Integers have no mean: the texel of the face itself stands for it.
   for (unsigned k = 0;; ++k) {
     const Place place = place_of(print, reader.level, k & 1, k >> 1, 0);
-    if (!place.corner && place.z == static_cast<std::int32_t>(print.slice)) {
+    if (!place.corner && of_own_face(print, place)) {
       return reader.bits(place.x, place.y, place.z);
     }
   }
 }
 
+double weight_of(const Footprint& print, unsigned corner) {
+  double weight = 1;
+  for (unsigned k = 0; k < print.axes; ++k) {
+    const std::uint32_t second = print.taps[k].weight;
+    weight *= static_cast<double>((corner >> k & 1) != 0 ? second : whole_weight - second) / whole_weight;
+  }
+  return weight;
+}
+
+Place place_of(const Footprint& print, const Level& level, unsigned corner) {
+  return place_of(print, level, corner & 1, corner >> 1 & 1, corner >> 2);
+}
+
+double weight_of_missing(const Reader& reader, const Footprint& print) {
+  if (!print.seamless) return 0;
+  for (unsigned corner = 0; corner < 4; ++corner)
+    if (place_of(print, reader.level, corner).corner) return weight_of(print, corner);
+  return 0;
+}
+
+// A sum that is no number is this one.
+float single_of(double sum) {
+  constexpr std::uint32_t no_number = 0x7fff'ffff;
+  return std::isnan(sum) ? std::bit_cast<float>(no_number) : static_cast<float>(sum);
+}
+
 // A texel of no weight does not count, be it infinite or no number.
 Color filtered(const Reader& reader, const Footprint& print) {
+  const double missing = weight_of_missing(reader, print);
   std::array<double, 4> sum{};
   for (unsigned corner = 0; corner < 1U << print.axes; ++corner) {
-    double weight = 1;
-    for (unsigned k = 0; k < print.axes; ++k) {
-      const std::uint32_t second = print.taps[k].weight;
-      weight *= static_cast<double>((corner >> k & 1) != 0 ? second : whole_weight - second) / whole_weight;
-    }
+    const Place place = place_of(print, reader.level, corner);
+    if (place.corner) continue;
+    const double weight = weight_of(print, corner) + share_of_corner(print, place, missing);
     if (weight == 0) continue;
-    const Place place = place_of(print, reader.level, corner & 1, corner >> 1 & 1, corner >> 2);
-    const Color color = place.corner ? corner_color(reader, print) : color_at(reader, place);
+    const Color color = color_at(reader, place);
     for (unsigned c = 0; c < 4; ++c) sum[c] += weight * static_cast<double>(color[c]);
   }
   Color result;
-  for (unsigned c = 0; c < 4; ++c) result[c] = static_cast<float>(sum[c]);
+  for (unsigned c = 0; c < 4; ++c) result[c] = single_of(sum[c]);
   return result;
 }
 
@@ -230,10 +276,10 @@ std::array<float, 3> in_texels(const Texture& texture, const SamplePoint& point,
 
 }  // namespace
 
-LevelTaps levels_of(const Texture& texture, float level) {
+LevelTaps levels_of(const Texture& texture, std::optional<float> level) {
   const Sampler& sampler = texture.sampler;
   const auto last = static_cast<float>(texture.image.levels.size() - 1);
-  float wanted = level + sampler.level_bias;
+  float wanted = level ? *level + sampler.level_bias : 0;
   if (std::isnan(wanted)) wanted = 0;
   wanted = std::max(std::min(wanted, sampler.max_level), sampler.min_level);
   wanted = std::isnan(wanted) ? 0 : std::clamp(wanted, 0.0F, last);
@@ -241,12 +287,12 @@ LevelTaps levels_of(const Texture& texture, float level) {
     const auto only = static_cast<std::size_t>(std::floor(wanted + 0.5F));
     return {only, only, 0};
   }
-  const auto fixed = static_cast<std::uint32_t>(std::floor(wanted * whole_weight + 0.5F));
+  const auto fixed = static_cast<std::uint32_t>(std::floor(wanted * whole_weight));
   const std::size_t first = fixed / whole_weight;
   return {first, std::min(first + 1, texture.image.levels.size() - 1), fixed % whole_weight};
 }
 
-ChannelBits sample(const Texture& texture, const SamplePoint& point, float level) {
+ChannelBits sample(const Texture& texture, const SamplePoint& point, std::optional<float> level) {
   // Linear memory is not filtered and has no levels.
   if (texture.image.geometry == Geometry::Linear) {
     const float x = std::floor(point.at[0]);
@@ -261,21 +307,22 @@ ChannelBits sample(const Texture& texture, const SamplePoint& point, float level
   const double weight = static_cast<double>(levels.weight) / whole_weight;
   Color mixed;
   for (unsigned c = 0; c < 4; ++c) {
-    mixed[c] =
-        static_cast<float>((1 - weight) * static_cast<double>(first[c]) + weight * static_cast<double>(second[c]));
+    mixed[c] = single_of((1 - weight) * static_cast<double>(first[c]) + weight * static_cast<double>(second[c]));
   }
   return std::bit_cast<ChannelBits>(mixed);
 }
 
 ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level) {
   if (level < 0 || static_cast<std::size_t>(level) >= texture.image.levels.size()) return {};
+  const bool is_linear = texture.image.geometry == Geometry::Linear;
+  if (point.geometry == Geometry::D1 && !is_linear) return {};
   const Reader reader(texture, static_cast<std::size_t>(level));
   const std::uint32_t sizes[3] = {reader.level.width, reader.level.height, reader.level.depth};
   std::array<std::int32_t, 3> at{0, 0,
                                  static_cast<std::int32_t>(slice_of(point.geometry, reader.level, point.layer, 0))};
   for (unsigned k = 0; k < dimensions(point.geometry); ++k) {
-    if (static_cast<std::uint32_t>(point.texel[k]) >= sizes[k]) return {};
-    at[k] = point.texel[k];
+    if (is_linear && static_cast<std::uint32_t>(point.texel[k]) >= sizes[k]) return {};
+    at[k] = texel_of(point.texel[k], sizes[k], texture.sampler.address[k]);
   }
   return reader.bits(at[0], at[1], at[2]);
 }

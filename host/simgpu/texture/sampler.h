@@ -4,9 +4,12 @@
 // Filtering weights are in fixed point with eight bits of fraction, rounded to nearest; the weighted sum itself is
 // exact to a single's rounding, where hardware may lose a few more bits. The texture decides nothing about coordinates:
 // an instruction's geometry says what they mean, and the levels' sizes what they may reach.
+//
+// Where the guide leaves something open, an H200 has answered: tests/contract/texture_in_kernel.cc.
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "host/simgpu/texture/texel.h"
 #include "host/simgpu/texture/texture.h"
@@ -20,15 +23,18 @@ struct SamplePoint {
   std::array<std::int32_t, 3> offset{};  // in texels, not for cubes
 };
 
-// A texel by its number; outside of the texture all channels are 0.
+// A texel by its number. Outside of an array's level the address mode chooses one, as for coordinates that are not
+// normalised; outside of linear memory all channels are 0. In one dimension only linear memory has numbered texels: those
+// of an array are 0.
 struct FetchPoint {
   Geometry geometry = Geometry::D2;  // no cube
   std::array<std::int32_t, 3> texel{};
   std::uint32_t layer = 0;
 };
 
-// `level` is the one that the instruction asks for: bias and limits of the sampler are put on it here.
-ChannelBits sample(const Texture& texture, const SamplePoint& point, float level);
+// `level` is the one that the instruction asks for: bias and limits of the sampler are put on it here. An instruction
+// that asks for none gets level 0, on which the limits are put alone.
+ChannelBits sample(const Texture& texture, const SamplePoint& point, std::optional<float> level);
 ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level);
 // One channel of the four texels that linear filtering would take, of the first level: those at (x, y + 1),
 // (x + 1, y + 1), (x + 1, y) and (x, y).
@@ -44,6 +50,6 @@ struct LevelTaps {
   std::size_t second = 0;
   std::uint32_t weight = 0;
 };
-LevelTaps levels_of(const Texture& texture, float level);
+LevelTaps levels_of(const Texture& texture, std::optional<float> level);
 
 }  // namespace simgpu

@@ -17,6 +17,9 @@ bool hold(std::int64_t& index, std::int64_t count, Bounds bounds) {
 }  // namespace
 
 SurfacePlace surface_place(const Surface& surface, const SurfacePoint& point, unsigned bytes, Bounds bounds) {
+  if (surface.image.levels.empty()) {
+    return {bounds == Bounds::Trap ? SurfacePlace::Kind::Trapped : SurfacePlace::Kind::Nothing, nullptr};
+  }
   const Level& level = surface.image.levels.front();
   const std::int64_t texel = texel_bytes(surface.image.format);
   const std::int64_t row = std::int64_t{level.width} * texel;
@@ -25,7 +28,7 @@ SurfacePlace surface_place(const Surface& surface, const SurfacePoint& point, un
   const bool layered = point.geometry == Geometry::D1Layered || point.geometry == Geometry::D2Layered;
   const bool flat = point.geometry == Geometry::D1 || point.geometry == Geometry::D1Layered;
   std::int64_t y = flat ? 0 : point.at[1];
-  std::int64_t z = layered ? point.layer : point.geometry == Geometry::D3 ? point.at[2] : 0;
+  std::int64_t z = layered ? std::int64_t{point.layer} : point.geometry == Geometry::D3 ? std::int64_t{point.at[2]} : 0;
   // Accesses of one size begin at its multiples: that many fit into a row.
   std::int64_t number = x < 0 ? -1 : x / bytes;
   if (!hold(number, row / bytes, bounds) || !hold(y, level.height, bounds) || !hold(z, level.depth, bounds)) {

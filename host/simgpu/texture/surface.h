@@ -12,7 +12,7 @@ enum class Bounds : std::uint8_t { Trap, Clamp, Zero };  // what an access outsi
 struct SurfacePoint {
   Geometry geometry = Geometry::D2;  // of the instruction, no cube: faces are layers
   std::array<std::int32_t, 3> at{};  // the first in bytes, or in texels of a formatted access
-  std::int32_t layer = 0;
+  std::uint32_t layer = 0;
   bool formatted = false;
 };
 

@@ -30,6 +30,8 @@ const Surface* TextureList::surface(std::uint64_t number) const {
   return object == nullptr ? nullptr : object->surface.get();
 }
 
+bool TextureList::has_entry(std::uint64_t number) const { return (number & slot_mask) <= objects_.size(); }
+
 void TextureTable::changed() {
   list_.reset();
   generation_.fetch_add(1, std::memory_order_release);  // A

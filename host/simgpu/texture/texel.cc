@@ -139,7 +139,7 @@ bool gives_floats(const Texture& texture) {
 
 ChannelBits read_integers(TexelFormat format, const std::byte* texel) {
   const Layout layout = layout_of(format.format);
-  ChannelBits words{0, 0, 0, 1};
+  ChannelBits words{};
   for (unsigned k = 0; k < channels_of(format, layout); ++k) {
     const std::uint32_t word = load(texel + k * layout.bytes, layout.bytes);
     words[k] =
@@ -151,7 +151,7 @@ ChannelBits read_integers(TexelFormat format, const std::byte* texel) {
 Color read_floats(TexelFormat format, const std::byte* texel, bool srgb) {
   const Layout layout = layout_of(format.format);
   if (layout.kind == ChannelKind::Packed) return read_packed(texel);
-  Color color{0, 0, 0, 1};
+  Color color{};
   const bool decode = srgb && layout.kind == ChannelKind::Unsigned && layout.bytes == 1;
   for (unsigned k = 0; k < channels_of(format, layout); ++k) {
     color[k] = read_float(layout, texel + k * layout.bytes);

@@ -24,7 +24,7 @@ Layout layout_of(CUarray_format format);
 // Whether a read of this texture gives singles: floats, and integers up to 16 bits unless they are read as such.
 bool gives_floats(const Texture& texture);
 
-// Channels that the format lacks are 0, the fourth 1.
+// Channels that the format lacks are 0, the fourth too.
 ChannelBits read_integers(TexelFormat format, const std::byte* texel);
 Color read_floats(TexelFormat format, const std::byte* texel, bool srgb);
 

@@ -2,6 +2,8 @@
 // that kernels hold. The driver's side (arrays, descriptors, cuTexObjectCreate) fills the table; the interpreter reads
 // it. AddressSpace::textures() is the device's table.
 //
+// An Image without levels is one of nothing: kernels read zeros from it.
+//
 // Preconditions of an Image, held by whoever inserts it: every level that its geometry names lies wholly in memory that
 // `keeps` keeps alive; with `keeps` null it lies in memory of the AddressSpace, and each access of a kernel is held
 // against the ranges that are live then. The format is one for which texel_bytes() is not 0.
@@ -42,7 +44,7 @@ struct Level {
 struct Image {
   Geometry geometry = Geometry::D2;
   TexelFormat format;
-  std::vector<Level> levels;  // never empty; more than one only of a mipmapped array, the view's first level first
+  std::vector<Level> levels;  // more than one only of a mipmapped array, the view's first level first
   std::shared_ptr<void> keeps;
   bool gather = false;  // of an array made with CUDA_ARRAY3D_TEXTURE_GATHER; changes nothing for a kernel
 };
@@ -68,7 +70,7 @@ struct Texture {
   Sampler sampler;
 };
 struct Surface {
-  Image image;  // one level
+  Image image;  // one level at most
 };
 
 // What a number stands for: one of the two.
@@ -83,6 +85,8 @@ class TextureList {
  public:
   const Texture* texture(std::uint64_t number) const;  // null: no such texture
   const Surface* surface(std::uint64_t number) const;
+  // Whether the table has an entry for the number, be it empty: 0 has one, and so has a number whose object is gone.
+  bool has_entry(std::uint64_t number) const;
 
  private:
   friend class TextureTable;

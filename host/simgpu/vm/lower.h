@@ -175,7 +175,7 @@ class Lowering {
   void texture_results(std::uint32_t at, TextureForm::Result result);
   void txq();
   void suq();
-  void query(Handlers handlers, bool texture);
+  void query(Handlers handlers, CUresult of_references, std::initializer_list<Word> references);
   void suld();
   void sust();
   void sured();

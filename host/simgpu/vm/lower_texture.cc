@@ -1,4 +1,7 @@
 // Texture instructions: the forms of tex and tld4, and queries. See lower.h and texture.h.
+#include <algorithm>
+#include <initializer_list>
+
 #include "host/simgpu/vm/lower.h"
 
 namespace simgpu {
@@ -189,38 +192,40 @@ void Lowering::texture_results(std::uint32_t at, TextureForm::Result result) {
 
 // ---- queries
 
-void Lowering::txq() { query(texture_query_handler(), true); }
-void Lowering::suq() { query(surface_query_handler(), false); }
+// A device patches the answers to all questions but those for sizes into the code, from the reference that the code names.
+// An object is none, so the driver that would patch fails, of textures and of surfaces with a code of its own.
+void Lowering::txq() {
+  query(texture_query_handler(), CUDA_ERROR_NOT_FOUND,
+        {Word::channel_data_type, Word::channel_order, Word::normalized_coords, Word::force_unnormalized_coords,
+         Word::array_size, Word::num_mipmap_levels, Word::num_samples, Word::filter_mode, Word::addr_mode_0,
+         Word::addr_mode_1, Word::addr_mode_2});
+}
+void Lowering::suq() {
+  query(surface_query_handler(), CUDA_ERROR_NOT_SUPPORTED,
+        {Word::channel_data_type, Word::channel_order, Word::array_size, Word::memory_layout});
+}
 
-void Lowering::query(Handlers handlers, bool texture) {
-  static constexpr std::pair<Word, Query> all[] = {{Word::width, Query::Width},
-                                                   {Word::height, Query::Height},
-                                                   {Word::depth, Query::Depth},
-                                                   {Word::channel_data_type, Query::ChannelDataType},
-                                                   {Word::channel_order, Query::ChannelOrder},
-                                                   {Word::normalized_coords, Query::NormalizedCoords},
-                                                   {Word::force_unnormalized_coords, Query::ForceUnnormalizedCoords},
-                                                   {Word::array_size, Query::ArraySize},
-                                                   {Word::num_mipmap_levels, Query::MipmapLevels},
-                                                   {Word::num_samples, Query::Samples},
-                                                   {Word::filter_mode, Query::FilterMode},
-                                                   {Word::addr_mode_0, Query::AddressMode0},
-                                                   {Word::addr_mode_1, Query::AddressMode1},
-                                                   {Word::addr_mode_2, Query::AddressMode2},
-                                                   {Word::memory_layout, Query::MemoryLayout}};
-  const bool with_level = texture && form_.has(Word::level);
+void Lowering::query(Handlers handlers, CUresult of_references, std::initializer_list<Word> references) {
+  static constexpr std::pair<Word, Query> all[] = {
+      {Word::width, Query::Width}, {Word::height, Query::Height}, {Word::depth, Query::Depth}};
+  const bool with_level = form_.has(Word::level);
   expect_operands(with_level ? 3 : 2, with_level ? 3 : 2);
   if (form_.type_count != 1 || form_.type() != Type::B32 || form_.words.count() != (with_level ? 2 : 1)) not_served();
-  const Query* asked = nullptr;
-  for (const auto& entry : all) {
-    if (form_.has(entry.first)) asked = &entry.second;
-  }
-  if (asked == nullptr || (with_level && *asked > Query::Depth)) not_served();
   const ptx::Operand& object = operand(1);
   if (object.kind != Kind::Address || object.parts.size() != 1 || object.value != 0) {
     fail("the object of opcode " + shown(in()) + " is missing");
   }
   const Value number = object_of(object.parts.front());
+  const bool of_reference = std::any_of(references.begin(), references.end(), [&](Word w) { return form_.has(w); });
+  if (of_reference && !with_level) {
+    throw LoadFailure{of_references, "line " + std::to_string(in().line) + ": opcode " + shown(in()) +
+                                         " asks what only a texture or surface reference answers"};
+  }
+  const Query* asked = nullptr;
+  for (const auto& entry : all) {
+    if (form_.has(entry.first)) asked = &entry.second;
+  }
+  if (asked == nullptr) not_served();
   const Value level = with_level ? source(operand(2), Type::U32) : constant_value(0, 4);
   emit_to(destination(operand(0), 4), handlers, {number, level});
   code_.body.back().count = static_cast<std::uint16_t>(*asked);

@@ -36,13 +36,19 @@ bool memory_is_there(Ctx& c, const Image& image) {
 
 Objects::Objects(Ctx& c, const Ins* i) : c_(c), i_(i), list_(current_list(*c.worker)) {}
 
-bool Objects::usable(const Image* image, std::uint64_t number, unsigned lane, const char* kind) {
-  if (image == nullptr) {
+template <class T>
+const T* Objects::known(const T* found, std::uint64_t number, unsigned lane, const char* kind) {
+  static const T nothing{};
+  if (found == nullptr && list_.has_entry(number)) return &nothing;
+  if (found == nullptr) {
     raise_fault(c_, i_, unknown_object_code, lane,
                 std::string("no ") + kind + " has the number " + std::to_string(number));
-    return false;
   }
-  if (memory_is_there(c_, *image)) return true;
+  return found;
+}
+
+bool Objects::usable(const Image& image, std::uint64_t number, unsigned lane, const char* kind) {
+  if (memory_is_there(c_, image)) return true;
   raise_fault(c_, i_, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
               std::string("no allocation of the device holds the memory of ") + kind + " " + std::to_string(number));
   return false;
@@ -50,16 +56,16 @@ bool Objects::usable(const Image* image, std::uint64_t number, unsigned lane, co
 
 const Texture* Objects::texture(std::uint64_t number, unsigned lane) {
   if (texture_ != nullptr && number == number_) return texture_;
-  const Texture* const found = list_.texture(number);
-  if (!usable(found == nullptr ? nullptr : &found->image, number, lane, "texture object")) return nullptr;
+  const Texture* const found = known(list_.texture(number), number, lane, "texture object");
+  if (found == nullptr || !usable(found->image, number, lane, "texture object")) return nullptr;
   number_ = number;
   return texture_ = found;
 }
 
 const Surface* Objects::surface(std::uint64_t number, unsigned lane) {
   if (surface_ != nullptr && number == number_) return surface_;
-  const Surface* const found = list_.surface(number);
-  if (!usable(found == nullptr ? nullptr : &found->image, number, lane, "surface object")) return nullptr;
+  const Surface* const found = known(list_.surface(number), number, lane, "surface object");
+  if (found == nullptr || !usable(found->image, number, lane, "surface object")) return nullptr;
   number_ = number;
   return surface_ = found;
 }

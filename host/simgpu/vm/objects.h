@@ -14,7 +14,8 @@ class Objects {
  public:
   Objects(Ctx& c, const Ins* i);
 
-  // Null after a fault, which is then recorded.
+  // Null after a fault, which is then recorded. An entry of the table that holds no object of the kind gives one of
+  // nothing.
   const Texture* texture(std::uint64_t number, unsigned lane);
   const Surface* surface(std::uint64_t number, unsigned lane);
 
@@ -22,7 +23,10 @@ class Objects {
   bool is_surface(std::uint64_t number) const { return list_.surface(number) != nullptr; }
 
  private:
-  bool usable(const Image* image, std::uint64_t number, unsigned lane, const char* kind);
+  bool usable(const Image& image, std::uint64_t number, unsigned lane, const char* kind);
+  // `found`, or an object of nothing. Null: the table ends before the number.
+  template <class T>
+  const T* known(const T* found, std::uint64_t number, unsigned lane, const char* kind);
 
   Ctx& c_;
   const Ins* i_;

@@ -34,7 +34,7 @@ struct Access {
     SurfacePoint point;
     point.geometry = form.geometry;
     for (unsigned k = 0; k < 3; ++k) point.at[k] = get<std::int32_t>(c, operands[surface_at + k], lane);
-    point.layer = get<std::int32_t>(c, operands[surface_layer], lane);
+    point.layer = get<std::uint32_t>(c, operands[surface_layer], lane);
     point.formatted = form.formatted;
     return point;
   }

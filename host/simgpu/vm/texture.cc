@@ -52,12 +52,14 @@ ChannelBits read_numbered(const Texture& texture, const TextureForm& form, const
 }
 
 ChannelBits read(const Texture& texture, const TextureForm& form, const Operands& operands, unsigned lane) {
+  if (texture.image.levels.empty()) return {};
   if (form.numbered) return read_numbered(texture, form, operands, lane);
   const SamplePoint point{form.geometry, operands.three<float>(texture_at, lane),
                           operands.get<std::uint32_t>(texture_layer, lane),
                           operands.three<std::int32_t>(texture_offset, lane)};
   if (form.gather) return gather(texture, point, form.channel);
-  if (form.level != TextureForm::Level::Gradient) {
+  if (form.level == TextureForm::Level::Base) return sample(texture, point, std::nullopt);
+  if (form.level == TextureForm::Level::Given) {
     return sample(texture, point, operands.get<float>(texture_level, lane));
   }
   const float level = level_of_gradient(texture, point, operands.three<float>(texture_dx, lane),

@@ -10,7 +10,7 @@
 
 namespace simgpu {
 
-// A number that was never given out, or whose object is destroyed or of the other kind.
+// A number beyond the table's end.
 inline constexpr CUresult unknown_object_code = CUDA_ERROR_ILLEGAL_ADDRESS;
 // An access beyond a surface under .trap.
 inline constexpr CUresult surface_trap_code = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -67,23 +67,7 @@ enum SurfaceOperand : std::uint32_t { surface_object = 0, surface_at = 1, surfac
 Handlers surface_handler();
 
 // txq and suq: Ins::count is the Query, a the object, b the level, d the answer.
-enum class Query : std::uint16_t {
-  Width,
-  Height,
-  Depth,
-  ChannelDataType,
-  ChannelOrder,
-  NormalizedCoords,
-  ForceUnnormalizedCoords,
-  ArraySize,
-  MipmapLevels,
-  Samples,
-  FilterMode,
-  AddressMode0,
-  AddressMode1,
-  AddressMode2,
-  MemoryLayout,
-};
+enum class Query : std::uint16_t { Width, Height, Depth };
 Handlers texture_query_handler();
 Handlers surface_query_handler();
 // istypep: Ins::a the number, d the predicate.
