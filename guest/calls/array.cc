@@ -12,11 +12,12 @@ namespace {
 
 template <int call, api::Handle kind, class Owner>
 CUresult find_part(CUarray* out, Owner handle, unsigned which) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;  // in any state, as the driver says
   Context* context = nullptr;
   if (const CUresult r = enter_call<call>(context, handle); r != CUDA_SUCCESS) return r;
   const Object* owner = session()->objects.find(handle, kind);
   if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (out == nullptr) return kind == api::Handle::Array ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Object* found = nullptr;
   const CUresult result = look_up_part(call, api::Handle::Array, *context, *owner, which, found);
   if (result == CUDA_SUCCESS) *out = handle_of_object<CUarray>(*found);
@@ -25,10 +26,13 @@ CUresult find_part(CUarray* out, Owner handle, unsigned which) {
 
 template <int call, api::Handle kind, class T>
 CUresult destroy(T handle) {
+  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   Context* context = nullptr;
   if (const CUresult r = enter_call<call>(context, handle); r != CUDA_SUCCESS) return r;
   Object* object = session()->objects.find(handle, kind);
-  if (object == nullptr || object->owner != 0) return CUDA_ERROR_INVALID_HANDLE;  // a level goes with its owner
+  if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (object->owner != 0) return CUDA_SUCCESS;  // a level goes with its owner, and the driver says no more of it
   return unload(call, *context, *object);
 }
 

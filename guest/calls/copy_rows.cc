@@ -85,6 +85,7 @@ bool resolve_memory(const Described& d, const Shape& shape, Side& side) {
 
 CUresult resolve(const Described& d, const Shape& shape, Side& side) {
   if (d.type != CU_MEMORYTYPE_ARRAY) return resolve_memory(d, shape, side) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (d.array == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* array = session()->objects.find(d.array, api::Handle::Array);
   if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   side.array = array->id.load(std::memory_order_relaxed);
@@ -211,10 +212,16 @@ CUresult copy_here(const Rows& c) {
   return CUDA_SUCCESS;
 }
 
+// An array's level has an array of its own; elsewhere the number of a level means nothing.
+bool names_a_level(const CUDA_MEMCPY3D& c) {
+  return (c.dstLOD != 0 && c.dstMemoryType == CU_MEMORYTYPE_ARRAY) ||
+         (c.srcLOD != 0 && c.srcMemoryType == CU_MEMORYTYPE_ARRAY);
+}
+
 // Finds what is wrong with the copy; else describes it as `rows`.
 CUresult prepare(const CUDA_MEMCPY3D* c, Rows& rows) {
   if (const CUresult r = enter(rows.context, {rows.stream}); r != CUDA_SUCCESS) return r;
-  if (c == nullptr || c->srcLOD != 0 || c->dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (c == nullptr || names_a_level(*c)) return CUDA_ERROR_INVALID_VALUE;
   rows.shape = {c->WidthInBytes, c->Height, c->Depth};
   const Described to{c->dstXInBytes, c->dstY,     c->dstZ,      c->dstMemoryType, c->dstHost,
                      c->dstDevice,   c->dstPitch, c->dstHeight, c->dstArray};
@@ -271,9 +278,14 @@ RowSide of(CUarray array, std::size_t offset) {
 RowSide host(const void* at) { return {.type = CU_MEMORYTYPE_HOST, .host = at}; }
 RowSide device(CUdeviceptr at) { return {.type = CU_MEMORYTYPE_DEVICE, .device = at}; }
 
+// A copy of nothing looks at neither side.
 CUresult copy_row(const RowSide& to, const RowSide& from, std::size_t bytes, CUstream stream, bool async) {
   CUDA_MEMCPY3D c;
   std::memset(&c, 0, sizeof c);
+  if (bytes == 0) {
+    c.dstMemoryType = c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    return copy(&c, stream, async);
+  }
   c.dstMemoryType = to.type, c.dstHost = const_cast<void*>(to.host), c.dstDevice = to.device;
   c.dstArray = to.array, c.dstXInBytes = to.offset;
   c.srcMemoryType = from.type, c.srcHost = from.host, c.srcDevice = from.device;

@@ -15,7 +15,7 @@ CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void* value, std::size
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings which, void* value, std::size_t* size) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  return cuabi::coredump_set(which, value, size);
+  return cuabi::coredump_set_of_context(which, value, size);
 }
 
 CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings which, void* value, std::size_t* size) {

@@ -117,8 +117,9 @@ CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary
 // Its like is in libraries that are loaded with CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE alone, and none is.
 CUresult cuLibraryGetUnifiedFunction(void** function, CUlibrary library, const char* name) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (session()->objects.find(library, api::Handle::Library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  return function == nullptr || name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
+  if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const bool known = session()->objects.find(library, api::Handle::Library) != nullptr;
+  return known ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel kernel) {

@@ -125,7 +125,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
                           void** values) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
   if (link_of(state) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (path == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (path == nullptr || *path == '\0') return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult r = check_input({count, names, values}); r != CUDA_SUCCESS) return r;
   CUresult error = CUDA_SUCCESS;
   std::vector<char> bytes = file_bytes(path, error);

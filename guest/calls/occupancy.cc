@@ -57,7 +57,7 @@ namespace {
 CUresult ask_driver(int call, const char* name, int* answer, CUfunction f, const CUlaunchConfig* c) {
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
-  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (answer == nullptr || f == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult r = check_config(name, c); r != CUDA_SUCCESS) return r;
   if (session()->objects.find(f, api::Handle::Function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   const api::LaunchRecord record{.function = reinterpret_cast<std::uint64_t>(f),

@@ -37,6 +37,10 @@ inline CUresult refuse_unknown(unsigned flags, unsigned known) {
   return (flags & ~known) != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+inline CUresult refuse_no_device(CUdevice device) {
+  return device >= 0 && static_cast<std::uint32_t>(device) < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 // The external flags are for graphs. They are refused, since no stream can be captured yet.
 inline CUresult refuse_external(unsigned flags, unsigned external) {
   if ((flags & ~external) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -152,6 +156,28 @@ struct Rules<api::id_of::cuStreamBatchMemOp_v2> : Rules<0> {
     return refused;
   }
 };
+// To these, no array is a wrong value, and so is a device that there is not.
+template <class Handle>
+CUresult refuse_none(Handle handle) {
+  return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+template <>
+struct Rules<api::id_of::cuArrayGetSparseProperties> : Rules<0> {
+  static CUresult refuses_always(CUDA_ARRAY_SPARSE_PROPERTIES*, CUarray array) { return refuse_none(array); }
+};
+template <>
+struct Rules<api::id_of::cuMipmappedArrayGetSparseProperties> : Rules<0> {
+  static CUresult refuses_always(CUDA_ARRAY_SPARSE_PROPERTIES*, CUmipmappedArray array) { return refuse_none(array); }
+};
+template <class Handle>
+struct RequirementRules : Rules<0> {
+  static CUresult refuses_always(CUDA_ARRAY_MEMORY_REQUIREMENTS*, Handle array, CUdevice) { return refuse_none(array); }
+  static CUresult refuses(CUDA_ARRAY_MEMORY_REQUIREMENTS*, Handle, CUdevice device) { return refuse_no_device(device); }
+};
+template <>
+struct Rules<api::id_of::cuArrayGetMemoryRequirements> : RequirementRules<CUarray> {};
+template <>
+struct Rules<api::id_of::cuMipmappedArrayGetMemoryRequirements> : RequirementRules<CUmipmappedArray> {};
 
 // What a pool of managed memory gives could not be reached by the program, so there is none.
 inline CUresult refuse_managed(CUmemAllocationType type) {
@@ -173,9 +199,6 @@ struct Rules<api::id_of::cuMemGetMemPool> : Rules<0> {
 };
 
 // A device that there is not is a wrong value to these two, and no device to cuDeviceGetDefaultMemPool.
-inline CUresult refuse_no_device(CUdevice device) {
-  return device >= 0 && static_cast<std::uint32_t>(device) < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
 template <>
 struct Rules<api::id_of::cuDeviceGetMemPool> : Rules<0> {
   static CUresult refuses(CUmemoryPool*, CUdevice device) { return refuse_no_device(device); }

@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::uint32_t most_dimensions = api::TensorMapRecord::most_dimensions;
 
-bool is_place(const CUtensorMap* map) { return map != nullptr && reinterpret_cast<std::uintptr_t>(map) % 64 == 0; }
-
 // The part that all three encoders have. False: there is nothing to send.
 struct Tensor {
   CUtensorMapDataType type;
@@ -28,7 +26,7 @@ struct Tensor {
 
   bool readable(cuuint32_t least_rank) const {
     return rank >= least_rank && rank <= most_dimensions && dimensions != nullptr && steps != nullptr &&
-           (rank == 1 || strides != nullptr);
+           strides != nullptr;
   }
   api::TensorMapRecord record() const {
     api::TensorMapRecord r{};
@@ -65,7 +63,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuTensorMapEncodeTiled>(context); r != CUDA_SUCCESS) return r;
   const Tensor tensor{type, rank, address, dimensions, strides, steps, interleave, swizzle, promotion, fill};
-  if (!is_place(map) || !tensor.readable(1) || box == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (map == nullptr || !tensor.readable(1) || box == nullptr) return CUDA_ERROR_INVALID_VALUE;
   api::TensorMapRecord record = tensor.record();
   std::copy_n(box, rank, record.box);
   return ask_driver(api::id_of::cuTensorMapEncodeTiled, *context, record, map);
@@ -79,7 +77,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuTensorMapEncodeIm2col>(context); r != CUDA_SUCCESS) return r;
   const Tensor tensor{type, rank, address, dimensions, strides, steps, interleave, swizzle, promotion, fill};
-  if (!is_place(map) || !tensor.readable(3) || lower == nullptr || upper == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (map == nullptr || !tensor.readable(3) || lower == nullptr || upper == nullptr) return CUDA_ERROR_INVALID_VALUE;
   api::TensorMapRecord record = tensor.record();
   std::copy_n(lower, rank - 2, record.lower);
   std::copy_n(upper, rank - 2, record.upper);
@@ -97,7 +95,7 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* map, CUtensorMapDataType type,
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuTensorMapEncodeIm2colWide>(context); r != CUDA_SUCCESS) return r;
   const Tensor tensor{type, rank, address, dimensions, strides, steps, interleave, swizzle, promotion, fill};
-  if (!is_place(map) || !tensor.readable(3)) return CUDA_ERROR_INVALID_VALUE;
+  if (map == nullptr || !tensor.readable(3)) return CUDA_ERROR_INVALID_VALUE;
   api::TensorMapRecord record = tensor.record();
   record.lower[0] = lower;
   record.upper[0] = upper;
@@ -110,7 +108,7 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* map, CUtensorMapDataType type,
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<api::id_of::cuTensorMapReplaceAddress>(context); r != CUDA_SUCCESS) return r;
-  if (!is_place(map)) return CUDA_ERROR_INVALID_VALUE;
+  if (map == nullptr) return CUDA_ERROR_INVALID_VALUE;
   api::MoveTensorMapRecord record{.address = reinterpret_cast<std::uint64_t>(address), .map = {}};
   static_assert(sizeof record.map == sizeof *map);
   std::memcpy(record.map, map, sizeof record.map);

@@ -3,7 +3,9 @@
 // (guest/objects/textures.h).
 //
 // Trust: the arguments are the program's. The worker's number is handed on to the program, and only looked up here.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 
 #include "guest/calls/calls.h"
@@ -22,6 +24,7 @@ std::uint32_t bits_of(float value) {
 
 // The id of an array that a descriptor names.
 CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Object* object = session()->objects.find(handle, kind);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   id = object->id.load(std::memory_order_relaxed);
@@ -31,7 +34,7 @@ CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
 // The host's address of the memory that a record's resource names.
 CUresult place_memory(CUdeviceptr start, api::CreateTextureRecord& record) {
   const auto bytes = api::CreateTextureRecord::span(record);
-  const auto seen = bytes && *bytes != 0 ? session()->device_view(start, *bytes) : std::nullopt;
+  const auto seen = bytes ? session()->device_view(start, *bytes) : std::nullopt;
   if (!seen) return CUDA_ERROR_INVALID_VALUE;
   record.resource.address = *seen;
   return CUDA_SUCCESS;
@@ -55,6 +58,18 @@ CUresult describe(const CUDA_RESOURCE_DESC& d, api::CreateTextureRecord& record)
       return place_memory(d.res.pitch2D.devPtr, record);
     default: return CUDA_ERROR_INVALID_VALUE;
   }
+}
+
+template <class Word, std::size_t count>
+bool any_set(const Word (&reserved)[count]) {
+  return std::any_of(std::begin(reserved), std::end(reserved), [](Word word) { return word != 0; });
+}
+
+// As the driver keeps it: an object that reads integers has no border colour.
+CUDA_TEXTURE_DESC kept(const CUDA_TEXTURE_DESC& given) {
+  CUDA_TEXTURE_DESC d = given;
+  if ((d.flags & CU_TRSF_READ_AS_INTEGER) != 0) std::fill(std::begin(d.borderColor), std::end(d.borderColor), 0.0F);
+  return d;
 }
 
 api::TextureSampling described(const CUDA_TEXTURE_DESC& d) {
@@ -108,11 +123,10 @@ template <int call, api::Handle kind>
 CUresult destroy(unsigned long long number) {
   Context* context = nullptr;
   if (const CUresult r = enter_call<call>(context); r != CUDA_SUCCESS) return r;
-  if (number == 0) return CUDA_SUCCESS;
   const auto entry = session()->textures.find(number, kind);
-  if (!entry) return CUDA_ERROR_INVALID_VALUE;
+  if (!entry) return CUDA_SUCCESS;  // it is gone
   Object* object = session()->objects.find(reinterpret_cast<const void*>(entry->id), kind);
-  return object == nullptr ? CUDA_ERROR_INVALID_VALUE : unload(call, *context, *object);
+  return object == nullptr ? CUDA_SUCCESS : unload(call, *context, *object);
 }
 
 CUresult find(unsigned long long number, api::Handle kind, std::optional<TextureEntry>& entry) {
@@ -130,13 +144,14 @@ CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
   constexpr int call = api::id_of::cuTexObjectCreate;
   if (const CUresult r = enter_call<call>(context); r != CUDA_SUCCESS) return r;
   if (out == nullptr || resource == nullptr || sampling == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (any_set(sampling->reserved) || (view != nullptr && any_set(view->reserved))) return CUDA_ERROR_INVALID_VALUE;
   api::CreateTextureRecord record{};
   if (const CUresult r = describe(*resource, record); r != CUDA_SUCCESS) return r;
   record.sampling = described(*sampling);
   if (view != nullptr) record.view = described(*view), record.has_view = 1;
   const TextureEntry entry{.id = 0,
                            .resource = *resource,
-                           .sampling = *sampling,
+                           .sampling = kept(*sampling),
                            .view = view == nullptr ? std::nullopt : std::optional(*view)};
   return create(call, api::Handle::Texture, *context, record, entry, out);
 }
@@ -164,8 +179,8 @@ CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* out, CUtexObject number) {
 CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* out, CUtexObject number) {
   std::optional<TextureEntry> entry;
   if (const CUresult r = find(number, api::Handle::Texture, entry); r != CUDA_SUCCESS) return r;
-  if (out == nullptr || !entry->view) return CUDA_ERROR_INVALID_VALUE;
-  *out = *entry->view;
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *out = entry->view.value_or(CUDA_RESOURCE_VIEW_DESC{});
   return CUDA_SUCCESS;
 }
 

@@ -4,12 +4,21 @@
 
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <mutex>
+#include <string>
+#include <string_view>
 
 namespace cuabi {
 namespace {
 
 constexpr std::size_t most_text = 1024;  // with its NUL
+
+std::string host_name() {
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
 
 struct Settings {
   bool host = true, lightweight = false;
@@ -17,10 +26,9 @@ struct Settings {
   char file[most_text], pipe[most_text];
 
   Settings() {
-    char name[256] = "";
-    gethostname(name, sizeof name - 1);
-    std::snprintf(file, sizeof file, "core.cuda.%s.%d", name, static_cast<int>(getpid()));
-    std::snprintf(pipe, sizeof pipe, "corepipe.cuda.%s.%d", name, static_cast<int>(getpid()));
+    const std::string name = host_name();
+    std::snprintf(file, sizeof file, "core.cuda.%s.%d", name.c_str(), static_cast<int>(getpid()));
+    std::snprintf(pipe, sizeof pipe, "corepipe.cuda.%s.%d", name.c_str(), static_cast<int>(getpid()));
   }
 };
 
@@ -44,17 +52,41 @@ std::size_t size_of(CUcoredumpSettings which) {
   }
 }
 
-CUresult put(void* value, std::size_t room, const void* from, std::size_t bytes) {
+// Of a text all that is there; of another value its size, no more and no less.
+CUresult put_text(void* value, std::size_t room, const char* text) {
+  const std::size_t bytes = std::strlen(text) + 1;
   if (room < bytes) return CUDA_ERROR_INVALID_VALUE;
-  std::memcpy(value, from, bytes);
+  std::memcpy(value, text, bytes);
+  return CUDA_SUCCESS;
+}
+template <class T>
+CUresult put(void* value, std::size_t room, const T& from) {
+  if (room != sizeof from) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(value, &from, sizeof from);
   return CUDA_SUCCESS;
 }
 
+// What a name's %h, %p and %t stand for: the host, the process and the time. Another letter stays.
+std::string filled_in(std::string_view name) {
+  std::string out;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const char what = name[i] == '%' && i + 1 < name.size() ? name[i + 1] : '\0';
+    switch (what) {
+      case 'h': out += host_name(); break;
+      case 'p': out += std::to_string(getpid()); break;
+      case 't': out += std::to_string(std::time(nullptr)); break;
+      default: out += name[i]; continue;
+    }
+    ++i;
+  }
+  return out;
+}
+
 CUresult take_text(char (&to)[most_text], const void* value, std::size_t bytes) {
-  const std::size_t length = strnlen(static_cast<const char*>(value), bytes);
-  if (length == 0 || length >= most_text) return CUDA_ERROR_INVALID_VALUE;
-  std::memcpy(to, value, length);
-  to[length] = '\0';
+  const auto* const text = static_cast<const char*>(value);
+  const std::string name = filled_in({text, strnlen(text, bytes)});
+  if (name.empty() || name.size() >= most_text) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(to, name.c_str(), name.size() + 1);
   return CUDA_SUCCESS;
 }
 
@@ -87,22 +119,26 @@ CUresult coredump_get(CUcoredumpSettings which, void* value, std::size_t* size) 
   const Settings& now = settings();
   const bool off = false;
   switch (which) {
-    case CU_COREDUMP_TRIGGER_HOST: return put(value, *size, &now.host, sizeof now.host);
-    case CU_COREDUMP_LIGHTWEIGHT: return put(value, *size, &now.lightweight, sizeof now.lightweight);
-    case CU_COREDUMP_FILE: return put(value, *size, now.file, std::strlen(now.file) + 1);
-    case CU_COREDUMP_PIPE: return put(value, *size, now.pipe, std::strlen(now.pipe) + 1);
-    case CU_COREDUMP_GENERATION_FLAGS: return put(value, *size, &now.flags, sizeof now.flags);
-    default: return put(value, *size, &off, sizeof off);
+    case CU_COREDUMP_TRIGGER_HOST: return put(value, *size, now.host);
+    case CU_COREDUMP_LIGHTWEIGHT: return put(value, *size, now.lightweight);
+    case CU_COREDUMP_FILE: return put_text(value, *size, now.file);
+    case CU_COREDUMP_PIPE: return put_text(value, *size, now.pipe);
+    case CU_COREDUMP_GENERATION_FLAGS: return put(value, *size, now.flags);
+    default: return put(value, *size, off);
   }
 }
 
 CUresult coredump_set(CUcoredumpSettings which, const void* value, const std::size_t* size) {
   const std::size_t bytes = size_of(which);
   const bool text = which == CU_COREDUMP_FILE || which == CU_COREDUMP_PIPE;
-  if (size == nullptr || value == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (text ? *size == 0 : *size < bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (size == nullptr || bytes == 0 || (text ? *size == 0 : *size < bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr) return CUDA_SUCCESS;  // it changes nothing
   const std::lock_guard lock(mutex);
   return set(settings(), which, value, *size);
+}
+
+CUresult coredump_set_of_context(CUcoredumpSettings which, const void* value, const std::size_t* size) {
+  return which == CU_COREDUMP_ENABLE_USER_TRIGGER ? CUDA_ERROR_INVALID_VALUE : coredump_set(which, value, size);
 }
 
 }  // namespace cuabi

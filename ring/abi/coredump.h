@@ -13,5 +13,7 @@ namespace cuabi {
 
 CUresult coredump_get(CUcoredumpSettings which, void* value, std::size_t* size);
 CUresult coredump_set(CUcoredumpSettings which, const void* value, const std::size_t* size);
+// The same for a context: what must be set before there is one is refused.
+CUresult coredump_set_of_context(CUcoredumpSettings which, const void* value, const std::size_t* size);
 
 }  // namespace cuabi

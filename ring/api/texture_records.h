@@ -70,14 +70,16 @@ struct TextureRecord {
   TextureView view;
   std::uint64_t has_view;
 
-  // The memory that kernels read through the texture.
+  // The memory that kernels read through the texture. One of no texels lies somewhere, too.
   static constexpr std::optional<std::uint64_t> span(const TextureRecord& r) {
     const TextureResource& t = r.resource;
-    if (t.type == CU_RESOURCE_TYPE_LINEAR) return t.width;
+    const auto somewhere = [](std::uint64_t bytes) { return bytes == 0 ? 1 : bytes; };
+    if (t.type == CU_RESOURCE_TYPE_LINEAR) return somewhere(t.width);
     if (t.type != CU_RESOURCE_TYPE_PITCH2D) return 0;
     const auto texel = texel_bytes(t.format, t.channels);
     const auto row = texel ? product(t.width, *texel) : std::nullopt;
-    return row ? span_of_rows(*row, t.height, t.pitch) : std::nullopt;
+    const auto rows = row ? span_of_rows(*row, t.height, t.pitch) : std::nullopt;
+    return rows ? std::optional(somewhere(*rows)) : std::nullopt;
   }
 
   using Record = TextureRecord;

@@ -1,4 +1,6 @@
 // What devices can do with atomics and with memory that others write; core dumps; the profiler; questions of CUDA 3.
+#include <unistd.h>
+
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -145,6 +147,7 @@ GROUP(coredumps_set, Loaded) {
   std::size_t room = sizeof back;
   CU(cuCoredumpGetAttributeGlobal)(CU_COREDUMP_FILE, back, &room);
   show_flag("the file's name", std::strcmp(back, name) == 0);
+  show_flag("the file's name with the process's number", "core." + std::to_string(getpid()) == back);
   show("no bytes", set(CU_COREDUMP_GENERATION_FLAGS, &flags, &none));
   show("setting 99", set(odd<CUcoredumpSettings>(99), &flags, &four));
   show("no value", set(CU_COREDUMP_GENERATION_FLAGS, nullptr, &four));

@@ -50,6 +50,7 @@ if(TARGET simgpu)
     ${contract}/surface.cc
     ${contract}/surface_in_kernel.cc
     ${contract}/tensor_maps.cc
+    ${contract}/texel_reads_in_kernel.cc
     ${contract}/texture.cc
     ${contract}/texture_in_kernel.cc
     ${contract}/texture_reference.cc

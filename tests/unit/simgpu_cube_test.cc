@@ -133,14 +133,24 @@ TEST(Cube, SeamlessFilteringHasNoSeam) {
   EXPECT_GT(widest, 0.05F) << "the test would not see a seam";
 }
 
-TEST(Cube, ACornerIsTheMeanOfThree) {
+TEST(Cube, ACornerIsThatOfThreeFaces) {
   std::vector<float> texels(6);
   for (unsigned face = 0; face < 6; ++face) texels[face] = static_cast<float>(1 << face);
   Texture texture = texture_of(floats_of(Geometry::Cube, {1, 1, 6}, texels), CU_TR_FILTER_MODE_LINEAR, true);
   texture.sampler.seamless_cube = true;
-  // Faces +x, +y, +z hold 1, 4, 16: a quarter of each, and a quarter of their mean.
-  EXPECT_NEAR(look(texture, {1, 1, 1}), 7, 1e-5F);
-  EXPECT_NEAR(look(texture, {-1, -1, -1}), (2 + 8 + 32) / 3.0F, 1e-5F);
+  // Faces +x, +y, +z hold 1, 4, 16: a quarter of each, and of the fourth quarter a third in whole steps of 1/256. The step
+  // that is left goes to the own face. This is what an H200 answered.
+  EXPECT_EQ(look(texture, {1, 1, 1}), (85 * 1 + 85 * 4 + 86 * 16) / 256.0F);
+  EXPECT_EQ(look(texture, {-1, -1, -1}), (85 * 2 + 85 * 8 + 86 * 32) / 256.0F);
+}
+
+TEST(Cube, SeamlessEdgesHaveNoAddressMode) {
+  for (const CUaddress_mode mode : {CU_TR_ADDRESS_MODE_WRAP, CU_TR_ADDRESS_MODE_CLAMP}) {
+    Texture texture =
+        texture_of(floats_of(Geometry::Cube, {1, 1, 6}, {1, 2, 4, 8, 16, 32}), CU_TR_FILTER_MODE_LINEAR, true, mode);
+    texture.sampler.seamless_cube = true;
+    EXPECT_EQ(look(texture, {1, 0, 1}), 8.5F) << mode;
+  }
 }
 
 TEST(Cube, LayersHaveSixFacesEach) {

@@ -207,6 +207,21 @@ TEST_F(Matrix, LinesThatLeaveTheirMemoryFault) {
             CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+TEST_F(Matrix, StoresObeyTheRightsOfMemory) {
+  const Address memory = space.claim(4096);
+  const auto fault_of = [&](const char* opcode, bool read_only) {
+    EXPECT_TRUE(space.add({.start = memory, .size = 4096, .kind = RangeKind::Mapped, .read_only = read_only}));
+    const auto module = load(text(std::string(opcode) + " [%rd91], {%q1,%q2};\nret;"));
+    const Fault fault = run(*module, "k", {1}, {32}, 0, memory);
+    EXPECT_TRUE(space.remove(memory));
+    return fault;
+  };
+  const char* const store = "wmma.store.d.sync.aligned.row.m8n8k4.global.f64";
+  EXPECT_FALSE(fault_of(store, false));
+  EXPECT_EQ(fault_of(store, true).code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  space.give_back_claim(memory, 4096);
+}
+
 TEST_F(Matrix, TilesLieInSharedMemoryAtMultiplesOfSixteen) {
   const std::string row = "mad.lo.u32 %r10, %r90, 16, %r9;\n";
   const std::string load = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1,%r2,%r3,%r4}, ";

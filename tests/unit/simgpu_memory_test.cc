@@ -418,6 +418,24 @@ TEST_F(Memory, WhatAFunctionTellsAboutItself) {
   EXPECT_EQ(module->functions().size(), 2u);
 }
 
+// Two hundred registers that live together, in a block of the size that the function is made for.
+TEST_F(Memory, AFunctionTakesNoMoreRegistersThanItsBlocksHave) {
+  std::string body = "ld.param.u64 %rd1, [out];\n";
+  for (int k = 0; k < 200; ++k)
+    body += "ld.global.u32 %r" + std::to_string(k) + ", [%rd1+" + std::to_string(4 * k) + "];\n";
+  for (int k = 0; k < 200; ++k)
+    body += "st.global.u32 [%rd1+" + std::to_string(4 * k) + "], %r" + std::to_string(k) + ";\n";
+  const auto registers_with = [&](const std::string& bound) {
+    const auto module = load(std::string(head) + ".visible .entry k(.param .u64 out) " + bound +
+                             "\n{\n.reg .b32 %r<200>; .reg .b64 %rd<2>;\n" + body + "ret;\n}\n");
+    return module->function("k")->registers;
+  };
+  EXPECT_GE(registers_with(""), 200);
+  EXPECT_EQ(registers_with(".maxntid 1024, 1, 1"), 64);
+  EXPECT_EQ(registers_with(".reqntid 384, 1, 1"), 168);
+  EXPECT_GE(registers_with(".maxntid 64, 1, 1"), 200);
+}
+
 TEST_F(Memory, SeparatelyCompiledTextsAreLinked) {
   const std::string texts[] = {std::string(head) + R"(
 .extern .func (.param .b32 r) helper(.param .b32 a);

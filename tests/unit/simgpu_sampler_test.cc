@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <random>
+#include <tuple>
 
 #include "tests/unit/simgpu_texture_fixture.h"
 
@@ -85,9 +88,9 @@ TEST(Sampler, AddressModesOfLinearFiltering) {
     CUaddress_mode mode;
     float x, value;
   };
-  // At x = 0 both neighbours of the edge count by half.
-  const Case cases[] = {{wrap, 0, 45},  {wrap, 1, 45},   {mirror, 0, 10}, {mirror, 1, 80},
-                        {clamp, 0, 10}, {border, 0, 55}, {border, 1, 90}, {wrap, 0.9375F, 62.5F}};
+  // At x = 0 both neighbours of the edge count by half. With a border, half of all comes from beyond the only row.
+  const Case cases[] = {{wrap, 0, 45},  {wrap, 1, 45},      {mirror, 0, 10}, {mirror, 1, 80},
+                        {clamp, 0, 10}, {border, 0, 77.5F}, {border, 1, 95}, {wrap, 0.9375F, 62.5F}};
   for (const Case& one : cases) {
     Texture texture = row({10, 20, 40, 80}, linear_mode, true, one.mode);
     texture.sampler.border[0] = 100;
@@ -117,6 +120,7 @@ TEST(Sampler, ATexelWithoutWeightDoesNotCount) {
   const Texture texture = row({1, INFINITY, NAN}, linear_mode, false, clamp);
   EXPECT_EQ(at(texture, Geometry::D1, 0.5F), 1);
   EXPECT_EQ(at(texture, Geometry::D1, 1.5F), INFINITY);
+  EXPECT_EQ(bits_of(at(texture, Geometry::D1, 2)), 0x7fff'ffffU);
 }
 
 TEST(Sampler, LayersAreHeldToTheLastAndNotFiltered) {
@@ -140,18 +144,30 @@ TEST(Sampler, OffsetsAreTexels) {
   EXPECT_EQ(with(-1), 80);
 }
 
-TEST(Sampler, FetchesOutsideAreZero) {
-  const Texture texture = texture_of(floats_of(Geometry::D2, {2, 2}, {1, 2, 3, 4}), linear_mode, true, wrap);
+TEST(Sampler, FetchesOutsideFollowTheAddressModeOfPlainCoordinates) {
+  Texture texture = texture_of(floats_of(Geometry::D2, {2, 2}, {1, 2, 3, 4}), linear_mode, true, wrap);
   const auto texel = [&](std::int32_t x, std::int32_t y, std::int32_t level = 0) {
     return fetch(texture, {Geometry::D2, {x, y, 0}, 0}, level);
   };
   EXPECT_EQ(as_float(texel(1, 1)[0]), 4);
-  EXPECT_EQ(texel(1, 1)[3], bits_of(1.0F));
-  for (const auto& [x, y] : {std::pair{-1, 0}, {2, 0}, {0, -1}, {0, 2}, {INT32_MAX, 0}, {0, INT32_MIN}}) {
-    EXPECT_EQ(texel(x, y), (ChannelBits{})) << x << "," << y;
-  }
+  EXPECT_EQ(texel(1, 1)[3], 0U);
+  const std::tuple<std::int32_t, std::int32_t, float> outside[] = {{-1, 0, 1}, {2, 0, 2},         {0, -1, 1},
+                                                                   {0, 2, 3},  {INT32_MAX, 0, 2}, {0, INT32_MIN, 1}};
+  for (const auto& [x, y, value] : outside) EXPECT_EQ(as_float(texel(x, y)[0]), value) << x << "," << y;
   EXPECT_EQ(texel(0, 0, 1), (ChannelBits{}));
   EXPECT_EQ(texel(0, 0, -1), (ChannelBits{}));
+  texture.sampler.address[0] = border;
+  texture.sampler.border[0] = 7;
+  EXPECT_EQ(as_float(texel(2, 0)[0]), 7);
+  EXPECT_EQ(as_float(texel(0, 2)[0]), 3);
+}
+
+TEST(Sampler, NumbersInOneDimensionAreThoseOfLinearMemory) {
+  Texture texture = row({10, 20}, point_mode, false, clamp);
+  EXPECT_EQ(fetch(texture, {Geometry::D1, {1, 0, 0}, 0}, 0), (ChannelBits{}));
+  texture.image.geometry = Geometry::Linear;
+  EXPECT_EQ(as_float(fetch(texture, {Geometry::D1, {1, 0, 0}, 0}, 0)[0]), 20);
+  EXPECT_EQ(fetch(texture, {Geometry::D1, {2, 0, 0}, 0}, 0), (ChannelBits{}));
 }
 
 TEST(Sampler, LinearMemoryIsNeitherFilteredNorWrapped) {
@@ -245,6 +261,21 @@ TEST(Levels, BiasComesBeforeTheLimits) {
   EXPECT_EQ(level_at(texture, -4), 175);
 }
 
+TEST(Levels, WithoutOneOnlyTheLimitsCount) {
+  Texture texture = three_levels(linear_mode);
+  texture.sampler.level_bias = 0.5F;
+  const auto without = [&] {
+    return as_float(sample(texture, {Geometry::D2, {0.5F, 0.5F, 0}, 0, {}}, std::nullopt)[0]);
+  };
+  EXPECT_EQ(without(), 100);
+  texture.sampler.min_level = 0.75F;
+  EXPECT_EQ(without(), 175);
+}
+
+TEST(Levels, FractionsAreCutOffAtEightBits) {
+  EXPECT_EQ(levels_of(three_levels(linear_mode), 1 + 128.5F / 256).weight, 128U);
+}
+
 TEST(Levels, FollowTheLargerGradient) {
   const Texture texture = three_levels(linear_mode);
   const SamplePoint point{Geometry::D2, {0.5F, 0.5F, 0}, 0, {}};
@@ -279,10 +310,10 @@ ChannelBits floats(float r, float g, float b, float a) { return {bits_of(r), bit
 TEST(Formats, IntegersUpToSixteenBitsBecomeFractions) {
   EXPECT_EQ(read_one<std::uint8_t>(CU_AD_FORMAT_UNSIGNED_INT8, 4, {0, 255, 51, 1}), floats(0, 1, 0.2F, 1 / 255.0F));
   EXPECT_EQ(read_one<std::int8_t>(CU_AD_FORMAT_SIGNED_INT8, 4, {-128, -127, 127, 1}), floats(-1, -1, 1, 1 / 127.0F));
-  EXPECT_EQ(read_one<std::uint16_t>(CU_AD_FORMAT_UNSIGNED_INT16, 2, {65535, 13107}), floats(1, 0.2F, 0, 1));
-  EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SIGNED_INT16, 2, {-32768, -32767}), floats(-1, -1, 0, 1));
-  EXPECT_EQ(read_one<std::uint8_t>(CU_AD_FORMAT_UNORM_INT8X2, 2, {255, 51}, true), floats(1, 0.2F, 0, 1));
-  EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SNORM_INT16X1, 1, {-32768}, true), floats(-1, 0, 0, 1));
+  EXPECT_EQ(read_one<std::uint16_t>(CU_AD_FORMAT_UNSIGNED_INT16, 2, {65535, 13107}), floats(1, 0.2F, 0, 0));
+  EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SIGNED_INT16, 2, {-32768, -32767}), floats(-1, -1, 0, 0));
+  EXPECT_EQ(read_one<std::uint8_t>(CU_AD_FORMAT_UNORM_INT8X2, 2, {255, 51}, true), floats(1, 0.2F, 0, 0));
+  EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SNORM_INT16X1, 1, {-32768}, true), floats(-1, 0, 0, 0));
   // 10 bits each and 2: 1023, 0, 341 and 1.
   EXPECT_EQ(read_one<std::uint8_t>(CU_AD_FORMAT_UNORM_INT_101010_2, 4, {0xff, 0x03, 0x50, 0x55}),
             floats(1, 0, 341 / 1023.0F, 1 / 3.0F));
@@ -291,13 +322,13 @@ TEST(Formats, IntegersUpToSixteenBitsBecomeFractions) {
 TEST(Formats, IntegersStayIntegersWhenAskedTo) {
   EXPECT_EQ(read_one<std::uint8_t>(CU_AD_FORMAT_UNSIGNED_INT8, 4, {0, 255, 51, 1}, true), (ChannelBits{0, 255, 51, 1}));
   EXPECT_EQ(read_one<std::int8_t>(CU_AD_FORMAT_SIGNED_INT8, 2, {-128, 127}, true),
-            (ChannelBits{static_cast<std::uint32_t>(-128), 127, 0, 1}));
-  EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SIGNED_INT16, 1, {-2}, true), (ChannelBits{0xffff'fffe, 0, 0, 1}));
+            (ChannelBits{static_cast<std::uint32_t>(-128), 127, 0, 0}));
+  EXPECT_EQ(read_one<std::int16_t>(CU_AD_FORMAT_SIGNED_INT16, 1, {-2}, true), (ChannelBits{0xffff'fffe, 0, 0, 0}));
   for (const bool as_integer : {false, true}) {
     EXPECT_EQ(read_one<std::uint32_t>(CU_AD_FORMAT_UNSIGNED_INT32, 2, {0xdead'beef, 3}, as_integer),
-              (ChannelBits{0xdead'beef, 3, 0, 1}));
+              (ChannelBits{0xdead'beef, 3, 0, 0}));
     EXPECT_EQ(read_one<std::int32_t>(CU_AD_FORMAT_SIGNED_INT32, 1, {-7}, as_integer),
-              (ChannelBits{0xffff'fff9, 0, 0, 1}));
+              (ChannelBits{0xffff'fff9, 0, 0, 0}));
   }
 }
 
@@ -306,7 +337,7 @@ TEST(Formats, FloatsAreTakenAsTheyAre) {
             floats(1.5F, -0.0F, INFINITY, 1e-40F));
   EXPECT_EQ(read_one<std::uint16_t>(CU_AD_FORMAT_HALF, 4, {0x3c00, 0xc000, 0x7bff, 0x0001}),
             floats(1, -2, 65504, 5.9604645e-8F));
-  EXPECT_EQ(read_one<float>(CU_AD_FORMAT_FLOAT, 1, {2}, true), floats(2, 0, 0, 1));
+  EXPECT_EQ(read_one<float>(CU_AD_FORMAT_FLOAT, 1, {2}, true), floats(2, 0, 0, 0));
 }
 
 // The curve in doubles; a single's power may be off by a few units in the last place.
@@ -340,10 +371,22 @@ TEST(Formats, IntegersAreNotFiltered) {
 TEST(Formats, ABorderHasTheChannelsOfTheFormat) {
   Texture texture = row({1, 2}, point_mode, false, border);
   for (unsigned k = 0; k < 4; ++k) texture.sampler.border[k] = static_cast<float>(5 + k);
-  EXPECT_EQ(sample(texture, {Geometry::D1, {-1, 0, 0}, 0, {}}, 0), floats(5, 0, 0, 1));
+  EXPECT_EQ(sample(texture, {Geometry::D1, {-1, 0, 0}, 0, {}}, 0), floats(5, 0, 0, 0));
   texture.image.format = {CU_AD_FORMAT_UNSIGNED_INT32, 1};
   texture.sampler.border[0] = as_float(77);
-  EXPECT_EQ(sample(texture, {Geometry::D1, {-1, 0, 0}, 0, {}}, 0), (ChannelBits{77, 0, 0, 1}));
+  EXPECT_EQ(sample(texture, {Geometry::D1, {-1, 0, 0}, 0, {}}, 0), (ChannelBits{77, 0, 0, 0}));
+}
+
+TEST(Formats, ABorderIsHeldToTheFormatsRange) {
+  Texture texture =
+      texture_of(image_of<std::int8_t>(Geometry::D1, {CU_AD_FORMAT_SIGNED_INT8, 4}, {1}, {1, 2, 3, 4}), point_mode);
+  texture.sampler.address[0] = border;
+  const float given[] = {1.5F, -1.5F, 0.5F, -0.5F};
+  std::copy(std::begin(given), std::end(given), texture.sampler.border);
+  const auto read = [&] { return sample(texture, {Geometry::D1, {-1, 0, 0}, 0, {}}, 0); };
+  EXPECT_EQ(read(), floats(1, -1, 0.5F, -0.5F));
+  texture.image.format.format = CU_AD_FORMAT_UNSIGNED_INT8;
+  EXPECT_EQ(read(), floats(1, 0, 0.5F, 0));
 }
 
 TEST(Formats, SizesAndWhatIsNotServed) {

@@ -31,7 +31,8 @@ Sheet<std::uint32_t> words(Geometry geometry, Size size) {
 
 TEST(SurfacePlaces, LieInBytesAcrossAndInRowsAndLayers) {
   Sheet<std::uint32_t> sheet = words(Geometry::D2Layered, {4, 3, 2});
-  const auto find = [&](Geometry geometry, std::array<std::int32_t, 3> at, std::int32_t layer, bool formatted = false) {
+  const auto find = [&](Geometry geometry, std::array<std::int32_t, 3> at, std::uint32_t layer,
+                        bool formatted = false) {
     return surface_place(sheet.surface, {geometry, at, layer, formatted}, 4, Bounds::Trap);
   };
   const auto* texel = reinterpret_cast<std::byte*>(&sheet.at(3, 2, 1));
@@ -40,14 +41,14 @@ TEST(SurfacePlaces, LieInBytesAcrossAndInRowsAndLayers) {
   EXPECT_EQ(find(Geometry::D3, {12, 2, 1}, 0).memory, texel);
   EXPECT_EQ(find(Geometry::D2, {12, 2, 9}, 9).memory, reinterpret_cast<std::byte*>(&sheet.at(3, 2, 0)));
   EXPECT_EQ(find(Geometry::D1, {12, 9, 9}, 9).memory, reinterpret_cast<std::byte*>(&sheet.at(3, 0, 0)));
-  for (const auto& [at, layer] : {std::pair{std::array{16, 0, 0}, 0},
-                                  {{-4, 0, 0}, 0},
-                                  {{0, 3, 0}, 0},
-                                  {{0, -1, 0}, 0},
-                                  {{0, 0, 0}, 2},
-                                  {{0, 0, 0}, -1},
-                                  {{INT32_MIN, 0, 0}, 0},
-                                  {{INT32_MAX - 3, 0, 0}, 0}}) {
+  for (const auto& [at, layer] : {std::pair{std::array{16, 0, 0}, 0U},
+                                  {{-4, 0, 0}, 0U},
+                                  {{0, 3, 0}, 0U},
+                                  {{0, -1, 0}, 0U},
+                                  {{0, 0, 0}, 2U},
+                                  {{0, 0, 0}, ~0U},
+                                  {{INT32_MIN, 0, 0}, 0U},
+                                  {{INT32_MAX - 3, 0, 0}, 0U}}) {
     EXPECT_EQ(find(Geometry::D2Layered, at, layer).kind, Kind::Trapped) << at[0] << "," << at[1] << " " << layer;
   }
   EXPECT_EQ(find(Geometry::D2Layered, {INT32_MAX, 0, 0}, 0, true).kind, Kind::Trapped);
@@ -68,6 +69,14 @@ TEST(SurfacePlaces, ClampTakesTheNearestAndZeroNone) {
   EXPECT_EQ(find(2, 0, 4, Bounds::Zero).kind, Kind::Misaligned);
   EXPECT_EQ(find(4, 0, 8, Bounds::Clamp).kind, Kind::Misaligned);
   EXPECT_EQ(find(402, 0, 4, Bounds::Trap).kind, Kind::Misaligned);
+}
+
+// The layer counts from 0 up: -1 is a very high one.
+TEST(SurfacePlaces, LayersAreHeldToTheLast) {
+  Sheet<std::uint32_t> sheet = words(Geometry::D2Layered, {4, 3, 2});
+  const SurfacePlace place =
+      surface_place(sheet.surface, {Geometry::D2Layered, {0, 0, 0}, ~0U, false}, 4, Bounds::Clamp);
+  EXPECT_EQ(place.memory, reinterpret_cast<std::byte*>(&sheet.at(0, 0, 1)));
 }
 
 class Surfaces : public TextureKernel {
@@ -259,27 +268,40 @@ TEST_F(Surfaces, ManyBlocksMeetAtOneTexel) {
 TEST_F(Surfaces, Queries) {
   const std::uint64_t volume = table().insert(
       Surface{image_of(Geometry::D3, {CU_AD_FORMAT_HALF, 2}, {4, 2, 3}, std::vector<std::uint16_t>(48))});
-  const std::pair<const char*, std::uint32_t> wanted[] = {
-      {"width", 4},      {"height", 2},       {"depth", 3}, {"channel_data_type", 0x10dd}, {"channel_order", 0x10b2},
-      {"array_size", 0}, {"memory_layout", 0}};
+  const std::pair<const char*, std::uint32_t> wanted[] = {{"width", 4}, {"height", 2}, {"depth", 3}};
   for (const auto& [name, value] : wanted) {
     EXPECT_EQ(loaded(std::string("suq.") + name + ".b32 %r20, [%rd1];", volume, Row{}), value) << name;
   }
   const std::uint64_t layers = table().insert(words(Geometry::CubeLayered, {2, 2, 12}).surface);
-  EXPECT_EQ(loaded("suq.array_size.b32 %r20, [%rd1];", layers, Row{}), 2u);
-  EXPECT_EQ(loaded("suq.channel_data_type.b32 %r20, [%rd1];", layers, Row{}), 0x10dcu);
+  EXPECT_EQ(loaded("suq.depth.b32 %r20, [%rd1];", layers, Row{}), 2u);
 }
 
-TEST_F(Surfaces, ANumberThatNamesNoSurfaceIsAFault) {
+// An H200's driver cannot load such code: only a reference has these answers.
+TEST_F(Surfaces, OnlySizesCanBeAskedOfAnObject) {
+  for (const char* name : {"channel_data_type", "channel_order", "array_size", "memory_layout"}) {
+    const std::string source = kernel(std::string("suq.") + name + ".b32 %r20, [%rd1];");
+    const Module::Loaded loaded = load_ptx(std::span(&source, 1), space);
+    EXPECT_EQ(loaded.code, CUDA_ERROR_NOT_SUPPORTED) << name;
+  }
+}
+
+const char* const accesses[] = {"suld.b.1d.b32.zero {%r20}, [%rd1, {%r0}];",
+                                "sust.b.1d.b32.clamp [%rd1, {%r0}], {%r0};",
+                                "sured.b.add.1d.u32.zero [%rd1, {%r0}], 1;", "suq.width.b32 %r20, [%rd1];"};
+
+TEST_F(Surfaces, AnEntryWithoutASurfaceIsOneOfNothing) {
   const std::uint64_t texture = table().insert(texture_of(floats_of(Geometry::D1, {4}, {1, 2, 3, 4})));
   const std::uint64_t gone = table().insert(words(Geometry::D1, {4}).surface);
   EXPECT_TRUE(table().remove_surface(gone));
-  for (const std::uint64_t number : {texture, gone, std::uint64_t{0}, ~std::uint64_t{0}}) {
-    for (const char* line : {"suld.b.1d.b32.zero {%r20}, [%rd1, {%r0}];", "sust.b.1d.b32.clamp [%rd1, {%r0}], {%r0};",
-                             "sured.b.add.1d.u32.zero [%rd1, {%r0}], 1;", "suq.width.b32 %r20, [%rd1];"}) {
-      EXPECT_EQ(fault_of(line, number, {Row{}}).code, unknown_object_code) << line;
-    }
+  for (const std::uint64_t number : {texture, gone, std::uint64_t{0}}) {
+    for (const char* line : accesses) EXPECT_EQ(loaded(line, number, Row{}), 0u) << line;
+    EXPECT_EQ(fault_of("suld.b.1d.b32.trap {%r20}, [%rd1, {%r0}];", number, {Row{}}).code, surface_trap_code);
   }
+}
+
+TEST_F(Surfaces, ANumberBeyondTheTableIsAFault) {
+  for (const char* line : accesses)
+    EXPECT_EQ(fault_of(line, ~std::uint64_t{0}, {Row{}}).code, unknown_object_code) << line;
 }
 
 TEST_F(Surfaces, WhatIsNotServedIsRefusedWithItsLine) {

@@ -57,7 +57,8 @@ TEST_F(Textures, EachGeometryWithFloatCoordinates) {
 
 TEST_F(Textures, EachGeometryWithNumbers) {
   const Row row = row_of(1, 2, 3, 0);
-  EXPECT_EQ(first(text("tex.1d.v4.f32.s32", "{%r0}];"), insert(numbered(Geometry::D1, {4})), row), 1);
+  EXPECT_EQ(first(text("tex.1d.v4.f32.s32", "{%r0}];"), insert(numbered(Geometry::Linear, {4})), row), 1);
+  EXPECT_EQ(first(text("tex.1d.v4.f32.s32", "{%r0}];"), insert(numbered(Geometry::D1, {4})), row), 0);
   EXPECT_EQ(first(text("tex.2d.v4.f32.s32", "{%r0, %r1}];"), insert(numbered(Geometry::D2, {4, 4})), row), 21);
   const std::uint64_t volume = insert(numbered(Geometry::D3, {4, 4, 4}));
   EXPECT_EQ(first(text("tex.3d.v4.f32.s32", "{%r0, %r1, %r2, %r2}];"), volume, row), 321);
@@ -81,12 +82,12 @@ TEST_F(Textures, LanesReadForThemselves) {
 }
 
 TEST_F(Textures, AGuardKeepsLanesAsTheyAre) {
-  const std::uint64_t object = insert(numbered(Geometry::D1, {64}));
+  const std::uint64_t object = insert(numbered(Geometry::Linear, {64}));
   std::vector<Row> rows;
   for (int k = 0; k < 32; ++k) rows.push_back(row_of(k, k % 3 == 0 ? 1 : 0));
   const auto answers = run_rows(
       "setp.ne.u32 %p1, %r1, 0;\n@%p1 tex.1d.v4.f32.s32 {%r20, %r21, %r22, %r23}, [%rd1, {%r0}];", object, rows);
-  for (std::size_t k = 0; k < 32; ++k) EXPECT_EQ(answers[k][3], k % 3 == 0 ? word(1.0F) : 0u) << k;
+  for (std::size_t k = 0; k < 32; ++k) EXPECT_EQ(answers[k][0], k % 3 == 0 ? word(static_cast<float>(k)) : 0u) << k;
 }
 
 TEST_F(Textures, ResultsMayOverwriteCoordinates) {
@@ -98,7 +99,7 @@ TEST_F(Textures, ResultsMayOverwriteCoordinates) {
 
 TEST_F(Textures, HalvesAloneAndInPairs) {
   const std::uint64_t object =
-      table().insert(texture_of(image_of<float>(Geometry::D1, {CU_AD_FORMAT_FLOAT, 4}, {1}, {1, -2, 0.5F, 65504})));
+      table().insert(texture_of(image_of<float>(Geometry::Linear, {CU_AD_FORMAT_FLOAT, 4}, {1}, {1, -2, 0.5F, 65504})));
   const std::string pack = " mov.b32 %r20, {%h0, %h1}; mov.b32 %r21, {%h2, %h3};";
   const auto alone = run_rows("tex.1d.v4.f16.s32 {%h0, %h1, %h2, %h3}, [%rd1, {%r0}];" + pack, object, {row_of(0)});
   EXPECT_EQ(alone[0][0], 0xc000'3c00u);
@@ -108,11 +109,12 @@ TEST_F(Textures, HalvesAloneAndInPairs) {
 }
 
 TEST_F(Textures, IntegersGoToRegistersAsTheyAre) {
-  Texture texture = texture_of(image_of<std::int8_t>(Geometry::D1, {CU_AD_FORMAT_SIGNED_INT8, 2}, {2}, {1, 2, -3, 4}));
+  Texture texture =
+      texture_of(image_of<std::int8_t>(Geometry::Linear, {CU_AD_FORMAT_SIGNED_INT8, 2}, {2}, {1, 2, -3, 4}));
   texture.sampler.read_as_integer = true;
   const std::uint64_t object = table().insert(texture);
   const auto answer = run_rows(text("tex.1d.v4.s32.s32", "{%r0}];"), object, {row_of(1)});
-  EXPECT_EQ(answer[0], (Answer{0xffff'fffd, 4, 0, 1}));
+  EXPECT_EQ(answer[0], (Answer{0xffff'fffd, 4, 0, 0}));
   texture.sampler.read_as_integer = false;
   EXPECT_EQ(first(text("tex.1d.v4.f32.s32", "{%r0}];"), table().insert(texture), row_of(1)), -3 / 127.0F);
 }
@@ -132,7 +134,8 @@ TEST_F(Textures, LevelsByNumberAndGradient) {
                   row_of(0.5F, 0.0F, 0.25F, 0.5F, 0.0F)),
             200);
   EXPECT_EQ(first(text("tex.level.2d.v4.f32.s32", "{%r0, %r0}], %r1;"), object, row_of(1, 1)), 200);
-  EXPECT_EQ(first(text("tex.level.2d.v4.f32.s32", "{%r0, %r0}], %r1;"), object, row_of(3, 1)), 0);
+  EXPECT_EQ(first(text("tex.level.2d.v4.f32.s32", "{%r0, %r0}], %r1;"), object, row_of(3, 1)), 200);
+  EXPECT_EQ(first(text("tex.level.2d.v4.f32.s32", "{%r0, %r0}], %r1;"), object, row_of(0, 2)), 0);
 }
 
 TEST_F(Textures, GradientsOfEachGeometryLoadAndRun) {
@@ -157,7 +160,7 @@ TEST_F(Textures, OffsetsAndResidency) {
   EXPECT_EQ(first(text("tex.2d.v4.f32.f32", "{%f0, %f1}], {2, -1};"), object, row_of(1.5F, 2.5F)), 13);
   EXPECT_EQ(first(text("tex.2d.v4.f32.s32", "{%r0, %r1}], {%r2, %r3};"), object, row_of(1, 2, -1, 3)), 50);
   EXPECT_EQ(first(text("tex.2d.v4.f32.s32", "{%r0, %r1}], {%r2, %r3};"), object, row_of(INT32_MAX, 2, INT32_MAX, 3)),
-            0);
+            57);
   const auto answers =
       run_rows("tex.2d.v4.f32.f32 {%r20, %r21, %r22, %r23}|%p1, [%rd1, {%f0, %f1}]; selp.u32 %r24, 1, 2, %p1;", object,
                std::vector<Row>(40, row_of(1.5F, 2.5F)));
@@ -190,23 +193,8 @@ TEST_F(Textures, Queries) {
   add_level(image, image_of<std::uint8_t>(Geometry::D2, {CU_AD_FORMAT_UNSIGNED_INT8, 4}, {2, 1},
                                           std::vector<std::uint8_t>(8)));
   Texture texture = texture_of(std::move(image), linear_mode, true, CU_TR_ADDRESS_MODE_WRAP);
-  texture.sampler.address[1] = CU_TR_ADDRESS_MODE_MIRROR;
-  texture.sampler.address[2] = CU_TR_ADDRESS_MODE_BORDER;
   const std::uint64_t object = table().insert(texture);
-  const std::pair<const char*, std::uint32_t> wanted[] = {{"width", 4},
-                                                          {"height", 2},
-                                                          {"depth", 1},
-                                                          {"channel_data_type", 0x10d2},
-                                                          {"array_size", 0},
-                                                          {"num_mipmap_levels", 2},
-                                                          {"num_samples", 1},
-                                                          {"channel_order", 0x10b5},
-                                                          {"normalized_coords", 1},
-                                                          {"filter_mode", 1},
-                                                          {"addr_mode_0", 0},
-                                                          {"force_unnormalized_coords", 0},
-                                                          {"addr_mode_1", 1},
-                                                          {"addr_mode_2", 4}};
+  const std::pair<const char*, std::uint32_t> wanted[] = {{"width", 4}, {"height", 2}, {"depth", 0}};
   for (const auto& [name, value] : wanted) {
     EXPECT_EQ(run_rows(std::string("txq.") + name + ".b32 %r20, [%rd1];", object, {Row{}})[0][0], value) << name;
   }
@@ -217,10 +205,20 @@ TEST_F(Textures, Queries) {
   EXPECT_EQ(level("height", 1), 1u);
   EXPECT_EQ(level("width", 2), 0u);
   const std::uint64_t layers = insert(numbered(Geometry::D2Layered, {4, 4, 3}));
-  EXPECT_EQ(run_rows("txq.array_size.b32 %r20, [%rd1];", layers, {Row{}})[0][0], 3u);
-  EXPECT_EQ(run_rows("txq.channel_data_type.b32 %r20, [%rd1];", layers, {Row{}})[0][0], 0x10deu);
+  EXPECT_EQ(run_rows("txq.depth.b32 %r20, [%rd1];", layers, {Row{}})[0][0], 3u);
   const std::uint64_t volume = insert(numbered(Geometry::D3, {4, 4, 5}));
   EXPECT_EQ(run_rows("txq.depth.b32 %r20, [%rd1];", volume, {Row{}})[0][0], 5u);
+}
+
+// An H200's driver cannot load such code: only a reference has these answers.
+TEST_F(Textures, OnlySizesCanBeAskedOfAnObject) {
+  for (const char* name : {"channel_data_type", "channel_order", "normalized_coords", "array_size", "num_mipmap_levels",
+                           "num_samples", "force_unnormalized_coords", "filter_mode", "addr_mode_0", "addr_mode_2"}) {
+    const std::string source = kernel(std::string("txq.") + name + ".b32 %r20, [%rd1];");
+    const Module::Loaded loaded = load_ptx(std::span(&source, 1), space);
+    EXPECT_EQ(loaded.code, CUDA_ERROR_NOT_FOUND) << name;
+    EXPECT_NE(loaded.log.find("line 11"), std::string::npos) << loaded.log;
+  }
 }
 
 TEST_F(Textures, WhatANumberNames) {
@@ -241,15 +239,25 @@ TEST_F(Textures, WhatANumberNames) {
 
 // ---- what goes wrong
 
-TEST_F(Textures, ANumberThatNamesNoTextureIsAFault) {
-  const std::uint64_t texture = insert(numbered(Geometry::D1, {4}));
+TEST_F(Textures, AnEntryWithoutATextureReadsAsNothing) {
+  const std::uint64_t texture = insert(numbered(Geometry::Linear, {4}));
   const std::uint64_t surface = table().insert(Surface{numbered(Geometry::D1, {4})});
   const std::string fetch_one = text("tex.1d.v4.f32.s32", "{%r0}];");
-  EXPECT_FALSE(fault_of(fetch_one, texture, {row_of(0)}));
+  EXPECT_EQ(first(fetch_one, texture, row_of(2)), 2);
   EXPECT_TRUE(table().remove_texture(texture));
-  insert(numbered(Geometry::D1, {4}));  // in the same place of the table
-  for (const std::uint64_t number :
-       {texture, surface, std::uint64_t{0}, ~std::uint64_t{0}, std::uint64_t{0x7ee0'0000'0000}}) {
+  insert(numbered(Geometry::Linear, {4}));  // in the same place of the table
+  const std::uint64_t none = insert(Image{});
+  for (const std::uint64_t number : {texture, surface, none, std::uint64_t{0}, std::uint64_t{0x7ee0'0000'0000}}) {
+    EXPECT_EQ(first(fetch_one, number, row_of(2)), 0) << number;
+    EXPECT_EQ(first(text("tld4.r.2d.v4.f32.f32", "{%f0, %f0}];"), number, row_of(2.0F)), 0) << number;
+    EXPECT_EQ(run_rows("txq.width.b32 %r20, [%rd1];", number, {Row{}})[0][0], 0u) << number;
+  }
+}
+
+TEST_F(Textures, ANumberBeyondTheTableIsAFault) {
+  const std::uint64_t texture = insert(numbered(Geometry::Linear, {4}));
+  const std::string fetch_one = text("tex.1d.v4.f32.s32", "{%r0}];");
+  for (const std::uint64_t number : {texture + 1, std::uint64_t{0x12345}, ~std::uint64_t{0}}) {
     for (const std::string& line : {fetch_one, std::string("txq.width.b32 %r20, [%rd1];")}) {
       const Fault fault = fault_of(line, number, {row_of(0)});
       EXPECT_EQ(fault.code, unknown_object_code) << number;
@@ -259,8 +267,8 @@ TEST_F(Textures, ANumberThatNamesNoTextureIsAFault) {
 }
 
 TEST_F(Textures, LanesMayNameDifferentObjects) {
-  const std::uint64_t one = insert(floats_of(Geometry::D1, {1}, {1}));
-  const std::uint64_t two = insert(floats_of(Geometry::D1, {1}, {2}));
+  const std::uint64_t one = insert(floats_of(Geometry::Linear, {1}, {1}));
+  const std::uint64_t two = insert(floats_of(Geometry::Linear, {1}, {2}));
   std::vector<Row> rows;
   for (unsigned k = 0; k < 32; ++k) rows.push_back({static_cast<std::uint32_t>(k % 2 == 0 ? one : two), 0});
   const std::string line = "tex.1d.v4.f32.s32 {%r20, %r21, %r22, %r23}, [%rd10, {%r4}];";
@@ -312,7 +320,7 @@ TEST_F(Textures, AnotherGeometryStaysInside) {
 }
 
 TEST_F(Textures, ObjectsComeAndGoWhileKernelsRun) {
-  const std::uint64_t object = insert(numbered(Geometry::D1, {64}));
+  const std::uint64_t object = insert(numbered(Geometry::Linear, {64}));
   std::atomic<bool> done{false};
   std::thread other([&] {
     while (!done) {
@@ -334,7 +342,7 @@ TEST_F(Textures, ObjectsComeAndGoWhileKernelsRun) {
 }
 
 TEST_F(Textures, NothingIsKeptAfterAKernel) {
-  Texture texture = texture_of(floats_of(Geometry::D1, {1}, {3}));
+  Texture texture = texture_of(floats_of(Geometry::Linear, {1}, {3}));
   const std::weak_ptr<void> memory = texture.image.keeps;
   const std::uint64_t object = table().insert(std::move(texture));
   EXPECT_EQ(first(text("tex.1d.v4.f32.s32", "{%r0}];"), object, row_of(0)), 3);

@@ -43,7 +43,7 @@ CUresult coredump_of_context(CUresult (*call)(CUcoredumpSettings, void*, std::si
 }
 
 CUresult set_coredump(CUcoredumpSettings which, void* value, std::size_t* size) {
-  return cuabi::coredump_set(which, value, size);
+  return cuabi::coredump_set_of_context(which, value, size);
 }
 
 }  // namespace

@@ -22,8 +22,7 @@ RowSide device(CUdeviceptr address) { return {.memory = address, .kind = Side::D
 RowSide host(const void* address) { return {.memory = address_of(address), .kind = Side::Host}; }
 RowSide of(CUarray array, std::size_t offset) { return {.array = array, .offset = offset, .is_array = true}; }
 
-CUresult place(Driver& driver, const RowSide& side, const Shape& row, Layout& layout,
-               std::shared_ptr<void>& keeps) {
+CUresult place(Driver& driver, const RowSide& side, const Shape& row, Layout& layout, std::shared_ptr<void>& keeps) {
   if (side.is_array) return place_in_array(driver, side.array, {.x = side.offset}, row, layout, keeps);
   layout.start = side.memory;
   return CUDA_SUCCESS;

@@ -74,7 +74,9 @@ CUresult cuLinkCreate_v2(unsigned numOptions, CUjit_option* options, void** opti
   return with_context([&](Driver& driver, Context&) {
     const JitOptions jit{numOptions, options, optionValues};
     if (stateOut == nullptr || !are_there(jit) || !are_known(jit)) return CUDA_ERROR_INVALID_VALUE;
-    *stateOut = driver.links.insert(std::make_shared<LinkState>(jit));
+    const auto state = std::make_shared<LinkState>(jit);
+    state->report.write({}, {}, {});  // the logs are there from now on, and empty
+    *stateOut = driver.links.insert(state);
     return CUDA_SUCCESS;
   });
 }
@@ -93,7 +95,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
                           CUjit_option* options, void** optionValues) {
   return with_link(state, [&](Driver&, LinkState& link) {
     const JitOptions jit{numOptions, options, optionValues};
-    if (path == nullptr || !is_known(type) || !are_there(jit) || !are_for_an_input(jit))
+    if (path == nullptr || *path == '\0' || !is_known(type) || !are_there(jit) || !are_for_an_input(jit))
       return CUDA_ERROR_INVALID_VALUE;
     const std::optional<std::string> bytes = bytes_of_file(path);
     if (!bytes) return CUDA_ERROR_FILE_NOT_FOUND;

@@ -14,7 +14,8 @@ CUresult LinkState::fail(CUresult code, const std::string& why) {
 CUresult LinkState::add(CUjitInputType type, const ImageTexts& texts, std::string name) {
   ++inputs_;
   if (name.empty()) name = "input " + std::to_string(inputs_);
-  if (!image.empty()) return fail(CUDA_ERROR_INVALID_VALUE, "'" + name + "' comes after the link is complete");
+  if (closed_) return fail(CUDA_ERROR_INVALID_VALUE, "'" + name + "' comes after the link is complete");
+  if (failed_ != CUDA_SUCCESS) return failed_;
   if (texts.code != CUDA_SUCCESS) return fail(texts.code, "'" + name + "': " + texts.log);
   info += texts.log;
   for (const std::string& ptx : texts.ptx) {
@@ -37,6 +38,7 @@ CUresult LinkState::take(Text text) {
     result = fail(CUDA_ERROR_INVALID_SOURCE, "Multiple definition of '" + name + "' in '" + text.input +
                                                  "', first defined in '" + found->second + "'");
   }
+  failed_ = result;
   if (result != CUDA_SUCCESS) return result;
   for (const std::string& name : text.names.defined) defined_.emplace(name, text.input);
   weak_.insert(text.names.weak.begin(), text.names.weak.end());
@@ -64,17 +66,23 @@ CUresult LinkState::take_from_libraries() {
 }
 
 CUresult LinkState::complete() {
-  if (!image.empty()) return CUDA_SUCCESS;
+  if (failed_ != CUDA_SUCCESS) return failed_;
+  if (closed_) return CUDA_ERROR_INVALID_HANDLE;
+  closed_ = true;
+  return failed_ = make_image();
+}
+
+CUresult LinkState::make_image() {
   if (const CUresult result = take_from_libraries(); result != CUDA_SUCCESS) return result;
-  if (taken_.empty()) return fail(CUDA_ERROR_INVALID_VALUE, "there is nothing to link");
   CUresult result = CUDA_SUCCESS;
   for (const auto& [name, input] : needed_) {
     if (!is_defined(name))
-      result = fail(CUDA_ERROR_UNKNOWN, "Undefined reference to '" + name + "' in '" + input + "'");
+      result = fail(CUDA_ERROR_INVALID_SOURCE, "Undefined reference to '" + name + "' in '" + input + "'");
   }
   if (result != CUDA_SUCCESS) return result;
   std::vector<std::string> texts;
   for (const Text& text : taken_) texts.push_back(text.ptx);
+  if (texts.empty()) texts.emplace_back(".version 9.0\n.target sm_75\n.address_size 64\n");  // an image of nothing
   if (texts.size() > max_linked) return fail(CUDA_ERROR_OUT_OF_MEMORY, "there are too many inputs");
   image = write_linked(texts);
   return CUDA_SUCCESS;

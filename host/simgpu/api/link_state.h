@@ -1,7 +1,8 @@
 // A pending link: the texts that were added, and the image that they become.
 //
 // As a linker does, it takes what is added by itself whole, and of a library only what the others need. Names are held
-// against each other when a text comes (a second definition) and at the end (a missing one).
+// against each other when a text comes (a second definition) and at the end (a missing one). A link in which that has
+// failed stays so: it answers the same to whatever follows, and reports no more.
 #pragma once
 
 #include "host/simgpu/api/objects.h"
@@ -24,7 +25,7 @@ struct LinkState {
 
   // Adds the texts of an input. `name`: the program's for it, or empty.
   CUresult add(CUjitInputType type, const ImageTexts& texts, std::string name);
-  // Makes `image`, if it is not there.
+  // Makes `image`. Nothing can be added behind it, and there is no second time.
   CUresult complete();
 
   std::mutex mutex;
@@ -43,6 +44,7 @@ struct LinkState {
   bool is_defined(const std::string& name) const { return defined_.contains(name) || weak_.contains(name); }
   bool is_wanted(const Text& text) const;
   CUresult take_from_libraries();
+  CUresult make_image();
   CUresult fail(CUresult code, const std::string& why);
 
   std::vector<Text> taken_, offered_;           // offered: a library's texts that nothing has needed yet
@@ -50,6 +52,8 @@ struct LinkState {
   std::set<std::string> weak_;
   std::map<std::string, std::string> needed_;  // names, and the first input that uses each
   unsigned inputs_ = 0;
+  bool closed_ = false;  // complete() was asked for
+  CUresult failed_ = CUDA_SUCCESS;
 };
 
 }  // namespace simgpu

@@ -87,7 +87,8 @@ bool is_cube(Geometry geometry) { return geometry == Geometry::Cube || geometry 
 bool shows_all_of(const CUDA_RESOURCE_VIEW_DESC& view, const Level& level, Geometry geometry) {
   const bool flat = geometry == Geometry::D1 || geometry == Geometry::D1Layered;
   const bool deep = geometry == Geometry::D3 || is_layered(geometry) || is_cube(geometry);
-  return view.width == level.width && view.height == (flat ? 0 : level.height) && view.depth == (deep ? level.depth : 0);
+  return view.width == level.width && view.height == (flat ? 0 : level.height) &&
+         view.depth == (deep ? level.depth : 0);
 }
 
 // Whether a view may show the parts from `first` to `last` of `count`. An H200 takes a last one that is one too many.

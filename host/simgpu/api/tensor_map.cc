@@ -233,10 +233,11 @@ CUresult cuTensorMapEncodeIm2colWide(CUtensorMap* tensorMap, CUtensorMapDataType
   return with_context([&](Driver&, Context&) {
     const bool known_mode = between(mode, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W, CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
     if (!is_tensor(tensor, 3) || !known_mode) return CUDA_ERROR_INVALID_VALUE;
-    return encode_pixels(tensor, {.lower = {&pixelBoxLowerCornerWidth, 1},
-                                  .upper = {&pixelBoxUpperCornerWidth, 1},
-                                  .channels = channelsPerPixel,
-                                  .pixels = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? pixelsPerColumn : 1});  // else ignored
+    return encode_pixels(tensor,
+                         {.lower = {&pixelBoxLowerCornerWidth, 1},
+                          .upper = {&pixelBoxUpperCornerWidth, 1},
+                          .channels = channelsPerPixel,
+                          .pixels = mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? pixelsPerColumn : 1});  // else ignored
   });
 }
 

@@ -121,14 +121,15 @@ const char* skip_blanks(const char* text) {
   }
 }
 
-// PTX begins with its version. A text that does not is no PTX at all, as opposed to PTX with an error in it.
 ImageTexts read_text(const char* text) {
-  if (std::strncmp(skip_blanks(text), ".version", 8) != 0)
+  if (!is_ptx(text))
     return refused(CUDA_ERROR_INVALID_IMAGE, "the image is neither a fat binary nor a cubin nor PTX text");
   return {.code = CUDA_SUCCESS, .ptx = {std::string(text)}, .log = {}};
 }
 
 }  // namespace
+
+bool is_ptx(const char* text) { return std::strncmp(skip_blanks(text), ".version", 8) == 0; }
 
 ImageTexts read_container(std::span<const std::byte> bytes) {
   cuabi::ContainerHeader header;

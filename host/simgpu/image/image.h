@@ -23,6 +23,9 @@ struct ImageTexts {
 // NO_BINARY_FOR_GPU: well formed, but nothing this device can run. INVALID_IMAGE: none of the forms.
 ImageTexts read_image(const void* image);
 
+// PTX begins with its version, behind blanks and comments. A text that does not is no PTX at all.
+bool is_ptx(const char* text);
+
 // One container (header and entries) that is exactly as long as `bytes`. The newest PTX that this device may run.
 ImageTexts read_container(std::span<const std::byte> bytes);
 

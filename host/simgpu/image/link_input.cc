@@ -31,8 +31,10 @@ std::optional<Bytes> part(Bytes from, std::uint64_t offset, std::uint64_t size) 
 }
 
 ImageTexts read_ptx(Bytes data) {
-  const auto* const text = reinterpret_cast<const char*>(data.data());
-  return {.code = CUDA_SUCCESS, .ptx = {std::string(text, strnlen(text, data.size()))}, .log = {}};
+  const auto* const start = reinterpret_cast<const char*>(data.data());
+  std::string text(start, strnlen(start, data.size()));
+  if (!is_ptx(text.c_str())) return refused(CUDA_ERROR_INVALID_IMAGE, "no PTX text");
+  return {.code = CUDA_SUCCESS, .ptx = {std::move(text)}, .log = {}};
 }
 
 // Adds the texts of one image. What holds nothing that runs here is passed over: if something in it is needed, linking
@@ -79,7 +81,7 @@ std::optional<Bytes> section_at(Bytes object, const Elf64_Ehdr& header, unsigned
 
 // False: damaged.
 bool add_object(ImageTexts& all, Bytes object) {
-  const auto no_object = [&] { return all = refused(CUDA_ERROR_INVALID_IMAGE, "no object file"), false; };
+  const auto no_object = [&] { return all = refused(CUDA_ERROR_UNKNOWN, "no object file"), false; };
   Elf64_Ehdr header;
   if (!read(object, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_shoff > object.size())
@@ -111,8 +113,9 @@ std::optional<std::size_t> size_of(const ar_hdr& member) {
 }
 
 bool add_library(ImageTexts& all, Bytes library) {
-  const auto no_library = [&] { return all = refused(CUDA_ERROR_INVALID_IMAGE, "no library of object files"), false; };
+  const auto no_library = [&] { return all = refused(CUDA_ERROR_UNKNOWN, "no library of object files"), false; };
   if (library.size() < SARMAG || std::memcmp(library.data(), ARMAG, SARMAG) != 0) return no_library();
+  if (library.size() == SARMAG) return all = refused(CUDA_ERROR_INVALID_IMAGE, "a library of nothing"), false;
   for (std::size_t at = SARMAG; at < library.size();) {
     ar_hdr header;
     const std::optional<std::size_t> size = read(library, at, header) ? size_of(header) : std::nullopt;
@@ -130,6 +133,7 @@ ImageTexts of_parts(bool (*add_all)(ImageTexts&, Bytes), Bytes data) {
   return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, all.log.empty() ? "there is no device code in it" : all.log);
 }
 
+// A text is taken for one, too.
 ImageTexts read_fat_binary(Bytes data) {
   switch (cuabi::image_kind(data)) {
     // The form that programs hold in their memory, so the pointer in it may be followed as in a module's load.
@@ -139,7 +143,7 @@ ImageTexts read_fat_binary(Bytes data) {
     case cuabi::ImageKind::Container:
       if (cuabi::image_size(data) == 0) break;
       return read_container(data.first(cuabi::image_size(data)));
-    default: break;
+    default: return read_ptx(data);
   }
   return refused(CUDA_ERROR_INVALID_IMAGE, "no fat binary");
 }
@@ -161,7 +165,8 @@ ImageTexts read_link_input(CUjitInputType type, std::span<const std::byte> data)
     case CU_JIT_INPUT_LIBRARY: return of_parts(add_library, data);
     default: break;
   }
-  return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, "NVVM's intermediate code cannot be linked: the simulated GPU runs PTX");
+  return refused(CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+                 "NVVM's intermediate code cannot be linked: the simulated GPU runs PTX");
 }
 
 }  // namespace simgpu

@@ -59,6 +59,15 @@ class Kernels {
     return needs_[plan.code] = need;
   }
 
+  // A compiler spills what a block of the size that it is told of has no room for. 0 threads: it is told of none.
+  static int registers_of(const Code& code, std::uint32_t threads) {
+    constexpr std::uint32_t of_a_processor = 65536, least = 16, most = 255, step = 8;
+    const std::uint32_t alive = std::clamp((code.live_registers + 2 * step - 1) / step * step, least, most);
+    if (threads == 0) return static_cast<int>(alive);
+    const std::uint32_t room = of_a_processor / ((threads + warp_size - 1) / warp_size * warp_size) / step * step;
+    return static_cast<int>(std::min(alive, room));
+  }
+
   std::unique_ptr<Function> describe(const Unit& unit, const Plan& plan) const {
     auto kernel = std::make_unique<Function>();
     const Code& code = *plan.code;
@@ -82,7 +91,8 @@ class Kernels {
     kernel->static_shared = code.static_shared;
     kernel->local_bytes = code.stack_bytes;
     kernel->const_bytes = program_.const_bytes;
-    kernel->registers = static_cast<int>(std::clamp<std::uint32_t>((code.live_registers + 15) / 8 * 8, 16, 255));
+    const bool bounded = plan.function->max_block || plan.function->required_block;
+    kernel->registers = registers_of(code, bounded ? kernel->max_threads_per_block : 0);
     kernel->ptx_version = static_cast<int>(unit.module.target);
     kernel->code = &code;
     return kernel;

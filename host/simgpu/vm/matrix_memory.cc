@@ -6,6 +6,7 @@
 #include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/matrix_registers.h"
 #include "host/simgpu/vm/rendezvous.h"
+#include "host/simgpu/vm/rights.h"
 #include "host/simgpu/vm/windows.h"
 
 namespace simgpu::matrix {
@@ -36,6 +37,7 @@ bool lanes_agree(Ctx& c, const Ins* i) {
 
 // A line begins at a multiple of four bytes, or of an element if that is larger. False after a fault. The rows of the
 // layout are the lines.
+template <bool loads>
 bool find_lines(Ctx& c, const Ins* i, const Transfer& transfer, const Layout& layout, Lines& lines) {
   if (!lanes_agree(c, i)) return false;
   const std::uint32_t unit = layout.unit / 8U;
@@ -47,7 +49,8 @@ bool find_lines(Ctx& c, const Ins* i, const Transfer& transfer, const Layout& la
   for (unsigned line = 0; line < lines.count; ++line) {
     const std::uint64_t address = first + line * bits / 8;
     if (address % alignment != 0) return misaligned_access(c, i, 0, address, alignment), false;
-    lines.start[line] = resolve_one(c, 0, address, lines.bytes);
+    lines.start[line] =
+        loads ? resolve_one(c, 0, address, lines.bytes) : resolve_one_to_write(c, 0, address, lines.bytes);
     if (lines.start[line] == 0) return illegal_access(c, i, 0, address, lines.bytes), false;
   }
   return true;
@@ -88,7 +91,7 @@ const Ins* move(Ctx& c, const Ins* i) {
   const Layout by_rows = layout_of(transfer);
   const Layout layout = transfer.columns ? transposed(by_rows) : by_rows;
   Lines lines;
-  if (!find_lines(c, i, transfer, layout, lines)) return c.stop;
+  if (!find_lines<loads>(c, i, transfer, layout, lines)) return c.stop;
   const Place* const places = c.code->extra.data() + i->index;
   switch (layout.unit) {
     case 8: move_units<loads, std::uint8_t, std::uint32_t>(c, places, layout, lines); break;

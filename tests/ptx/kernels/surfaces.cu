@@ -45,7 +45,7 @@ __device__ void in_assembly(unsigned* out, cudaSurfaceObject_t s, cudaTextureObj
   asm volatile("suq.width.b32 %0, [%1];" : "=r"(out[0]) : "l"(s));
   asm volatile("txq.height.b32 %0, [%1];" : "=r"(out[1]) : "l"(t));
   asm volatile("txq.level.width.b32 %0, [%1], 1;" : "=r"(out[2]) : "l"(t));
-  asm volatile("txq.channel_data_type.b32 %0, [%1];" : "=r"(out[3]) : "l"(t));
+  asm volatile("txq.depth.b32 %0, [%1];" : "=r"(out[3]) : "l"(t));
   asm volatile("{.reg .pred p; istypep.surfref p, %1; selp.u32 %0, 1, 0, p;}" : "=r"(out[4]) : "l"(s));
   asm volatile("{.reg .b32 a, b, c; tex.2d.v4.s32.s32 {%0, a, b, c}, [%1, {%2, %3}], {2, -3};}"
                : "=r"(out[5])
