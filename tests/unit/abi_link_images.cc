@@ -53,8 +53,8 @@ TEST(LinkInputs, cubins_and_what_has_no_ptx_are_refused) {
   const ImageTexts texts = read(CU_JIT_INPUT_OBJECT, file("cubins.o"));
   EXPECT_EQ(texts.code, CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_NE(texts.log.find("cubin sm_75"), std::string::npos) << texts.log;
-  EXPECT_EQ(read(CU_JIT_INPUT_NVVM, "BC").code, CUDA_ERROR_NO_BINARY_FOR_GPU);
-  EXPECT_EQ(read(CU_JIT_INPUT_LIBRARY, "!<arch>\n").code, CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(read(CU_JIT_INPUT_NVVM, "BC").code, CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+  EXPECT_EQ(read(CU_JIT_INPUT_LIBRARY, "!<arch>\n").code, CUDA_ERROR_INVALID_IMAGE);
 }
 
 TEST(LinkInputs, one_form_is_not_taken_for_another) {
