@@ -136,7 +136,6 @@ TEST_F(TextureRecords, TexturesThatOurLibraryNeverDescribes) {
   };
   broken("no array", [](auto& r) { r.resource.array = 0; });
   broken("no mipmapped array", [](auto& r) { r.resource.type = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY; });
-  broken("no memory", [](auto& r) { r.resource.type = CU_RESOURCE_TYPE_LINEAR, r.resource.array = 0; });
   broken("a type that there is not", [](auto& r) { r.resource.type = CU_RESOURCE_TYPE_PITCH2D + 1; });
   broken("padding", [](auto& r) { r.resource.pad = 1; });
   broken("padding of the view", [](auto& r) { r.has_view = 1, r.view.pad = 1; });
@@ -149,6 +148,14 @@ TEST_F(TextureRecords, TexturesThatOurLibraryNeverDescribes) {
   // Whether an id can be given shows when the driver has made the object. The session ends, and the object with it.
   broken("an id of another kind", [&](auto& r) { r.id = world.next(Handle::Surface); });
   broken("a taken id", [&](auto& r) { r.id = one; });
+}
+
+// A texture of no texels lies somewhere all the same, and nowhere but in the session's memory.
+TEST_F(TextureRecords, TexturesOfNothingLieInTheSessionsMemory) {
+  const std::uint64_t memory = world.memory(4096);
+  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(0, 0)), "nowhere");
+  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(memory + 4096, 0)), "behind the end");
+  expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_memory(memory, 0)), "nothing");
 }
 
 // The record's members that its type does not use are none of the driver's: it would end the process.
