@@ -182,6 +182,7 @@ void with_module(const std::string& kind, CUmodule m) {
   unsigned count = 0;
   ASK("module", cuModuleGetFunction, &f, m, "empty");
   ASK("module", cuModuleGetFunctionCount, &count, m);
+  ASK("module", cuModuleEnumerateFunctions, &f, 1, m);
   ASK("module", cuModuleGetGlobal_v2, &a, &size, m, "answer");
   CUtexref texture = nullptr;
   CUsurfref surface = nullptr;
@@ -245,6 +246,7 @@ void with_library(const std::string& kind, CUlibrary l, CUkernel k) {
   constexpr auto shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
   ASK("library", cuLibraryGetKernel, &found, l, "empty");
   ASK("library", cuLibraryGetKernelCount, &count, l);
+  ASK("library", cuLibraryEnumerateKernels, &found, 1, l);
   ASK("library", cuLibraryGetModule, &m, l);
   ASK("library", cuLibraryGetGlobal, &a, &size, l, "answer");
   ASK("library", cuLibraryGetManaged, &a, &size, l, "answer");
