@@ -125,7 +125,8 @@ void forgive_ended_range(CUdeviceptr at, std::size_t bytes) {
 }
 
 void check_device(const char* call, CUdeviceptr at, std::size_t bytes) {
-  if (is_live(at, bytes)) return;
+  // The driver copies and sets no bytes at any address, null among them (golden lines "0 bytes, nulls").
+  if ((at == 0 && bytes == 0) || is_live(at, bytes)) return;
   forgive_ended_range(at, bytes);
   die("%s: %zu bytes at %llx are no device memory", call, bytes, at);
 }
