@@ -48,11 +48,11 @@ struct Arg {
   std::uint8_t bytes = 1;  // Device: of each of the `count` elements, or of the one
   Handle kind{};           // of a handle that cuda.h gives an integer's type; else None
   Range range = Range::Stays;
-  bool closes = false;       // the handle passed here is dead once the call succeeds
+  bool closes = false;  // the handle passed here is dead once the call succeeds
   // Out, and In with a count of 0: the call allows NULL. Device: 0 is no memory. A context: NULL is the current one.
   bool may_be_null = false;
-  bool ordinal = false;      // a device: the program's ordinal here, the host's on the wire
-  bool is_number = false;    // of a type that may also mean an address, an object or a handle
+  bool ordinal = false;    // a device: the program's ordinal here, the host's on the wire
+  bool is_number = false;  // of a type that may also mean an address, an object or a handle
 
   consteval Arg operator()(int count_arg, int element_bytes = 1) const {
     Arg a = *this;

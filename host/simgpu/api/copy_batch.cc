@@ -120,12 +120,12 @@ bool layout_of(const CUmemcpy3DOperand& operand, const CUextent3D& extent, std::
 }
 
 CUresult place(Driver& driver, const CUmemcpy3DOperand& operand, const CUextent3D& extent, std::size_t element,
-               const Shape& shape, Layout& layout, ArraySide& array) {
+               const Shape& shape, Layout& layout, std::shared_ptr<void>& keeps) {
   if (!is_array(operand)) return layout_of(operand, extent, element, layout) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   const auto& side = operand.op.array;
   ArrayOffset offset{.x = 0, .y = side.offset.y, .z = side.offset.z};
   if (__builtin_mul_overflow(side.offset.x, element, &offset.x)) return CUDA_ERROR_INVALID_VALUE;
-  return place_in_array(driver, side.array, offset, shape, layout, array);
+  return place_in_array(driver, side.array, offset, shape, layout, keeps);
 }
 
 CUresult describe_rows(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op, Copy& copy) {
@@ -137,13 +137,9 @@ CUresult describe_rows(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op, Copy& c
   if (element == 0) return CUDA_ERROR_INVALID_HANDLE;
   copy.shape = {.width = 0, .height = extent.height, .depth = extent.depth};
   if (__builtin_mul_overflow(extent.width, element, &copy.shape.width)) return CUDA_ERROR_INVALID_VALUE;
-  ArraySide to, from;
-  if (const CUresult r = place(driver, op.dst, extent, element, copy.shape, copy.to, to); r != CUDA_SUCCESS) return r;
-  if (const CUresult r = place(driver, op.src, extent, element, copy.shape, copy.from, from); r != CUDA_SUCCESS)
+  if (const CUresult r = place(driver, op.dst, extent, element, copy.shape, copy.to, copy.keeps_to); r != CUDA_SUCCESS)
     return r;
-  copy.keeps_to = to.keeps;
-  copy.keeps_from = from.keeps;
-  return same_texels(to, from) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return place(driver, op.src, extent, element, copy.shape, copy.from, copy.keeps_from);
 }
 
 CUresult batch_3d(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* list, std::size_t* fail, unsigned long long flags,
