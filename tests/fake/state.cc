@@ -31,11 +31,11 @@ void touch(const void* at, std::size_t bytes) {
 
 // ---- handles and addresses; all under the state's lock -------------------------------------------------------------
 
-// The place of an ended handle of this kind, where such come again; else a new one. Streams and events do not: two that
-// destroy one at the same time would end another's, and no worker can tell.
+// The place of an ended handle of this kind, where such come again; else a new one. Streams, events and texture references do
+// not: two that destroy one at the same time would end another's, and no worker can tell.
 std::uint64_t* place_for(Handle kind) {
-  const bool comes_again =
-      state->races && state->races->handles_come_again && kind != Handle::Stream && kind != Handle::Event;
+  const bool comes_again = state->races && state->races->handles_come_again && kind != Handle::Stream &&
+                           kind != Handle::Event && kind != Handle::TextureReference;
   for (const auto& [place, last] : state->places)
     if (comes_again && last == kind) {
       auto* again = static_cast<std::uint64_t*>(const_cast<void*>(place));
