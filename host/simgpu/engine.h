@@ -152,6 +152,8 @@ struct Launch {
   std::size_t dynamic_shared = 0;
   std::span<const std::byte> params;  // packed by Function::params, param_bytes long
   bool cooperative = false;           // all blocks must be able to be resident together
+  // Where it says that it runs; 0: on all.
+  std::uint32_t first_multiprocessor = 0, multiprocessors = 0;
 };
 
 class Engine {

@@ -158,7 +158,8 @@ CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
     const std::shared_ptr<Context> context = ctx == nullptr ? driver.current_shared() : driver.contexts.find(ctx);
     if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     if (!living(*context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    *ctxId = context->id;
+    const std::shared_ptr<GreenContext> green = green_of(driver, context);
+    *ctxId = green == nullptr ? context->id : green->id;
     return driver.fault();
   });
 }

@@ -2,7 +2,9 @@
 #include "host/simgpu/api/green.h"
 
 #include <algorithm>
+#include <bitset>
 
+#include "host/simgpu/api/device.h"
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/green_resources.h"
 #include "host/simgpu/api/streams.h"
@@ -16,6 +18,16 @@ std::shared_ptr<GreenContext> green_of(Driver& driver, const std::shared_ptr<Con
   return nullptr;
 }
 
+std::shared_ptr<GreenContext> green_of(Driver& driver, const Stream& stream) {
+  const bool special = stream.handle == CU_STREAM_LEGACY || stream.handle == CU_STREAM_PER_THREAD;
+  return special ? green_of(driver, driver.current_shared()) : stream.green;
+}
+
+Multiprocessors multiprocessors_of(Driver& driver, const Stream& stream) {
+  const std::shared_ptr<GreenContext> green = green_of(driver, stream);
+  return green == nullptr ? all_of_device(0) : green->has;
+}
+
 CUcontext name_of(Driver& driver, const std::shared_ptr<Context>& context) {
   const std::shared_ptr<GreenContext> green = green_of(driver, context);
   return green == nullptr ? context->handle : green->name;
@@ -23,15 +35,16 @@ CUcontext name_of(Driver& driver, const std::shared_ptr<Context>& context) {
 
 namespace {
 
-// The parts of a description are next to each other, or their sum is all that can be told.
+// The parts of a description are next to each other, or only how many they are is told truly. Some may be in two parts.
 Multiprocessors joined(const ResourceDescription& description) {
   Multiprocessors all = description.parts.front();
-  all.count = 0;
-  all.split = 0;
+  std::bitset<device_multiprocessors> in;
   for (const Multiprocessors& part : description.parts) {
     all.first = std::min(all.first, part.first);
-    all.count += part.count;
+    for (unsigned i = 0; i < part.count; ++i) in.set(part.first + i);
   }
+  all.count = static_cast<unsigned>(in.count());
+  all.split = 0;
   return all;
 }
 
@@ -39,7 +52,7 @@ template <class F>
 CUresult with_green(CUgreenCtx handle, F&& call) {
   return with_driver([&](Driver& driver) {
     const std::shared_ptr<GreenContext> green = driver.greens.find(handle);
-    if (green == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     return in_context(driver, *green->primary, [&](Driver&, Context&) { return call(driver, green); });
   });
 }
@@ -62,15 +75,16 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
   return with_driver([&](Driver& driver) {
     if (phCtx == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<ResourceDescription> description = driver.descriptions.find(desc);
-    if (description == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (description == nullptr && desc != nullptr) return CUDA_ERROR_INVALID_VALUE;
     Device* device = driver.device(dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-    if (description->parts.front().device != dev) return CUDA_ERROR_INVALID_VALUE;
+    const Multiprocessors has = description == nullptr ? all_of_device(dev) : joined(*description);
+    if (has.device != dev) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult error = retain_primary(dev); error != CUDA_SUCCESS) return error;
     const auto green = std::make_shared<GreenContext>();
     green->primary = device->primary;
     green->id = driver.next_id();
-    green->has = joined(*description);
+    green->has = has;
     green->name = driver.contexts.insert(as_context(green));
     *phCtx = green->handle = driver.greens.insert(green);
     return CUDA_SUCCESS;
@@ -81,7 +95,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* phCtx, CUdevResourceDesc desc, CUdevice de
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
   return with_driver([&](Driver& driver) {
     const std::shared_ptr<GreenContext> green = driver.greens.find(hCtx);
-    if (green == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (green == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     driver.contexts.remove(green->name);
     driver.greens.remove(hCtx);
     green->ended.store(true, std::memory_order_release);
@@ -126,8 +140,7 @@ CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
   return with_context_of(hStream, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const bool special = hStream == nullptr || hStream == CU_STREAM_LEGACY || hStream == CU_STREAM_PER_THREAD;
-    const std::shared_ptr<GreenContext> green = special ? green_of(driver, driver.current_shared()) : stream->green;
+    const std::shared_ptr<GreenContext> green = green_of(driver, *stream);
     *phCtx = green == nullptr ? nullptr : green->handle;
     return CUDA_SUCCESS;
   });

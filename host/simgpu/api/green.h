@@ -1,5 +1,5 @@
 // Green contexts: a part of a device's multiprocessors, with streams of its own. Behind all of a device's there is its
-// primary context, so its memory and modules are theirs; kernels run wherever there is room.
+// primary context, so its memory and modules are theirs. Kernels run wherever there is room; their %smid is the part's.
 //
 // A green context's name as a CUcontext is a pointer to the primary context whose owner is the green one. So the owner
 // of a thread's current context says by which name it was made current.
@@ -38,6 +38,12 @@ struct GreenContext {
 
 // The green context by which a context was named; null for a plain one.
 std::shared_ptr<GreenContext> green_of(Driver& driver, const std::shared_ptr<Context>& context);
+
+// The green context of a stream; the special streams are the current context's.
+std::shared_ptr<GreenContext> green_of(Driver& driver, const Stream& stream);
+
+// Those on which a stream's kernels say that they run.
+Multiprocessors multiprocessors_of(Driver& driver, const Stream& stream);
 
 // The name under which a context was found.
 CUcontext name_of(Driver& driver, const std::shared_ptr<Context>& context);

@@ -34,6 +34,10 @@ CUresult answer(CUdevResource* out, CUdevResourceType type, const Multiprocessor
   return CUDA_SUCCESS;
 }
 
+// Two wishes that exclude each other. Other flags mean nothing to it.
+constexpr unsigned excluding =
+    CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
+
 // The group's size for a wish, and how many groups there can be.
 struct Split {
   unsigned size = 0, groups = 0;
@@ -88,6 +92,7 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevR
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
   return with_driver([&](Driver& driver) {
     if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // the current one has no name here
     CUresult error;
     const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
     if (context == nullptr) return error;
@@ -100,20 +105,19 @@ CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource* resource, CUde
   return with_driver([&](Driver& driver) {
     if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<GreenContext> green = driver.greens.find(hCtx);
-    return green == nullptr ? CUDA_ERROR_INVALID_HANDLE : answer(resource, type, green->has);
+    return green == nullptr ? CUDA_ERROR_INVALID_CONTEXT : answer(resource, type, green->has);
   });
 }
 
 CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nbGroups, const CUdevResource* input,
                                      CUdevResource* remaining, unsigned useFlags, unsigned minCount) {
   return with_driver([&](Driver& driver) {
-    constexpr unsigned known =
-        CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
-    if (nbGroups == nullptr || input == nullptr || (useFlags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (nbGroups == nullptr || input == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if ((result != nullptr && *nbGroups == 0) || (useFlags & excluding) == excluding) return CUDA_ERROR_INVALID_VALUE;
     const std::optional<Multiprocessors> all = multiprocessors_in(*input);
     if (!all) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-    if (minCount > all->count) return CUDA_ERROR_INVALID_VALUE;
-    if (all->split != 0) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // a part is split in a context of its own
+    if (minCount > all->count || all->split != 0)
+      return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;  // a part is split in a context of its own
     const bool fine = (useFlags & CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING) != 0;
     const unsigned granularity = fine ? alone : coscheduled;
     const Split split = split_of(*all, minCount, granularity);
@@ -140,11 +144,9 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* phDesc, CUdevResource* res
       if (!part) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
       description->parts.push_back(*part);
     }
-    const Multiprocessors& first = description->parts.front();
-    const auto unlike = [&](const Multiprocessors& part) {
-      return part.device != first.device || part.split != first.split || part.split == 0;
-    };
-    if (nbResources > 1 && std::any_of(description->parts.begin(), description->parts.end(), unlike))
+    const int device = description->parts.front().device;
+    const auto elsewhere = [&](const Multiprocessors& part) { return part.device != device; };
+    if (std::any_of(description->parts.begin(), description->parts.end(), elsewhere))
       return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     *phDesc = driver.descriptions.insert(description);
     return CUDA_SUCCESS;

@@ -41,13 +41,13 @@ bool block_fits(const Dim3& block, const Function& code) {
   return block.x == code.required_block->x && block.y == code.required_block->y && block.z == code.required_block->z;
 }
 
-CUresult check(const Request& request, const LoadedFunction& function) {
+CUresult check(const Request& request, const LoadedFunction& function, unsigned multiprocessors) {
   const Function& code = *function.code;
   if (!grid_fits(request.grid) || !block_fits(request.block, code)) return CUDA_ERROR_INVALID_VALUE;
   if (request.dynamic_shared > static_cast<std::size_t>(function.max_dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
   const int resident = resident_blocks(function, volume(request.block), request.dynamic_shared);
   if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  if (request.cooperative && volume(request.grid) > static_cast<std::uint64_t>(resident) * device_multiprocessors)
+  if (request.cooperative && volume(request.grid) > static_cast<std::uint64_t>(resident) * multiprocessors)
     return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   return CUDA_SUCCESS;
 }
@@ -104,7 +104,8 @@ CUresult launch(const Request& request) {
     if (reference.function == nullptr) return error;
     const std::shared_ptr<Stream> stream = stream_of(driver, context, request.stream);
     if (stream == nullptr || reference.module->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
-    if (error = check(request, *reference.function); error != CUDA_SUCCESS) return error;
+    const Multiprocessors on = multiprocessors_of(driver, *stream);
+    if (error = check(request, *reference.function, on.count); error != CUDA_SUCCESS) return error;
     Packed parameters;
     if (error = pack(request, *reference.function->code, parameters); error != CUDA_SUCCESS) return error;
 
@@ -113,7 +114,9 @@ CUresult launch(const Request& request) {
                 .block = request.block,
                 .dynamic_shared = request.dynamic_shared,
                 .params = {},
-                .cooperative = request.cooperative};
+                .cooperative = request.cooperative,
+                .first_multiprocessor = on.first,
+                .multiprocessors = on.count};
     Engine& engine = context.device.engine;
     const auto run = [&driver, &engine, what, module = reference.module, parameters = std::move(parameters)] {
       Launch now = what;

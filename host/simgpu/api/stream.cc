@@ -116,18 +116,26 @@ CUresult cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
   });
 }
 
+// Of a green context's stream, that one's name.
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return with_stream(hStream, [&](Driver&, Stream& stream) {
-    *pctx = stream.context->handle;
+  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
+    const std::shared_ptr<GreenContext> green = green_of(driver, stream);
+    *pctx = green == nullptr ? stream.context->handle : green->name;
     return CUDA_SUCCESS;
   });
 }
 
+// A thread has no stream of its own in a green context, cuda.h says.
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
   if (pCtx == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult result = cuStreamGetCtx(hStream, pCtx);
-  return result == CUDA_SUCCESS && pGreenCtx != nullptr ? cuStreamGetGreenCtx(hStream, pGreenCtx) : result;
+  return with_stream(hStream, [&](Driver& driver, Stream& stream) {
+    const std::shared_ptr<GreenContext> green = green_of(driver, stream);
+    if (green != nullptr && hStream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
+    *pCtx = stream.context->handle;
+    if (pGreenCtx != nullptr) *pGreenCtx = green == nullptr ? nullptr : green->handle;
+    return CUDA_SUCCESS;
+  });
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice* device) {

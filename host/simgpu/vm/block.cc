@@ -39,6 +39,12 @@ void fill(std::byte* registers, const SpecialPlace& place, F value) {
   }
 }
 
+std::uint64_t multiprocessor_of(const Block& block) {
+  const Launch& launch = block.grid->launch;
+  const std::uint64_t count = launch.multiprocessors == 0 ? engine_multiprocessors : launch.multiprocessors;
+  return launch.first_multiprocessor + block.number % count;
+}
+
 // Value of a special register that is the same for all lanes of a warp.
 std::uint64_t uniform_value(const Block& block, const Warp& warp, Special which) {
   const Grid& grid = *block.grid;
@@ -54,7 +60,7 @@ std::uint64_t uniform_value(const Block& block, const Warp& warp, Special which)
     case Special::NctaidZ: return grid.launch.grid.z;
     case Special::WarpId: return warp.index;
     case Special::NwarpId: return 1024 / warp_size;
-    case Special::SmId: return block.number % engine_multiprocessors;
+    case Special::SmId: return multiprocessor_of(block);
     case Special::NsmId: return engine_multiprocessors;
     case Special::GridId: return grid.id;
     case Special::DynamicShared: return grid.launch.dynamic_shared;
