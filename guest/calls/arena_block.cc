@@ -14,7 +14,7 @@ std::byte* allocate_block(Place::Kind kind, std::size_t bytes, unsigned flags, C
                      .start = reinterpret_cast<std::uint64_t>(at),
                      .bytes = bytes,
                      .id = s.arena->offset(at) | 1ULL << 62,  // differs from every id of device memory
-                     .context = &context});
+                     .context = context.home});
     return at;
   }
   if (!s.usable()) return nullptr;

@@ -11,7 +11,6 @@
 #include "guest/calls/context_flags.h"
 #include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
-#include "guest/log.h"
 #include "guest/marshal/custom.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
@@ -60,11 +59,7 @@ CUresult create(CUcontext* out, const Affinities& affinities, unsigned flags, CU
   if (const CUresult r = check(affinities); r != CUDA_SUCCESS) return r;
   const auto ordinal = static_cast<std::uint32_t>(device);
   Context* context = new_context(ordinal);
-  if (context == nullptr) {
-    log(Level::Warn, "no context can be created: %u live already, and records have numbers for no more",
-        ring::max_contexts - ring::first_created_context);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  if (context == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const api::CreateContextRecord record{.number = context->number,
                                         .device = primary(ordinal).number,
                                         .flags = flags,
@@ -122,7 +117,7 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
   if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = find_context(handle);
   if (context == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // the driver gives this for any unknown handle
-  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // a primary context is released or reset instead
+  if (!context->created) return CUDA_ERROR_INVALID_CONTEXT;        // primary and green ones end by other calls
   std::lock_guard lock(context->mutex);
   return context->lives() ? destroy(*context) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -201,7 +196,8 @@ CUresult cuCtxGetFlags(unsigned* flags) {
   Context* context = nullptr;
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
   if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *flags = context->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // primary contexts always have it
+  *flags =
+      context->home->flags | (context->created ? 0u : unsigned{CU_CTX_MAP_HOST});  // primary contexts always have it
   return CUDA_SUCCESS;
 }
 
@@ -211,9 +207,9 @@ CUresult cuCtxSetFlags(unsigned flags) {
   if (const CUresult r = find(nullptr, context); r != CUDA_SUCCESS) return r;
   if (!context->lives()) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
-  context->flags = changed_flags(flags);
-  context->flags_of_device =
-      (context->flags_of_device & CU_CTX_SCHED_MASK) | (context->flags & ~unsigned{CU_CTX_SCHED_MASK});
+  Context& home = *context->home;
+  home.flags = changed_flags(flags);
+  home.flags_of_device = (home.flags_of_device & CU_CTX_SCHED_MASK) | (home.flags & ~unsigned{CU_CTX_SCHED_MASK});
   return CUDA_SUCCESS;
 }
 

@@ -5,18 +5,33 @@
 #include "ring/api/records.h"
 
 namespace guest {
+namespace {
+
+void retire_objects(const Context& context, Use last) {
+  Session& s = *session();
+  for (Object* o : s.objects.of_context(context)) {
+    s.addresses.drop_owned(o->id.load(std::memory_order_relaxed));  // the globals of a module
+    s.objects.retire_with_context(*o, last);
+  }
+}
+
+}  // namespace
 
 Sent end_context(Context& context, int call, std::optional<api::Way> way) {
   Session& s = *session();
   if (!s.attached()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   cuabi::storage_release(context.handle);
   if (s.registered->has_of(&context)) way.reset();  // its pages go back when the GPU no longer uses them
+  const std::vector<Context*> greens = greens_of(context);
+  if (!greens.empty()) way.reset();  // their numbers are free when this returns
   const Sent sent =
-      cross({.call = call, .context = context, .way = way}, api::EndContextRecord{.number = context.number});
+      cross({.call = call, .context = *context.home, .way = way}, api::EndContextRecord{.number = context.number});
   if (sent.use.position == 0) return sent;
-  for (Object* o : s.objects.of_context(context)) {
-    s.addresses.drop_owned(o->id.load(std::memory_order_relaxed));  // the globals of a module
-    s.objects.retire_with_context(*o, sent.use);
+  retire_objects(context, sent.use);
+  for (Context* green : greens) {
+    std::lock_guard lock(green->mutex);
+    retire_objects(*green, sent.use);
+    if (green->lives()) cuabi::storage_release(green->handle), end(*green);
   }
   if (!sent.unanswered) s.registered->remove_of(&context);
   for (const std::uint64_t block : s.addresses.drop_context(context))

@@ -21,7 +21,7 @@ void add_places(std::uint64_t start, std::size_t bytes, unsigned flags, std::byt
               .registered_at = start,
               .block_at = reinterpret_cast<std::uint64_t>(block_at),
               .id = s.arena->offset(block_at) | 1ULL << 62,  // differs from every id of device memory
-              .context = &context};
+              .context = context.home};
   s.addresses.add(place);
   place.start = place.block_at;
   s.addresses.add(place);

@@ -112,7 +112,7 @@ CUresult launch(int call, const Launch& l) {
   if (!fits_device(device_info(context->device), l.grid, l.block)) return CUDA_ERROR_INVALID_VALUE;
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
-  if (function->context != nullptr && function->context != stream.context) return CUDA_ERROR_INVALID_HANDLE;
+  if (function->context != nullptr && function->context != stream.context->home) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult r = check_ids(l.attributes, is_alive); r != CUDA_SUCCESS) return r;
   Part packed{};
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;

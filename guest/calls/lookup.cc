@@ -47,7 +47,7 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
              std::span<const Part> parts, Object*& found) {
   Session& s = *session();
   std::lock_guard one_at_a_time(s.lookups);
-  Object* proposed = s.objects.create(kind, &context);
+  Object* proposed = s.objects.create(kind, keeper(kind, context));
   if (proposed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   record.from = owner.id.load(std::memory_order_relaxed);
   record.id = proposed->id.load(std::memory_order_relaxed);
@@ -71,7 +71,7 @@ void remember_global(const api::GlobalReply& reply, std::uint64_t owner, Context
                    .bytes = reply.bytes,
                    .id = s.next_buffer_id.fetch_add(1),
                    .owner = owner,
-                   .context = &context});
+                   .context = context.home});
 }
 
 }  // namespace

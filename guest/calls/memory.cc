@@ -30,7 +30,7 @@ CUresult allocate(int call, Context& context, const api::AllocateRecord& record,
                      .start = reply.address,
                      .bytes = reply.bytes,
                      .id = s.next_buffer_id.fetch_add(1, std::memory_order_relaxed),
-                     .context = &context});
+                     .context = context.home});
   return result;
 }
 

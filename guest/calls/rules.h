@@ -63,6 +63,17 @@ struct Rules<api::id_of::cuStreamCreateWithPriority> : Rules<0> {
 };
 
 template <>
+struct Rules<api::id_of::cuGreenCtxStreamCreate> : Rules<0> {
+  static CUresult refuses(CUstream*, CUgreenCtx, unsigned flags, int) {
+    return flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  }
+  static void learn(Object* stream, CUstream*, CUgreenCtx, unsigned flags, int priority) {
+    stream->flags = flags;
+    stream->priority = priority;
+  }
+};
+
+template <>
 struct Rules<api::id_of::cuStreamDestroy_v2> : Rules<0> {
   static CUresult refuses_always(CUstream stream) {
     return api::special_stream(reinterpret_cast<std::uint64_t>(stream)) ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
@@ -86,7 +97,7 @@ inline CUresult refuse_across(CUevent event, CUstream stream) {
   const Object* s = special ? nullptr : session()->objects.find(stream, api::Handle::Stream);
   if (e == nullptr || (s == nullptr && !special)) return CUDA_SUCCESS;  // the marshalling reports that error
   const Context* of_stream = special ? current_context() : s->context;
-  return of_stream != nullptr && of_stream != e->context ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  return of_stream != nullptr && of_stream->home != e->context ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
 template <>

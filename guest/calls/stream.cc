@@ -55,18 +55,24 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
   return CUDA_SUCCESS;
 }
 
-// A program can make no green contexts yet, so no stream is of one.
+// The driver looks at `green` before anything else.
 CUresult cuStreamGetGreenCtx(CUstream stream, CUgreenCtx* green) {
+  if (green == nullptr) return CUDA_ERROR_INVALID_VALUE;
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
-  if (green == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *green = nullptr;
+  *green = ref.context->green;
   return CUDA_SUCCESS;
 }
 
+// A stream of a green context has two contexts. A thread has no stream of its own in a green one, cuda.h says.
 CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
-  if (green != nullptr) *green = nullptr;
-  return calls::cuStreamGetCtx(stream, context);
+  StreamRef ref;
+  if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (stream == CU_STREAM_PER_THREAD && ref.context->green != nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *context = ref.context->home->handle;
+  if (green != nullptr) *green = ref.context->green;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace guest::calls

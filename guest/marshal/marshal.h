@@ -75,9 +75,9 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   using Param = std::tuple_element_t<I, Params>;
   template <std::size_t I>
-  static constexpr bool is_context = std::is_same_v<Param<I>, CUcontext>;  // it crosses as its number
-  template <std::size_t I>
   static constexpr Handle kind = api::kind_of_param<Param<I>, args[I]>;
+  template <std::size_t I>
+  static constexpr bool is_context = args[I].dir == Dir::Value&& api::crosses_as_number(kind<I>);
   template <std::size_t I>
   static constexpr bool is_object = args[I].dir == Dir::Value&& kind<I> != Handle::None && !is_context<I>;
 
@@ -85,9 +85,10 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   CUresult enter_by_name() {
     return std::apply([&](const P&... p) { return enter(context_, {named(p)...}); }, params_);
   }
+  Context& where() const { return green_ != nullptr ? *green_ : *context_; }  // of what the call makes
   template <class T>
   static const void* named(T p) {
-    if constexpr (api::handle_of<T> != Handle::None && api::handle_of<T> != Handle::Context)
+    if constexpr (api::handle_of<T> != Handle::None && !api::crosses_as_number(api::handle_of<T>))
       return p;
     else
       return nullptr;
@@ -98,7 +99,8 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     constexpr Arg a = args[I];
     const auto p = std::get<I>(params_);
     if constexpr (is_context<I>) {
-      const Context* context = p == nullptr && a.may_be_null ? context_ : find_context(p);
+      Context* context = p == nullptr && a.may_be_null ? context_ : find_context(p);
+      if constexpr (kind<I> == Handle::GreenContext) green_ = context;
       if (context == nullptr) return refuse(CUDA_ERROR_INVALID_CONTEXT);
       if (!context->lives()) return refuse(CUDA_ERROR_CONTEXT_IS_DESTROYED);
       length_[I] = context->number;
@@ -140,7 +142,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if constexpr (a.dir == Dir::Finds || a.dir == Dir::Knows || a.dir == Dir::Memory)
         length_[I] = sizeof(std::uint64_t);
       if constexpr (a.dir == Dir::In || a.dir == Dir::Out) length_[I] = byte_length<I>();
-      if (a.extent == Extent::Valued && length_[I] == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
+      if ((a.extent == Extent::Valued || a.some) && length_[I] == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
       if constexpr (a.dir == Dir::In && is_visited<I>)
         if (refused_ == CUDA_SUCCESS && length_[I] != ring::absent) refuse(check_structs(p, length_[I] / sizeof *p));
     }
@@ -204,7 +206,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Creates) {
-      created_ = session()->objects.create(kind<I>, context_);
+      created_ = session()->objects.create(kind<I>, keeper(kind<I>, where()));
       if (created_ == nullptr) refused_ = CUDA_ERROR_OUT_OF_MEMORY;
     } else if constexpr (args[I].dir == Dir::Frees) {
       freed_ = session()->addresses.take(length_[I], Place::Kind::Device);
@@ -270,7 +272,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   void take_output(ring::SharedReader& r) {
     const auto p = std::get<I>(params_);
     if constexpr (args[I].dir == Dir::Finds) {
-      found_ = session()->objects.adopt(r.slot(), kind<I>, context_);
+      found_ = session()->objects.adopt(r.slot(), kind<I>, keeper(kind<I>, where()));
       if (found_ == nullptr) return r.fail();
       *p = api::from_number<api::Pointee<Param<I>>>(found_->id.load(std::memory_order_relaxed));
     } else if constexpr (args[I].dir == Dir::Knows) {
@@ -352,7 +354,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
                                 .id = session()->next_buffer_id.fetch_add(1, std::memory_order_relaxed),
                                 .pool = pool_of_memory(),
                                 .pooled = true,
-                                .context = context_});
+                                .context = context_->home});
   }
   // The pool that the call names; else the one that the program has set for the device.
   std::uint64_t pool_of_memory() const {
@@ -382,7 +384,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   std::uint64_t made_ = 0;  // the address of new memory
   std::optional<Place> freed_;
   StreamRef stream_;
-  Context* context_ = nullptr;
+  Context *context_ = nullptr, *green_ = nullptr;  // the other: a green one that the call names
   Use use_;
   bool unanswered_ = false;  // sent, and the wait for its reply was given up
   bool nothing_ = false;     // a length of 0: there is nothing to do

@@ -16,6 +16,7 @@ namespace guest {
 struct Behind {
   std::vector<api::ParameterPlace> layout;
   std::string text;
+  std::vector<CUdevResource> resources;
 };
 
 template <class Reply>
@@ -48,6 +49,13 @@ class RepliedBy {
     for (const api::ParameterPlace& p : behind.layout)
       if (p.offset > bytes || p.size > bytes - p.offset) return false;
     return true;
+  }
+  template <class M>
+  bool read(const api::field::Resources<M>& w) {
+    const std::size_t count = api::member_of(reply, w.count);
+    if (count > in_.left() / sizeof(CUdevResource)) return false;
+    behind.resources.resize(count);
+    return in_.copy(behind.resources.data(), count * sizeof(CUdevResource));
   }
   template <class M>
   bool read(const api::field::Text<M>& w) {

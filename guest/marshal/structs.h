@@ -34,6 +34,10 @@ struct ToHost {
     at = seen.value_or(0);
   }
   void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
+  // The worker looks up what it is.
+  void resource(CUdevResource& r) {
+    if (r.type != CU_DEV_RESOURCE_TYPE_SM) refused = CUDA_ERROR_INVALID_RESOURCE_TYPE;
+  }
 };
 
 // What the host wrote, for the program.
@@ -46,6 +50,7 @@ struct FromHost {
       if (primary(i).number == static_cast<std::uint32_t>(number)) l.id = static_cast<int>(i);
   }
   void unused(void*& p) { p = nullptr; }
+  void resource(CUdevResource&) {}
 };
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <bitset>
 #include <map>
 
+#include "guest/log.h"
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
 #include "ring/wire/record.h"
@@ -15,6 +16,7 @@ namespace {
 struct Created {
   std::mutex mutex;
   std::map<std::uint64_t, Context*> by_handle;
+  std::map<CUgreenCtx, Context*> by_green;
   std::bitset<ring::max_contexts> taken;
   std::uint32_t next = ring::first_created_context;
   std::uint64_t last_id = ring::max_devices;
@@ -50,16 +52,41 @@ Context* find_context(CUcontext handle) {
   return found == c.by_handle.end() ? nullptr : found->second;
 }
 
+Context* find_context(CUgreenCtx handle) {
+  Created& c = created();
+  std::lock_guard lock(c.mutex);
+  const auto found = c.by_green.find(handle);
+  return found == c.by_green.end() ? nullptr : found->second;
+}
+
+std::vector<Context*> greens_of(const Context& primary) {
+  Created& c = created();
+  std::lock_guard lock(c.mutex);
+  std::vector<Context*> found;
+  for (const auto& [handle, context] : c.by_green)
+    if (context->home == &primary && context->lives()) found.push_back(context);
+  return found;
+}
+
+Context* keeper(api::Handle kind, Context& context) {
+  return api::ends_with_green_context(kind) ? &context : context.home;
+}
+
 Context* current_context() {
   const auto& stack = this_thread().contexts;
   return stack.empty() ? nullptr : stack.back();
 }
 
-Context* new_context(std::uint32_t device) {
-  Created& c = created();
-  std::lock_guard lock(c.mutex);
+namespace {
+
+// Under the mutex.
+Context* make(Created& c, std::uint32_t device) {
   const std::uint32_t number = free_number(c);
-  if (number == 0) return nullptr;
+  if (number == 0) {
+    log(Level::Warn, "no context can be created: %u live already, and records have numbers for no more",
+        ring::max_contexts - ring::first_created_context);
+    return nullptr;
+  }
   const Object* object = session()->objects.create(api::Handle::Context, nullptr);
   if (object == nullptr) return c.taken.reset(number), nullptr;
   const std::uint64_t handle = object->id.load(std::memory_order_relaxed);
@@ -67,10 +94,33 @@ Context* new_context(std::uint32_t device) {
   context->handle = reinterpret_cast<CUcontext>(handle);
   context->device = device;
   context->number = number;
-  context->created = true;
   context->id = ++c.last_id;
   context->null_stream.context = context;
   c.by_handle[handle] = context;
+  return context;
+}
+
+}  // namespace
+
+Context* new_context(std::uint32_t device) {
+  Created& c = created();
+  std::lock_guard lock(c.mutex);
+  Context* context = make(c, device);
+  if (context != nullptr) context->created = true;
+  return context;
+}
+
+Context* new_green_context(std::uint32_t device) {
+  Created& c = created();
+  std::lock_guard lock(c.mutex);
+  Context* context = make(c, device);
+  if (context == nullptr) return nullptr;
+  const Object* object = session()->objects.create(api::Handle::GreenContext, nullptr);
+  if (object == nullptr) return c.taken.reset(context->number), nullptr;
+  context->home = &primary(device);
+  context->api_version = context->home->api_version;
+  context->green = reinterpret_cast<CUgreenCtx>(object->id.load(std::memory_order_relaxed));
+  c.by_green[context->green] = context;
   return context;
 }
 

@@ -1,5 +1,7 @@
-// Contexts of this process: each device's primary one, and those that the program has created. The worker has the
-// driver's contexts, under the number that each record carries in its header.
+// Contexts of this process: each device's primary one, and those that the program has created, green ones among them. The
+// worker has the driver's contexts, under the number that each record carries in its header.
+//
+// A green context is a part of its device's primary one: it has streams of its own, and shares everything else with it.
 //
 // A Context object lives as long as the process, since a program may name a context that has ended: CUDA then reports
 // CUDA_ERROR_CONTEXT_IS_DESTROYED and not an unknown handle. The number of an ended context is given to another.
@@ -12,6 +14,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <mutex>
+#include <vector>
 
 #include "guest/objects/known_done.h"
 #include "guest/objects/objects.h"
@@ -24,7 +27,9 @@ struct Context {
   CUcontext handle = nullptr;
   std::uint32_t device = 0;                  // the guest's ordinal
   std::uint32_t number = 0;                  // in records: the host's device, or from first_created_context on
-  bool created = false;                      // false: the device's primary one
+  bool created = false;                      // by cuCtxCreate; false: the device's primary one, or a green one
+  CUgreenCtx green = nullptr;                // the other handle of a green one
+  Context* home = this;                      // whose memory, modules and events it uses: of a green one the primary
   unsigned api_version = 0;                  // cuCtxGetApiVersion
   std::uint64_t id = 0;                      // cuCtxGetId
   std::atomic<unsigned> flags{0};            // as the program has set them
@@ -43,11 +48,20 @@ struct Context {
 Context& primary(std::uint32_t ordinal);
 // By handle, ended contexts included. Null: no context ever had the handle.
 Context* find_context(CUcontext handle);
+// The same for a green context.
+Context* find_context(CUgreenCtx handle);
+// The living green contexts of a device's primary one.
+std::vector<Context*> greens_of(const Context& primary);
+// The context of a new object that is made in `context`.
+Context* keeper(api::Handle kind, Context& context);
 // The calling thread's current context, or null.
 Context* current_context();
 
-// A new context for cuCtxCreate. It has a number and a handle, and lives from begin() on. Null: all numbers are taken.
+// A new context for cuCtxCreate. It has a number and a handle, and lives from begin() on. Null: all numbers are taken,
+// which the log says.
 Context* new_context(std::uint32_t device);
+// The same for cuGreenCtxCreate.
+Context* new_green_context(std::uint32_t device);
 // Call it when the worker has created the context: it lives from now on.
 void begin(Context& context);
 // Call it when the context has ended, or could not be created: its number is free from now on.

@@ -7,6 +7,10 @@ namespace {
 // file on the host.
 constexpr unsigned passed_flags = CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS;
 
+// What is current in the calling thread, and how many contexts had ended then.
+thread_local unsigned current = ring::max_contexts;
+thread_local std::uint64_t seen_ended = 0;
+
 }  // namespace
 
 CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUcontext& context) {
@@ -18,6 +22,14 @@ CUresult retain_primary(const Driver& driver, CUdevice device, bool asleep, CUco
 
 CUcontext Contexts::find(unsigned number) const {
   return number < contexts_.size() ? contexts_[number].load(std::memory_order_relaxed) : nullptr;
+}
+
+CUgreenCtx Contexts::find_green(unsigned number) const {
+  return number < greens_.size() ? greens_[number].load(std::memory_order_relaxed) : nullptr;
+}
+
+unsigned Contexts::home_of(unsigned number) const {
+  return find_green(number) == nullptr ? number : static_cast<unsigned>(device_of(number));
 }
 
 CUdevice Contexts::device_of(unsigned number) const {
@@ -34,8 +46,6 @@ CUresult Contexts::retain(unsigned device, CUcontext& context) {
 }
 
 CUresult Contexts::make_current(unsigned number) {
-  thread_local unsigned current = ring::max_contexts;
-  thread_local std::uint64_t seen_ended = 0;
   const std::uint64_t ended = ended_.load(std::memory_order_relaxed);
   if (current == number && seen_ended == ended) return CUDA_SUCCESS;
   CUcontext context = find(number);
@@ -46,6 +56,10 @@ CUresult Contexts::make_current(unsigned number) {
   const CUresult result = driver_.cuCtxSetCurrent(context);
   if (result == CUDA_SUCCESS) current = number, seen_ended = ended;
   return result;
+}
+
+void Contexts::let_go_of_green() {
+  if (find_green(current) != nullptr) make_current(home_of(current));
 }
 
 CUresult Contexts::create(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count) {
@@ -66,11 +80,38 @@ CUresult Contexts::create(unsigned number, CUdevice device, unsigned flags, std:
   return CUDA_SUCCESS;
 }
 
+CUresult Contexts::create_green(unsigned number, CUdevice device, CUdevResourceDesc resources, unsigned flags) {
+  CUdevice handle = 0;
+  if (const CUresult r = driver_.cuDeviceGet(&handle, device); r != CUDA_SUCCESS) return r;
+  if (driver_.cuGreenCtxCreate == nullptr || driver_.cuCtxFromGreenCtx == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  CUgreenCtx green = nullptr;
+  if (const CUresult r = driver_.cuGreenCtxCreate(&green, resources, handle, flags); r != CUDA_SUCCESS) return r;
+  CUcontext context = nullptr;
+  if (const CUresult r = driver_.cuCtxFromGreenCtx(&context, green); r != CUDA_SUCCESS) {
+    driver_.cuGreenCtxDestroy(green);
+    return r;
+  }
+  devices_[number].store(device, std::memory_order_relaxed);
+  greens_[number].store(green, std::memory_order_relaxed);
+  contexts_[number].store(context, std::memory_order_relaxed);
+  return CUDA_SUCCESS;
+}
+
 CUresult Contexts::destroy(unsigned number) {
-  const CUresult result = driver_.cuCtxDestroy_v2(find(number));
+  const CUgreenCtx green = find_green(number);
+  if (green != nullptr) make_current(home_of(number));
+  const CUresult result = green != nullptr ? driver_.cuGreenCtxDestroy(green) : driver_.cuCtxDestroy_v2(find(number));
   contexts_[number].store(nullptr, std::memory_order_relaxed);
+  greens_[number].store(nullptr, std::memory_order_relaxed);
   ended_.fetch_add(1, std::memory_order_relaxed);
   return result;
+}
+
+std::vector<unsigned> Contexts::greens_of(unsigned device) const {
+  std::vector<unsigned> numbers;
+  for (unsigned number = ring::first_created_context; number < ring::max_contexts; ++number)
+    if (find_green(number) != nullptr && home_of(number) == device) numbers.push_back(number);
+  return numbers;
 }
 
 CUresult Contexts::reset(unsigned device) {

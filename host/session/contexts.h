@@ -1,5 +1,5 @@
 // The contexts of a session, by the numbers in its guest's records (ring/wire/record.h): each device's primary context,
-// and those that the program has created.
+// and those that the program has created, green ones among them.
 //
 // Thread-safety: any thread may call find(), device_of() and make_current(). One thread at a time may begin or end a
 // context; Session holds its mutex for that.
@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "host/driver/driver.h"
 #include "ring/wire/record.h"
@@ -23,18 +24,29 @@ class Contexts {
 
   // The driver's context. Null: the session has no context with this number.
   CUcontext find(unsigned number) const;
+  // The same for a green context.
+  CUgreenCtx find_green(unsigned number) const;
+  // The number of the context whose memory and objects it shares: a green context's device's primary one, else itself.
+  unsigned home_of(unsigned number) const;
   // The context's device, as the host counts. A primary context has one also before it is made.
   CUdevice device_of(unsigned number) const;
   // Makes the context current in the calling thread, and a primary context first if it does not exist.
   // CUDA_ERROR_CONTEXT_IS_DESTROYED: a created context that has ended.
   CUresult make_current(unsigned number);
 
+  // A green context can be current in one thread at a time. So no thread of the worker keeps one behind a record.
+  void let_go_of_green();
+
   // Creates a context, which is current in no thread. It gets `flags`, except for the way in which threads wait.
   // `sm_count`: the number of multiprocessors it asks for. Preconditions: `number` is a free number for created
   // contexts.
   CUresult create(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count);
+  // The same for a green context. `resources` may be null.
+  CUresult create_green(unsigned number, CUdevice device, CUdevResourceDesc resources, unsigned flags);
   // Ends a created context.
   CUresult destroy(unsigned number);
+  // The numbers of the green contexts of a device.
+  std::vector<unsigned> greens_of(unsigned device) const;
   // Ends everything in a device's primary context, and makes a new one. After a fault the driver makes no new one. The
   // reset succeeds all the same, and a call that needs the context gets the error.
   CUresult reset(unsigned device);
@@ -45,6 +57,7 @@ class Contexts {
   const Driver& driver_;
   const bool asleep_;
   std::array<std::atomic<CUcontext>, ring::max_contexts> contexts_{};
+  std::array<std::atomic<CUgreenCtx>, ring::max_contexts> greens_{};
   std::array<std::atomic<CUdevice>, ring::max_contexts> devices_{};  // of created ones
   std::atomic<std::uint64_t> ended_{0};  // how many contexts have ended: each thread then sets its current one again
 };

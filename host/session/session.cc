@@ -104,10 +104,20 @@ CUresult Session::create_context(unsigned number, CUdevice device, unsigned flag
   return contexts.create(number, device, flags, sm_count);
 }
 
+CUresult Session::create_green_context(unsigned number, CUdevice device, CUdevResourceDesc described, unsigned flags) {
+  const auto beside = making();
+  std::lock_guard lock(mutex_);
+  if (contexts.find(number) != nullptr) return broken.store(true, std::memory_order_relaxed), CUDA_ERROR_UNKNOWN;
+  return contexts.create_green(number, device, described, flags);
+}
+
 CUresult Session::destroy_context(unsigned number) {
   const auto alone = ending();
   std::lock_guard lock(mutex_);
-  if (contexts.find(number) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return contexts.find(number) == nullptr ? CUDA_ERROR_INVALID_CONTEXT : end_context(number);
+}
+
+CUresult Session::end_context(unsigned number) {
   const CUresult result = contexts.destroy(number);
   forget(objects.drop_context(number));
   addresses.drop_allocated(number);
@@ -117,6 +127,7 @@ CUresult Session::destroy_context(unsigned number) {
 CUresult Session::reset(unsigned device) {
   const auto alone = ending();
   std::lock_guard lock(mutex_);
+  for (const unsigned green : contexts.greens_of(device)) end_context(green);
   if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) return r;
   forget(objects.drop_context(device));
   addresses.drop_allocated(device);

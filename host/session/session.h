@@ -21,6 +21,7 @@
 #include "host/session/links.h"
 #include "host/session/long_waits.h"
 #include "host/session/objects.h"
+#include "host/session/resources.h"
 #include "host/session/telemetry.h"
 #include "host/session/virtual_ranges.h"
 #include "ring/mutants.h"
@@ -78,6 +79,8 @@ class Session {
   // with a living one's number breaks the protocol.
   CUresult create_context(unsigned number, CUdevice device, unsigned flags, std::optional<unsigned> sm_count);
   CUresult destroy_context(unsigned number);
+  // The same for a green context, which is destroyed as the others.
+  CUresult create_green_context(unsigned number, CUdevice device, CUdevResourceDesc resources, unsigned flags);
 
   // The arena's bytes [offset, offset + bytes). If not all of them are inside, the result is not there().
   ring::SharedBytes arena(std::uint64_t offset, std::uint64_t bytes) const {
@@ -128,10 +131,13 @@ class Session {
   Budget image_budget;
   Shares images;
   Links links;
+  Resources resources;
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
   Lanes* lanes = nullptr;           // serve() owns it and sets it before the first record
 
  private:
+  // Under mutex_ and ending().
+  CUresult end_context(unsigned number);
   CUresult register_arena(std::uint64_t offset, std::uint64_t bytes);
   CUresult unregister_arena(std::uint64_t offset, std::uint64_t bytes);
 

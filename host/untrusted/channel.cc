@@ -90,6 +90,7 @@ class Channel {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
     const CUresult result = handler(request);
+    session_.contexts.let_go_of_green();
     session_.note(result);
     return result;
   }

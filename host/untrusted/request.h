@@ -24,10 +24,14 @@ class Request {
  public:
   Request(Session& owner, const ring::RecordHeader& record, std::span<const std::byte> payload,
           std::span<std::byte> reply)
-      : session(owner), header(record), in(payload), out(reply) {}
+      : session(owner), header(record), in(payload), out(reply), context(ring::context_of(record.flags)) {}
 
-  // The owners of an object that this call creates.
-  Objects::Place place(std::uint64_t owner = 0) const { return {ring::context_of(header.flags), owner}; }
+  // The owners of an object of this kind that the call creates. Of a green context are its streams alone.
+  Objects::Place place(api::Handle kind, std::uint64_t owner = 0) const {
+    return {api::ends_with_green_context(kind) ? context : session.contexts.home_of(context), owner};
+  }
+  // The context of memory that the call makes.
+  std::uint16_t context_of_memory() const { return static_cast<std::uint16_t>(session.contexts.home_of(context)); }
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
   // Call it if the guest has broken the protocol. No program can do that through our library, so the session ends.
   CUresult broken() {
@@ -42,6 +46,7 @@ class Request {
   const ring::RecordHeader header;
   ring::Reader in;
   ring::Writer out;                              // not ok(): the reply does not fit
+  unsigned context;                              // the record's, or the green one that the call names
   std::size_t out_on_error = 0;                  // its bytes that the guest gets even if the call failed (JIT logs)
   std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
 };

@@ -1,7 +1,7 @@
 // Structs of CALL lines with members that do not cross as they are (ring/api/structs.h).
 #pragma once
 
-#include "host/session/session.h"
+#include "host/untrusted/resources.h"
 #include "ring/api/structs.h"
 #include "ring/layout.h"
 
@@ -9,7 +9,7 @@ namespace host {
 
 // What the guest has sent, for the driver.
 struct ToDriver {
-  const Session& session;
+  Session& session;
   bool broken = false;
   CUresult refused = CUDA_SUCCESS;
 
@@ -34,11 +34,14 @@ struct ToDriver {
     if (at % bytes != 0 || !session.addresses.contains(at, bytes)) refused = CUDA_ERROR_INVALID_VALUE;
   }
   void unknown() { refused = CUDA_ERROR_INVALID_VALUE; }
+  void resource(CUdevResource& r) {
+    if (refused == CUDA_SUCCESS) refused = to_driver(session, r);
+  }
 };
 
 // What the driver has written, for the guest.
 struct ToGuest {
-  const Driver& driver;
+  Session& session;
   bool broken = false;
   CUresult refused = CUDA_SUCCESS;
 
@@ -48,10 +51,13 @@ struct ToGuest {
     l.id = -1;
     for (int i = 0; i < static_cast<int>(ring::max_devices); ++i) {
       CUdevice device = -1;
-      if (driver.cuDeviceGet(&device, i) == CUDA_SUCCESS && device == wanted) l.id = i;
+      if (session.driver.cuDeviceGet(&device, i) == CUDA_SUCCESS && device == wanted) l.id = i;
     }
   }
   void unused(void*& p) { p = nullptr; }
+  void resource(CUdevResource& r) {
+    if (refused == CUDA_SUCCESS) refused = to_guest(session, r);
+  }
 };
 
 }  // namespace host

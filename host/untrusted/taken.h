@@ -60,12 +60,12 @@ class Taken : public Words<R> {
   // guest proposes a taken id.
   bool put(void* handle) {
     const Proposal p = proposal();
-    return session().objects.put(p.id, p.kind, handle, request.place(owner()));
+    return session().objects.put(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
   // The same for a handle that the driver may have given before. Returns its id; 0: as put()'s false.
   std::uint64_t put_once(void* handle) {
     const Proposal p = proposal();
-    return session().objects.put_once(p.id, p.kind, handle, request.place(owner()));
+    return session().objects.put_once(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
 
   // Returns the driver's result. On success writes the reply. The runs of bytes that its list says follow it come in
@@ -202,6 +202,10 @@ class Taken : public Words<R> {
   static void count(Reply& reply, const field::Layout<M>& w, std::size_t bytes) {
     api::member_of(reply, w.count) = static_cast<std::uint32_t>(bytes / sizeof(api::ParameterPlace));
   }
+  template <class M>
+  static void count(Reply& reply, const field::Resources<M>& w, std::size_t bytes) {
+    api::member_of(reply, w.count) = static_cast<std::uint32_t>(bytes / sizeof(CUdevResource));
+  }
   template <class W>
   void answer(const Reply&, const W&) {}
   template <class M, class L>
@@ -209,7 +213,7 @@ class Taken : public Words<R> {
     session().addresses.add({.start = api::member_of(reply, w.member),
                              .bytes = *api::length_of(reply, w.length),
                              .owner = owner(),
-                             .context = static_cast<std::uint16_t>(ring::context_of(request.header.flags))});
+                             .context = request.context_of_memory()});
   }
 
   // ---- what the list says ------------------------------------------------------------------------------------------

@@ -44,7 +44,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if (refused_ != CUDA_SUCCESS) return refused_;
     const CUresult result = std::apply(function, params_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
-    return broken_ ? r_.broken() : result != CUDA_SUCCESS ? result : refused_;
+    if (broken_) return r_.broken();
+    return result == CUDA_SUCCESS ? refused_ : result;
   }
 
  private:
@@ -117,7 +118,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     const std::uint64_t v = slots_[I];
     if constexpr (args[I].ordinal) {
       take_ordinal<I>(v);
-    } else if constexpr (kind<I> == api::Handle::Context) {
+    } else if constexpr (api::crosses_as_number(kind<I>)) {
       take_context<I>(v);
     } else if constexpr (kind<I> == api::Handle::None) {
       std::get<I>(params_) = api::from_number<T>(v);
@@ -144,9 +145,12 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void take_context(std::uint64_t number) {
     if (number >= ring::max_contexts) return void(broken_ = true);
-    const CUcontext context = r_.session.contexts.find(static_cast<unsigned>(number));
-    if (context == nullptr) refused_ = CUDA_ERROR_INVALID_CONTEXT;
-    std::get<I>(params_) = context;
+    const auto at = static_cast<unsigned>(number);
+    if constexpr (kind<I> == api::Handle::GreenContext)
+      std::get<I>(params_) = r_.session.contexts.find_green(r_.context = at);
+    else
+      std::get<I>(params_) = r_.session.contexts.find(at);
+    if (std::get<I>(params_) == nullptr) refused_ = CUDA_ERROR_INVALID_CONTEXT;
   }
 
   template <std::size_t I>
@@ -180,7 +184,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
         broken_ = true;
     } else if constexpr (a.extent == Extent::Counted) {
       const std::uint64_t count = slots_[static_cast<std::size_t>(a.count)];
-      if (count > ring::max_record || length != count * sizeof(T)) broken_ = true;
+      if (count > ring::max_record || length != count * sizeof(T) || (a.some && count == 0)) broken_ = true;
     }
     if (broken_ || length > ring::max_record) {
       broken_ = true;
@@ -224,8 +228,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if constexpr (args[I].range == api::Range::Made)
       r_.session.reserved.add(at, bytes);
     else if (at != 0)
-      r_.session.addresses.add(
-          {.start = at, .bytes = bytes, .context = static_cast<std::uint16_t>(r_.place().context)});
+      r_.session.addresses.add({.start = at, .bytes = bytes, .context = r_.context_of_memory()});
     std::memcpy(answer_[I], &at, sizeof at);
   }
 
@@ -247,9 +250,9 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   void settle() {
     constexpr Arg a = args[I];
     if constexpr (a.dir == Dir::Creates) {
-      if (!r_.session.objects.put_new(slots_[I], kind<I>, created_[I], r_.place())) broken_ = true;
+      if (!r_.session.objects.put_new(slots_[I], kind<I>, created_[I], r_.place(kind<I>))) broken_ = true;
     } else if constexpr (a.dir == Dir::Finds) {
-      const std::uint64_t id = r_.session.objects.put_found(kind<I>, created_[I], r_.place());
+      const std::uint64_t id = r_.session.objects.put_found(kind<I>, created_[I], r_.place(kind<I>));
       std::memcpy(answer_[I], &id, sizeof id);
     } else if constexpr (a.dir == Dir::Knows) {
       settle_known<I>();
@@ -258,7 +261,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (a.dir == Dir::Reserved) {
       settle_range<I>();
     } else if constexpr (a.dir == Dir::Out && is_visited<I>) {
-      visit_structs<I>(ToGuest{r_.session.driver});
+      visit_structs<I>(ToGuest{r_.session});
     } else if constexpr (a.closes) {
       r_.session.objects.close(slots_[I]);
     }

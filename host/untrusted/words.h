@@ -156,7 +156,7 @@ class Words {
     return find(i, value(w.member), w.kind);
   }
   CUresult find(std::size_t i, std::uint64_t id, api::Handle kind) {
-    return (found_[i] = session().objects.find(id, kind)) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return (found_[i] = session().objects.find(id, kind)) != nullptr ? CUDA_SUCCESS : api::kind_of(kind).unknown;
   }
 
   std::array<const void*, api::field_count<R> + 1> found_{};  // the driver's handles, by place in the list

@@ -51,6 +51,7 @@ struct Arg {
   bool closes = false;  // the handle passed here is dead once the call succeeds
   // Out, and In with a count of 0: the call allows NULL. Device: 0 is no memory. A context: NULL is the current one.
   bool may_be_null = false;
+  bool some = false;       // Counted: one at least; drivers do not look for none
   bool ordinal = false;    // a device: the program's ordinal here, the host's on the wire
   bool is_number = false;  // of a type that may also mean an address, an object or a handle
 
@@ -78,6 +79,7 @@ struct Arg {
 inline constexpr Arg _{};
 inline constexpr Arg in{.dir = Dir::In};
 inline constexpr Arg maybe_in{.dir = Dir::In, .may_be_null = true};
+inline constexpr Arg in_some{.dir = Dir::In, .some = true};
 inline constexpr Arg out{.dir = Dir::Out};
 inline constexpr Arg maybe_out{.dir = Dir::Out, .may_be_null = true};
 inline constexpr Arg creates{.dir = Dir::Creates};

@@ -326,5 +326,6 @@ using UnloadLibraryRecord = CloseOf<Handle::Library>;
 
 }  // namespace api
 
+#include "ring/api/green_records.h"
 #include "ring/api/link_records.h"
 #include "ring/api/lookup_records.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "ring/api/cuda.h"
@@ -13,6 +14,7 @@ namespace api {
 //   v.unused(p)    a pointer that only other systems use: NULL on the wire and for the driver
 //   v.word(a, n)   the address of a word of n bytes
 //   v.unknown()    nobody knows what the struct means
+//   v.resource(r)  it has bytes of the driver's own, which never cross: an id stands in their place
 inline void visit(CUmemLocation& s, auto& v) { v.location(s); }
 inline void visit(CUmemAccessDesc& s, auto& v) { v.location(s.location); }
 inline void visit(CUmemPoolProps& s, auto& v) {
@@ -61,17 +63,28 @@ inline void visit(CUstreamBatchMemOpParams& s, auto& v) {
   std::memcpy(&kept, &operation, sizeof operation);
   s = kept;
 }
+inline void visit(CUdevResource& s, auto& v) { v.resource(s); }
 
 struct NoVisitor {
   void location(CUmemLocation&);
   void unused(void*&);
   void word(CUdeviceptr&, std::size_t);
   void unknown();
+  void resource(CUdevResource&);
 };
 template <class T>
 concept visited = requires(T& s, NoVisitor& v) {
   visit(s, v);
 };
+
+// The id in a program's copy of a resource.
+inline std::uint64_t resource_id(const CUdevResource& r) {
+  std::uint64_t id = 0;
+  std::memcpy(&id, r._internal_padding, sizeof id);
+  return id;
+}
+inline void set_resource_id(CUdevResource& r, std::uint64_t id) { std::memcpy(r._internal_padding, &id, sizeof id); }
+static_assert(sizeof(CUdevResource::_internal_padding) >= sizeof(std::uint64_t));
 
 // The bytes behind a `void*` beside the enum. 0: the driver has no such value.
 constexpr std::size_t value_bytes(CUmemPool_attribute attribute) {

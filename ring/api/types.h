@@ -14,6 +14,10 @@ namespace api {
 using TextureHandle = struct TextureObject*;
 using SurfaceHandle = struct SurfaceObject*;
 
+// A resource of a device is a struct with bytes of the driver's own, which only the worker keeps. The program's copy has an
+// id of this kind in place of them (ring/api/structs.h).
+using ResourceHandle = struct KeptResource*;
+
 // Handles cross as ids (ring/api/id.h), which only the host's table can turn into the driver's pointers. Their kinds
 // are the lines of ring/api/handles.def.
 enum class Handle : std::uint8_t {
@@ -23,7 +27,7 @@ enum class Handle : std::uint8_t {
 };
 
 // The event that ends an object: the end of its process, or of its context.
-enum class Life : std::uint8_t { of_process, of_context };
+enum class Life : std::uint8_t { of_process, of_context, of_green_context };
 using enum Life;
 
 // How often the driver gives an object's handle.
@@ -53,7 +57,10 @@ inline constexpr HandleKind handle_table[] = {
 inline constexpr unsigned handle_kinds = std::size(handle_table);
 
 constexpr const HandleKind& kind_of(Handle kind) { return handle_table[static_cast<unsigned>(kind) % handle_kinds]; }
-constexpr bool ends_with_context(Handle kind) { return kind_of(kind).life == of_context; }
+constexpr bool ends_with_context(Handle kind) { return kind_of(kind).life != of_process; }
+constexpr bool ends_with_green_context(Handle kind) { return kind_of(kind).life == of_green_context; }
+// Handles that cross as the number of a context (ring/wire/record.h).
+constexpr bool crosses_as_number(Handle kind) { return kind == Handle::Context || kind == Handle::GreenContext; }
 constexpr bool may_own(Handle owner, Handle kind) { return (kind_of(kind).owners & owned_by(owner)) != 0; }
 // True if objects of this kind own others, or are owned.
 constexpr bool has_family(Handle kind) {
@@ -105,6 +112,8 @@ template <>
 inline constexpr bool plain<CUmemPoolProps> = true;
 template <>
 inline constexpr bool plain<CUmemAllocationProp> = true;
+template <>
+inline constexpr bool plain<CUdevResource> = true;  // the bytes of the driver's own in it: ring/api/structs.h
 
 template <class T>
 inline constexpr bool crosses = plain<T> || handle_of<T> != Handle::None;

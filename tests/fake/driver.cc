@@ -98,7 +98,8 @@ void fill_created_contexts(host::Driver& t) {
   };
   t.cuCtxDestroy_v2 = [](CUcontext context) {
     Entry entry("cuCtxDestroy_v2", false, false);
-    if (!state->contexts.contains(context)) die("cuCtxDestroy_v2: context %p was never created", context);
+    if (!state->contexts.contains(context) || is_green(context))
+      die("cuCtxDestroy_v2: context %p was never created", context);
     if (entry.failed()) return entry.result;
     end_what_lives_in("cuCtxDestroy_v2", context);
     state->contexts.erase(context);
@@ -148,12 +149,14 @@ void fill_contexts(host::Driver& t) {
   t.cuCtxSetCurrent = [](CUcontext context) {
     const std::lock_guard lock(state->mutex);
     check_context("cuCtxSetCurrent", context);
+    note_current(context);
     current = context;
     return CUDA_SUCCESS;
   };
   t.cuDevicePrimaryCtxReset_v2 = [](CUdevice device) {
     Entry entry("cuDevicePrimaryCtxReset_v2");
     check_device_number("cuDevicePrimaryCtxReset_v2", device);
+    if (!state->greens.empty()) die("cuDevicePrimaryCtxReset_v2: green contexts are left");
     end_what_lives_in("cuDevicePrimaryCtxReset_v2", &context_object);
     for (const auto& [start, bytes] : state->pinned) end_range(reinterpret_cast<CUdeviceptr>(start), bytes);
     state->pinned.clear();
@@ -953,6 +956,7 @@ Driver::Driver() {
   fill_links(table_);
   fill_pools(table_);
   fill_virtual_memory(table_);
+  fill_green_contexts(table_);
 }
 
 Driver::~Driver() {

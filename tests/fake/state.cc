@@ -168,7 +168,7 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
   *address = reinterpret_cast<CUdeviceptr>(memory.get());
   state->ranges[*address] = bytes;
   state->memory[*address] = std::move(memory);
-  state->allocated_in[*address] = current;
+  state->allocated_in[*address] = home_of(current);
   state->allocated += bytes;
   return CUDA_SUCCESS;
 }

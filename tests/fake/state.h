@@ -70,10 +70,15 @@ struct State {
   std::map<const void*, PendingLink> links;                          // by handle
   std::map<const void*, BoundReference> bound;                       // by reference
   const void* default_pool = nullptr;
-  std::map<CUdeviceptr, std::size_t> reserved;       // by cuMemAddressReserve
-  std::map<CUdeviceptr, std::uint64_t> mapped;       // which allocation lies there
-  std::map<std::uint64_t, std::size_t> physical;     // bytes of each allocation
-  std::map<std::uint64_t, unsigned> physical_given;  // how often its handle was given
+  std::map<CUdeviceptr, std::size_t> reserved;        // by cuMemAddressReserve
+  std::map<CUdeviceptr, std::uint64_t> mapped;        // which allocation lies there
+  std::map<std::uint64_t, std::size_t> physical;      // bytes of each allocation
+  std::map<std::uint64_t, unsigned> physical_given;   // how often its handle was given
+  std::map<const void*, const void*> greens;          // green contexts, and each as a context
+  std::map<const void*, std::thread::id> current_in;  // which thread has a green one as a context
+  std::set<std::vector<std::byte>> resources;         // all that were given
+  std::set<const void*> descriptions;                 // of resources
+  const void* secret = nullptr;                       // an address in each resource
 };
 extern State* state;
 extern Driver* the_driver;
@@ -85,6 +90,12 @@ extern thread_local const void *current, *below;
 // Reads every byte; the sum keeps the compiler from leaving it out.
 void touch(const void* at, std::size_t bytes);
 
+bool is_green(const void* context);  // tests/fake/green.cc
+// A context is current in the calling thread from now on.
+void note_current(const void* context);
+// Whose the memory and most objects are that are made in a context.
+inline const void* home_of(const void* context) { return is_green(context) ? &context_object : context; }
+
 // ---- handles and addresses -----------------------------------------------------------------------------------------
 
 // The place of an ended handle of this kind, where such come again; else a new one.
@@ -94,7 +105,7 @@ template <class T>
 T issue(Handle kind, const void* owner = nullptr) {
   auto* handle = place_for(kind);
   state->handles[handle] = kind;
-  state->made_in[handle] = current;
+  state->made_in[handle] = api::ends_with_green_context(kind) ? current : home_of(current);
   if (owner != nullptr) state->owners[handle] = owner;
   return reinterpret_cast<T>(handle);
 }
@@ -176,5 +187,6 @@ void fill_references(host::Driver& t);      // tests/fake/reference.cc
 void fill_links(host::Driver& t);           // tests/fake/link.cc
 void fill_pools(host::Driver& t);           // tests/fake/pool.cc
 void fill_virtual_memory(host::Driver& t);  // tests/fake/virtual.cc
+void fill_green_contexts(host::Driver& t);  // tests/fake/green.cc
 
 }  // namespace fake

@@ -2,6 +2,7 @@
 // mostly, with ids and addresses that are the session's, and then one thing wrong.
 #pragma once
 
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -64,6 +65,9 @@ class Records final : public Choices {
   // An id that the session has; now and then one that it had, of another kind, or never.
   std::uint64_t id(api::Handle kind) override {
     if (kind == api::Handle::Stream && input_->once_in(4)) return input_->below(4);
+    if (kind == api::Handle::GreenContext) return context();
+    if (kind == api::Handle::Resource && !input_->once_in(4))  // the worker's choice
+      return api::Id{kind, api::Id::first_of_worker + static_cast<std::uint32_t>(input_->below(4)), 0}.value();
     if (input_->once_in(16))
       return api::Id{kind, static_cast<std::uint32_t>(input_->below(64)), input_->number()}.value();
     if (input_->once_in(32)) return input_->any();
@@ -167,9 +171,22 @@ class Records final : public Choices {
       if (fields[i].arg.dir == api::Dir::In || fields[i].arg.dir == api::Dir::Out) slots[i] = length(fields[i], slots);
     for (const std::uint64_t slot : slots) payload_.put(slot);
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].arg.dir == api::Dir::In && slots[i] <= 4096) put_input(slots[i]);
+      if (fields[i].arg.dir == api::Dir::In && slots[i] <= 4096) {
+        if (fields[i].size == sizeof(CUdevResource) && !input_->once_in(4))
+          put_resources(slots[i]);
+        else
+          put_input(slots[i]);
+      }
   }
 
+  void put_resources(std::size_t n) {
+    for (CUdevResource resource; n >= sizeof resource; n -= sizeof resource) {
+      std::memset(&resource, 0, sizeof resource);
+      resource.type = static_cast<CUdevResourceType>(or_else(CU_DEV_RESOURCE_TYPE_SM));
+      api::set_resource_id(resource, id(api::Handle::Resource));
+      payload_.put_bytes(&resource, sizeof resource);
+    }
+  }
   void put_input(std::size_t n) {
     std::vector<std::uint8_t> bytes(n, 'x');
     const auto given = input_->take(std::min<std::size_t>(n, 16));

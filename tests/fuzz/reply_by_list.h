@@ -53,6 +53,10 @@ class ReplyByList {
     set(w.bytes, or_any(64));
   }
   template <class M>
+  void choose(const api::field::Resources<M>& w) {
+    set(w.count, or_any(in_.below(4)));
+  }
+  template <class M>
   void choose(const api::field::Text<M>& w) {
     set(w.length, or_any(text.size()));
   }
@@ -63,6 +67,11 @@ class ReplyByList {
   void follow(ring::Writer& w, const api::field::Layout<M>& word) {
     const std::uint64_t count = std::min<std::uint64_t>(api::member_of(reply_, word.count), 8);
     for (std::uint64_t i = 0; i < count; ++i) w.slot(or_any(i * 8 | 8ULL << 32));
+  }
+  template <class M>
+  void follow(ring::Writer& w, const api::field::Resources<M>& word) {
+    const std::uint64_t count = std::min<std::uint64_t>(api::member_of(reply_, word.count), 8);
+    for (std::uint64_t i = 0; i < count * sizeof(CUdevResource) / sizeof(std::uint64_t); ++i) w.slot(in_.any());
   }
   template <class M>
   void follow(ring::Writer& w, const api::field::Text<M>&) {

@@ -123,7 +123,7 @@ TEST(Beyond, WhatNobodyServesIsReportedOnceAndIsUnknownToCuGetProcAddress) {
   EXPECT_EQ(said_by(symbol, nullptr), "");
   void* function = nullptr;
   CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-  find("cuGraphCreate", &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+  find(std::string(symbol).c_str(), &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
   EXPECT_EQ(function, nullptr);
   EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }

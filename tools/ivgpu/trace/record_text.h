@@ -154,6 +154,10 @@ class RecordText {
     add(w.name, w.length, [&](std::uint64_t v) { return text_of(behind_, v); });
   }
   template <class M>
+  void say(const field::Resources<M>& w) {
+    add(w.name, w.count, decimal);
+  }
+  template <class M>
   void say(const field::Parameters<M>& w) {
     add(w.name, w.length, [&](std::uint64_t v) {
       const std::string_view words = behind_.bytes(v);

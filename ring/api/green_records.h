@@ -1,0 +1,69 @@
+// The records of green contexts and of the resources that they are made of. Part of ring/api/records.h, which includes it.
+#pragma once
+
+#include "ring/api/records.h"
+
+namespace api {
+
+namespace field {
+// A word of theirs alone, in a reply: so many CUdevResource, as the program gets them (ring/api/structs.h).
+template <class M>
+struct Resources {
+  const char* name;
+  M count;
+};
+template <class M>
+constexpr Resources<M> resources(const char* name, M count) {
+  return {name, count};
+}
+}  // namespace field
+template <class M>
+inline constexpr bool follows_reply_v<field::Resources<M>> = true;
+
+// cuGreenCtxCreate: the context gets the number that the guest has chosen, as in cuCtxCreate. The driver makes one from no
+// description as well.
+struct CreateGreenContextRecord {
+  std::uint64_t description;
+  std::uint32_t number, device;  // the device: as the host counts
+  std::uint32_t flags, pad;
+
+  static constexpr std::tuple fields{
+      field::maybe_id("description", Handle::ResourceDesc, &CreateGreenContextRecord::description),
+      field::new_context("number", &CreateGreenContextRecord::number),
+      field::ordinal("device", &CreateGreenContextRecord::device),
+      field::bits("flags", &CreateGreenContextRecord::flags, CU_GREEN_CTX_DEFAULT_STREAM),
+      field::zero(&CreateGreenContextRecord::pad)};
+};
+struct DestroyGreenContextRecord : EndContextRecord {
+  static constexpr std::tuple fields{field::created_context("number", &EndContextRecord::number)};
+};
+
+// A group has one multiprocessor at least, and no GPU has so many.
+inline constexpr std::uint64_t max_split_groups = 256;
+
+struct SplitResourceReply {
+  std::uint32_t groups;
+  std::uint32_t resources;  // which follow: the groups, then the rest, as far as they are wanted
+
+  static constexpr std::tuple fields{field::number("groups", &SplitResourceReply::groups),
+                                     field::resources("resources", &SplitResourceReply::resources)};
+};
+// cuDevSmResourceSplitByCount.
+struct SplitResourceRecord {
+  static constexpr std::uint32_t wants_groups = 1, wants_rest = 2;
+
+  std::uint64_t input;
+  std::uint32_t groups;  // room for so many
+  std::uint32_t least, flags;
+  std::uint32_t wants;  // without wants_groups: how many there would be
+
+  static constexpr std::tuple fields{field::id(Handle::Resource, &SplitResourceRecord::input),
+                                     field::between("groups", &SplitResourceRecord::groups, 0, max_split_groups),
+                                     field::number("least", &SplitResourceRecord::least),
+                                     field::number("flags", &SplitResourceRecord::flags),
+                                     field::bits("wants", &SplitResourceRecord::wants, wants_groups | wants_rest)};
+  using Reply = SplitResourceReply;
+};
+static_assert(sizeof(SplitResourceReply) + (max_split_groups + 1) * sizeof(CUdevResource) <= ring::reply_bytes);
+
+}  // namespace api
