@@ -121,6 +121,10 @@ template <>
 constexpr const char* handle_kind<CUtexref> = "texture reference";
 template <>
 constexpr const char* handle_kind<CUsurfref> = "surface reference";
+template <>
+constexpr const char* handle_kind<CUgreenCtx> = "green context";
+template <>
+constexpr const char* handle_kind<CUdevResourceDesc> = "resource description";
 
 struct TakenHandles {
   const char* call;
@@ -142,10 +146,10 @@ constexpr TakenHandles taken_handles[] = {
 };
 
 // The cases that a call must have for a handle of this kind. Destroyed contexts have golden answers
-// (contexts_together.cc).
+// (contexts_together.cc), and nothing destroys a description.
 void expect_wrong_handles(const std::string& call, const std::string& kind, const std::set<std::string>& asked) {
   for (const std::string how : {"destroyed", "another kind's", "never issued"}) {
-    if (how == "destroyed" && kind == "context") continue;
+    if (how == "destroyed" && (kind == "context" || kind == "resource description")) continue;
     const std::string name = how + " " + kind + ", " + call;
     EXPECT_TRUE(asked.contains(name)) << "no case: " << name;
   }
@@ -159,6 +163,8 @@ void expect_each_calls_wrong_handles(const std::set<std::string>& asked) {
 
 std::string refusal_of(const std::string& name) {
   if (name.ends_with(" context, cuCtxDestroy_v2")) return "CUDA_ERROR_CONTEXT_IS_DESTROYED";
+  if (name.starts_with("destroyed green context, ")) return "CUDA_ERROR_CONTEXT_IS_DESTROYED";
+  if (name.find(" resource description, ") != std::string::npos) return "CUDA_ERROR_INVALID_VALUE";
   return name.find(" context, ") != std::string::npos ? "CUDA_ERROR_INVALID_CONTEXT" : "CUDA_ERROR_INVALID_HANDLE";
 }
 

@@ -1,5 +1,7 @@
 // Green contexts and the resources that they are made of. How many multiprocessors there are is the device's affair, so
 // only relations between numbers are shown.
+#include <thread>
+
 #include "tests/contract/suite.h"
 
 namespace contract {
@@ -107,7 +109,7 @@ GROUP(resources_split_badly, InContext) {
 
 GROUP(resources_described, InContext) {
   const auto describe = CU(cuDevResourceGenerateDesc);
-  CUdevResource all = all_of_device(), nothing = zeros(), parts[2] = {zeros(), zeros()}, others[2];
+  CUdevResource all = all_of_device(), parts[2] = {zeros(), zeros()}, others[2];
   CUdevResourceDesc description = nullptr;
   unsigned groups = 2;
   CU(cuDevSmResourceSplitByCount)(parts, &groups, &all, nullptr, 0, 1);
@@ -120,10 +122,85 @@ GROUP(resources_described, InContext) {
   show("parts of two splits", describe(&description, others, 2));
   others[1] = all;
   show("a part and all", describe(&description, others, 2));
-  show("none", describe(&description, parts, 0));
-  show("zeros", describe(&description, &nothing, 1));
-  show("null", describe(nullptr, parts, 1));
-  show_guarded("no resources", [&] { return describe(&description, nullptr, 1); });
+}
+
+// Each alone, since a driver may not survive it.
+GROUP(resources_of_none_described, InContext) {
+  CUdevResource all = all_of_device();
+  CUdevResourceDesc description = nullptr;
+  show_guarded("none", [&] { return CU(cuDevResourceGenerateDesc)(&description, &all, 0); });
+}
+GROUP(resources_of_zeros_described, InContext) {
+  CUdevResource nothing = zeros();
+  CUdevResourceDesc description = nullptr;
+  show_guarded("zeros", [&] { return CU(cuDevResourceGenerateDesc)(&description, &nothing, 1); });
+}
+GROUP(resources_described_nowhere, InContext) {
+  CUdevResource all = all_of_device();
+  CUdevResourceDesc description = nullptr;
+  show_guarded("null", [&] { return CU(cuDevResourceGenerateDesc)(nullptr, &all, 1); });
+  show_guarded("no resources", [&] { return CU(cuDevResourceGenerateDesc)(&description, nullptr, 1); });
+}
+
+GROUP(resources_counted, InContext) {
+  const auto split = CU(cuDevSmResourceSplitByCount);
+  const CUdevResource all = all_of_device();
+  const unsigned least = all.sm.minSmPartitionSize, count = all.sm.smCount;
+  CUdevResource parts[2] = {zeros(), zeros()}, rest = zeros();
+  for (const unsigned before : {0U, 1U, 99U}) {
+    unsigned groups = before;
+    const std::string of = ", from " + std::to_string(before);
+    show("how many" + of, split(nullptr, &groups, &all, nullptr, 0, least));
+    show_flag("what the least fits in" + of, groups == count / least);
+    show_flag("rounded up" + of, groups == (count + least - 1) / least);
+    show_flag("as before" + of, groups == before);
+  }
+  unsigned groups = 99;
+  show("how many, with a rest", split(nullptr, &groups, &all, &rest, 0, least));
+  show("the rest's type", rest.type);
+  groups = 99;
+  show("how many of all", split(nullptr, &groups, &all, nullptr, 0, count));
+  show("there are", groups);
+  groups = 2;
+  show("two of all", split(parts, &groups, &all, &rest, 0, count));
+  show("are", groups);
+  show_flag("all in one", parts[0].sm.smCount == count);
+  show("type of what is left", rest.type);
+  show("count of what is left", rest.sm.smCount);
+  groups = 1;
+  show("one without co-scheduling", split(parts, &groups, &all, &rest, 1, 1));
+  show("has", parts[0].sm.smCount);
+  show("at least", parts[0].sm.minSmPartitionSize);
+  show("in steps of", parts[0].sm.smCoscheduledAlignment);
+}
+
+// Public members are for reading: what becomes of others.
+GROUP(resources_written_to, InContext) {
+  CUdevResource all = all_of_device(), part = zeros(), has = zeros();
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr;
+  unsigned groups = 1;
+  CUdevResource larger = all;
+  larger.sm.smCount = 4096;
+  show("a larger one", CU(cuDevSmResourceSplitByCount)(&part, &groups, &larger, nullptr, 0, 1));
+  show("more than all of a larger one",
+       CU(cuDevSmResourceSplitByCount)(&part, &groups, &larger, nullptr, 0, all.sm.smCount + 1));
+  CU(cuDevSmResourceSplitByCount)(&part, &groups, &all, nullptr, 0, 1);
+  const unsigned count = part.sm.smCount;
+  part.sm.smCount = 2 * count;
+  show("described", CU(cuDevResourceGenerateDesc)(&description, &part, 1));
+  show("created", CU(cuGreenCtxCreate)(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM));
+  show("cuGreenCtxGetDevResource", CU(cuGreenCtxGetDevResource)(green, &has, CU_DEV_RESOURCE_TYPE_SM));
+  show_flag("as it was", has.sm.smCount == count);
+}
+
+// The type alone, and bytes that no driver has written.
+GROUP(resources_made_up, InContext) {
+  CUdevResource made_up = zeros(), part = zeros();
+  unsigned groups = 1;
+  made_up.type = CU_DEV_RESOURCE_TYPE_SM;
+  made_up.sm.smCount = 16;
+  show_guarded("split", [&] { return CU(cuDevSmResourceSplitByCount)(&part, &groups, &made_up, nullptr, 0, 1); });
 }
 
 GROUP(green_contexts, InContext) {
@@ -259,6 +336,163 @@ GROUP(green_questions_of_streams, InContext) {
   show("of the legacy stream", CU(cuStreamGetGreenCtx)(CU_STREAM_LEGACY, &green));
   show("of the thread's", CU(cuStreamGetGreenCtx)(CU_STREAM_PER_THREAD, &green));
   show("null", CU(cuStreamGetGreenCtx)(stream, nullptr));
+}
+
+// What a program makes while a green context is current, and who has it.
+GROUP(green_context_owns, InContext) {
+  const CUgreenCtx green = make_green();
+  const CUcontext primary = current_context();
+  CUcontext context = nullptr, of = nullptr;
+  CUgreenCtx green_of = nullptr;
+  CUstream stream = nullptr, blocking = nullptr;
+  CUevent event = nullptr, other = nullptr;
+  CUdeviceptr a = 0;
+  unsigned flags = 0, version = 0, result = 0;
+  unsigned long long id = 0, context_id = 0;
+  std::size_t limit = 0;
+  CU(cuEventCreate)(&other, 0);
+  CU(cuCtxFromGreenCtx)(&context, green);
+  CU(cuCtxSetCurrent)(context);
+  show("cuMemAlloc", CU(cuMemAlloc_v2)(&a, 64));
+  show("cuPointerGetAttribute", CU(cuPointerGetAttribute)(&of, CU_POINTER_ATTRIBUTE_CONTEXT, a));
+  show_flag("it is the primary one's", of == primary);
+  show("cuStreamCreate", CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+  show("cuStreamCreate of a blocking one", CU(cuStreamCreate)(&blocking, 0));
+  show("cuEventCreate", CU(cuEventCreate)(&event, 0));
+  const CUfunction store = function_of(load_module(), "store");
+  unsigned value = 21;
+  void* parameters[] = {&a, &value};
+  show("launch on the NULL stream", CU(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  show("cuCtxSynchronize", CU(cuCtxSynchronize)());
+  CU(cuMemcpyDtoH_v2)(&result, a, 4);
+  show("stored", result);
+  show("launch on a stream", CU(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+  show("cuEventRecord", CU(cuEventRecord)(event, stream));
+  show("cuEventRecord of the primary one's event", CU(cuEventRecord)(other, stream));
+  show("cuGreenCtxRecordEvent of the primary one's event", CU(cuGreenCtxRecordEvent)(green, other));
+  show("cuStreamGetCtx", CU(cuStreamGetCtx)(stream, &of));
+  show_flag("the green one's name", of == context);
+  show("cuStreamGetCtx_v2", CU(cuStreamGetCtx_v2)(stream, &of, &green_of));
+  show_flag("the primary one", of == primary);
+  show_flag("and the green one", green_of == green);
+  show("cuStreamGetCtx of the NULL stream", CU(cuStreamGetCtx)(nullptr, &of));
+  show_flag("the green one's name", of == context);
+  show("cuStreamGetCtx_v2 of the NULL stream", CU(cuStreamGetCtx_v2)(nullptr, &of, &green_of));
+  show_flag("the primary one", of == primary);
+  show_flag("and the green one", green_of == green);
+  show("cuCtxGetFlags", CU(cuCtxGetFlags)(&flags));
+  show("flags", flags);
+  show("cuCtxGetApiVersion", CU(cuCtxGetApiVersion)(context, &version));
+  show("version", version);
+  show("cuCtxGetLimit", CU(cuCtxGetLimit)(&limit, CU_LIMIT_STACK_SIZE));
+  show("cuCtxGetId", CU(cuCtxGetId)(context, &context_id));
+  CU(cuGreenCtxGetId)(green, &id);
+  show_flag("it is the green one's", context_id == id);
+  CU(cuCtxGetId)(primary, &id);
+  show_flag("it is the primary one's", context_id == id);
+  show("cuCtxRecordEvent", CU(cuCtxRecordEvent)(context, event));
+  show("cuCtxWaitEvent", CU(cuCtxWaitEvent)(context, event));
+  show("cuEventSynchronize", CU(cuEventSynchronize)(event));
+  CU(cuStreamDestroy_v2)(stream);
+  CU(cuStreamDestroy_v2)(blocking);
+  CU(cuCtxSetCurrent)(primary);
+  show("cuGreenCtxDestroy", CU(cuGreenCtxDestroy)(green));
+  show("its event", CU(cuEventQuery)(event));
+  show("its memory", CU(cuMemsetD8_v2)(a, 0, 64));
+  show("its kernel in the primary one", CU(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  show("cuMemFree", CU(cuMemFree_v2)(a));
+  show("after that", CU(cuCtxSynchronize)());
+}
+
+GROUP(green_context_resources, InContext) {
+  const CUgreenCtx green = make_green();
+  CUdevResource has = zeros(), same = zeros();
+  CUcontext context = nullptr;
+  CU(cuCtxFromGreenCtx)(&context, green);
+  show("cuCtxGetDevResource", CU(cuCtxGetDevResource)(context, &same, CU_DEV_RESOURCE_TYPE_SM));
+  CU(cuGreenCtxGetDevResource)(green, &has, CU_DEV_RESOURCE_TYPE_SM);
+  show_flag("its own", has.sm.smCount == same.sm.smCount);
+  show("type 0", CU(cuCtxGetDevResource)(context, &same, CU_DEV_RESOURCE_TYPE_INVALID));
+  CUgreenCtx whole = nullptr;
+  CU(cuGreenCtxCreate)(&whole, nullptr, device, CU_GREEN_CTX_DEFAULT_STREAM);
+  show("of no description", CU(cuGreenCtxGetDevResource)(whole, &has, CU_DEV_RESOURCE_TYPE_SM));
+  show_flag("all of the device", has.sm.smCount == all_of_device().sm.smCount);
+}
+
+GROUP(green_contexts_of_the_primary_one, Initialized) {
+  CUcontext primary = nullptr;
+  unsigned flags = 0;
+  int active = 9;
+  CUgreenCtx green = make_green();
+  CU(cuDevicePrimaryCtxGetState)(device, &flags, &active);
+  show("active with a green one", active);
+  show("cuDevicePrimaryCtxRetain", CU(cuDevicePrimaryCtxRetain)(&primary, device));
+  show("cuDevicePrimaryCtxRelease", CU(cuDevicePrimaryCtxRelease_v2)(device));
+  CU(cuDevicePrimaryCtxGetState)(device, &flags, &active);
+  show("active still", active);
+  show("cuGreenCtxDestroy", CU(cuGreenCtxDestroy)(green));
+  CU(cuDevicePrimaryCtxGetState)(device, &flags, &active);
+  show("active without", active);
+}
+
+GROUP(green_context_is_no_created_one, InContext) {
+  const CUgreenCtx green = make_green();
+  CUcontext context = nullptr;
+  CU(cuCtxFromGreenCtx)(&context, green);
+  show_guarded("cuCtxDestroy", [&] { return CU(cuCtxDestroy_v2)(context); });
+}
+
+// A thread has no stream of its own there.
+GROUP(green_context_and_a_threads_stream, InContext) {
+  const CUgreenCtx green = make_green();
+  CUcontext context = nullptr, of = nullptr;
+  CUgreenCtx green_of = nullptr;
+  CU(cuCtxFromGreenCtx)(&context, green);
+  CU(cuCtxSetCurrent)(context);
+  show("cuStreamGetCtx_v2", CU(cuStreamGetCtx_v2)(CU_STREAM_PER_THREAD, &of, &green_of));
+  show("cuStreamGetGreenCtx", CU(cuStreamGetGreenCtx)(CU_STREAM_PER_THREAD, &green_of));
+  show("cuStreamGetCtx", CU(cuStreamGetCtx)(CU_STREAM_PER_THREAD, &of));
+  show("cuStreamQuery", CU(cuStreamQuery)(CU_STREAM_PER_THREAD));
+}
+
+// cuda.h says that it can be current to one thread at a time.
+GROUP(green_context_in_two_threads, InContext) {
+  const CUgreenCtx green = make_green();
+  CUcontext context = nullptr;
+  CUresult made_current = CUDA_ERROR_UNKNOWN, worked = CUDA_ERROR_UNKNOWN;
+  CU(cuCtxFromGreenCtx)(&context, green);
+  show("in one", CU(cuCtxSetCurrent)(context));
+  std::thread([&] {
+    made_current = CU(cuCtxSetCurrent)(context);
+    worked = CU(cuCtxSynchronize)();
+  }).join();
+  show("in another", made_current);
+  show("cuCtxSynchronize there", worked);
+  show("cuCtxSynchronize in the first", CU(cuCtxSynchronize)());
+}
+
+// Of a green context that is gone, while it is current.
+GROUP(green_context_gone, InContext) {
+  const CUgreenCtx green = make_green();
+  CUcontext context = nullptr;
+  CUdeviceptr a = 0;
+  CUdevice on = 9;
+  CU(cuCtxFromGreenCtx)(&context, green);
+  CU(cuCtxSetCurrent)(context);
+  show("destroy", CU(cuGreenCtxDestroy)(green));
+  show_flag("it is current still", current_context() == context);
+  show_guarded("cuCtxGetDevice", [&] { return CU(cuCtxGetDevice)(&on); });
+  show_guarded("cuMemAlloc", [&] { return CU(cuMemAlloc_v2)(&a, 64); });
+  show_guarded("cuCtxSynchronize", [&] { return CU(cuCtxSynchronize)(); });
+}
+
+GROUP(green_contexts_after_a_reset, InContext) {
+  const CUgreenCtx green = make_green();
+  CUstream stream = nullptr;
+  CU(cuGreenCtxStreamCreate)(&stream, green, CU_STREAM_NON_BLOCKING, 0);
+  show("reset", CU(cuDevicePrimaryCtxReset_v2)(device));
+  show_guarded("cuStreamQuery", [&] { return CU(cuStreamQuery)(stream); });
+  show_guarded("cuGreenCtxDestroy", [&] { return CU(cuGreenCtxDestroy)(green); });
 }
 
 GROUP(green_nothing_destroyed, InContext) { show("none", CU(cuGreenCtxDestroy)(nullptr)); }

@@ -173,6 +173,11 @@ void with_event(const std::string& kind, CUevent e) {
   CU(cuCtxGetCurrent)(&here);
   ASK("event", cuCtxRecordEvent, here, e);
   ASK("event", cuCtxWaitEvent, here, e);
+  CUgreenCtx green = nullptr;
+  CU(cuGreenCtxCreate)(&green, nullptr, device, CU_GREEN_CTX_DEFAULT_STREAM);
+  ASK("event", cuGreenCtxRecordEvent, green, e);
+  ASK("event", cuGreenCtxWaitEvent, green, e);
+  CU(cuGreenCtxDestroy)(green);
 }
 
 void with_module(const std::string& kind, CUmodule m) {
@@ -408,6 +413,8 @@ void with_context(const std::string& kind, CUcontext c) {
   CU(cuEventCreate)(&event, 0);
   ASK("context", cuCtxRecordEvent, c, event);
   ASK("context", cuCtxWaitEvent, c, event);
+  auto resource = zeroed<CUdevResource>();
+  ASK("context", cuCtxGetDevResource, c, &resource, CU_DEV_RESOURCE_TYPE_SM);
   CUcontext here = nullptr;
   CUdeviceptr a = 0;
   CU(cuCtxGetCurrent)(&here);
@@ -417,6 +424,24 @@ void with_context(const std::string& kind, CUcontext c) {
   ASK("context", cuMemcpyPeerAsync, a, c, a + 16, here, 16, nullptr);
   ASK("context", cuMemcpyPeerAsync, a, here, a + 16, c, 16, nullptr);
   CU(cuEventDestroy_v2)(event);
+}
+
+void with_green_context(const std::string& kind, CUgreenCtx g, CUdevResourceDesc d) {
+  CUcontext context = nullptr;
+  CUgreenCtx made = nullptr;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  auto resource = zeroed<CUdevResource>();
+  unsigned long long id = 0;
+  CU(cuEventCreate)(&event, 0);
+  ASK("green context", cuCtxFromGreenCtx, &context, g);
+  ASK("green context", cuGreenCtxGetDevResource, g, &resource, CU_DEV_RESOURCE_TYPE_SM);
+  ASK("green context", cuGreenCtxRecordEvent, g, event);
+  ASK("green context", cuGreenCtxWaitEvent, g, event);
+  ASK("green context", cuGreenCtxStreamCreate, &stream, g, CU_STREAM_NON_BLOCKING, 0);
+  ASK("green context", cuGreenCtxGetId, g, &id);
+  ASK("green context", cuGreenCtxDestroy, g);
+  if (d != nullptr) ASK("resource description", cuGreenCtxCreate, &made, d, device, CU_GREEN_CTX_DEFAULT_STREAM);
 }
 
 void destroyed() {
@@ -466,6 +491,10 @@ void destroyed() {
   const CUsurfref surface = a_surface_reference(&with_surface);
   CU(cuModuleUnload)(with_surface);
   with_surface_reference("destroyed", surface);
+  CUgreenCtx green = nullptr;
+  CU(cuGreenCtxCreate)(&green, nullptr, device, CU_GREEN_CTX_DEFAULT_STREAM);
+  CU(cuGreenCtxDestroy)(green);
+  with_green_context("destroyed", green, nullptr);  // nothing ends a description
 }
 
 void of_another_kind() {
@@ -490,6 +519,8 @@ void of_another_kind() {
   with_texture_reference("another kind's", reinterpret_cast<CUtexref>(stream));
   with_surface_reference("another kind's", reinterpret_cast<CUsurfref>(stream));
   with_context("another kind's", reinterpret_cast<CUcontext>(stream));
+  with_green_context("another kind's", reinterpret_cast<CUgreenCtx>(stream),
+                     reinterpret_cast<CUdevResourceDesc>(event));
 }
 
 void never_issued() {
@@ -510,6 +541,7 @@ void never_issued() {
   with_texture_reference("never issued", made_up<CUtexref>());
   with_surface_reference("never issued", made_up<CUsurfref>());
   with_context("never issued", made_up<CUcontext>());
+  with_green_context("never issued", made_up<CUgreenCtx>(), made_up<CUdevResourceDesc>());
 }
 
 }  // namespace
