@@ -413,10 +413,12 @@ TEST_F(Textures, AReferenceIsTheNumberInItsVariable) {
     return as_float(out[0][0]);
   };
   Fault fault;
-  EXPECT_EQ(first_channel(insert(floats_of(Geometry::D1, {2}, {3, 4})), fault), 4);
-  EXPECT_EQ(first_channel(insert(floats_of(Geometry::D1, {2}, {5, 6})), fault), 6);
-  first_channel(0, fault);
-  EXPECT_EQ(fault.code, unknown_object_code) << "nothing is bound";
+  EXPECT_EQ(first_channel(insert(floats_of(Geometry::Linear, {2}, {3, 4})), fault), 4);
+  EXPECT_EQ(first_channel(insert(floats_of(Geometry::Linear, {2}, {5, 6})), fault), 6);
+  EXPECT_EQ(first_channel(0, fault), 0) << "nothing is bound";
+  EXPECT_EQ(fault.code, 0);
+  first_channel(1000, fault);
+  EXPECT_EQ(fault.code, unknown_object_code);
 }
 
 TEST_F(Textures, ReferencesThatAreNotServedAreRefusedByName) {

@@ -218,6 +218,7 @@ void Lowering::query(Handlers handlers, CUresult of_references, std::initializer
   const Value number = object_of(object.parts.front());
   const bool of_reference = std::any_of(references.begin(), references.end(), [&](Word w) { return form_.has(w); });
   if (of_reference && !with_level) {
+    if (object.parts.front().kind == Kind::Symbol) not_served();
     throw LoadFailure{of_references, "line " + std::to_string(in().line) + ": opcode " + shown(in()) +
                                          " asks what only a texture or surface reference answers"};
   }
