@@ -176,12 +176,17 @@ void fill_contexts(host::Driver& t) {
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
+// No bytes may be at null, which memmove() does not allow.
+void move_bytes(void* to, const void* from, std::size_t bytes) {
+  if (bytes != 0) std::memmove(to, from, bytes);
+}
+
 template <bool per_thread>
 CUresult to_device(const char* name, CUdeviceptr to, const void* from, std::size_t bytes, CUstream stream) {
   ENTER(name);
   check_stream(name, stream);
   check_device(name, to, bytes);
-  std::memmove(reinterpret_cast<void*>(to), from, bytes);  // both may be pinned memory
+  move_bytes(reinterpret_cast<void*>(to), from, bytes);  // both may be pinned memory
   return CUDA_SUCCESS;
 }
 
@@ -190,7 +195,7 @@ CUresult from_device(const char* name, void* to, CUdeviceptr from, std::size_t b
   ENTER(name);
   check_stream(name, stream);
   check_device(name, from, bytes);
-  std::memmove(to, reinterpret_cast<const void*>(from), bytes);
+  move_bytes(to, reinterpret_cast<const void*>(from), bytes);
   return CUDA_SUCCESS;
 }
 
@@ -200,7 +205,7 @@ CUresult on_device(const char* name, CUdeviceptr to, CUdeviceptr from, std::size
   check_stream(name, stream);
   check_device(name, to, bytes);
   check_device(name, from, bytes);
-  std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  move_bytes(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
   return CUDA_SUCCESS;
 }
 

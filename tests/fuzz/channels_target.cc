@@ -159,7 +159,8 @@ class World {
     for (unsigned c = 0; c < channels; ++c) threads.emplace_back([this, c] { serve_in_turn(c); });
     for (std::thread& thread : threads) thread.join();
     turns = nullptr;
-    fuzz::require(!session.broken || damaged_, "whole records break no session");
+    fuzz::require(!session.broken || damaged_, "whole records break no session, as one of %s does",
+                  std::string(unfinished_).c_str());
     if (session.broken) return;
     check_known();
     end_everything();
@@ -168,6 +169,8 @@ class World {
   // What the next record is: false when there is none.
   bool choose(Sent& sent, std::vector<std::byte>& payload);
   void executed(const Sent& sent, CUresult result, std::span<const std::byte> reply);
+  // The session was broken before this record's end, perhaps by it.
+  void broken_by(const Sent& sent) { unfinished_ = sent.line->name; }
 
  private:
   bool known(std::uint64_t id) const { return session.objects.find(id, api::Id::of(id).kind) != nullptr; }
@@ -206,6 +209,7 @@ class World {
   fuzz::WholeRecords records_;
   std::deque<Ordered> ordered_;
   bool chosen_by_input_ = false, damaged_ = false;
+  std::string_view unfinished_;
   unsigned sent_ = 0;
 };
 
@@ -281,7 +285,7 @@ void Lane::send(const std::vector<std::byte>& payload) {
 
 void Lane::conclude() {
   const Sent sent = std::exchange(sent_, {});
-  if (control_.executed != position_) return;  // the session has been broken
+  if (control_.executed != position_) return world_.broken_by(sent);
   spans[record_].executed = ++ticks;
   const bool replied = control_.reply_position == position_;
   fuzz::require(replied == sent.wants_reply, "who wants a reply gets one");
@@ -330,6 +334,11 @@ void World::executed(const Sent& sent, CUresult result, std::span<const std::byt
     fuzz::require(!fake_.issued(reinterpret_cast<const void*>(word)), "a reply holds the driver's handle %llx",
                   static_cast<unsigned long long>(word));
   }
+  // Ids within the structs that tell of resources, where members of four bytes are before them.
+  for (std::size_t i = 0; i + sizeof word <= reply.size(); i += sizeof(std::uint32_t)) {
+    std::memcpy(&word, reply.data() + i, sizeof word);
+    if (api::Id::of(word).kind == api::Handle::Resource && known(word)) ids_.found(word);
+  }
   if (sent.line->finds != api::Handle::None && result == CUDA_SUCCESS && reply.size() >= sizeof word) {
     std::memcpy(&word, reply.data(), sizeof word);
     ids_.found(word);
@@ -352,16 +361,20 @@ void World::prepare() {
 // ---- what must hold when all is quiet ------------------------------------------------------------------------------
 
 void World::check_known() {
-  std::uint64_t found = 0;
+  std::uint64_t found = 0, resources = 0;
   for (const std::uint64_t id : ids_.all())
     if (const void* handle = session.objects.find(id, api::Id::of(id).kind); handle != nullptr) {
       ++found;
+      if (api::Id::of(id).kind == api::Handle::Resource) {  // bytes of the session's, and no handle
+        ++resources;
+        continue;
+      }
       fuzz::require(fake_.is_live(handle), "what id %llx names is the driver's", static_cast<unsigned long long>(id));
     }
   fuzz::require(session.objects.count() == found, "%llu objects are counted, %llu are there",
                 static_cast<unsigned long long>(session.objects.count()), static_cast<unsigned long long>(found));
-  fuzz::require(fake_.live_handles() == found || damaged_, "the driver has %zu objects, the session %llu",
-                fake_.live_handles(), static_cast<unsigned long long>(found));
+  fuzz::require(fake_.live_handles() == found - resources || damaged_, "the driver has %zu objects, the session %llu",
+                fake_.live_handles(), static_cast<unsigned long long>(found - resources));
   check_ranges();
 }
 
@@ -382,7 +395,8 @@ void World::check_ranges() {
                 static_cast<unsigned long long>(session.addresses.count()), live.size());
 }
 
-// A reset takes what the context has. What belongs to no context goes one by one. The driver's own pool stays.
+// A reset takes what the context has. What belongs to no context goes one by one. The driver's own pool stays, and so do
+// resources and their descriptions, which no call ends.
 void World::end_everything() {
   constexpr std::pair<api::Handle, const char*> ends[] = {{api::Handle::Library, "cuLibraryUnload"},
                                                           {api::Handle::MemPool, "cuMemPoolDestroy"},
@@ -394,11 +408,15 @@ void World::end_everything() {
     for (const auto& [kind, end] : ends)
       if (api::Id::of(id).kind == kind && known(id)) order(end, {id});
   serve_alone();
-  const auto stays = [this](std::uint64_t id) { return known(id) && api::Id::of(id).kind == api::Handle::MemPool; };
-  const auto own = static_cast<std::size_t>(std::count_if(ids_.all().begin(), ids_.all().end(), stays));
-  fuzz::require(own <= 1, "every pool but the driver's own has ended");
+  const auto left = [this](api::Handle kind) {
+    const auto is_left = [&](std::uint64_t id) { return known(id) && api::Id::of(id).kind == kind; };
+    return static_cast<std::size_t>(std::count_if(ids_.all().begin(), ids_.all().end(), is_left));
+  };
+  fuzz::require(left(api::Handle::MemPool) <= 1, "every pool but the driver's own has ended");
+  const std::size_t own = left(api::Handle::MemPool) + left(api::Handle::ResourceDesc);
   fuzz::require(!session.broken, "an orderly end breaks no session");
-  fuzz::require(session.objects.count() == own, "no object of the session's is counted at the end");
+  fuzz::require(session.objects.count() == own + left(api::Handle::Resource),
+                "no object of the session's is counted at the end");
   fuzz::require(session.image_budget.used() == 0, "no image is counted at the end");
   fuzz::require(session.addresses.count() == fake_.registered_bytes() / ring::huge_page,
                 "only the arena may be named at the end");

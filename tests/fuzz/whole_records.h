@@ -78,7 +78,7 @@ class WholeRecords final : public Choices {
   // calls have more rules than these can hold.
   static bool knows(const CallLine& line) {
     constexpr std::string_view with_more_rules[] = {"hello", "cuTexObjectCreate", "cuSurfObjectCreate",
-                                                    "cuLinkAddData_v2"};
+                                                    "cuLinkAddData_v2", "cuDevResourceGenerateDesc"};
     const auto has_value = [](const Field& f) { return f.arg.extent == api::Extent::Valued; };
     return std::find(std::begin(with_more_rules), std::end(with_more_rules), line.name) == std::end(with_more_rules) &&
            std::none_of(line.fields.begin(), line.fields.end(), has_value);
