@@ -91,7 +91,7 @@ int coverage(const CoverageOptions& options);
 
 struct BenchOptions {
   BrokerOptions broker;             // an empty region_size: as large as it is useful here
-  std::vector<std::string> groups;  // of latency, copy, start and sessions; empty: all
+  std::vector<std::string> groups;  // of latency, copy, memory, start and sessions; empty: all
   bool quick = false;               // few samples
   bool mps = false;                 // under a MPS daemon of its own
   bool markdown = false;            // the tables

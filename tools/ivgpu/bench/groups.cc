@@ -11,17 +11,36 @@ std::string what(const std::string& group, const Reported& reported) {
   return group + ": " + reported.name + (reported.bytes != 0 ? " " + size_text(reported.bytes) : "");
 }
 
-// Copies are timed, and shown as rates.
+// What moves bytes is timed, and shown as a rate.
 std::vector<double> as_rates(std::vector<double> times, std::uint64_t bytes) {
   for (double& value : times) value = static_cast<double>(bytes) / value / 1000;
   return times;
 }
 
+std::vector<double> as_milliseconds(std::vector<double> times) {
+  for (double& value : times) value /= 1000;
+  return times;
+}
+
+// All times are reported in microseconds; these are so long that nobody would like to read them so.
+bool is_long(const std::string& name) {
+  return name.starts_with("register_") || name.starts_with("unregister_") || name == "texture_kernel";
+}
+
+Unit unit_of(const Reported& reported) {
+  if (reported.bytes != 0) return Unit::GigabytesPerSecond;
+  return is_long(reported.name) ? Unit::Milliseconds : Unit::Microseconds;
+}
+
+std::vector<double> in(Unit unit, const Reported& reported) {
+  if (unit == Unit::GigabytesPerSecond) return as_rates(reported.samples, reported.bytes);
+  return unit == Unit::Milliseconds ? as_milliseconds(reported.samples) : reported.samples;
+}
+
 void add(Report& report, const std::string& group, Side side, const Reported& reported) {
-  const Unit unit = reported.bytes != 0 ? Unit::GigabytesPerSecond : Unit::Microseconds;
+  const Unit unit = unit_of(reported);
   Figure& figure = report.figure({.group = group, .name = reported.name, .unit = unit, .bytes = reported.bytes});
-  figure.side(side) = summary_of(reported.bytes != 0 ? as_rates(reported.samples, reported.bytes) : reported.samples,
-                                 more_is_better(unit));
+  figure.side(side) = summary_of(in(unit, reported), more_is_better(unit));
 }
 
 void read_all(Measurer& measurer, const Runner& runner, const std::string& group, Side side, Report& report) {
@@ -76,6 +95,8 @@ Reported samples_of(Measurer& measurer, const Runner& runner, Side side) {
 void measure_latency(Runner& runner, Side side, Report& report) { run_part(runner, side, "latency", report); }
 
 void measure_copy(Runner& runner, Side side, Report& report) { run_part(runner, side, "copy", report); }
+
+void measure_memory(Runner& runner, Side side, Report& report) { run_part(runner, side, "memory", report); }
 
 void ask_about(Runner& runner, Side side, Setting& setting) {
   Measurer measurer(runner, side, {"about"});

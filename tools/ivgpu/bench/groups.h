@@ -9,6 +9,7 @@ namespace ivgpu::bench {
 
 void measure_latency(Runner& runner, Side side, Report& report);
 void measure_copy(Runner& runner, Side side, Report& report);
+void measure_memory(Runner& runner, Side side, Report& report);
 void measure_start(Runner& runner, Side side, Report& report);
 void measure_sessions(Runner& runner, Side side, Report& report);
 

@@ -24,7 +24,7 @@ Series copy_series(const Report& report, const std::string& memory, const std::s
   Series series{
       memory + ", " + (native ? "native" : "ivgpu"), memory == "pinned" ? pinned_color : pageable_color, native, {}};
   for (const Figure& f : report.figures) {
-    if (f.name != memory + "_" + way || f.bytes == 0) continue;
+    if (f.group != "copy" || f.name != memory + "_" + way || f.bytes == 0) continue;
     if (const auto& side = native ? f.native : f.ivgpu)
       series.points.push_back({static_cast<double>(f.bytes), side->p50});
   }

@@ -22,10 +22,10 @@ std::optional<Unit> unit_named(const std::string& name);
 bool more_is_better(Unit unit);
 
 struct Figure {
-  std::string group;  // latency, copy, start or sessions
+  std::string group;  // latency, copy, memory, start or sessions
   std::string name;
   Unit unit = Unit::Microseconds;
-  std::uint64_t bytes = 0;  // of a copy
+  std::uint64_t bytes = 0;  // that a copy moves, or a kernel reads
   int sessions = 0;         // at once, in the group sessions
   std::optional<Summary> native = {}, ivgpu = {};
 

@@ -19,7 +19,7 @@ bool is_a_time(const Figure& f) { return f.unit == Unit::Microseconds || f.unit 
 
 std::vector<const Figure*> times(const Report& report) {
   std::vector<const Figure*> found;
-  for (const char* group : {"latency", "start"})
+  for (const char* group : {"latency", "memory", "start"})
     for (const Figure& f : report.figures)
       if (is_a_time(f) && f.group == group) found.push_back(&f);
   return found;

@@ -6,8 +6,8 @@ namespace ivgpu {
 namespace {
 
 void add_bench_options(CLI::App& command, BenchOptions& options) {
-  command.add_option("FIGURES", options.groups, "Any of latency, copy, start and sessions; without one, all of them")
-      ->check(CLI::IsMember({"latency", "copy", "start", "sessions"}));
+  command.add_option("FIGURES", options.groups, "Any of latency, copy, memory, start and sessions; without one, all")
+      ->check(CLI::IsMember({"latency", "copy", "memory", "start", "sessions"}));
   command.add_flag("--quick", options.quick, "Few samples: shows in seconds that the measurement works");
   command.add_flag("--mps", options.mps, "Under a MPS control daemon that is started for the run and ended with it");
   command.add_option("--idle", options.idle_s, "Seconds that a session is left idle, to see what that takes [10]")
@@ -59,6 +59,7 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
       "better for times, above 1 for rates (GB/s, kernels/ms). The machine should do nothing else meanwhile.\n"
       "  latency   single launches, waits, queries, 4-byte copies, and a session that is idle\n"
       "  copy      4 KiB to 256 MiB of pinned and pageable memory, both ways\n"
+      "  memory    registered memory, kernels that read memory of the host, a texture, virtual memory, pools\n"
       "  start     a new process until its first result: one at a time, and eight at once\n"
       "  sessions  1, 2, 4 and 8 processes at once on one GPU\n"
       "--against compares the ratios, or the medians of what has no native side. Without --region-size: 8GiB where\n"

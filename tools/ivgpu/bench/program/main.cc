@@ -15,7 +15,7 @@ using namespace measure;
 int usage() {
   std::fprintf(stderr,
                "usage: ivgpu-measure [--library PATH] [--quick] [--only NAME,...] "
-               "latency|copy|start|session SECONDS|idle|about\n"
+               "latency|copy|memory|start|session SECONDS|idle|about\n"
                "Started by `ivgpu bench`, which puts what it prints beside each other, and by tools/compare-builds.\n"
                "--only: of latency's figures only these.\n");
   return 2;
@@ -36,6 +36,7 @@ int run(const std::string& part, const std::vector<std::string>& more, const cha
   open_driver(library);
   if (part == "latency") return latency(quick), 0;
   if (part == "copy") return copy(quick), 0;
+  if (part == "memory") return memory(quick), 0;
   if (part == "idle") return idle(), 0;
   if (part == "about") return about(), 0;
   if (part == "session") return session(std::atof(more[0].c_str())), 0;

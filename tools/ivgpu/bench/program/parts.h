@@ -3,12 +3,15 @@
 
 namespace measure {
 
-// These two say "ready" and wait for a line before they measure; `quick`: few samples.
+// These three say "ready" and wait for a line before they measure; `quick`: few samples.
 // Launches, waits, queries, small copies, an allocation.
 void latency(bool quick);
 
 // Copies of many sizes, of pinned and pageable memory, both ways.
 void copy(bool quick);
+
+// Registered memory and its copies, kernels that read memory of the host or sample a texture, virtual memory, pools.
+void memory(bool quick);
 
 // This process's first call until the first result is on the host; `library` is opened meanwhile.
 void start(const char* library);

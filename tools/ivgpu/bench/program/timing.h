@@ -3,7 +3,7 @@
 //   samples NAME BYTES V V ...  in microseconds, or in the figure's own unit
 //   left-out NAME BYTES REASON
 //   ready                       waits for a line
-// BYTES is a copy's size, 0 for a figure that is no copy.
+// BYTES is what a copy moves or a kernel reads, 0 for a figure that is a time.
 #pragma once
 
 #include <chrono>
