@@ -24,6 +24,7 @@ add_test(NAME unit.tools.command_line COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_co
 add_test(NAME unit.tools.bench COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench.sh $<TARGET_FILE:ivgpu>)
 add_test(NAME unit.tools.bench_mps COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench_mps.sh $<TARGET_FILE:ivgpu>
                                            ${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1)
+add_test(NAME unit.tools.bench_runs COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_bench_runs.sh ${CMAKE_SOURCE_DIR}/tools/bench-runs)
 add_test(NAME unit.tools.compare_builds COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_compare_builds.sh
                                                 ${CMAKE_SOURCE_DIR}/tools/compare-builds ${CMAKE_BINARY_DIR})
 # Of a library that is opened late, clang 14's leak checker guesses where its thread-local memory lies, and guesses wrong.

@@ -48,12 +48,22 @@ rm "$work/said"
 
 expect 0 'say nothing about a GPU' --gpu sim --quick --json "$work/run.json" --plot "$work/run.svg"
 for word in launch_issue kernels_back_to_back empty_call idle_host_processor idle_own_processor call_after_idle 'pageable_d2h 1 MiB' \
-  'first_result x4' 'launch_synchronize x8' 'kernels x2' 'spin_us 50' 'each session' '  native  '; do
+  register_4MiB unregister_4MiB \
+  'pinned_h2d 4 MiB' 'pinned_d2h 4 MiB' 'registered_h2d 4 MiB' 'registered_d2h 4 MiB' 'zero_copy_read 1 MiB' 'registered_read 1 MiB' \
+  'managed_read 1 MiB' texture_kernel vmm_granularity vmm_reserve vmm_create vmm_map vmm_set_access vmm_unmap vmm_release \
+  vmm_address_free pool_allocate pool_free pool_pair 'first_result x4' 'launch_synchronize x8' 'kernels x2' 'spin_us 50' 'each session' '  native  '; do
   [[ $output == *"$word"* ]] || fail "'$word' is not in: $output"
 done
 [[ $output != *-nan* && $output != *inf* ]] || fail "a number is none: $output"
 [[ $(head -c 5 "$work/run.svg") == '<svg ' ]] || fail "no picture was drawn"
 [[ $output != *$'\r'* ]] || fail "progress was shown where there is no terminal"
+
+# Both sides measure each figure of the group; nothing is left out where there is room, and something where there is none.
+expect 0 'pool_pair' --gpu sim --quick --markdown memory
+[[ $output != *'Left out'* && $(grep -cE '^\| [a-z_0-9A-Z]+( [0-9]+ MiB)?( \| [0-9.]+){8} \| (us|ms|GB/s) \|$' <<<"$output") == 21 ]] ||
+  fail "not 21 figures of the group memory: $output"
+[[ $output =~ 'texture_kernel |'[^$'\n']*' ms |' && $output =~ 'vmm_map |'[^$'\n']*' us |' ]] || fail "other units: $output"
+expect 0 'Left out: registered_h2d, ivgpu: cuMemHostRegister' --gpu sim --quick --region-size 256MiB memory
 
 sed 's/"group": "copy"/"group": "else"/' "$work/run.json" >"$work/no-copy.json"
 refuses 'no-copy.json has no figure of those that are asked for' copy --gpu /nowhere/libcuda.so.1 --against "$work/no-copy.json"

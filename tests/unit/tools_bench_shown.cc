@@ -116,6 +116,17 @@ TEST(Plot, HasAPanelForWhatWasMeasuredAndNoOther) {
   EXPECT_FALSE(has(text, "Latencies") || has(text, "processes at once"));
 }
 
+TEST(Plot, ACopyOfTheGroupMemoryIsNoPointOfACurveAndATimeOfItIsALatency) {
+  Report report{some_setting(), {}, {}};
+  report.figure({.group = "memory", .name = "pinned_h2d", .unit = Unit::GigabytesPerSecond, .bytes = 4096}).native =
+      summary_of({1}, true);
+  EXPECT_FALSE(has(as_picture(report), "Copies to the device"));
+  report.figure({.group = "memory", .name = "texture_kernel", .unit = Unit::Milliseconds}).native =
+      summary_of({5}, false);
+  const std::string text = as_picture(report);
+  EXPECT_TRUE(has(text, "Latencies") && has(text, "texture_kernel")) << text;
+}
+
 TEST(Plot, AMedianIsSeenOnItsBar) {
   const std::string text = as_picture(some_report()), rim = "r=\"6.0\" fill=\"#ffffff\"/>\n<circle";
   EXPECT_TRUE(has(text, rim)) << text;
