@@ -10,7 +10,9 @@ namespace {
 void retire_objects(const Context& context, Use last) {
   Session& s = *session();
   for (Object* o : s.objects.of_context(context)) {
-    s.addresses.drop_owned(o->id.load(std::memory_order_relaxed));  // the globals of a module
+    const std::uint64_t id = o->id.load(std::memory_order_relaxed);
+    s.addresses.drop_owned(id);  // the globals of a module
+    s.variables->drop_of(id, last);
     s.objects.retire_with_context(*o, last);
   }
 }

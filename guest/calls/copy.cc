@@ -42,7 +42,8 @@ CUresult copy_inline(const Copy& c) {
   return cross(crossing(c), record, {}, read).result;
 }
 
-// The address of the host's side is device memory. CUDA goes by the addresses and not by the name of the call.
+// The address of the host's side is device memory, or a managed variable, which lies with the driver. CUDA goes by the
+// addresses and not by the name of the call.
 CUresult copy_on_device(const Copy& c) {
   const auto host = reinterpret_cast<CUdeviceptr>(c.host);
   const CUdeviceptr to = c.direction == Direction::ToDevice ? c.device_at : host;
@@ -62,7 +63,8 @@ CUresult copy(Copy c) {
   if (!device_at) return CUDA_ERROR_INVALID_VALUE;
   c.device_at = *device_at;
   const Place::Kind host = s.addresses.kind_of(reinterpret_cast<std::uint64_t>(c.host), c.bytes);
-  if (host == Place::Kind::Device) return copy_on_device(c);
+  const bool in_arena = s.in_arena(reinterpret_cast<std::uint64_t>(c.host));
+  if (host == Place::Kind::Device || (host == Place::Kind::Managed && !in_arena)) return copy_on_device(c);
   if (host == Place::Kind::Pinned || host == Place::Kind::Managed) return copy_pinned(c);
   // CUDA knows some of these bytes, and not all as one range.
   if (s.addresses.touch(reinterpret_cast<std::uint64_t>(c.host), c.bytes)) return CUDA_ERROR_INVALID_VALUE;

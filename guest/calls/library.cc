@@ -7,7 +7,6 @@
 #include "guest/calls/find_function.h"
 #include "guest/calls/load.h"
 #include "guest/calls/lookup.h"
-#include "guest/calls/refusal.h"
 #include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/marshal/custom.h"
@@ -106,12 +105,14 @@ CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
   return CUDA_SUCCESS;
 }
 
-// Managed memory is not served, so a library's managed variables cannot be found.
+// The C++ runtime asks when the program starts, before any context is made.
 CUresult cuLibraryGetManaged(CUdeviceptr* address, std::size_t* bytes, CUlibrary library, const char* name) {
-  if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
-  if (session()->objects.find(library, api::Handle::Library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Context* context = nullptr;
+  if (const CUresult r = enter_call<api::id_of::cuLibraryGetManaged>(context); r != CUDA_SUCCESS) return r;
+  const Object* owner = session()->objects.find(library, api::Handle::Library);
+  if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr || (address == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
-  return refuse(refusal_of("cuLibraryGetManaged"), CUDA_ERROR_NOT_FOUND);
+  return find_global(api::id_of::cuLibraryGetManaged, *context, *owner, address, bytes, name);
 }
 
 // Its like is in libraries that are loaded with CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE alone, and none is.

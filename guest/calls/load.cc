@@ -29,6 +29,7 @@ CUresult unload(int call, Context& context, Object& object) {
   const Sent sent = cross({.call = call, .context = context}, api::CloseRecord{.id = id});
   if (sent.result != CUDA_SUCCESS) return sent.result;
   for (Object* o : s.objects.owned_by(object)) s.objects.retire(*o, sent.use);
+  s.variables->drop_of(id, sent.use);
   s.addresses.drop_owned(id);
   s.objects.retire(object, sent.use);
   return CUDA_SUCCESS;

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "guest/calls/managed_variable.h"
 #include "guest/log.h"
 #include "guest/marshal/reply.h"
 #include "ring/api/texture_records.h"
@@ -61,17 +62,33 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   return sent.result;
 }
 
-// Remembers a global: device memory that the module or library owns, and that ends with it.
-void remember_global(const api::GlobalReply& reply, std::uint64_t owner, Context& context, const char* name) {
+// Remembers a global: memory that the module or library owns, and that ends with it.
+CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Context& context, const char* name) {
   Session& s = *session();
-  if (!s.addresses.reserve(reply.address, reply.bytes))
+  Place place{.kind = Place::Kind::Device,
+              .start = reply.address,
+              .bytes = reply.bytes,
+              .id = s.next_buffer_id.fetch_add(1),
+              .owner = owner.id.load(std::memory_order_relaxed),
+              .context = context.home};
+  if (reply.managed != 0) {
+    if (owner.owner != 0) place.owner = owner.owner;  // of a library's module
+    if (const CUresult r = share_variable(context, place.owner, reply, name); r != CUDA_SUCCESS) return r;
+    if (s.addresses.find(place.start).kind != Place::Kind::Managed) s.managed.forget(place.start, place.bytes);
+    place.kind = Place::Kind::Managed;
+    place.flags = CU_MEM_ATTACH_GLOBAL;
+  } else if (!s.addresses.reserve(reply.address, reply.bytes)) {
     log(Level::Warn, "the device's global %s lies where this process has something else", name);
-  s.addresses.add({.kind = Place::Kind::Device,
-                   .start = reply.address,
-                   .bytes = reply.bytes,
-                   .id = s.next_buffer_id.fetch_add(1),
-                   .owner = owner,
-                   .context = context.home});
+  }
+  s.addresses.add(place);
+  return CUDA_SUCCESS;
+}
+
+// An older worker's reply does not say what is managed.
+api::GlobalReply read_global(ring::SharedReader& r) {
+  api::GlobalReply reply{.address = r.slot(), .bytes = r.slot(), .managed = 0};
+  if (r.left() != 0) reply.managed = r.slot();
+  return reply;
 }
 
 }  // namespace
@@ -103,10 +120,10 @@ CUresult find_global(int call, Context& context, const Object& owner, CUdevicept
   api::GlobalReply reply{};
   const Sent sent =
       cross({.call = call, .context = context}, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
-        if (result == CUDA_SUCCESS) reply = r.read<api::GlobalReply>();
+        if (result == CUDA_SUCCESS) reply = read_global(r);
       });
   if (sent.result != CUDA_SUCCESS) return sent.result;
-  remember_global(reply, record.from, context, name);
+  if (const CUresult r = remember_global(reply, owner, context, name); r != CUDA_SUCCESS) return r;
   if (address != nullptr) *address = reply.address;
   if (bytes != nullptr) *bytes = reply.bytes;
   return CUDA_SUCCESS;

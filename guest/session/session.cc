@@ -65,6 +65,8 @@ Entered Session::enter_slot() {
     return region_->same_address_space() ? nullptr : region_->map(arena_start + offset, bytes, nullptr);
   };
   registered = std::make_unique<Registered>(*arena, map_again);
+  const auto reserve = [this](std::uint64_t at, std::uint64_t bytes) { return addresses.reserve(at, bytes); };
+  variables = std::make_unique<Variables>(*arena, region_->same_address_space(), map_again, reserve);
   addresses.set_arena(reinterpret_cast<std::uint64_t>(arena->at(0)), binding_.device_address(), arena->bytes());
   return Entered::Yes;
 }

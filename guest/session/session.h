@@ -23,6 +23,7 @@
 #include "guest/objects/objects.h"
 #include "guest/objects/registered.h"
 #include "guest/objects/textures.h"
+#include "guest/objects/variables.h"
 #include "guest/objects/virtual_ranges.h"
 #include "guest/region/region.h"
 #include "guest/session/arena_binding.h"
@@ -88,6 +89,8 @@ class Session {
   bool knows_address(std::uint64_t at) const {
     return addresses.find(at).kind != Place::Kind::Unknown || reserved.find(at).has_value();
   }
+  // Whether this address of the program's is one of the arena's own. Those of managed variables are not.
+  bool in_arena(std::uint64_t at) const { return at - reinterpret_cast<std::uint64_t>(arena->at(0)) < arena->bytes(); }
   // The address of an arena offset in the worker and on the GPU.
   std::uint64_t device_address(std::uint64_t arena_offset) const { return binding_.device_address() + arena_offset; }
 
@@ -106,7 +109,8 @@ class Session {
   Addresses addresses;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Registered> registered;
-  std::mutex lookups;  // of functions, kernels and modules; taken before any channel's lock
+  std::unique_ptr<Variables> variables;
+  std::mutex lookups;  // of functions, kernels, modules and managed variables; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
   ManagedRanges managed;
   VirtualRanges reserved{addresses, next_buffer_id};

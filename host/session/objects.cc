@@ -98,9 +98,9 @@ std::uint64_t Objects::id_of(api::Handle kind, void* handle) {
   return at != once_.end() && Id::of(at->second).kind == kind && find(at->second, kind) == handle ? at->second : 0;
 }
 
-bool Objects::is_owned(std::uint64_t id) const {
+std::uint64_t Objects::owner_of(std::uint64_t id) const {
   const Entry& entry = entries_[Id::of(id).index];
-  return entry.id.load(std::memory_order_acquire) == id && entry.owner.load(std::memory_order_relaxed) != 0;
+  return entry.id.load(std::memory_order_acquire) == id ? entry.owner.load(std::memory_order_relaxed) : 0;
 }
 
 bool Objects::keep(std::uint64_t id) {

@@ -49,7 +49,9 @@ class Objects {
   // The id of an object that the session has, by its handle. 0: it has none. Only for kinds whose handles may come again.
   std::uint64_t id_of(api::Handle kind, void* handle);
   // Whether an object goes with another that owns it.
-  bool is_owned(std::uint64_t id) const;
+  bool is_owned(std::uint64_t id) const { return owner_of(id) != 0; }
+  // The id of that other. 0: there is none, or no such object.
+  std::uint64_t owner_of(std::uint64_t id) const;
   // The object must stay beyond the handles that the guest has, until another close(). False: there is none of this id any
   // more.
   bool keep(std::uint64_t id);

@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "host/session/output.h"
 
@@ -118,17 +120,42 @@ CUresult Session::destroy_context(unsigned number) {
 }
 
 CUresult Session::end_context(unsigned number) {
+  const bool green = contexts.find_green(number) != nullptr;  // it has no modules of its own
+  const auto device = static_cast<unsigned>(contexts.device_of(number));
+  Mirrors::Variables variables = green ? Mirrors::Variables{} : mirrors.take_of_context(number);
   const CUresult result = contexts.destroy(number);
+  keep_of_libraries(std::move(variables), device);
   forget(objects.drop_context(number));
   addresses.drop_allocated(number);
   return result;
+}
+
+// A library's variables outlive contexts, but where, only the driver knows: a mirror stays if the variable does. Under
+// ending(), so no library ends meanwhile.
+void Session::keep_of_libraries(Mirrors::Variables variables, unsigned device) {
+  if (variables.empty()) return;
+  contexts.make_current(device);  // the one that has ended was current
+  std::erase_if(variables, [&](const Mirrors::Variable& v) {
+    auto* const library = static_cast<CUlibrary>(objects.find(v.owner, api::Handle::Library));
+    CUdeviceptr start = 0;
+    std::size_t bytes = 0;
+    return library == nullptr || driver.cuLibraryGetManaged(&start, &bytes, library, v.name.c_str()) != CUDA_SUCCESS ||
+           start != v.start || bytes != v.bytes;
+  });
+  mirrors.put_back(std::move(variables));
 }
 
 CUresult Session::reset(unsigned device) {
   const auto alone = ending();
   std::lock_guard lock(mutex_);
   for (const unsigned green : contexts.greens_of(device)) end_context(green);
-  if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) return r;
+  Mirrors::Variables variables = mirrors.take_of_context(device);
+  if (const CUresult r = contexts.reset(device); r != CUDA_SUCCESS) {
+    if (!is_fault(r)) mirrors.put_back(std::move(variables));
+    return r;
+  }
+  keep_of_libraries(std::move(variables), device);
+  mirrors.go_on();
   forget(objects.drop_context(device));
   addresses.drop_allocated(device);
   if (contexts.find(device) == nullptr) return CUDA_SUCCESS;
@@ -150,6 +177,7 @@ void Session::forget(const std::vector<std::uint64_t>& gone) {
 
 void Session::note(CUresult result) {
   if (result == CUDA_SUCCESS || !is_fault(result)) return;
+  mirrors.stop();
   offer_output();
   slot.header()[&ring::SlotHeader::fault].store(result, std::memory_order_release);
 }

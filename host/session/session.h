@@ -20,6 +20,7 @@
 #include "host/session/contexts.h"
 #include "host/session/links.h"
 #include "host/session/long_waits.h"
+#include "host/session/mirrors.h"
 #include "host/session/objects.h"
 #include "host/session/resources.h"
 #include "host/session/telemetry.h"
@@ -131,6 +132,7 @@ class Session {
   Budget image_budget;
   Shares images;
   Links links;
+  Mirrors mirrors;
   Resources resources;
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
   Lanes* lanes = nullptr;           // serve() owns it and sets it before the first record
@@ -138,6 +140,7 @@ class Session {
  private:
   // Under mutex_ and ending().
   CUresult end_context(unsigned number);
+  void keep_of_libraries(Mirrors::Variables variables, unsigned device);
   CUresult register_arena(std::uint64_t offset, std::uint64_t bytes);
   CUresult unregister_arena(std::uint64_t offset, std::uint64_t bytes);
 

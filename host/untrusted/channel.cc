@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "host/untrusted/dispatch.h"
+#include "host/untrusted/mirrored.h"
 #include "ring/api/call.h"
 #include "ring/api/known_ids.h"
 #include "ring/queue/parking.h"
@@ -89,7 +90,8 @@ class Channel {
   CUresult call(Handler handler, Request& request) {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
-    const CUresult result = handler(request);
+    const CUresult result =
+        session_.mirrors.any() ? call_mirrored(handler, request) : handler(request);  // docs/design/027
     session_.contexts.let_go_of_green();
     session_.note(result);
     return result;

@@ -67,11 +67,13 @@ struct PartOf : PartRecord {
 
 struct GlobalReply {
   std::uint64_t address, bytes;
+  std::uint64_t managed;  // 1: a variable in managed memory; a worker that serves none sends a reply without it
 
   static constexpr std::tuple fields{field::memory("address", &GlobalReply::address, &GlobalReply::bytes),
-                                     field::number("bytes", &GlobalReply::bytes)};
+                                     field::number("bytes", &GlobalReply::bytes),
+                                     field::number("managed", &GlobalReply::managed)};
 };
-// cuModuleGetGlobal, cuLibraryGetGlobal: the name follows.
+// cuModuleGetGlobal, cuLibraryGetGlobal, cuLibraryGetManaged: the name follows.
 struct GlobalRecord {
   std::uint64_t from, name_bytes;
 };
@@ -80,6 +82,20 @@ struct GlobalOf : GlobalRecord {
   static constexpr std::tuple fields{field::id(owner, &GlobalRecord::from),
                                      field::text("name", &GlobalRecord::name_bytes)};
   using Reply = GlobalReply;
+};
+
+// The bytes of all managed variables that a process may have: they are compared again and again.
+inline constexpr std::uint64_t max_mirrored_bytes = 1 << 20;
+
+// mirror_variable: a managed variable that was looked up, or a part of it, is kept alike in the arena's bytes from `arena`
+// on, which the guest has mapped at the same address (docs/design/027-managed-variables.md).
+struct MirrorRecord {
+  std::uint64_t address, bytes, arena;
+
+  static constexpr std::tuple fields{
+      field::address("variable", &MirrorRecord::address, &MirrorRecord::bytes),
+      field::between("bytes", &MirrorRecord::bytes, 1, max_mirrored_bytes),
+      field::place("arena", &MirrorRecord::arena, &MirrorRecord::bytes, field::Otherwise::Nowhere)};
 };
 
 using FindFunctionRecord = LookupOf<Handle::Module, Handle::Function>;
@@ -93,6 +109,7 @@ using ListedFunctionRecord = PartOf<Handle::Module, Handle::Function, FunctionRe
 using ListedKernelRecord = PartOf<Handle::Library, Handle::Kernel, FunctionReplyOf<Handle::Kernel>>;
 using FindModuleGlobalRecord = GlobalOf<Handle::Module>;
 using FindLibraryGlobalRecord = GlobalOf<Handle::Library>;
+using FindManagedRecord = GlobalOf<Handle::Library>;
 using KernelsFunctionRecord = DeriveOf<Handle::Kernel, Handle::Function, FunctionReplyOf<Handle::Function>>;
 using LibrarysModuleRecord = DeriveOf<Handle::Library, Handle::Module, DeriveReplyOf<Handle::Module>>;
 

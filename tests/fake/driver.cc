@@ -723,21 +723,44 @@ CUresult name_of(const char* call, Handle kind, const char** name, T handle) {
   return *name = state->kernels[handle].c_str(), CUDA_SUCCESS;
 }
 
+// A library's variable is found in its module, too.
+Global* global_of(const void* owner, const char* name) {
+  const bool managed = std::strcmp(name, "shared") == 0;
+  if (!managed && std::strcmp(name, "counter") != 0) return nullptr;
+  if (const auto library = state->owners.find(owner); managed && library != state->owners.end())
+    owner = library->second;
+  Global& global = state->globals[{owner, name}];
+  if (global.memory == nullptr) {
+    global.bytes = managed ? 24 : 16, global.managed = managed;
+    global.memory = std::make_unique<std::byte[]>(global.bytes);
+    state->ranges[reinterpret_cast<CUdeviceptr>(global.memory.get())] = global.bytes;
+  }
+  return &global;
+}
+
 template <class Owner>
 CUresult find_global(const char* call, CUdeviceptr* address, std::size_t* bytes, Owner owner, Handle kind,
-                     const char* name) {
-  Entry entry(call);
+                     const char* name, bool only_managed = false) {
+  Entry entry(call, false, !only_managed);
   if (entry.failed()) return entry.result;
   check(call, kind, owner);
   touch(name, std::strlen(name));
-  if (std::strcmp(name, "counter") != 0) return CUDA_ERROR_NOT_FOUND;
-  auto& global = state->globals[owner];
-  if (global.second == nullptr) {
-    global.second = std::make_unique<std::byte[]>(16);
-    global.first = reinterpret_cast<CUdeviceptr>(global.second.get());
-    state->ranges[global.first] = 16;
-  }
-  return *address = global.first, *bytes = 16, CUDA_SUCCESS;
+  const Global* global = global_of(owner, name);
+  if (global == nullptr || (only_managed && !global->managed)) return CUDA_ERROR_NOT_FOUND;
+  *address = reinterpret_cast<CUdeviceptr>(global->memory.get()), *bytes = global->bytes;
+  return CUDA_SUCCESS;
+}
+
+// Of a global that a call has named.
+CUresult is_managed(unsigned* answer, CUpointer_attribute attribute, CUdeviceptr at) {
+  Entry entry("cuPointerGetAttribute", false, false);
+  if (entry.failed()) return entry.result;
+  if (attribute != CU_POINTER_ATTRIBUTE_IS_MANAGED) die("cuPointerGetAttribute: attribute %d", attribute);
+  check_device("cuPointerGetAttribute", at, 1);
+  *answer = 0;
+  for (const auto& [place, global] : state->globals)
+    if (reinterpret_cast<CUdeviceptr>(global.memory.get()) == at) *answer = global.managed ? 1 : 0;
+  return CUDA_SUCCESS;
 }
 
 CUresult param_info(const char* call, Handle kind, const void* f, std::size_t index, std::size_t* offset,
@@ -857,6 +880,12 @@ void fill_modules(host::Driver& t) {
   };
   t.cuLibraryGetGlobal = [](CUdeviceptr* at, std::size_t* bytes, CUlibrary l, const char* name) {
     return find_global("cuLibraryGetGlobal", at, bytes, l, Handle::Library, name);
+  };
+  t.cuLibraryGetManaged = [](CUdeviceptr* at, std::size_t* bytes, CUlibrary l, const char* name) {
+    return find_global("cuLibraryGetManaged", at, bytes, l, Handle::Library, name, true);
+  };
+  t.cuPointerGetAttribute = [](void* answer, CUpointer_attribute attribute, CUdeviceptr at) {
+    return is_managed(static_cast<unsigned*>(answer), attribute, at);
   };
   t.cuKernelGetFunction = [](CUfunction* f, CUkernel k) {
     Entry entry("cuKernelGetFunction");

@@ -3,9 +3,9 @@
 // AddressSanitizer sees a length that lies. What it does it does at once: a stream is never behind.
 //
 // It knows one module, whatever text is loaded that starts as PTX does: kernels `fill` (a u64 address, a u32 count, a
-// u32 value), `fault` and `nothing` (a name may go on after `fill`), and the global `counter` of 16 bytes. Other images
-// it reads as far as their own headers say they reach, and refuses. What is found in a module or a library ends with
-// it.
+// u32 value), `fault` and `nothing` (a name may go on after `fill`), the global `counter` of 16 bytes, and the variable
+// `shared` of 24 bytes in managed memory. Other images it reads as far as their own headers say they reach, and refuses.
+// What is found in a module or a library ends with it.
 //
 // One at a time; safe from any thread.
 #pragma once

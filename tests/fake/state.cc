@@ -70,16 +70,17 @@ void end_range(CUdeviceptr start, std::size_t bytes) {
   if (state->races) state->ended_ranges.push_back({start, bytes, state->races->now()});
 }
 
-void forget_global(const void* owner) {
-  const auto global = state->globals.find(owner);
-  if (global == state->globals.end()) return;
-  end_range(global->second.first, state->ranges[global->second.first]);
-  state->globals.erase(global);
+void forget_globals(const void* owner) {
+  auto global = state->globals.lower_bound({owner, ""});
+  while (global != state->globals.end() && global->first.first == owner) {
+    end_range(reinterpret_cast<CUdeviceptr>(global->second.memory.get()), global->second.bytes);
+    global = state->globals.erase(global);
+  }
 }
 
 void destroy(const char* call, Handle kind, const void* handle) {
   check(call, kind, handle);
-  forget_global(handle);
+  forget_globals(handle);
   if (state->races) {
     state->ended_by[handle].push_back(state->races->now());
     state->places[handle] = state->handles[handle];

@@ -43,15 +43,21 @@ struct BoundReference {
   float bias = 0;
 };
 
+struct Global {
+  std::unique_ptr<std::byte[]> memory;
+  std::size_t bytes = 0;
+  bool managed = false;
+};
+
 struct State {
   std::mutex mutex;
   std::map<const void*, Handle> handles;
   std::map<const void*, const void*> owners;  // what a handle ends with, where it is not its own
   std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
-  std::map<CUdeviceptr, std::size_t> ranges;       // device memory and globals
-  std::map<const std::byte*, std::size_t> pinned;  // what is registered
-  std::map<const void*, std::string> kernels;      // functions and kernels, by handle
-  std::map<const void*, std::pair<CUdeviceptr, std::unique_ptr<std::byte[]>>> globals;  // by module or library
+  std::map<CUdeviceptr, std::size_t> ranges;                      // device memory and globals
+  std::map<const std::byte*, std::size_t> pinned;                 // what is registered
+  std::map<const void*, std::string> kernels;                     // functions and kernels, by handle
+  std::map<std::pair<const void*, std::string>, Global> globals;  // by module or library, and name
   std::map<std::string, CUresult> failures;
   std::map<std::string, std::uint64_t> calls, per_thread;
   std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
@@ -124,7 +130,7 @@ void check(const char* call, Handle wanted, const void* handle);
 void check_stream(const char* call, CUstream stream);
 void destroy(const char* call, Handle kind, const void* handle);
 void end_range(CUdeviceptr start, std::size_t bytes);
-void forget_global(const void* owner);
+void forget_globals(const void* owner);
 bool is_live(CUdeviceptr at, std::size_t bytes);
 void forgive_ended_range(CUdeviceptr at, std::size_t bytes);
 void check_device(const char* call, CUdeviceptr at, std::size_t bytes);

@@ -237,6 +237,8 @@ constexpr std::string_view telling[] = {"cuDevicePrimaryCtxReset_v2",
                                         "cuLibraryGetKernel",
                                         "cuModuleGetGlobal_v2",
                                         "cuLibraryGetGlobal",
+                                        "cuLibraryGetManaged",
+                                        "mirror_variable",
                                         "cuKernelGetFunction",
                                         "cuLibraryGetModule"};
 const fuzz::CallLine& call_named(std::string_view name) {

@@ -191,7 +191,11 @@ class Worker {
       case api::id_of::cuMemAlloc_v2:
       case api::id_of::cuMemAllocPitch_v2: put_memory(w, true); return w.used();
       case api::id_of::cuModuleGetGlobal_v2:
-      case api::id_of::cuLibraryGetGlobal: put_memory(w, false); return w.used();
+      case api::id_of::cuLibraryGetGlobal:
+      case api::id_of::cuLibraryGetManaged:
+        put_memory(w, false);
+        if (!in_.once_in(8)) w.slot(in_.below(2));  // whether it is managed: an older worker does not say
+        return w.used();
       case api::id_of::cuModuleGetFunction: put_found<api::FindFunctionRecord>(w, record); return w.used();
       case api::id_of::cuModuleGetTexRef: put_found<api::FindTextureReferenceRecord>(w, record); return w.used();
       case api::id_of::cuModuleGetSurfRef: put_found<api::FindSurfaceReferenceRecord>(w, record); return w.used();
@@ -398,7 +402,7 @@ void look_up(Known& k, fuzz::Input& in) {
   CUsurfref surface = nullptr;
   CUdeviceptr at = 0;
   std::size_t bytes = 0;
-  switch (in.below(8)) {
+  switch (in.below(9)) {
     case 0:
       if (guest::calls::cuModuleGetFunction(&f, some<CUmodule>(k, in), "f") == CUDA_SUCCESS) remember(k, f);
       break;
@@ -418,6 +422,7 @@ void look_up(Known& k, fuzz::Input& in) {
     case 6:
       if (guest::calls::cuModuleGetSurfRef(&surface, some<CUmodule>(k, in), "s") == CUDA_SUCCESS) remember(k, surface);
       break;
+    case 7: guest::calls::cuLibraryGetManaged(&at, &bytes, some<CUlibrary>(k, in), "m"); break;
     default: guest::calls::cuLibraryGetGlobal(&at, &bytes, some<CUlibrary>(k, in), "g"); break;
   }
   if (at != 0) k.memory = at;

@@ -24,7 +24,9 @@ CUstream stream_of(const T& t) {
 template <class R>
 CUresult then_wait(const Taken<R>& t, CUresult result) {
   if (result != CUDA_SUCCESS || t.record.then_wait == 0) return result;
-  return per_thread_or<api::id_of::cuStreamSynchronize>(t.request, t.driver().cuStreamSynchronize)(stream_of(t));
+  result = per_thread_or<api::id_of::cuStreamSynchronize>(t.request, t.driver().cuStreamSynchronize)(stream_of(t));
+  if (result == CUDA_SUCCESS && t.session().mirrors.any()) t.session().mirrors.down();
+  return result;
 }
 
 // Counts the bytes of a copy of rows. The side in the arena is the host's. A copy within the device counts in neither

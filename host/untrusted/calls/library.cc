@@ -11,7 +11,7 @@ CUresult cuLibraryLoadData(asked::cuLibraryLoadData& a) {
   });
 }
 
-CUresult cuLibraryUnload(asked::cuLibraryUnload& a) { return a.call(a.handle<CUlibrary>(&api::CloseRecord::id)); }
+CUresult cuLibraryUnload(asked::cuLibraryUnload& a) { return unload<CUlibrary>(a); }
 
 CUresult cuLibraryGetKernel(asked::cuLibraryGetKernel& a) { return find_by_name<CUkernel, CUlibrary>(a); }
 
@@ -20,6 +20,7 @@ CUresult cuLibraryEnumerateKernels(asked::cuLibraryEnumerateKernels& a) {
 }
 
 CUresult cuLibraryGetGlobal(asked::cuLibraryGetGlobal& a) { return find_global<CUlibrary>(a); }
+CUresult cuLibraryGetManaged(asked::cuLibraryGetManaged& a) { return find_global<CUlibrary, Globals::Managed>(a); }
 
 CUresult cuKernelGetFunction(asked::cuKernelGetFunction& a) {
   CUfunction function = nullptr;

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "host/untrusted/taken.h"
@@ -63,12 +64,42 @@ CUresult find_in_list(A& a, Count count_of, Name name_of) {
   return answer_found(a, list.back(), name);
 }
 
-template <class Owner, class A>
+// Whether a global that the driver has named is a variable in managed memory.
+inline bool is_managed(const Driver& driver, CUdeviceptr address) {
+  unsigned managed = 0;
+  const auto ask = driver.cuPointerGetAttribute;
+  return ask != nullptr && ask(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS && managed != 0;
+}
+
+// What a call finds: any global, or managed variables alone.
+enum class Globals : std::uint8_t { Any, Managed };
+
+template <class Owner, Globals which = Globals::Any, class A>
 CUresult find_global(A& a) {
   CUdeviceptr address = 0;
   std::size_t bytes = 0;
   const CUresult result = a.call(&address, &bytes, a.template handle<Owner>(&api::GlobalRecord::from), a.text().data());
-  return a.answer(result, {.address = address, .bytes = bytes});
+  if (result != CUDA_SUCCESS) return result;
+  const bool managed = bytes != 0 && (which == Globals::Managed || is_managed(a.driver(), address));
+  if (managed) {
+    const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);
+    a.session().mirrors.found({.start = address,
+                               .bytes = bytes,
+                               .owner = library != 0 ? library : from,
+                               .context = a.request.context_of_memory(),
+                               .name = std::string(a.text())});
+  }
+  return a.answer(result, {.address = address, .bytes = bytes, .managed = managed ? 1U : 0U});
+}
+
+// `a` ends a module or a library. Nothing touches its variables from before the driver ends it.
+template <class T, class A>
+CUresult unload(A& a) {
+  Mirrors& mirrors = a.session().mirrors;
+  Mirrors::Variables variables = mirrors.take_of(a.record.id);
+  const CUresult result = a.call(a.template handle<T>(&api::CloseRecord::id));
+  if (result != CUDA_SUCCESS && !is_fault(result)) mirrors.put_back(std::move(variables));
+  return result;
 }
 
 }  // namespace host::calls

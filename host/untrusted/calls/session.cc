@@ -1,4 +1,4 @@
-// The session's own calls: hello, the arena's registration, and the output of kernels.
+// The session's own calls: hello, the arena's registration, mirrors of managed variables, and the output of kernels.
 #include <array>
 #include <span>
 
@@ -37,6 +37,11 @@ CUresult join_arena(asked::join_arena& a) {
   const auto& [offset, bytes] = a.record;
   if (!a.session().greeted() || !may_pin(a.session(), offset, bytes)) return a.request.broken();
   return a.session().join_pins(offset, bytes);
+}
+
+CUresult mirror_variable(asked::mirror_variable& a) {
+  const auto beside = a.session().making();
+  return a.session().mirrors.add(a.record.address, a.record.arena, a.arena());
 }
 
 CUresult take_output(asked::take_output& a) {

@@ -1,0 +1,79 @@
+// The managed variables that the program has looked up, at the driver's addresses, in pages of the arena
+// (docs/design/027-managed-variables.md). This is the mechanism, without CUDA: the map of addresses
+// (guest/objects/addresses.h) says what a call may name, and the worker keeps the bytes like the driver's.
+//
+// The driver packs variables as it likes, so several may lie in one page. A cover is a row of pages with one block of the
+// arena; a variable may lie in several covers, and is then several pieces. The other bytes of the pages mean nothing.
+//
+// Invariant: pages are put only where a range of addresses is reserved for the device, never over something of the
+// program's. When its last variable ends, a cover becomes such a reservation again. Any thread may call it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "guest/objects/arena.h"
+
+namespace guest {
+
+class Variables {
+ public:
+  // Maps [offset, offset + bytes) of the arena once more, anywhere. Null: that is impossible.
+  using MapAgain = std::function<std::byte*(std::uint64_t offset, std::size_t bytes)>;
+  // Reserves a range of addresses for the device. False: something of the program lies there.
+  using Reserve = std::function<bool(std::uint64_t start, std::uint64_t bytes)>;
+
+  // `in_place`: worker and program are one process, so that the program has the driver's bytes themselves.
+  Variables(Arena& arena, bool in_place, MapAgain map_again, Reserve reserve)
+      : arena_(arena), in_place_(in_place), map_again_(std::move(map_again)), reserve_(std::move(reserve)) {}
+
+  struct Piece {
+    std::uint64_t start, bytes;
+    std::uint64_t arena;  // the offset of its bytes
+  };
+  enum class Outcome : std::uint8_t { Done, TooMany, Taken, NoRoom, Failed };
+
+  // Puts pages of the arena under a variable, or finds that it has them, and says what is to be mirrored. The variable ends
+  // with `owner`, a library or a module.
+  Outcome add(std::uint64_t start, std::uint64_t bytes, std::uint64_t owner, std::vector<Piece>& pieces);
+  // Ends the variables of an owner. The record `last` is the last one after which the worker may touch them.
+  void drop_of(std::uint64_t owner, Use last);
+  // Call it when the process ends: the slot's next process gets the arena, and the program keeps a copy of the variables.
+  void leave();
+
+ private:
+  struct Variable {
+    std::uint64_t bytes, owner;
+  };
+  struct Cover {
+    std::uint64_t bytes;  // of whole pages
+    std::byte* block;
+    std::uint32_t variables;
+  };
+  using All = std::map<std::uint64_t, Variable>;  // by start
+  using Covers = std::map<std::uint64_t, Cover>;  // by the first page's address
+
+  Outcome cover(std::uint64_t start, std::uint64_t end);
+  Outcome put_pages(std::uint64_t start, std::uint64_t end);
+  Covers::iterator first_cover(std::uint64_t start);
+  template <class F>
+  void each_cover(std::uint64_t start, std::uint64_t bytes, F f);
+  void drop_overlapping(std::uint64_t start, std::uint64_t bytes);
+  All::iterator drop(All::iterator at);
+  void drop_empty(Use last);
+
+  Arena& arena_;
+  const bool in_place_;
+  const MapAgain map_again_;
+  const Reserve reserve_;
+  std::mutex mutex_;
+  All variables_;
+  Covers covers_;
+  std::uint64_t bytes_ = 0;  // of all variables
+};
+
+}  // namespace guest
