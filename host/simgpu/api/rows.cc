@@ -138,9 +138,11 @@ CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const
     if (!still_there(driver, to, target)) return;
     each_row(shape, [&](std::size_t y, std::size_t z) { fill_row(at(to, y, z), shape.width, pattern, pattern_size); });
   };
-  // The host may look at memory of its own right after the call; device memory it cannot see without waiting.
+  // The host may look at its own and at managed memory right after the call; device memory it cannot see without waiting.
   const auto range = range_of(driver, to.start);
-  if (wait == Wait::Always && range && range->kind == RangeKind::Host) return run_and_wait(driver, *stream, fill);
+  const bool managed = allocation && allocation->kind == MemoryKind::Managed;
+  const bool seen = managed || (range && range->kind == RangeKind::Host);
+  if (wait == Wait::Always && seen) return run_and_wait(driver, *stream, fill);
   post(driver, *stream, fill);
   return CUDA_SUCCESS;
 }
