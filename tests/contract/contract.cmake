@@ -38,6 +38,7 @@ if(TARGET simgpu)
     ${contract}/library.cc
     ${contract}/link.cc
     ${contract}/managed.cc
+    ${contract}/managed_variable.cc
     ${contract}/memory.cc
     ${contract}/mipmapped_array.cc
     ${contract}/narrow.cc
