@@ -343,5 +343,55 @@ GROUP(managed_variable_after_a_reset, InContext) {
   expect_word("its value is 8 again", word_at(a), 8);
 }
 
+// The same, of a program that does not look the variable up again, as the C++ runtime does not.
+GROUP(managed_variable_over_a_reset, InContext) {
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUcontext context = nullptr;
+  CUdeviceptr a = 0;
+  unsigned managed = 9, seen = 0;
+  CU(cuLibraryLoadData)(&library, variables, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  CU(cuLibraryGetKernel)(&kernel, library, "add");
+  CU(cuLibraryGetManaged)(&a, nullptr, library, "word");
+  launch(reinterpret_cast<CUfunction>(kernel));
+  CU(cuDevicePrimaryCtxReset_v2)(device);
+  show("it is managed", CU(cuPointerGetAttribute)(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, a));
+  CU(cuDevicePrimaryCtxRetain)(&context, device);
+  CU(cuCtxSetCurrent)(context);
+  show_guarded("its value", [&] {
+    seen = *word_at(a);
+    return CUDA_SUCCESS;
+  });
+  show("it is", seen);
+  write(word_at(a), 20);
+  show("a kernel", launch(reinterpret_cast<CUfunction>(kernel)));
+  show("cuCtxSynchronize", CU(cuCtxSynchronize)());
+  expect_word("its value is 21", word_at(a), 21);
+  expect_word("its value is 8", word_at(a), 8);
+}
+
+// A created context that ends beside a library whose variable it has used.
+GROUP(managed_variable_of_library_in_contexts, InContext) {
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  CUcontext created = nullptr;
+  CUdeviceptr a = 0, there = 0;
+  CUctxCreateParams params{};
+  CU(cuLibraryLoadData)(&library, variables, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  CU(cuLibraryGetKernel)(&kernel, library, "add");
+  CU(cuLibraryGetManaged)(&a, nullptr, library, "word");
+  show("a kernel", launch(reinterpret_cast<CUfunction>(kernel)));
+  show("cuCtxSynchronize", CU(cuCtxSynchronize)());
+  expect_word("its value is 8", word_at(a), 8);
+  show("cuCtxCreate", CU(cuCtxCreate_v4)(&created, &params, 0, device));
+  show("cuLibraryGetManaged there", CU(cuLibraryGetManaged)(&there, nullptr, library, "word"));
+  show_flag("the same address", there == a);
+  show("cuCtxDestroy", CU(cuCtxDestroy_v2)(created));
+  write(word_at(a), 30);
+  show("a kernel of the primary one", launch(reinterpret_cast<CUfunction>(kernel)));
+  show("cuCtxSynchronize", CU(cuCtxSynchronize)());
+  expect_word("its value is 31", word_at(a), 31);
+}
+
 }  // namespace
 }  // namespace contract
