@@ -94,7 +94,7 @@ struct MirrorRecord {
 
   static constexpr std::tuple fields{
       field::address("variable", &MirrorRecord::address, &MirrorRecord::bytes),
-      field::between("bytes", &MirrorRecord::bytes, 1, max_mirrored_bytes),
+      field::number("bytes", &MirrorRecord::bytes),
       field::place("arena", &MirrorRecord::arena, &MirrorRecord::bytes, field::Otherwise::Nowhere)};
 };
 

@@ -724,9 +724,9 @@ CUresult name_of(const char* call, Handle kind, const char** name, T handle) {
 }
 
 // A library's variable is found in its module, too.
-Global* global_of(const void* owner, const char* name) {
+Global* global_of(const void* owner, const char* name, bool only_managed) {
   const bool managed = std::strcmp(name, "shared") == 0;
-  if (!managed && std::strcmp(name, "counter") != 0) return nullptr;
+  if (!managed && (only_managed || std::strcmp(name, "counter") != 0)) return nullptr;
   if (const auto library = state->owners.find(owner); managed && library != state->owners.end())
     owner = library->second;
   Global& global = state->globals[{owner, name}];
@@ -745,8 +745,8 @@ CUresult find_global(const char* call, CUdeviceptr* address, std::size_t* bytes,
   if (entry.failed()) return entry.result;
   check(call, kind, owner);
   touch(name, std::strlen(name));
-  const Global* global = global_of(owner, name);
-  if (global == nullptr || (only_managed && !global->managed)) return CUDA_ERROR_NOT_FOUND;
+  const Global* global = global_of(owner, name, only_managed);
+  if (global == nullptr) return CUDA_ERROR_NOT_FOUND;
   *address = reinterpret_cast<CUdeviceptr>(global->memory.get()), *bytes = global->bytes;
   return CUDA_SUCCESS;
 }

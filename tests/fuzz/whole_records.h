@@ -128,7 +128,7 @@ class WholeRecords final : public Choices {
   std::uint64_t jit_option() override { return CU_JIT_MAX_REGISTERS; }
   std::uint32_t parameter_bytes() override { return 16; }
   std::string name() override {
-    constexpr std::string_view names[] = {"fill", "counter", "nothing", "none"};
+    constexpr std::string_view names[] = {"fill", "counter", "nothing", "none", "shared"};
     return std::string(in_.pick(names));
   }
   std::vector<std::string> parts() override {

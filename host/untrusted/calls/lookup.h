@@ -74,6 +74,17 @@ inline bool is_managed(const Driver& driver, CUdeviceptr address) {
 // What a call finds: any global, or managed variables alone.
 enum class Globals : std::uint8_t { Any, Managed };
 
+// A managed variable ends with its library, also if the library's module has named it.
+template <class A>
+void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);
+  const std::uint64_t owner = library != 0 ? library : from;
+  const std::uint16_t context = a.request.context_of_memory();
+  a.session().mirrors.found(
+      {.start = address, .bytes = bytes, .owner = owner, .context = context, .name = std::string(a.text())});
+  a.session().addresses.add({.start = address, .bytes = bytes, .owner = owner, .context = context});
+}
+
 template <class Owner, Globals which = Globals::Any, class A>
 CUresult find_global(A& a) {
   CUdeviceptr address = 0;
@@ -81,15 +92,9 @@ CUresult find_global(A& a) {
   const CUresult result = a.call(&address, &bytes, a.template handle<Owner>(&api::GlobalRecord::from), a.text().data());
   if (result != CUDA_SUCCESS) return result;
   const bool managed = bytes != 0 && (which == Globals::Managed || is_managed(a.driver(), address));
-  if (managed) {
-    const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);
-    a.session().mirrors.found({.start = address,
-                               .bytes = bytes,
-                               .owner = library != 0 ? library : from,
-                               .context = a.request.context_of_memory(),
-                               .name = std::string(a.text())});
-  }
-  return a.answer(result, {.address = address, .bytes = bytes, .managed = managed ? 1U : 0U});
+  a.answer(result, {.address = address, .bytes = bytes, .managed = managed ? 1U : 0U});
+  if (managed) note_variable(a, address, bytes);
+  return result;
 }
 
 // `a` ends a module or a library. Nothing touches its variables from before the driver ends it.
