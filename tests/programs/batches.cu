@@ -52,6 +52,7 @@ void take_turns() {
   *start = 0;
   cudaStream_t streams[2];
   for (cudaStream_t& stream : streams) CHECK_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  add<<<1, 1>>>(values, 0, 0, turn, 0, early);  // a kernel's first launch may wait for all that is queued
   CHECK_CUDA(cudaDeviceSynchronize());
   submit(streams[0], {wait_for(start, 7), write_of(turn + 1, 1), write_of(turn, 1)});
   for (unsigned k = 1; k <= 2 * rounds; ++k) {

@@ -65,6 +65,7 @@ class Part {
     CHECK_DRIVER(ENTRY(cuGreenCtxStreamCreate)(&stream_, green_, CU_STREAM_NON_BLOCKING, 0));
     CHECK_CUDA(cudaMalloc(&seen_, sizeof *seen_));
     CHECK_CUDA(cudaMemset(seen_, 0, sizeof *seen_));
+    CHECK_CUDA(cudaDeviceSynchronize());  // streams that do not block do not wait for a fill
   }
 
   // Counts the blocks: more than the part has room for at once.
@@ -150,6 +151,7 @@ void expect_apart(const char* how, Part& a, Part& b) {
 void keep_order(Part& a, Part& b, unsigned rounds) {
   auto* value = check::device_buffer<unsigned long long>(1);
   CHECK_CUDA(cudaMemset(value, 0, sizeof *value));
+  CHECK_CUDA(cudaDeviceSynchronize());
   cudaEvent_t event = nullptr;
   CHECK_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   unsigned long long expected = 0;

@@ -29,7 +29,8 @@ struct Driver {
   decltype(&::cuSurfRefSetArray) set_surface = DRIVER_ENTRY(cuSurfRefSetArray);
 };
 
-// look: out[x] = picture[x]; look_at_rows: out[y * 64 + x] = rows[y][x]; draw: board[x] = x + first
+// look: out[x] = picture[x], by place, as an array is read; look_at_memory: by number, as linear memory is;
+// look_at_rows: out[y * 64 + x] = rows[y][x]; draw: board[x] = x + first
 constexpr char ptx[] = R"(
 .version 7.0
 .target sm_70
@@ -38,6 +39,22 @@ constexpr char ptx[] = R"(
 .global .texref rows;
 .global .surfref board;
 .visible .entry look(.param .u64 out)
+{
+  .reg .b64 %rd<4>;
+  .reg .b32 %r<8>;
+  .reg .f32 %f<3>;
+  ld.param.u64 %rd1, [out];
+  cvta.to.global.u64 %rd1, %rd1;
+  mov.u32 %r1, %tid.x;
+  cvt.rn.f32.u32 %f1, %r1;
+  add.f32 %f1, %f1, 0f3F000000;
+  tex.1d.v4.u32.f32 {%r2, %r3, %r4, %r5}, [picture, {%f1}];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd1, %rd1, %rd2;
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+.visible .entry look_at_memory(.param .u64 out)
 {
   .reg .b64 %rd<4>;
   .reg .b32 %r<8>;
@@ -105,11 +122,12 @@ std::vector<unsigned> numbers(unsigned salt) {
   return out;
 }
 
-void expect_seen(const Driver& driver, CUmodule module, const std::vector<unsigned>& texels, const char* where) {
+void expect_seen(const Driver& driver, CUmodule module, const char* kernel, const std::vector<unsigned>& texels,
+                 const char* where) {
   unsigned* out = nullptr;
   std::vector<unsigned> seen(width);
   CHECK_CUDA(cudaMalloc(&out, width * sizeof(unsigned)));
-  launch(driver, module, "look", 1, &out);
+  launch(driver, module, kernel, 1, &out);
   CHECK_CUDA(cudaMemcpy(seen.data(), out, width * sizeof(unsigned), cudaMemcpyDeviceToHost));
   CHECK_THAT(seen == texels, "%s: the kernel sees other texels.", where);
   CHECK_CUDA(cudaFree(out));
@@ -122,9 +140,9 @@ void read_array_and_memory(const Driver& driver, CUmodule module) {
   CHECK_DRIVER(driver.texture(&picture, module, "picture"));
   CHECK_DRIVER(driver.set_flags(picture, CU_TRSF_READ_AS_INTEGER));
   CHECK_DRIVER(driver.set_array(picture, first, CU_TRSA_OVERRIDE_FORMAT));
-  expect_seen(driver, module, numbers(1), "the first array");
+  expect_seen(driver, module, "look", numbers(1), "the first array");
   CHECK_DRIVER(driver.set_array(picture, second, CU_TRSA_OVERRIDE_FORMAT));
-  expect_seen(driver, module, numbers(2), "the second array");
+  expect_seen(driver, module, "look", numbers(2), "the second array");
   CHECK_DRIVER(driver.get_array(&found, picture));
   CHECK_THAT(found == second, "The reference has another array.");
   std::printf("two arrays through one reference\n");
@@ -136,7 +154,7 @@ void read_array_and_memory(const Driver& driver, CUmodule module) {
   CHECK_DRIVER(driver.set_format(picture, CU_AD_FORMAT_UNSIGNED_INT32, 1));
   CHECK_DRIVER(driver.set_address(&offset, picture, reinterpret_cast<CUdeviceptr>(memory), width * sizeof(unsigned)));
   CHECK_THAT(offset == 0, "The memory begins %zu bytes before its texels.", offset);
-  expect_seen(driver, module, numbers(3), "linear memory");
+  expect_seen(driver, module, "look_at_memory", numbers(3), "linear memory");
   std::printf("and linear memory\n");
   CHECK_DRIVER(driver.destroy_array(first));
   CHECK_DRIVER(driver.destroy_array(second));
