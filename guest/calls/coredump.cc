@@ -6,13 +6,16 @@
 
 namespace guest::calls {
 
+// Nowhere to put a length is refused before anything else, as by the driver.
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings which, void* value, std::size_t* size) {
+  if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   return cuabi::coredump_get(which, value, size);
 }
 
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings which, void* value, std::size_t* size) {
+  if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Context* context = nullptr;
   if (const CUresult r = enter(context); r != CUDA_SUCCESS) return r;
   return cuabi::coredump_set_of_context(which, value, size);

@@ -151,7 +151,7 @@ inline CUresult refuse_operation(const CUstreamBatchMemOpParams& op) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_64: return refuse_wait(op.waitValue.flags);
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
     case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-      return refuse_unknown(op.writeValue.flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+      return refuse_unknown(op.writeValue.flags, 0U);  // other than a single write, which may go without a barrier
     case CU_STREAM_MEM_OP_BARRIER: return refuse_unknown(op.memoryBarrier.flags, CU_STREAM_MEMORY_BARRIER_TYPE_GPU);
     case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_ERROR_NOT_SUPPORTED;  // as the flag of a wait
     default: return CUDA_ERROR_INVALID_VALUE;

@@ -312,6 +312,7 @@ GROUP(virtual_access, InContext) {
   show("cuMemGetAccess after", CU(cuMemGetAccess)(&flags, &there, a + 5));
   show("flags", static_cast<long long>(flags));
   show("a fill", CU(cuMemsetD8_v2)(a, 1, 6 * mib));
+  CU(cuCtxSynchronize)();  // it must not lose its access while it runs
   show("cuMemSetAccess read", set_access(a, 2 * mib, reading));
   CU(cuMemGetAccess)(&flags, &there, a);
   show("flags", static_cast<long long>(flags));

@@ -39,6 +39,7 @@ bool are_operations(std::span<const CUatomicOperation> operations) {
 
 CUresult coredump_of_context(CUresult (*call)(CUcoredumpSettings, void*, std::size_t*), CUcoredumpSettings which,
                              void* value, std::size_t* size) {
+  if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver&, Context&) { return call(which, value, size); });
 }
 

@@ -116,7 +116,7 @@ CUresult check(Driver& driver, const CUstreamBatchMemOpParams& op) {
   const auto& wait = op.waitValue;
   const auto& write = op.writeValue;
   const CUresult wait_flags = check_wait_flags(wait.flags);
-  const CUresult write_flags = check_flags(write.flags, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER);
+  const CUresult write_flags = check_flags(write.flags, 0);  // other than a single write's
   switch (static_cast<unsigned>(op.operation)) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32: return check_word<cuuint32_t>(driver, wait.address, wait_flags);
     case CU_STREAM_MEM_OP_WAIT_VALUE_64: return check_word<cuuint64_t>(driver, wait.address, wait_flags);
