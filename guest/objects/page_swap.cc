@@ -8,13 +8,14 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 
+#include "guest/objects/raw.h"
+#include "guest/objects/shared_copy.h"
 #include "ring/layout.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -23,22 +24,6 @@
 
 namespace guest {
 namespace {
-
-// A system call that touches no memory of the process: the loader's first look-up of a libc function would.
-long raw(long number, unsigned long a = 0, unsigned long b = 0, unsigned long c = 0, unsigned long d = 0,
-         unsigned long e = 0) {
-  long result = number;
-  register unsigned long fourth asm("r10") = d;
-  register unsigned long fifth asm("r8") = e;
-  asm volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth) : "rcx", "r11", "memory");
-  return result;
-}
-
-unsigned long word(const void* at) { return reinterpret_cast<unsigned long>(at); }
-
-void raw_copy(void* to, const void* from, std::size_t bytes) {
-  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-}
 
 bool raw_replace(std::byte* at, std::size_t bytes, const std::byte* by) {
   return raw(SYS_mremap, word(by), bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, word(at)) ==
@@ -89,6 +74,11 @@ class Faults {
   bool protect(const std::byte* at, std::size_t bytes, bool on) const {
     uffdio_writeprotect range{.range = {word(at), bytes}, .mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0UL};
     return raw_ioctl(fd_, UFFDIO_WRITEPROTECT, &range) == 0;
+  }
+  // Whoever sleeps at a page of the range looks again.
+  void wake(const std::byte* at, std::size_t bytes) const {
+    uffdio_range range{word(at), bytes};
+    raw_ioctl(fd_, UFFDIO_WAKE, &range);
   }
   // False: the kernel has no page left. What the program has unmapped meanwhile needs none.
   bool fill(const std::byte* at, std::size_t bytes, const std::byte* from) const {
@@ -175,30 +165,50 @@ void touch_pages(const std::byte* at, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += ring::page) raw_copy(&unused, at + i, 1);
 }
 
-Swapped hold_and_swap_in(const Piece& piece, std::byte* block, std::byte* again) {
+Swapped hold_and_swap_in(const Piece& piece, std::byte* block, std::byte* again, unsigned helpers) {
   const Faults faults(UFFD_FEATURE_PAGEFAULT_FLAG_WP);
   if (!faults.there()) return Swapped::ThreadsRun;
   if (!faults.watch(piece.at, piece.bytes, UFFDIO_REGISTER_MODE_WP)) return Swapped::No;
   touch_pages(piece.at, piece.bytes);
+  SharedCopy copy(block, piece.at, piece.bytes, helpers);
   if (!faults.protect(piece.at, piece.bytes, true)) return faults.protect(piece.at, piece.bytes, false), Swapped::No;
-  raw_copy(block, piece.at, piece.bytes);
+  copy.run();
   if (raw_replace(piece.at, piece.bytes, again)) return Swapped::Yes;
   faults.protect(piece.at, piece.bytes, false);
   return Swapped::No;
 }
 
-Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte* fresh) {
+Swapped fill_and_replace(const Piece& piece, const std::byte* block, std::byte* filled, unsigned helpers) {
+  SharedCopy copy(filled, block, piece.bytes, helpers);
+  if (!copy.make_pages()) return Swapped::No;
+  copy.run();
+  if (mprotect(filled, piece.bytes, piece.protection) != 0) return Swapped::No;
+  return raw_replace(piece.at, piece.bytes, filled) ? Swapped::Yes : Swapped::No;
+}
+
+// `fresh` is empty: whoever touches it waits. `filled` gets what the block holds then, and takes its place.
+Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte* fresh, std::byte* filled,
+                          unsigned helpers) {
   const Faults faults(UFFD_FEATURE_EVENT_REMAP);
   if (!faults.there()) return Swapped::ThreadsRun;
   if (!faults.watch(fresh, piece.bytes, UFFDIO_REGISTER_MODE_MISSING)) return Swapped::No;
   const MoveReader reader(faults.fd());
   if (!reader.runs()) return Swapped::No;
+  SharedCopy copy(filled, block, piece.bytes, helpers);
+  if (!copy.make_pages()) return Swapped::No;
   if (!raw_replace(piece.at, piece.bytes, fresh)) return Swapped::No;
-  const bool filled = faults.fill(piece.at, piece.bytes, block);
+  copy.run();
+  if (raw(SYS_mprotect, word(filled), piece.bytes, static_cast<unsigned long>(piece.protection)) == 0 &&
+      raw_replace(piece.at, piece.bytes, filled)) {
+    faults.wake(piece.at, piece.bytes);
+    return Swapped::Yes;
+  }
+  const bool done = faults.fill(piece.at, piece.bytes, block);
   uffdio_range range{word(piece.at), piece.bytes};
-  raw_ioctl(faults.fd(), UFFDIO_UNREGISTER, &range);  // wakes, too; the reader's end may need memory of the piece
+  raw_ioctl(faults.fd(), UFFDIO_UNREGISTER, &range);  // wakes, too; the threads' ends may need memory of the piece
   // The kernel had no page left. What was not filled would read as zeros.
-  if (!filled) raw(SYS_kill, static_cast<unsigned long>(raw(SYS_getpid)), SIGBUS);
+  if (!done) raw(SYS_kill, static_cast<unsigned long>(raw(SYS_getpid)), SIGBUS);
+  munmap(filled, piece.bytes);
   return Swapped::Yes;
 }
 
@@ -206,15 +216,15 @@ Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte*
 
 bool can_hold_writers() { return Faults(0).there(); }
 
-Swapped swap_in(const Piece& piece, std::byte* block, std::byte* again) {
+Swapped swap_in(const Piece& piece, std::byte* block, std::byte* again, unsigned helpers) {
   Swapped done = Swapped::No;
   if (!holds_this_stack(piece) && mprotect(again, piece.bytes, piece.protection) == 0) {
     const bool writers = (piece.protection & PROT_WRITE) != 0 && !one_thread();
     const SignalsBlocked blocked;
     if (writers) {
-      done = hold_and_swap_in(piece, block, again);
+      done = hold_and_swap_in(piece, block, again, helpers);
     } else {
-      raw_copy(block, piece.at, piece.bytes);
+      SharedCopy(block, piece.at, piece.bytes, helpers).run();
       done = raw_replace(piece.at, piece.bytes, again) ? Swapped::Yes : Swapped::No;
     }
   }
@@ -222,21 +232,21 @@ Swapped swap_in(const Piece& piece, std::byte* block, std::byte* again) {
   return done;
 }
 
-Swapped swap_out(const Piece& piece, const std::byte* block) {
+Swapped swap_out(const Piece& piece, const std::byte* block, unsigned helpers) {
   if (holds_this_stack(piece)) return Swapped::No;
-  if ((piece.protection & PROT_WRITE) == 0 || one_thread()) {
+  const bool writers = (piece.protection & PROT_WRITE) != 0 && !one_thread();
+  std::byte* filled = private_pages(piece.bytes);
+  std::byte* fresh = writers ? private_pages(piece.bytes) : nullptr;
+  if (fresh != nullptr && piece.protection != (PROT_READ | PROT_WRITE)) mprotect(fresh, piece.bytes, piece.protection);
+  Swapped done = Swapped::No;
+  if (filled != nullptr && (fresh != nullptr || !writers)) {
     const SignalsBlocked blocked;
-    return copy_out(piece, block) ? Swapped::Yes : Swapped::No;
+    done = writers ? hold_and_swap_out(piece, block, fresh, filled, helpers)
+                   : fill_and_replace(piece, block, filled, helpers);
   }
-  std::byte* fresh = private_pages(piece.bytes);
-  if (fresh == nullptr) return Swapped::No;
-  if (piece.protection != (PROT_READ | PROT_WRITE)) mprotect(fresh, piece.bytes, piece.protection);
-  Swapped done;
-  {
-    const SignalsBlocked blocked;
-    done = hold_and_swap_out(piece, block, fresh);
-  }
-  if (done != Swapped::Yes) munmap(fresh, piece.bytes);
+  if (done == Swapped::Yes) return done;
+  if (filled != nullptr) munmap(filled, piece.bytes);
+  if (fresh != nullptr) munmap(fresh, piece.bytes);
   return done;
 }
 

@@ -4,7 +4,8 @@
 //
 // How no write is lost: to leave private pages, they are write-protected by userfaultfd, copied and replaced in one step;
 // writers sleep at the old pages and then write to the new ones. To come back, one step puts empty private pages there,
-// whose faults wait, and the block, to which nobody can write any more by the old address, fills them. Without
+// whose faults wait. The block, to which nobody can write any more by the old address, is copied into other private pages,
+// and a second step puts these there. Without
 // userfaultfd this is possible only while the process has one thread.
 //
 // While writers sleep, the calling thread writes to no memory but its stack, and runs no signal handler: the piece may
@@ -25,10 +26,10 @@ struct Piece {
 };
 
 // Replaces private anonymous pages by `again`, a shared mapping of the block of as many bytes, which `block` maps as
-// well. `again` is gone afterwards, or is unmapped on failure; then the piece is as it was.
-Swapped swap_in(const Piece& piece, std::byte* block, std::byte* again);
+// well. `again` is gone afterwards, or is unmapped on failure; then the piece is as it was. So many threads help to copy.
+Swapped swap_in(const Piece& piece, std::byte* block, std::byte* again, unsigned helpers);
 // Replaces a mapping of the block by private anonymous pages.
-Swapped swap_out(const Piece& piece, const std::byte* block);
+Swapped swap_out(const Piece& piece, const std::byte* block, unsigned helpers);
 // The same without looking for other threads. It allocates no memory of the heap, so that a forked child can call it.
 bool copy_out(const Piece& piece, const std::byte* block);
 

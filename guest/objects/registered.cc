@@ -99,7 +99,8 @@ Outcome Registered::put_in(const std::vector<Mapping>& pieces, const Covers::val
     std::byte* block = cover.second.block + (m.start - cover.first);
     std::byte* again = map_again_(arena_.offset(block), bytes);
     if (again == nullptr) return Outcome::Failed;
-    const Swapped done = swap_in({reinterpret_cast<std::byte*>(m.start), bytes, m.protection()}, block, again);
+    const Swapped done =
+        swap_in({reinterpret_cast<std::byte*>(m.start), bytes, m.protection()}, block, again, helpers_);
     if (done == Swapped::ThreadsRun) return Outcome::ThreadsRun;
     if (done != Swapped::Yes) return Outcome::Failed;
   }
@@ -112,7 +113,7 @@ bool Registered::put_back(const Pages& pages, const Covers::value_type& cover) {
   for (const Mapping& m : mappings_in(pages.start, pages.end)) {
     if (!is_ours(m, cover)) continue;  // the program has unmapped it
     const Piece piece{reinterpret_cast<std::byte*>(m.start), m.end - m.start, m.protection()};
-    if (swap_out(piece, cover.second.block + (m.start - cover.first)) != Swapped::Yes) all = false;
+    if (swap_out(piece, cover.second.block + (m.start - cover.first), helpers_) != Swapped::Yes) all = false;
   }
   return all;
 }

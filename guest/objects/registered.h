@@ -29,7 +29,9 @@ class Registered {
  public:
   // Maps [offset, offset + bytes) of the arena once more, writable, anywhere. Null: that is impossible.
   using MapAgain = std::function<std::byte*(std::uint64_t offset, std::size_t bytes)>;
-  Registered(Arena& arena, MapAgain map_again) : arena_(arena), map_again_(std::move(map_again)) {}
+  // `helpers`: threads that help to copy large registrations, each time.
+  Registered(Arena& arena, MapAgain map_again, unsigned helpers)
+      : arena_(arena), map_again_(std::move(map_again)), helpers_(helpers) {}
 
   // Absent: some page is not mapped, cannot be read or written, or is of a file that is shared. Unfit: a stack, a private
   // file, or shared memory. Apart: it shares a page with a registration whose block cannot reach over it. ThreadsRun:
@@ -86,6 +88,7 @@ class Registered {
 
   Arena& arena_;
   const MapAgain map_again_;
+  const unsigned helpers_;
   std::mutex mutex_;
   std::uint32_t lingering_ = 0;  // covers that linger
   Mapping arena_mapping_;        // the arena's first page; end is 0 before it was asked for

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "guest/log.h"
+#include "guest/objects/copiers.h"
 #include "guest/region/cache_probe.h"
 #include "guest/session/order.h"
 #include "ring/api/call.h"
@@ -64,7 +65,7 @@ Entered Session::enter_slot() {
   const auto map_again = [this, arena_start](std::uint64_t offset, std::size_t bytes) {
     return region_->same_address_space() ? nullptr : region_->map(arena_start + offset, bytes, nullptr);
   };
-  registered = std::make_unique<Registered>(*arena, map_again);
+  registered = std::make_unique<Registered>(*arena, map_again, copiers().threads());
   const auto reserve = [this](std::uint64_t at, std::uint64_t bytes) { return addresses.reserve(at, bytes); };
   variables = std::make_unique<Variables>(*arena, region_->same_address_space(), map_again, reserve);
   addresses.set_arena(reinterpret_cast<std::uint64_t>(arena->at(0)), binding_.device_address(), arena->bytes());

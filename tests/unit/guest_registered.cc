@@ -29,6 +29,7 @@ using Outcome = Registered::Outcome;
 
 constexpr std::size_t page = ring::page;
 constexpr std::uint64_t arena_bytes = 32 << 20;
+constexpr unsigned helpers = 3;
 
 class RegisteredMemory : public testing::Test {
  protected:
@@ -39,7 +40,7 @@ class RegisteredMemory : public testing::Test {
     const auto ask = [](std::uint64_t, std::uint64_t, bool) { return Segments::Registered::Yes; };
     arena_ = std::make_unique<Arena>(base_, arena_bytes, arena_bytes, false, ask);
     registered_ = std::make_unique<Registered>(
-        *arena_, [this](std::uint64_t offset, std::size_t bytes) { return map_again(offset, bytes); });
+        *arena_, [this](std::uint64_t offset, std::size_t bytes) { return map_again(offset, bytes); }, helpers);
     free_ = arena_->room().bytes;
   }
   ~RegisteredMemory() override {
@@ -64,6 +65,8 @@ class RegisteredMemory : public testing::Test {
   }
   bool remove(const void* at) { return registered_->remove(reinterpret_cast<std::uint64_t>(at)); }
   bool all_is_free() const { return arena_->room().bytes == free_; }
+  // `rounds` times into the arena and back, while other threads write to so many pages.
+  void lose_no_write(std::size_t count, std::size_t rounds);
 
   int memory_ = -1;
   std::byte* base_ = nullptr;
@@ -130,8 +133,8 @@ TEST_F(RegisteredMemory, ContentsAreKeptBothWaysBesideAThread) {
 }
 
 // Each thread counts in words of its own on every page and reads what it has written last.
-TEST_F(RegisteredMemory, NoWriteOfAnotherThreadIsLost) {
-  constexpr std::size_t count = 64, writers = 3, rounds = 200;
+void RegisteredMemory::lose_no_write(std::size_t count, std::size_t rounds) {
+  constexpr std::size_t writers = 3;
   char* p = pages(count);
   std::atomic<bool> stop{false}, lost{false};
   std::vector<std::thread> threads;
@@ -156,6 +159,9 @@ TEST_F(RegisteredMemory, NoWriteOfAnotherThreadIsLost) {
   for (std::thread& t : threads) t.join();
   EXPECT_FALSE(lost);
 }
+
+TEST_F(RegisteredMemory, NoWriteOfAnotherThreadIsLost) { lose_no_write(64, 200); }
+TEST_F(RegisteredMemory, NoWriteIsLostWhereSeveralThreadsCopy) { lose_no_write(2048, 20); }
 
 TEST_F(RegisteredMemory, ANeighbourOnThePageStays) {
   const Beside beside;
