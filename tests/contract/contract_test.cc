@@ -227,9 +227,9 @@ Seen seen_of_the_simulated() {
   return seen;
 }
 
-// Calls that cannot succeed: on one device, which is no peer of its own, because no memory lies below 4 GiB, because no array of the simulated GPU is sparse, has its memory mapped later, or
-// has planes, because it has no such thing (functions of host and device, descriptors of memory), or because every driver
-// refuses them.
+// Calls that cannot succeed: on one device, which is no peer of its own, because no memory lies below 4 GiB, because no
+// array of the simulated GPU is sparse, has its memory mapped later, or has planes, because it has no such thing
+// (functions of host and device, descriptors of memory), or because every driver refuses them.
 const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuCtxDisablePeerAccess",
                                                    "cuDeviceGetP2PAttribute",
@@ -244,6 +244,7 @@ const std::set<std::string> without_a_good_case = {"cuCtxEnablePeerAccess",
                                                    "cuDeviceGetP2PAtomicCapabilities",
                                                    "cuLibraryGetUnifiedFunction",
                                                    "cuMemGetHandleForAddressRange",
+                                                   "cuParamSetTexRef",
                                                    "cuProfilerInitialize",
                                                    "cuTexRefGetAddress"};
 

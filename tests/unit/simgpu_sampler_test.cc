@@ -145,7 +145,7 @@ TEST(Sampler, OffsetsAreTexels) {
 }
 
 TEST(Sampler, FetchesOutsideFollowTheAddressModeOfPlainCoordinates) {
-  Texture texture = texture_of(floats_of(Geometry::D2, {2, 2}, {1, 2, 3, 4}), linear_mode, true, wrap);
+  Texture texture = texture_of(floats_of(Geometry::D2, {2, 2}, {1, 2, 3, 4}), linear_mode, false, wrap);
   const auto texel = [&](std::int32_t x, std::int32_t y, std::int32_t level = 0) {
     return fetch(texture, {Geometry::D2, {x, y, 0}, 0}, level);
   };
@@ -160,6 +160,9 @@ TEST(Sampler, FetchesOutsideFollowTheAddressModeOfPlainCoordinates) {
   texture.sampler.border[0] = 7;
   EXPECT_EQ(as_float(texel(2, 0)[0]), 7);
   EXPECT_EQ(as_float(texel(0, 2)[0]), 3);
+  texture.sampler.normalized = true;
+  EXPECT_EQ(as_float(texel(1, 1)[0]), 4);
+  for (const auto& [x, y, value] : outside) EXPECT_EQ(texel(x, y), (ChannelBits{})) << x << "," << y;
 }
 
 TEST(Sampler, NumbersInOneDimensionAreThoseOfLinearMemory) {
@@ -384,9 +387,9 @@ TEST(Formats, ABorderIsHeldToTheFormatsRange) {
   const float given[] = {1.5F, -1.5F, 0.5F, -0.5F};
   std::copy(std::begin(given), std::end(given), texture.sampler.border);
   const auto read = [&] { return sample(texture, {Geometry::D1, {-1, 0, 0}, 0, {}}, 0); };
-  EXPECT_EQ(read(), floats(1, -1, 0.5F, -0.5F));
+  EXPECT_EQ(read(), floats(1, -1, 64 / 127.0F, -64 / 127.0F));
   texture.image.format.format = CU_AD_FORMAT_UNSIGNED_INT8;
-  EXPECT_EQ(read(), floats(1, 0, 0.5F, 0));
+  EXPECT_EQ(read(), floats(1, 0, 128 / 255.0F, 0));
 }
 
 TEST(Formats, SizesAndWhatIsNotServed) {

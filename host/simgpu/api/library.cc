@@ -174,7 +174,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, std::size_t* bytes, CUlibrary han
 
 CUresult cuLibraryGetManaged(CUdeviceptr* dptr, std::size_t* bytes, CUlibrary handle, const char* name) {
   return with_library(handle, [&](Driver& driver, const LibraryPointer& library) {
-    if (name == nullptr || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (name == nullptr || *name == '\0' || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<Module> module = any_module(driver, library);
     const Global* global = module == nullptr ? nullptr : module->global(name);
     return answer_global(global != nullptr && global->managed ? global : nullptr, dptr, bytes);

@@ -108,6 +108,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, std::size_t* bytes, CUmodule hm
   if (hmod == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_module(hmod, [&](Driver&, const std::shared_ptr<LoadedModule>& module) {
     if (name == nullptr || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (module->module->texture_reference(name) != nullptr) return CUDA_ERROR_INVALID_VALUE;
     return answer_global(module->module->global(name), dptr, bytes);
   });
 }

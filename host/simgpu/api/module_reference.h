@@ -30,7 +30,7 @@ CUresult find_reference(CUmodule handle, Handle* out, const char* name, Named na
   return with_context_of(&Driver::modules, handle, [&](Driver& driver, Context&) {
     const std::shared_ptr<LoadedModule> module = driver.modules.find(handle);
     if (module == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (out == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (out == nullptr || name == nullptr || *name == '\0') return CUDA_ERROR_INVALID_VALUE;
     const auto found = named(*module, std::string_view(name));
     if (found.variable == nullptr) return CUDA_ERROR_NOT_FOUND;
     const std::lock_guard lock(module->mutex);

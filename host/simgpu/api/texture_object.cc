@@ -21,7 +21,7 @@ constexpr unsigned known_flags = CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_CO
 bool known(CUfilter_mode mode) { return mode == CU_TR_FILTER_MODE_POINT || mode == CU_TR_FILTER_MODE_LINEAR; }
 bool known(CUaddress_mode mode) { return mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER; }
 
-// As an object keeps it: one that reads integers has no border colour.
+// As an object tells of it: one that reads integers has no border colour, although its kernels see it.
 CUDA_TEXTURE_DESC kept(const CUDA_TEXTURE_DESC& given) {
   CUDA_TEXTURE_DESC d = given;
   if ((d.flags & CU_TRSF_READ_AS_INTEGER) != 0) std::fill(std::begin(d.borderColor), std::end(d.borderColor), 0.0F);
@@ -79,7 +79,7 @@ CUresult cuTexObjectCreate(CUtexObject* pTexObject, const CUDA_RESOURCE_DESC* pR
     if (const CUresult r = image_of(driver, context, *pResDesc, texture.image); r != CUDA_SUCCESS) return r;
     const CUDA_TEXTURE_DESC sampling = kept(*pTexDesc);
     const Geometry geometry = texture.image.geometry;
-    if (const CUresult r = sampler_of(sampling, geometry, texture.sampler); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = sampler_of(*pTexDesc, geometry, texture.sampler); r != CUDA_SUCCESS) return r;
     if (!go_together(texture)) return CUDA_ERROR_INVALID_VALUE;
     TextureObjectRecord record{
         .context = driver.current_shared(), .resource = *pResDesc, .texture = sampling, .view = {}};

@@ -317,12 +317,11 @@ CUresult cuModuleGetTexRef(CUtexref* out, CUmodule module, const char* name) {
   });
 }
 
-// CUDA 3's parameters: it says nothing that the module's binding does not.
-CUresult cuParamSetTexRef(CUfunction function, int unit, CUtexref handle) {
+// CUDA 3's parameters: no texture is one any more, not even by the only unit that cuda.h names.
+CUresult cuParamSetTexRef(CUfunction function, int, CUtexref handle) {
   if (function == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_reference(handle, [&](Driver& driver, Context&, const TextureReference&) {
     CUresult error;
-    if (resolve(driver, function, &error).function == nullptr) return error;
-    return unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return resolve(driver, function, &error).function == nullptr ? error : CUDA_ERROR_INVALID_VALUE;
   });
 }

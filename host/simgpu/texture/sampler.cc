@@ -67,20 +67,28 @@ class Reader {
   unsigned channels() const { return bytes_ / std::max(1U, channel_bytes()); }
   unsigned channel_bytes() const { return layout_of(texture_.image.format.format).bytes; }
 
-  // A border has the channels that the format has, no more, and is held to the range that the format's fractions have.
+  // A border has the channels that the format has, no more, and is the fraction next to it that the format has.
   Color border() const {
-    const ChannelKind kind = layout_of(texture_.image.format.format).kind;
-    const float least = kind == ChannelKind::Signed ? -1.0F : 0.0F;
+    const Layout layout = layout_of(texture_.image.format.format);
     Color color{};
     for (unsigned k = 0; k < channels(); ++k) {
       const float given = texture_.sampler.border[k];
-      color[k] = kind == ChannelKind::Float ? given : std::clamp(given, least, 1.0F);
+      color[k] = layout.kind == ChannelKind::Float ? given : fraction_next_to(given, layout);
     }
     return color;
   }
-  // Of integers: the descriptor's floats are the integers' bits.
+  // What sRGB encodes is not rounded, since its fractions lie elsewhere.
+  float fraction_next_to(float given, const Layout& layout) const {
+    const float held = std::clamp(given, layout.kind == ChannelKind::Signed ? -1.0F : 0.0F, 1.0F);
+    const bool plain = layout.kind == ChannelKind::Signed || layout.kind == ChannelKind::Unsigned;
+    if (!plain || texture_.sampler.srgb) return held;
+    const float most = greatest(layout);
+    return std::nearbyint(held * most) / most;
+  }
+  // Of integers: the descriptor's floats are the bits of words, and nothing to shorter integers.
   ChannelBits border_bits() const {
     ChannelBits bits{};
+    if (channel_bytes() != sizeof(float)) return bits;
     for (unsigned k = 0; k < channels(); ++k) bits[k] = std::bit_cast<std::uint32_t>(texture_.sampler.border[k]);
     return bits;
   }
@@ -128,7 +136,8 @@ Footprint footprint(const Texture& texture, const Level& level, const SamplePoin
     print.taps[k] = taps_of(point.at[k], sizes[k], rule_of(texture, k, linear), point.offset[k]);
   }
   // A line is filtered as a picture of one row at its edge: where the second address mode is the border, half of that.
-  if (linear && print.axes == 1 && texture.sampler.address[1] == CU_TR_ADDRESS_MODE_BORDER) {
+  // Lines in layers are not.
+  if (linear && point.geometry == Geometry::D1 && texture.sampler.address[1] == CU_TR_ADDRESS_MODE_BORDER) {
     print.axes = 2;
     print.taps[1] = taps_of(0, 1, rule_of(texture, 1, linear), 0);
   }
@@ -318,10 +327,13 @@ ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t 
   if (point.geometry == Geometry::D1 && !is_linear) return {};
   const Reader reader(texture, static_cast<std::size_t>(level));
   const std::uint32_t sizes[3] = {reader.level.width, reader.level.height, reader.level.depth};
+  const Level& largest = texture.image.levels.front();  // what lies outside of it is 0, of a smaller one its edge
+  const std::uint32_t whole[3] = {largest.width, largest.height, largest.depth};
   std::array<std::int32_t, 3> at{0, 0,
                                  static_cast<std::int32_t>(slice_of(point.geometry, reader.level, point.layer, 0))};
   for (unsigned k = 0; k < dimensions(point.geometry); ++k) {
-    if (is_linear && static_cast<std::uint32_t>(point.texel[k]) >= sizes[k]) return {};
+    const bool outside = static_cast<std::uint32_t>(point.texel[k]) >= whole[k];
+    if (outside && (is_linear || texture.sampler.normalized)) return {};
     at[k] = texel_of(point.texel[k], sizes[k], texture.sampler.address[k]);
   }
   return reader.bits(at[0], at[1], at[2]);

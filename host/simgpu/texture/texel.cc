@@ -9,6 +9,12 @@
 #include "host/simgpu/vm/ops/half.h"
 
 namespace simgpu {
+
+float greatest(const Layout& layout) {
+  const unsigned bits = 8 * layout.bytes - (layout.kind == ChannelKind::Signed ? 1 : 0);
+  return static_cast<float>((std::uint64_t{1} << bits) - 1);
+}
+
 namespace {
 
 constexpr Layout unsigned_of(unsigned bytes) { return {ChannelKind::Unsigned, bytes, 0, false}; }
@@ -29,12 +35,6 @@ std::uint32_t load(const std::byte* at, unsigned bytes) {
 std::int32_t sign_extended(std::uint32_t word, unsigned bytes) {
   const unsigned unused = 32 - 8 * bytes;
   return static_cast<std::int32_t>(word << unused) >> unused;
-}
-
-// The greatest value of a channel: what 1.0 is in a normalised format.
-float greatest(const Layout& layout) {
-  const unsigned bits = 8 * layout.bytes - (layout.kind == ChannelKind::Signed ? 1 : 0);
-  return static_cast<float>((std::uint64_t{1} << bits) - 1);
 }
 
 float read_float(const Layout& layout, const std::byte* at) {

@@ -20,6 +20,8 @@ struct Layout {
   bool normalized = false;
 };
 Layout layout_of(CUarray_format format);
+// The greatest value of a channel: what 1.0 is in a normalised format.
+float greatest(const Layout& layout);
 
 // Whether a read of this texture gives singles: floats, and integers up to 16 bits unless they are read as such.
 bool gives_floats(const Texture& texture);
