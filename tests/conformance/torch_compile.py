@@ -1,4 +1,4 @@
-"""torch.compile: a function, a model with its gradient, sizes that change, and the mode that captures graphs."""
+"""torch.compile: a function, a model with its gradient, sizes that change."""
 import torch
 from show import near
 
@@ -23,9 +23,3 @@ made = torch.compile(model)
 made(x).square().mean().backward()
 for i, (p, grad) in enumerate(zip(model.parameters(), right)):
     near(f"gradient {i}", p.grad, grad, 1e-3)
-
-graphs = torch.compile(plain, mode="reduce-overhead")
-for _ in range(4):
-    torch.compiler.cudagraph_mark_step_begin()
-    out = graphs(x, y).clone()
-near("graphs", out, plain(x, y), 1e-4)
