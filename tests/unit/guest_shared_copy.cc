@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -24,7 +25,7 @@ TEST(SharedCopy, AllBytesAreCopiedOnce) {
     for (const unsigned helpers : {0u, 1u, 3u, 40u}) {
       std::vector<unsigned char> to(bytes + 1, 0xee);
       SharedCopy(to.data(), from.data(), bytes, helpers).run();
-      EXPECT_TRUE(std::memcmp(to.data(), from.data(), bytes) == 0) << bytes << " bytes, " << helpers << " helpers";
+      EXPECT_TRUE(std::equal(from.begin(), from.end(), to.begin())) << bytes << " bytes, " << helpers << " helpers";
       EXPECT_EQ(to[bytes], 0xee);
     }
   }
