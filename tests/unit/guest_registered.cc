@@ -55,6 +55,17 @@ class RegisteredMemory : public testing::Test {
   static char* pages(std::size_t count, int protection = PROT_READ | PROT_WRITE, int flags = MAP_PRIVATE) {
     return static_cast<char*>(mmap(nullptr, count * page, protection, flags | MAP_ANONYMOUS, -1, 0));
   }
+  // At the low end of 64 GiB of free addresses. The kernel gives out the high ones first, so a hole made here stays a
+  // hole whatever the C library or a sanitizer maps meanwhile.
+  static char* pages_among_free_addresses(std::size_t count) {
+    constexpr std::size_t free_bytes = std::size_t{64} << 30;
+    void* const low = mmap(nullptr, free_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (low == MAP_FAILED) return nullptr;
+    munmap(low, free_bytes);
+    void* const at =
+        mmap(low, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return at == MAP_FAILED ? nullptr : static_cast<char*>(at);
+  }
   Registered::Added add(const void* at, std::size_t bytes, bool read_only = false) {
     return registered_->add(reinterpret_cast<std::uint64_t>(at), bytes, read_only);
   }
@@ -214,7 +225,8 @@ TEST_F(RegisteredMemory, ABlockThatCannotReachOverAllIsRefused) {
 }
 
 TEST_F(RegisteredMemory, BadMemoryIsRefusedAndLeftAlone) {
-  char* p = pages(8);
+  char* p = pages_among_free_addresses(8);
+  ASSERT_NE(p, nullptr);
   fill(p, 8 * page);
   mprotect(p + 4 * page, page, PROT_NONE);
   EXPECT_EQ(add(p, 5 * page).outcome, Outcome::Absent);
@@ -251,7 +263,8 @@ TEST_F(RegisteredMemory, ConstantPagesStayConstant) {
 }
 
 TEST_F(RegisteredMemory, WhatTheProgramHasUnmappedIsNotPutBack) {
-  char* p = pages(4);
+  char* p = pages_among_free_addresses(4);
+  ASSERT_NE(p, nullptr);
   block(p, 4 * page);
   munmap(p, 4 * page);
   char* other =
