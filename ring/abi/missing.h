@@ -1,6 +1,6 @@
 // Arguments that the driver misses before it looks at anything else. Most calls ask first whether CUDA is initialised
 // and whether a context is current and well; these look at some of their arguments before that, and so answer a null
-// pointer alike in every state. Learned from the real driver: tests/contract/golden/, groups nothing_*.
+// pointer (or an address of 0) alike in every state. Learned from the real driver: tests/contract/golden/, groups nothing_*.
 #pragma once
 
 #include <cstddef>
@@ -25,21 +25,36 @@ inline constexpr Missing missing_arguments[] = {
     {"cuDeviceGetAttribute", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuDevicePrimaryCtxGetState", 1, CUDA_ERROR_INVALID_VALUE},
     {"cuDevicePrimaryCtxGetState", 2, CUDA_ERROR_INVALID_VALUE},
+    {"cuDeviceGetHostAtomicCapabilities", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuCtxGetDevice", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuCtxGetDevice_v2", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuCtxGetFlags", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuCtxGetId", 1, CUDA_ERROR_INVALID_VALUE},
     {"cuCtxDestroy_v2", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuCtxGetDevResource", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuCtxFromGreenCtx", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuGreenCtxGetDevResource", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuGreenCtxGetId", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuGreenCtxRecordEvent", 0, CUDA_ERROR_INVALID_CONTEXT},
+    {"cuGreenCtxWaitEvent", 0, CUDA_ERROR_INVALID_CONTEXT},
+    {"cuGreenCtxStreamCreate", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuDevResourceGenerateDesc", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuModuleUnload", 0, CUDA_ERROR_INVALID_HANDLE, true},
     {"cuModuleGetFunction", 1, CUDA_ERROR_INVALID_HANDLE, true},
     {"cuModuleGetFunctionCount", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuModuleGetGlobal_v2", 2, CUDA_ERROR_INVALID_HANDLE, true},
+    {"cuModuleEnumerateFunctions", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuLinkAddData_v2", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuLinkAddFile_v2", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuLinkComplete", 0, CUDA_ERROR_INVALID_HANDLE},
+    {"cuLinkDestroy", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuLibraryLoadData", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuLibraryLoadData", 1, CUDA_ERROR_INVALID_VALUE},
     {"cuLibraryLoadFromFile", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuLibraryUnload", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuLibraryGetKernel", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuLibraryGetKernelCount", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuLibraryEnumerateKernels", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuLibraryGetModule", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuLibraryGetGlobal", 3, CUDA_ERROR_INVALID_VALUE},
     {"cuLibraryGetManaged", 3, CUDA_ERROR_INVALID_VALUE},
@@ -53,6 +68,23 @@ inline constexpr Missing missing_arguments[] = {
     {"cuKernelGetParamInfo", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuKernelGetParamInfo", 2, CUDA_ERROR_INVALID_VALUE},
     {"cuMemHostGetFlags", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemAllocManaged", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemAdvise_v2", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemPrefetchAsync_v2", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemPrefetchBatchAsync", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemDiscardBatchAsync", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemDiscardAndPrefetchBatchAsync", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemcpyBatchAsync", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemcpyBatchAsync_v2", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemcpy3DBatchAsync", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemcpy3DBatchAsync_v2", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuMemGetHandleForAddressRange", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuArrayGetDescriptor_v2", 1, CUDA_ERROR_INVALID_HANDLE},
+    {"cuArray3DGetDescriptor_v2", 1, CUDA_ERROR_INVALID_HANDLE},
+    {"cuArrayGetMemoryRequirements", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuArrayGetSparseProperties", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMipmappedArrayGetMemoryRequirements", 0, CUDA_ERROR_INVALID_VALUE},
+    {"cuMipmappedArrayGetSparseProperties", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuStreamCreate", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuStreamCreateWithPriority", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuStreamGetPriority", 1, CUDA_ERROR_INVALID_VALUE},
@@ -62,6 +94,9 @@ inline constexpr Missing missing_arguments[] = {
     {"cuStreamGetCtx", 1, CUDA_ERROR_INVALID_VALUE},
     {"cuStreamGetCtx_v2", 1, CUDA_ERROR_INVALID_VALUE},
     {"cuStreamIsCapturing", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetCaptureInfo", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetCaptureInfo_v2", 1, CUDA_ERROR_INVALID_VALUE},
+    {"cuStreamGetCaptureInfo_v3", 1, CUDA_ERROR_INVALID_VALUE},
     {"cuStreamDestroy_v2", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuEventQuery", 0, CUDA_ERROR_INVALID_HANDLE},
     {"cuEventSynchronize", 0, CUDA_ERROR_INVALID_HANDLE},
@@ -71,6 +106,7 @@ inline constexpr Missing missing_arguments[] = {
     {"cuFuncGetAttribute", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuFuncSetAttribute", 0, CUDA_ERROR_INVALID_HANDLE, true},
     {"cuFuncSetCacheConfig", 0, CUDA_ERROR_INVALID_HANDLE, true},
+    {"cuFuncSetSharedMemConfig", 0, CUDA_ERROR_INVALID_HANDLE, true},
     {"cuFuncGetModule", 0, CUDA_ERROR_INVALID_VALUE, true},
     {"cuFuncGetModule", 1, CUDA_ERROR_INVALID_VALUE, true},
     {"cuFuncGetName", 0, CUDA_ERROR_INVALID_VALUE},
@@ -83,6 +119,7 @@ inline constexpr Missing missing_arguments[] = {
     {"cuOccupancyMaxActiveClusters", 0, CUDA_ERROR_INVALID_VALUE},
     {"cuOccupancyMaxActiveClusters", 1, CUDA_ERROR_INVALID_VALUE},
     {"cuOccupancyMaxActiveClusters", 2, CUDA_ERROR_INVALID_VALUE},
+    {"cuOccupancyMaxPotentialClusterSize", 0, CUDA_ERROR_INVALID_VALUE},
 };
 
 // The table's lines for a symbol, its _ptsz form included: first and count.
@@ -103,7 +140,8 @@ CUresult missing_argument(Ready ready, P... p) {
   CUresult result = CUDA_SUCCESS;
   const auto look = [&]<std::size_t i>() {
     constexpr Missing line = missing_arguments[lines.first + i];
-    if (result != CUDA_SUCCESS || std::get<line.parameter>(parameters) != nullptr) return;
+    constexpr std::tuple_element_t<line.parameter, std::tuple<P...>> nothing{};
+    if (result != CUDA_SUCCESS || std::get<line.parameter>(parameters) != nothing) return;
     if (!line.once_initialised || ready()) result = line.code;
   };
   [&]<std::size_t... i>(std::index_sequence<i...>) { (look.template operator()<i>(), ...); }

@@ -51,9 +51,9 @@ CUresult set_coredump(CUcoredumpSettings which, void* value, std::size_t* size) 
 
 CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations, unsigned count,
                                            CUdevice dev) {
+  if (capabilities == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (capabilities == nullptr || operations == nullptr || count == 0 || !are_operations({operations, count}))
-      return CUDA_ERROR_INVALID_VALUE;
+    if (operations == nullptr || count == 0 || !are_operations({operations, count})) return CUDA_ERROR_INVALID_VALUE;
     if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     std::transform(operations, operations + count, capabilities, with_the_host);
     return CUDA_SUCCESS;
@@ -86,11 +86,12 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUf
 // CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED is 0.
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr dptr, std::size_t size,
                                        CUmemRangeHandleType handleType, unsigned long long flags) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context&) {
     constexpr std::size_t page = 4096;
     const bool known = handleType == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD && (flags & ~1ULL) == 0;
     const bool pages = size != 0 && dptr % page == 0 && size % page == 0;
-    if (handle == nullptr || !pages || !known || !reachable(driver, dptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (!pages || !known || !reachable(driver, dptr, size)) return CUDA_ERROR_INVALID_VALUE;
     return CUDA_ERROR_NOT_SUPPORTED;
   });
 }

@@ -93,7 +93,7 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR* out, CUarray handle)
 
 // Waits for everything that may still use it, as the real one does. A level stays: it goes with its owner.
 CUresult cuArrayDestroy(CUarray handle) {
-  if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
+  if (handle == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_HANDLE);
   return with_array(handle, [&](Driver& driver, Context& context, const Array& array) {
     if (array.is_level) return CUDA_SUCCESS;
     const CUresult fault = wait_for(driver, pending(driver, context));

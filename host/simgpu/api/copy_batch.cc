@@ -60,6 +60,12 @@ CUresult batch(std::size_t count, std::size_t* fail, CUstream stream, const std:
   return result;
 }
 
+// For a missing list, which is noticed before the state is looked at.
+CUresult refuse(std::size_t* fail) {
+  if (fail != nullptr) *fail = no_copy;
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
 struct Plain {
   CUdeviceptr *to, *from;
   std::size_t* sizes;
@@ -70,8 +76,7 @@ struct Plain {
 };
 
 bool is_sound(const Plain& p) {
-  if (p.to == nullptr || p.from == nullptr || p.sizes == nullptr || p.attributes == nullptr || p.first == nullptr)
-    return false;
+  if (p.from == nullptr || p.sizes == nullptr || p.attributes == nullptr || p.first == nullptr) return false;
   if (p.attribute_count == 0 || p.attribute_count > p.count || p.first[0] != 0) return false;
   for (std::size_t i = 0; i < p.attribute_count; ++i) {
     if (!is_order(p.attributes[i].srcAccessOrder) || !is_hint(p.attributes[i].flags)) return false;
@@ -81,6 +86,7 @@ bool is_sound(const Plain& p) {
 }
 
 CUresult plain_batch(const Plain& p, std::size_t* fail, CUstream stream) {
+  if (p.to == nullptr) return refuse(fail);
   std::size_t attribute = 0;
   const auto describe = [&](Driver&, std::size_t i) {
     if (attribute + 1 < p.attribute_count && p.first[attribute + 1] == i) ++attribute;
@@ -144,13 +150,14 @@ CUresult describe_rows(Driver& driver, const CUDA_MEMCPY3D_BATCH_OP& op, Copy& c
 
 CUresult batch_3d(std::size_t count, CUDA_MEMCPY3D_BATCH_OP* list, std::size_t* fail, unsigned long long flags,
                   CUstream stream) {
+  if (list == nullptr) return refuse(fail);
   const auto describe = [&](Driver& driver, std::size_t i) {
     One one{.copy = {.to = {}, .from = {}, .shape = {}}, .wait = wait_of(list[i].srcAccessOrder)};
     one.error = describe_rows(driver, list[i], one.copy);
     return one;
   };
   return batch(
-      count, fail, stream, [&] { return list != nullptr && flags == 0; }, describe);
+      count, fail, stream, [&] { return flags == 0; }, describe);
 }
 
 }  // namespace

@@ -84,8 +84,8 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* params, unsigned fla
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
+  if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Context> context = driver.contexts.find(ctx);
     if (context == nullptr || context->is_primary) return CUDA_ERROR_INVALID_CONTEXT;
     if (context->ending.exchange(true, std::memory_order_acq_rel)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;

@@ -56,9 +56,11 @@ Driver* Driver::get(CUresult* why) {
   return driver;
 }
 
+bool Driver::is_forked() { return forked.load(std::memory_order_relaxed); }
+
 CUresult Driver::initialise() {
   static std::mutex& once = *new std::mutex;
-  if (forked.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
+  if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
   const std::lock_guard lock(once);
   if (get() != nullptr) return CUDA_SUCCESS;
   if (absent.load() == CUDA_ERROR_DEINITIALIZED) return CUDA_ERROR_DEINITIALIZED;

@@ -45,6 +45,7 @@ class Driver {
   // Null before cuInit, in a child that was forked after it, and while the process exits. `why` is then the reason.
   static Driver* get(CUresult* why = nullptr);
   static CUresult initialise();
+  static bool is_forked();  // the process is a child that was forked after cuInit
 
   const bool launch_blocking;
   std::vector<std::unique_ptr<Device>> devices;
@@ -139,6 +140,11 @@ CUresult with_context_of(Table Driver::*table, Handle handle, F&& call) noexcept
     const CUresult fault = driver.fault();
     return fault != CUDA_SUCCESS ? fault : CUDA_ERROR_INVALID_HANDLE;
   });
+}
+
+// For calls that miss an argument once cuInit was called, and do not notice a fork since.
+inline CUresult missing_once_initialised(CUresult code) noexcept {
+  return Driver::is_forked() ? code : with_driver([&](Driver&) { return code; });
 }
 
 // For calls that free: nothing current is no mistake, a context that has ended or failed is one.

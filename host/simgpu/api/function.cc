@@ -123,6 +123,7 @@ CUresult cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
 }
 
 CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
+  if (hfunc == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_function(hfunc, [&](Driver&, const FunctionReference&) {
     const bool known =
         config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE && config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE;
@@ -131,7 +132,7 @@ CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
 }
 
 CUresult cuFuncGetModule(CUmodule* hmod, CUfunction hfunc) {
-  if (hmod == nullptr || hfunc == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_VALUE; });
+  if (hmod == nullptr || hfunc == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_VALUE);
   return with_function(hfunc, [&](Driver& driver, const FunctionReference& reference) {
     const std::lock_guard lock(reference.module->mutex);
     if (reference.module->handle == nullptr) reference.module->handle = driver.modules.insert(reference.module);

@@ -147,6 +147,7 @@ CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx* phCtx) {
 }
 
 CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
+  if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return with_green(hCtx, [&](Driver& driver, const std::shared_ptr<GreenContext>& green) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr || event->context.get() != green->primary.get()) return CUDA_ERROR_INVALID_HANDLE;
@@ -157,6 +158,7 @@ CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent) {
 }
 
 CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) {
+  if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   return with_green(hCtx, [&](Driver& driver, const std::shared_ptr<GreenContext>& green) {
     const std::shared_ptr<Event> event = driver.events.find(hEvent);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;

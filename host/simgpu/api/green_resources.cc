@@ -90,8 +90,8 @@ CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource* resource, CUdevR
 }
 
 CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResourceType type) {
+  if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (hCtx == nullptr) return CUDA_ERROR_INVALID_CONTEXT;  // the current one has no name here
     CUresult error;
     const std::shared_ptr<Context> context = context_named(driver, hCtx, &error);
@@ -102,8 +102,8 @@ CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource* resource, CUdevResou
 }
 
 CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource* resource, CUdevResourceType type) {
+  if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (resource == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<GreenContext> green = driver.greens.find(hCtx);
     return green == nullptr ? CUDA_ERROR_INVALID_CONTEXT : answer(resource, type, green->has);
   });
@@ -136,8 +136,9 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource* result, unsigned* nbGroups, 
 }
 
 CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* phDesc, CUdevResource* resources, unsigned nbResources) {
+  if (phDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
-    if (phDesc == nullptr || resources == nullptr || nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (resources == nullptr || nbResources == 0) return CUDA_ERROR_INVALID_VALUE;
     auto description = std::make_shared<ResourceDescription>();
     for (const CUdevResource& resource : std::span(resources, nbResources)) {
       const std::optional<Multiprocessors> part = multiprocessors_in(resource);

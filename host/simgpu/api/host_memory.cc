@@ -102,10 +102,14 @@ CUresult cuMemHostRegister(void* p, std::size_t bytesize, unsigned Flags) {
 }
 
 CUresult cuMemHostUnregister(void* p) {
+  if (p == nullptr) {
+    const CUresult state = living_or_no_context();
+    return state == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : state;
+  }
   return with_context([&](Driver& driver, Context&) {
     const auto allocation = driver.memory.find(address_of(p));
     const bool other = allocation && (allocation->kind != MemoryKind::Registered || allocation->start != address_of(p));
-    if (p == nullptr || other) return CUDA_ERROR_INVALID_VALUE;
+    if (other) return CUDA_ERROR_INVALID_VALUE;
     const auto wanted = [](const Allocation& a) { return a.kind == MemoryKind::Registered; };
     return release(driver, p, wanted, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   });

@@ -95,10 +95,11 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* j
 CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions,
                                void** jitOptionsValues, unsigned numJitOptions, CUlibraryOption* libraryOptions,
                                void** libraryOptionValues, unsigned numLibraryOptions) {
+  if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_driver([&](Driver& driver) {
     bool stays = false, found = false;
     const JitOptions jit{numJitOptions, jitOptions, jitOptionsValues};
-    if (library == nullptr || fileName == nullptr || !are_there(jit) ||
+    if (fileName == nullptr || !are_there(jit) ||
         !read_options({numLibraryOptions, libraryOptions, libraryOptionValues}, stays))
       return CUDA_ERROR_INVALID_VALUE;
     std::optional<OwnedImage> image = OwnedImage::from_file(fileName, &found);
@@ -141,8 +142,8 @@ CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary lib) {
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned numKernels, CUlibrary lib) {
+  if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_library(lib, [&](Driver& driver, const LibraryPointer& library) {
-    if (kernels == nullptr) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t i = 0; i < library->names.size() && i < numKernels; ++i)
       kernels[i] = kernel_named(driver, library, library->names[i]);
     return CUDA_SUCCESS;
@@ -173,8 +174,9 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, std::size_t* bytes, CUlibrary han
 }
 
 CUresult cuLibraryGetManaged(CUdeviceptr* dptr, std::size_t* bytes, CUlibrary handle, const char* name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_library(handle, [&](Driver& driver, const LibraryPointer& library) {
-    if (name == nullptr || *name == '\0' || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (*name == '\0' || (dptr == nullptr && bytes == nullptr)) return CUDA_ERROR_INVALID_VALUE;
     const std::shared_ptr<Module> module = any_module(driver, library);
     const Global* global = module == nullptr ? nullptr : module->global(name);
     return answer_global(global != nullptr && global->managed ? global : nullptr, dptr, bytes);

@@ -43,6 +43,7 @@ bool is_known(CUjitInputType type) { return type >= 0 && type < CU_JIT_NUM_INPUT
 // A state belongs to no context: it has the target that it was made for.
 template <class F>
 CUresult with_link(CUlinkState handle, F&& call) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_driver([&](Driver& driver) {
     const std::shared_ptr<LinkState> state = driver.links.find(handle);
     return state == nullptr ? CUDA_ERROR_INVALID_HANDLE : call(driver, *state);
@@ -116,6 +117,7 @@ CUresult cuLinkComplete(CUlinkState state, void** cubinOut, std::size_t* sizeOut
 }
 
 CUresult cuLinkDestroy(CUlinkState state) {
+  if (state == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   return with_driver(
       [&](Driver& driver) { return driver.links.remove(state) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS; });
 }

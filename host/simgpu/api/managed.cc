@@ -40,6 +40,18 @@ CUresult advise(Driver& driver, Address start, std::size_t size, CUmem_advise ad
   }
 }
 
+CUresult prefetch(Address start, std::size_t size, const CUmemLocation& place, unsigned flags, CUstream handle) {
+  return with_context_of(handle, [&](Driver& driver, Context& context) {
+    const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
+    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (flags != 0 || !is_managed_range(driver, start, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult error = judge_place(driver, place); error != CUDA_SUCCESS) return error;
+    driver.managed_advice.change(start, size, [&](Advice& a) { a.prefetched = place; });
+    post(driver, *stream, {});
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 bool is_managed_range(Driver& driver, Address start, std::size_t size) {
@@ -76,9 +88,10 @@ CUdevice number_of_place(const CUmemLocation& place) {
 using namespace simgpu;
 
 CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned flags) {
+  if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context& context) {
     const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST;
-    if (dptr == nullptr || bytesize == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
+    if (bytesize == 0 || !known) return CUDA_ERROR_INVALID_VALUE;
     const Address start = allocate(driver, context, MemoryKind::Managed, bytesize);
     if (start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     *dptr = start;
@@ -86,7 +99,9 @@ CUresult cuMemAllocManaged(CUdeviceptr* dptr, std::size_t bytesize, unsigned fla
   });
 }
 
+// The forms of CUDA 12.2 refuse an address of 0 before they look at the state; the older forms look at the state first.
 CUresult cuMemAdvise_v2(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice, CUmemLocation location) {
+  if (devPtr == 0) return CUDA_ERROR_INVALID_VALUE;
   return with_context([&](Driver& driver, Context&) {
     if (!is_managed_range(driver, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
     return advise(driver, devPtr, count, advice, location, CUDA_ERROR_INVALID_VALUE);
@@ -102,19 +117,12 @@ CUresult cuMemAdvise(CUdeviceptr devPtr, std::size_t count, CUmem_advise advice,
 
 CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, std::size_t count, CUmemLocation location, unsigned flags,
                                CUstream hStream) {
-  return with_context_of(hStream, [&](Driver& driver, Context& context) {
-    const std::shared_ptr<Stream> stream = stream_of(driver, context, hStream);
-    if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (flags != 0 || !is_managed_range(driver, devPtr, count)) return CUDA_ERROR_INVALID_VALUE;
-    if (const CUresult error = judge_place(driver, location); error != CUDA_SUCCESS) return error;
-    driver.managed_advice.change(devPtr, count, [&](Advice& a) { a.prefetched = location; });
-    post(driver, *stream, {});
-    return CUDA_SUCCESS;
-  });
+  if (devPtr == 0) return CUDA_ERROR_INVALID_VALUE;
+  return prefetch(devPtr, count, location, flags, hStream);
 }
 
 CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, std::size_t count, CUdevice dstDevice, CUstream hStream) {
-  return cuMemPrefetchAsync_v2(devPtr, count, place_of_number(dstDevice), 0, hStream);
+  return prefetch(devPtr, count, place_of_number(dstDevice), 0, hStream);
 }
 
 // Which stream uses it is no matter either. No memory belongs to the NULL stream alone.

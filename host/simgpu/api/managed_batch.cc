@@ -18,7 +18,7 @@ struct Batch {
 };
 
 bool valid_ranges(Driver& driver, const Batch& batch) {
-  if (batch.starts == nullptr || batch.sizes == nullptr || batch.count == 0) return false;
+  if (batch.sizes == nullptr || batch.count == 0) return false;
   for (std::size_t i = 0; i < batch.count; ++i)
     if (!is_managed_range(driver, batch.starts[i], batch.sizes[i])) return false;
   return true;
@@ -48,6 +48,7 @@ enum class Prefetches : bool { No, Yes };
 
 // Discarded memory holds anything, so it may hold what it held before.
 CUresult run(const Batch& batch, Prefetches prefetches, unsigned long long flags, CUstream handle) {
+  if (batch.starts == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_context_of(handle, [&](Driver& driver, Context& context) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, handle);
     if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;

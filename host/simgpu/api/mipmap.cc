@@ -44,7 +44,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray* pLevelArray, CUmipmappedArray handle,
 
 // Waits for everything that may still use it, as the real one does.
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
-  if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
+  if (handle == nullptr) return missing_once_initialised(CUDA_ERROR_INVALID_HANDLE);
   return with_mipmapped_array(handle, [&](Driver& driver, Context& context, const auto& array) {
     const CUresult fault = wait_for(driver, pending(driver, context));
     if (driver.mipmapped_arrays.remove(handle) == nullptr) return CUDA_ERROR_INVALID_HANDLE;

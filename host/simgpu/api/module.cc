@@ -93,8 +93,8 @@ CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule mod) {
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned numFunctions, CUmodule mod) {
+  if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_module(mod, [&](Driver& driver, const std::shared_ptr<LoadedModule>& module) {
-    if (functions == nullptr) return CUDA_ERROR_INVALID_VALUE;
     unsigned written = 0;
     for (const auto& [name, function] : module->functions) {
       if (written == numFunctions) break;

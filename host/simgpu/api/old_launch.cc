@@ -9,7 +9,6 @@ namespace {
 
 template <class F>
 CUresult with_function(CUfunction handle, F&& call) {
-  if (handle == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_context([&](Driver& driver, Context&) {
     CUresult error;
     const FunctionReference reference = resolve(driver, handle, &error);

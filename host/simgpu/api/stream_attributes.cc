@@ -62,13 +62,15 @@ CUresult get(const Stream& stream, CUstreamAttrID attribute, CUstreamAttrValue& 
 }  // namespace
 
 CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out) {
-  if (value_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return with_stream(hStream, [&](Context&, const Stream& stream) { return get(stream, attr, *value_out); });
+  return with_stream(hStream, [&](Context&, const Stream& stream) {
+    return value_out == nullptr ? CUDA_ERROR_INVALID_VALUE : get(stream, attr, *value_out);
+  });
 }
 
 CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value) {
-  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return with_stream(hStream, [&](Context&, Stream& stream) { return set(stream, attr, *value); });
+  return with_stream(hStream, [&](Context&, Stream& stream) {
+    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : set(stream, attr, *value);
+  });
 }
 
 CUresult cuStreamCopyAttributes(CUstream dst, CUstream src) {

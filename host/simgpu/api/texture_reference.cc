@@ -319,7 +319,7 @@ CUresult cuModuleGetTexRef(CUtexref* out, CUmodule module, const char* name) {
 
 // CUDA 3's parameters: no texture is one any more, not even by the only unit that cuda.h names.
 CUresult cuParamSetTexRef(CUfunction function, int, CUtexref handle) {
-  if (function == nullptr) return with_driver([](Driver&) { return CUDA_ERROR_INVALID_HANDLE; });
+  if (function == nullptr) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_HANDLE; });
   return with_reference(handle, [&](Driver& driver, Context&, const TextureReference&) {
     CUresult error;
     return resolve(driver, function, &error).function == nullptr ? error : CUDA_ERROR_INVALID_VALUE;
