@@ -26,6 +26,7 @@ namespace measure {
   X(cuEventCreate)                 \
   X(cuEventRecord)                 \
   X(cuEventQuery)                  \
+  X(cuEventElapsedTime)            \
   X(cuMemAlloc)                    \
   X(cuMemFree)                     \
   X(cuMemHostAlloc)                \

@@ -46,8 +46,10 @@ class Turn {
   void time(F f) {
     const auto start = Clock::now();
     f();
-    const double took = microseconds_since(start);
-    if (taken_++ >= warm_up_) samples_.push_back(took);
+    took(microseconds_since(start));
+  }
+  void took(double microseconds) {
+    if (taken_++ >= warm_up_) samples_.push_back(microseconds);
   }
   void tell() const { tell_samples(name_.c_str(), bytes_, samples_); }
 

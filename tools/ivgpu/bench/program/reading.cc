@@ -41,10 +41,26 @@ class Sums {
   std::vector<T> of_threads_;
 };
 
-void launch_and_wait(CUfunction kernel, const Grid& grid, void** parameters) {
-  CHECK(cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1, 1, 0, nullptr, parameters, nullptr));
-  CHECK(cuCtxSynchronize());
-}
+// Kernels, timed by the GPU between two events: what memory costs a kernel, without the call that waits for it.
+class Timed {
+ public:
+  Timed() {
+    CHECK(cuEventCreate(&before_, CU_EVENT_DEFAULT));
+    CHECK(cuEventCreate(&after_, CU_EVENT_DEFAULT));
+  }
+  double microseconds(CUfunction kernel, const Grid& grid, void** parameters) {
+    CHECK(cuEventRecord(before_, nullptr));
+    CHECK(cuLaunchKernel(kernel, grid.blocks, 1, 1, grid.threads, 1, 1, 0, nullptr, parameters, nullptr));
+    CHECK(cuEventRecord(after_, nullptr));
+    CHECK(cuCtxSynchronize());
+    float milliseconds = 0;
+    CHECK(cuEventElapsedTime(&milliseconds, before_, after_));
+    return static_cast<double>(milliseconds) * 1000;
+  }
+
+ private:
+  CUevent before_ = nullptr, after_ = nullptr;
+};
 
 // ---- memory of the host --------------------------------------------------------------------------------------------
 
@@ -146,9 +162,9 @@ void time_texture(CUtexObject texture, const MemoryEffort& effort, double expect
   unsigned edge_bits = effort.edge_bits, passes = effort.passes;
   void* parameters[] = {&texture, &edge_bits, &passes, sums.address()};
   const CUfunction kernel = memory_kernel("sample_texture");
+  Timed timed;
   Turn turn("texture_kernel", 0, warm_up);
-  for (int i = 0; i < effort.textures + warm_up; ++i)
-    turn.time([&] { launch_and_wait(kernel, effort.grid, parameters); });
+  for (int i = 0; i < effort.textures + warm_up; ++i) turn.took(timed.microseconds(kernel, effort.grid, parameters));
   if (sums.all<double>() != expected * passes) fail("texture_kernel", "it has sampled something else");
   turn.tell();
   sums.free();
@@ -168,12 +184,13 @@ void reading_kernels(const Device& device, const MemoryEffort& effort) {
     turns.emplace_back(source.name, effort.read, warm_up);
     sums.emplace_back(effort.grid);
   }
+  Timed timed;
   std::uint64_t vectors = effort.read / 16;
   for (int i = 0; i < effort.kernels + warm_up; ++i) {
     for (std::size_t k = 0; k < sources.size(); ++k) {
       CUdeviceptr from = sources[k].device;
       void* parameters[] = {&from, &vectors, sums[k].address()};
-      turns[k].time([&] { launch_and_wait(kernel, effort.grid, parameters); });
+      turns[k].took(timed.microseconds(kernel, effort.grid, parameters));
     }
   }
   for (std::size_t k = 0; k < sources.size(); ++k) {
