@@ -50,7 +50,7 @@ CUresult result_of(Outcome outcome, std::size_t bytes) {
     case Outcome::Absent: return CUDA_ERROR_INVALID_VALUE;
     default: log(Level::Warn, "cuMemHostRegister of %zu bytes: %s", bytes, why_not(outcome));
   }
-  return CUDA_ERROR_NOT_SUPPORTED;
+  return outcome == Outcome::NoRoom ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // Another thread may end the same registration: one of them takes the places.

@@ -287,6 +287,69 @@ TEST_F(Processes, TheBrokerKilledInMidCall) {
   EXPECT_EQ(next.code(), 1);
 }
 
+// ---- memory and faults ---------------------------------------------------------------------------------------------
+
+// CUDA_SUCCESS, CUDA_ERROR_OUT_OF_MEMORY and CUDA_ERROR_ILLEGAL_ADDRESS are 0, 2 and 700.
+class FullArena : public Processes {
+ protected:
+  void expect_that_it_fills(const std::string& mode) {
+    Program p(mode, region());
+    for (const char* line : {"full 2", "whole", "given back 0", "taken 0", "whole", "full 2", "whole"})
+      EXPECT_EQ(p.line(), line);
+    EXPECT_EQ(p.code(), 0);
+    expect_that_a_new_program_works();
+  }
+};
+
+TEST_F(FullArena, HasNoRoomForManagedMemoryUntilSomeIsFreed) { expect_that_it_fills("fill-managed"); }
+TEST_F(FullArena, HasNoRoomForRegisteredMemoryUntilSomeIsFreed) { expect_that_it_fills("fill-registered"); }
+
+class FewObjects : public Processes {
+ protected:
+  FewObjects() { more_keys_ = "session_objects = 64\n"; }
+};
+
+// A registration takes room in the arena, which bounds it, and is none of the session's objects.
+TEST_F(FewObjects, RegistrationsTakeNone) {
+  Program p("register-many", region());
+  EXPECT_EQ(p.line(), "registered 0");
+  EXPECT_EQ(p.line(), "streams end with 400") << "a creation is posted, so it is the use that finds no such stream";
+  const int streams = std::atoi(p.line().c_str());
+  EXPECT_GE(streams, 32) << "the session's registrations of the arena count, and those are few";
+  EXPECT_LT(streams, 64);
+  EXPECT_EQ(p.code(), 0);
+}
+
+TEST_F(Processes, AReservationDoesNotLieOverWhatTheProgramHas) {
+  const std::string file = folder_ / "guest.log";
+  setenv("IVGPU_LOG_FILE", file.c_str(), 1);
+  setenv("IVGPU_LOG", "debug", 1);
+  Program p("reserve-taken", region());
+  unsetenv("IVGPU_LOG_FILE");
+  unsetenv("IVGPU_LOG");
+  for (const char* line : {"beside it 0", "as hinted", "over it 0", "elsewhere", "whole", "used", "kept free"})
+    EXPECT_EQ(p.line(), line);
+  EXPECT_EQ(p.line(), "after it 0");
+  EXPECT_EQ(p.line(), "as hinted") << "the driver has back what collided";
+  EXPECT_EQ(p.code(), 0);
+  EXPECT_NE(folder_.read("guest.log").find("7d0000000000 collides with a mapping of this process"), std::string::npos);
+}
+
+TEST_F(Processes, ATextureThatWasNeverMadeFaultsItsOwnSessionOnly) {
+  Program other("work-on", region());
+  EXPECT_EQ(other.line(), "works");
+  Program p("made-up-texture", region());
+  EXPECT_EQ(p.line(), "cuLaunchKernel 0");
+  EXPECT_EQ(p.line(), "cuCtxSynchronize 700");
+  EXPECT_EQ(p.line(), "cuMemAlloc_v2 700");
+  EXPECT_EQ(p.code(), 0);
+  expect_that_a_new_program_works();
+  kill(other.pid, SIGTERM);
+  EXPECT_EQ(other.line(), "works");
+  EXPECT_EQ(other.code(), 0);
+  EXPECT_TRUE(all_slots_are_back());
+}
+
 // ---- without a broker ----------------------------------------------------------------------------------------------
 
 TEST(WithoutABroker, CuInitFindsNoDevice) {

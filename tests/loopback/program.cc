@@ -3,11 +3,14 @@
 // usage: loopback_program LIBCUDA MODE. Prints one word per step, so that a test can follow it.
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -217,6 +220,193 @@ int refused() {
   return 0;
 }
 
+// ---- faults --------------------------------------------------------------------------------------------------------
+
+constexpr const char* reads_a_texture = R"(.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry read(.param .u64 object, .param .u64 out)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [object];
+  ld.param.u64 %rd2, [out];
+  mov.u32 %r0, 0;
+  tex.1d.v4.f32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r0}];
+  st.global.u32 [%rd2], %r1;
+  ret;
+}
+)";
+
+// A kernel reads through a number that no cuTexObjectCreate has given.
+int made_up_texture() {
+  CUmodule module = nullptr;
+  CUfunction read = nullptr;
+  CUdeviceptr out = 0;
+  if (!start() || CU(cuMemAlloc_v2)(&out, 16) != CUDA_SUCCESS) return 1;
+  if (CU(cuModuleLoadData)(&module, reads_a_texture) != CUDA_SUCCESS) return 2;
+  if (CU(cuModuleGetFunction)(&read, module, "read") != CUDA_SUCCESS) return 3;
+  std::uint64_t number = 0x12345;
+  void* params[] = {&number, &out};
+  tell("cuLaunchKernel", CU(cuLaunchKernel)(read, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+  tell("cuCtxSynchronize", CU(cuCtxSynchronize)());
+  tell("cuMemAlloc_v2", CU(cuMemAlloc_v2)(&out, 16));
+  return 0;
+}
+
+volatile std::sig_atomic_t told_to_end = 0;
+
+// Works until it gets SIGTERM, and then looks for what it had on the GPU from the start.
+int work_on() {
+  constexpr unsigned byte = 0x5a;
+  std::vector<unsigned char> back(4096);
+  CUdeviceptr kept = 0;
+  std::signal(SIGTERM, [](int) { told_to_end = 1; });
+  if (!start() || CU(cuMemAlloc_v2)(&kept, back.size()) != CUDA_SUCCESS) return 1;
+  if (CU(cuMemsetD8_v2)(kept, byte, back.size()) != CUDA_SUCCESS || !works()) return 2;
+  say("works");
+  while (told_to_end == 0)
+    if (!works()) return say("refused"), 3;
+  if (CU(cuMemcpyDtoH_v2)(back.data(), kept, back.size()) != CUDA_SUCCESS) return 4;
+  for (const unsigned char b : back)
+    if (b != byte) return 5;
+  return say("works"), 0;
+}
+
+// ---- the arena -----------------------------------------------------------------------------------------------------
+
+// Memory that host and GPU share, with one byte all over it.
+struct Piece {
+  static constexpr std::size_t bytes = 4 << 20;
+  unsigned char* at = nullptr;
+  unsigned char byte = 0;
+
+  bool is_whole() const { return *at == byte && std::memcmp(at, at + 1, bytes - 1) == 0; }
+};
+
+CUresult take_managed(Piece& piece) {
+  CUdeviceptr at = 0;
+  const CUresult result = CU(cuMemAllocManaged)(&at, Piece::bytes, CU_MEM_ATTACH_GLOBAL);
+  if (result != CUDA_SUCCESS) return result;
+  piece.at = reinterpret_cast<unsigned char*>(at);
+  return CU(cuMemsetD8_v2)(at, piece.byte, Piece::bytes);
+}
+CUresult give_managed_back(const Piece& piece) { return CU(cuMemFree_v2)(reinterpret_cast<CUdeviceptr>(piece.at)); }
+
+// Registers memory of the program's own, which has its byte already.
+CUresult take_registered(Piece& piece) {
+  if (piece.at == nullptr) {
+    void* at = mmap(nullptr, Piece::bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return CUDA_ERROR_UNKNOWN;
+    piece.at = static_cast<unsigned char*>(at);
+    std::memset(piece.at, piece.byte, Piece::bytes);
+  }
+  return CU(cuMemHostRegister_v2)(piece.at, Piece::bytes, 0);
+}
+// The program has its bytes back with it.
+CUresult give_registered_back(const Piece& piece) {
+  const CUresult result = CU(cuMemHostUnregister)(piece.at);
+  return piece.is_whole() ? result : CUDA_ERROR_UNKNOWN;
+}
+
+// Takes pieces until there is no room, gives one back, and takes the one for which there was no room.
+int fill_the_arena(CUresult (*take)(Piece&), CUresult (*give_back)(const Piece&)) {
+  if (!start()) return 1;
+  std::vector<Piece> held;
+  Piece next{.byte = 1};
+  CUresult result = CUDA_SUCCESS;
+  for (; next.byte < 200 && (result = take(next)) == CUDA_SUCCESS; next = {.byte = ++next.byte}) held.push_back(next);
+  tell("full", result);
+  const auto tell_whether_whole = [&] {
+    bool whole = held.size() >= 4 && (next.at == nullptr || next.is_whole());
+    for (const Piece& piece : held) whole = whole && piece.is_whole();
+    say(whole ? "whole" : "spoilt");
+  };
+  tell_whether_whole();
+  const Piece first = held.front();
+  held.erase(held.begin());
+  tell("given back", give_back(first));
+  tell("taken", take(next));
+  tell_whether_whole();
+  Piece more{.byte = 201};
+  tell("full", take(more));
+  tell_whether_whole();
+  return works() ? 0 : 2;
+}
+
+// Many registrations, and then as many streams as there may be.
+int register_many() {
+  constexpr std::size_t page = 4096, count = 500;
+  void* const at = mmap(nullptr, count * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED || !start()) return 1;
+  std::memset(at, 1, count * page);
+  CUresult result = CUDA_SUCCESS;
+  for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i)
+    result = CU(cuMemHostRegister_v2)(static_cast<char*>(at) + i * page, page, 0);
+  tell("registered", result);
+  int streams = 0;
+  while (streams < 1000 && result == CUDA_SUCCESS) {
+    CUstream stream = nullptr;
+    result = CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+    if (result == CUDA_SUCCESS) result = CU(cuStreamSynchronize)(stream);
+    if (result == CUDA_SUCCESS) ++streams;
+  }
+  tell("streams end with", result);
+  std::printf("%d\n", streams);
+  return 0;
+}
+
+// ---- reserved addresses --------------------------------------------------------------------------------------------
+
+// The driver reserves so much where it is asked to, if it has nothing there.
+constexpr std::size_t hinted_bytes = std::size_t{64} << 20;
+
+CUdeviceptr reserve_at(const void* hint, const char* what) {
+  CUdeviceptr at = 0;
+  tell(what, CU(cuMemAddressReserve)(&at, hinted_bytes, 0, reinterpret_cast<CUdeviceptr>(hint), 0));
+  return at;
+}
+
+// Whether memory can be mapped at reserved addresses, and written and read there.
+bool can_be_used(CUdeviceptr at) {
+  constexpr std::size_t bytes = 2 << 20;
+  CUmemAllocationProp p{};
+  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  const CUmemAccessDesc access{.location = p.location, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle memory = 0;
+  std::vector<unsigned char> back(bytes);
+  return CU(cuMemCreate)(&memory, bytes, &p, 0) == CUDA_SUCCESS &&
+         CU(cuMemMap)(at, bytes, 0, memory, 0) == CUDA_SUCCESS &&
+         CU(cuMemSetAccess)(at, bytes, &access, 1) == CUDA_SUCCESS &&
+         CU(cuMemsetD8_v2)(at, 0x77, bytes) == CUDA_SUCCESS &&
+         CU(cuMemcpyDtoH_v2)(back.data(), at, bytes) == CUDA_SUCCESS && back.front() == 0x77 && back.back() == 0x77 &&
+         CU(cuMemUnmap)(at, bytes) == CUDA_SUCCESS && CU(cuMemRelease)(memory) == CUDA_SUCCESS;
+}
+
+// Asks the driver for addresses at which the program itself has something.
+int reserve_what_is_taken() {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+  auto* const hint = reinterpret_cast<unsigned char*>(std::uintptr_t{0x7d00'0000'0000});
+  void* const mine = mmap(hint + Piece::bytes, Piece::bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (mine != hint + Piece::bytes || !start()) return 1;
+  const Piece piece{static_cast<unsigned char*>(mine), 0x3c};
+  std::memset(piece.at, piece.byte, Piece::bytes);
+  const auto* const beside = hint + hinted_bytes;
+  say(reserve_at(beside, "beside it") == reinterpret_cast<CUdeviceptr>(beside) ? "as hinted" : "elsewhere");
+  const CUdeviceptr at = reserve_at(hint, "over it");
+  const auto start_of_hint = reinterpret_cast<CUdeviceptr>(hint);
+  const bool apart = at + hinted_bytes <= start_of_hint || start_of_hint + hinted_bytes <= at;
+  say(apart ? "elsewhere" : "over it");
+  say(piece.is_whole() ? "whole" : "spoilt");
+  say(can_be_used(at) ? "used" : "of no use");
+  void* const again = mmap(reinterpret_cast<void*>(at), Piece::bytes, PROT_READ, flags, -1, 0);
+  say(again == MAP_FAILED ? "kept free" : "mapped over");
+  munmap(mine, Piece::bytes);
+  say(reserve_at(hint, "after it") == start_of_hint ? "as hinted" : "elsewhere");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -235,6 +425,12 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "fork-after") == 0) return fork_after();
   if (std::strcmp(mode, "wait") == 0) return wait_for_ever();
   if (std::strcmp(mode, "exit-in-flight") == 0) return exit_in_flight();
+  if (std::strcmp(mode, "work-on") == 0) return work_on();
+  if (std::strcmp(mode, "made-up-texture") == 0) return made_up_texture();
+  if (std::strcmp(mode, "fill-managed") == 0) return fill_the_arena(take_managed, give_managed_back);
+  if (std::strcmp(mode, "fill-registered") == 0) return fill_the_arena(take_registered, give_registered_back);
+  if (std::strcmp(mode, "register-many") == 0) return register_many();
+  if (std::strcmp(mode, "reserve-taken") == 0) return reserve_what_is_taken();
   if (std::strcmp(mode, "flood") == 0) return flood(std::chrono::minutes(1));
   return 8;
 }

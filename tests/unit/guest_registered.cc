@@ -224,6 +224,27 @@ TEST_F(RegisteredMemory, ABlockThatCannotReachOverAllIsRefused) {
   EXPECT_TRUE(all_is_free());
 }
 
+// What bounds them is the arena's room: each has a block of whole pages there.
+TEST_F(RegisteredMemory, ManyFitAsLongAsTheArenaHasRoom) {
+  constexpr std::size_t bytes = 16 * page;
+  const std::size_t fitting = free_ / bytes;
+  ASSERT_GT(fitting, 100u);
+  char* p = pages((fitting + 1) * 16);
+  for (std::size_t i = 0; i <= fitting; ++i) fill(p + i * bytes, bytes);
+  for (std::size_t i = 0; i < fitting; ++i) ASSERT_EQ(add(p + i * bytes, bytes).outcome, Outcome::Done) << i;
+  char* const one_more = p + fitting * bytes;
+  EXPECT_EQ(add(one_more, bytes).outcome, Outcome::NoRoom);
+  EXPECT_LT(arena_->room().bytes, bytes);
+  EXPECT_FALSE(remove(one_more)) << "nothing of it is left";
+  EXPECT_TRUE(remove(p + bytes));
+  EXPECT_EQ(add(one_more, bytes).outcome, Outcome::Done);
+  EXPECT_EQ(add(p + bytes, bytes).outcome, Outcome::NoRoom);
+  for (std::size_t i = 0; i <= fitting; ++i) EXPECT_TRUE(is_filled(p + i * bytes, bytes)) << i;
+  EXPECT_TRUE(registered_->remove_all());
+  EXPECT_TRUE(all_is_free());
+  for (std::size_t i = 0; i <= fitting; ++i) EXPECT_TRUE(is_filled(p + i * bytes, bytes)) << i;
+}
+
 TEST_F(RegisteredMemory, BadMemoryIsRefusedAndLeftAlone) {
   char* p = pages_among_free_addresses(8);
   ASSERT_NE(p, nullptr);

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <ostream>
 #include <thread>
 #include <vector>
 
 #include "ring/abi/image.h"
+#include "ring/api/texture_records.h"
 #include "tests/unit/session_records.h"
 
 namespace {
@@ -270,5 +272,183 @@ TEST_F(ObjectBudget, PinnedPiecesCount) {
   EXPECT_EQ(world.session->pin(0, ring::huge_page), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(world.driver.registered_bytes(), 0u);
 }
+
+// ---- objects of each kind ------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t piece = 2 << 20;
+constexpr std::uint64_t room = 2;  // what a session may still make, beside what `prepare` has made
+
+using Ids = std::vector<std::uint64_t>;
+
+// One kind of what counts: the call that makes one, and the one that ends it.
+struct Counted {
+  const char* name;
+  int make;
+  const char* asked;  // the driver's function
+  int end;
+  std::uint64_t prepared;  // how many objects the others are made of
+  bool ends_all;           // what is made goes with the first of the prepared ones, and so with the rest
+  Ids (*prepare)(World& world);
+  Payload (*one)(World& world, const Ids& prepared, std::uint64_t which);
+  // `made`: the payload that has made it.
+  Payload (*ending)(const Ids& prepared, const Payload& made, const Answer& answer);
+};
+void PrintTo(const Counted& kind, std::ostream* out) { *out << kind.name; }
+
+constexpr CUDA_ARRAY3D_DESCRIPTOR picture{
+    .Width = 64, .Height = 0, .Depth = 0, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = 0};
+
+Payload new_array(World& world) {
+  return Payload::of(world.next(Handle::Array), sizeof picture).bytes(&picture, sizeof picture);
+}
+Payload new_mipmapped(World& world) {
+  return Payload::of(world.next(Handle::MipmappedArray), sizeof picture, 3).bytes(&picture, sizeof picture);
+}
+Payload new_pool(World& world) {
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  return Payload::of(world.next(Handle::MemPool), sizeof props).bytes(&props, sizeof props);
+}
+Payload new_memory_object(World& world) {
+  CUmemAllocationProp p{};
+  p.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  return Payload::of(world.next(Handle::Allocation), piece, sizeof p, 0).bytes(&p, sizeof p);
+}
+Payload new_reservation(std::uint64_t bytes) { return Payload::of(8, bytes, 0, 0, 0); }
+
+std::uint64_t word_of(const Payload& payload, std::size_t i = 0) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, payload.data().data() + i * sizeof word, sizeof word);
+  return word;
+}
+std::uint64_t made_of(World& world, int call, const Payload& payload) {
+  EXPECT_EQ(world.send(call, payload).result, CUDA_SUCCESS) << call;
+  return word_of(payload);
+}
+
+Ids nothing(World&) { return {}; }
+Ids an_array(World& world) { return {made_of(world, ids::cuArray3DCreate_v2, new_array(world))}; }
+Ids a_mipmapped_array(World& world) { return {made_of(world, ids::cuMipmappedArrayCreate, new_mipmapped(world))}; }
+Ids a_pool(World& world) { return {made_of(world, ids::cuMemPoolCreate, new_pool(world))}; }
+Ids a_module(World& world) { return {world.module()}; }
+// A memory object, and room to map it.
+Ids mappable(World& world) {
+  const std::uint64_t object = made_of(world, ids::cuMemCreate, new_memory_object(world));
+  const Answer at = world.send(ids::cuMemAddressReserve, new_reservation((room + 1) * piece));
+  EXPECT_EQ(at.result, CUDA_SUCCESS);
+  return {object, at.read<std::uint64_t>()};
+}
+
+Payload a_texture(World& world, const Ids& prepared, std::uint64_t) {
+  api::CreateTextureRecord record{};
+  record.id = world.next(Handle::Texture);
+  record.resource.array = prepared[0];
+  return Payload::record(record);
+}
+
+// How a thing is named to the call that ends it.
+Payload by_its_id(const Ids&, const Payload& made, const Answer&) { return Payload::of(word_of(made)); }
+Payload by_its_owner(const Ids& prepared, const Payload&, const Answer&) { return Payload::of(prepared[0]); }
+Payload by_its_address(const Ids&, const Payload&, const Answer& answer) {
+  return Payload::of(answer.read<std::uint64_t>(), 0);
+}
+
+const Counted all_counted[] = {
+    {"Array", ids::cuArray3DCreate_v2, "cuArray3DCreate_v2", ids::cuArrayDestroy, 0, false, nothing,
+     [](World& w, const Ids&, std::uint64_t) { return new_array(w); }, by_its_id},
+    {"ArrayPlane", ids::cuArrayGetPlane, "cuArrayGetPlane", ids::cuArrayDestroy, 1, true, an_array,
+     [](World& w, const Ids& of, std::uint64_t which) {
+       return Payload::record(api::PartRecord{of[0], w.next(Handle::Array), which});
+     },
+     by_its_owner},
+    {"MipmappedArray", ids::cuMipmappedArrayCreate, "cuMipmappedArrayCreate", ids::cuMipmappedArrayDestroy, 0, false,
+     nothing, [](World& w, const Ids&, std::uint64_t) { return new_mipmapped(w); }, by_its_id},
+    {"MipLevel", ids::cuMipmappedArrayGetLevel, "cuMipmappedArrayGetLevel", ids::cuMipmappedArrayDestroy, 1, true,
+     a_mipmapped_array,
+     [](World& w, const Ids& of, std::uint64_t which) {
+       return Payload::record(api::PartRecord{of[0], w.next(Handle::Array), which});
+     },
+     by_its_owner},
+    {"Pool", ids::cuMemPoolCreate, "cuMemPoolCreate", ids::cuMemPoolDestroy, 0, false, nothing,
+     [](World& w, const Ids&, std::uint64_t) { return new_pool(w); }, by_its_id},
+    {"PoolAllocation", ids::cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", ids::cuMemFreeAsync, 1, false, a_pool,
+     [](World&, const Ids& of, std::uint64_t) { return Payload::of(8, 100, of[0], 0); }, by_its_address},
+    {"AllocationInOrder", ids::cuMemAllocAsync, "cuMemAllocAsync", ids::cuMemFreeAsync, 0, false, nothing,
+     [](World&, const Ids&, std::uint64_t) { return Payload::of(8, 100, 0); }, by_its_address},
+    {"MemoryObject", ids::cuMemCreate, "cuMemCreate", ids::cuMemRelease, 0, false, nothing,
+     [](World& w, const Ids&, std::uint64_t) { return new_memory_object(w); }, by_its_id},
+    {"Reservation", ids::cuMemAddressReserve, "cuMemAddressReserve", ids::cuMemAddressFree, 0, false, nothing,
+     [](World&, const Ids&, std::uint64_t) { return new_reservation(piece); },
+     [](const Ids&, const Payload&, const Answer& a) { return Payload::of(a.read<std::uint64_t>(), piece); }},
+    {"Mapping", ids::cuMemMap, "cuMemMap", ids::cuMemUnmap, 2, false, mappable,
+     [](World&, const Ids& of, std::uint64_t which) { return Payload::of(of[1] + which * piece, piece, 0, of[0], 0); },
+     [](const Ids&, const Payload& made, const Answer&) { return Payload::of(word_of(made), piece); }},
+    {"Texture", ids::cuTexObjectCreate, "cuTexObjectCreate", ids::cuTexObjectDestroy, 1, false, an_array, a_texture,
+     by_its_id},
+    {"Surface", ids::cuSurfObjectCreate, "cuSurfObjectCreate", ids::cuSurfObjectDestroy, 1, false, an_array,
+     [](World& w, const Ids& of, std::uint64_t) {
+       return Payload::record(api::CreateSurfaceRecord{w.next(Handle::Surface), of[0]});
+     },
+     by_its_id},
+    {"TextureReference", ids::cuTexRefCreate, "cuTexRefCreate", ids::cuTexRefDestroy, 0, false, nothing,
+     [](World& w, const Ids&, std::uint64_t) { return Payload::of(w.next(Handle::TextureReference)); }, by_its_id},
+    {"ModulesReference", ids::cuModuleGetTexRef, "cuModuleGetTexRef", ids::cuModuleUnload, 1, true, a_module,
+     [](World& w, const Ids& of, std::uint64_t which) {
+       return w.lookup(of[0], w.next(Handle::TextureReference), which == 0 ? "picture" : "picture2");
+     },
+     by_its_owner},
+    {"Link", ids::cuLinkCreate_v2, "cuLinkCreate_v2", ids::cuLinkDestroy, 0, false, nothing,
+     [](World& w, const Ids&, std::uint64_t) {
+       return Payload::record(api::CreateLinkRecord{w.next(Handle::Link), 0, 0});
+     },
+     by_its_id},
+};
+
+class EachKind : public testing::TestWithParam<Counted> {
+ protected:
+  std::uint64_t counted() const {
+    return world.session->objects.count() + world.session->addresses.count() + world.session->reserved.count();
+  }
+  Answer make(std::uint64_t which) {
+    made = kind.one(world, prepared, which);
+    return world.send(kind.make, made);
+  }
+  void expect_refused(std::uint64_t which) {
+    const std::uint64_t asked = world.driver.calls(kind.asked);
+    EXPECT_FALSE(world.session->may_make_another());
+    EXPECT_EQ(make(which).result, CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(world.driver.calls(kind.asked), asked) << "the driver is not asked";
+    EXPECT_FALSE(world.session->broken) << "a program that makes too much makes a mistake, and no more";
+    EXPECT_EQ(counted(), kind.prepared + room);
+  }
+
+  const Counted kind = GetParam();
+  World world{with_objects(kind.prepared + room)};
+  const Ids prepared = kind.prepare(world);
+  Payload made;
+};
+
+TEST_P(EachKind, CountsUntilItEnds) {
+  ASSERT_EQ(counted(), kind.prepared);
+  Answer last;
+  Payload last_made;
+  for (std::uint64_t i = 0; i < room; ++i) {
+    last = make(i);
+    last_made = made;
+    ASSERT_EQ(last.result, CUDA_SUCCESS) << i;
+    EXPECT_EQ(counted(), kind.prepared + i + 1) << "one more";
+  }
+  expect_refused(room);
+  ASSERT_EQ(world.send(kind.end, kind.ending(prepared, last_made, last)).result, CUDA_SUCCESS);
+  EXPECT_EQ(counted(), kind.ends_all ? 0 : kind.prepared + room - 1) << "what has ended counts no more";
+  if (kind.ends_all) return;
+  EXPECT_EQ(make(room - 1).result, CUDA_SUCCESS) << "its place is free";
+  expect_refused(room);
+}
+
+INSTANTIATE_TEST_SUITE_P(ObjectBudget, EachKind, testing::ValuesIn(all_counted),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
