@@ -83,15 +83,29 @@ void write_launch(ring::Writer& w, const api::LaunchRecord& record, const Launch
       std::memcpy(at + f.params[i].offset, l.params[i], f.params[i].size);
 }
 
-bool is_alive(std::uint64_t id, api::Handle kind) {
-  return session()->objects.find(reinterpret_cast<const void*>(id), kind) != nullptr;
-}
-
 bool must_wait(const Launch& l, const FunctionInfo& f) {
   if (!is_certain(f, l.block, l.shared)) return true;
   return std::any_of(l.attributes.begin(), l.attributes.end(),
                      [](const CUlaunchAttribute& a) { return api::is_answered_at_once(a.id); });
 }
+
+// The objects that the attributes name: events that the launch records.
+class Named {
+ public:
+  // The error that the driver gives at once where one of them is not alive.
+  CUresult find(std::span<const CUlaunchAttribute> attributes) {
+    return check_ids(attributes, [&](std::uint64_t id, api::Handle kind) {
+      Object* const object = session()->objects.find(reinterpret_cast<const void*>(id), kind);
+      if (object != nullptr) objects_[count_++] = object;
+      return object != nullptr;
+    });
+  }
+  std::span<Object* const> all() const { return {objects_.data(), count_}; }
+
+ private:
+  std::array<Object*, api::max_launch_attributes> objects_;  // the first count_ of them
+  std::size_t count_ = 0;
+};
 
 CUresult send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
                      const Part& packed) {
@@ -113,7 +127,8 @@ CUresult launch(int call, const Launch& l) {
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
   if (function->context != nullptr && function->context != stream.context->home) return CUDA_ERROR_INVALID_HANDLE;
-  if (const CUresult r = check_ids(l.attributes, is_alive); r != CUDA_SUCCESS) return r;
+  Named named;
+  if (const CUresult r = named.find(l.attributes); r != CUDA_SUCCESS) return r;
   Part packed{};
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (l.extra != nullptr && l.extra[0] != CU_LAUNCH_PARAM_END) {
@@ -133,7 +148,7 @@ CUresult launch(int call, const Launch& l) {
                                  .param_bytes = static_cast<std::uint32_t>(param_bytes),
                                  .attributes = static_cast<std::uint32_t>(l.attributes.size()),
                                  .pad = 0};
-  Crossing crossing{.call = call, .context = *context, .stream = &stream};
+  Crossing crossing{.call = call, .context = *context, .stream = &stream, .objects = named.all()};
   if (must_wait(l, f)) crossing.way = api::Way::Waited;
   return send_launch(crossing, record, l, f, packed);
 }

@@ -10,11 +10,11 @@
 
 namespace guest::calls {
 
-// What does not cross is for launches alone.
+// What names an object, or does not cross, is for launches alone.
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID tag, const CUstreamAttrValue* value) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
-  if (value == nullptr || !api::crosses_boundary(tag)) return CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr || !api::is_streams(tag)) return CUDA_ERROR_INVALID_VALUE;
   CUlaunchAttribute given{};
   given.id = tag;
   given.value = *value;
@@ -33,7 +33,7 @@ CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID tag, const CUstrea
 CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID tag, CUstreamAttrValue* value) {
   StreamRef ref;
   if (const CUresult r = find_stream(stream, ref); r != CUDA_SUCCESS) return r;
-  if (value == nullptr || !api::crosses_boundary(tag)) return CUDA_ERROR_INVALID_VALUE;
+  if (value == nullptr || !api::is_streams(tag)) return CUDA_ERROR_INVALID_VALUE;
   const api::GetStreamAttributeRecord record{
       .stream = reinterpret_cast<std::uint64_t>(stream), .tag = static_cast<std::uint32_t>(tag), .pad = 0};
   const auto take = [&](CUresult result, ring::SharedReader& reply) {

@@ -39,6 +39,25 @@ struct DomainMapValue {
                                      field::number("remote", &DomainMapValue::remote)};
 };
 
+// Events that the launch records. The driver judges how they were made.
+struct ProgrammaticEventValue {
+  std::uint64_t event;
+  std::int32_t flags, at_block_start;
+
+  static constexpr std::tuple fields{field::id(Handle::Event, &ProgrammaticEventValue::event),
+                                     field::number("flags", &ProgrammaticEventValue::flags),
+                                     field::number("at_block_start", &ProgrammaticEventValue::at_block_start)};
+};
+struct CompletionEventValue {
+  std::uint64_t event;
+  std::int32_t flags;
+  std::uint32_t pad;
+
+  static constexpr std::tuple fields{field::id(Handle::Event, &CompletionEventValue::event),
+                                     field::number("flags", &CompletionEventValue::flags),
+                                     field::zero(&CompletionEventValue::pad)};
+};
+
 // CUaccessPolicyWindow. A window of no bytes is none, wherever it begins.
 struct WindowValue {
   std::uint64_t start, bytes;
@@ -92,6 +111,10 @@ struct LaunchAttributes {
                           &Union::clusterSchedulingPolicyPreference),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, "programmatic_serialization",
                           &Union::programmaticStreamSerializationAllowed),
+      attribute<ProgrammaticEventValue>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, "programmatic_event",
+                                        &Union::programmaticEvent, at_once),
+      attribute<CompletionEventValue>(CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, "completion_event",
+                                      &Union::launchCompletionEvent, at_once),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PRIORITY, "priority", &Union::priority),
       attribute<DomainMapValue>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, "memory_domains", &Union::memSyncDomainMap),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory_domain", &Union::memSyncDomain),
@@ -123,6 +146,18 @@ constexpr bool is_answered_at_once(CUlaunchAttributeID tag) {
   bool needed = false;
   with_attribute<Lines>(static_cast<int>(tag), [&](const auto& line) { needed = line.at_once; });
   return needed;
+}
+
+// Whether a stream may have the attribute. One that names an object is a launch's alone.
+template <class Lines = LaunchAttributes>
+constexpr bool is_streams(CUlaunchAttributeID tag) {
+  bool fits = false;
+  with_attribute<Lines>(static_cast<int>(tag), [&](const auto& line) {
+    using Value = typename std::remove_cvref_t<decltype(line)>::Value;
+    fits = true;
+    each_field<Value>([&]<class W>(const W&) { fits = fits && !names_id<W>; });
+  });
+  return fits;
 }
 
 // A line's value out of an attribute, and into one.

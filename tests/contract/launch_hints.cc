@@ -82,5 +82,68 @@ GROUP(launch_window, InContext) {
   show("after those", CU(cuCtxSynchronize)());
 }
 
+// Events that a launch records: when all its blocks have begun, or when they trigger it.
+void show_events(CUlaunchAttributeID tag, const std::string& name, CUfunction empty) {
+  Attributed launch(tag);
+  CUevent plain = nullptr, timing = nullptr;
+  CU(cuEventCreate)(&plain, CU_EVENT_DISABLE_TIMING);
+  CU(cuEventCreate)(&timing, CU_EVENT_DEFAULT);
+  // Both values begin with the event and its flags.
+  auto& value = launch.attribute.value.launchCompletionEvent;
+  value.event = plain;
+  show(name, launch(empty));
+  show(name + ", waited for", CU(cuEventSynchronize)(plain));
+  show(name + ", asked for", CU(cuEventQuery)(plain));
+  for (const int flags : {1, 2, 99}) {
+    value.flags = flags;
+    show(name + ", flags " + std::to_string(flags), launch(empty));
+  }
+  value.flags = 0;
+  value.event = timing;
+  show(name + " that takes the time", launch(empty));
+  value.event = nullptr;
+  show(name + " that is none", launch(empty));
+  CU(cuEventDestroy_v2)(timing);
+  CU(cuEventDestroy_v2)(plain);
+}
+
+GROUP(launch_completion_event, InContext) {
+  show_events(CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT, "completion event", function_of(load_module(), "empty"));
+  show("after those", CU(cuCtxSynchronize)());
+}
+
+GROUP(launch_programmatic_event, InContext) {
+  const CUfunction empty = function_of(load_module(), "empty");
+  show_events(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, "programmatic event", empty);
+  CUevent event = nullptr;
+  CU(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
+  Attributed launch(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT);
+  for (const int at_start : {1, 2}) {
+    launch.attribute.value.programmaticEvent = {.event = event, .flags = 0, .triggerAtBlockStart = at_start};
+    show("triggered at the blocks' start: " + std::to_string(at_start), launch(empty));
+    show("waited for", CU(cuEventSynchronize)(event));
+  }
+  CU(cuEventDestroy_v2)(event);
+  show("after those", CU(cuCtxSynchronize)());
+}
+
+// The attributes that are hints of other kinds.
+GROUP(launch_numbers, InContext) {
+  const CUfunction empty = function_of(load_module(), "empty");
+  const auto try_numbers = [&](CUlaunchAttributeID tag, const std::string& name) {
+    Attributed launch(tag);
+    for (const int number : {0, 1, 2, 3, 99, -1}) {
+      std::memcpy(&launch.attribute.value, &number, sizeof number);
+      show(name + " " + std::to_string(number), launch(empty));
+    }
+  };
+  try_numbers(CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, "synchronization policy");
+  try_numbers(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, "cluster scheduling");
+  try_numbers(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, "programmatic serialization");
+  try_numbers(CU_LAUNCH_ATTRIBUTE_PRIORITY, "priority");
+  try_numbers(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory domain");
+  show("after those", CU(cuCtxSynchronize)());
+}
+
 }  // namespace
 }  // namespace contract

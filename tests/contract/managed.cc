@@ -308,7 +308,7 @@ GROUP(managed_streams, InContext) {
   CUstream stream = nullptr;
   CU(cuMemAlloc_v2)(&plain, size);
   CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
-  for (const unsigned flags : {0U, 1U, 2U, 3U, 4U, 5U, 8U}) {
+  for (const unsigned flags : {CU_MEM_ATTACH_SINGLE, CU_MEM_ATTACH_GLOBAL, CU_MEM_ATTACH_HOST}) {
     const std::string name = "cuStreamAttachMemAsync flags " + std::to_string(flags);
     show(name, CU(cuStreamAttachMemAsync)(stream, a, 0, flags));
     show(name + ", NULL stream", CU(cuStreamAttachMemAsync)(nullptr, a, 0, flags));
@@ -317,10 +317,27 @@ GROUP(managed_streams, InContext) {
   show("of a part", CU(cuStreamAttachMemAsync)(stream, a, page, CU_MEM_ATTACH_SINGLE));
   show("of more", CU(cuStreamAttachMemAsync)(stream, a, 2 * size, CU_MEM_ATTACH_SINGLE));
   show("inside", CU(cuStreamAttachMemAsync)(stream, a + page, 0, CU_MEM_ATTACH_SINGLE));
-  show("plain memory", CU(cuStreamAttachMemAsync)(stream, plain, 0, CU_MEM_ATTACH_SINGLE));
-  show("null", CU(cuStreamAttachMemAsync)(stream, 0, 0, CU_MEM_ATTACH_SINGLE));
   show("cuStreamAttachMemAsync_ptsz", CU(cuStreamAttachMemAsync_ptsz)(nullptr, a, 0, CU_MEM_ATTACH_SINGLE));
   show("after those", CU(cuCtxSynchronize)());
+  CUstreamAttrValue value{};
+  show("the stream answers", CU(cuStreamGetAttribute)(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+}
+
+// The driver ends the process in some of these, so each is a group.
+void show_attachment(CUdeviceptr at, unsigned flags) {
+  CUstream stream = nullptr;
+  CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING);
+  show_guarded("cuStreamAttachMemAsync", [&] { return CU(cuStreamAttachMemAsync)(stream, at, 0, flags); });
+}
+GROUP(managed_attached_flags_0, InContext) { show_attachment(managed(), 0); }
+GROUP(managed_attached_flags_3, InContext) { show_attachment(managed(), 3); }
+GROUP(managed_attached_flags_5, InContext) { show_attachment(managed(), 5); }
+GROUP(managed_attached_flags_8, InContext) { show_attachment(managed(), 8); }
+GROUP(managed_attached_null, InContext) { show_attachment(0, CU_MEM_ATTACH_SINGLE); }
+GROUP(managed_attached_device_memory, InContext) {
+  CUdeviceptr plain = 0;
+  CU(cuMemAlloc_v2)(&plain, size);
+  show_attachment(plain, CU_MEM_ATTACH_SINGLE);
 }
 
 GROUP(pointer_settings, InContext) {

@@ -473,6 +473,26 @@ TEST_F(Strict, AnEventIsAskedForAfterEachRecord) {
   EXPECT_EQ(cu::cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
 }
 
+TEST_F(Strict, AnEventIsAskedForAfterEachLaunchThatRecordsIt) {
+  CUmodule module = nullptr;
+  CUfunction nothing = nullptr;
+  CUevent event = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuModuleGetFunction(&nothing, module, "nothing"), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+  attribute.value.launchCompletionEvent.event = event;
+  const CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream_, &attribute, 1};
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(cu::cuLaunchKernelEx(&config, nothing, nullptr, nullptr), CUDA_SUCCESS);
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(cu::cuEventSynchronize(event), CUDA_SUCCESS); }), 1u);
+    EXPECT_EQ(asked_by([&] { EXPECT_EQ(cu::cuEventSynchronize(event), CUDA_SUCCESS); }), 0u);
+  }
+  ASSERT_EQ(cu::cuEventDestroy_v2(event), CUDA_SUCCESS);
+  EXPECT_EQ(cu::cuLaunchKernelEx(&config, nothing, nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
+}
+
 TEST_F(Strict, TheNullStreamAndTheContextAreDoneUntilAnythingIsSent) {
   CUstream other = nullptr;
   ASSERT_EQ(cu::cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);

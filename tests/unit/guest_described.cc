@@ -46,7 +46,7 @@ TEST(Described, IdsAreLookedUpBeforeTheyAreSent) {
 }
 
 TEST(Described, ATagWithoutALineIsTheDriversError) {
-  CUlaunchAttribute attribute = with(event_tag, EventValue{}, 0);
+  CUlaunchAttribute attribute = with(CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, std::uint64_t{0}, 0);
   CUlaunchConfig config{};
   config.attrs = &attribute, config.numAttrs = 1;
   EXPECT_EQ(guest::check_config("test", &config), CUDA_ERROR_NOT_SUPPORTED);

@@ -1,5 +1,5 @@
-// Two attributes that do not cross yet, as lines would say them: one holds an id and padding, one a device address with its
-// length. The tests' own, so that nothing is served by them.
+// Two attributes as lines of the tests' own, which do not change with those that are served: one holds an id and padding,
+// one a device address with its length.
 #pragma once
 
 #include "ring/api/launch_attributes.h"

@@ -10,6 +10,7 @@
 #include "ring/api/jit_options.h"
 #include "ring/api/launch_attributes.h"
 #include "tests/unit/session_records.h"
+#include "tests/unit/session_seeds.h"
 
 namespace {
 
@@ -640,12 +641,13 @@ TEST_F(Launches, HandlesOfOthers) {
   }
 }
 
-TEST_F(Launches, AttributesThatHoldHandlesOrAreTooManyBreak) {
+TEST_F(Launches, AttributesThatDoNotCrossOrAreTooManyBreak) {
   for (unsigned id = 0; id < 40; ++id) {
     CUlaunchAttribute attribute{};
     std::memcpy(&attribute.id, &id, sizeof attribute.id);
-    // Padding must be 0, which a window has.
-    const bool has_padding = attribute.id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+    // Padding must be 0, which a window and a completion event have.
+    const bool has_padding = attribute.id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
+                             attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
     std::memset(&attribute.value, has_padding ? 0 : 0x41, sizeof attribute.value);
     api::LaunchRecord r = record();
     r.attributes = 1;
@@ -656,6 +658,20 @@ TEST_F(Launches, AttributesThatHoldHandlesOrAreTooManyBreak) {
     api::LaunchRecord r = record();
     r.attributes = count;
     expect_broken(ids::cuLaunchKernelEx, params(Payload::record(r)));
+  }
+}
+
+TEST_F(Launches, EventsOfOthers) {
+  for (const auto tag : {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT}) {
+    api::LaunchRecord r = record();
+    r.attributes = 1;
+    for (const std::uint64_t event : {std::uint64_t{0}, world.stream(), fill_, most}) {
+      CUlaunchAttribute attribute{};
+      attribute.id = tag;
+      std::memcpy(&attribute.value, &event, sizeof event);
+      expect_error(CUDA_ERROR_INVALID_HANDLE, ids::cuLaunchKernelEx,
+                   params(Payload::record(r).bytes(&attribute, sizeof attribute)));
+    }
   }
 }
 
@@ -671,8 +687,8 @@ TEST_F(Launches, QuestionsAboutClusters) {
   expect_broken(call, Payload::record(r));
   r.attributes = 1;
   CUlaunchAttribute attribute{};
-  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
-  expect_broken(call, Payload::record(r).bytes(&attribute, sizeof attribute), "an attribute that holds a handle");
+  attribute.id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+  expect_broken(call, Payload::record(r).bytes(&attribute, sizeof attribute), "an attribute that does not cross");
   for (const std::uint64_t f : {std::uint64_t{0}, module_, world.stream(), fill_ + 16, most}) {
     r = good;
     r.function = f;
@@ -753,10 +769,24 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
                                              {ids::cuModuleLoadData, 4},
                                              {ids::cuLibraryLoadData, 4},
                                              {ids::cuLaunchKernel, 9},
-                                             {ids::pin_arena, 2}};
+                                             {ids::pin_arena, 2},
+                                             {ids::cuArrayGetPlane, 3},
+                                             {ids::cuArrayDestroy, 1},
+                                             {ids::cuMipmappedArrayGetLevel, 3},
+                                             {ids::cuMipmappedArrayDestroy, 1},
+                                             {ids::cuTexObjectDestroy, 1},
+                                             {ids::cuSurfObjectCreate, 2},
+                                             {ids::cuSurfObjectDestroy, 1},
+                                             {ids::cuModuleGetTexRef, 3},
+                                             {ids::cuModuleGetSurfRef, 3},
+                                             {ids::cuLinkCreate_v2, 2},
+                                             {ids::cuLinkComplete, 1},
+                                             {ids::cuLinkDestroy, 1},
+                                             {ids::take_image, 3}};
   std::vector<std::pair<int, std::size_t>> calls(custom.begin(), custom.end());
   for (const Line& line : lines) calls.emplace_back(line.id, line.arity);
   std::uint64_t passed = 0;
+  std::map<int, std::uint64_t> passed_whole;
   for (int round = 0; round < 40; ++round) {
     World world;
     const std::uint64_t module = world.module(), library = world.library();
@@ -795,8 +825,10 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
       words.push_back(world.next(Handle::Function)), words.push_back(world.next(Handle::Module));
     }
     words.push_back(world.session->arena_address());
+    Seeds seeds(world, module);
+    words.insert(words.end(), seeds.words().begin(), seeds.words().end());
     const auto any = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 3000; ++i) {
       const auto& [call, whole] = calls[any(calls.size())];
       Payload p;
       for (std::size_t n = any(4) == 0 ? any(14) : whole; n > 0; --n)
@@ -804,9 +836,15 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
       if (any(4) == 0) p.text(any(2) == 0 ? "fill" : module_text);
       const auto flags = static_cast<std::uint16_t>(any(8) == 0 ? ring::flag_per_thread : 0);
       passed += world.send(call, p, flags).result == CUDA_SUCCESS;
+      // And a whole one, of which one word may be another.
+      const Seeds::Whole& one = seeds.whole()[any(seeds.whole().size())];
+      Payload changed = any(8) == 0 ? one.payload : seeds.fresh(one);
+      if (any(2) == 0) changed = Seeds::changed(changed, any(changed.size() / 8), words[any(words.size())]);
+      passed_whole[one.call] += world.send(one.call, changed).result == CUDA_SUCCESS;
     }
   }
   EXPECT_GT(passed, 1000u);  // enough of them were whole for this to mean something
+  for (const auto& [call, count] : passed_whole) EXPECT_GT(count, 0u) << call;
 }
 
 }  // namespace

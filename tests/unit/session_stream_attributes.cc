@@ -52,9 +52,10 @@ TEST_F(StreamAttributes, AWindowIsTheSessions) {
 }
 
 TEST_F(StreamAttributes, OnesThatHoldHandlesDoNotCross) {
+  const std::uint64_t event = world.event();
   for (const auto tag : {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT,
                          CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE}) {
-    EXPECT_TRUE(world.send(ids::cuStreamSetAttribute, set(with(tag, std::uint64_t{1}, 0))).broken) << tag;
+    EXPECT_TRUE(world.send(ids::cuStreamSetAttribute, set(with(tag, event, 0))).broken) << tag;
     const api::GetStreamAttributeRecord record{stream, static_cast<std::uint32_t>(tag), 0};
     EXPECT_EQ(world.send(ids::cuStreamGetAttribute, Payload::record(record)).result, CUDA_ERROR_INVALID_VALUE) << tag;
   }

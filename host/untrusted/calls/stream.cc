@@ -7,6 +7,7 @@ namespace host::calls {
 
 CUresult cuStreamSetAttribute(asked::cuStreamSetAttribute& a) {
   const CUlaunchAttribute& attribute = *a.attributes();
+  if (!api::is_streams(attribute.id)) return a.request.broken();
   return a.call(a.handle<CUstream>(&api::SetStreamAttributeRecord::stream), attribute.id, &attribute.value);
 }
 
@@ -16,6 +17,7 @@ CUresult cuStreamGetAttribute(asked::cuStreamGetAttribute& a) {
   const auto tag = static_cast<int>(a.record.tag);
   api::StreamAttributeReply reply{};
   CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (!api::is_streams(static_cast<CUlaunchAttributeID>(tag))) return a.answer(result, reply);
   api::with_attribute<api::LaunchAttributes>(tag, [&](const auto& line) {
     CUlaunchAttributeValue value{};
     result = a.call(a.handle<CUstream>(&api::GetStreamAttributeRecord::stream), line.tag, &value);
