@@ -83,37 +83,59 @@ void write_launch(ring::Writer& w, const api::LaunchRecord& record, const Launch
       std::memcpy(at + f.params[i].offset, l.params[i], f.params[i].size);
 }
 
+bool is_alive(std::uint64_t id, api::Handle kind) {
+  return session()->objects.find(reinterpret_cast<const void*>(id), kind) != nullptr;
+}
+
 bool must_wait(const Launch& l, const FunctionInfo& f) {
   if (!is_certain(f, l.block, l.shared)) return true;
   return std::any_of(l.attributes.begin(), l.attributes.end(),
                      [](const CUlaunchAttribute& a) { return api::is_answered_at_once(a.id); });
 }
 
-// The objects that the attributes name: events that the launch records.
-class Named {
- public:
-  // The error that the driver gives at once where one of them is not alive.
-  CUresult find(std::span<const CUlaunchAttribute> attributes) {
-    return check_ids(attributes, [&](std::uint64_t id, api::Handle kind) {
-      Object* const object = session()->objects.find(reinterpret_cast<const void*>(id), kind);
-      if (object != nullptr) objects_[count_++] = object;
-      return object != nullptr;
-    });
-  }
-  std::span<Object* const> all() const { return {objects_.data(), count_}; }
-
- private:
-  std::array<Object*, api::max_launch_attributes> objects_;  // the first count_ of them
-  std::size_t count_ = 0;
-};
-
-CUresult send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
-                     const Part& packed) {
+Sent send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
+                 const Part& packed) {
   const std::size_t payload =
       sizeof record + ring::padded(l.attributes.size_bytes()) + ring::padded(record.param_bytes);
   const Sent sent = cross(
       c, payload, [&](ring::Writer& w) { write_launch(w, record, l, f, packed); }, read_nothing);
   if (c.way && sent.result == CUDA_SUCCESS) f.learn(l.block[0], l.block[1], l.block[2], l.shared);
+  return sent;
+}
+
+// The objects that the attributes name: events that the launch records. It must not overtake their last use, and is
+// their last use from then on.
+class Named {
+ public:
+  explicit Named(std::span<const CUlaunchAttribute> attributes) {
+    check_ids(attributes, [&](std::uint64_t id, api::Handle kind) {
+      Object* const object = session()->objects.find(reinterpret_cast<const void*>(id), kind);
+      if (object != nullptr) objects_[count_++] = object;
+      return object != nullptr;
+    });
+  }
+  // False: the session is lost or suspended.
+  bool await() const {
+    return std::all_of(all().begin(), all().end(), [](Object* o) { return wait_for_object(*o, this_channel()); });
+  }
+  void used(Use use) const {
+    for (Object* object : all()) remember(*object, use);
+  }
+
+ private:
+  std::span<Object* const> all() const { return {objects_.data(), count_}; }
+
+  std::array<Object*, api::max_launch_attributes> objects_;  // the first count_ of them
+  std::size_t count_ = 0;
+};
+
+// Apart from the others, so that a launch without attributes does not pay for it.
+[[gnu::noinline]] CUresult send_with_attributes(const Crossing& c, const api::LaunchRecord& record, const Launch& l,
+                                                FunctionInfo& f, const Part& packed) {
+  const Named named(l.attributes);
+  if (!named.await()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const Sent sent = send_launch(c, record, l, f, packed);
+  if (sent.use.position != 0) named.used(sent.use);
   return sent.result;
 }
 
@@ -127,8 +149,7 @@ CUresult launch(int call, const Launch& l) {
   const StreamRef stream = resolve_stream(l.stream, *context);
   if (stream.object == nullptr) return no_such(l.stream);
   if (function->context != nullptr && function->context != stream.context->home) return CUDA_ERROR_INVALID_HANDLE;
-  Named named;
-  if (const CUresult r = named.find(l.attributes); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = check_ids(l.attributes, is_alive); r != CUDA_SUCCESS) return r;
   Part packed{};
   if (l.extra != nullptr && l.params != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (l.extra != nullptr && l.extra[0] != CU_LAUNCH_PARAM_END) {
@@ -148,9 +169,10 @@ CUresult launch(int call, const Launch& l) {
                                  .param_bytes = static_cast<std::uint32_t>(param_bytes),
                                  .attributes = static_cast<std::uint32_t>(l.attributes.size()),
                                  .pad = 0};
-  Crossing crossing{.call = call, .context = *context, .stream = &stream, .objects = named.all()};
+  Crossing crossing{.call = call, .context = *context, .stream = &stream};
   if (must_wait(l, f)) crossing.way = api::Way::Waited;
-  return send_launch(crossing, record, l, f, packed);
+  if (!l.attributes.empty()) return send_with_attributes(crossing, record, l, f, packed);
+  return send_launch(crossing, record, l, f, packed).result;
 }
 
 }  // namespace

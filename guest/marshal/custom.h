@@ -3,7 +3,6 @@
 // it waits for its reply, and whether it returns an earlier posted call's error.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <span>
@@ -59,18 +58,9 @@ struct Crossing {
   int call;                           // of a CUSTOM line
   Context& context;                   // the context in which the worker makes the call
   const StreamRef* stream = nullptr;  // null: the call is on no stream
-  // What the call uses beside the stream: it must not overtake their last use, and is their last use from then on.
-  std::span<Object* const> objects = {};
   // Replaces the line's way: for a posted call whose result is needed now, or for a piece of a waited call.
   std::optional<api::Way> way = {};
 };
-
-// False: the session is lost or suspended.
-inline bool wait_for_order(const Crossing& c, api::Order order, const Channel& mine) {
-  if (order == api::Order::All) return wait_for_all(mine);
-  return (c.stream == nullptr || wait_for_stream(*c.stream, mine)) &&
-         std::all_of(c.objects.begin(), c.objects.end(), [&](const Object* o) { return wait_for_object(*o, mine); });
-}
 
 // Sends the call with `payload` bytes, which `write` fills; `read` is as in guest/session/send.h. The stream remembers
 // the call even after its reply, since the GPU may still work on it. Preconditions: no channel's lock is held.
@@ -78,14 +68,14 @@ template <class Write, class Read>
 Sent cross(const Crossing& c, std::size_t payload, Write write, Read read) {
   const CustomLine& line = custom_lines[static_cast<std::size_t>(c.call)];
   Channel& channel = this_channel();
-  if (!wait_for_order(c, line.order, channel)) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
+  const bool ordered = line.order == api::Order::All ? wait_for_all(channel)
+                                                     : c.stream == nullptr || wait_for_stream(*c.stream, channel);
+  if (!ordered) return {CUDA_ERROR_DEVICE_UNAVAILABLE, {}};
   const api::Way way = c.way.value_or(line.way);
   Sending how = sending(c.call, way, c.context, payload, line.changes_lives ? Earlier::Left : Earlier::Returned);
   if (line.way == api::Way::Posted) how.before = Earlier::Returned;
   const Sent sent = send(channel, how, write, read);
-  if (sent.use.position == 0) return sent;
-  if (c.stream != nullptr) remember(*c.stream->object, sent.use);
-  for (Object* object : c.objects) remember(*object, sent.use);
+  if (c.stream != nullptr && sent.use.position != 0) remember(*c.stream->object, sent.use);
   return sent;
 }
 
