@@ -1,6 +1,6 @@
 // Surfaces: kernels write arrays of one, two and three dimensions and of layers, read them as surfaces and as textures,
 // and what they have written comes back by copies, also by way of other arrays.
-#include "check.h"
+#include "textures.h"
 
 namespace {
 
@@ -42,20 +42,6 @@ cudaArray_t array_of(int slices, unsigned flags) {
   return array;
 }
 
-cudaResourceDesc resource_of(cudaArray_t array) {
-  cudaResourceDesc resource{};
-  resource.resType = cudaResourceTypeArray;
-  resource.res.array.array = array;
-  return resource;
-}
-
-cudaSurfaceObject_t surface_of(cudaArray_t array) {
-  const cudaResourceDesc resource = resource_of(array);
-  cudaSurfaceObject_t surface = 0;
-  CHECK_CUDA(cudaCreateSurfaceObject(&surface, &resource));
-  return surface;
-}
-
 std::vector<unsigned> content_of(cudaArray_t array, int slices) {
   std::vector<unsigned> out(width * height * slices);
   cudaMemcpy3DParms copy{};
@@ -77,7 +63,7 @@ void expect_values(const char* what, const std::vector<unsigned>& found, unsigne
 
 void flat(unsigned rounds) {
   const cudaArray_t array = array_of(0, 0);
-  const cudaSurfaceObject_t surface = surface_of(array);
+  const cudaSurfaceObject_t surface = check::surface_of(array);
   const dim3 block(width, height);
   write_2d<<<1, block>>>(surface);
   for (unsigned i = 0; i < rounds; ++i) add_2d<<<1, block>>>(surface, i);
@@ -86,7 +72,7 @@ void flat(unsigned rounds) {
 
   cudaTextureDesc sampling{};
   sampling.readMode = cudaReadModeElementType;
-  const cudaResourceDesc resource = resource_of(array);
+  const cudaResourceDesc resource = check::resource_of(array);
   cudaTextureObject_t texture = 0;
   CHECK_CUDA(cudaCreateTextureObject(&texture, &resource, &sampling, nullptr));
   unsigned* device = check::device_buffer<unsigned>(width * height);
@@ -101,7 +87,7 @@ void flat(unsigned rounds) {
 
 void solid() {
   const cudaArray_t array = array_of(depth, 0), layers = array_of(depth, cudaArrayLayered);
-  const cudaSurfaceObject_t surface = surface_of(array), layered = surface_of(layers);
+  const cudaSurfaceObject_t surface = check::surface_of(array), layered = check::surface_of(layers);
   write_3d<<<depth, dim3(width, height)>>>(surface);
   CHECK_CUDA(cudaGetLastError());
   expect_values("three dimensions", content_of(array, depth), 0);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "check.h"
+#include "textures.h"
 
 namespace {
 
@@ -97,16 +97,7 @@ cudaTextureObject_t texture_of(const cudaResourceDesc& resource, cudaTextureFilt
   d.addressMode[0] = d.addressMode[1] = cudaAddressModeClamp;
   d.filterMode = filter;
   d.readMode = cudaReadModeElementType;
-  cudaTextureObject_t texture = 0;
-  CHECK_CUDA(cudaCreateTextureObject(&texture, &resource, &d, nullptr));
-  return texture;
-}
-
-cudaResourceDesc resource_of(cudaArray_t array) {
-  cudaResourceDesc resource{};
-  resource.resType = cudaResourceTypeArray;
-  resource.res.array.array = array;
-  return resource;
+  return check::texture_of(resource, d);
 }
 
 // An image in rows with a pitch, which is both a kernel's output and the next one's texture.
@@ -168,7 +159,7 @@ void expect(const char* what, const std::vector<float>& found, const std::vector
 // What the rows gave goes back into the array that the texture is of, and the columns take it from there.
 void through_an_array(const std::vector<unsigned>& image, Size size, int turns) {
   const cudaArray_t array = float_array(image, size);
-  const cudaTextureObject_t texture = texture_of(resource_of(array), cudaFilterModePoint);
+  const cudaTextureObject_t texture = texture_of(check::resource_of(array), cudaFilterModePoint);
   const Rows out(size);
   const size_t row = size.width * sizeof(float);
   const auto back_into_array = [&] {
@@ -191,31 +182,29 @@ void through_an_array(const std::vector<unsigned>& image, Size size, int turns) 
   CHECK_CUDA(cudaFreeArray(array));
 }
 
-// The columns read, as a texture, the rows with a pitch that the first kernel has written.
-void through_rows(const std::vector<unsigned>& image, Size size) {
-  const cudaArray_t array = float_array(image, size);
-  const Rows between(size), out(size);
-  const cudaTextureObject_t first = texture_of(resource_of(array), cudaFilterModePoint);
-  const cudaTextureObject_t second = texture_of(between.resource(), cudaFilterModePoint);
-  convolve<true><<<grid_of(size), block>>>(first, between.at, between.elements(), size);
-  convolve<false><<<grid_of(size), block>>>(second, out.at, out.elements(), size);
-  CHECK_CUDA(cudaGetLastError());
-  expect("through rows with a pitch", out.content(), convolved_twice(image, size, binomial), size);
-  CHECK_CUDA(cudaDestroyTextureObject(first));
-  CHECK_CUDA(cudaDestroyTextureObject(second));
-  CHECK_CUDA(cudaFreeArray(array));
-}
+// A way to sum, the sampling that it needs, and the weights that it amounts to.
+struct Way {
+  using Kernel = void (*)(cudaTextureObject_t, float*, size_t, Size);
 
+  const char* name;
+  Kernel along_rows, along_columns;
+  cudaTextureFilterMode filter;
+  const int (&weights)[taps];
+};
+const Way by_texels{"through rows with a pitch", convolve<true>, convolve<false>, cudaFilterModePoint, binomial};
 // The texture's own filter adds two texels at a time.
-void by_pairs(const std::vector<unsigned>& image, Size size) {
+const Way by_pairs{"two texels a fetch", convolve_pairs<true>, convolve_pairs<false>, cudaFilterModeLinear, paired};
+
+// The columns read, as a texture, the rows with a pitch that the first kernel has written.
+void through_rows(const Way& way, const std::vector<unsigned>& image, Size size) {
   const cudaArray_t array = float_array(image, size);
   const Rows between(size), out(size);
-  const cudaTextureObject_t first = texture_of(resource_of(array), cudaFilterModeLinear);
-  const cudaTextureObject_t second = texture_of(between.resource(), cudaFilterModeLinear);
-  convolve_pairs<true><<<grid_of(size), block>>>(first, between.at, between.elements(), size);
-  convolve_pairs<false><<<grid_of(size), block>>>(second, out.at, out.elements(), size);
+  const cudaTextureObject_t first = texture_of(check::resource_of(array), way.filter);
+  const cudaTextureObject_t second = texture_of(between.resource(), way.filter);
+  way.along_rows<<<grid_of(size), block>>>(first, between.at, between.elements(), size);
+  way.along_columns<<<grid_of(size), block>>>(second, out.at, out.elements(), size);
   CHECK_CUDA(cudaGetLastError());
-  expect("two texels a fetch", out.content(), convolved_twice(image, size, paired), size);
+  expect(way.name, out.content(), convolved_twice(image, size, way.weights), size);
   CHECK_CUDA(cudaDestroyTextureObject(first));
   CHECK_CUDA(cudaDestroyTextureObject(second));
   CHECK_CUDA(cudaFreeArray(array));
@@ -227,13 +216,6 @@ cudaArray_t color_array(Size size, unsigned flags) {
   cudaArray_t array = nullptr;
   CHECK_CUDA(cudaMallocArray(&array, &format, size.width, size.height, flags));
   return array;
-}
-
-cudaSurfaceObject_t surface_of(cudaArray_t array) {
-  const cudaResourceDesc resource = resource_of(array);
-  cudaSurfaceObject_t surface = 0;
-  CHECK_CUDA(cudaCreateSurfaceObject(&surface, &resource));
-  return surface;
 }
 
 // Channel c of each texel.
@@ -267,9 +249,9 @@ void colors(Size size) {
   const cudaArray_t last = color_array<uint4>(size, cudaArraySurfaceLoadStore);
   const size_t row = size.width * sizeof(uchar4), wide_row = size.width * sizeof(uint4);
   CHECK_CUDA(cudaMemcpy2DToArray(first, 0, 0, bytes.data(), row, row, size.height, cudaMemcpyHostToDevice));
-  const cudaTextureObject_t from = texture_of(resource_of(first), cudaFilterModePoint);
-  const cudaTextureObject_t again = texture_of(resource_of(between), cudaFilterModePoint);
-  const cudaSurfaceObject_t into = surface_of(between), out = surface_of(last);
+  const cudaTextureObject_t from = texture_of(check::resource_of(first), cudaFilterModePoint);
+  const cudaTextureObject_t again = texture_of(check::resource_of(between), cudaFilterModePoint);
+  const cudaSurfaceObject_t into = check::surface_of(between), out = check::surface_of(last);
   convolve_colors<true, uchar4><<<grid_of(size), block>>>(from, into, size);
   convolve_colors<false, uint4><<<grid_of(size), block>>>(again, out, size);
   CHECK_CUDA(cudaGetLastError());
@@ -300,11 +282,11 @@ int main(int argc, char** argv) {
   const std::vector<unsigned> image = image_of(size, 1);
   set_weights();
   through_an_array(image, size, static_cast<int>(turns));
-  through_rows(image, size);
-  by_pairs(image, size);
+  through_rows(by_texels, image, size);
+  through_rows(by_pairs, image, size);
   colors(size);
   // An image that is smaller than what is summed: beyond both edges at once.
   colors({3, 2});
-  through_rows(image_of({2, 3}, 2), {2, 3});
+  through_rows(by_texels, image_of({2, 3}, 2), {2, 3});
   return 0;
 }

@@ -3,7 +3,7 @@
 // interpolated is exact.
 #include <cmath>
 
-#include "check.h"
+#include "textures.h"
 
 namespace {
 
@@ -41,15 +41,6 @@ cudaTextureDesc sampling(cudaTextureFilterMode filter, cudaTextureAddressMode ad
   d.filterMode = filter;
   d.readMode = cudaReadModeElementType;
   return d;
-}
-
-cudaTextureObject_t texture_of(cudaArray_t array, const cudaTextureDesc& d) {
-  cudaResourceDesc resource{};
-  resource.resType = cudaResourceTypeArray;
-  resource.res.array.array = array;
-  cudaTextureObject_t texture = 0;
-  CHECK_CUDA(cudaCreateTextureObject(&texture, &resource, &d, nullptr));
-  return texture;
 }
 
 float at(const std::vector<float>& all, int x, int y, bool border) {
@@ -98,7 +89,7 @@ void arrays() {
     for (const bool border : {false, true}) {
       const auto filter = linear ? cudaFilterModeLinear : cudaFilterModePoint;
       const auto d = sampling(filter, border ? cudaAddressModeBorder : cudaAddressModeClamp);
-      const cudaTextureObject_t texture = texture_of(array, d);
+      const cudaTextureObject_t texture = check::texture_of(array, d);
       char what[64];
       std::snprintf(what, sizeof what, "array, %s, %s", linear ? "linear" : "point", border ? "border" : "clamp");
       expect_samples(what, texture, all, linear, border);
@@ -141,7 +132,7 @@ void layered() {
   copy.srcPtr = make_cudaPitchedPtr(const_cast<float*>(all.data()), width * sizeof(float), width, height);
   copy.dstArray = array, copy.extent = extent, copy.kind = cudaMemcpyHostToDevice;
   CHECK_CUDA(cudaMemcpy3D(&copy));
-  const cudaTextureObject_t texture = texture_of(array, sampling(cudaFilterModePoint, cudaAddressModeClamp));
+  const cudaTextureObject_t texture = check::texture_of(array, sampling(cudaFilterModePoint, cudaAddressModeClamp));
   float* device = check::device_buffer<float>(all.size());
   read_layers<<<layers, dim3(width, height)>>>(texture, device);
   CHECK_CUDA(cudaGetLastError());

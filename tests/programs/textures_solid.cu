@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "check.h"
+#include "textures.h"
 
 namespace {
 
@@ -84,15 +84,6 @@ cudaArray_t array_of(const std::vector<T>& all, cudaExtent extent, unsigned flag
   // The extent of an allocation has no depth where the array is a plane, that of a copy has one.
   fill(array, all, make_cudaExtent(extent.width, extent.height, std::max<size_t>(extent.depth, 1)));
   return array;
-}
-
-cudaTextureObject_t texture_of(cudaArray_t array, const cudaTextureDesc& d) {
-  cudaResourceDesc resource{};
-  resource.resType = cudaResourceTypeArray;
-  resource.res.array.array = array;
-  cudaTextureObject_t texture = 0;
-  CHECK_CUDA(cudaCreateTextureObject(&texture, &resource, &d, nullptr));
-  return texture;
 }
 
 template <Form form>
@@ -203,7 +194,7 @@ void solids() {
   for (const bool linear : {false, true})
     for (const auto& way : ways) {
       const auto filter = linear ? cudaFilterModeLinear : cudaFilterModePoint;
-      const cudaTextureObject_t texture = texture_of(array, sampling(filter, way.mode, way.normalized));
+      const cudaTextureObject_t texture = check::texture_of(array, sampling(filter, way.mode, way.normalized));
       const std::string what = std::string("three dimensions, ") + (linear ? "linear, " : "point, ") + way.name;
       expect<Form::solid>(what, texture, solid_samples(all, linear, way.mode, way.normalized));
       CHECK_CUDA(cudaDestroyTextureObject(texture));
@@ -280,7 +271,7 @@ void cube(const std::string& name, int layers) {
   const cudaArray_t array = cube_array(all, layers);
   for (const bool linear : {false, true}) {
     const auto filter = linear ? cudaFilterModeLinear : cudaFilterModePoint;
-    const cudaTextureObject_t texture = texture_of(array, sampling(filter, cudaAddressModeClamp, true));
+    const cudaTextureObject_t texture = check::texture_of(array, sampling(filter, cudaAddressModeClamp, true));
     expect<form>(name + (linear ? ", texels, linear" : ", texels, point"), texture, cube_texels(all, layers));
     if (linear) expect<form>(name + ", middles of faces", texture, cube_middles(all, layers));
     CHECK_CUDA(cudaDestroyTextureObject(texture));
@@ -299,7 +290,7 @@ void cube_of_colors(const std::string& name, int layers) {
   for (const bool seamless : {false, true}) {
     cudaTextureDesc d = sampling(cudaFilterModeLinear, cudaAddressModeClamp, true);
     d.seamlessCubemap = seamless ? 1 : 0;
-    const cudaTextureObject_t texture = texture_of(array, d);
+    const cudaTextureObject_t texture = check::texture_of(array, d);
     expect<form>(name + (seamless ? ", near edges, seamless" : ", near edges"), texture,
                  cube_edges(colors, seamless, layers));
     CHECK_CUDA(cudaDestroyTextureObject(texture));
@@ -424,7 +415,8 @@ void gathers() {
   std::vector<float4> all(width * height);
   for (int i = 0; i < width * height; ++i) all[i] = make_float4(i + 1.0f, i + 1001.0f, i + 2001.0f, i + 3001.0f);
   const cudaArray_t array = array_of(all, make_cudaExtent(width, height, 0), cudaArrayTextureGather);
-  const cudaTextureObject_t texture = texture_of(array, sampling(cudaFilterModePoint, cudaAddressModeClamp, false));
+  const cudaTextureObject_t texture =
+      check::texture_of(array, sampling(cudaFilterModePoint, cudaAddressModeClamp, false));
   expect_gather<0>(texture, all);
   expect_gather<1>(texture, all);
   expect_gather<2>(texture, all);
@@ -445,7 +437,7 @@ std::vector<float4> read_row(const cudaArray_t array, cudaTextureFilterMode filt
   cudaTextureDesc d = sampling(filter, cudaAddressModeClamp, false);
   d.readMode = cudaReadModeNormalizedFloat;
   d.sRGB = 1;
-  const cudaTextureObject_t texture = texture_of(array, d);
+  const cudaTextureObject_t texture = check::texture_of(array, d);
   float4* const device = check::device_buffer<float4>(count);
   read_colors<<<1, count>>>(texture, device, offset);
   CHECK_CUDA(cudaGetLastError());
