@@ -116,7 +116,7 @@ class Named {
   }
   // False: the session is lost or suspended.
   bool await() const {
-    return std::all_of(all().begin(), all().end(), [](Object* o) { return wait_for_object(*o, this_channel()); });
+    return std::ranges::all_of(all(), [](Object* o) { return wait_for_object(*o, this_channel()); });
   }
   void used(Use use) const {
     for (Object* object : all()) remember(*object, use);

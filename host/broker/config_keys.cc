@@ -140,8 +140,7 @@ const Key keys[] = {
      Reload::NewSessions, &V::session_image_bytes},
     {"vm", "session_objects", Kind::Integer, "262144", nullptr, 64, 1048575, "an integer from 64 to 1048575",
      "How many things a program may have: streams, events, modules, functions, kernels, globals, links, allocations, "
-     "pools, "
-     "arrays, textures, surfaces, reservations and mappings of virtual memory.",
+     "pools, arrays, textures, surfaces, reservations and mappings of virtual memory.",
      Reload::NewSessions, &V::session_objects},
     {"vm", "memory_max", Kind::Limit, "\"auto\"", nullptr, mebi, 16 * tebi,
      "a size such as \"6GiB\", \"auto\" or \"none\"",
