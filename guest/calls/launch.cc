@@ -89,8 +89,7 @@ bool is_alive(std::uint64_t id, api::Handle kind) {
 
 bool must_wait(const Launch& l, const FunctionInfo& f) {
   if (!is_certain(f, l.block, l.shared)) return true;
-  return std::any_of(l.attributes.begin(), l.attributes.end(),
-                     [](const CUlaunchAttribute& a) { return api::is_answered_at_once(a.id); });
+  return std::ranges::any_of(l.attributes, [](const CUlaunchAttribute& a) { return api::is_answered_at_once(a); });
 }
 
 Sent send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,

@@ -130,7 +130,7 @@ CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr start, std::size_t 
   const bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
   const Place place = session()->addresses.find(start);
   if (!known || (flags == CU_MEM_ATTACH_SINGLE && ref.null_stream) || place.kind != Place::Kind::Managed ||
-      (bytes != 0 && bytes != place.bytes))
+      start != place.start || (bytes != 0 && bytes != place.bytes))
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }

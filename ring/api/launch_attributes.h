@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <tuple>
 #include <type_traits>
 
@@ -75,15 +76,19 @@ struct WindowValue {
 
 // ---- lines ---------------------------------------------------------------------------------------------------------
 
+inline constexpr std::int64_t every_number = std::numeric_limits<std::uint32_t>::max();
+// Only the driver knows whether several blocks fit on the GPU together, or whether it takes a value.
+inline constexpr std::int64_t at_once = -1;
+
 template <class V>
 struct LaunchAttribute {
   using Value = V;
 
   CUlaunchAttributeID tag;
   const char* name;
-  // A launch waits for its reply, so that the program gets an error at once: only the driver knows whether several blocks
-  // fit on the GPU together, or which numbers it takes.
-  bool at_once = false;
+  // The driver takes the numbers from 0 to this one. A launch with another waits for its reply, so that the program gets
+  // the error at once.
+  std::int64_t accepted = every_number;
 
   // How much of the union is used.
   static constexpr std::size_t bytes = std::is_empty_v<V> ? 0 : sizeof(V);
@@ -91,11 +96,10 @@ struct LaunchAttribute {
 // The third argument is the union's member, whose size the value must have.
 template <class V, class M>
 constexpr LaunchAttribute<V> attribute(CUlaunchAttributeID tag, const char* name, M CUlaunchAttributeValue::*,
-                                       bool at_once = false) {
+                                       std::int64_t accepted = every_number) {
   static_assert(sizeof(V) == sizeof(M) && std::is_trivially_copyable_v<V>, "the value is not as long as in cuda.h");
-  return {tag, name, at_once};
+  return {tag, name, accepted};
 }
-inline constexpr bool at_once = true;  // the word for it in a line
 
 struct LaunchAttributes {
   using Union = CUlaunchAttributeValue;
@@ -108,7 +112,7 @@ struct LaunchAttributes {
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, "synchronization_policy", &Union::syncPolicy),
       attribute<DimensionsValue>(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, "cluster", &Union::clusterDim, at_once),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, "cluster_scheduling",
-                          &Union::clusterSchedulingPolicyPreference),
+                          &Union::clusterSchedulingPolicyPreference, CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, "programmatic_serialization",
                           &Union::programmaticStreamSerializationAllowed),
       attribute<ProgrammaticEventValue>(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, "programmatic_event",
@@ -117,7 +121,8 @@ struct LaunchAttributes {
                                       &Union::launchCompletionEvent, at_once),
       attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_PRIORITY, "priority", &Union::priority),
       attribute<DomainMapValue>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, "memory_domains", &Union::memSyncDomainMap),
-      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory_domain", &Union::memSyncDomain),
+      attribute<One<int>>(CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, "memory_domain", &Union::memSyncDomain,
+                          CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE),
       attribute<WindowValue>(CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, "window", &Union::accessPolicyWindow, at_once),
       attribute<DimensionsValue>(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, "preferred_cluster",
                                  &Union::preferredClusterDim, at_once),
@@ -141,11 +146,14 @@ constexpr bool crosses_boundary(CUlaunchAttributeID tag) {
   return with_attribute<Lines>(static_cast<int>(tag), [](const auto&) {});
 }
 
+// Whether the driver may answer a launch with this attribute by an error, so that the launch waits for its reply.
 template <class Lines = LaunchAttributes>
-constexpr bool is_answered_at_once(CUlaunchAttributeID tag) {
-  bool needed = false;
-  with_attribute<Lines>(static_cast<int>(tag), [&](const auto& line) { needed = line.at_once; });
-  return needed;
+bool is_answered_at_once(const CUlaunchAttribute& attribute) {
+  std::int64_t accepted = every_number;
+  with_attribute<Lines>(static_cast<int>(attribute.id), [&](const auto& line) { accepted = line.accepted; });
+  std::uint32_t number = 0;
+  std::memcpy(&number, &attribute.value, sizeof number);
+  return number > accepted;
 }
 
 // Whether a stream may have the attribute. One that names an object is a launch's alone.

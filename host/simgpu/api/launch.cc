@@ -87,14 +87,21 @@ CUresult pack(const Request& request, const Function& code, Packed& out) {
   return request.extra != nullptr ? pack_buffer(request.extra, out) : pack_each(code, request.parameters, out);
 }
 
-CUresult record(Driver& driver, const Request& request, const Ticket& work) {
+// The events that the launch records, into `found`. None of them may take the time.
+CUresult find_events(Driver& driver, const Request& request, std::vector<std::shared_ptr<Event>>& found) {
   for (const CUevent handle : request.events) {
-    const std::shared_ptr<Event> event = driver.events.find(handle);
-    if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    found.push_back(driver.events.find(handle));
+    if (found.back() == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if ((found.back()->flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
+
+void record(const std::vector<std::shared_ptr<Event>>& events, const Ticket& work) {
+  for (const std::shared_ptr<Event>& event : events) {
     const std::lock_guard lock(event->mutex);
     event->record = work;
   }
-  return CUDA_SUCCESS;
 }
 
 CUresult launch(const Request& request) {
@@ -108,6 +115,8 @@ CUresult launch(const Request& request) {
     if (error = check(request, *reference.function, on.count); error != CUDA_SUCCESS) return error;
     Packed parameters;
     if (error = pack(request, *reference.function->code, parameters); error != CUDA_SUCCESS) return error;
+    std::vector<std::shared_ptr<Event>> events;
+    if (error = find_events(driver, request, events); error != CUDA_SUCCESS) return error;
 
     Launch what{.function = reference.function->code,
                 .grid = request.grid,
@@ -124,9 +133,17 @@ CUresult launch(const Request& request) {
       if (const Fault fault = engine.run(now)) driver.fail(fault);
     };
     const Ticket work = post(driver, *stream, run);
-    if (error = record(driver, request, work); error != CUDA_SUCCESS) return error;
+    record(events, work);
     return driver.launch_blocking ? wait_for(driver, {work}) : CUDA_SUCCESS;
   });
+}
+
+// An event that the launch is to record. Only a captured launch records one outside of its graph.
+CUresult add_event(Request& request, CUevent event, int flags) {
+  if (flags == CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_ILLEGAL_STATE;
+  if (flags != CU_EVENT_RECORD_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
+  request.events.push_back(event);
+  return CUDA_SUCCESS;
 }
 
 // The attributes of cuLaunchKernelEx. Hints are taken as such; an attribute that would change the result and is not
@@ -136,26 +153,27 @@ CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
   const auto whole = [](auto cluster) { return cluster.x == 1 && cluster.y == 1 && cluster.z == 1; };
   const auto none = [](auto cluster) { return cluster.x == 0 && cluster.y == 0 && cluster.z == 0; };
   const auto valid = [](bool is) { return is ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
+  const auto is_one_of = [](auto number, auto last) { return static_cast<unsigned>(number) <= last; };
   switch (attribute.id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
       request.in_clusters = true;
       return whole(value.clusterDim) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      request.events.push_back(value.programmaticEvent.event);
-      return CUDA_SUCCESS;
+      return add_event(request, value.programmaticEvent.event, value.programmaticEvent.flags);
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      request.events.push_back(value.launchCompletionEvent.event);
-      return CUDA_SUCCESS;
+      return add_event(request, value.launchCompletionEvent.event, value.launchCompletionEvent.flags);
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return valid(is_window(value.accessPolicyWindow));
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return valid(is_carveout(value.sharedMemCarveout));
     case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return valid(value.nvlinkUtilCentricScheduling <= 1);
-    case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return valid(is_one_of(value.clusterSchedulingPolicyPreference, CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING));
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+      return valid(is_one_of(value.memSyncDomain, CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE));
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
       request.prefers_clusters = !none(value.preferredClusterDim);
       return CUDA_SUCCESS;

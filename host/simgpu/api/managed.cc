@@ -134,7 +134,7 @@ CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, std::size_t 
     const bool legacy = hStream == nullptr || hStream == CU_STREAM_LEGACY;
     const auto allocation = driver.memory.find(dptr);
     if (!known || (flags == CU_MEM_ATTACH_SINGLE && legacy) || !is_managed_range(driver, dptr, 1) ||
-        (length != 0 && length != allocation->size))
+        dptr != allocation->start || (length != 0 && length != allocation->size))
       return CUDA_ERROR_INVALID_VALUE;
     post(driver, *stream, {});
     return CUDA_SUCCESS;
