@@ -183,7 +183,8 @@ GROUP(texel_questions_to_references, InContext) {
   CUfunction function = nullptr;
   const CUresult loaded = CU(cuModuleLoadData)(&module, text);
   show("cuModuleLoadData", loaded);
-  if (loaded == CUDA_SUCCESS) show("cuModuleGetFunction", CU(cuModuleGetFunction)(&function, module, "k"));
+  show("cuModuleGetFunction, or why there is no module",
+       loaded == CUDA_SUCCESS ? CU(cuModuleGetFunction)(&function, module, "k") : loaded);
 }
 
 // What is read through an entry of the table that holds no object. Each may be the end of the context.

@@ -246,8 +246,9 @@ TEST_F(Textures, AnEntryWithoutATextureReadsAsNothing) {
   EXPECT_EQ(first(fetch_one, texture, row_of(2)), 2);
   EXPECT_TRUE(table().remove_texture(texture));
   insert(numbered(Geometry::Linear, {4}));  // in the same place of the table
-  const std::uint64_t none = insert(Image{});
-  for (const std::uint64_t number : {texture, surface, none, std::uint64_t{0}, std::uint64_t{0x7ee0'0000'0000}}) {
+  const std::uint64_t none = insert(Image{}), never_given_out = 1000;
+  for (const std::uint64_t number :
+       {texture, surface, none, never_given_out, std::uint64_t{0}, std::uint64_t{0x7ee0'0000'0000}}) {
     EXPECT_EQ(first(fetch_one, number, row_of(2)), 0) << number;
     EXPECT_EQ(first(text("tld4.r.2d.v4.f32.f32", "{%f0, %f0}];"), number, row_of(2.0F)), 0) << number;
     EXPECT_EQ(run_rows("txq.width.b32 %r20, [%rd1];", number, {Row{}})[0][0], 0u) << number;
@@ -257,7 +258,7 @@ TEST_F(Textures, AnEntryWithoutATextureReadsAsNothing) {
 TEST_F(Textures, ANumberBeyondTheTableIsAFault) {
   const std::uint64_t texture = insert(numbered(Geometry::Linear, {4}));
   const std::string fetch_one = text("tex.1d.v4.f32.s32", "{%r0}];");
-  for (const std::uint64_t number : {texture + 1, std::uint64_t{0x12345}, ~std::uint64_t{0}}) {
+  for (const std::uint64_t number : {texture + 1024, std::uint64_t{0x12345}, ~std::uint64_t{0}}) {
     for (const std::string& line : {fetch_one, std::string("txq.width.b32 %r20, [%rd1];")}) {
       const Fault fault = fault_of(line, number, {row_of(0)});
       EXPECT_EQ(fault.code, unknown_object_code) << number;
@@ -274,7 +275,7 @@ TEST_F(Textures, LanesMayNameDifferentObjects) {
   const std::string line = "tex.1d.v4.f32.s32 {%r20, %r21, %r22, %r23}, [%rd10, {%r4}];";
   const auto answers = run_rows(line, 0, rows);
   for (std::size_t k = 0; k < 32; ++k) EXPECT_EQ(as_float(answers[k][0]), k % 2 == 0 ? 1 : 2);
-  rows[7] = row_of(99);
+  rows[7] = row_of(9999);
   const Fault fault = fault_of(line, 0, rows);
   EXPECT_EQ(fault.code, unknown_object_code);
   EXPECT_NE(fault.what.find("thread (7,0,0)"), std::string::npos) << fault.what;
@@ -417,7 +418,7 @@ TEST_F(Textures, AReferenceIsTheNumberInItsVariable) {
   EXPECT_EQ(first_channel(insert(floats_of(Geometry::Linear, {2}, {5, 6})), fault), 6);
   EXPECT_EQ(first_channel(0, fault), 0) << "nothing is bound";
   EXPECT_EQ(fault.code, 0);
-  first_channel(1000, fault);
+  first_channel(9999, fault);
   EXPECT_EQ(fault.code, unknown_object_code);
 }
 
