@@ -92,8 +92,8 @@ bool must_wait(const Launch& l, const FunctionInfo& f) {
   return std::ranges::any_of(l.attributes, [](const CUlaunchAttribute& a) { return api::is_answered_at_once(a); });
 }
 
-Sent send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l, FunctionInfo& f,
-                 const Part& packed) {
+[[gnu::always_inline]] inline Sent send_launch(const Crossing& c, const api::LaunchRecord& record, const Launch& l,
+                                               FunctionInfo& f, const Part& packed) {
   const std::size_t payload =
       sizeof record + ring::padded(l.attributes.size_bytes()) + ring::padded(record.param_bytes);
   const Sent sent = cross(
