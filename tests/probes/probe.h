@@ -44,7 +44,7 @@ inline void ask_alone(const std::string& name, const std::function<void()>& ask)
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);
+    alarm(60);
     setvbuf(stdout, nullptr, _IONBF, 0);  // what it says before its end is kept
     ask();
     std::fflush(stdout);
