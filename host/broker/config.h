@@ -27,6 +27,9 @@ struct BrokerOptions {
 
 struct GpuOptions {
   std::string library;
+  std::string policy = "time-slice";
+  std::int64_t quantum_us = 1000;
+  std::int64_t longest_turn_ms = 20;
 };
 
 struct VmOptions {
@@ -52,6 +55,8 @@ struct VmOptions {
   std::string plain_file;
   std::int64_t bell_us = 0;
   std::int64_t bell_idle_ms = 0;
+  std::int64_t weight = 1;
+  bool latency = false;  // of the latency class
   std::int64_t chaos_delay_us = 0;
   std::int64_t session_image_bytes = 0;
   std::int64_t session_objects = 0;

@@ -12,6 +12,7 @@ namespace {
 
 using Kind = KeyKind;
 using B = BrokerOptions;
+using G = GpuOptions;
 using V = VmOptions;
 
 constexpr std::int64_t mebi = 1 << 20, tebi = mebi << 20;
@@ -62,8 +63,18 @@ const Key keys[] = {
 
     {"gpu", "library", Kind::Text, "\"auto\"", nullptr, 0, 0,
      "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
-     "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", Reload::Restart,
-     &GpuOptions::library},
+     "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", Reload::Restart, &G::library},
+
+    {"gpu", "policy", Kind::Choice, "\"time-slice\"", nullptr, 0, 0, "\"turns\" or \"time-slice\"",
+     "How processes share a GPU: one after the other where that pays, and by the driver's time slices else (turns), or "
+     "by its time slices always.",
+     Reload::Now, &G::policy},
+    {"gpu", "quantum_us", Kind::Integer, "1000", nullptr, 200, 100000, "an integer from 200 to 100000",
+     "With \"turns\": how many microseconds a process has the GPU while others wait for it.", Reload::Now,
+     &G::quantum_us},
+    {"gpu", "longest_turn_ms", Kind::Integer, "20", nullptr, 1, 10000, "an integer from 1 to 10000",
+     "With \"turns\": how many milliseconds work may go on after its turn before the next one begins beside it.",
+     Reload::Now, &G::longest_turn_ms},
 
     {"vm", "region_size", Kind::Size, "\"1GiB\"", nullptr, least_region, tebi,
      "a power of two from \"32MiB\" to \"1TiB\"",
@@ -130,6 +141,12 @@ const Key keys[] = {
     {"vm", "bell_idle_ms", Kind::Integer, "20", nullptr, 1, 500, "an integer from 1 to 500",
      "With \"plain\": how often it looks when nobody has rung for a second, in milliseconds.", Reload::Restart,
      &V::bell_idle_ms},
+    {"vm", "weight", Kind::Integer, "1", nullptr, 1, 1000, "an integer from 1 to 1000",
+     "With policy = \"turns\": the VM's part of a GPU's time, against the weights of the other VMs that want it.",
+     Reload::Now, &V::weight},
+    {"vm", "latency", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
+     "With policy = \"turns\": the VM's processes end others' turns at once, within the VM's part of the time.",
+     Reload::Now, &V::latency},
     {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
      "For tests: random delays up to this many microseconds between a worker's records.", Reload::NewSessions,
      &V::chaos_delay_us},

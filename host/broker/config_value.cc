@@ -61,6 +61,7 @@ void assign(const Key& key, BrokerOptions& object, const Value& value) {
 }
 void assign(const Key& key, GpuOptions& object, const Value& value) {
   store<GpuOptions, std::string>(key, object, value);
+  store<GpuOptions, std::int64_t>(key, object, value);
 }
 void assign(const Key& key, VmOptions& object, const Value& value) {
   store<VmOptions, std::int64_t>(key, object, value);
@@ -72,7 +73,9 @@ void assign(const Key& key, VmOptions& object, const Value& value) {
 Value value_in(const Key& key, const BrokerOptions& object) {
   return loaded<BrokerOptions, std::string, std::int64_t>(key, object);
 }
-Value value_in(const Key& key, const GpuOptions& object) { return loaded<GpuOptions, std::string>(key, object); }
+Value value_in(const Key& key, const GpuOptions& object) {
+  return loaded<GpuOptions, std::string, std::int64_t>(key, object);
+}
 Value value_in(const Key& key, const VmOptions& object) {
   return loaded<VmOptions, std::int64_t, std::string, bool, List>(key, object);
 }

@@ -19,6 +19,9 @@
 namespace host::broker {
 namespace {
 
+// With fewer processors the scheduler's thread does not poll.
+constexpr unsigned cores_for_polling = 2;
+
 // Choices about GPUs that an operator may not expect go into the log.
 void tell_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
@@ -43,7 +46,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   broker_ = config.broker;
   gpu_ = config.gpu;
   program_ = program;
-  if (!make_groups(config.broker, error)) return false;
+  if (!make_groups(config.broker, error) || !start_scheduler(error)) return false;
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
     if (!add(config.vms[i], gpus[i], error)) failures.push_back(not_served(config.vms[i].name, error));
@@ -76,6 +79,7 @@ bool Daemon::add(const VmOptions& options, const VmGpus& gpus, std::string& erro
 WorkerProgram Daemon::program_for(const VmGpus& gpus) const {
   WorkerProgram own = program_;
   own.groups = groups_.get();
+  own.scheduler = scheduler_.get();
   own.gpus = gpus;
   show_only(own.gpus, own.environment);
   return own;
@@ -105,6 +109,11 @@ BrokerStatus Daemon::status() const {
 void Daemon::run(int stay_fd) {
   if (stay_fd >= 0) stay_watch_ = loop_.watch(stay_fd, POLLIN, [this, stay_fd](short) { on_stay(stay_fd); });
   loop_.run();
+}
+
+bool Daemon::start_scheduler(std::string& error) {
+  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), cores_ <= cores_for_polling, error);
+  return scheduler_ != nullptr;
 }
 
 bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {

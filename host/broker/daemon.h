@@ -47,6 +47,7 @@ class Daemon {
   // The time that workers have to end by themselves.
   static constexpr auto end_patience = std::chrono::seconds(2);
 
+  bool start_scheduler(std::string& error);
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
   static std::string not_served(const std::string& vm, const std::string& why);
@@ -77,9 +78,10 @@ class Daemon {
   GpuOptions gpu_;
   WorkerProgram program_;  // without the parts that are each VM's own
   EventLoop loop_;
-  std::unique_ptr<Groups> groups_;  // before the VMs, whose groups lie in it
-  TraceServer traces_{loop_};       // before the VMs: they report their workers to it
-  WipeQueue wipes_{loop_};          // and their slots are wiped by this
+  std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it
+  std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
+  TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
+  WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet
   std::unique_ptr<StatusServer> status_;      // after the VMs: it asks them

@@ -57,6 +57,7 @@ bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& 
 void Daemon::change_broker(const Config& wanted) {
   for (const std::string& line : take_over(broker_, wanted.broker).lines) spdlog::info("[broker] {}", line);
   for (const std::string& line : take_over(gpu_, wanted.gpu).lines) spdlog::info("[gpu] {}", line);
+  scheduler_->change(options_for_turns(gpu_));
   spdlog::set_level(spdlog::level::from_str(broker_.log_level));
 }
 

@@ -32,7 +32,9 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       traces_(traces),
       wipes_(wipes),
       slots_(static_cast<std::size_t>(options.slots)),
-      starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {}
+      starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {
+  if (program.scheduler != nullptr) turns_vm_ = program.scheduler->add_vm(share());
+}
 
 std::unique_ptr<Vm> Vm::create(EventLoop& loop, const VmOptions& options, const BrokerOptions& broker,
                                const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes,
@@ -81,6 +83,8 @@ Vm::~Vm() {
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
   for (const Slot& slot : slots_) traces_.end(slot.session);
+  for (Slot& slot : slots_) slot.turns.reset();
+  if (program_.scheduler != nullptr) program_.scheduler->remove_vm(turns_vm_);
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
@@ -123,6 +127,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   if (other_pace)
     starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
                           Clock::now());
+  if (program_.scheduler != nullptr) program_.scheduler->change_vm(turns_vm_, share());
   transport_->bound_connections(static_cast<std::size_t>(options_.connections));
   const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(options_.spare), demand_);
   end_starting(keep - std::min(keep, count(SlotState::Ready)));

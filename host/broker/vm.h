@@ -34,6 +34,7 @@
 #include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
 #include "host/broker/worker_program.h"
+#include "host/broker/worker_turns.h"
 
 namespace host::broker {
 
@@ -79,6 +80,7 @@ class Vm {
     ring::SlotWord known;
     std::unique_ptr<Telemetry> telemetry;  // of the worker
     TraceServer::Session session = 0;      // its worker's
+    std::unique_ptr<WorkerTurns> turns;    // its worker's; null: nobody schedules it
     std::unique_ptr<WorkerProcess> worker;
     WorkerJail jail;  // of the worker, once it is ready
     std::unique_ptr<Wiper> wiper;
@@ -133,7 +135,10 @@ class Vm {
   void end_starting(std::uint32_t keep);
   bool one_more_may_spin() const;
   bool start_worker(std::uint32_t k);
+  bool give_pages(std::uint32_t k, std::string& error);
+  turns::Scheduler::Share share() const;
   std::vector<std::string> arguments_for(std::uint32_t k) const;
+  WorkerCommand command_for(std::uint32_t k);
   void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
   void retire_telemetry(Slot& slot);
@@ -162,6 +167,7 @@ class Vm {
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
+  turns::Scheduler::Vm turns_vm_ = 0;  // its name there; 0: nobody schedules it
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since

@@ -122,6 +122,8 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(options_.session_image_bytes),
           "--objects",
           std::to_string(options_.session_objects),
+          "--turn-devices",
+          std::to_string(std::min<std::size_t>(program_.gpus.list.size(), ring::max_devices)),
           "--max-threads",
           std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0)};
 }
@@ -131,6 +133,39 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
 bool Vm::one_more_may_spin() const {
   const auto spins = [](const Slot& s) { return s.worker && s.may_spin && s.known.state != SlotState::Released; };
   return std::count_if(slots_.begin(), slots_.end(), spins) < options_.spin_threads;
+}
+
+// What a worker shares with the broker beside the region.
+bool Vm::give_pages(std::uint32_t k, std::string& error) {
+  Slot& slot = slots_[k];
+  const std::string name = fmt::format("{}/{}", options_.name, k);
+  slot.telemetry = Telemetry::create("telemetry:" + name, error);
+  if (!slot.telemetry) return false;
+  if (program_.scheduler == nullptr) return true;
+  slot.turns = WorkerTurns::create(*program_.scheduler, turns_vm_, program_.gpus, name, error);
+  return slot.turns != nullptr;
+}
+
+turns::Scheduler::Share Vm::share() const {
+  return {.weight = static_cast<double>(options_.weight), .latency = options_.latency};
+}
+
+WorkerCommand Vm::command_for(std::uint32_t k) {
+  const Slot& slot = slots_[k];
+  WorkerCommand command{.program = program_.path,
+                        .arguments = with_devices(arguments_for(k), program_.gpus),
+                        .environment = program_.environment,
+                        .region_fd = region_->memfd(),
+                        .doorbell_fd = transport_->doorbell(k),
+                        .telemetry_fd = slot.telemetry->memfd(),
+                        .priority = program_.priority,
+                        .group_entrance = group_ ? group_->entrance() : -1,
+                        .log = &worker_log_};
+  if (slot.turns == nullptr) return command;
+  command.grants_fd = slot.turns->line().grants_fd();
+  command.requests_fd = slot.turns->line().requests_fd();
+  command.bell_fd = program_.scheduler->bell_fd();
+  return command;
 }
 
 bool Vm::start_worker(std::uint32_t k) {
@@ -144,21 +179,11 @@ bool Vm::start_worker(std::uint32_t k) {
   slot.jail = {};
   slot.may_spin = one_more_may_spin();
   std::string error;
-  slot.telemetry = Telemetry::create(fmt::format("telemetry:{}/{}", options_.name, k), error);
-  if (!slot.telemetry) {
+  if (!give_pages(k, error)) {
     on_start_failed(k, error);
     return false;
   }
-  const WorkerCommand command{.program = program_.path,
-                              .arguments = with_devices(arguments_for(k), program_.gpus),
-                              .environment = program_.environment,
-                              .region_fd = region_->memfd(),
-                              .doorbell_fd = transport_->doorbell(k),
-                              .telemetry_fd = slot.telemetry->memfd(),
-                              .priority = program_.priority,
-                              .group_entrance = group_ ? group_->entrance() : -1,
-                              .log = &worker_log_};
-  slot.worker = WorkerProcess::start(loop_, command, fmt::format("{}/{}", options_.name, k),
+  slot.worker = WorkerProcess::start(loop_, command_for(k), fmt::format("{}/{}", options_.name, k),
                                      {[this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
                                       [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }},
                                      error);
@@ -217,6 +242,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   loop_.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
   retire_telemetry(slot);
+  slot.turns.reset();
   count_end(k, exit);
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here

@@ -26,7 +26,7 @@ constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pi
 
 // The child's descriptors: the lowest after standard input and outputs. Only some children have the group's.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
-              child_first_free = 8;
+              child_grants = 8, child_requests = 9, child_bell = 10, child_first_free = 11;
 
 std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -158,7 +158,10 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
                           {"--region-fd", command.region_fd, child_region},
                           {"--doorbell-fd", command.doorbell_fd, child_doorbell},
                           {"--telemetry-fd", command.telemetry_fd, child_telemetry},
-                          {"--group-fd", command.group_entrance, child_group}}) {
+                          {"--group-fd", command.group_entrance, child_group},
+                          {"--grants-fd", command.grants_fd, child_grants},
+                          {"--requests-fd", command.requests_fd, child_requests},
+                          {"--bell-fd", command.bell_fd, child_bell}}) {
     child.pass(p.fd, p.number);
     if (p.fd >= 0) arguments.insert(arguments.end(), {p.option, std::to_string(p.number)});
   }

@@ -36,7 +36,8 @@ struct WorkerCommand {
   int region_fd = -1;                    // passed on, stays the caller's
   int doorbell_fd = -1;
   int telemetry_fd = -1;
-  int priority = 0;         // as nice(1) counts; the broker's own may be another
+  int grants_fd = -1, requests_fd = -1, bell_fd = -1;  // for turns (ring/turns.h); -1: nobody schedules it
+  int priority = 0;                                    // as nice(1) counts; the broker's own may be another
   int group_entrance = -1;  // of the control group that it goes into; -1: it stays in the broker's
   WorkerLog* log;           // outlives the worker
 };

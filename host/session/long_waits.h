@@ -34,6 +34,9 @@ class LongWaits {
   // True if this channel may go on without a pause in its present call, because no other of the session does. Safe in a
   // signal handler.
   bool may_go_on(std::uint32_t channel);
+  // How many begins and ends of calls all channels have had, and whether one is inside a call.
+  std::uint64_t steps() const;
+  bool any_inside() const;
   // The number of pauses so far.
   std::uint64_t pauses() const { return pauses_.load(std::memory_order_relaxed); }
 

@@ -24,6 +24,7 @@
 #include "host/session/objects.h"
 #include "host/session/resources.h"
 #include "host/session/telemetry.h"
+#include "host/session/turns.h"
 #include "host/session/virtual_ranges.h"
 #include "ring/mutants.h"
 #include "ring/view.h"
@@ -44,6 +45,7 @@ struct ServeOptions {
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // bound on the bytes of images, those being loaded included
   std::uint64_t objects = 262144;                      // bound on the number of objects and memory ranges
   std::byte* telemetry = nullptr;                      // mapped, ring::telemetry_bytes long; null: nobody reads it
+  TurnPages turns{};                                   // no pages: nobody schedules it
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
   bool join_at_end = false;             // tests: wait for the channels' threads instead of ending the process
   void (*serving)(Session&) = nullptr;  // tests: called before the first record; the session lasts as long as serve()
@@ -134,6 +136,7 @@ class Session {
   Links links;
   Mirrors mirrors;
   Resources resources;
+  Turns turns{*this, options.turns};
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
   Lanes* lanes = nullptr;           // serve() owns it and sets it before the first record
 

@@ -35,6 +35,7 @@ class Channel {
  public:
   Channel(Session& session, std::uint32_t index)
       : session_(session),
+        index_(index),
         control_(session.slot.control(index)),
         mailbox_(session.slot.reply(index)),
         consumer_(session.slot.requests(index)),
@@ -77,9 +78,12 @@ class Channel {
     const bool traced = session_.telemetry.tracing();
     const std::uint64_t begin = traced ? now_ns() : 0;
     const api::Manner manner = api::manner_of(header.call);
+    if (manner.submits) session_.turns.enter(index_, ring::context_of(header.flags));
     watch_.begin(manner.compiles);
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
+    if (manner.submits) session_.turns.leave(index_);
+    if (has_waited(request, manner)) session_.turns.waited(index_, ring::context_of(header.flags));
     count(request, header.bytes, manner.submits && result == CUDA_SUCCESS);
     if (traced) [[unlikely]]
       trace(request, result, begin, record);
@@ -95,6 +99,14 @@ class Channel {
     session_.contexts.let_go_of_green();
     session_.note(result);
     return result;
+  }
+
+  // Whether the call has waited for the GPU's processors: a wait, or a copy that is answered when it is done. A large copy
+  // has waited for a copy engine, which other processes do not use.
+  static bool has_waited(const Request& request, api::Manner manner) {
+    constexpr std::uint64_t large = 64 << 10;
+    if ((request.header.flags & ring::flag_wants_reply) == 0) return false;
+    return manner.asks == api::Asks::Wait || (manner.submits && request.to_device + request.from_device < large);
   }
 
   void count(const Request& request, std::uint32_t record_bytes, bool submitted) {
@@ -194,6 +206,7 @@ class Channel {
   }
 
   Session& session_;
+  const std::uint32_t index_;
   const ring::Shared<Control> control_;
   const ring::SharedBytes mailbox_;
   ring::Consumer consumer_;

@@ -43,6 +43,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   Lanes lanes(session, doorbell_fd);
   session.lanes = &lanes;
   if (options.serving != nullptr) options.serving(session);
+  session.turns.start();
   std::array<std::thread, ring::max_channels> threads;
   std::uint64_t started = 0;
   std::atomic<bool> stop{false};

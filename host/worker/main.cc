@@ -44,7 +44,7 @@ class GpuBackend {
     if (page.simulated != 0) host::catch_diagnosis(*driver_);
   }
 
-  int serve(ring::SlotView slot, std::byte* telemetry, std::uint32_t windows) {
+  int serve(ring::SlotView slot, const host::worker::Shared& shared) {
     host::ServeOptions serving;
     serving.spin_us = options_.spin_us;
     serving.waits_asleep = waits_asleep();
@@ -52,8 +52,9 @@ class GpuBackend {
     serving.chaos_delay_us = options_.chaos_delay_us;
     serving.image_bytes = options_.image_bytes;
     serving.objects = options_.objects;
-    serving.telemetry = telemetry;
-    serving.windows = windows;
+    serving.telemetry = shared.telemetry;
+    serving.windows = shared.windows;
+    serving.turns = shared.turns;
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }
 
@@ -99,12 +100,10 @@ int main(int argc, char** argv) {
     return host::worker::exit_usage;
   }
   GpuBackend gpu(options);
-  const int code =
-      host::worker::run(options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
-                                  [&](ring::DevicePage& page) { gpu.describe(page); },
-                                  [&](ring::SlotView slot, std::byte* telemetry, std::uint32_t windows) {
-                                    return gpu.serve(slot, telemetry, windows);
-                                  }});
+  const int code = host::worker::run(
+      options, {[&](const std::string& library, std::string& why) { return gpu.start(library, why); },
+                [&](ring::DevicePage& page) { gpu.describe(page); },
+                [&](ring::SlotView slot, const host::worker::Shared& shared) { return gpu.serve(slot, shared); }});
   // No exit handlers run. The driver's would wait for a GPU that may be running a guest's endless kernel, and the end
   // of the process frees everything.
   std::fflush(nullptr);

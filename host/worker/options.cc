@@ -39,6 +39,10 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--doorbell-fd") return number(value, o.doorbell_fd);
   if (name == "--telemetry-fd") return number(value, o.telemetry_fd);
   if (name == "--group-fd") return number(value, o.group_fd);
+  if (name == "--grants-fd") return number(value, o.grants_fd);
+  if (name == "--requests-fd") return number(value, o.requests_fd);
+  if (name == "--bell-fd") return number(value, o.bell_fd);
+  if (name == "--turn-devices") return number(value, o.turn_devices);
   if (name == "--nice") return number(value, o.nice);
   if (name == "--broker") return number(value, o.broker);
   if (name == "--slot-offset") return number(value, o.slot_offset);

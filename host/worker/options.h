@@ -16,7 +16,11 @@ struct Options {
   int region_fd = -1;
   int doorbell_fd = -1;
   int telemetry_fd = -1;
-  int group_fd = -1;  // cgroup.procs of its VM's control group; -1: it stays where it was started
+  int group_fd = -1;   // cgroup.procs of its VM's control group; -1: it stays where it was started
+  int grants_fd = -1;  // with the next two: of turns (ring/turns.h); -1: nobody schedules it
+  int requests_fd = -1;
+  int bell_fd = -1;
+  std::uint32_t turn_devices = 0;  // the number of GPUs that the VM sees
   int nice = 0;
   pid_t broker = 0;
   std::uint64_t slot_offset = 0;  // of the slot's extent in the region

@@ -94,6 +94,27 @@ std::byte* map_telemetry(int fd) {
   return at != MAP_FAILED ? static_cast<std::byte*>(at) : nullptr;
 }
 
+// Maps a page of ring/turns.h. Null: it is not there.
+template <class Page>
+Page* map_page(int fd, int rights) {
+  struct stat status {};
+  if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < sizeof(Page)) return nullptr;
+  void* at = mmap(nullptr, sizeof(Page), rights, MAP_SHARED, fd, 0);
+  return at != MAP_FAILED ? static_cast<Page*>(at) : nullptr;
+}
+
+// False: there should be pages for turns, and they cannot be mapped.
+bool map_turns(const Options& options, TurnPages& pages) {
+  if (options.grants_fd < 0) return true;
+  pages.grants = map_page<const ring::GrantPage>(options.grants_fd, PROT_READ);
+  pages.requests = map_page<ring::RequestPage>(options.requests_fd, PROT_READ | PROT_WRITE);
+  pages.bell_fd = options.bell_fd;
+  pages.devices = options.turn_devices;
+  close(options.grants_fd);
+  close(options.requests_fd);
+  return pages.grants != nullptr && pages.requests != nullptr;
+}
+
 // Reserves the windows for the arena, so that neither the driver nor the heap takes them. Returns a bit for each window
 // that was free: a session's arena must never be moved over another mapping.
 std::uint32_t reserve_windows() {
@@ -236,9 +257,10 @@ int run(const Options& options, const Backend& backend) {
   std::byte* const base = map_slot(options);
   if (base == nullptr) return fail(exit_region_failed, "the slot's extent cannot be mapped: it is not in the region");
   const ring::SlotView slot(base, options.slot_bytes);
-  std::byte* const telemetry = map_telemetry(options.telemetry_fd);
-  if (telemetry == nullptr) return fail(exit_region_failed, "the telemetry cannot be mapped");
-  const std::uint32_t windows = reserve_windows();
+  Shared shared{.telemetry = map_telemetry(options.telemetry_fd), .windows = 0, .turns = {}};
+  if (shared.telemetry == nullptr) return fail(exit_region_failed, "the telemetry cannot be mapped");
+  if (!map_turns(options, shared.turns)) return fail(exit_region_failed, "the pages for turns cannot be mapped");
+  shared.windows = reserve_windows();
   close(options.region_fd);
   close(options.telemetry_fd);
 
@@ -258,7 +280,7 @@ int run(const Options& options, const Backend& backend) {
   if (!jail.acceptable()) return jail.refusal();
   open_slot(slot, *page, options.guest_spin_us);
   if (!tell_ready(options.control_fd, jail, memory_of(*page))) return exit_ended;  // the broker has closed the socket
-  return backend.serve(slot, telemetry, windows);
+  return backend.serve(slot, shared);
 }
 
 }  // namespace host::worker

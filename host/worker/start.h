@@ -11,10 +11,18 @@
 #include <functional>
 #include <string>
 
+#include "host/session/turns.h"
 #include "host/worker/options.h"
 #include "ring/view.h"
 
 namespace host::worker {
+
+// What the worker has mapped and reserved before the driver's start.
+struct Shared {
+  std::byte* telemetry = nullptr;  // ring::telemetry_bytes
+  std::uint32_t windows = 0;       // a bit for each window that is reserved for the session's arena
+  TurnPages turns;
+};
 
 struct Backend {
   // Loads and initialises the driver. False: it cannot be used at all, and `error` is one sentence.
@@ -22,8 +30,7 @@ struct Backend {
   // Fills the device page. The page is zeroed private memory, which is copied to the slot later.
   std::function<void(ring::DevicePage&)> describe;
   // Runs the session until the control socket reads EOF or the guest breaks the protocol. Returns the exit code.
-  // `windows`: a bit for each window that is reserved for the session's arena.
-  std::function<int(ring::SlotView, std::byte* telemetry, std::uint32_t windows)> serve;
+  std::function<int(ring::SlotView, const Shared&)> serve;
 };
 
 // The process's exit code. Preconditions: one thread; the descriptors of `options` are the process's own.

@@ -187,7 +187,7 @@ class Start {
               make(page);
               guest_acts();
             },
-            [this](ring::SlotView slot, std::byte*, std::uint32_t) { return serve(slot); }};
+            [this](ring::SlotView slot, const host::worker::Shared&) { return serve(slot); }};
   }
 
   // ---- the slot ----------------------------------------------------------------------------------------------------

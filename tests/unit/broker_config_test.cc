@@ -30,6 +30,9 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(config.broker.runtime_dir, "/run/ivgpu");
   EXPECT_EQ(config.broker.socket_mode, 0660);
   EXPECT_EQ(config.gpu.library, "auto");
+  EXPECT_EQ(config.gpu.policy, "time-slice");
+  EXPECT_EQ(config.gpu.quantum_us, 1000);
+  EXPECT_EQ(config.gpu.longest_turn_ms, 20);
   ASSERT_EQ(config.vms.size(), 1U);
   const auto& vm = config.vms[0];
   EXPECT_EQ(vm.name, "a");
@@ -41,6 +44,8 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(vm.jail_ioctls, "listed");
   EXPECT_EQ(vm.worker_uid, 65534);
   EXPECT_FALSE(vm.huge_pages);
+  EXPECT_EQ(vm.weight, 1);
+  EXPECT_FALSE(vm.latency);
   EXPECT_EQ(vm.chaos_delay_us, 0);
   EXPECT_EQ(vm.session_image_bytes, std::int64_t{2} << 30);
   EXPECT_EQ(vm.session_objects, 262144);
@@ -149,7 +154,8 @@ constexpr Mistake mistakes[] = {
      "f.toml: [brokers] is not known; the tables are [broker], [gpu], [defaults] and [vm.NAME]"},
     {"NotATable", "gpu = 1\n", "f.toml: 'gpu' must be a table, as in [gpu]"},
     {"VmNotATable", "[vm]\na = 1\n", "f.toml: [vm] a must be a table, as in [vm.a]"},
-    {"UnknownKey", "[gpu]\nlib = 1\n[vm.a]", "f.toml: [gpu] has no key 'lib'; it takes library"},
+    {"UnknownKey", "[gpu]\nlib = 1\n[vm.a]",
+     "f.toml: [gpu] has no key 'lib'; it takes library, policy, quantum_us, longest_turn_ms"},
     {"TooManySlots", "[vm.a]\nslots = 65", "f.toml: [vm.a] slots = 65: slots takes an integer from 1 to 64"},
     {"NoSlots", "[vm.a]\nslots = 0", "f.toml: [vm.a] slots = 0: slots takes an integer from 1 to 64"},
     {"NotAnInteger", "[vm.a]\nslots = 1.5", "f.toml: [vm.a] slots = 1.5: slots takes an integer from 1 to 64"},
@@ -172,7 +178,8 @@ constexpr Mistake mistakes[] = {
      "f.toml: [defaults] jail_ioctls = \"none\": jail_ioctls takes \"listed\" or \"any\""},
     {"ChoicesInOne", "[defaults]\njail = 'required\" or \"off'\n[vm.a]",
      "f.toml: [defaults] jail = \"required\" or \"off\": jail takes \"best-effort\", \"required\" or \"off\""},
-    {"TwoLines", "[gpu]\n\"a\\nb\" = 1\n[vm.a]", "f.toml: [gpu] has no key 'a b'; it takes library"},
+    {"TwoLines", "[gpu]\n\"a\\nb\" = 1\n[vm.a]",
+     "f.toml: [gpu] has no key 'a b'; it takes library, policy, quantum_us, longest_turn_ms"},
     {"LetterAlone", "[vm.a]\n\xc3\xbdv", "f.toml:2: a letter beyond ASCII may stand on a line of comment only"},
     {"LetterEscaped", "a = \"\\\xc3\xbd\"", "f.toml:1: a letter beyond ASCII may stand on a line of comment only"},
     {"LetterInAStringOfLines", "a = \"\"\"\n# \"\"\"\xef\xbb\xa2\" = 1",

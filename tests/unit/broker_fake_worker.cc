@@ -76,14 +76,14 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
   command[1] = 'k';
 }
 
-int serve(ring::SlotView slot, std::byte* telemetry, std::uint32_t) {
+int serve(ring::SlotView slot, const host::worker::Shared& shared) {
   for (;;) {
     pollfd fds[2] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}};
     poll(fds, 2, -1);
     if (fds[1].revents != 0) return host::worker::exit_ended;
     std::uint64_t count;
     if (read(options.doorbell_fd, &count, sizeof count) != sizeof count) continue;
-    obey(slot, telemetry, reinterpret_cast<volatile char*>(slot.base() + ring::arena_offset));
+    obey(slot, shared.telemetry, reinterpret_cast<volatile char*>(slot.base() + ring::arena_offset));
   }
 }
 

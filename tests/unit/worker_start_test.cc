@@ -100,7 +100,7 @@ TEST(WorkerStart, TouchesItsSlotInTheJailOnly) {
       page.device_count = 3;
       std::memset(page.device[15].bus_id, 'x', sizeof page.device[15].bus_id);
     };
-    const auto serve = [](ring::SlotView slot, std::byte*, std::uint32_t) {
+    const auto serve = [](ring::SlotView slot, const host::worker::Shared&) {
       if (watch.touches != 1 || !seccomp_in_force()) return 40;
       if (watch.unjailed != 0) return 41;
       const ring::DevicePage page = slot.device_page().copy_out();
@@ -121,7 +121,7 @@ std::string told_of_jail(host::worker::JailMode mode, int attribute) {
       page.device_count = 2;
       if (attribute >= 0) page.device[1].attribute[attribute] = 1;
     };
-    return host::worker::run(options, {start, describe, [](ring::SlotView, std::byte*, std::uint32_t) { return 0; }});
+    return host::worker::run(options, {start, describe, [](ring::SlotView, const host::worker::Shared&) { return 0; }});
   });
   if (code != 0) return "exit " + std::to_string(code);
   host::worker::ReadyMessage message{};
@@ -156,8 +156,8 @@ TEST(WorkerStart, TellsWhichWindowsItReserved) {
     if (taken != wanted) return 50;
     std::memset(taken, 0x5a, taken_bytes);
     const auto start = [](const std::string&, std::string&) { return true; };
-    const auto serve = [&](ring::SlotView, std::byte*, std::uint32_t windows) {
-      return static_cast<unsigned char*>(taken)[taken_bytes - 1] == 0x5a ? static_cast<int>(windows) : 51;
+    const auto serve = [&](ring::SlotView, const host::worker::Shared& shared) {
+      return static_cast<unsigned char*>(taken)[taken_bytes - 1] == 0x5a ? static_cast<int>(shared.windows) : 51;
     };
     return host::worker::run(options, {start, [](ring::DevicePage&) {}, serve});
   });

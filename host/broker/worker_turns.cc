@@ -1,0 +1,27 @@
+#include "host/broker/worker_turns.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace host::broker {
+
+std::string name_for_turns(const Gpu& gpu) { return gpu.uuid.empty() ? gpu.pci : gpu.uuid; }
+
+turns::Scheduler::Options options_for_turns(const GpuOptions& gpu) {
+  return {.on = gpu.policy == "turns",
+          .limits = {.quantum = std::chrono::microseconds(gpu.quantum_us),
+                     .longest = std::chrono::milliseconds(gpu.longest_turn_ms)}};
+}
+
+std::unique_ptr<WorkerTurns> WorkerTurns::create(turns::Scheduler& scheduler, turns::Scheduler::Vm vm,
+                                                 const VmGpus& gpus, const std::string& name, std::string& error) {
+  auto line = turns::Line::create(name, error);
+  if (!line) return nullptr;
+  std::unique_ptr<WorkerTurns> place(new WorkerTurns(scheduler, line));
+  std::vector<std::string> names;
+  std::ranges::transform(gpus.list, std::back_inserter(names), name_for_turns);
+  place->client_ = scheduler.add(vm, std::move(line), std::move(names));
+  return place;
+}
+
+}  // namespace host::broker

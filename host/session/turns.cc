@@ -1,0 +1,172 @@
+#include "host/session/turns.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "host/session/session.h"
+
+namespace host {
+namespace {
+
+using ring::Grant;
+using ring::GrantMode;
+using namespace std::chrono_literals;
+
+constexpr auto look_every = 2us;  // at a session's channels: often enough, and seldom touching their lines
+constexpr auto polls_for = 50us;  // a channel for its turn, before it sleeps
+constexpr timespec longest_sleep{0, 100'000'000};  // then it looks whether the session ends
+
+void pause_for(std::chrono::nanoseconds time) {
+  for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < time;)
+    __builtin_ia32_pause();
+}
+
+}  // namespace
+
+void Batch::finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
+  count_ = 1;
+  if (took > wanted)
+    most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(most_ * wanted / took));
+  else if (took < wanted / 2)
+    most_ = std::min(2 * most_, many);
+}
+
+Turns::Device::Device(Turns& turns, std::uint32_t number)
+    : grant(turns.pages_.grants->device[number]),
+      request(turns.pages_.requests->device[number]),
+      gate(grant, request) {}
+
+void Turns::start() {
+  if (pages_.grants == nullptr) return;
+  for (std::uint32_t d = 0; d < std::min(pages_.devices, ring::max_devices); ++d) {
+    devices_[d] = std::make_unique<Device>(*this, d);
+    devices_[d]->keeper = std::thread([this, d] { keep(*devices_[d]); });
+  }
+}
+
+void Turns::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  for (const auto& device : devices_)
+    if (device && device->keeper.joinable()) device->keeper.join();
+}
+
+// ---- a channel -----------------------------------------------------------------------------------------------------
+
+Turns::Device* Turns::device_of(unsigned context) {
+  const auto number = static_cast<std::uint32_t>(session_.contexts.device_of(context));
+  return number < ring::max_devices ? devices_[number].get() : nullptr;
+}
+
+void Turns::pass_gate(std::uint32_t channel, unsigned context) {
+  Device* const device = device_of(context);
+  if (device == nullptr) return;
+  Grant under;
+  if (!device->gate.may_enter(channel, under)) wait_for_turn(*device, channel, under);
+  inside_[channel] = device;
+  device->request.submitted.fetch_add(1, std::memory_order_relaxed);
+  if (!device->context_used[context].load(std::memory_order_relaxed))
+    device->context_used[context].store(true, std::memory_order_relaxed);
+  if (under.mode == GrantMode::Open) return;
+  if (under.mode == GrantMode::Turn) return bound_work(*device, channel);
+  if (device->told.exchange(under.number, std::memory_order_relaxed) != under.number) ring_scheduler();
+}
+
+void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {
+  device.request.waiting.fetch_add(1, std::memory_order_relaxed);
+  auto polled = Clock::now() + polls_for;
+  while (!device.gate.may_enter(channel, under)) {
+    if (stopping_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed)) break;
+    if (Clock::now() < polled) {
+      pause_for(500ns);
+      continue;
+    }
+    sleep_on(device, under);
+    polled = Clock::now() + polls_for;
+  }
+  device.request.waiting.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Turns::bound_work(Device& device, std::uint32_t channel) {
+  Batch& batch = batches_[channel];
+  if (!batch.is_full()) return;
+  const auto begin = Clock::now();
+  session_.driver.cuCtxSynchronize();  // an error is the next call's to report
+  const std::chrono::microseconds wanted(device.grant.most_us.load(std::memory_order_relaxed));
+  batch.finished(Clock::now() - begin, wanted);
+}
+
+void Turns::note_wait(std::uint32_t channel, unsigned context) {
+  Device* const device = device_of(context);
+  if (device == nullptr) return;
+  batches_[channel].waited();
+  device->request.waits.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Turns::ring_scheduler() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto n = write(pages_.bell_fd, &one, sizeof one);
+}
+
+// ---- a keeper ------------------------------------------------------------------------------------------------------
+
+void Turns::keep(Device& device) {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const Grant grant = device.gate.grant();
+    if (grant.mode == GrantMode::Turn) hold(device, grant);
+    if (grant.mode == GrantMode::Closed) answer_end(device, grant);
+    sleep_on(device, grant);
+  }
+}
+
+// Until the turn is ended, or the session has been quiet for so long that it is given back.
+void Turns::hold(Device& device, Grant turn) {
+  while (device.gate.grant() == turn && !stopping_.load(std::memory_order_relaxed)) {
+    if (!quiet_for(device.patience.now(), device, turn) || !device.gate.withdraw(turn)) continue;
+    drain(device);
+    device.gate.give_back(turn);
+    return quiet_for(Patience::longest, device, turn) ? device.patience.stayed_away() : device.patience.came_back();
+  }
+}
+
+// Whether no channel makes a call or waits for a turn for so long. False as soon as one does, or the grant changes. One
+// that waits is on its way: it sleeps, perhaps, and has not seen the turn yet.
+bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn) {
+  const LongWaits& calls = session_.long_waits;
+  const std::uint64_t before = calls.steps();
+  for (const auto begin = Clock::now(); Clock::now() - begin < time;) {
+    pause_for(look_every);
+    const bool waited_for = device.request.waiting.load(std::memory_order_relaxed) != 0;
+    if (waited_for || calls.any_inside() || calls.steps() != before || device.gate.grant() != turn) return false;
+  }
+  return true;
+}
+
+void Turns::answer_end(Device& device, Grant closed) {
+  while (!device.gate.empty()) {  // calls that were let in before
+    if (device.gate.grant() != closed || stopping_.load(std::memory_order_relaxed)) return;
+    pause_for(look_every);
+  }
+  drain(device);
+  if (device.gate.grant() == closed) device.gate.give_back(closed);
+}
+
+// Waits for everything that the session has submitted to this GPU.
+void Turns::drain(Device& device) {
+  for (unsigned context = 0; context < device.context_used.size(); ++context) {
+    if (!device.context_used[context].exchange(false, std::memory_order_relaxed)) continue;
+    const auto held = session_.making();  // no context ends meanwhile
+    if (session_.contexts.make_current(context) == CUDA_SUCCESS) session_.driver.cuCtxSynchronize();
+    session_.contexts.let_go_of_green();
+  }
+}
+
+void Turns::sleep_on(Device& device, Grant grant) {
+  if (stopping_.load(std::memory_order_relaxed)) return;
+  syscall(SYS_futex, &device.grant.word, FUTEX_WAIT, grant.word(), &longest_sleep, nullptr, 0);
+}
+
+}  // namespace host

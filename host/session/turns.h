@@ -1,0 +1,125 @@
+// A session's turns on the GPUs: what its channels do before they give a GPU work, and the keepers that give turns back.
+// The scheduler is the broker's (host/turns/); ring/turns.h has the pages, ring/turn_gate.h the gate's orderings.
+//
+// While one VM uses a GPU, every grant is Open, and a submission costs a flag, a fence and a look. In a turn, a channel
+// also waits for its own work now and then, so that no more than `most_us` of it is under way when the turn ends: the
+// GPU then idles for some 10 us, where marks in the stream would have to be made for every stream that a program uses.
+//
+// A keeper is a thread for each GPU. It sleeps while nobody takes turns. It ends a turn early when the session has been
+// quiet for a while: how long pays is learnt from the pauses that this session makes (Patience).
+//
+// Thread-safety: each channel's thread calls with its own number; start() and stop() belong to the session's owner.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+
+#include "ring/layout.h"
+#include "ring/turn_gate.h"
+#include "ring/turns.h"
+#include "ring/wire/record.h"
+
+namespace host {
+
+class Session;
+
+// The pages of ring/turns.h as the worker has them; null: nobody schedules this worker.
+struct TurnPages {
+  const ring::GrantPage* grants = nullptr;
+  ring::RequestPage* requests = nullptr;
+  int bell_fd = -1;           // an eventfd that wakes the scheduler
+  std::uint32_t devices = 0;  // how many GPUs the VM sees
+};
+
+// How long a holder's silence lasts before it gives its turn back. Passing a turn on costs about as much as a pause of
+// 150 us, so that is the longest; a program whose pauses outlast it gives its turns back soon.
+class Patience {
+ public:
+  static constexpr std::chrono::microseconds longest{150}, shortest{10};
+
+  std::chrono::microseconds now() const { return misses_ < most_misses ? longest : shortest; }
+  void came_back() { misses_ = 0; }  // within `longest`
+  void stayed_away() { misses_ += misses_ < most_misses; }
+
+ private:
+  static constexpr int most_misses = 4;
+  int misses_ = 0;
+};
+
+// How many submissions in a row are some amount of work, by the time that the newest took.
+class Batch {
+ public:
+  // Counts a submission. True: wait for those before it, and tell finished() how long they took.
+  bool is_full() { return ++count_ > most_; }
+  void finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
+  void waited() { count_ = 0; }  // nothing is under way
+
+ private:
+  static constexpr std::uint32_t fewest = 1, many = 4096;
+  std::uint32_t count_ = 0, most_ = 16;
+};
+
+class Turns {
+ public:
+  Turns(Session& session, TurnPages pages) : session_(session), pages_(pages) {}
+  ~Turns() { stop(); }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+  // Starts the keepers; stop() ends them, and lets everybody through the gates.
+  void start();
+  void stop();
+
+  // Around a call that submits, in the context with this number. enter() waits for a turn if need be; it holds no lock.
+  void enter(std::uint32_t channel, unsigned context) {
+    if (pages_.grants != nullptr) pass_gate(channel, context);
+  }
+  void leave(std::uint32_t channel) {
+    if (Device* const device = inside_[channel]) device->gate.leave(channel), inside_[channel] = nullptr;
+  }
+  // After a call that waited for the GPU.
+  void waited(std::uint32_t channel, unsigned context) {
+    if (pages_.grants != nullptr) note_wait(channel, context);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Device {
+    Device(Turns& turns, std::uint32_t number);
+    const ring::DeviceGrant& grant;
+    ring::DeviceRequest& request;
+    ring::TurnGate<ring::max_channels> gate;
+    std::atomic<std::uint32_t> told{~0u};  // the number of the newest grant that was rung for
+    std::array<std::atomic<bool>, ring::max_contexts> context_used = {};  // since the keeper last waited for it
+    Patience patience;                                                    // the keeper's
+    std::thread keeper;
+  };
+
+  void pass_gate(std::uint32_t channel, unsigned context);
+  void wait_for_turn(Device& device, std::uint32_t channel, ring::Grant& under);
+  void bound_work(Device& device, std::uint32_t channel);
+  void note_wait(std::uint32_t channel, unsigned context);
+  void ring_scheduler() const;
+  Device* device_of(unsigned context);
+
+  void keep(Device& device);
+  void hold(Device& device, ring::Grant turn);
+  bool quiet_for(std::chrono::microseconds time, Device& device, ring::Grant turn);
+  void answer_end(Device& device, ring::Grant closed);
+  void drain(Device& device);
+  void sleep_on(Device& device, ring::Grant grant);
+
+  Session& session_;
+  const TurnPages pages_;
+  std::atomic<bool> stopping_{false};
+  std::array<std::unique_ptr<Device>, ring::max_devices> devices_;
+  std::array<Device*, ring::max_channels> inside_{};  // each its channel's
+  std::array<Batch, ring::max_channels> batches_;
+};
+
+}  // namespace host

@@ -1,0 +1,199 @@
+#include "host/turns/scheduler.h"
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <iterator>
+#include <system_error>
+
+namespace host::turns {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Time nap = 50us;
+constexpr Time report_every = 100ms;
+
+Time since_boot() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+void ring_bell(int fd) {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto n = write(fd, &one, sizeof one);
+}
+
+}  // namespace
+
+std::unique_ptr<Scheduler> Scheduler::start(const Options& options, bool naps, std::string& error) {
+  std::unique_ptr<Scheduler> scheduler(new Scheduler(options, naps));
+  for (broker::Fd* fd : {&scheduler->bell_, &scheduler->post_}) fd->reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  try {
+    if (!scheduler->bell_ || !scheduler->post_) throw std::system_error(errno, std::generic_category());
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the broker's loop's
+    scheduler->thread_ = std::thread([s = scheduler.get()] { s->run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  } catch (const std::system_error& failed) {
+    error = std::string("the scheduler of turns cannot be started: ") + failed.what();
+    return nullptr;
+  }
+  return scheduler;
+}
+
+Scheduler::~Scheduler() {
+  if (!thread_.joinable()) return;
+  send(Stop{});
+  thread_.join();
+  // Boost's queue does not destroy what it still holds.
+  messages_.consume_all([](const Message&) {});
+  report();
+}
+
+// ---- the broker's side ---------------------------------------------------------------------------------------------
+
+void Scheduler::send(const Message& message) {
+  while (!messages_.push(message)) std::this_thread::yield();  // the thread empties it within a millisecond
+  ring_bell(post_.get());
+}
+
+void Scheduler::change(const Options& options) { send(options); }
+
+Scheduler::Vm Scheduler::add_vm(const Share& share) {
+  send(NewShare{++vms_, share});
+  return vms_;
+}
+
+void Scheduler::change_vm(Vm vm, const Share& share) { send(NewShare{vm, share}); }
+
+void Scheduler::remove_vm(Vm vm) { send(NoVm{vm}); }
+
+Scheduler::Client Scheduler::add(Vm vm, std::shared_ptr<Line> line, std::vector<std::string> gpus) {
+  send(NewClient{++clients_, vm, std::move(line), std::move(gpus)});
+  return clients_;
+}
+
+void Scheduler::remove(Client client) { send(NoClient{client}); }
+
+const Scheduler::Report& Scheduler::report() {
+  while (reports_.pop(report_)) {
+  }
+  return *report_;
+}
+
+// ---- the thread ----------------------------------------------------------------------------------------------------
+
+void Scheduler::run() {
+  while (take_messages()) {
+    const Time now = since_boot();
+    Time next = Time::max();
+    for (auto& [name, gpu] : gpus_) next = std::min(next, step(gpu, now));
+    tell(now);
+    rest(next);
+  }
+}
+
+// False: it is to end.
+bool Scheduler::take_messages() {
+  Message message;
+  while (messages_.pop(message)) {
+    if (std::holds_alternative<Stop>(message)) return false;
+    std::visit([this](const auto& one) { take(one); }, message);
+  }
+  return true;
+}
+
+void Scheduler::take(const Options& options) {
+  options_ = options;
+  for (auto& [name, gpu] : gpus_) {
+    gpu.policy.set_on(options.on);
+    gpu.policy.set_limits(options.limits);
+  }
+}
+
+void Scheduler::take(const NewShare& message) {
+  shares_[message.vm] = message.share;
+  for (auto& [name, gpu] : gpus_) gpu.policy.set_share(message.vm, message.share.weight, message.share.latency);
+}
+
+void Scheduler::take(const NoVm& message) {
+  shares_.erase(message.vm);
+  for (auto& [name, gpu] : gpus_) gpu.policy.forget(message.vm);
+}
+
+void Scheduler::take(const NewClient& message) {
+  const auto devices = std::min<std::size_t>(message.gpus.size(), ring::max_devices);
+  for (std::uint32_t d = 0; d < devices; ++d) {
+    auto [found, is_new] = gpus_.try_emplace(message.gpus[d]);
+    Gpu& gpu = found->second;
+    if (is_new) {
+      gpu.policy.set_on(options_.on);
+      gpu.policy.set_limits(options_.limits);
+      for (const auto& [vm, share] : shares_) gpu.policy.set_share(vm, share.weight, share.latency);
+    }
+    gpu.places[message.client] = {message.line, d};
+    gpu.policy.add(message.client, message.vm);
+  }
+}
+
+void Scheduler::take(const NoClient& message) {
+  const Time now = since_boot();
+  for (auto& [name, gpu] : gpus_)
+    if (gpu.places.erase(message.client) != 0) gpu.policy.remove(message.client, now);
+}
+
+Time Scheduler::step(Gpu& gpu, Time now) {
+  const auto ask = [&](Client client) {
+    const Place& place = gpu.places.at(client);
+    const ring::DeviceRequest& words = place.line->request(place.device);
+    return Request{.waits_for_turn = words.waiting.load(std::memory_order_relaxed) != 0,
+                   .given_back = words.given_back.load(std::memory_order_acquire),  // edge B of ring/turn_gate.h
+                   .submitted = words.submitted.load(std::memory_order_relaxed),
+                   .waits = words.waits.load(std::memory_order_relaxed)};
+  };
+  return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) { give(gpu.places.at(client), grant); });
+}
+
+void Scheduler::give(const Place& place, ring::Grant grant) const {
+  ring::DeviceGrant& words = place.line->grant(place.device);
+  const auto most = std::chrono::duration_cast<std::chrono::microseconds>(options_.limits.quantum);
+  words.most_us.store(static_cast<std::uint32_t>(most.count()), std::memory_order_relaxed);
+  words.word.store(grant.word(), std::memory_order_release);  // edge B
+  syscall(SYS_futex, &words.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// Until the next look is due, a worker rings, or the broker has a message.
+void Scheduler::rest(Time until_next) {
+  if (until_next == Time::zero()) {
+    if (naps_) return std::this_thread::sleep_for(nap);
+    for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
+    return;
+  }
+  pollfd bells[] = {{bell_.get(), POLLIN, 0}, {post_.get(), POLLIN, 0}};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(until_next);
+  const timespec limit{seconds.count(), (until_next - seconds).count()};
+  if (ppoll(bells, std::size(bells), until_next == Time::max() ? nullptr : &limit, nullptr) <= 0) return;
+  std::uint64_t rings;
+  for (const pollfd& bell : bells) [[maybe_unused]] const auto n = read(bell.fd, &rings, sizeof rings);
+}
+
+void Scheduler::tell(Time now) {
+  if (now - told_ < report_every || reports_.write_available() == 0) return;
+  told_ = now;
+  auto report = std::make_shared<Report>();
+  for (const auto& [name, gpu] : gpus_) {
+    report->takes_turns[name] = gpu.policy.takes_turns();
+    for (const auto& [vm, share] : shares_) report->vms[vm] += gpu.policy.account(vm);
+  }
+  reports_.push(report);
+}
+
+}  // namespace host::turns

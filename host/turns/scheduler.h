@@ -1,0 +1,128 @@
+// The scheduler of turns: a thread that reads the requests of all workers, asks a Policy for each GPU, and writes the
+// grants. It is apart from the broker's loop, which may be busy for milliseconds; the two hand each other messages
+// through queues without locks. ring/turns.h has the pages, host/turns/policy.h the decisions.
+//
+// While processes take turns the thread polls, so that a grant follows a request within microseconds; `naps` makes it
+// sleep 50 us between two looks, for a machine without a processor to spare. Where nobody takes turns it looks a hundred
+// times a second; ten times where no process submits, since a worker could swallow another's ring; and not at all while
+// no GPU has two processes.
+//
+// Thread-safety: one thread, the broker's, calls the functions.
+#pragma once
+
+#include <boost/lockfree/spsc_queue.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "host/broker/fd.h"
+#include "host/turns/line.h"
+#include "host/turns/policy.h"
+
+namespace host::turns {
+
+class Scheduler {
+ public:
+  using Vm = Policy::Vm;
+  using Client = Policy::Client;
+
+  struct Options {
+    bool on = true;  // else every worker submits when it likes, and the driver slices
+    Limits limits;
+    bool operator==(const Options&) const = default;
+  };
+  struct Share {
+    double weight = 1;
+    bool latency = false;
+    bool operator==(const Share&) const = default;
+  };
+  // What the thread last told: of each VM over all GPUs, and of each GPU.
+  struct Report {
+    std::map<Vm, Account> vms;
+    std::map<std::string, bool> takes_turns;  // by GPU
+  };
+
+  // Null where the thread cannot be had, and `error` is one sentence.
+  static std::unique_ptr<Scheduler> start(const Options& options, bool naps, std::string& error);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  void change(const Options& options);
+  Vm add_vm(const Share& share);
+  void change_vm(Vm vm, const Share& share);
+  void remove_vm(Vm vm);
+  // A worker that comes. `gpus`: the names of those that it sees, by its ordinals.
+  Client add(Vm vm, std::shared_ptr<Line> line, std::vector<std::string> gpus);
+  void remove(Client client);
+
+  // A worker rings it; it stays the scheduler's.
+  int bell_fd() const { return bell_.get(); }
+  const Report& report();
+
+ private:
+  struct NewShare {
+    Vm vm;
+    Share share;
+  };
+  struct NoVm {
+    Vm vm;
+  };
+  struct NewClient {
+    Client client;
+    Vm vm;
+    std::shared_ptr<Line> line;
+    std::vector<std::string> gpus;
+  };
+  struct NoClient {
+    Client client;
+  };
+  struct Stop {};
+  using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, NoClient>;
+
+  struct Place {  // where a client's words for a GPU are
+    std::shared_ptr<Line> line;
+    std::uint32_t device;
+  };
+  struct Gpu {
+    Policy policy;
+    std::map<Client, Place> places;
+  };
+
+  Scheduler(const Options& options, bool naps) : options_(options), naps_(naps) {}
+  void send(const Message& message);
+
+  // The thread's.
+  void run();
+  bool take_messages();
+  void take(const Options& options);
+  void take(const NewShare& message);
+  void take(const NoVm& message);
+  void take(const NewClient& message);
+  void take(const NoClient& message);
+  void take(Stop) {}
+  Time step(Gpu& gpu, Time now);
+  void give(const Place& place, ring::Grant grant) const;
+  void rest(Time until_next);
+  void tell(Time now);
+
+  Options options_;  // the thread's from its start
+  const bool naps_;
+  broker::Fd bell_;  // every worker has it, and may empty it
+  broker::Fd post_;  // rung when there is a message; nobody else has it
+  boost::lockfree::spsc_queue<Message, boost::lockfree::capacity<1024>> messages_;
+  boost::lockfree::spsc_queue<std::shared_ptr<const Report>, boost::lockfree::capacity<16>> reports_;
+  std::map<Vm, Share> shares_;       // the thread's, as the next two
+  std::map<std::string, Gpu> gpus_;  // by name
+  Time told_{};
+  std::shared_ptr<const Report> report_ = std::make_shared<Report>();  // the newest that was taken
+  Vm vms_ = 0;
+  Client clients_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace host::turns

@@ -1,0 +1,58 @@
+// The two pages by which a worker and the scheduler of turns (host/turns/) agree on who may give a GPU work. The broker
+// makes both, for one worker; no guest maps them, nor does another worker.
+//
+//   grants     4 KiB   the scheduler writes; the worker maps it to be read only
+//   requests   4 KiB   the worker writes, and a guest may control its worker: the scheduler copies a word once, and a
+//                      wrong one costs the worker's own VM its turns, nobody else's
+//
+// Both have a line for each GPU that the VM sees, by the guest's ordinals. A grant is one word: a mode, and a number
+// that is another with each change, so that an answer names the grant that it answers. The worker's half of the
+// protocol and its orderings are in ring/turn_gate.h.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "ring/layout.h"
+
+namespace ring {
+
+enum class GrantMode : std::uint32_t {
+  Open,    // submit at any time; nobody takes turns
+  Told,    // the same, but ring once at the first submission: the scheduler sleeps, since nothing was submitted lately
+  Closed,  // submit nothing; say so when what was submitted is done
+  Turn,    // submit until the grant changes
+};
+
+struct Grant {
+  GrantMode mode = GrantMode::Open;
+  std::uint32_t number = 0;  // 30 bits
+
+  static constexpr std::uint32_t number_mask = (1u << 30) - 1;
+  constexpr std::uint32_t word() const { return number << 2 | static_cast<std::uint32_t>(mode); }
+  static constexpr Grant of(std::uint32_t word) { return {static_cast<GrantMode>(word & 3), word >> 2}; }
+  bool operator==(const Grant&) const = default;
+};
+
+struct alignas(2 * line) DeviceGrant {
+  std::atomic<std::uint32_t> word;     // Grant::word(); threads of the worker sleep on it (a futex)
+  std::atomic<std::uint32_t> most_us;  // how much GPU work a worker may have under way in its turn
+};
+struct alignas(page) GrantPage {
+  DeviceGrant device[max_devices];
+};
+
+struct alignas(2 * line) DeviceRequest {
+  std::atomic<std::uint32_t> waiting;  // threads that wait for a turn
+  std::atomic<std::uint32_t>
+      given_back;                        // the number of the grant under which nothing is submitted or running any more
+  std::atomic<std::uint64_t> submitted;  // calls that have given the GPU work
+  std::atomic<std::uint64_t> waits;      // calls that have waited for the GPU
+};
+struct alignas(page) RequestPage {
+  DeviceRequest device[max_devices];
+};
+
+static_assert(sizeof(GrantPage) == page && sizeof(RequestPage) == page);
+
+}  // namespace ring

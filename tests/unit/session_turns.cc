@@ -1,0 +1,194 @@
+// A worker's half of taking turns: channels that wait for a grant, and the keeper's answers. The test is the scheduler.
+#include "host/session/turns.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/session_channel.h"
+
+namespace {
+
+using namespace session_test;
+using namespace std::chrono_literals;
+using ring::Grant;
+using ring::GrantMode;
+namespace ids = api::id_of;
+
+bool comes_true(const std::function<bool()>& what, std::chrono::milliseconds within = 5000ms) {
+  for (const auto end = std::chrono::steady_clock::now() + within; std::chrono::steady_clock::now() < end;) {
+    if (what()) return true;
+    std::this_thread::sleep_for(100us);
+  }
+  return what();
+}
+
+// A session with pages. Each submission has a channel of its own, served by a thread until its record is done.
+class SessionTurns : public testing::Test {
+ protected:
+  SessionTurns() {
+    host::ServeOptions options;
+    options.windows = host::all_windows;
+    options.turns = {.grants = &grants_, .requests = &requests_, .bell_fd = bell_, .devices = 1};
+    world_.emplace(options);
+    world_->session->end_greeting(true);
+    memory_ = world_->memory(64);
+    stream_ = world_->stream();
+    world_->session->turns.start();
+  }
+  ~SessionTurns() override {
+    give(GrantMode::Open);
+    world_->driver.open_gate();
+    for (std::thread& thread : threads_) thread.join();
+    world_.reset();
+    close(bell_);
+  }
+
+  Grant give(GrantMode mode) {
+    const Grant grant{mode, ++number_};
+    grants_.device[0].word.store(grant.word());
+    return grant;
+  }
+  ring::DeviceRequest& request() { return requests_.device[0]; }
+  bool is_given_back(Grant grant) {
+    return comes_true([&] { return request().given_back.load() == grant.number; });
+  }
+  bool somebody_waits() {
+    return comes_true([&] { return request().waiting.load() != 0; });
+  }
+  void submit() {
+    Channel channel(*world_, channels_++);
+    channel.put(ids::cuMemsetD8Async, Payload::of(memory_, 1, 64, stream_)).publish();
+    threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+  }
+  bool was_submitted(std::uint64_t times = 1) {
+    return comes_true([&] { return world_->driver.calls("cuMemsetD8Async") == times; });
+  }
+  // The record that ends a channel's service has broken the session.
+  void begin_anew() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    world_->session->broken = false;
+  }
+  bool has_rung() const {
+    std::uint64_t rings = 0;
+    return read(bell_, &rings, sizeof rings) == sizeof rings;
+  }
+
+  alignas(ring::page) ring::GrantPage grants_{};
+  alignas(ring::page) ring::RequestPage requests_{};
+  const int bell_ = eventfd(0, EFD_NONBLOCK);
+  std::optional<World> world_;
+  std::vector<std::thread> threads_;
+  std::uint32_t number_ = 0, channels_ = 0;
+  std::uint64_t memory_ = 0, stream_ = 0;
+};
+
+TEST_F(SessionTurns, AnOpenGrantLetsEverybodySubmit) {
+  submit();
+  EXPECT_TRUE(was_submitted());
+  EXPECT_EQ(request().submitted.load(), 1U);
+  EXPECT_EQ(request().waiting.load(), 0U);
+  EXPECT_FALSE(has_rung());
+}
+
+TEST_F(SessionTurns, WhoIsToldToRingRingsOnceAndGoesOn) {
+  give(GrantMode::Told);
+  submit();
+  ASSERT_TRUE(was_submitted(1));
+  EXPECT_TRUE(has_rung());
+  begin_anew();
+  submit();
+  ASSERT_TRUE(was_submitted(2));
+  EXPECT_FALSE(has_rung());
+}
+
+TEST_F(SessionTurns, AClosedGateIsAnsweredAndHoldsEverybodyUntilTheTurn) {
+  EXPECT_TRUE(is_given_back(give(GrantMode::Closed)));
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 0U);
+  give(GrantMode::Turn);
+  EXPECT_TRUE(was_submitted());
+  EXPECT_TRUE(comes_true([&] { return request().waiting.load() == 0; }));
+}
+
+TEST_F(SessionTurns, ATurnIsGivenBackWhenTheSessionIsQuiet) {
+  give(GrantMode::Closed);
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  const std::uint64_t waits_before = world_->driver.calls("cuCtxSynchronize");
+  const Grant turn = give(GrantMode::Turn);
+  ASSERT_TRUE(was_submitted());
+  EXPECT_TRUE(is_given_back(turn));
+  EXPECT_GT(world_->driver.calls("cuCtxSynchronize"), waits_before) << "nobody looked whether the work is done";
+  // Under the turn that was given back nobody submits any more.
+  begin_anew();
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 1U);
+  give(GrantMode::Turn);
+  EXPECT_TRUE(was_submitted(2));
+}
+
+TEST_F(SessionTurns, TheEndOfATurnIsNotAnsweredWhileACallSubmits) {
+  world_->driver.close_gate();
+  give(GrantMode::Closed);
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  give(GrantMode::Turn);
+  ASSERT_TRUE(comes_true([&] { return world_->driver.somebody_waits(); }));
+  const Grant closed = give(GrantMode::Closed);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_NE(request().given_back.load(), closed.number);
+  world_->driver.open_gate();
+  EXPECT_TRUE(is_given_back(closed));
+}
+
+TEST_F(SessionTurns, ASessionThatEndsDoesNotWaitForItsTurn) {
+  give(GrantMode::Closed);
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  world_->session->broken = true;
+  EXPECT_TRUE(comes_true([&] { return request().waiting.load() == 0; }));
+}
+
+TEST(Patience, OneThatDoesNotPayIsShort) {
+  host::Patience patience;
+  EXPECT_EQ(patience.now(), host::Patience::longest);
+  for (int i = 0; i < 4; ++i) patience.stayed_away();
+  EXPECT_EQ(patience.now(), host::Patience::shortest);
+  patience.came_back();
+  EXPECT_EQ(patience.now(), host::Patience::longest);
+}
+
+TEST(Batch, LearnsHowManySubmissionsAreAQuantum) {
+  host::Batch batch;
+  const auto until_full = [&] {
+    int count = 1;
+    while (!batch.is_full()) ++count;
+    return count;
+  };
+  const int first = until_full();
+  batch.finished(8ms, 1ms);  // each takes half a millisecond, say
+  const int second = until_full();
+  EXPECT_LE(second, first / 8 + 1);
+  for (int i = 0; i < 20; ++i) {
+    batch.finished(10us, 1ms);
+    until_full();
+  }
+  batch.finished(10us, 1ms);
+  EXPECT_GE(until_full(), 1000) << "short kernels are waited for again and again";
+  batch.waited();
+  EXPECT_FALSE(batch.is_full());
+}
+
+}  // namespace

@@ -1,0 +1,164 @@
+// The scheduler's thread, by the pages of two workers that the test plays.
+#include "host/turns/scheduler.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+namespace {
+
+using namespace std::chrono_literals;
+using host::turns::Line;
+using host::turns::Scheduler;
+using ring::Grant;
+using ring::GrantMode;
+
+constexpr const char* gpu = "GPU-1";
+
+bool comes_true(const std::function<bool()>& what, std::chrono::milliseconds within = 5000ms) {
+  for (const auto end = std::chrono::steady_clock::now() + within; std::chrono::steady_clock::now() < end;) {
+    if (what()) return true;
+    std::this_thread::sleep_for(100us);
+  }
+  return what();
+}
+
+// A worker that launches and waits all the time, as far as its pages tell.
+class Played {
+ public:
+  Played(Scheduler& scheduler, Scheduler::Vm vm) : scheduler_(scheduler) {
+    std::string error;
+    line_ = Line::create("test", error);
+    requests_ = static_cast<ring::RequestPage*>(
+        mmap(nullptr, sizeof(ring::RequestPage), PROT_READ | PROT_WRITE, MAP_SHARED, line_->requests_fd(), 0));
+    client_ = scheduler.add(vm, line_, {gpu});
+  }
+  ~Played() {
+    leave();
+    munmap(requests_, sizeof(ring::RequestPage));
+  }
+  void leave() {
+    if (client_ != 0) scheduler_.remove(client_);
+    client_ = 0;
+  }
+  Grant grant() const { return Grant::of(line_->grant(0).word.load()); }
+  ring::DeviceRequest& words() { return requests_->device[0]; }
+  // Some calls, if it may make them; an answer to the end of a turn, if it may not.
+  void act() {
+    const Grant now = grant();
+    words().waiting = now.mode == GrantMode::Closed;
+    if (now.mode == GrantMode::Closed) {
+      words().given_back = now.number;
+      return;
+    }
+    words().submitted += 10;
+    words().waits += 10;
+    const std::uint64_t one = 1;
+    if (now.mode == GrantMode::Told && write(scheduler_.bell_fd(), &one, sizeof one) < 0) FAIL() << "no bell";
+  }
+  int grants_fd() const { return line_->grants_fd(); }
+
+ private:
+  Scheduler& scheduler_;
+  std::shared_ptr<Line> line_;
+  ring::RequestPage* requests_;
+  Scheduler::Client client_;
+};
+
+class TurnsScheduler : public testing::Test {
+ protected:
+  TurnsScheduler() {
+    scheduler_ = Scheduler::start({.on = true, .limits = {}}, true, error_);
+    a_ = std::make_unique<Played>(*scheduler_, scheduler_->add_vm({}));
+    b_ = std::make_unique<Played>(*scheduler_, scheduler_->add_vm({}));
+  }
+  // Both act until this holds.
+  bool act_until(const std::function<bool()>& what) {
+    return comes_true([&] {
+      a_->act(), b_->act();
+      return what();
+    });
+  }
+  bool turns_begin() {
+    return act_until([&] { return a_->grant().mode == GrantMode::Turn || b_->grant().mode == GrantMode::Turn; });
+  }
+
+  std::string error_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Played> a_, b_;
+};
+
+TEST_F(TurnsScheduler, TwoThatWaitAllTheTimeTakeTurns) {
+  ASSERT_TRUE(turns_begin()) << error_;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(act_until([&] { return a_->grant().mode == GrantMode::Turn; }));
+    EXPECT_NE(b_->grant().mode, GrantMode::Turn);
+    ASSERT_TRUE(act_until([&] { return b_->grant().mode == GrantMode::Turn; }));
+    EXPECT_NE(a_->grant().mode, GrantMode::Turn);
+  }
+  EXPECT_TRUE(act_until([&] { return scheduler_->report().takes_turns.contains(gpu); }));
+}
+
+TEST_F(TurnsScheduler, OneAloneIsNeverStopped) {
+  b_->leave();
+  for (int i = 0; i < 300; ++i) {
+    a_->act();
+    EXPECT_EQ(a_->grant().mode, GrantMode::Open);
+    std::this_thread::sleep_for(500us);
+  }
+}
+
+TEST_F(TurnsScheduler, WhereNobodySubmitsWorkersAreToldToRing) {
+  EXPECT_TRUE(comes_true([&] { return a_->grant().mode == GrantMode::Told && b_->grant().mode == GrantMode::Told; }));
+  a_->act();
+  EXPECT_TRUE(comes_true([&] { return a_->grant().mode == GrantMode::Open; }));
+}
+
+TEST_F(TurnsScheduler, AHolderThatIsGonePassesItsTurnOn) {
+  ASSERT_TRUE(turns_begin());
+  ASSERT_TRUE(act_until([&] { return a_->grant().mode == GrantMode::Turn; }));
+  a_->leave();
+  EXPECT_TRUE(comes_true(
+      [&] {
+        b_->act();
+        return b_->grant().mode == GrantMode::Turn || b_->grant().mode == GrantMode::Open;
+      },
+      50ms));
+}
+
+TEST_F(TurnsScheduler, AHolderThatDoesNotAnswerLosesItsTurnByTime) {
+  ASSERT_TRUE(turns_begin());
+  ASSERT_TRUE(act_until([&] { return a_->grant().mode == GrantMode::Turn; }));
+  b_->words().waiting = 1;
+  EXPECT_TRUE(comes_true([&] { return b_->grant().mode == GrantMode::Turn; }, 1000ms)) << "and a answers nothing";
+}
+
+TEST_F(TurnsScheduler, SwitchedOffEverybodyIsOpenAndOnAgainTheyTakeTurns) {
+  ASSERT_TRUE(turns_begin());
+  scheduler_->change({.on = false, .limits = {}});
+  const auto both_open = [&] { return a_->grant().mode == GrantMode::Open && b_->grant().mode == GrantMode::Open; };
+  ASSERT_TRUE(act_until(both_open));
+  for (int i = 0; i < 200; ++i) {
+    a_->act(), b_->act();
+    EXPECT_TRUE(both_open());
+    std::this_thread::sleep_for(500us);
+  }
+  scheduler_->change({.on = true, .limits = {}});
+  EXPECT_TRUE(turns_begin());
+}
+
+TEST_F(TurnsScheduler, AWorkerCannotWriteItsGrants) {
+  EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, a_->grants_fd(), 0), MAP_FAILED);
+  const std::string path = "/proc/self/fd/" + std::to_string(a_->grants_fd());
+  const int again = open(path.c_str(), O_RDWR);
+  EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, again, 0), MAP_FAILED);
+  close(again);
+  EXPECT_NE(ftruncate(a_->grants_fd(), 0), 0);
+}
+
+}  // namespace
