@@ -59,7 +59,7 @@ cd "$sources" || exit 1
 same "ivgpu run --gpu s" "sim" "$(offers "$ivgpu" run --gpu si)"
 same "ivgpu run --extra-config READ" "README.md" "$(offers "$ivgpu" run --extra-config READ)"
 same "ivgpu run READ" "README.md" "$(offers "$ivgpu" run READ)"
-same "ivgpu bench copy s" $'sessions\nstart' "$(offers "$ivgpu" bench copy s)"
+same "ivgpu bench copy s" $'sessions\nshare\nstart' "$(offers "$ivgpu" bench copy s)"
 same "ivgpu bench m" "memory" "$(offers "$ivgpu" bench m)"
 same "ivgpu vm -- READ" "README.md" "$(offers "$ivgpu" vm -- READ)"
 same "ivgpu status --runtime-dir qemu" "qemu-config" "$(offers "$ivgpu" status --runtime-dir qemu)"

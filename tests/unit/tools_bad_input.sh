@@ -54,7 +54,7 @@ one_sentence=1
 row 2 'status has no option --fast'                     "$ivgpu" status --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
 row 2 'bench has no option --fast'                      "$ivgpu" bench --fast
-row 2 'nonsense not in {latency,copy,memory,start,sessions}'   "$ivgpu" bench nonsense
+row 2 'nonsense not in {latency,copy,memory,start,sessions,share}'   "$ivgpu" bench nonsense
 row 2 '/nowhere/a.json cannot be read'                  "$ivgpu" bench latency --quick --against /nowhere/a.json
 row 2 'text is no JSON of ivgpu bench'                  "$ivgpu" bench latency --quick --against text
 row 2 '/nowhere/a.svg cannot be written'                "$ivgpu" bench latency --quick --plot /nowhere/a.svg

@@ -38,6 +38,9 @@ refuses 'is of another version of ivgpu bench: its format is 7' --against "$work
 refuses '/nowhere/a.svg cannot be written: No such file or directory' --plot /nowhere/a.svg
 refuses 'cannot be written: Is a directory' --json "$work"
 refuses 'the simulated one has no MPS' --gpu sim --mps sessions
+refuses 'share is measured alone' --gpu sim share copy
+refuses "there is no mix '9 wait'" --gpu sim share --mix '9 wait'
+refuses '--mix is for share' --gpu sim copy --mix '4 wait'
 expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
 "$ivgpu" bench start --gpu sim --quick >/dev/full 2>"$work/said"
 [[ $? == 3 && $(cat "$work/said") == 'ivgpu: the output cannot be written: No space left on device' ]] ||
@@ -45,6 +48,11 @@ expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 star
 rm "$work/said"
 # What was refused left nothing behind.
 [[ $(ls "$work") == $'future.json\ntext.json' ]] || fail "something is left behind: $(ls "$work")"
+
+# Loads in four VMs, natively and under both policies: a row with Jain's index at its end.
+expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){12} [01][.0-9]* \|' --gpu sim --quick share --mix '4 wait' --json "$work/share.json"
+grep -q '"turns"' "$work/share.json" || fail "the JSON of share has no turns"
+rm -f "$work/share.json"
 
 expect 0 'say nothing about a GPU' --gpu sim --quick --json "$work/run.json" --plot "$work/run.svg"
 for word in launch_issue kernels_back_to_back empty_call idle_host_processor idle_own_processor call_after_idle 'pageable_d2h 1 MiB' \

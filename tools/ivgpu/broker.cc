@@ -15,6 +15,7 @@
 #include <iterator>
 #include <sstream>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -119,17 +120,24 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   // It bounds no user but its own.
   std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +
                      (options.verbose ? "\nlog_level = \"debug\"" : "") +
-                     "\n\n[gpu]\nlibrary = " + toml_string(library) + "\n\n[vm." + options.vm +
-                     "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n";
+                     "\n\n[gpu]\nlibrary = " + toml_string(library) +
+                     (options.policy.empty() ? "" : "\npolicy = " + toml_string(options.policy)) + "\n\n[vm." +
+                     options.vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n";
+  for (const std::string& name : options.more_vms)
+    text += "\n[vm." + name + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n";
   return options.extra_config.empty() ? text : text + read_file(options.extra_config);
 }
 
 PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& options, const fs::path& folder,
                              const SignalGate& gate)
-    : socket_(folder / (options.vm + ".sock")), log_(folder / "ivgpud.log"), last_status_(folder / "last-status") {
+    : socket_(folder / (options.vm + ".sock")),
+      log_(folder / "ivgpud.log"),
+      last_status_(folder / "last-status"),
+      config_(folder / "ivgpud.toml"),
+      options_(options) {
   require(install.broker, "the broker ivgpud");
   if (options.gpu != "auto" && options.gpu != "sim") require(options.gpu, "the GPU's libcuda");
-  const fs::path config = folder / "ivgpud.toml";
+  const fs::path& config = config_;
   std::ofstream(config) << broker_config(options, folder);
 
   FdPair ready = make_pipe_to_us();
@@ -176,6 +184,14 @@ std::vector<std::string> PrivateBroker::stop() {
   if (!code) return {"ivgpud did not end when asked to"};
   if (const std::string death = death_of("ivgpud", *code); !death.empty()) return {death};
   return deaths_of_workers(read_file(last_status_));
+}
+
+void PrivateBroker::take_policy(const std::string& policy) {
+  constexpr milliseconds reads_within{200};
+  options_.policy = policy;
+  std::ofstream(config_) << broker_config(options_, config_.parent_path());
+  process_->signal(SIGHUP);
+  std::this_thread::sleep_for(reads_within);
 }
 
 void PrivateBroker::explain(int code) const {

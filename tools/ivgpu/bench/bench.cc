@@ -16,6 +16,7 @@
 #include "tools/ivgpu/bench/mps.h"
 #include "tools/ivgpu/bench/plot.h"
 #include "tools/ivgpu/bench/setting.h"
+#include "tools/ivgpu/bench/share.h"
 #include "tools/ivgpu/bench/table.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
@@ -52,6 +53,16 @@ bool wanted(const BenchOptions& options, const std::string& group) {
   return groups.empty() || std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
+// It has a table of its own, and so is measured alone.
+bool is_share(const BenchOptions& options) {
+  const bool named = std::ranges::find(options.groups, "share") != options.groups.end();
+  if (named && (options.groups.size() > 1 || !options.plot.empty() || !options.against.empty() || options.mps))
+    throw Error(exit_code::usage, "share is measured alone, and takes no --plot, --against or --mps");
+  if (!named && !options.mixes.empty()) throw Error(exit_code::usage, "--mix is for share");
+  check_mixes(options.mixes);
+  return named;
+}
+
 // Room for pinned copies of 256 MiB in each of eight slots, where the machine has that much memory.
 std::string useful_region(bool quick) {
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -82,11 +93,16 @@ void measure_side(const BenchOptions& options, Runner& runner, Side side, Report
   group("sessions", [&] { measure_sessions(runner, side, report); });
 }
 
-Report measure_all(const BenchOptions& options, const Install& install, const SignalGate& gate) {
+BrokerOptions broker_here(const BenchOptions& options) {
   BrokerOptions broker = for_a_program_here(options.broker);
-  const bool simulated = broker.gpu == "sim";
-  if (broker.gpu != "auto" && !simulated)
+  if (broker.gpu != "auto" && broker.gpu != "sim")
     broker.gpu = std::filesystem::absolute(require(broker.gpu, "the GPU's libcuda"));
+  return broker;
+}
+
+Report measure_all(const BenchOptions& options, const Install& install, const SignalGate& gate) {
+  BrokerOptions broker = broker_here(options);
+  const bool simulated = broker.gpu == "sim";
   if (broker.region_size.empty()) broker.region_size = useful_region(options.quick);
   if (options.mps && simulated) throw Error(exit_code::usage, "--mps needs a GPU; the simulated one has no MPS");
   std::optional<MpsDaemon> mps;
@@ -96,6 +112,19 @@ Report measure_all(const BenchOptions& options, const Install& install, const Si
   Runner runner(install, broker, options.quick, gate);
   for (const Side side : {Side::Native, Side::Ivgpu}) measure_side(options, runner, side, report);
   return report;
+}
+
+int measure_and_show_share(const BenchOptions& options, const Install& install, const SignalGate& gate,
+                           OutputFile& json) {
+  BrokerOptions broker = broker_here(options);
+  if (broker.region_size.empty()) broker.region_size = "1GiB";
+  const ShareEffort effort = options.quick ? ShareEffort{1, 0.2} : ShareEffort{2, 0.6};
+  say(share_head());
+  const auto shared =
+      measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { say(share_row(one)); });
+  if (json) json.write(share_json(shared));
+  json.finish();
+  return 0;
 }
 
 Letters letters() {
@@ -134,6 +163,7 @@ int benchmark(const BenchOptions& options) {
   if (older) check_older(*older, options);
   OutputFile json(options.json), plot(options.plot);
   const SignalGate gate;
+  if (is_share(options)) return measure_and_show_share(options, install, gate, json);
   const Report report = measure_all(options, install, gate);
   const Style style = options.markdown ? Style::Markdown : Style::Plain;
   if (json) json.write(as_json(report));

@@ -23,9 +23,9 @@ constexpr auto settle_patience = std::chrono::seconds(20);
 
 const char* way_of(Side side) { return side == Side::Native ? "natively" : "through ivgpu"; }
 
-Command as_command(const Runner& runner, Side side, const std::vector<std::string>& words, const FdPair& input,
-                   const FdPair& output) {
-  Command command = runner.command(side, words);
+Command as_command(const Runner& runner, Side side, const std::vector<std::string>& words, const std::string& vm,
+                   const FdPair& input, const FdPair& output) {
+  Command command = runner.command(side, words, vm);
   command.in = input.theirs.get();
   command.out = output.theirs.get();
   return command;
@@ -58,7 +58,7 @@ void Runner::take_side(Side side) {
   broker_.emplace(install_, options_, folder_->path(), gate_);
 }
 
-Command Runner::command(Side side, const std::vector<std::string>& words) const {
+Command Runner::command(Side side, const std::vector<std::string>& words, const std::string& vm) const {
   Command command{.argv = {install_.measure.string()}};
   if (quick_) command.argv.emplace_back("--quick");
   std::string library = (install_.guest_lib / "libcuda.so.1").string();
@@ -67,12 +67,15 @@ Command Runner::command(Side side, const std::vector<std::string>& words) const 
     library = options_.gpu == "sim" ? (install_.sim_lib / "libcuda.so.1").string() : "libcuda.so.1";
     if (!named) library = options_.gpu;
   } else {
-    command.environment = {{"IVGPU_REGION", broker_->socket().string()}};
+    const auto socket = vm.empty() ? broker_->socket() : broker_->socket().parent_path() / (vm + ".sock");
+    command.environment = {{"IVGPU_REGION", socket.string()}};
   }
   command.argv.insert(command.argv.end(), {"--library", library});
   command.argv.insert(command.argv.end(), words.begin(), words.end());
   return command;
 }
+
+void Runner::take_policy(const std::string& policy) { broker_->take_policy(policy); }
 
 std::string Runner::broker_status() const { return read_status(folder_->path()); }
 
@@ -96,12 +99,12 @@ void Runner::fail(Side side, const std::string& what) const {
   throw Error(exit_code::missing, std::string("measuring ") + way_of(side) + " failed: " + what);
 }
 
-Measurer::Measurer(const Runner& runner, Side side, const std::vector<std::string>& words)
+Measurer::Measurer(const Runner& runner, Side side, const std::vector<std::string>& words, const std::string& vm)
     : runner_(runner),
       side_(side),
       input_(make_pipe_from_us()),
       output_(make_pipe_to_us()),
-      process_(as_command(runner, side, words, input_, output_)) {
+      process_(as_command(runner, side, words, vm, input_, output_)) {
   input_.theirs.reset();
   output_.theirs.reset();
 }

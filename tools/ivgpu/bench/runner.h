@@ -30,7 +30,10 @@ class Runner {
   // Of this side from here on. Through ivgpu with a new broker: the right of a worker to poll depends on its slot, and
   // an earlier measurement would decide which worker has it.
   void take_side(Side side);
-  Command command(Side side, const std::vector<std::string>& words) const;
+  // `vm`: through ivgpu, which of the broker's VMs the program is in; empty: the only one.
+  Command command(Side side, const std::vector<std::string>& words, const std::string& vm = {}) const;
+  // Changes how the GPU is shared, under what runs.
+  void take_policy(const std::string& policy);
 
   // While the broker is there.
   std::string broker_status() const;
@@ -57,7 +60,7 @@ class Runner {
 // One measuring program. It is killed with its object.
 class Measurer {
  public:
-  Measurer(const Runner& runner, Side side, const std::vector<std::string>& words);
+  Measurer(const Runner& runner, Side side, const std::vector<std::string>& words, const std::string& vm = {});
 
   // The next line; nothing at the end. An Error where the program fails, is silent for too long, or a signal arrives.
   std::optional<std::string> line();

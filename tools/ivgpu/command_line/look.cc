@@ -6,9 +6,15 @@ namespace ivgpu {
 namespace {
 
 void add_bench_options(CLI::App& command, BenchOptions& options) {
-  command.add_option("FIGURES", options.groups, "Any of latency, copy, memory, start and sessions; without one, all")
-      ->check(CLI::IsMember({"latency", "copy", "memory", "start", "sessions"}));
+  command
+      .add_option("FIGURES", options.groups,
+                  "Any of latency, copy, memory, start and sessions; without one, all. Or share, alone")
+      ->check(CLI::IsMember({"latency", "copy", "memory", "start", "sessions", "share"}));
   command.add_flag("--quick", options.quick, "Few samples: shows in seconds that the measurement works");
+  command.add_option("--mix", options.mixes, "Of share, only this mix, as its table names it; may be repeated")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_flag("--mps", options.mps, "Under a MPS control daemon that is started for the run and ended with it");
   command.add_option("--idle", options.idle_s, "Seconds that a session is left idle, to see what that takes [10]")
       ->check(CLI::Range(0.1, 3600.0));
@@ -62,6 +68,7 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
       "  memory    registered memory, kernels that read memory of the host, a texture, virtual memory, pools\n"
       "  start     a new process until its first result: one at a time, and eight at once\n"
       "  sessions  1, 2, 4 and 8 processes at once on one GPU\n"
+      "  share     loads in several VMs at once: natively, by the driver's time slices, and by turns\n"
       "--against compares the ratios, or the medians of what has no native side. Without --region-size: 8GiB where\n"
       "the machine has memory for it, so that copies of 256 MiB find pinned memory, else 1GiB.\n"
       "Exit codes: 0 measured; 1 something is worse than --margin allows; 2 the command line makes no sense, or a "

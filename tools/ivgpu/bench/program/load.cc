@@ -1,0 +1,188 @@
+// Loads that share a GPU with other processes: `ivgpu bench share` starts several of them. Each does one thing again and
+// again for some seconds, each time that it is told to go, and tells how often it did it, and how long it took.
+#include "tools/ivgpu/bench/program/load.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "tools/ivgpu/bench/program/parts.h"
+#include "tools/ivgpu/bench/program/timing.h"
+
+namespace measure {
+namespace {
+
+// work(rounds, at): each thread makes so many random numbers, and would store a rare one. The time that it takes is the
+// GPU's own: unlike a kernel that looks at a clock, it takes longer while another process has the GPU.
+constexpr const char* work_kernel = R"(.version 7.5
+.target sm_75
+.address_size 64
+
+.visible .entry work(.param .u32 rounds, .param .u64 at)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<2>;
+  ld.param.u32 %r1, [rounds];
+  ld.param.u64 %rd1, [at];
+  cvta.to.global.u64 %rd1, %rd1;
+  mov.u32 %r2, 1;
+  mov.u32 %r3, 0;
+AGAIN:
+  mad.lo.u32 %r2, %r2, 1664525, 1013904223;
+  add.u32 %r3, %r3, 1;
+  setp.lt.u32 %p1, %r3, %r1;
+  @%p1 bra AGAIN;
+  setp.ne.u32 %p2, %r2, 305419896;
+  @%p2 bra END;
+  st.global.u32 [%rd1], %r2;
+END:
+  ret;
+}
+)";
+
+constexpr std::size_t copied = 16 << 20;
+
+class Load {
+ public:
+  Load() : device_(open_device()) {
+    CUmodule module = nullptr;
+    CHECK(cuModuleLoadData(&module, work_kernel));
+    CHECK(cuModuleGetFunction(&work_, module, "work"));
+    CHECK(cuMemAlloc(&rare_, sizeof(std::uint32_t)));
+    int multiprocessors = 0;
+    CHECK(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device_.device));
+    blocks_of_all_ = 2 * static_cast<unsigned>(multiprocessors);
+    calibrate();
+  }
+
+  void launch_empty() const { launch(device_.nothing); }
+  // A kernel that takes this long, on one multiprocessor or on all of them.
+  void launch_work(double us, bool on_all = false) const {
+    launch_rounds(static_cast<std::uint32_t>(us * rounds_per_us_), on_all ? blocks_of_all_ : 1, on_all ? 1024 : 32);
+  }
+  void wait() const { CHECK(cuCtxSynchronize()); }
+  void copy() {
+    if (pinned_ == nullptr) {
+      CHECK(cuMemAlloc(&memory_, copied));
+      CHECK(cuMemHostAlloc(&pinned_, copied, 0));
+    }
+    CHECK(cuMemcpyHtoD(memory_, pinned_, copied));
+  }
+
+ private:
+  void launch_rounds(std::uint32_t rounds, unsigned blocks, unsigned threads) const {
+    CUdeviceptr at = rare_;
+    void* parameters[] = {&rounds, &at};
+    CHECK(cuLaunchKernel(work_, blocks, 1, 1, threads, 1, 1, 0, nullptr, parameters, nullptr));
+  }
+  // With more and more rounds, until they take long beside a launch. The first launch is not counted.
+  void calibrate() {
+    constexpr double long_enough = 5000;
+    constexpr std::uint32_t most_rounds = 1 << 29;
+    double took = 0;
+    for (std::uint32_t rounds = 1000; took < long_enough; rounds *= 4) {
+      if (rounds > most_rounds) fail("the kernel that works", "it takes no time");
+      const auto begin = Clock::now();
+      launch_rounds(rounds, 1, 32);
+      wait();
+      took = microseconds_since(begin);
+      rounds_per_us_ = rounds / took;
+    }
+  }
+
+  Device device_;
+  CUfunction work_ = nullptr;
+  unsigned blocks_of_all_ = 0;  // of 1024 threads
+  double rounds_per_us_ = 0;
+  CUdeviceptr rare_ = 0, memory_ = 0;
+  void* pinned_ = nullptr;
+};
+
+void compute_for(double us) {
+  for (const auto begin = Clock::now(); microseconds_since(begin) < us;) continue;
+}
+
+// One of the loads: `once` does `parts` of what is counted. `every_us`: how often it begins; 0: at once again.
+struct Kind {
+  const char* name;
+  int parts;
+  double every_us;
+  std::function<void(Load&)> once;
+};
+
+const std::array<Kind, 8>& kinds() {
+  static const std::array<Kind, 8> all = {{
+      {"wait", 1, 0, [](Load& l) { l.launch_empty(), l.wait(); }},
+      {"burst", 20, 0,
+       [](Load& l) {
+         for (int i = 0; i < 20; ++i) l.launch_empty();
+         l.wait();
+       }},
+      {"busy", 20, 0,
+       [](Load& l) {
+         for (int i = 0; i < 20; ++i) l.launch_work(20);
+         l.wait();
+       }},
+      {"long", 4, 0,
+       [](Load& l) {
+         for (int i = 0; i < 4; ++i) l.launch_work(500);
+         l.wait();
+       }},
+      // As a small network's training step in an eager framework: many short kernels, and a host that is hardly faster.
+      {"train", 1, 0,
+       [](Load& l) {
+         for (int i = 0; i < 400; ++i) l.launch_work(4), compute_for(6);
+         l.wait();
+       }},
+      {"infer", 1, 10000,
+       [](Load& l) {
+         for (int i = 0; i < 80; ++i) l.launch_work(4), compute_for(6);
+         l.wait();
+       }},
+      // The GPU's queue is never empty.
+      {"full", 8, 0,
+       [](Load& l) {
+         for (int i = 0; i < 8; ++i) l.launch_work(1250, true);
+         l.wait();
+       }},
+      {"copy", 1, 0, [](Load& l) { l.copy(); }},
+  }};
+  return all;
+}
+
+void run(const Kind& kind, Load& load, double seconds) {
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  double next = 0;
+  do {
+    if (const double early = next - microseconds_since(begin); early > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double, std::micro>(early));
+    next += kind.every_us;
+    const auto start = Clock::now();
+    kind.once(load);
+    times.push_back(microseconds_since(start));
+  } while (microseconds_since(begin) < seconds * 1e6);
+  const double rate = static_cast<double>(times.size()) * kind.parts / microseconds_since(begin) * 1e6;
+  std::sort(times.begin(), times.end());
+  double sum = 0;
+  for (const double time : times) sum += time;
+  tell_samples(
+      kind.name, 0,
+      {rate, sum / static_cast<double>(times.size()), times[times.size() / 2], times[times.size() * 99 / 100]});
+}
+
+}  // namespace
+
+void load(const std::string& name, double seconds) {
+  const auto kind = std::ranges::find_if(kinds(), [&](const Kind& one) { return name == one.name; });
+  if (kind == kinds().end()) fail(name.c_str(), "there is no such load");
+  Load load;
+  kind->once(load);
+  say_ready();
+  while (told_to_go()) run(*kind, load, seconds);
+}
+
+}  // namespace measure
