@@ -94,7 +94,7 @@ function(fuzz_catches file word promise)
   endforeach()
 endfunction()
 fuzz_catches(double_fetches.def DOUBLE_FETCH "a byte of shared memory is read once")
-fuzz_catches(races.def RACE "the driver|is the driver.s|are counted")
+fuzz_catches(races.def RACE "the driver|is the driver.s|counted|only the arena may be named")
 
 get_property(list GLOBAL PROPERTY IVGPU_FUZZ_LIST)
 string(REPLACE ";" " " list "${list}")
