@@ -1,27 +1,36 @@
-// A worker's half of taking turns on one GPU: its channels pass a gate before they give the GPU work, and a keeper says
-// when a turn is over. ring/turns.h has the words that the scheduler shares.
+// Taking turns on one GPU. In a worker the channels pass a gate before they give the GPU work, and a keeper says when a
+// turn is over; the scheduler of turns says whose turn it is. ring/turns.h has the words that they share.
 //
 //   channel                            keeper
 //   inside = 1                         reads a grant that ends the turn, or gives the turn back itself
 //   fence                    D         fence
 //   look at the grant                  look at `inside` of every channel
-//   another's turn? wait               none? nothing more will be submitted under this grant
+//   not let in? inside = 0, wait       none? nothing more will be submitted under this grant
 //
 // D is a pair of sequentially consistent fences: a channel that still saw the old grant is seen inside. Leave either
 // out and a channel submits after the keeper has said that it will not, beside the process whose turn it then is.
 //
-// B, given back -> next turn: what this process did in its turn comes before what the scheduler does with the answer.
+// B, given back -> next turn: what a process did in its turn comes before what the next one does in its own. Each link
+// of the way there has the letter: out of the gate, the answer, the grant.
 //
-// Covered by: tests/unit/session_turns.cc and tests/unit/turns_scheduler.cc, under ThreadSanitizer, too.
+// Covered by: the model turns and the explorer's scenario turns, each with mutants (docs/models.md).
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "ring/mutants.h"
 #include "ring/turns.h"
 
 namespace ring {
+
+// What a channel finds at the gate.
+enum class Entry : std::uint8_t {
+  LetIn,  // submit, then leave()
+  Shut,   // until the grant changes: sleep
+  Soon,   // look again: the keeper tries to take the turn away, and where it fails no grant changes and nobody is woken
+};
 
 // What one worker's threads share for one GPU, in memory of its own. `channels` of them, each with a flag of its own,
 // which only its thread writes.
@@ -32,24 +41,29 @@ class TurnGate {
 
   // ---- a channel --------------------------------------------------------------------------------------------------
 
-  // True: submit under the grant that is now in `under`, then leave(). False: it is not this process's turn.
-  bool may_enter(std::size_t channel, Grant& under) {
+  // `under` becomes the grant that was found.
+  Entry enter(std::size_t channel, Grant& under) {
     inside_[channel].store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // D
+    if (!wrong(Mutant::entry_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // D
     under = grant();
-    if (allows(under)) return true;
-    inside_[channel].store(0, std::memory_order_relaxed);
-    return false;
+    const Entry entry = entry_under(under);
+    if (entry != Entry::LetIn) inside_[channel].store(0, std::memory_order_relaxed);
+    return entry;
   }
-  void leave(std::size_t channel) { inside_[channel].store(0, std::memory_order_release); }  // B
+  void leave(std::size_t channel) {
+    const bool wrongly = wrong(Mutant::leave_relaxed);
+    inside_[channel].store(0, wrongly ? std::memory_order_relaxed : std::memory_order_release);  // B
+  }
 
   // ---- the keeper -------------------------------------------------------------------------------------------------
 
   Grant grant() const { return Grant::of(grant_.word.load(std::memory_order_acquire)); }
+  // What enter() would find now.
+  Entry look() const { return entry_under(grant()); }
 
   // True when nobody is inside, after a grant that lets nobody in has been seen.
   bool empty() const {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // D
+    if (!wrong(Mutant::keeper_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // D
     for (const std::atomic<std::uint32_t>& one : inside_)
       if (one.load(std::memory_order_acquire) != 0) return false;  // B
     return true;
@@ -57,25 +71,49 @@ class TurnGate {
   // Lets nobody in under this turn any more. False: somebody is inside, and the turn goes on.
   bool withdraw(Grant turn) {
     withdrawn_.store(turn.number, std::memory_order_relaxed);
-    if (empty()) return true;
-    withdrawn_.store(no_turn, std::memory_order_relaxed);
-    return false;
+    const bool withdrawn = wrong(Mutant::withdrawn_unseen) || empty();
+    withdrawn_.store(withdrawn ? turn.number | for_good : no_turn, std::memory_order_relaxed);
+    return withdrawn;
   }
   // Tells the scheduler: nothing of this process is submitted or running under this grant.
   void give_back(Grant grant) { request_.given_back.store(grant.number, std::memory_order_release); }  // B
 
  private:
-  static constexpr std::uint32_t no_turn = ~0u;
+  // Beside a grant's number, which has 30 bits.
+  static constexpr std::uint32_t for_good = 1u << 31, no_turn = 1u << 30;
 
-  bool allows(Grant grant) const {
-    if (grant.mode == GrantMode::Turn) return grant.number != withdrawn_.load(std::memory_order_relaxed);
-    return grant.mode != GrantMode::Closed;
+  Entry entry_under(Grant grant) const {
+    if (grant.mode != GrantMode::Turn) return grant.mode == GrantMode::Closed ? Entry::Shut : Entry::LetIn;
+    const std::uint32_t withdrawn = withdrawn_.load(std::memory_order_relaxed);
+    if (withdrawn == (grant.number | for_good)) return Entry::Shut;
+    if (withdrawn != grant.number) return Entry::LetIn;
+    return wrong(Mutant::withdrawal_slept) ? Entry::Shut : Entry::Soon;
   }
 
   const DeviceGrant& grant_;
   DeviceRequest& request_;
   std::atomic<std::uint32_t> inside_[channels] = {};
-  std::atomic<std::uint32_t> withdrawn_{no_turn};
+  std::atomic<std::uint32_t> withdrawn_{no_turn};  // the turn that the keeper takes away, or has taken away for good
 };
+
+// ---- the scheduler --------------------------------------------------------------------------------------------------
+
+// Whoever sleeps on the word is still to be woken.
+inline void give(DeviceGrant& words, Grant grant) { words.word.store(grant.word(), std::memory_order_release); }  // B
+inline std::uint32_t answer_of(const DeviceRequest& words) {
+  return words.given_back.load(std::memory_order_acquire);  // B
+}
+
+// Whether the answer says that nothing of its process is submitted or running any more: before the first turn.
+inline bool is_answered(Grant grant, std::uint32_t answer) {
+  return wrong(Mutant::first_unanswered) || answer == grant.number;
+}
+// Whether the answer ends the turn with this number. The holder's grant is `now`: the turn itself, which may be given
+// back early, or one that has ended it since. An answer to an older grant may come as late as the next turn.
+inline bool is_over(std::uint32_t turn, Grant now, std::uint32_t answer) {
+  if (wrong(Mutant::answer_unnumbered)) return answer != 0;
+  if (wrong(Mutant::early_unheard) && now.number == turn) return false;
+  return answer == turn || answer == now.number;
+}
 
 }  // namespace ring

@@ -6,8 +6,8 @@
 //                      wrong one costs the worker's own VM its turns, nobody else's
 //
 // Both have a line for each GPU that the VM sees, by the guest's ordinals. A grant is one word: a mode, and a number
-// that is another with each change, so that an answer names the grant that it answers. The worker's half of the
-// protocol and its orderings are in ring/turn_gate.h.
+// that is another with each change, so that an answer names the grant that it answers. The steps of both sides and
+// their orderings are in ring/turn_gate.h.
 #pragma once
 
 #include <atomic>
@@ -48,6 +48,7 @@ struct alignas(2 * line) DeviceRequest {
       given_back;                        // the number of the grant under which nothing is submitted or running any more
   std::atomic<std::uint64_t> submitted;  // calls that have given the GPU work
   std::atomic<std::uint64_t> waits;      // calls that have waited for the GPU
+  std::atomic<std::uint64_t> waited_ns;  // in these, together
 };
 struct alignas(page) RequestPage {
   DeviceRequest device[max_devices];

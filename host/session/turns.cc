@@ -6,19 +6,28 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "host/session/session.h"
+#include "ring/mutants.h"
 
 namespace host {
 namespace {
 
+using ring::Entry;
 using ring::Grant;
 using ring::GrantMode;
 using namespace std::chrono_literals;
 
-constexpr auto look_every = 2us;  // at a session's channels: often enough, and seldom touching their lines
-constexpr auto polls_for = 50us;  // a channel for its turn, before it sleeps
+constexpr auto look_every = 2us;      // at a session's channels: often enough, and seldom touching their lines
+constexpr auto polls_for = 50us;      // a channel for its turn, before it sleeps
+constexpr auto longest_drain = 20ms;  // as long as the broker waits for the end of a turn, then the driver slices
 constexpr timespec longest_sleep{0, 100'000'000};  // then it looks whether the session ends
+
+// How much work a turn may have under way.
+std::chrono::microseconds work_wanted(const ring::DeviceGrant& grant) {
+  return std::chrono::microseconds(grant.most_us.load(std::memory_order_relaxed));
+}
 
 void pause_for(std::chrono::nanoseconds time) {
   for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < time;)
@@ -28,10 +37,10 @@ void pause_for(std::chrono::nanoseconds time) {
 }  // namespace
 
 void Batch::finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
-  count_ = 1;
-  if (took > wanted)
-    most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(most_ * wanted / took));
-  else if (took < wanted / 2)
+  const std::uint32_t count = std::exchange(count_, 0);
+  if (count > 0 && took > wanted)
+    most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(count * wanted / took));
+  else if (count == most_ && took < wanted / 2)
     most_ = std::min(2 * most_, many);
 }
 
@@ -65,22 +74,22 @@ void Turns::pass_gate(std::uint32_t channel, unsigned context) {
   Device* const device = device_of(context);
   if (device == nullptr) return;
   Grant under;
-  if (!device->gate.may_enter(channel, under)) wait_for_turn(*device, channel, under);
-  inside_[channel] = device;
+  if (device->gate.enter(channel, under) != Entry::LetIn) wait_for_turn(*device, channel, under);
+  if (under.mode == GrantMode::Turn && batches_[channel].is_full()) bound_work(*device, channel, under);
+  if (under.mode == GrantMode::Turn) batches_[channel].submitted();
+  inside_[channel] = {device, context};
   device->request.submitted.fetch_add(1, std::memory_order_relaxed);
-  if (!device->context_used[context].load(std::memory_order_relaxed))
-    device->context_used[context].store(true, std::memory_order_relaxed);
-  if (under.mode == GrantMode::Open) return;
-  if (under.mode == GrantMode::Turn) return bound_work(*device, channel);
+  if (ring::wrong(ring::Mutant::use_noted_early)) device->note_use(context);
+  if (under.mode != GrantMode::Told) return;
   if (device->told.exchange(under.number, std::memory_order_relaxed) != under.number) ring_scheduler();
 }
 
 void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {
   device.request.waiting.fetch_add(1, std::memory_order_relaxed);
   auto polled = Clock::now() + polls_for;
-  while (!device.gate.may_enter(channel, under)) {
-    if (stopping_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed)) break;
-    if (Clock::now() < polled) {
+  for (Entry entry; (entry = device.gate.enter(channel, under)) != Entry::LetIn;) {
+    if (is_ending()) break;
+    if (entry == Entry::Soon || Clock::now() < polled) {
       pause_for(500ns);
       continue;
     }
@@ -90,20 +99,47 @@ void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {
   device.request.waiting.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void Turns::bound_work(Device& device, std::uint32_t channel) {
-  Batch& batch = batches_[channel];
-  if (!batch.is_full()) return;
-  const auto begin = Clock::now();
-  session_.driver.cuCtxSynchronize();  // an error is the next call's to report
-  const std::chrono::microseconds wanted(device.grant.most_us.load(std::memory_order_relaxed));
-  batch.finished(Clock::now() - begin, wanted);
+void Turns::leave_gate(std::uint32_t channel, const Inside& inside) {
+  if (!ring::wrong(ring::Mutant::use_noted_early)) inside.device->note_use(inside.context);
+  inside.device->gate.leave(channel);
+  inside_[channel] = {};
 }
 
-void Turns::note_wait(std::uint32_t channel, unsigned context) {
+bool Turns::is_ending() const {
+  return stopping_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed);
+}
+
+// Outside of the gate, so that the turn can end meanwhile, and in again.
+void Turns::bound_work(Device& device, std::uint32_t channel, Grant& under) {
+  device.gate.leave(channel);
+  const auto begin = Clock::now();
+  const bool done = await_drain(device, under);
+  const auto took = Clock::now() - begin;
+  if (done || took >= longest_drain)
+    batches_[channel].finished(took, work_wanted(device.grant));
+  else
+    batches_[channel].forget();  // the turn is over, and the next begins when all is done
+  if (device.gate.enter(channel, under) != Entry::LetIn) wait_for_turn(device, channel, under);
+}
+
+// Has the keeper wait for all work. False: the turn was over before, or it took too long.
+bool Turns::await_drain(Device& device, Grant turn) const {
+  const std::uint64_t ask = device.drains_asked.fetch_add(1, std::memory_order_release) + 1;  // W
+  const auto latest = Clock::now() + longest_drain;
+  while (device.drains_done.load(std::memory_order_acquire) < ask) {  // W
+    const bool over = device.gate.grant() != turn || device.gate.look() == Entry::Shut;
+    if (over || is_ending() || Clock::now() >= latest) return false;
+    pause_for(500ns);
+  }
+  return true;
+}
+
+void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanoseconds took) {
   Device* const device = device_of(context);
   if (device == nullptr) return;
-  batches_[channel].waited();
+  batches_[channel].finished(took, work_wanted(device->grant));
   device->request.waits.fetch_add(1, std::memory_order_relaxed);
+  device->request.waited_ns.fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);
 }
 
 void Turns::ring_scheduler() const {
@@ -125,6 +161,7 @@ void Turns::keep(Device& device) {
 // Until the turn is ended, or the session has been quiet for so long that it is given back.
 void Turns::hold(Device& device, Grant turn) {
   while (device.gate.grant() == turn && !stopping_.load(std::memory_order_relaxed)) {
+    if (device.drain_is_asked()) drain(device);
     if (!quiet_for(device.patience.now(), device, turn) || !device.gate.withdraw(turn)) continue;
     drain(device);
     device.gate.give_back(turn);
@@ -139,7 +176,7 @@ bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn
   const std::uint64_t before = calls.steps();
   for (const auto begin = Clock::now(); Clock::now() - begin < time;) {
     pause_for(look_every);
-    const bool waited_for = device.request.waiting.load(std::memory_order_relaxed) != 0;
+    const bool waited_for = device.request.waiting.load(std::memory_order_relaxed) != 0 || device.drain_is_asked();
     if (waited_for || calls.any_inside() || calls.steps() != before || device.gate.grant() != turn) return false;
   }
   return true;
@@ -156,12 +193,15 @@ void Turns::answer_end(Device& device, Grant closed) {
 
 // Waits for everything that the session has submitted to this GPU.
 void Turns::drain(Device& device) {
+  const std::uint64_t asked = device.drains_asked.load(std::memory_order_acquire);  // W
+  if (ring::wrong(ring::Mutant::answer_undrained)) return;
   for (unsigned context = 0; context < device.context_used.size(); ++context) {
     if (!device.context_used[context].exchange(false, std::memory_order_relaxed)) continue;
     const auto held = session_.making();  // no context ends meanwhile
     if (session_.contexts.make_current(context) == CUDA_SUCCESS) session_.driver.cuCtxSynchronize();
     session_.contexts.let_go_of_green();
   }
+  device.drains_done.store(asked, std::memory_order_release);  // W
 }
 
 void Turns::sleep_on(Device& device, Grant grant) {

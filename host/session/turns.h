@@ -2,8 +2,9 @@
 // The scheduler is the broker's (host/turns/); ring/turns.h has the pages, ring/turn_gate.h the gate's orderings.
 //
 // While one VM uses a GPU, every grant is Open, and a submission costs a flag, a fence and a look. In a turn, a channel
-// also waits for its own work now and then, so that no more than `most_us` of it is under way when the turn ends: the
-// GPU then idles for some 10 us, where marks in the stream would have to be made for every stream that a program uses.
+// also waits for its own work now and then, outside of the gate, so that no more than `most_us` of it is under way when
+// the turn ends: the GPU then idles for some 10 us, where marks in the stream would have to be made for every stream that
+// a program uses. A kernel may spin until its own process has submitted more, so that wait has a bound.
 //
 // A keeper is a thread for each GPU. It sleeps while nobody takes turns. It ends a turn early when the session has been
 // quiet for a while: how long pays is learnt from the pauses that this session makes (Patience).
@@ -53,10 +54,12 @@ class Patience {
 // How many submissions in a row are some amount of work, by the time that the newest took.
 class Batch {
  public:
-  // Counts a submission. True: wait for those before it, and tell finished() how long they took.
-  bool is_full() { return ++count_ > most_; }
+  // Before a submission. True: as many are under way as should be.
+  bool is_full() const { return count_ >= most_; }
+  void submitted() { ++count_; }
+  // Those that were under way have taken this time.
   void finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
-  void waited() { count_ = 0; }  // nothing is under way
+  void forget() { count_ = 0; }  // nothing is under way, and nobody knows how long it took
 
  private:
   static constexpr std::uint32_t fewest = 1, many = 4096;
@@ -76,34 +79,52 @@ class Turns {
 
   // Around a call that submits, in the context with this number. enter() waits for a turn if need be; it holds no lock.
   void enter(std::uint32_t channel, unsigned context) {
-    if (pages_.grants != nullptr) pass_gate(channel, context);
+    if (are_taken()) pass_gate(channel, context);
   }
   void leave(std::uint32_t channel) {
-    if (Device* const device = inside_[channel]) device->gate.leave(channel), inside_[channel] = nullptr;
+    if (inside_[channel].device != nullptr) leave_gate(channel, inside_[channel]);
   }
-  // After a call that waited for the GPU.
-  void waited(std::uint32_t channel, unsigned context) {
-    if (pages_.grants != nullptr) note_wait(channel, context);
-  }
+  // Whether somebody schedules this session.
+  bool are_taken() const { return pages_.grants != nullptr; }
+  // After a call that waited for the GPU for so long. Precondition: are_taken().
+  void waited(std::uint32_t channel, unsigned context, std::chrono::nanoseconds took);
 
  private:
   using Clock = std::chrono::steady_clock;
 
   struct Device {
     Device(Turns& turns, std::uint32_t number);
+    // After the submission: noted before, it might be taken for one that the keeper is just waiting for, and forgotten.
+    void note_use(unsigned context) {
+      if (!context_used[context].load(std::memory_order_relaxed))
+        context_used[context].store(true, std::memory_order_relaxed);
+    }
+    bool drain_is_asked() const {
+      return drains_asked.load(std::memory_order_relaxed) != drains_done.load(std::memory_order_relaxed);
+    }
     const ring::DeviceGrant& grant;
     ring::DeviceRequest& request;
     ring::TurnGate<ring::max_channels> gate;
     std::atomic<std::uint32_t> told{~0u};  // the number of the newest grant that was rung for
     std::array<std::atomic<bool>, ring::max_contexts> context_used = {};  // since the keeper last waited for it
-    Patience patience;                                                    // the keeper's
+    // How often channels have asked the keeper to wait for all work, and which of these it has waited for. Edge W, asked
+    // and done: what was noted in context_used before is waited for; after that nothing of it is under way.
+    std::atomic<std::uint64_t> drains_asked{0}, drains_done{0};
+    Patience patience;  // the keeper's
     std::thread keeper;
   };
 
+  struct Inside {  // where a channel submits
+    Device* device = nullptr;
+    unsigned context = 0;
+  };
+
   void pass_gate(std::uint32_t channel, unsigned context);
+  void leave_gate(std::uint32_t channel, const Inside& inside);
   void wait_for_turn(Device& device, std::uint32_t channel, ring::Grant& under);
-  void bound_work(Device& device, std::uint32_t channel);
-  void note_wait(std::uint32_t channel, unsigned context);
+  bool is_ending() const;
+  void bound_work(Device& device, std::uint32_t channel, ring::Grant& under);
+  bool await_drain(Device& device, ring::Grant turn) const;
   void ring_scheduler() const;
   Device* device_of(unsigned context);
 
@@ -118,7 +139,7 @@ class Turns {
   const TurnPages pages_;
   std::atomic<bool> stopping_{false};
   std::array<std::unique_ptr<Device>, ring::max_devices> devices_;
-  std::array<Device*, ring::max_channels> inside_{};  // each its channel's
+  std::array<Inside, ring::max_channels> inside_{};  // each its channel's
   std::array<Batch, ring::max_channels> batches_;
 };
 

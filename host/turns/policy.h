@@ -6,9 +6,11 @@
 // is what the GPU needs to go from one process to another (146 us on an H200). A *wait* is a call that waited for the
 // GPU: the driver pays a change for each as soon as two processes have work.
 //
-// Two regimes. *Slices*: every client is Open and the driver shares the GPU by time slices, which is best where
-// programs keep a queue or use the GPU now and then. *Turns*: where waits are so many that changes would eat more than
-// a sixth of the time. docs/design/028-turns.md has the measurements behind each number.
+// Regimes. *Slices*: every client is Open and the driver shares the GPU by time slices, which is best where programs
+// keep a queue or use the GPU now and then. *Turns*: where slices make a program lose much of its time in waits, or
+// where a VM of the latency class has company. *Settling* leads from one to the other: work that was queued before must
+// end first, which takes a second where a program has queued a thousand long kernels. Meanwhile everybody else is Open.
+// docs/design/028-turns.md has the measurements behind each number.
 //
 // Fairness. Each VM has a virtual time, which advances by the time of its turns over its weight; the waiting VM that is
 // furthest behind goes next. A VM that comes back after a pause starts no further behind than one quantum.
@@ -40,6 +42,7 @@ struct Request {
   bool waits_for_turn = false;
   std::uint32_t given_back = 0;
   std::uint64_t submitted = 0, waits = 0;
+  std::uint64_t waited_ns = 0;  // in these waits, together
 };
 
 // A VM's account, since it came.
@@ -59,7 +62,7 @@ class Policy {
   using Client = std::uint64_t;
   using Vm = std::uint64_t;
 
-  explicit Policy(Limits limits = {}) : limits_(limits) {}
+  explicit Policy(Limits limits = {});
 
   void set_limits(Limits limits) { limits_ = limits; }
   // Off: every client stays Open, and nobody is looked at. On at first.
@@ -71,62 +74,103 @@ class Policy {
   }
   void add(Client client, Vm vm);
   void remove(Client client, Time now);
-  void forget(Vm vm) { vms_.erase(vm); }
+  void forget(Vm vm);  // as soon as it has no clients
 
   using Ask = std::function<Request(Client)>;
   using Give = std::function<void(Client, ring::Grant)>;
   // Looks at all clients and gives the grants that change. Returns when it must be called again at the latest; zero:
-  // as soon as possible, since somebody holds a turn or waits for one; Time::max(): when a client comes.
+  // as soon as possible, since somebody holds a turn or waits for one; Time::max(): when a client rings.
   Time step(Time now, const Ask& ask, const Give& give);
 
   bool takes_turns() const { return regime_ == Regime::Turns; }
   Account account(Vm vm) const;
 
  private:
-  enum class Regime : std::uint8_t { Slices, Turns };
+  enum class Regime : std::uint8_t { Slices, Settling, Turns };
+  enum class Round : std::uint8_t { First, Others, Last };  // of settling
 
   struct VmState {
     double weight = 1;
     bool latency = false;
+    bool forgotten = false;
     Time behind{};  // its virtual time
     Account account;
+  };
+  struct Waits {
+    int samples = 0;
+    double each_second = 0;
+    double part = 0;  // of its time that a client spends in them
   };
   struct ClientState {
     Vm vm = 0;
     ring::Grant grant;
     Request said;
     std::uint64_t served = 0;  // when it had its last turn, in turns
-    // Of the newest sample.
-    std::uint64_t waits = 0;
-    double waits_per_second = 0;
+    Time wanted{};             // when it last waited for one or had one
+    bool came_back = false;    // after a pause, and has had no turn since
+    Request sampled;           // the newest sample
+    Waits waits, in_slices;    // of late, and when it was last under slices
     std::optional<Time> last_active;
+    // Learnt in its turns: from what it said and had since then.
+    Request learnt;
+    Time had{};
+    Time learnt_at{};
+    std::optional<Time> wait;   // how long a wait takes if the GPU is its own
+    std::optional<Time> piece;  // of work: the time from one wait to the next
+    bool gains = false;         // by turns
+    // Work that does not end.
+    unsigned overlong_in_a_row = 0;
+    Time sliced_until{};
   };
   struct Holder {
     Client client = 0;
-    std::uint32_t turn = 0;  // the grant's number
-    Time since{};
+    std::uint32_t turn = 0;     // the grant's number
+    Time since{}, charged{};    // `charged`: its VM's virtual time has what was before
     std::optional<Time> ended;  // when it was told to end
   };
 
+  void read(Time now, const Ask& ask);
   void sample(Time now);
+  void add(Waits& waits, const ClientState& client, double elapsed) const;
   bool is_active(const ClientState& client, Time now) const;
   std::size_t active(Time now) const;
-  double share_of_changes(Time now) const;
+  double part_of_vm(Vm vm, Time now) const;
+  bool wants_latency(Time now) const;
+  bool somebody_is_sliced(Time now) const;
 
-  void begin_turns(Time now, const Give& give);
-  void end_turns(Time now, const Give& give);
+  double gain(const ClientState& client, Time now) const;
+  static bool has_short_pieces(const ClientState& client);
+  bool was_seen_in_slices(const ClientState& client, Time now) const;
+  bool does_more(const ClientState& client, Time now) const;
+  bool would_pay(Time now) const;
+  bool pays(Time now) const;
+
   Time let_everybody(Time now, const Give& give);
   Time in_slices(Time now, const Give& give);
+  Time in_settling(Time now, const Give& give);
   Time in_turns(Time now, const Give& give);
+  void begin_settling(Time now, const Give& give);
+  void close_all(Time now, const Give& give);
+  void let_others(Time now, bool all, const Give& give);
+  void begin_turns(Time now);
+  static bool is_ending(const ClientState& client);
+  void begin_slices(Time now, const Give& give);
+  static void stand_aside(ClientState& client, Time now, Time lost);
 
   void watch_holder(Time now, const Give& give);
+  void go_on_alone(Time now);
+  void end_turn(Time now);
+  void end_overlong(Time now);
   bool must_end(const ClientState& waiting, Time now) const;
+  Time quantum_of(const ClientState& client, Time now) const;
+  Time price(const ClientState& holder, Time now) const;
+  Time cost_of_beginning(Time now) const;
   void charge(Time now);
+  void learn(ClientState& client, Time now);
   void next_turn(Time now, const Give& give);
-  bool settled(Time now) const;
   std::optional<Client> best_waiting() const;
+  bool at_once(const VmState& vm) const;
   bool goes_before(const ClientState& a, const ClientState& b) const;
-  void read(Time now, const Ask& ask);
   void set_all(ring::GrantMode mode, const Give& give);
   void set(ClientState& state, Client client, ring::GrantMode mode, const Give& give);
 
@@ -137,10 +181,15 @@ class Policy {
   std::map<Vm, VmState> vms_;
   std::optional<Holder> holder_;
   std::optional<Time> sampled_;
-  Time may_change_{};  // no other regime before this
-  Time paid_{};        // when turns were last seen to pay
-  Time settles_{};     // the first turn waits so long for work of the time before
-  Time floor_{};       // the virtual time of the VM that had the newest turn, at its begin
+  Time may_begin_{};  // turns do not begin before this
+  Time dwell_;        // how long slices last at least
+  Time began_{};      // this regime
+  Time closed_{};     // while settling: when everybody was told to end
+  Time paid_{};       // when turns were last seen to pay
+  Round settling_ = Round::First;
+  std::size_t company_ = 0;             // how many were active when turns began
+  double costs_ = 0, gainers_had_ = 0;  // of late, in seconds: what turns cost, what those had who gain by them
+  Time floor_{};                        // the virtual time of the VM that had the newest turn, at its begin
   std::uint64_t turns_ = 0;
   std::uint32_t number_ = 0;
 };

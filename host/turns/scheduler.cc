@@ -15,6 +15,8 @@
 #include <iterator>
 #include <system_error>
 
+#include "ring/turn_gate.h"
+
 namespace host::turns {
 namespace {
 
@@ -155,9 +157,10 @@ Time Scheduler::step(Gpu& gpu, Time now) {
     const Place& place = gpu.places.at(client);
     const ring::DeviceRequest& words = place.line->request(place.device);
     return Request{.waits_for_turn = words.waiting.load(std::memory_order_relaxed) != 0,
-                   .given_back = words.given_back.load(std::memory_order_acquire),  // edge B of ring/turn_gate.h
+                   .given_back = ring::answer_of(words),
                    .submitted = words.submitted.load(std::memory_order_relaxed),
-                   .waits = words.waits.load(std::memory_order_relaxed)};
+                   .waits = words.waits.load(std::memory_order_relaxed),
+                   .waited_ns = words.waited_ns.load(std::memory_order_relaxed)};
   };
   return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) { give(gpu.places.at(client), grant); });
 }
@@ -166,7 +169,7 @@ void Scheduler::give(const Place& place, ring::Grant grant) const {
   ring::DeviceGrant& words = place.line->grant(place.device);
   const auto most = std::chrono::duration_cast<std::chrono::microseconds>(options_.limits.quantum);
   words.most_us.store(static_cast<std::uint32_t>(most.count()), std::memory_order_relaxed);
-  words.word.store(grant.word(), std::memory_order_release);  // edge B
+  ring::give(words, grant);
   syscall(SYS_futex, &words.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 

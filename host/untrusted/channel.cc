@@ -19,6 +19,7 @@
 
 #include "host/untrusted/dispatch.h"
 #include "host/untrusted/mirrored.h"
+#include "host/untrusted/runs_beside.h"
 #include "ring/api/call.h"
 #include "ring/api/known_ids.h"
 #include "ring/queue/parking.h"
@@ -78,12 +79,17 @@ class Channel {
     const bool traced = session_.telemetry.tracing();
     const std::uint64_t begin = traced ? now_ns() : 0;
     const api::Manner manner = api::manner_of(header.call);
-    if (manner.submits) session_.turns.enter(index_, ring::context_of(header.flags));
+    const bool takes_gpu = manner.submits && !runs_beside(header.call, record.subspan(sizeof header));
+    if (takes_gpu) session_.turns.enter(index_, ring::context_of(header.flags));
+    // An answered call that is a wait, or is answered when its work is done, has waited for the GPU's processors.
+    const bool is_timed = session_.turns.are_taken() && (header.flags & ring::flag_wants_reply) != 0;
+    const auto called = is_timed ? Clock::now() : Clock::time_point();
     watch_.begin(manner.compiles);
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
-    if (manner.submits) session_.turns.leave(index_);
-    if (has_waited(request, manner)) session_.turns.waited(index_, ring::context_of(header.flags));
+    if (takes_gpu) session_.turns.leave(index_);
+    if (is_timed && (takes_gpu || manner.asks == api::Asks::Wait))
+      session_.turns.waited(index_, ring::context_of(header.flags), Clock::now() - called);
     count(request, header.bytes, manner.submits && result == CUDA_SUCCESS);
     if (traced) [[unlikely]]
       trace(request, result, begin, record);
@@ -99,14 +105,6 @@ class Channel {
     session_.contexts.let_go_of_green();
     session_.note(result);
     return result;
-  }
-
-  // Whether the call has waited for the GPU's processors: a wait, or a copy that is answered when it is done. A large copy
-  // has waited for a copy engine, which other processes do not use.
-  static bool has_waited(const Request& request, api::Manner manner) {
-    constexpr std::uint64_t large = 64 << 10;
-    if ((request.header.flags & ring::flag_wants_reply) == 0) return false;
-    return manner.asks == api::Asks::Wait || (manner.submits && request.to_device + request.from_device < large);
   }
 
   void count(const Request& request, std::uint32_t record_bytes, bool submitted) {

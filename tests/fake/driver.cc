@@ -164,7 +164,10 @@ void fill_contexts(host::Driver& t) {
     return CUDA_SUCCESS;
   };
   fill_created_contexts(t);
-  t.cuCtxSynchronize = [] { return Entry("cuCtxSynchronize").result; };
+  t.cuCtxSynchronize = [] {
+    Entry::wait_for_work();
+    return Entry("cuCtxSynchronize").result;
+  };
   t.cuCtxSetLimit = [](CUlimit, std::size_t) { return Entry("cuCtxSetLimit").result; };
   t.cuCtxGetLimit = [](std::size_t* value, CUlimit limit) {
     if (static_cast<unsigned>(limit) > 4) return CUDA_ERROR_UNSUPPORTED_LIMIT;

@@ -61,6 +61,8 @@ class Driver {
     gate_closed_ = true;
   }
   void open_gate() { gate_closed_ = false; }
+  // As long as the GPU has work, cuCtxSynchronize does not return.
+  void keep_working(bool works) { works_ = works; }
   bool somebody_waits() const { return waiting_ != 0; }
   // Live objects of all kinds, and device allocations: what a session has left behind.
   std::size_t live_handles();
@@ -74,7 +76,7 @@ class Driver {
 
  private:
   host::Driver table_;
-  std::atomic<bool> gate_closed_{false}, gate_spins_{false};
+  std::atomic<bool> gate_closed_{false}, gate_spins_{false}, works_{false};
   std::atomic<int> waiting_{0};
   friend struct Entry;
 };

@@ -163,6 +163,10 @@ struct Entry {
     --the_driver->waiting_;
   }
 
+  static void wait_for_work() {
+    while (the_driver->works_) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+
   std::unique_lock<std::mutex> lock;
   CUresult result = CUDA_SUCCESS;
 };

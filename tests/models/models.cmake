@@ -32,14 +32,14 @@ function(spin_test name model)
              COMMAND ${models}/check ${text} ${ARGN})
 endfunction()
 
-foreach(model parking awaited bell ring order lanes slots)
+foreach(model parking awaited bell ring order lanes slots turns)
   spin_test(${model} ${model})
 endforeach()
 spin_test(parking_loopback parking -- LOOPBACK)
 
 add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_lanes.cc
                ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
-               ${models}/explore_slots.cc)
+               ${models}/explore_slots.cc ${models}/explore_turns.cc)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)
 target_link_libraries(models_explore PRIVATE ivgpu_api GTest::gtest_main)
 target_compile_options(models_explore PRIVATE ${IVGPU_OPTIMISED})

@@ -45,6 +45,7 @@ class SessionTurns : public testing::Test {
   ~SessionTurns() override {
     give(GrantMode::Open);
     world_->driver.open_gate();
+    world_->driver.keep_working(false);
     for (std::thread& thread : threads_) thread.join();
     world_.reset();
     close(bell_);
@@ -66,6 +67,20 @@ class SessionTurns : public testing::Test {
     Channel channel(*world_, channels_++);
     channel.put(ids::cuMemsetD8Async, Payload::of(memory_, 1, 64, stream_)).publish();
     threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+  }
+  // Many submissions on one channel.
+  void submit(unsigned times) {
+    Channel channel(*world_, channels_++);
+    for (unsigned i = 0; i < times; ++i) channel.put(ids::cuMemsetD8Async, Payload::of(memory_, 1, 64, stream_), 0);
+    channel.publish();
+    threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+  }
+  // In a turn that begins when the channel waits for it.
+  void submit_in_turn(unsigned times) {
+    give(GrantMode::Closed);
+    submit(times);
+    ASSERT_TRUE(somebody_waits());
+    give(GrantMode::Turn);
   }
   bool was_submitted(std::uint64_t times = 1) {
     return comes_true([&] { return world_->driver.calls("cuMemsetD8Async") == times; });
@@ -161,6 +176,67 @@ TEST_F(SessionTurns, ASessionThatEndsDoesNotWaitForItsTurn) {
   EXPECT_TRUE(comes_true([&] { return request().waiting.load() == 0; }));
 }
 
+// The first batch is of 16.
+constexpr unsigned more_than_a_batch = 20;
+
+TEST_F(SessionTurns, AFullBatchIsWaitedFor) {
+  world_->driver.keep_working(true);
+  submit_in_turn(more_than_a_batch);
+  ASSERT_TRUE(was_submitted(16));
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 16U);
+  world_->driver.keep_working(false);
+  EXPECT_TRUE(was_submitted(more_than_a_batch));
+}
+
+TEST_F(SessionTurns, AKernelThatWaitsForTheNextOneOfItsProcessGetsIt) {
+  world_->driver.keep_working(true);
+  submit_in_turn(more_than_a_batch);
+  EXPECT_TRUE(was_submitted(more_than_a_batch)) << "the channel waits for its work for ever";
+}
+
+TEST_F(SessionTurns, AChannelThatWaitsForItsBatchIsOutsideOfTheGate) {
+  world_->driver.keep_working(true);
+  submit_in_turn(more_than_a_batch);
+  ASSERT_TRUE(was_submitted(16));
+  const Grant closed = give(GrantMode::Closed);
+  std::this_thread::sleep_for(50ms);  // as long as two bounds of the wait
+  EXPECT_NE(request().given_back.load(), closed.number) << "its work is not done";
+  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 16U) << "it submits after its turn";
+  world_->driver.keep_working(false);
+  EXPECT_TRUE(is_given_back(closed));
+  give(GrantMode::Turn);
+  EXPECT_TRUE(was_submitted(more_than_a_batch));
+}
+
+TEST_F(SessionTurns, LargeCopiesWaitForNoTurn) {
+  ASSERT_TRUE(is_given_back(give(GrantMode::Closed)));
+  const auto copy = [&](std::uint64_t bytes) {
+    const std::uint64_t to = world_->memory(bytes);
+    const std::uint64_t before = world_->driver.calls("cuMemcpyHtoDAsync_v2");
+    Channel channel(*world_, channels_++);
+    channel.put(ids::cuMemcpyHtoDAsync_v2, Payload::of(to, 0, bytes, stream_, 0)).publish();
+    threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+    return comes_true([&] { return world_->driver.calls("cuMemcpyHtoDAsync_v2") > before; }, 200ms);
+  };
+  EXPECT_TRUE(copy(1 << 20));
+  begin_anew();
+  EXPECT_FALSE(copy(4096));
+  EXPECT_NE(request().waiting.load(), 0U);
+}
+
+TEST_F(SessionTurns, WaitsAreCountedWithTheirTime) {
+  world_->driver.keep_working(true);
+  Channel channel(*world_, channels_++);
+  channel.put(ids::cuCtxSynchronize, {}, ring::flag_wants_reply).publish();
+  threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+  std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(request().waits.load(), 0U);
+  world_->driver.keep_working(false);
+  ASSERT_TRUE(comes_true([&] { return request().waits.load() == 1; }));
+  EXPECT_GE(request().waited_ns.load(), 4'000'000U);
+}
+
 TEST(Patience, OneThatDoesNotPayIsShort) {
   host::Patience patience;
   EXPECT_EQ(patience.now(), host::Patience::longest);
@@ -173,8 +249,8 @@ TEST(Patience, OneThatDoesNotPayIsShort) {
 TEST(Batch, LearnsHowManySubmissionsAreAQuantum) {
   host::Batch batch;
   const auto until_full = [&] {
-    int count = 1;
-    while (!batch.is_full()) ++count;
+    int count = 0;
+    for (; !batch.is_full(); ++count) batch.submitted();
     return count;
   };
   const int first = until_full();
@@ -187,8 +263,13 @@ TEST(Batch, LearnsHowManySubmissionsAreAQuantum) {
   }
   batch.finished(10us, 1ms);
   EXPECT_GE(until_full(), 1000) << "short kernels are waited for again and again";
-  batch.waited();
+  batch.forget();
   EXPECT_FALSE(batch.is_full());
+  batch.submitted();
+  batch.finished(10us, 1ms);
+  for (int i = 0; i < 4; ++i) batch.submitted();
+  batch.finished(4ms, 1ms);
+  EXPECT_EQ(until_full(), 1) << "few submissions tell as much as many";
 }
 
 }  // namespace

@@ -1,0 +1,667 @@
+// What the scheduler of turns decides (host/turns/policy.h): who may submit, when turns begin and end, whose is the
+// next. A test plays the clients of one GPU, look by look. tests/unit/turns_world.cc has whole programs.
+#include "host/turns/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+using host::turns::Limits;
+using host::turns::Policy;
+using host::turns::Request;
+using host::turns::Time;
+using ring::Grant;
+using ring::GrantMode;
+
+// The clients' pages, and the looks of a scheduler.
+class Gpu {
+ public:
+  explicit Gpu(Limits limits = {}) : policy(limits) {}
+
+  Policy::Client add(double weight = 1, bool latency = false) {
+    policy.set_share(++clients_, weight, latency);
+    policy.add(clients_, clients_);
+    pages_[clients_];
+    return clients_;
+  }
+  void remove(Policy::Client client) {
+    pages_.erase(client);
+    policy.remove(client, now);
+  }
+
+  Time look() {
+    return policy.step(
+        now, [this](Policy::Client client) { return pages_.at(client).request; },
+        [this](Policy::Client client, Grant grant) { pages_.at(client).grant = grant; });
+  }
+  Time look_after(Time time) {
+    now += time;
+    return look();
+  }
+
+  Request& request(Policy::Client client) { return pages_.at(client).request; }
+  Grant grant(Policy::Client client) const { return pages_.at(client).grant; }
+  GrantMode mode(Policy::Client client) const { return grant(client).mode; }
+  bool has_turn(Policy::Client client) const { return mode(client) == GrantMode::Turn; }
+  void asks(Policy::Client client) { request(client).waits_for_turn = true; }
+  // What a worker says when it has nothing under way.
+  void answers(Policy::Client client) { request(client).given_back = grant(client).number; }
+
+  // A client that launches and waits for so long; each wait takes `wait`.
+  void launches_and_waits(Policy::Client client, Time time, Time wait) {
+    const auto many = static_cast<std::uint64_t>(time / wait);
+    request(client).submitted += many, request(client).waits += many;
+    request(client).waited_ns += static_cast<std::uint64_t>(time.count());
+  }
+  void submits(Policy::Client client) { ++request(client).submitted; }
+
+  // Slices for so long, in which these clients launch and wait.
+  void slices(const std::vector<Policy::Client>& clients, Time time, Time wait = 549us) {
+    for (const Time end = now + time; now < end && !is_closed(clients.front());) {
+      for (const auto client : clients) launches_and_waits(client, 10ms, wait);
+      look_after(10ms);
+    }
+  }
+  bool is_closed(Policy::Client client) const { return mode(client) == GrantMode::Closed; }
+  void all_answer() {
+    for (const auto& [client, page] : pages_) answers(client);
+  }
+  // Until turns have begun and all of these want one. The first has it.
+  void begin_turns(const std::vector<Policy::Client>& clients) {
+    slices(clients, 1s);
+    all_answer();
+    for (const auto client : clients) asks(client);
+    look_after(10us);
+  }
+  // The holder, if there is one.
+  std::optional<Policy::Client> holder() const {
+    for (const auto& [client, page] : pages_)
+      if (page.grant.mode == GrantMode::Turn) return client;
+    return {};
+  }
+  // Turns for so long. Whoever has one works until it ends, in pieces of 10 us, and wants the next.
+  void turns(Time time) {
+    for (const Time end = now + time; now < end; look_after(10us))
+      for (auto& [client, page] : pages_) {
+        page.request.waits_for_turn = page.grant.mode == GrantMode::Closed;
+        if (page.grant.mode == GrantMode::Closed) answers(client);
+        if (page.grant.mode == GrantMode::Turn) launches_and_waits(client, 10us, 10us);
+      }
+  }
+  Time held(Policy::Client client) const { return policy.account(client).held; }
+
+  Policy policy;
+  Time now = 1s;
+
+ private:
+  struct Page {
+    Request request;
+    Grant grant;
+  };
+  std::map<Policy::Client, Page> pages_;
+  Policy::Client clients_ = 0;
+};
+
+// ---- nothing to decide ---------------------------------------------------------------------------------------------
+
+TEST(TurnsPolicy, OneClientIsOpenAndNeedsNoLook) {
+  Gpu gpu;
+  const auto a = gpu.add();
+  EXPECT_EQ(gpu.look(), Time::max());
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  const Grant first = gpu.grant(a);
+  for (int i = 0; i < 100; ++i) {
+    gpu.launches_and_waits(a, 10ms, 10us);
+    EXPECT_EQ(gpu.look_after(10ms), Time::max());
+  }
+  EXPECT_EQ(gpu.grant(a), first) << "a grant that does not change is not given again";
+}
+
+TEST(TurnsPolicy, WithTwoItLooksAHundredTimesASecond) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.look();
+  gpu.submits(a), gpu.submits(b);
+  EXPECT_EQ(gpu.look_after(10ms), 10ms);
+  EXPECT_EQ(gpu.look_after(3ms), 7ms);
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  EXPECT_EQ(gpu.mode(b), GrantMode::Open);
+}
+
+TEST(TurnsPolicy, AfterASecondOfQuietItLooksSeldomUntilSomebodyRings) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.submits(a);
+  gpu.look_after(10ms);
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  EXPECT_LE(gpu.look_after(900ms), 10ms);
+  EXPECT_EQ(gpu.look_after(110ms), 100ms);
+  EXPECT_EQ(gpu.mode(a), GrantMode::Told);
+  EXPECT_EQ(gpu.mode(b), GrantMode::Told);
+  gpu.submits(b);
+  EXPECT_EQ(gpu.look_after(1ms), 9ms) << "also a millisecond after it fell asleep";
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  EXPECT_EQ(gpu.mode(b), GrantMode::Open);
+}
+
+TEST(TurnsPolicy, SwitchedOffEverybodyIsOpen) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  ASSERT_TRUE(gpu.has_turn(a));
+  gpu.policy.set_on(false);
+  EXPECT_EQ(gpu.look(), Time::max());
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  EXPECT_EQ(gpu.mode(b), GrantMode::Open);
+  EXPECT_FALSE(gpu.policy.takes_turns());
+}
+
+// ---- when turns begin and end --------------------------------------------------------------------------------------
+
+TEST(TurnsPolicy, TurnsBeginWhereWaitsTakeMostOfTheTime) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.slices({a, b}, 200ms, 274us);
+  EXPECT_TRUE(gpu.is_closed(a));
+  EXPECT_TRUE(gpu.is_closed(b));
+  EXPECT_LT(gpu.now, 1100ms) << "within a tenth of a second";
+}
+
+TEST(TurnsPolicy, OneThatWaitsBesideOneThatNeverDoesIsEnough) {
+  Gpu gpu;
+  const auto waits = gpu.add(), fills = gpu.add();
+  for (int i = 0; i < 20 && !gpu.is_closed(waits); ++i) {
+    gpu.launches_and_waits(waits, 10ms, 2270us);
+    gpu.submits(fills);
+    gpu.look_after(10ms);
+  }
+  EXPECT_TRUE(gpu.is_closed(waits));
+}
+
+TEST(TurnsPolicy, WaitsShorterThanAChangeHaveMetNone) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.slices({a, b}, 2s, 9us);
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+}
+
+TEST(TurnsPolicy, ProgramsWithTimeOfTheirOwnAreLeftToTheSlices) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  for (int i = 0; i < 200; ++i) {
+    for (const auto client : {a, b}) gpu.launches_and_waits(client, 3ms, 600us);  // of 10
+    gpu.look_after(10ms);
+    ASSERT_EQ(gpu.mode(a), GrantMode::Open);
+  }
+}
+
+TEST(TurnsPolicy, ATryThatDoesNotPayIsMadeMoreAndMoreSeldom) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  std::vector<Time> tries;
+  // Long kernels: under slices a piece takes 7.8 ms, in a turn 1.9.
+  while (gpu.now < 8s) {
+    if (!gpu.policy.takes_turns()) {
+      gpu.slices({a, b}, 10ms, 7800us);
+      gpu.all_answer();
+      gpu.look_after(10us);
+      if (gpu.policy.takes_turns()) tries.push_back(gpu.now);
+      continue;
+    }
+    for (const auto client : {a, b}) {
+      gpu.request(client).waits_for_turn = !gpu.has_turn(client);
+      if (gpu.has_turn(client)) gpu.launches_and_waits(client, 1900us, 1900us);
+      gpu.answers(client);
+    }
+    gpu.look_after(1900us);
+  }
+  EXPECT_GE(tries.size(), 1u) << "how long its waits are alone must be learnt";
+  EXPECT_LE(tries.size(), 5u);
+}
+
+TEST(TurnsPolicy, TurnsThatPayGoOn) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.turns(3s);
+  EXPECT_TRUE(gpu.policy.takes_turns());
+}
+
+TEST(TurnsPolicy, TurnsEndWhenOnlyOneIsLeftThatSubmits) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.turns(300ms);
+  gpu.request(b).waits_for_turn = false;
+  gpu.answers(b);
+  const Time begin = gpu.now;
+  while (gpu.policy.takes_turns() && gpu.now < begin + 1s) {
+    if (gpu.has_turn(a)) gpu.launches_and_waits(a, 100us, 10us);
+    gpu.asks(a), gpu.answers(b);
+    if (!gpu.has_turn(a)) gpu.answers(a);
+    gpu.look_after(100us);
+  }
+  EXPECT_LE(gpu.now, begin + 110ms);
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  EXPECT_EQ(gpu.mode(b), GrantMode::Open);
+}
+
+TEST(TurnsPolicy, NoTurnBeginsBeforeWorkOfTheTimeBeforeIsDone) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.slices({a, b}, 1s);
+  gpu.asks(a), gpu.asks(b);
+  gpu.answers(a);
+  gpu.look_after(1ms);
+  EXPECT_FALSE(gpu.holder());
+  gpu.answers(b);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.has_turn(a));
+  EXPECT_TRUE(gpu.is_closed(b));
+}
+
+TEST(TurnsPolicy, WhileADeepQueueEndsTheOthersAreOpen) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), deep = gpu.add();
+  gpu.submits(deep);
+  gpu.slices({a, b}, 1s);
+  ASSERT_TRUE(gpu.is_closed(deep));
+  gpu.answers(a), gpu.answers(b);
+  gpu.look_after(10ms);
+  gpu.look_after(10us);
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  EXPECT_EQ(gpu.mode(b), GrantMode::Open);
+  EXPECT_TRUE(gpu.is_closed(deep));
+  for (int i = 0; i < 120; ++i) {
+    gpu.asks(deep);
+    gpu.launches_and_waits(a, 10ms, 2270us), gpu.launches_and_waits(b, 10ms, 2270us);
+    gpu.look_after(10ms);
+    ASSERT_EQ(gpu.mode(a), GrantMode::Open);
+  }
+  gpu.answers(deep);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.is_closed(a));
+  gpu.all_answer();
+  gpu.asks(a);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.policy.takes_turns());
+  EXPECT_TRUE(gpu.holder());
+}
+
+TEST(TurnsPolicy, WhoNeverEndsItsWorkIsLeftToTheSlices) {
+  Gpu gpu;
+  const auto a = gpu.add(), endless = gpu.add();
+  const auto waits_in_vain = [&] {
+    gpu.asks(endless);
+    if (gpu.is_closed(a)) gpu.answers(a);
+    gpu.launches_and_waits(a, 10ms, 2270us);
+    gpu.look_after(10ms);
+  };
+  Time closed{};
+  for (int i = 0; i < 6000; ++i) {
+    waits_in_vain();
+    if (gpu.is_closed(endless)) closed += 10ms;
+  }
+  EXPECT_GT(closed, Time::zero());
+  EXPECT_LE(closed, 5s) << "of a minute";
+}
+
+// ---- turns ---------------------------------------------------------------------------------------------------------
+
+TEST(TurnsPolicy, OneHasTheTurnAndTheOthersAreClosed) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  EXPECT_TRUE(gpu.has_turn(a));
+  EXPECT_TRUE(gpu.is_closed(b));
+  EXPECT_TRUE(gpu.is_closed(c));
+  for (int i = 0; i < 20000; ++i) {
+    gpu.turns(10us);
+    int holders = 0;
+    for (const auto client : {a, b, c}) holders += gpu.has_turn(client);
+    ASSERT_LE(holders, 1);
+  }
+}
+
+TEST(TurnsPolicy, ATurnEndsAfterTheQuantumIfSomebodyWaits) {
+  Gpu gpu({.quantum = 2ms});
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.request(a).waits_for_turn = false;
+  gpu.look_after(1990us);
+  EXPECT_TRUE(gpu.has_turn(a));
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.is_closed(a));
+  EXPECT_TRUE(gpu.is_closed(b)) << "a has not said that its work is done";
+  gpu.answers(a);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.has_turn(b));
+}
+
+TEST(TurnsPolicy, NobodyWaitsAndTheTurnGoesOn) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.request(a).waits_for_turn = gpu.request(b).waits_for_turn = false;
+  const Grant turn = gpu.grant(a);
+  for (int i = 0; i < 50; ++i) {
+    gpu.launches_and_waits(a, 1ms, 10us);
+    gpu.look_after(1ms);
+    ASSERT_EQ(gpu.grant(a), turn);
+  }
+  gpu.asks(b);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.is_closed(a)) << "its quantum is long over";
+}
+
+TEST(TurnsPolicy, WhatAHolderHadAloneIsNotHeldAgainstIt) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.request(a).waits_for_turn = gpu.request(b).waits_for_turn = false;
+  for (int i = 0; i < 90; ++i) gpu.look_after(1ms);
+  const Time before = gpu.held(a);
+  EXPECT_GE(before, 85ms) << "though it is counted";
+  gpu.turns(50ms);
+  EXPECT_NEAR(static_cast<double>((gpu.held(a) - before).count()), 25e6, 3e6);
+}
+
+TEST(TurnsPolicy, ATurnGivenBackEarlyPassesOnAtOnce) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.request(a).waits_for_turn = false;
+  gpu.look_after(100us);
+  gpu.answers(a);
+  gpu.look_after(2us);
+  EXPECT_TRUE(gpu.has_turn(b));
+}
+
+TEST(TurnsPolicy, AnAnswerToAnOlderGrantEndsNothing) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  const Grant first = gpu.grant(a);
+  gpu.turns(5ms);
+  while (!gpu.has_turn(a)) gpu.turns(10us);
+  gpu.request(a).given_back = first.number;
+  gpu.asks(b);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.has_turn(a));
+}
+
+TEST(TurnsPolicy, WorkThatOutlivesItsTurnDoesNotHoldTheOthersForEver) {
+  Gpu gpu({.longest = 5ms});
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.look_after(1ms);
+  ASSERT_TRUE(gpu.is_closed(a));
+  gpu.look_after(4900us);
+  EXPECT_TRUE(gpu.is_closed(b));
+  gpu.look_after(100us);
+  EXPECT_TRUE(gpu.has_turn(b));
+  EXPECT_EQ(gpu.policy.account(a).overlong, 1u);
+  EXPECT_GE(gpu.held(a), 6ms) << "the time until then is charged";
+}
+
+TEST(TurnsPolicy, WhoDoesItAgainAndAgainIsLeftToTheSlices) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  const Time begin = gpu.now;
+  while (gpu.policy.takes_turns() && gpu.now < begin + 1s) {  // a never answers
+    gpu.asks(a);
+    gpu.request(b).waits_for_turn = !gpu.has_turn(b);
+    gpu.launches_and_waits(b, 100us, 10us);
+    if (gpu.is_closed(b)) gpu.answers(b);
+    gpu.look_after(100us);
+  }
+  EXPECT_EQ(gpu.policy.account(a).overlong, 3u);
+  EXPECT_EQ(gpu.mode(a), GrantMode::Open);
+  EXPECT_EQ(gpu.mode(b), GrantMode::Open);
+  for (const Time end = gpu.now + 1s; gpu.now < end;) {
+    gpu.slices({a, b}, 10ms);
+    ASSERT_EQ(gpu.mode(b), GrantMode::Open);
+  }
+}
+
+TEST(TurnsPolicy, TheTurnOfOneThatIsGonePassesOn) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  ASSERT_TRUE(gpu.has_turn(a));
+  gpu.remove(a);
+  gpu.look_after(2us);
+  EXPECT_TRUE(gpu.has_turn(b));
+  gpu.remove(b);
+  gpu.look_after(2us);
+  EXPECT_EQ(gpu.mode(c), GrantMode::Open) << "and one alone is Open";
+}
+
+TEST(TurnsPolicy, AClientThatComesInTurnsIsClosed) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  const auto c = gpu.add();
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.is_closed(c));
+  gpu.turns(5ms);
+  EXPECT_GT(gpu.held(c), 1ms);
+}
+
+TEST(TurnsPolicy, AVmIsForgottenAfterItsClients) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  gpu.policy.forget(a);
+  gpu.turns(20ms);
+  EXPECT_GT(gpu.policy.account(a).turns, 0u);
+  gpu.remove(a);
+  gpu.turns(20ms);
+  EXPECT_EQ(gpu.policy.account(a).turns, 0u);
+}
+
+// ---- shares --------------------------------------------------------------------------------------------------------
+
+double part(const Gpu& gpu, Policy::Client client, Time all) {
+  return static_cast<double>(gpu.held(client).count()) / static_cast<double>(all.count());
+}
+
+TEST(TurnsPolicy, WeightsAreParts) {
+  Gpu gpu;
+  const auto a = gpu.add(1), b = gpu.add(2), c = gpu.add(4);
+  gpu.begin_turns({a, b, c});
+  gpu.turns(1s);
+  // What is counted as held includes the beginnings of turns, which are not charged.
+  EXPECT_NEAR(part(gpu, a, 1s) * 7, 1, 0.07);
+  EXPECT_NEAR(part(gpu, b, 1s) * 7, 2, 0.14);
+  EXPECT_NEAR(part(gpu, c, 1s) * 7, 4, 0.28);
+}
+
+TEST(TurnsPolicy, PartsAreOfVmsNotOfProcesses) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.policy.remove(c, gpu.now);
+  gpu.policy.add(c, b);  // a second process of b's VM
+  gpu.begin_turns({a, b, c});
+  gpu.turns(1s);
+  EXPECT_NEAR(part(gpu, a, 1s), 0.5, 0.02);
+  EXPECT_NEAR(part(gpu, b, 1s), 0.5, 0.02);
+}
+
+TEST(TurnsPolicy, TheLatencyClassEndsATurnAtOnce) {
+  Gpu gpu;
+  const auto a = gpu.add(), urgent = gpu.add(1, true);
+  gpu.submits(urgent);
+  gpu.begin_turns({a});
+  ASSERT_TRUE(gpu.has_turn(a));
+  gpu.look_after(20us);
+  gpu.asks(urgent);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.is_closed(a));
+  gpu.answers(a);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.has_turn(urgent));
+}
+
+TEST(TurnsPolicy, TheLatencyClassHasTurnsWithoutWaits) {
+  Gpu gpu;
+  const auto fills = gpu.add(), urgent = gpu.add(1, true);
+  for (int i = 0; i < 3; ++i) {
+    gpu.submits(fills), gpu.submits(urgent);
+    gpu.look_after(10ms);
+  }
+  EXPECT_TRUE(gpu.is_closed(fills));
+}
+
+TEST(TurnsPolicy, TheLatencyClassGetsItsPartAndNotMore) {
+  Gpu gpu;
+  const auto a = gpu.add(), urgent = gpu.add(1, true);
+  gpu.begin_turns({a, urgent});
+  gpu.turns(1s);
+  EXPECT_NEAR(part(gpu, a, 1s), 0.5, 0.02);
+}
+
+TEST(TurnsPolicy, ALightVmWaitsForAQuarterOfAQuantum) {
+  Gpu gpu;
+  const auto heavy = gpu.add(), light = gpu.add(), other = gpu.add();
+  gpu.begin_turns({heavy, other});
+  gpu.request(light).waits_for_turn = false;
+  gpu.answers(light);
+  for (int i = 0; i < 3000; ++i) {
+    for (const auto client : {heavy, other}) {
+      gpu.request(client).waits_for_turn = gpu.is_closed(client);
+      if (gpu.is_closed(client)) gpu.answers(client);
+    }
+    gpu.look_after(10us);
+  }
+  while (!gpu.holder()) gpu.look_after(10us);
+  const auto holder = *gpu.holder();
+  for (const auto client : {heavy, other}) gpu.request(client).waits_for_turn = client != holder;
+  gpu.asks(light);
+  const Time begin = gpu.now;
+  while (gpu.has_turn(holder) && gpu.now < begin + 10ms) gpu.look_after(10us);
+  EXPECT_LE(gpu.now - begin, 260us);
+}
+
+TEST(TurnsPolicy, AVmThatComesBackIsNotOwedThePause) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  gpu.request(c).waits_for_turn = false;
+  for (const Time end = gpu.now + 90ms; gpu.now < end; gpu.look_after(10us))
+    for (const auto client : {a, b}) {
+      gpu.request(client).waits_for_turn = gpu.is_closed(client);
+      if (gpu.is_closed(client)) gpu.answers(client);
+      if (gpu.has_turn(client)) gpu.launches_and_waits(client, 10us, 10us);
+    }
+  const Time before = gpu.held(c);
+  gpu.turns(30ms);
+  EXPECT_NEAR(static_cast<double>((gpu.held(c) - before).count()), 10e6, 3e6);
+}
+
+// ---- hostile requests ----------------------------------------------------------------------------------------------
+
+// What an honest client still gets beside one that does `harm` at each look.
+double honest_part(const std::function<void(Gpu&, Policy::Client, int)>& harm, int overlong = 0) {
+  Gpu gpu;
+  const auto honest = gpu.add(), hostile = gpu.add();
+  gpu.begin_turns({honest, hostile});
+  const Time begin = gpu.now;
+  Time open{};
+  for (int i = 0; gpu.now < begin + 2s; ++i, gpu.look_after(10us)) {
+    gpu.request(honest).waits_for_turn = gpu.is_closed(honest);
+    if (gpu.is_closed(honest)) gpu.answers(honest);
+    if (gpu.has_turn(honest)) gpu.launches_and_waits(honest, 10us, 10us);
+    if (gpu.mode(honest) == GrantMode::Open) {
+      open += 10us;
+      if (i % 54 == 0) gpu.launches_and_waits(honest, 540us, 540us);
+    }
+    harm(gpu, hostile, i);
+  }
+  EXPECT_GE(gpu.policy.account(hostile).overlong, static_cast<std::uint64_t>(overlong));
+  return part(gpu, honest, 2s - open);
+}
+
+TEST(TurnsPolicyHostile, NeverGivesBack) {
+  const double part = honest_part([](Gpu& gpu, auto client, int) { gpu.asks(client); }, 3);
+  EXPECT_GE(part, 0.3) << "where turns are taken at all";
+}
+
+// As a program does that fills the GPU: the honest one, which gains by turns, pays for the changes.
+TEST(TurnsPolicyHostile, AsksForEverAndSubmitsNothing) {
+  EXPECT_GE(honest_part([](Gpu& gpu, auto client, int) {
+              gpu.asks(client);
+              if (gpu.is_closed(client)) gpu.answers(client);
+            }),
+            0.4);
+}
+
+TEST(TurnsPolicyHostile, AnswersAtRandom) {
+  std::uint32_t state = 1;
+  const double part = honest_part([&](Gpu& gpu, auto client, int) {
+    gpu.asks(client);
+    gpu.request(client).given_back = (state = state * 1664525 + 1013904223) & Grant::number_mask;
+  });
+  EXPECT_GE(part, 0.3);
+}
+
+TEST(TurnsPolicyHostile, CountsBackwards) {
+  EXPECT_GE(honest_part([](Gpu& gpu, auto client, int i) {
+              gpu.asks(client);
+              if (gpu.is_closed(client)) gpu.answers(client);
+              const auto number = ~std::uint64_t{0} - static_cast<std::uint64_t>(i) * 1000000007;
+              gpu.request(client).submitted = gpu.request(client).waits = gpu.request(client).waited_ns = number;
+            }),
+            0.4);
+}
+
+// Each of its turns is short, and costs the other one a change.
+TEST(TurnsPolicyHostile, GivesBackAtOnceAndAsksAgain) {
+  EXPECT_GE(honest_part([](Gpu& gpu, auto client, int i) {
+              gpu.request(client).waits_for_turn = !gpu.has_turn(client);
+              if (gpu.is_closed(client) || i % 16 == 0) gpu.answers(client);
+            }),
+            0.6);
+}
+
+TEST(TurnsPolicyHostile, ClaimsWaitsThatItNeverHad) {
+  Gpu gpu;
+  const auto honest = gpu.add(), hostile = gpu.add();
+  for (int i = 0; i < 100 && !gpu.is_closed(honest); ++i) {
+    gpu.submits(honest);
+    gpu.launches_and_waits(hostile, 1h, 1ms);
+    gpu.look_after(10ms);
+  }
+  ASSERT_TRUE(gpu.is_closed(honest)) << "it brings turns about";
+  gpu.all_answer();
+  Time taken{};
+  for (int i = 0; i < 100; ++i) {
+    gpu.turns(10ms);
+    if (gpu.policy.takes_turns()) taken += 10ms;
+  }
+  EXPECT_GE(part(gpu, honest, taken), 0.45) << "and gains nothing by them";
+}
+
+TEST(TurnsPolicyHostile, AnswersInTimeToProlongTheSettling) {
+  Gpu gpu;
+  const auto honest = gpu.add(), hostile = gpu.add();
+  Time closed{};
+  for (int i = 0; i < 20000; ++i) {
+    if (gpu.is_closed(honest)) closed += 100us;
+    if (gpu.is_closed(honest)) gpu.answers(honest);
+    if (gpu.mode(honest) == GrantMode::Open && gpu.is_closed(hostile)) gpu.answers(hostile);
+    for (const auto client : {honest, hostile}) gpu.launches_and_waits(client, 100us, 549us);
+    gpu.request(honest).waits += i % 5 == 0;
+    gpu.look_after(100us);
+  }
+  EXPECT_LE(closed, 1s) << "of two";
+}
+
+}  // namespace
