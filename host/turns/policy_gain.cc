@@ -1,0 +1,108 @@
+// Of the scheduler's decisions what programs do: how often and how long they wait, and whether they would do more in turns.
+#include <algorithm>
+#include <set>
+
+#include "host/turns/policy.h"
+#include "host/turns/policy_numbers.h"
+
+namespace host::turns {
+
+void Policy::sample(Time now) {
+  const double elapsed = sampled_ ? seconds(now - *sampled_) : 0;
+  sampled_ = now;
+  for (auto& [client, state] : clients_) {
+    if (elapsed > 0 && is_active(state, now)) add(state.waits, state, elapsed);
+    if (regime_ == Regime::Slices) state.in_slices = state.waits;
+    state.gains = does_more(state, now);
+    state.sampled = state.said;
+  }
+}
+
+void Policy::add(Waits& waits, const ClientState& client, double elapsed) const {
+  const double least = regime_ == Regime::Slices ? newest : newest_in_turns;
+  const double weight = std::max(least, 1. / ++waits.samples);  // the first are as good as the next
+  const auto average = [&](double& rate, double amount) { rate += weight * (amount / elapsed - rate); };
+  average(waits.each_second, static_cast<double>(since(client.said.waits, client.sampled.waits)));
+  average(waits.part, static_cast<double>(since(client.said.waited_ns, client.sampled.waited_ns)) * 1e-9);
+}
+
+bool Policy::is_active(const ClientState& client, Time now) const {
+  return client.last_active && now - *client.last_active < active_for;
+}
+
+std::size_t Policy::active(Time now) const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(clients_, [&](const auto& one) { return is_active(one.second, now); }));
+}
+
+// The part of the GPU that turns would give each process of this VM.
+double Policy::part_of_vm(Vm vm, Time now) const {
+  std::map<Vm, std::size_t> processes;
+  for (const auto& [client, state] : clients_)
+    if (is_active(state, now)) ++processes[state.vm];
+  double all = 0;
+  for (const auto& [other, count] : processes) all += vms_.at(other).weight;
+  return vms_.at(vm).weight / all / static_cast<double>(processes.at(vm));
+}
+
+// Whether a VM of the latency class uses the GPU, and another one, too.
+bool Policy::wants_latency(Time now) const {
+  std::set<Vm> vms;
+  bool latency = false;
+  for (const auto& [client, state] : clients_) {
+    if (!is_active(state, now)) continue;
+    vms.insert(state.vm);
+    latency |= vms_.at(state.vm).latency;
+  }
+  return latency && vms.size() > 1;
+}
+
+bool Policy::somebody_is_sliced(Time now) const {
+  return std::ranges::any_of(
+      clients_, [&](const auto& one) { return is_active(one.second, now) && now < one.second.sliced_until; });
+}
+
+// How much more a client would do in turns than under slices. Its turns tell how long a piece of its work takes. Before
+// they do, all of its waits are taken for loss, so that turns are tried; but a wait shorter than a change has met none.
+double Policy::gain(const ClientState& client, Time now) const {
+  const Waits& waits = client.in_slices;
+  if (waits.samples < enough_samples || waits.each_second <= 0) return 0;
+  const double part = part_of_vm(client.vm, now);
+  if (client.piece && now - client.learnt_at < known_for)
+    return *client.piece < short_pieces ? part / (seconds(*client.piece) * waits.each_second) : 0;
+  const double changes = waits.each_second * seconds(change);  // if each wait had met one
+  const double lost = waits.part < changes ? 0 : waits.part;
+  return part / std::max(1 - lost, 1e-3);
+}
+
+bool Policy::would_pay(Time now) const {
+  return std::ranges::any_of(
+      clients_, [&](const auto& one) { return is_active(one.second, now) && gain(one.second, now) > gain_to_begin; });
+}
+
+bool Policy::has_short_pieces(const ClientState& client) { return client.piece && *client.piece < short_pieces; }
+
+bool Policy::was_seen_in_slices(const ClientState& client, Time now) const {
+  return active(now) == company_ && client.in_slices.samples >= enough_samples;
+}
+
+// Whether a client does more in turns, as far as it is known: a change is dear for each of its pieces of work, and in
+// the same company it did less under slices.
+bool Policy::does_more(const ClientState& client, Time now) const {
+  if (!is_active(client, now) || !has_short_pieces(client)) return false;
+  return !was_seen_in_slices(client, now) || gain(client, now) > 1;
+}
+
+// In turns: whether some client with short pieces of work does more than it did under slices in the same company. In
+// another company: whether it waits so often that changes would eat much of its time.
+bool Policy::pays(Time now) const {
+  const double changes = seconds(change) * static_cast<double>(active(now));
+  return std::ranges::any_of(clients_, [&](const auto& one) {
+    const ClientState& client = one.second;
+    if (!is_active(client, now) || !has_short_pieces(client)) return false;
+    if (!was_seen_in_slices(client, now)) return client.waits.each_second * changes > share_to_go_on;
+    return client.waits.each_second > gain_to_go_on * client.in_slices.each_second;
+  });
+}
+
+}  // namespace host::turns

@@ -1,0 +1,56 @@
+// The numbers that the scheduler of turns decides by, and what its files (policy*.cc) compute with them.
+// docs/design/028-turns.md has the measurements, and tests/turns/ tries the choices.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "host/turns/policy.h"
+
+namespace host::turns {
+
+using namespace std::chrono_literals;
+
+// The driver's, on an H200.
+constexpr Time change = 137us;  // what a wait costs for each process that has work, under time slices
+constexpr Time slice = 2ms;
+
+// What programs do is looked at this often, and judged by a few looks.
+constexpr Time sample_every = 10ms;
+constexpr double newest = 0.25;           // the weight of the newest sample
+constexpr double newest_in_turns = 0.02;  // which come back after several samples
+constexpr int enough_samples = 5;
+constexpr Time active_for = 100ms;   // a client that submitted so lately counts
+constexpr Time quiet_after = 1s;     // without a submission for so long, the scheduler sleeps
+constexpr Time look_anyway = 100ms;  // then: whoever rings may have rung in vain
+
+// When turns begin and end. A try that fails is made again, but more and more seldom.
+constexpr double gain_to_begin = 1.1, gain_to_go_on = 1.05;  // for the client that gains most
+constexpr double share_to_go_on = 1 / 10.;                   // of a client's time, that changes would eat
+constexpr Time known_for = 20s;                              // what a program did in turns is no news after that
+constexpr Time pays_for = 200ms;                             // turns go on so long after they last paid
+constexpr Time shortest_dwell = 100ms, longest_dwell = 5s;   // under slices, before the next try
+constexpr Time a_success = 1s;                               // turns that went on for so long were no mistake
+
+// Work that does not end. A program may have 1024 kernels queued, and each of them may take long.
+constexpr Time short_ending = 100ms;   // whoever ends its work so soon has no deep queue
+constexpr Time longest_settling = 2s;  // for each client: 1024 kernels of 1.25 ms, and as much again
+constexpr unsigned most_overlong = 3;  // in a row
+constexpr int retries_cost = 20;       // a client that cannot take turns may cost a twentieth of the time by tries
+
+// Turns.
+constexpr int waits_in_a_turn = 6;          // so that its end cuts a small part of its work
+constexpr int longest_quantum = 4;          // quanta
+constexpr Time short_pieces = 10 * change;  // of work: a change costs more than a tenth of it
+constexpr Time cost_of_a_turn = 180us;      // a change, and two hand-overs
+constexpr double newest_cost = 0.02;        // the weight of the newest turn in what turns cost
+constexpr double highest_tax = 10;          // on the time of those who gain by turns
+constexpr int credit_of_latency = 4;        // quanta by which a VM of the latency class may be ahead and still go first
+
+inline double seconds(Time t) { return std::chrono::duration<double>(t).count(); }
+inline Time over(Time t, double weight) { return std::chrono::duration_cast<Time>(t / weight); }
+
+// A counter that goes backwards is wrong, and counts as nothing.
+inline std::uint64_t since(std::uint64_t now, std::uint64_t before) { return now > before ? now - before : 0; }
+
+}  // namespace host::turns

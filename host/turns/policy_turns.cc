@@ -1,0 +1,170 @@
+// Of the scheduler's decisions the turns: whose is next, when one is over, and what it is charged with.
+#include <algorithm>
+
+#include "host/turns/policy.h"
+#include "host/turns/policy_numbers.h"
+#include "ring/turn_gate.h"
+
+namespace host::turns {
+
+using ring::GrantMode;
+
+void Policy::watch_holder(Time now, const Give& give) {
+  ClientState& state = clients_.at(holder_->client);
+  if (ring::is_over(holder_->turn, state.grant, state.said.given_back)) {
+    learn(state, now);
+    state.overlong_in_a_row = 0;
+    return end_turn(now);
+  }
+  if (holder_->ended) {
+    if (now - *holder_->ended >= limits_.longest) end_overlong(now);
+    return;
+  }
+  const auto waiting = best_waiting();
+  if (!waiting) return go_on_alone(now);
+  if (!must_end(clients_.at(*waiting), now)) return;
+  holder_->ended = now;
+  set(state, holder_->client, GrantMode::Closed, give);
+  give(*waiting, clients_.at(*waiting).grant);  // the same again: it wakes up while the holder's work ends
+}
+
+// Nobody waits. What the holder has now is not held against it when somebody comes.
+void Policy::go_on_alone(Time now) {
+  if (now - holder_->charged < limits_.quantum) return;
+  charge(now);
+  floor_ = std::max(floor_, vms_.at(clients_.at(holder_->client).vm).behind);
+}
+
+void Policy::end_turn(Time now) {
+  const ClientState& client = clients_.at(holder_->client);
+  VmState& vm = vms_.at(client.vm);
+  const bool once = holder_->charged == holder_->since;
+  const Time before = vm.behind;
+  charge(now);
+  // Its own short turns cost others a change each.
+  if (once && !holder_->ended) vm.behind = std::max(vm.behind, before + over(2 * cost_of_a_turn, vm.weight));
+  holder_.reset();
+}
+
+void Policy::end_overlong(Time now) {
+  ClientState& state = clients_.at(holder_->client);
+  ++vms_.at(state.vm).account.overlong;
+  if (++state.overlong_in_a_row >= most_overlong) stand_aside(state, now, most_overlong * limits_.longest);
+  end_turn(now);
+}
+
+// Whether the holder's turn is over for the sake of this one, which goes next: it is of the latency class; or its VM is
+// further behind by now, and the holder has had its quantum. Whoever comes back after a pause, as a light VM beside a
+// heavy one does, waits for a quarter of that.
+bool Policy::must_end(const ClientState& waiting, Time now) const {
+  const ClientState& holder = clients_.at(holder_->client);
+  const Time had = now - holder_->since;
+  if (waiting.vm == holder.vm) return had >= quantum_of(holder, now);
+  const VmState& theirs = vms_.at(waiting.vm);
+  VmState holders = vms_.at(holder.vm);
+  holders.behind += price(holder, now);
+  if (at_once(theirs) != at_once(holders)) return at_once(theirs);
+  if (holders.behind <= theirs.behind) return false;
+  return had >= quantum_of(holder, now) || (waiting.came_back && had >= limits_.quantum / 4);
+}
+
+// A program whose waits are long has a few of them in a turn. Beside one with long turns nobody has much shorter ones,
+// or it would change the context more often than the other for the same time.
+Time Policy::quantum_of(const ClientState& client, Time now) const {
+  const auto wants = [](const ClientState& one) { return waits_in_a_turn * one.wait.value_or(Time::zero()); };
+  Time longest{};
+  for (const auto& [other, state] : clients_)
+    if (is_active(state, now)) longest = std::max(longest, wants(state));
+  const Time most = longest_quantum * limits_.quantum;
+  return std::clamp(wants(client), std::max(std::min(longest, most) / 2, limits_.quantum), most);
+}
+
+// What the holder's turn adds to its VM's virtual time. A turn's beginning, the change and the hand-over, is nobody's
+// time. Whoever gains by turns pays for all beginnings, by the time that it has: the others would not lose that time
+// under slices, and shall have their part of the GPU whole.
+Time Policy::price(const ClientState& holder, Time now) const {
+  const double tax = holder.gains && gainers_had_ > 0 ? std::min(costs_ / gainers_had_, highest_tax) : 0;
+  return over(now - holder_->charged - cost_of_beginning(now), vms_.at(holder.vm).weight / (1 + tax));
+}
+
+// Of what was not charged yet. A turn that is ended very soon was not all beginning.
+Time Policy::cost_of_beginning(Time now) const {
+  return holder_->charged == holder_->since ? std::min(cost_of_a_turn, (now - holder_->since) / 5) : Time::zero();
+}
+
+void Policy::charge(Time now) {
+  const ClientState& client = clients_.at(holder_->client);
+  VmState& vm = vms_.at(client.vm);
+  const Time had = now - holder_->charged, cost = cost_of_beginning(now);
+  costs_ = (1 - newest_cost) * costs_ + seconds(cost);
+  gainers_had_ = (1 - newest_cost) * gainers_had_ + (client.gains ? seconds(had - cost) : 0);
+  vm.behind += price(client, now);
+  vm.account.held += had;
+  holder_->charged = now;
+}
+
+// From a turn that it had for itself. Its last wait may end a little after the turn.
+void Policy::learn(ClientState& client, Time now) {
+  client.learnt_at = now;
+  client.had += now - holder_->since;
+  const std::uint64_t waits = since(client.said.waits, client.learnt.waits);
+  if (waits == 0) return;
+  const auto each = [&](std::uint64_t ns) {
+    return Time(std::min<std::uint64_t>(ns / waits, std::chrono::nanoseconds(1h).count()));
+  };
+  const Time wait = each(since(client.said.waited_ns, client.learnt.waited_ns));
+  const Time piece = each(static_cast<std::uint64_t>(client.had.count()));
+  client.wait = client.wait ? (*client.wait + wait) / 2 : wait;
+  client.piece = client.piece ? (*client.piece + piece) / 2 : piece;
+  client.learnt = client.said;
+  client.had = {};
+}
+
+void Policy::next_turn(Time now, const Give& give) {
+  const auto next = best_waiting();
+  if (!next) return;
+  ClientState& state = clients_.at(*next);
+  VmState& vm = vms_.at(state.vm);
+  floor_ = std::max(floor_, vm.behind);
+  ++vm.account.turns;
+  state.served = ++turns_;
+  state.came_back = false;
+  set(state, *next, GrantMode::Turn, give);
+  holder_ = Holder{.client = *next, .turn = state.grant.number, .since = now, .charged = now, .ended = {}};
+}
+
+// Of those that are about as far behind as the one that goes before all, the one that has waited for the most turns: so
+// equal VMs go round, whatever a few microseconds say.
+std::optional<Policy::Client> Policy::best_waiting() const {
+  const auto waits = [&](Client client, const ClientState& state) {
+    return state.said.waits_for_turn && !(holder_ && holder_->client == client);
+  };
+  std::optional<Client> first;
+  for (const auto& [client, state] : clients_)
+    if (waits(client, state) && (!first || goes_before(state, clients_.at(*first)))) first = client;
+  if (!first) return {};
+  const VmState& its = vms_.at(clients_.at(*first).vm);
+  Client best = *first;
+  for (const auto& [client, state] : clients_) {
+    const VmState& vm = vms_.at(state.vm);
+    const bool as_far = at_once(vm) == at_once(its) && vm.behind - its.behind < limits_.quantum / 4;
+    if (waits(client, state) && as_far && state.served < clients_.at(best).served) best = client;
+  }
+  return best;
+}
+
+// Whether a VM of the latency class is not too far ahead to end others' turns.
+bool Policy::at_once(const VmState& vm) const {
+  return vm.latency && vm.behind < floor_ + credit_of_latency * limits_.quantum;
+}
+
+// A VM of the latency class, unless it is far ahead; then the VM that is furthest behind; in one VM the client that has
+// waited for the most turns.
+bool Policy::goes_before(const ClientState& a, const ClientState& b) const {
+  if (a.vm == b.vm) return a.served < b.served;
+  const VmState &first = vms_.at(a.vm), &second = vms_.at(b.vm);
+  if (at_once(first) != at_once(second)) return at_once(first);
+  return first.behind < second.behind;
+}
+
+}  // namespace host::turns
