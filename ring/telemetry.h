@@ -7,7 +7,7 @@
 //                                                          touched cost nothing
 //
 // Trust: a guest may control its worker, so every reader takes this for hostile: copied once, then checked, never
-// believed. Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
+// believed; `taken` alone counts for something, up to what the worker was lent. Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
 // not asked for.
 //
 // Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: it overwrites entries
@@ -29,7 +29,7 @@
 
 namespace ring {
 
-inline constexpr std::uint32_t telemetry_version = 3;
+inline constexpr std::uint32_t telemetry_version = 4;
 
 // Each word has one writer, so that counting is a load, an addition and a store without a locked instruction.
 struct alignas(2 * line) ChannelCounters {
@@ -53,6 +53,8 @@ inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
 struct TelemetryPage {
   alignas(line) std::atomic<std::uint32_t> tracing;        // broker: not 0 while somebody watches
   alignas(line) std::atomic<std::uint64_t> device_memory;  // worker: bytes that the session has allocated and not freed
+  // worker: bytes of each device that it counts against what the broker has lent it (host/session/device_memory.h)
+  alignas(line) std::atomic<std::uint64_t> taken[max_devices];
   ChannelCounters channel[max_channels];
 };
 

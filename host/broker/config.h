@@ -23,6 +23,7 @@ struct BrokerOptions {
   std::string log_level;
   std::string worker;
   std::string cgroups;
+  std::string metrics;  // "": none; a path, or a loopback address
 };
 
 struct GpuOptions {
@@ -30,6 +31,7 @@ struct GpuOptions {
   std::string policy = "time-slice";
   std::int64_t quantum_us = 1000;
   std::int64_t longest_turn_ms = 20;
+  bool overcommit = false;
 };
 
 struct VmOptions {
@@ -61,6 +63,7 @@ struct VmOptions {
   std::int64_t session_image_bytes = 0;
   std::int64_t session_objects = 0;
   std::int64_t memory_max = 0;  // bytes; 0: no bound
+  std::int64_t gpu_memory = 0;  // the same, of each GPU
   std::int64_t pids_max = 0;    // 0: no bound
   std::int64_t cpu_max = 0;     // thousandths of a processor; 0: no bound
   bool own_uid = false;         // no other VM's workers, and no other program by custom, run as worker_uid
@@ -72,8 +75,10 @@ struct Config {
   std::vector<VmOptions> vms;
 };
 
-inline FileAccess access_of(const VmOptions& vm) {
-  return {static_cast<unsigned>(vm.socket_mode), vm.socket_owner, vm.socket_group};
+// Who may connect to the socket of a VM, or to the broker's own for its status.
+template <class Options>
+FileAccess access_of(const Options& options) {
+  return {static_cast<unsigned>(options.socket_mode), options.socket_owner, options.socket_group};
 }
 
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.

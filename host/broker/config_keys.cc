@@ -60,6 +60,13 @@ const Key keys[] = {
     {"broker", "cgroups", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
      "Whether each VM's workers get a control group (version 2), which memory_max, pids_max and cpu_max need.",
      Reload::Restart, &B::cgroups},
+    {"broker", "metrics", Kind::Address, "\"\"", nullptr, 0, 0,
+     "\"\" for none, the path of a socket, beginning with /, or an address of the loopback, as \"127.0.0.1:9910\" or "
+     "\"[::1]:9910\"",
+     "Where Prometheus reads figures of VMs and sessions, by GET /metrics. A socket has the permissions of "
+     "socket_mode, "
+     "socket_owner and socket_group; an address of the loopback is open to every user of this machine.",
+     Reload::Now, &B::metrics},
 
     {"gpu", "library", Kind::Text, "\"auto\"", nullptr, 0, 0,
      "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
@@ -75,6 +82,10 @@ const Key keys[] = {
     {"gpu", "longest_turn_ms", Kind::Integer, "20", nullptr, 1, 10000, "an integer from 1 to 10000",
      "With \"turns\": how many milliseconds work may go on after its turn before the next one begins beside it.",
      Reload::Now, &G::longest_turn_ms},
+    {"gpu", "overcommit", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
+     "Whether VMs may be promised more of a GPU's memory, by gpu_memory, than it has. Whoever comes late gets less "
+     "then.",
+     Reload::Now, &G::overcommit},
 
     {"vm", "region_size", Kind::Size, "\"1GiB\"", nullptr, least_region, tebi,
      "a power of two from \"32MiB\" to \"1TiB\"",
@@ -164,6 +175,12 @@ const Key keys[] = {
      "How much memory the VM's workers may have together, the parts of the region that they touch first included; "
      "beyond it the largest is killed. \"auto\": region_size, and session_image_bytes and 1 GiB for each slot.",
      Reload::Now, &V::memory_max},
+    {"vm", "gpu_memory", Kind::Quota, "\"none\"", nullptr, 64 * mebi, 16 * tebi,
+     "a size of \"64MiB\" to \"16TiB\", or \"none\"",
+     "How much of each of its GPUs' memory the VM may hold, with all that the driver takes for it; its guests are told "
+     "no "
+     "more. \"none\": with the other VMs that say so, what no VM is promised.",
+     Reload::Now, &V::gpu_memory},
     {"vm", "pids_max", Kind::Integer, "4096", nullptr, 0, 4194304, "an integer from 0 to 4194304; 0: no bound",
      "How many threads the VM's workers may have together. Without control groups it holds where worker_uid is this "
      "VM's alone and not 65534.",
@@ -183,7 +200,8 @@ std::string fallback_of(const Key& key, unsigned cores) {
 
 std::vector<KeyInWords> keys_in_words() {
   static constexpr const char* types[] = {"integer", "size, as text", "octal number, as text", "boolean", "text",
-                                          "text",    "text",          "array, or text",        "text",    "text"};
+                                          "text",    "text",          "array, or text",        "text",    "text",
+                                          "text",    "text"};
   static constexpr const char* reloads[] = {"at once", "new sessions", "new VMs", "restart"};
   std::vector<KeyInWords> all;
   for (const Key& key : keys) {

@@ -11,11 +11,11 @@
 
 namespace host::broker {
 
-enum class KeyKind { Integer, Size, Mode, Boolean, Text, Choice, Users, List, Limit, Processors };
+enum class KeyKind { Integer, Size, Mode, Boolean, Text, Choice, Users, List, Limit, Processors, Quota, Address };
 
 using Member = std::variant<std::string BrokerOptions::*, std::int64_t BrokerOptions::*, std::string GpuOptions::*,
-                            std::int64_t GpuOptions::*, std::int64_t VmOptions::*, std::string VmOptions::*,
-                            bool VmOptions::*, std::vector<std::string> VmOptions::*>;
+                            std::int64_t GpuOptions::*, bool GpuOptions::*, std::int64_t VmOptions::*,
+                            std::string VmOptions::*, bool VmOptions::*, std::vector<std::string> VmOptions::*>;
 
 // The effect of a changed key when ivgpud reads its file again (SIGHUP).
 enum class Reload {

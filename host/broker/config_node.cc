@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "host/broker/loopback_address.h"
 #include "host/broker/worker_users.h"
 
 namespace host::broker {
@@ -54,8 +55,15 @@ bool begins_with_slash(const Key& key) {
   return std::string_view(key.allowed).find("beginning with /") != std::string_view::npos;
 }
 
+// A text without NUL that a file can be named by.
+bool fits_a_path(const std::string& text) { return text.find('\0') == std::string::npos && text.size() <= 4000; }
+
+bool is_address(const std::string& text) {
+  return text.empty() || (text.starts_with('/') && fits_a_path(text)) || parse_loopback(text);
+}
+
 bool good_text(const Key& key, const std::string& text) {
-  if (text.find('\0') != std::string::npos || text.size() > 4000) return false;
+  if (!fits_a_path(text)) return false;
   if (!begins_with_slash(key)) return true;
   return text.starts_with('/') || is_choice(key.allowed, text);
 }
@@ -93,6 +101,7 @@ std::optional<Value> check_limit(const Key& key, const std::optional<std::string
   if (!text) return std::nullopt;
   if (*text == "none") return Value(std::int64_t{0});
   if (key.kind == Kind::Processors) return in_range(key, to_thousandths(*text));
+  if (key.kind == Kind::Quota) return in_range(key, to_size(*text));
   return *text == "auto" ? std::optional<Value>(automatic) : in_range(key, to_size(*text));
 }
 
@@ -109,8 +118,10 @@ std::optional<Value> value_of(const Key& key, const toml::node& node) {
     case Kind::Boolean: return node.is_boolean() ? std::optional<Value>(*node.value<bool>()) : std::nullopt;
     case Kind::Choice: return text && is_choice(key.allowed, *text) ? std::optional<Value>(*text) : std::nullopt;
     case Kind::Limit:
+    case Kind::Quota:
     case Kind::Processors: return check_limit(key, text);
     case Kind::Text: return text && good_text(key, *text) ? std::optional<Value>(*text) : std::nullopt;
+    case Kind::Address: return text && is_address(*text) ? std::optional<Value>(*text) : std::nullopt;
     case Kind::List: return to_list(key, node);
   }
   return std::nullopt;

@@ -29,7 +29,7 @@ A VM's name has 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a let
 `<runtime_dir>/NAME.sock`. What a VM's table does not say is as in `[defaults]`, and what that does not say is as below.
 Sizes are texts with a unit, KiB to TiB.
 
-The file is read at the start, and again at SIGHUP (`systemctl reload`). The last column says of each key when a change of
+The file is read at the start, and again at SIGHUP (`systemctl reload`) or `ivgpu reload`. The last column says of each key when a change of
 it counts then: at once, for sessions or VMs that are new from then on, or not before a restart of `ivgpud`, after which
 its VMs must be started again. [More of that](#reading-the-file-again).
 )";
@@ -37,9 +37,10 @@ its VMs must be started again. [More of that](#reading-the-file-again).
 constexpr const char* tail = R"(
 ## Reading the file again
 
-SIGHUP has `ivgpud` read its file again. The log has a line for each thing that changes, and for each key that needs a
-restart. A file with a mistake changes nothing, and the log says where the mistake is. `ivgpud --check --config FILE` says
-it before.
+SIGHUP and `ivgpu reload` have `ivgpud` read its file again. The log has a line for each thing that changes, and for each
+key that needs a restart; `ivgpu reload` prints these lines, waits until what is removed has gone and what is new is
+served, and fails where something is not. A file with a mistake changes nothing, and the log says where the mistake is.
+`ivgpud --check --config FILE` says it before.
 
 * A VM that is new in the file is served from then on.
 * A VM that is not in it any more is removed: nobody connects any more, its sessions end (their programs' calls return
@@ -86,8 +87,16 @@ each (UUID, PCI address, name) is the real one's. Several VMs may have the same 
 |---|---|---|---|
 | `session_image_bytes`, `session_objects` | what one program has loaded, made and allocated; what it unloads, destroys, frees or resets comes back | the call returns CUDA_ERROR_OUT_OF_MEMORY | nothing |
 | `memory_max` | pages of the VM's workers: the driver's own, and those of the region that a worker touches or registers before QEMU does | the largest worker is killed, its program gets an error, the others go on | a control group |
+| `gpu_memory` | of each GPU what the VM's workers hold, with all that the driver takes for them, unused ones included | the call returns CUDA_ERROR_OUT_OF_MEMORY; a worker that holds more all the same is ended | nothing; that it is measured, NVML |
 | `pids_max` | threads of the VM's workers | no further thread is made; a worker that starts then may fail | a control group; or root, and a `worker_uid` of the VM's own |
 | `cpu_max` | processor time of the VM's workers | they wait for the next tenth of a second | a control group |
+
+With `gpu_memory` a VM's guests are told that their GPUs have so much memory, and how much of it is free. The sum of all VMs'
+quotas of a GPU may not be above what it has, unless `overcommit = true`; VMs without a quota share the rest. Each worker
+takes some before its program does anything (523 MiB on an H200), and 64 MiB are kept for what its driver takes later: a VM
+whose quota is full starts no spare worker, and a program that needs one waits. `ivgpu-nvml`, which lies beside
+`ivgpud`, asks NVIDIA's library twice a second who holds how much. Where that cannot tell, quotas count what workers
+themselves count, and the log and `ivgpu status` say so. [How it works](design/029-memory-quotas.md).
 
 Control groups are those of version 2. `ivgpud` makes one for each VM below its own where that is its alone and delegated
 to it, with the controllers `memory`, `pids` and `cpu`. Under systemd this takes the line `Delegate=yes` of its unit:

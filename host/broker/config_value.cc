@@ -38,6 +38,7 @@ std::string size_in_the_file(std::int64_t bytes) {
 std::string number_in_the_file(const Key& key, std::int64_t number) {
   switch (key.kind) {
     case Kind::Size: return size_in_the_file(number);
+    case Kind::Quota:
     case Kind::Limit: return number == 0 ? "\"none\"" : size_in_the_file(number);
     case Kind::Processors: return number == 0 ? "\"none\"" : fmt::format("\"{}\"", static_cast<double>(number) / 1000);
     case Kind::Mode: return fmt::format("\"{:04o}\"", number);
@@ -62,6 +63,7 @@ void assign(const Key& key, BrokerOptions& object, const Value& value) {
 void assign(const Key& key, GpuOptions& object, const Value& value) {
   store<GpuOptions, std::string>(key, object, value);
   store<GpuOptions, std::int64_t>(key, object, value);
+  store<GpuOptions, bool>(key, object, value);
 }
 void assign(const Key& key, VmOptions& object, const Value& value) {
   store<VmOptions, std::int64_t>(key, object, value);
@@ -74,7 +76,7 @@ Value value_in(const Key& key, const BrokerOptions& object) {
   return loaded<BrokerOptions, std::string, std::int64_t>(key, object);
 }
 Value value_in(const Key& key, const GpuOptions& object) {
-  return loaded<GpuOptions, std::string, std::int64_t>(key, object);
+  return loaded<GpuOptions, std::string, std::int64_t, bool>(key, object);
 }
 Value value_in(const Key& key, const VmOptions& object) {
   return loaded<VmOptions, std::int64_t, std::string, bool, List>(key, object);

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "host/broker/control_protocol.h"
+#include "host/broker/metrics.h"
 #include "host/broker/plain_room.h"
 
 namespace host::broker {
@@ -46,6 +48,8 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   broker_ = config.broker;
   gpu_ = config.gpu;
   program_ = program;
+  program_.accounts = &accounts_;
+  accounts_.allow_overcommit(gpu_.overcommit);
   if (!make_groups(config.broker, error) || !start_scheduler(error)) return false;
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
@@ -55,7 +59,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
     return false;
   }
   if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !open_control(error) ||
-      !watch_signals(error))
+      !open_metrics(error) || !watch_signals(error))
     return false;
   tell_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
@@ -135,11 +139,24 @@ void Daemon::tell_groups() const {
 }
 
 bool Daemon::open_status(const BrokerOptions& broker, std::string& error) {
-  const ListenerOptions socket{status_path(broker.runtime_dir),
-                               {static_cast<unsigned>(broker.socket_mode), broker.socket_owner, broker.socket_group}};
-  status_ = StatusServer::listen(
-      loop_, socket, [this] { return status_as_json(status()); }, error);
+  const auto tell = [this](std::string_view, AnswerServer::Answer answer) {
+    answer.say(status_as_json(status()));
+    answer.end();
+  };
+  status_ =
+      AnswerServer::listen(loop_, ListenerOptions{status_path(broker.runtime_dir), access_of(broker)}, {}, tell, error);
   return status_ != nullptr;
+}
+
+bool Daemon::open_metrics(std::string& error) {
+  metrics_.reset();  // the next may want its path
+  if (broker_.metrics.empty()) return true;
+  AnswerServer::Address address = ListenerOptions{broker_.metrics, access_of(broker_)};
+  if (const auto loopback = parse_loopback(broker_.metrics)) address = *loopback;
+  const auto page = [this] { return metrics_as_text(status()); };
+  metrics_ = MetricsServer::listen(loop_, address, page, error);
+  if (metrics_ == nullptr) error = "[broker] metrics: " + error;
+  return metrics_ != nullptr;
 }
 
 bool Daemon::open_traces(const BrokerOptions& broker, std::string& error) {
@@ -151,9 +168,15 @@ bool Daemon::open_traces(const BrokerOptions& broker, std::string& error) {
 
 bool Daemon::open_control(std::string& error) {
   const ListenerOptions socket{control_path(broker_.runtime_dir), {0600, "", ""}, "control"};
-  control_ = ControlServer::listen(
-      loop_, socket, [this](std::string_view line) { return end_sessions(line); }, error);
+  const auto asked = [this](std::string_view line, AnswerServer::Answer answer) { on_control(line, answer); };
+  control_ = AnswerServer::listen(loop_, socket, control_protocol(), asked, error);
   return control_ != nullptr;
+}
+
+void Daemon::on_control(std::string_view line, AnswerServer::Answer answer) {
+  if (line == reload_request) return reload_for(answer);
+  answer.say(end_sessions(line) + "\n");
+  answer.end();
 }
 
 // The answer to `ivgpu end`.
@@ -191,7 +214,7 @@ bool Daemon::watch_signals(std::string& error) {
 
 void Daemon::on_signal(std::uint32_t number) {
   if (number != SIGHUP) return stop("asked to end");
-  if (!stopping_) reload();
+  if (!stopping_) reload("SIGHUP");
 }
 
 void Daemon::on_stay(int fd) {
@@ -207,6 +230,8 @@ void Daemon::stop(const char* why) {
   stopping_ = true;
   spdlog::info("ending: {}", why);
   status_.reset();
+  metrics_.reset();
+  report_.forget_askers();
   control_.reset();
   for (auto& vm : leaving_) vms_.push_back(std::move(vm));
   leaving_.clear();

@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "host/broker/answer_server.h"
 #include "host/broker/config.h"
-#include "host/broker/control_server.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/gpu_accounts.h"
+#include "host/broker/metrics_server.h"
+#include "host/broker/reload_report.h"
 #include "host/broker/status.h"
-#include "host/broker/status_server.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/vm.h"
 #include "host/broker/wiper.h"
@@ -27,6 +29,10 @@ class Daemon {
  public:
   // `file` is read again at SIGHUP, for a machine of `cores` processors.
   Daemon(std::string file, unsigned cores) : file_(std::move(file)), cores_(cores) {}
+
+  // Where GPUs' memory is counted: to be told who measures it, before start().
+  GpuAccounts& accounts() { return accounts_; }
+  EventLoop& loop() { return loop_; }
 
   // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served does not keep others
   // from being served: the log gives the reason, and it is tried again when the file is read again. Without any VM it
@@ -56,13 +62,17 @@ class Daemon {
   bool open_status(const BrokerOptions& broker, std::string& error);
   bool open_traces(const BrokerOptions& broker, std::string& error);
   bool open_control(std::string& error);
+  bool open_metrics(std::string& error);
+  void on_control(std::string_view line, AnswerServer::Answer answer);
   std::string end_sessions(std::string_view line);
   bool watch_signals(std::string& error);
   void on_signal(std::uint32_t number);
   void on_stay(int fd);
   void stop(const char* why);
 
-  void reload();
+  void reload_for(AnswerServer::Answer asker);
+  void reload(const char* asked_by);
+  void take_file_over();
   bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
@@ -78,14 +88,15 @@ class Daemon {
   GpuOptions gpu_;
   WorkerProgram program_;  // without the parts that are each VM's own
   EventLoop loop_;
+  GpuAccounts accounts_{loop_};                  // before the VMs, which get memory of it
   std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it
   std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
   TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
   WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
-  std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet
-  std::unique_ptr<StatusServer> status_;      // after the VMs: it asks them
-  std::unique_ptr<ControlServer> control_;
+  std::vector<std::unique_ptr<Vm>> leaving_;        // removed, and their workers or their memory are not gone yet
+  std::unique_ptr<AnswerServer> status_, control_;  // after the VMs: they ask them, as the next does
+  std::unique_ptr<MetricsServer> metrics_;
   const Clock::time_point started_ = Clock::now();
   Fd signals_;
   EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;
@@ -94,7 +105,8 @@ class Daemon {
   // VMs to be added once those that leave have left: they may want the same names, files and users.
   std::vector<VmOptions> coming_;
   std::vector<VmGpus> coming_gpus_;
-  bool reload_again_ = false;    // asked to meanwhile
+  const char* reload_again_ = nullptr;  // who has asked for it meanwhile
+  ReloadReport report_;
   std::vector<const Vm*> gone_;  // of those that leave; destroyed in the loop's next turn
   EventLoop::Id forget_timer_ = 0;
 };

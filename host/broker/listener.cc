@@ -34,12 +34,27 @@ std::unique_ptr<Listener> Listener::open(EventLoop& loop, const ListenerOptions&
                                          std::string& error) {
   std::unique_ptr<Listener> listener(new Listener(loop, options, std::move(accepted)));
   if (!listener->lock(error) || !listener->bind_socket(error) || !listener->set_permissions(error)) return nullptr;
-  if (listen(listener->socket_.get(), 64) != 0) {
-    error = fmt::format("{}: listen: {}", options.path, std::strerror(errno));
+  return listener->start(error) ? std::move(listener) : nullptr;
+}
+
+std::unique_ptr<Listener> Listener::open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
+                                         std::string& error) {
+  std::unique_ptr<Listener> listener(new Listener(loop, {in_words(address), {}}, std::move(accepted)));
+  listener->socket_ = bind_to(address);
+  if (!listener->socket_) {
+    error = fmt::format("{}: {}", in_words(address), std::strerror(errno));
     return nullptr;
   }
-  listener->watch();
-  return listener;
+  return listener->start(error) ? std::move(listener) : nullptr;
+}
+
+bool Listener::start(std::string& error) {
+  if (listen(socket_.get(), 64) != 0) {
+    error = fmt::format("{}: listen: {}", options_.path, std::strerror(errno));
+    return false;
+  }
+  watch();
+  return true;
 }
 
 Listener::~Listener() {

@@ -1,5 +1,6 @@
 // A listening socket at a path that nobody else serves: bound under a lock, with the permissions of the configuration,
-// and gone with its lock when this object goes. Its clients are handed out as they come.
+// and gone with its lock when this object goes. Or one at an address of this machine's loopback, which has none of these.
+// Its clients are handed out as they come.
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/loopback_address.h"
 #include "host/broker/owner.h"
 
 namespace host::broker {
@@ -31,6 +33,8 @@ class Listener {
   // Null on failure, and `error` is one sentence: another broker serves this socket, the path is no socket's, ...
   static std::unique_ptr<Listener> open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
                                         std::string& error);
+  static std::unique_ptr<Listener> open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
+                                        std::string& error);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -38,6 +42,7 @@ class Listener {
  private:
   Listener(EventLoop& loop, const ListenerOptions& options, Accepted accepted)
       : loop_(loop), options_(options), accepted_(std::move(accepted)) {}
+  bool start(std::string& error);
   bool lock(std::string& error);
   bool bind_socket(std::string& error);
   bool set_permissions(std::string& error);
@@ -45,7 +50,7 @@ class Listener {
   void on_connection();
 
   EventLoop& loop_;
-  const ListenerOptions options_;
+  const ListenerOptions options_;  // of a loopback address: the path is its words
   const Accepted accepted_;
   Fd lock_, socket_;
   EventLoop::Id watch_ = 0, timer_ = 0;

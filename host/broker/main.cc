@@ -3,7 +3,8 @@
 // Process model: one process, one thread, one event loop. For each VM of its configuration it makes a region (a sealed
 // memfd), serves it over an ivshmem socket, and keeps workers: one process per guest process, started ahead, jailed,
 // each with its own slot of the region. It reads region headers and slot directories as hints from a stranger, and
-// never a ring, a slot's extent or a device page. It loads no driver. When it ends, so do its workers: their socket
+// never a ring, a slot's extent or a device page. It loads no driver; where a VM has a quota of device memory, a process
+// beside it asks NVIDIA's library (nvml_main.cc). When it ends, so do its workers: their socket
 // closes, and the kernel ends them (PR_SET_PDEATHSIG) if the broker was killed.
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -107,6 +108,17 @@ void tell_last_status(int fd, const BrokerStatus& status) {
   }
 }
 
+fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+// Who measures GPUs' memory, and whether it is enough for what VMs are promised.
+bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, const Config& config, const std::vector<VmGpus>& gpus,
+                    std::string& error) {
+  // Of an H200; other GPUs take less.
+  const std::uint64_t first_context = config.gpu.library == "sim" ? simulated_context() : std::uint64_t{523} << 20;
+  accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
+  return accounts.look_first(config, gpus, error);
+}
+
 int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program,
           const std::vector<VmGpus>& gpus) {
   set_up_log(config.broker.log_level);
@@ -125,6 +137,8 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
   hold_hangups();
   Daemon daemon(arguments.config, cores());
+  if (!look_at_memory(daemon.accounts(), daemon.loop(), config, gpus, error))
+    return complain(exit_bad_configuration, arguments.config + ": " + error);
   if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
   const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
   spdlog::info("serving {}{} VM(s) with {}", daemon.served(), all, program.library);
@@ -135,7 +149,12 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   return 0;
 }
 
-int check_and_tell(const std::string& file, const Config& config, const std::string& library) {
+int check_and_tell(const std::string& file, const Config& config, const std::vector<VmGpus>& gpus,
+                   const std::string& library) {
+  EventLoop loop;
+  GpuAccounts accounts(loop);
+  if (std::string error; !look_at_memory(accounts, loop, config, gpus, error))
+    return complain(exit_bad_configuration, file + ": " + error);
   const StartCheck found = check_start(config);
   for (const std::string& sentence : found.wrong) complain(exit_failed, file + ": " + sentence);
   for (const std::string& sentence : found.notes) complain(0, file + ": note: " + sentence);
@@ -154,12 +173,11 @@ int run(const Arguments& arguments) {
   std::string error;
   if (!read_config(arguments.config, cores(), config, error)) return complain(exit_bad_configuration, error);
   WorkerProgram program;
-  const fs::path own_folder = fs::read_symlink("/proc/self/exe").parent_path();
   std::vector<VmGpus> gpus;
-  if (!find_worker(config, own_folder, program, error) || !find_gpus(config, gpus, error)) {
+  if (!find_worker(config, own_folder(), program, error) || !find_gpus(config, gpus, error)) {
     return complain(exit_bad_configuration, arguments.config + ": " + error);
   }
-  if (arguments.check) return check_and_tell(arguments.config, config, program.library);
+  if (arguments.check) return check_and_tell(arguments.config, config, gpus, program.library);
   return serve(arguments, config, program, gpus);
 }
 

@@ -1,7 +1,8 @@
-// SIGHUP: the file is read again. Changes that can count while sessions run are taken over key by key
-// (config_changes.h); VMs that are not in it any more are removed, and new ones are added once these have left. A file
-// with a mistake changes nothing. Each change is one line of the log.
+// SIGHUP and `ivgpu reload`: the file is read again. Changes that can count while sessions run are taken over key by
+// key (config_changes.h); VMs that are not in it any more are removed, and new ones are added once these have left. A
+// file with a mistake changes nothing. Each change is one line of the log.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -22,16 +23,31 @@ const VmOptions* find(const std::vector<VmOptions>& vms, const std::string& name
 
 }  // namespace
 
-void Daemon::reload() {
+void Daemon::reload_for(AnswerServer::Answer asker) {
+  std::vector<std::string> names;
+  for (const auto& vm : leaving_) names.push_back(vm->options().name);
+  if (!names.empty())
+    asker.say(fmt::format("info the file is read once these VMs have gone: {}\n", fmt::join(names, ", ")));
+  report_.add(asker);
+  reload("`ivgpu reload`");
+}
+
+void Daemon::reload(const char* asked_by) {
   if (!leaving_.empty()) {
-    reload_again_ = true;
+    reload_again_ = asked_by;
     return;
   }
-  spdlog::info("SIGHUP: reading {} again", file_);
+  spdlog::info("{}: reading {} again", asked_by, file_);
+  report_.begin();
+  take_file_over();
+  if (leaving_.empty()) report_.finish();
+}
+
+void Daemon::take_file_over() {
   Config wanted;
   std::vector<VmGpus> gpus;
   std::string error;
-  if (!read_again(wanted, gpus, error)) return spdlog::error("{}; nothing is changed", error);
+  if (!read_again(wanted, gpus, error)) return report_.error(error + "; nothing is changed");
   change_broker(wanted);
   remove_vms(wanted.vms);
   change_vms(wanted.vms, gpus);
@@ -46,7 +62,7 @@ bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& 
   std::vector<VmOptions> stay = options_of_vms();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
   if (may_give_users(wanted.broker, error) && keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) &&
-      find_gpus(wanted, gpus, error)) {
+      find_gpus(wanted, gpus, error) && quotas_fit(wanted, gpus, accounts_.all(), error)) {
     note_own_users(wanted.vms);
     return true;
   }
@@ -55,10 +71,16 @@ bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& 
 }
 
 void Daemon::change_broker(const Config& wanted) {
-  for (const std::string& line : take_over(broker_, wanted.broker).lines) spdlog::info("[broker] {}", line);
-  for (const std::string& line : take_over(gpu_, wanted.gpu).lines) spdlog::info("[gpu] {}", line);
+  const std::string metrics = broker_.metrics;
+  for (const std::string& line : take_over(broker_, wanted.broker).lines) report_.info("[broker] " + line);
+  for (const std::string& line : take_over(gpu_, wanted.gpu).lines) report_.info("[gpu] " + line);
+  accounts_.allow_overcommit(gpu_.overcommit);
   scheduler_->change(options_for_turns(gpu_));
   spdlog::set_level(spdlog::level::from_str(broker_.log_level));
+  std::string error;
+  if (broker_.metrics == metrics || open_metrics(error)) return;
+  report_.error(error + "; there are no metrics");
+  broker_.metrics.clear();  // so that it is tried again
 }
 
 void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus) {
@@ -67,12 +89,12 @@ void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<
     VmOptions options = vm->options();
     const Changes changes = take_over(options, *now);
     options.own_uid = now->own_uid && options.worker_uid == now->worker_uid;
-    for (const std::string& line : changes.lines) spdlog::info("VM {}: {}", options.name, line);
+    for (const std::string& line : changes.lines) report_.info(fmt::format("VM {}: {}", options.name, line));
     if (!changes.now && !changes.new_sessions && options.own_uid == vm->options().own_uid) continue;
     std::string error;
     const VmGpus& its = gpus[static_cast<std::size_t>(now - wanted.data())];
     if (!vm->change(options, program_for(its), changes.new_sessions, error))
-      spdlog::error("VM {}: its control group keeps its old bounds: {}", options.name, error);
+      report_.error(fmt::format("VM {}: its control group keeps its old bounds: {}", options.name, error));
   }
 }
 
@@ -91,7 +113,8 @@ void Daemon::remove_vms(const std::vector<VmOptions>& wanted) {
 void Daemon::remove(std::unique_ptr<Vm> vm) {
   const std::string& name = vm->options().name;
   const std::size_t sessions = vm->sessions();
-  spdlog::info("VM {}: removed{}", name, sessions == 0 ? "" : fmt::format(", its {} session(s) end", sessions));
+  const std::string end = sessions == 0 ? "" : fmt::format(", its {} session(s) end", sessions);
+  report_.info(fmt::format("VM {}: removed{}", name, end));
   traces_.remove_vm(name);
   leaving_.push_back(std::move(vm));
   leaving_.back()->remove(end_patience, [this, leaving = leaving_.back().get()] {
@@ -103,12 +126,13 @@ void Daemon::remove(std::unique_ptr<Vm> vm) {
 void Daemon::forget_removed() {
   forget_timer_ = 0;
   for (const Vm* vm : std::exchange(gone_, {})) {
-    spdlog::info("VM {}: its workers and its memory have gone", vm->options().name);
+    report_.info(fmt::format("VM {}: its workers and its memory have gone", vm->options().name));
     std::erase_if(leaving_, [vm](const std::unique_ptr<Vm>& other) { return other.get() == vm; });
   }
   if (stopping_ || !leaving_.empty()) return;
   add_vms();
-  if (std::exchange(reload_again_, false)) reload();
+  report_.finish();
+  if (const char* asked_by = std::exchange(reload_again_, nullptr)) reload(asked_by);
 }
 
 // Those that are not served yet, once those that leave have left.
@@ -118,9 +142,9 @@ void Daemon::add_vms() {
     if (find(options_of_vms(), coming_[i].name) != nullptr) continue;
     std::string error;
     if (add(coming_[i], coming_gpus_[i], error))
-      spdlog::info("VM {}: added", coming_[i].name);
+      report_.info(fmt::format("VM {}: added", coming_[i].name));
     else
-      spdlog::error("{}", not_served(coming_[i].name, error));
+      report_.error(not_served(coming_[i].name, error));
   }
   coming_.clear();
   coming_gpus_.clear();

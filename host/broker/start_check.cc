@@ -56,6 +56,7 @@ class Look {
     runtime_dir();
     for (const VmOptions& vm : config_.vms) look_at(vm);
     trace_socket();
+    metrics_socket();
     sum_of_regions();
     if (is_served(config_.broker.runtime_dir))
       found_.notes.push_back(fmt::format(
@@ -93,6 +94,15 @@ class Look {
       wrong(fmt::format("[broker] runtime_dir = \"{}\" cannot be made or written to by this user", path));
     for (const std::string& socket : {status_path(path), trace_path(path)})
       if (std::string error; !socket_path_fits(socket, error)) wrong(error);
+  }
+
+  void metrics_socket() {
+    const std::string& path = config_.broker.metrics;
+    if (!path.starts_with('/')) return;
+    if (std::string error; !socket_path_fits(path, error)) wrong(error);
+    const fs::path folder = fs::path(path).parent_path();
+    if (folder != fs::path(config_.broker.runtime_dir) && !may_write(folder))
+      wrong(fmt::format("[broker] metrics = \"{}\" cannot be made by this user", path));
   }
 
   void trace_socket() {

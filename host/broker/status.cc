@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "host/broker/figures.h"
 #include "host/jail/layer.h"
 
 namespace host::broker {
@@ -14,33 +14,23 @@ using nlohmann::json;
 
 constexpr int format = 1;
 
-const char* name_of(ring::SlotState state) {
-  switch (state) {
-    case ring::SlotState::Empty: return "empty";
-    case ring::SlotState::Starting: return "starting";
-    case ring::SlotState::Ready: return "ready";
-    case ring::SlotState::Claimed: return "claimed";
-    case ring::SlotState::Released: return "released";
-    case ring::SlotState::Dead: return "dead";
-  }
-  return "?";
+template <class Of>
+void add(json& into, std::span<const Reading<Of>> readings, const Of& of) {
+  for (const Reading<Of>& reading : readings)
+    std::visit([&](auto number) { into[reading.figure.key] = number; }, reading.of(of));
 }
 
-double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+template <class Of>
+void add(json& into, std::span<const FigureGroup<Of>> groups, const Of& of) {
+  for (const FigureGroup<Of>& group : groups)
+    if (group.there(of)) add(*group.key == '\0' ? into : into[group.key], group.readings, of);
+}
 
-json counters_as_json(const Counters& c) {
-  return {{"calls", c.calls},
-          {"posted", c.calls - c.waited},
-          {"waited", c.waited},
-          {"submitted", c.submitted},
-          {"record_bytes", c.record_bytes},
-          {"reply_bytes", c.reply_bytes},
-          {"to_device_bytes", c.to_device},
-          {"from_device_bytes", c.from_device},
-          {"device_memory_bytes", c.device_memory},
-          {"spun", c.spun},
-          {"parked", c.parked},
-          {"woken", c.woken}};
+json counters_as_json(const Counters& counters) {
+  json out;
+  add(out, work_figures(), counters);
+  add(out, held_figures(), counters);
+  return out;
 }
 
 json slot_as_json(std::size_t index, const SlotStatus& slot) {
@@ -54,8 +44,8 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
   }
   if (slot.word.held()) {
     out["owner"] = {{"process", slot.owner.pid}, {"peer", slot.owner.peer}, {"program", slot.program}};
-    out["claimed_s"] = seconds(slot.claimed_for);
   }
+  add(out, groups_of_slot(), slot);
   return out;
 }
 
@@ -70,14 +60,10 @@ json failures_as_json(const WorkerEnds& ends) {
 }
 
 json ends_as_json(const WorkerEnds& ends) {
-  return {{"orderly", ends.orderly},
-          {"protocol_broken", ends.protocol_broken},
-          {"killed_by_broker", ends.killed_by_broker},
-          {"signal", ends.signal},
-          {"other_code", ends.other_code},
-          {"last_reason", ends.last_reason},
-          {"last_signal", ends.last_signal},
-          {"failures", failures_as_json(ends)}};
+  json out = {
+      {"last_reason", ends.last_reason}, {"last_signal", ends.last_signal}, {"failures", failures_as_json(ends)}};
+  add(out, end_figures(), ends);
+  return out;
 }
 
 // A place in the array is the guest's ordinal; with "all_gpus" these are the host's. A MIG device has a UUID alone.
@@ -93,46 +79,60 @@ json gpus_as_json(const VmGpus& gpus) {
   return all;
 }
 
+// Without the figures of its control group.
 json bounds_as_json(const BoundsStatus& b) {
   json out = {
       {"session_image_bytes", b.session_image_bytes}, {"session_objects", b.session_objects}, {"group", b.group}};
-  if (b.group.empty()) {
-    out["group_missing"] = b.missing;
-    return out;
-  }
-  out["memory_max_bytes"] = b.memory_max;
-  out["memory_bytes"] = b.use.memory_bytes;
-  out["oom_kills"] = b.use.oom_kills;
-  out["pids_max"] = b.pids_max;
-  out["pids"] = b.use.pids;
-  out["cpu_max"] = static_cast<double>(b.cpu_max) / 1000;
-  out["throttled_s"] = static_cast<double>(b.use.throttled_us) / 1e6;
+  if (b.group.empty()) out["group_missing"] = b.missing;
   return out;
+}
+
+// What a VM may hold of each GPU, and has held; a quota of null is none. `missing`: why nobody measures it.
+json quotas_as_json(const std::vector<QuotaStatus>& quotas) {
+  json all = json::array();
+  for (const QuotaStatus& q : quotas) {
+    json one = {{"gpu", q.gpu}, {"measured", q.missing.empty()}, {"missing", q.missing}};
+    add(one, quota_figures(), q);
+    if (q.quota == 0) one[ring::figures::on_gpu::quota_bytes.key] = nullptr;
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 json vm_as_json(const VmStatus& vm) {
   json out = {{"name", vm.name},
               {"socket", vm.socket},
               {"memory", vm.memory},
-              {"region_bytes", vm.region_bytes},
               {"slot_bytes", vm.slot_bytes},
               {"all_gpus", vm.gpus.all},
               {"gpus", gpus_as_json(vm.gpus)},
-              {"gpu_memory", {{"used_bytes", vm.counters.device_memory}, {"total_bytes", vm.gpu_memory}}},
               {"jail", vm.jail},
               {"spin_threads", vm.spin_threads},
               {"spin_us", vm.spin_us},
               {"wait_spin_ms", vm.wait_spin_ms},
-              {"connections", vm.connections},
               {"counters", counters_as_json(vm.counters)},
               {"worker_ends", ends_as_json(vm.ends)},
               {"bounds", bounds_as_json(vm.bounds)},
+              {"gpu_quotas", quotas_as_json(vm.quotas)},
               {"slots", json::array()}};
+  add(out, groups_of_vm(), vm);
   for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));
   return out;
 }
 
 }  // namespace
+
+const char* name_of(ring::SlotState state) {
+  switch (state) {
+    case ring::SlotState::Empty: return "empty";
+    case ring::SlotState::Starting: return "starting";
+    case ring::SlotState::Ready: return "ready";
+    case ring::SlotState::Claimed: return "claimed";
+    case ring::SlotState::Released: return "released";
+    case ring::SlotState::Dead: return "dead";
+  }
+  return "?";
+}
 
 std::vector<std::string> names_of_layers(std::uint32_t layers) {
   std::vector<std::string> names;
@@ -142,16 +142,12 @@ std::vector<std::string> names_of_layers(std::uint32_t layers) {
 }
 
 std::string status_as_json(const BrokerStatus& status) {
-  const double longest_ms = std::chrono::duration<double, std::milli>(status.turns.longest).count();
-  json out = {
-      {"format", format},
-      {"version", status.version},
-      {"process", getpid()},
-      {"library", status.library},
-      {"up_s", seconds(status.up)},
-      {"loop",
-       {{"turns", status.turns.count}, {"turns_over_50_ms", status.turns.beyond}, {"longest_turn_ms", longest_ms}}},
-      {"vms", json::array()}};
+  json out = {{"format", format},
+              {"version", status.version},
+              {"process", getpid()},
+              {"library", status.library},
+              {"vms", json::array()}};
+  add(out, groups_of_broker(), status);
   for (const VmStatus& vm : status.vms) out["vms"].push_back(vm_as_json(vm));
   return out.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
 }

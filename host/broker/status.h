@@ -14,6 +14,7 @@
 #include "host/broker/cgroup.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpus.h"
+#include "host/broker/memory_leases.h"
 #include "host/broker/telemetry.h"
 #include "ring/layout.h"
 
@@ -80,6 +81,7 @@ struct VmStatus {
   VmGpus gpus;  // as configured
   BoundsStatus bounds;
   std::uint64_t gpu_memory = 0;  // of its GPUs together, from a worker's driver; 0: no worker has reported it yet
+  std::vector<QuotaStatus> quotas = {};  // a line for each of its GPUs that is known
 };
 
 struct BrokerStatus {
@@ -89,6 +91,8 @@ struct BrokerStatus {
   EventLoop::Turns turns;
   std::vector<VmStatus> vms;
 };
+
+const char* name_of(ring::SlotState state);
 
 // Names of the layers whose bits are set.
 std::vector<std::string> names_of_layers(std::uint32_t layers);

@@ -1,7 +1,8 @@
 // A worker's telemetry as the broker has it: the memfd, its counters mapped, and the switch of its trace.
 //
 // Trust: the worker writes this memory and may be controlled by its guest. Its size is sealed, so reading never faults.
-// The counters are numbers to show, copied once, and decide nothing. Trace entries are not read here: a client that
+// The counters are numbers to show, copied once, and decide nothing; what it has taken of device memory is
+// believed up to what it was lent (host/broker/memory_leases.h). Trace entries are not read here: a client that
 // traces gets a descriptor and reads them itself.
 #pragma once
 
@@ -40,6 +41,8 @@ class Telemetry {
   Fd read_only() const;
   void trace(bool on) const { page().tracing.store(on ? 1 : 0, std::memory_order_relaxed); }
   Counters counters() const;
+  // What it counts of a device against what it was lent. Preconditions: device < ring::max_devices.
+  std::uint64_t taken(unsigned device) const { return page().taken[device].load(std::memory_order_relaxed); }
 
  private:
   Telemetry(Fd memfd, std::byte* base) : memfd_(std::move(memfd)), base_(base) {}

@@ -58,6 +58,7 @@ GroupLimits Vm::limits() const {
 
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
   if (!make_group(error)) return false;
+  count_memory();
   region_ = Region::create(options_, access_of(options_), error);
   if (!region_) return false;
   const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
@@ -79,7 +80,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_}) loop_.forget(*id);
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
   for (const Slot& slot : slots_) traces_.end(slot.session);
@@ -129,6 +130,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
                           Clock::now());
   if (program_.scheduler != nullptr) program_.scheduler->change_vm(turns_vm_, share());
   transport_->bound_connections(static_cast<std::size_t>(options_.connections));
+  if (memory_) memory_->bound(static_cast<std::uint64_t>(options_.gpu_memory), program_.gpus);
   const std::uint32_t keep = new_sessions ? 0 : std::max(static_cast<std::uint32_t>(options_.spare), demand_);
   end_starting(keep - std::min(keep, count(SlotState::Ready)));
   end_unclaimed(keep);

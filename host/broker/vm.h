@@ -1,5 +1,6 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
-// the workers, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`.
+// the workers, vm_memory.cc their device memory, vm_sessions.cc and vm_status.cc their lines in the log and in
+// `ivgpu status`.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
@@ -25,6 +26,7 @@
 #include "host/broker/event_loop.h"
 #include "host/broker/gpus.h"
 #include "host/broker/log_limiter.h"
+#include "host/broker/memory_leases.h"
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/status.h"
@@ -129,6 +131,10 @@ class Vm {
   void start_emptying(std::uint32_t k);
   void make_empty(std::uint32_t k);
 
+  void count_memory();
+  bool has_memory_for_another();
+  std::vector<std::string> memory_arguments() const;
+
   void refill();
   void end_surplus();
   void end_unclaimed(std::uint32_t keep);
@@ -164,6 +170,7 @@ class Vm {
   std::unique_ptr<Wiper> last_wiper_;  // of everything, when the VM is removed
   std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
   std::vector<Slot> slots_;
+  std::unique_ptr<MemoryLeases> memory_;  // null: nobody counts
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;
@@ -171,13 +178,14 @@ class Vm {
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since
-  LogLimiter put_backs_, worker_ends_, full_;
+  LogLimiter put_backs_, worker_ends_, full_, no_memory_;
   LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
   std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0;
+  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
+  bool no_memory_told_ = false;  // since there was room last
   WorkerJail jail_told_;
   Counters ended_;   // of the workers that have gone
   WorkerEnds ends_;  // theirs

@@ -40,6 +40,7 @@ VmStatus Vm::status() const {
                   program_.gpus,
                   bounds(),
                   gpu_memory_};
+  if (memory_) status.quotas = memory_->status();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
     SlotStatus s{slot.known, slot.worker ? slot.worker->pid() : 0, slot.worker ? slot.jail : WorkerJail{}, {}, {}, {},

@@ -24,7 +24,9 @@ std::string said_of(const WorkerProcess::Exit& exit) {
   return exit.how + (exit.last_words.empty() ? "" : ": " + exit.last_words);
 }
 
-std::vector<std::string> with_devices(std::vector<std::string> arguments, const VmGpus& gpus) {
+std::vector<std::string> with(std::vector<std::string> arguments, const std::vector<std::string>& more,
+                              const VmGpus& gpus) {
+  arguments.insert(arguments.end(), more.begin(), more.end());
   for (const std::string& device : gpus.devices) arguments.insert(arguments.end(), {"--device", device});
   return arguments;
 }
@@ -38,6 +40,7 @@ void Vm::refill() {
   const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
   const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
   if (empty == slots_.end()) return;
+  if (!has_memory_for_another()) return;
   if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
   if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
   if (!start_worker(static_cast<std::uint32_t>(empty - slots_.begin()))) return;
@@ -153,7 +156,7 @@ turns::Scheduler::Share Vm::share() const {
 WorkerCommand Vm::command_for(std::uint32_t k) {
   const Slot& slot = slots_[k];
   WorkerCommand command{.program = program_.path,
-                        .arguments = with_devices(arguments_for(k), program_.gpus),
+                        .arguments = with(arguments_for(k), memory_arguments(), program_.gpus),
                         .environment = program_.environment,
                         .region_fd = region_->memfd(),
                         .doorbell_fd = transport_->doorbell(k),
@@ -185,12 +188,14 @@ bool Vm::start_worker(std::uint32_t k) {
   }
   slot.worker = WorkerProcess::start(loop_, command_for(k), fmt::format("{}/{}", options_.name, k),
                                      {[this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
+                                      [this, k](const auto& said) { return memory_ && memory_->heard(k, said); },
                                       [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }},
                                      error);
   if (!slot.worker) {
     on_start_failed(k, error);
     return false;
   }
+  if (memory_) memory_->started(k, slot.worker->pid());
   slot.session = traces_.begin(options_.name, k, slot.worker->pid(), *slot.telemetry);
   slot.start_timer = loop_.after(start_patience, [this, k] {
     slots_[k].start_timer = 0;
@@ -204,7 +209,10 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   if (!slots_[k].telemetry->seal()) return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   backoff_.succeeded();
   slots_[k].jail = {true, said.layers, said.text};
-  gpu_memory_ = said.memory;
+  gpu_memory_ = 0;
+  for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
+    gpu_memory_ += said.message.gpu[d].memory;
+  if (memory_) memory_->ready(k, said.message);
   tell_jail(slots_[k].jail);
   spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
   if (!stopping_ && !move(k, SlotState::Ready)) {
@@ -241,6 +249,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   Slot& slot = slots_[k];
   loop_.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
+  if (memory_) memory_->gone(k);
   retire_telemetry(slot);
   slot.turns.reset();
   count_end(k, exit);

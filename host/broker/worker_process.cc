@@ -120,6 +120,13 @@ std::optional<ReadyMessage> parse_ready(const void* bytes, std::size_t length, i
   return message;
 }
 
+std::optional<worker::MemoryMessage> parse_memory(const void* bytes, std::size_t length, int flags) {
+  worker::MemoryMessage message;
+  if (length != sizeof message || (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::nullopt;
+  std::memcpy(&message, bytes, sizeof message);
+  return message.kind == worker::memory_kind ? std::optional(message) : std::nullopt;
+}
+
 WorkerProcess::WorkerProcess(EventLoop& loop, std::string label, Events events)
     : loop_(loop), label_(std::move(label)), events_(std::move(events)), lines_left_(lines_per_second) {}
 
@@ -187,7 +194,8 @@ void WorkerProcess::watch_all() {
 }
 
 WorkerProcess::~WorkerProcess() {
-  for (EventLoop::Id* id : {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_})
+  for (EventLoop::Id* id :
+       {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_, &control_timer_})
     loop_.forget(*id);
   if (pid_ <= 0 || reaped_) return;
   kill(pid_, SIGKILL);
@@ -196,6 +204,7 @@ WorkerProcess::~WorkerProcess() {
 
 void WorkerProcess::end(Clock::duration patience) {
   loop_.forget(control_watch_);
+  loop_.forget(control_timer_);
   // Not only closed: a wait for it that is still with the kernel would keep it open.
   shutdown(control_.get(), SHUT_RDWR);
   if (kill_timer_ == 0) kill_timer_ = loop_.after(patience, [this] { kill_now("it did not end when asked to"); });
@@ -205,6 +214,7 @@ void WorkerProcess::kill_now(const char* why) {
   if (const auto more = log_->kills.admit()) spdlog::warn("{}: killed: {}{}", label_, why, *more);
   loop_.forget(kill_timer_);
   loop_.forget(control_watch_);
+  loop_.forget(control_timer_);
   killed_ = true;
   kill(pid_, SIGKILL);
 }
@@ -221,10 +231,35 @@ void WorkerProcess::on_control() {
     loop_.forget(control_watch_);
     return;
   }
-  const auto message = parse_ready(bytes.data(), static_cast<std::size_t>(length), header.msg_flags);
-  if (!message || ready_) return kill_now("it said something that no worker says");
+  if (!on_message(bytes.data(), static_cast<std::size_t>(length), header.msg_flags))
+    return kill_now("it said something that no worker says");
+  if (const auto pause = messages_.take(Clock::now()); pause != Span::zero() && control_watch_ != 0)
+    pause_control(pause);
+}
+
+bool WorkerProcess::on_message(const void* bytes, std::size_t length, int flags) {
+  if (ready_) {
+    const auto message = parse_memory(bytes, length, flags);
+    return message && events_.memory && events_.memory(*message);
+  }
+  const auto message = parse_ready(bytes, length, flags);
+  if (!message) return false;
   ready_ = true;
-  events_.ready({message->layers, escaped(message->text), message->memory});
+  events_.ready({message->layers, escaped(message->text), *message});
+  return true;
+}
+
+// One that floods the broker is not read for a while: its socket fills, and it waits.
+void WorkerProcess::pause_control(Clock::duration pause) {
+  loop_.forget(control_watch_);
+  control_timer_ = loop_.after(pause, [this] {
+    control_timer_ = 0;
+    control_watch_ = loop_.watch(control_.get(), POLLIN, [this](short) { on_control(); });
+  });
+}
+
+bool WorkerProcess::send(const worker::MemoryMessage& message) const {
+  return ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
 }
 
 // With the share of its VM used up it has none of its own. Text that is read already is left out then, but for last
@@ -277,7 +312,8 @@ void WorkerProcess::on_exit() {
   siginfo_t info{};
   if (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
   reaped_ = true;
-  for (EventLoop::Id* id : {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_})
+  for (EventLoop::Id* id :
+       {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_, &control_timer_})
     loop_.forget(*id);
   lines_left_ = lines_per_second;
   read_output(output_budget);

@@ -1,7 +1,8 @@
 // One worker as the broker sees it: a process, its control socket, and the pipe of its output.
 //
-// Trust: a worker may be controlled by its guest. Its one message is checked byte by byte, its text is escaped, bounded
-// and rate-limited, descriptors that it might pass are refused, and no text of it can do more than end it.
+// Trust: a worker may be controlled by its guest. Its messages are checked byte by byte and read so often and no oftener,
+// its text is escaped, bounded and rate-limited, descriptors that it might pass are refused, and no text of it can do more
+// than end it.
 #pragma once
 
 #include <sys/types.h>
@@ -42,8 +43,9 @@ struct WorkerCommand {
   WorkerLog* log;           // outlives the worker
 };
 
-// The only message a worker may send; `flags` are recvmsg's. Anything else: nullopt.
+// The first message of a worker, and every other; `flags` are recvmsg's. Anything else: nullopt.
 std::optional<worker::ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags);
+std::optional<worker::MemoryMessage> parse_memory(const void* bytes, std::size_t length, int flags);
 
 class WorkerProcess {
  public:
@@ -65,10 +67,12 @@ class WorkerProcess {
   struct Ready {
     std::uint32_t layers = 0;  // bits of jail::Layer
     std::string text;
-    std::uint64_t memory = 0;  // of its GPUs together, from its driver
+    worker::ReadyMessage message;
   };
   struct Events {
     std::function<void(const Ready&)> ready;
+    // What it says about device memory. False: no worker says that. Null: none does.
+    std::function<bool(const worker::MemoryMessage&)> memory;
     std::function<void(const Exit&)> gone;  // the last call; the object may be destroyed in it
   };
 
@@ -83,6 +87,8 @@ class WorkerProcess {
   // Asks it to end by closing its socket, and kills it when it has not after `patience`.
   void end(Clock::duration patience);
   void kill_now(const char* why);
+  // False: it does not read, or has gone.
+  bool send(const worker::MemoryMessage& message) const;
   pid_t pid() const { return pid_; }
 
  private:
@@ -90,6 +96,8 @@ class WorkerProcess {
   bool spawn(const WorkerCommand& command, std::string& error);
   void watch_all();
   void on_control();
+  bool on_message(const void* bytes, std::size_t length, int flags);
+  void pause_control(Clock::duration pause);
   void on_output();
   void on_exit();
   void read_output(std::size_t budget);
@@ -101,10 +109,14 @@ class WorkerProcess {
   Events events_;
   Fd control_, output_, process_;
   pid_t pid_ = -1;
-  EventLoop::Id control_watch_ = 0, output_watch_ = 0, exit_watch_ = 0, kill_timer_ = 0, output_timer_ = 0;
+  EventLoop::Id control_watch_ = 0, output_watch_ = 0, exit_watch_ = 0, kill_timer_ = 0, output_timer_ = 0,
+                control_timer_ = 0;
   LineCutter lines_;
   std::string last_words_;
   int lines_left_, lines_left_out_ = 0;
+  // What it says costs the broker time: a few microseconds for each message.
+  static constexpr int messages_per_second = 200, message_burst = 100;
+  TokenBucket messages_{messages_per_second, message_burst, Clock::now()};
   WorkerLog* log_ = nullptr;
   bool ready_ = false, killed_ = false, reaped_ = false;
 };

@@ -7,6 +7,7 @@
 
 #include "host/broker/cgroup.h"
 #include "host/broker/config.h"
+#include "host/broker/gpu_accounts.h"
 #include "host/broker/gpus.h"
 #include "host/turns/scheduler.h"
 
@@ -17,12 +18,14 @@ struct WorkerProgram {
   std::string library;  // the libcuda.so.1 it drives
   std::vector<std::string> environment;
   int priority = 0;                       // of workers, as nice(1) counts
+  GpuAccounts* accounts = nullptr;        // of which VMs get device memory; null: nobody counts it
   const Groups* groups = nullptr;         // where VMs get theirs; null: nowhere
   turns::Scheduler* scheduler = nullptr;  // of their turns on the GPUs; null: nobody schedules them
   VmGpus gpus;                            // the VM's; `environment` shows its workers no others
 };
 
-// All but `groups`, `scheduler` and `gpus`. `own_folder`: where ivgpud lies. False on failure, and `error` is one sentence.
+// All but `accounts`, `groups`, `scheduler` and `gpus`. `own_folder`: where ivgpud lies. False on failure, and `error` is
+// one sentence.
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);
 

@@ -14,7 +14,7 @@ bool are_joined(const Range& a, const Range& b) {
 
 void Addresses::add(const Range& range) {
   std::unique_lock lock(mutex_);
-  if (const auto before = entries_.find(range.start); before != entries_.end()) take_out(before);
+  if (const auto before = entries_.find(range.start); before != entries_.end()) end_allocation(before);
   const Entry& entry = *entries_.emplace(range).first;
   if (range.kind == Memory::Device) {
     const Entry*& first = first_[end_of(range)];
@@ -26,13 +26,19 @@ void Addresses::add(const Range& range) {
   publish();
 }
 
-bool Addresses::remove(std::uint64_t start, Memory kind) {
+std::optional<Range> Addresses::remove(std::uint64_t start, Memory kind) {
   std::unique_lock lock(mutex_);
   const auto at = entries_.find(start);
-  if (at == entries_.end() || at->kind != kind || at->owner != 0 || at->reservation != 0) return false;
+  if (at == entries_.end() || at->kind != kind || at->owner != 0 || at->reservation != 0) return std::nullopt;
+  const Range removed = *at;
   take_out(at);
   publish();
-  return true;
+  return removed;
+}
+
+void Addresses::end_allocation(Entries::const_iterator at) {
+  if (ended_ && at->allocated()) ended_(*at);
+  take_out(at);
 }
 
 std::vector<std::uint64_t> Addresses::unmap(std::uint64_t start, std::uint64_t bytes) {
@@ -61,7 +67,7 @@ void Addresses::drop(const End& end) {
   std::unique_lock lock(mutex_);
   const auto list = first_.find(end);
   if (list == first_.end()) return;
-  while (list->second != nullptr) take_out(entries_.find(list->second->start));
+  while (list->second != nullptr) end_allocation(entries_.find(list->second->start));
   first_.erase(list);
   publish();
 }

@@ -16,9 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <shared_mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace host {
@@ -36,6 +38,10 @@ struct Range {
   std::uint64_t object = 0;       // the id of the memory object of a mapped piece; 0: it is known no more
   std::uint16_t context = 0;      // in which it was made; memory without an owner ends with it
   Memory kind = Memory::Device;
+  // Of an allocation: what it has in the session's account (device_memory.h), and the pool that it is from (pools.h).
+  unsigned device = 0;
+  std::uint64_t charged = 0;
+  std::uint32_t pool = 0;
 
   // An allocation: a free names it by its address, and it counts as the session's memory.
   bool allocated() const { return kind == Memory::Device && owner == 0 && reservation == 0; }
@@ -43,14 +49,16 @@ struct Range {
 
 class Addresses {
  public:
-  // `held`, if not null, is kept at the sum of the allocations' bytes.
-  explicit Addresses(std::atomic<std::uint64_t>* held = nullptr) : held_(held) {}
+  // `held`, if not null, is kept at the sum of the allocations' bytes. `ended` is called for an allocation that ends
+  // otherwise than by free(), once the driver has it back; it may not call this object.
+  explicit Addresses(std::atomic<std::uint64_t>* held = nullptr, std::function<void(const Range&)> ended = {})
+      : held_(held), ended_(std::move(ended)) {}
   // Adds a range; one that starts at the same address is replaced.
   void add(const Range& range);
-  // Removes an allocation. False: none starts there.
-  bool free(std::uint64_t start) { return remove(start, Memory::Device); }
+  // Removes an allocation, before the driver has it back. Nothing: none starts there.
+  std::optional<Range> free(std::uint64_t start) { return remove(start, Memory::Device); }
   // Removes a registered piece of the arena. False: none starts there.
-  bool unpin(std::uint64_t start) { return remove(start, Memory::Pinned); }
+  bool unpin(std::uint64_t start) { return remove(start, Memory::Pinned).has_value(); }
   // Removes the mapped pieces of a reservation that begin in [start, start + bytes). Returns their memory objects, one
   // for each piece.
   std::vector<std::uint64_t> unmap(std::uint64_t start, std::uint64_t bytes);
@@ -97,7 +105,8 @@ class Addresses {
   };
   using Entries = std::set<Entry, ByStart>;
 
-  bool remove(std::uint64_t start, Memory kind);
+  std::optional<Range> remove(std::uint64_t start, Memory kind);
+  void end_allocation(Entries::const_iterator at);
   void take_out(Entries::const_iterator at);
   void drop(const End& end);
   void publish();
@@ -108,6 +117,7 @@ class Addresses {
   std::uint64_t allocated_ = 0;
   std::atomic<std::uint64_t> count_{0};  // of entries_
   std::atomic<std::uint64_t>* const held_;
+  const std::function<void(const Range&)> ended_;
 };
 
 }  // namespace host

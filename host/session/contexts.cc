@@ -37,9 +37,41 @@ CUdevice Contexts::device_of(unsigned number) const {
                                               : devices_[number].load(std::memory_order_relaxed);
 }
 
+// Counts a context that is about to begin. A primary one counts until the session ends: a reset makes it anew.
+bool Contexts::may_begin(unsigned number, CUdevice device) {
+  if (memory_ == nullptr || number == 0 || counted_[number].exchange(true, std::memory_order_relaxed)) return true;
+  if (memory_->take(static_cast<unsigned>(device), bytes_)) return true;
+  counted_[number].store(false, std::memory_order_relaxed);
+  return false;
+}
+
+void Contexts::end_count(unsigned number, CUdevice device) {
+  if (counted_[number].exchange(false, std::memory_order_relaxed))
+    memory_->give_back(static_cast<unsigned>(device), bytes_);
+  shrink(number);
+}
+
+void Contexts::shrink(unsigned number) {
+  const std::lock_guard lock(grown_mutex_);
+  grown_[number] = {};
+}
+
+std::uint64_t Contexts::grown_to(unsigned number, int limit) {
+  const std::lock_guard lock(grown_mutex_);
+  const auto at = grown_[number].bytes.find(limit);
+  return at == grown_[number].bytes.end() ? 0 : at->second;
+}
+
+void Contexts::grow(unsigned number, int limit, std::uint64_t bytes, Charge charge) {
+  const std::lock_guard lock(grown_mutex_);
+  grown_[number].bytes[limit] = bytes;
+  grown_[number].charges.push_back(std::move(charge));
+}
+
 CUresult Contexts::retain(unsigned device, CUcontext& context) {
   CUdevice handle = 0;
   if (const CUresult r = driver_.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
+  if (!may_begin(device, static_cast<CUdevice>(device))) return CUDA_ERROR_OUT_OF_MEMORY;
   if (const CUresult r = retain_primary(driver_, handle, asleep_, context); r != CUDA_SUCCESS) return r;
   contexts_[device].store(context, std::memory_order_relaxed);
   return CUDA_SUCCESS;
@@ -69,10 +101,11 @@ CUresult Contexts::create(unsigned number, CUdevice device, unsigned flags, std:
   CUexecAffinityParam affinity{.type = CU_EXEC_AFFINITY_TYPE_SM_COUNT,
                                .param = {.smCount = {.val = sm_count.value_or(0)}}};
   if (sm_count && driver_.cuCtxCreate_v3 == nullptr) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+  if (!may_begin(number, device)) return CUDA_ERROR_OUT_OF_MEMORY;
   CUcontext context = nullptr;
   const CUresult result = sm_count ? driver_.cuCtxCreate_v3(&context, &affinity, 1, flags, handle)
                                    : driver_.cuCtxCreate_v2(&context, flags, handle);
-  if (result != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS) return end_count(number, device), result;
   CUcontext popped = nullptr;
   driver_.cuCtxPopCurrent_v2(&popped);  // creating made it current in this thread, which has a current one
   devices_[number].store(device, std::memory_order_relaxed);
@@ -101,6 +134,7 @@ CUresult Contexts::destroy(unsigned number) {
   const CUgreenCtx green = find_green(number);
   if (green != nullptr) make_current(home_of(number));
   const CUresult result = green != nullptr ? driver_.cuGreenCtxDestroy(green) : driver_.cuCtxDestroy_v2(find(number));
+  end_count(number, device_of(number));
   contexts_[number].store(nullptr, std::memory_order_relaxed);
   greens_[number].store(nullptr, std::memory_order_relaxed);
   ended_.fetch_add(1, std::memory_order_relaxed);
@@ -118,6 +152,7 @@ CUresult Contexts::reset(unsigned device) {
   CUdevice handle = 0;
   if (const CUresult r = driver_.cuDeviceGet(&handle, static_cast<int>(device)); r != CUDA_SUCCESS) return r;
   if (const CUresult r = driver_.cuDevicePrimaryCtxReset_v2(handle); r != CUDA_SUCCESS) return r;
+  shrink(device);
   contexts_[device].store(nullptr, std::memory_order_relaxed);
   ended_.fetch_add(1, std::memory_order_relaxed);
   CUcontext context = nullptr;

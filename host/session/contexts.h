@@ -8,10 +8,14 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "host/driver/driver.h"
+#include "host/session/device_memory.h"
 #include "ring/wire/record.h"
 
 namespace host {
@@ -21,6 +25,14 @@ class Contexts {
   // `asleep`: a thread that waits for the GPU in one of these contexts sleeps and does not spin. The guest does not see
   // that, since it keeps its own flags.
   Contexts(const Driver& driver, bool asleep) : driver_(driver), asleep_(asleep) {}
+
+  // Each context but the first device's primary one, which is there before the session, counts as so many bytes of its
+  // device. Call it before the first record.
+  void count_in(DeviceMemory* memory, std::uint64_t bytes) { memory_ = memory, bytes_ = bytes; }
+
+  // The memory that a context has for a limit, if that is more than it began with: until the context ends.
+  std::uint64_t grown_to(unsigned number, int limit);
+  void grow(unsigned number, int limit, std::uint64_t bytes, Charge charge);
 
   // The driver's context. Null: the session has no context with this number.
   CUcontext find(unsigned number) const;
@@ -53,12 +65,24 @@ class Contexts {
 
  private:
   CUresult retain(unsigned device, CUcontext& context);
+  bool may_begin(unsigned number, CUdevice device);
+  void end_count(unsigned number, CUdevice device);
+  void shrink(unsigned number);
 
   const Driver& driver_;
   const bool asleep_;
   std::array<std::atomic<CUcontext>, ring::max_contexts> contexts_{};
   std::array<std::atomic<CUgreenCtx>, ring::max_contexts> greens_{};
   std::array<std::atomic<CUdevice>, ring::max_contexts> devices_{};  // of created ones
+  DeviceMemory* memory_ = nullptr;
+  std::uint64_t bytes_ = 0;
+  std::array<std::atomic<bool>, ring::max_contexts> counted_{};
+  std::mutex grown_mutex_;
+  struct Grown {
+    std::map<int, std::uint64_t> bytes;  // by limit
+    std::vector<Charge> charges;
+  };
+  std::array<Grown, ring::max_contexts> grown_;
   std::atomic<std::uint64_t> ended_{0};  // how many contexts have ended: each thread then sets its current one again
 };
 

@@ -111,14 +111,14 @@ bool Objects::keep(std::uint64_t id) {
   return true;
 }
 
-void Objects::close(std::uint64_t id) {
+bool Objects::close(std::uint64_t id) {
   const Id parts = Id::of(id);
   if (api::kind_of(parts.kind).given == api::counted) {
     std::lock_guard lock(once_mutex_);
-    if (entries_[parts.index].id.load(std::memory_order_relaxed) != id) return;  // another channel has closed it
-    if (entries_[parts.index].given.fetch_sub(1, std::memory_order_relaxed) > 1) return;
+    if (entries_[parts.index].id.load(std::memory_order_relaxed) != id) return false;  // another channel has closed it
+    if (entries_[parts.index].given.fetch_sub(1, std::memory_order_relaxed) > 1) return false;
   }
-  drop(id);
+  return drop(id);
 }
 
 void* Objects::find(std::uint64_t id, api::Handle wanted) const {

@@ -55,8 +55,9 @@ class Objects {
   // The object must stay beyond the handles that the guest has, until another close(). False: there is none of this id any
   // more.
   bool keep(std::uint64_t id);
-  // Drops an object that the guest has closed, unless its kind counts and the driver has given it more often.
-  void close(std::uint64_t id);
+  // Drops an object that the guest has closed, unless its kind counts and the driver has given it more often. Whether it is
+  // gone.
+  bool close(std::uint64_t id);
   // The driver's handle, or null. `wanted` may be Function for a kernel's id.
   void* find(std::uint64_t id, api::Handle wanted) const;
   bool drop(std::uint64_t id);

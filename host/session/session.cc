@@ -40,13 +40,18 @@ Session::Session(ring::SlotView slot_view, const Driver& the_driver, const Serve
       driver(the_driver),
       options(serve_options),
       telemetry(serve_options.telemetry),
-      addresses(&telemetry.page().device_memory),
+      device_memory(serve_options.lender, telemetry.page().taken),
+      pools(the_driver, device_memory),
+      addresses(&telemetry.page().device_memory, [this](const Range& allocation) { ended(allocation); }),
       contexts(the_driver, serve_options.waits_asleep),
       long_waits(serve_options.wait_spin_ms),
       image_budget(serve_options.image_bytes),
       arena_(slot_view.base() + ring::arena_offset),
       arena_bytes_(slot_view.arena_bytes()),
-      windows_(serve_options.windows) {}
+      windows_(serve_options.windows) {
+  device_memory.when_full([this](unsigned device) { pools.trim(device); });
+  contexts.count_in(&device_memory, options.context_bytes);
+}
 
 bool Session::bind_arena(std::uint64_t window) {
   if (window >= ring::window_count || arena_bytes_ > ring::window_bytes) return false;
@@ -170,6 +175,7 @@ CUresult Session::reset(unsigned device) {
 void Session::forget(const std::vector<std::uint64_t>& gone) {
   for (const std::uint64_t id : gone) {
     addresses.drop_owned(id);
+    charges.drop(id);
     images.drop(id);
     links.drop(id);
   }

@@ -17,11 +17,14 @@
 #include "host/driver/driver.h"
 #include "host/session/addresses.h"
 #include "host/session/budget.h"
+#include "host/session/charges.h"
 #include "host/session/contexts.h"
+#include "host/session/device_memory.h"
 #include "host/session/links.h"
 #include "host/session/long_waits.h"
 #include "host/session/mirrors.h"
 #include "host/session/objects.h"
+#include "host/session/pools.h"
 #include "host/session/resources.h"
 #include "host/session/telemetry.h"
 #include "host/session/turns.h"
@@ -46,6 +49,9 @@ struct ServeOptions {
   std::uint64_t objects = 262144;                      // bound on the number of objects and memory ranges
   std::byte* telemetry = nullptr;                      // mapped, ring::telemetry_bytes long; null: nobody reads it
   TurnPages turns{};                                   // no pages: nobody schedules it
+  bool borrows = false;                                // device memory, from the broker, by the control socket
+  std::uint64_t context_bytes = 0;                     // what a context of a device takes of its memory
+  Lender* lender = nullptr;                            // serve() sets it where it borrows; tests: their own
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
   bool join_at_end = false;             // tests: wait for the channels' threads instead of ending the process
   void (*serving)(Session&) = nullptr;  // tests: called before the first record; the session lasts as long as serve()
@@ -112,7 +118,16 @@ class Session {
   // Whether the session may have one more object or range. Ask before the driver makes it. The channels ask
   // independently, so they may exceed the bound by their number.
   bool may_make_another() const { return objects.count() + addresses.count() + reserved.count() < options.objects; }
-  // Forgets the memory ranges, the shares of `images` and the links that belonged to these ids, which an unload or a reset has
+  // A call has closed an object: its memory goes with it, unless the driver has given its handle more often.
+  void close(std::uint64_t id) {
+    if (objects.close(id)) charges.drop(id);
+  }
+  // An allocation has ended, and the driver has its memory back.
+  void ended(const Range& allocation) {
+    device_memory.give_back(allocation.device, allocation.charged);
+    pools.ended(allocation.pool);
+  }
+  // Forgets the memory ranges, the charges, the shares of `images` and the links that belonged to these ids, which an unload or a reset has
   // ended.
   void forget(const std::vector<std::uint64_t>& gone);
 
@@ -126,6 +141,9 @@ class Session {
   const Driver& driver;
   const ServeOptions options;
   const Telemetry telemetry;
+  DeviceMemory device_memory;
+  Pools pools;
+  Charges charges;
   Objects objects;
   Addresses addresses;
   VirtualRanges reserved{addresses};

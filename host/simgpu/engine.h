@@ -10,6 +10,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -70,6 +71,8 @@ class AddressSpace {
   // Memory that lies elsewhere counts as the device's. False when there is not so much.
   bool charge(std::size_t size);
   void discharge(std::size_t size);
+  // Each of the two also adds to this, or takes away from it. Call it before the first.
+  void tell_use(std::atomic<std::uint64_t>* told);
 
   std::optional<Range> find(Address inside) const;
   // True if [start, start+size) lies in one live range, or in adjacent mappings, and may be read, or written.

@@ -90,6 +90,8 @@ class Channel {
     if (takes_gpu) session_.turns.leave(index_);
     if (is_timed && (takes_gpu || manner.asks == api::Asks::Wait))
       session_.turns.waited(index_, ring::context_of(header.flags), Clock::now() - called);
+    request.charge.let_go();  // what the call has made has it by now, and the guest's next call may need the rest
+    if (manner.asks == api::Asks::Wait) session_.pools.refresh();
     count(request, header.bytes, manner.submits && result == CUDA_SUCCESS);
     if (traced) [[unlikely]]
       trace(request, result, begin, record);

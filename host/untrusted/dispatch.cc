@@ -3,6 +3,7 @@
 #include <array>
 
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/counted.h"
 #include "host/untrusted/form.h"
 #include "host/untrusted/unmarshal.h"
 
@@ -12,7 +13,9 @@ namespace {
 // A CALL line.
 template <int Id>
 CUresult accept(Request& r, typename api::Call<Id>::Shape::Pointer function) {
-  return Unmarshal<typename api::Call<Id>::Shape>(r).run(per_thread_or<Id>(r, function));
+  const auto driver = per_thread_or<Id>(r, function);
+  if (driver == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return Unmarshal<typename api::Call<Id>::Shape>(r).run(counting<Id>(r, driver));
 }
 
 // A CUSTOM line.

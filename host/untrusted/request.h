@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 
+#include "host/session/footprint.h"
 #include "host/session/session.h"
 #include "ring/wire/record.h"
 
@@ -38,6 +39,12 @@ class Request {
     session.broken.store(true, std::memory_order_relaxed);
     return CUDA_ERROR_UNKNOWN;
   }
+  // Counts device memory that the call is about to take. False: there is not so much.
+  bool may_take(Footprint bytes) { return may_take(static_cast<unsigned>(session.contexts.device_of(context)), bytes); }
+  bool may_take(unsigned device, Footprint bytes) {
+    return bytes.is_absurd() || charge.take(session.device_memory, device, bytes.bytes());
+  }
+
   // Whether the driver may be called: the whole record has been read, and nothing has failed. Up to 15 bytes of padding
   // may be left.
   bool complete() const { return in.ok() && in.left() < 16 && out.ok(); }
@@ -49,6 +56,8 @@ class Request {
   unsigned context;                              // the record's, or the green one that the call names
   std::size_t out_on_error = 0;                  // its bytes that the guest gets even if the call failed (JIT logs)
   std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
+  Charge charge;           // the device memory that the call takes, until it is what the call has made that has it
+  std::uint32_t pool = 0;  // by number, which it has made an allocation from
 };
 
 // The function that serves a call. Returns the driver's result, or broken().

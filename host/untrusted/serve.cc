@@ -14,6 +14,7 @@
 #include <climits>
 #include <thread>
 
+#include "host/session/broker_line.h"
 #include "host/untrusted/channel.h"
 #include "host/untrusted/lanes.h"
 #include "ring/queue/parking.h"
@@ -39,7 +40,10 @@ void drain(int doorbell_fd) {
 }  // namespace
 
 Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& options, int doorbell_fd, int control_fd) {
-  Session session(slot, driver, options);
+  BrokerLine broker(control_fd);
+  ServeOptions with_lender = options;
+  if (options.borrows) with_lender.lender = &broker;
+  Session session(slot, driver, with_lender);
   Lanes lanes(session, doorbell_fd);
   session.lanes = &lanes;
   if (options.serving != nullptr) options.serving(session);
@@ -68,11 +72,11 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
     pollfd fds[2] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}};
     if (poll(fds, 2, -1) < 0) continue;
     if (fds[0].revents & POLLIN) drain(doorbell_fd);
-    char byte;
-    if (fds[1].revents != 0 && read(control_fd, &byte, 1) <= 0) break;
+    if (fds[1].revents != 0 && !broker.hear(session.device_memory)) break;
   }
 
   stop.store(true, std::memory_order_relaxed);
+  broker.close();
   lanes.end();
   const bool broken = session.broken.load(std::memory_order_relaxed);
   // A thread may be inside a driver call for as long as a kernel runs. So the process ends without waiting for it.

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "host/untrusted/request.h"
 #include "host/untrusted/taken_attributes.h"
@@ -56,10 +57,15 @@ class Taken : public Words<R> {
   void settle() {
     api::each_field<R>([&](const auto& word) { settle(word); });
   }
+  // Call it once the driver has been asked to free: what it still holds then it does not count as the session's.
+  void end_freed() {
+    if (freed_) session().ended(*freed_);
+  }
   // Notes the handle that the call has made under the proposed id. False: the protocol is broken, since no correct
   // guest proposes a taken id.
   bool put(void* handle) {
     const Proposal p = proposal();
+    session().charges.keep(p.id, std::move(request.charge));
     return session().objects.put(p.id, p.kind, handle, request.place(p.kind, owner()));
   }
   // The same for a handle that the driver may have given before. Returns its id; 0: as put()'s false.
@@ -109,7 +115,7 @@ class Taken : public Words<R> {
   Request& request;
 
  private:
-  using Words<R>::take, Words<R>::check, Words<R>::value, Words<R>::found_;
+  using Words<R>::take, Words<R>::check, Words<R>::value, Words<R>::found_, Words<R>::freed_;
 
   struct Proposal {
     std::uint64_t id = 0;
@@ -213,7 +219,9 @@ class Taken : public Words<R> {
     session().addresses.add({.start = api::member_of(reply, w.member),
                              .bytes = *api::length_of(reply, w.length),
                              .owner = owner(),
-                             .context = request.context_of_memory()});
+                             .context = request.context_of_memory(),
+                             .device = request.charge.device(),
+                             .charged = request.charge.hand_over()});
   }
 
   // ---- what the list says ------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <shared_mutex>
 #include <tuple>
 #include <utility>
@@ -32,8 +33,9 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
  public:
   explicit Unmarshal(Request& r) : r_(r) {}
 
-  CUresult run(CUresult (*function)(P...)) {
-    if (function == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  // `function`: the driver's, or one that counts what it takes (counted.h).
+  template <class F>
+  CUresult run(F function) {
     each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
     each([&]<std::size_t I>() { take<I>(); });
     if (!r_.complete() || broken_) return r_.broken();
@@ -43,6 +45,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     each([&]<std::size_t I>() { begin<I>(); });
     if (refused_ != CUDA_SUCCESS) return refused_;
     const CUresult result = std::apply(function, params_);
+    if (freed_) r_.session.ended(*freed_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
     if (broken_) return r_.broken();
     return result == CUDA_SUCCESS ? refused_ : result;
@@ -109,7 +112,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   template <std::size_t I>
   void begin() {
     if constexpr (args[I].dir == Dir::Frees)
-      if (refused_ == CUDA_SUCCESS && !r_.session.addresses.free(slots_[I])) refused_ = CUDA_ERROR_INVALID_VALUE;
+      if (refused_ == CUDA_SUCCESS && !(freed_ = r_.session.addresses.free(slots_[I])))
+        refused_ = CUDA_ERROR_INVALID_VALUE;
   }
 
   template <std::size_t I>
@@ -228,7 +232,12 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     if constexpr (args[I].range == api::Range::Made)
       r_.session.reserved.add(at, bytes);
     else if (at != 0)
-      r_.session.addresses.add({.start = at, .bytes = bytes, .context = r_.context_of_memory()});
+      r_.session.addresses.add({.start = at,
+                                .bytes = bytes,
+                                .context = r_.context_of_memory(),
+                                .device = r_.charge.device(),
+                                .charged = r_.charge.hand_over(),
+                                .pool = r_.pool});
     std::memcpy(answer_[I], &at, sizeof at);
   }
 
@@ -243,13 +252,14 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     });
     for (const std::uint64_t id :
          r_.session.reserved.settle(a.range, slots_[I], slots_[static_cast<std::size_t>(a.count)], mapped))
-      r_.session.objects.close(id);
+      r_.session.close(id);
   }
 
   template <std::size_t I>
   void settle() {
     constexpr Arg a = args[I];
     if constexpr (a.dir == Dir::Creates) {
+      r_.session.charges.keep(slots_[I], std::move(r_.charge));
       if (!r_.session.objects.put_new(slots_[I], kind<I>, created_[I], r_.place(kind<I>))) broken_ = true;
     } else if constexpr (a.dir == Dir::Finds) {
       const std::uint64_t id = r_.session.objects.put_found(kind<I>, created_[I], r_.place(kind<I>));
@@ -263,7 +273,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     } else if constexpr (a.dir == Dir::Out && is_visited<I>) {
       visit_structs<I>(ToGuest{r_.session});
     } else if constexpr (a.closes) {
-      r_.session.objects.close(slots_[I]);
+      r_.session.close(slots_[I]);
     }
   }
 
@@ -272,7 +282,8 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   std::uint64_t slots_[sizeof...(P) + 1] = {};
   void* created_[sizeof...(P) + 1] = {};
   std::byte* answer_[sizeof...(P) + 1] =
-      {};  // where the reply has the id of what was found, or the address of new memory
+      {};                       // where the reply has the id of what was found, or the address of new memory
+  std::optional<Range> freed_;  // what the driver is about to get back
   CUresult refused_ = CUDA_SUCCESS;
   bool broken_ = false;
 };

@@ -6,9 +6,11 @@
 // or the guest breaks the protocol. Then it exits, and everything that it had ends, on the GPU as well. The broker
 // treats it as if its guest controlled it.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -52,6 +54,8 @@ class GpuBackend {
     serving.chaos_delay_us = options_.chaos_delay_us;
     serving.image_bytes = options_.image_bytes;
     serving.objects = options_.objects;
+    serving.borrows = options_.borrows;
+    serving.context_bytes = options_.context_bytes;
     serving.telemetry = shared.telemetry;
     serving.windows = shared.windows;
     serving.turns = shared.turns;
@@ -90,9 +94,18 @@ class GpuBackend {
   CUresult init_result_ = CUDA_SUCCESS;
 };
 
+// The simulated GPU's file for its use (host/simgpu/api/usage_file.h): in the jail it could not be opened any more.
+void open_usage_file() {
+  const char* path = std::getenv("IVGPU_SIM_USAGE");
+  if (path == nullptr) return;
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  setenv("IVGPU_SIM_USAGE", ("fd:" + std::to_string(file)).c_str(), 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_usage_file();
   Options options;
   std::string error;
   if (!host::worker::parse(argc, argv, options, error)) {

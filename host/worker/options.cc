@@ -59,6 +59,9 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--chaos-delay-us") return number(value, o.chaos_delay_us);
   if (name == "--image-bytes") return number(value, o.image_bytes);
   if (name == "--objects") return number(value, o.objects);
+  if (name == "--lender") return o.borrows = value == "broker", value == "broker" || value == "none";
+  if (name == "--gpu-memory") return number(value, o.gpu_memory);
+  if (name == "--context-bytes") return number(value, o.context_bytes);
   if (name == "--max-threads") return number(value, o.max_threads);
   return false;
 }

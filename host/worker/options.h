@@ -37,7 +37,10 @@ struct Options {
   std::uint32_t chaos_delay_us = 0;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // a session's bound; host/session/session.h
   std::uint64_t objects = 262144;
-  std::uint32_t max_threads = 0;  // bound for its user, which only its VM has; 0: no bound
+  bool borrows = false;             // its session's device memory from the broker, by the control socket
+  std::uint64_t gpu_memory = 0;     // of each GPU, that its guest is told of; 0: all that the GPU has
+  std::uint64_t context_bytes = 0;  // what a context takes of a GPU's memory
+  std::uint32_t max_threads = 0;    // bound for its user, which only its VM has; 0: no bound
 };
 
 // False on a bad command line, and `error` is one sentence.

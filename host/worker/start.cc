@@ -232,21 +232,25 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }
 
-std::uint64_t memory_of(const ring::DevicePage& page) {
-  std::uint64_t bytes = 0;
+// The guest is told of no more memory than its VM may have.
+void bound_memory(ring::DevicePage& page, std::uint64_t most) {
+  if (most == 0) return;
   for (std::uint32_t d = 0; d < std::min(page.device_count, ring::max_devices); ++d)
-    bytes += page.device[d].total_memory;
-  return bytes;
+    page.device[d].total_memory = std::min<std::uint64_t>(page.device[d].total_memory, most);
 }
 
-bool tell_ready(int control_fd, const Jail& jail, std::uint64_t memory) {
+ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page) {
   ReadyMessage message{};
   message.kind = ready_kind;
   message.layers = jail.layers();
-  message.memory = memory;
+  message.gpus = std::min(page.device_count, ring::max_devices);
+  for (std::uint32_t d = 0; d < message.gpus; ++d) {
+    std::memcpy(message.gpu[d].uuid, page.device[d].uuid_v2, sizeof message.gpu[d].uuid);
+    message.gpu[d].memory = page.device[d].total_memory;
+  }
   const std::string text = jail.wanted() ? jail.missing() : "the jail is off";
   std::memcpy(message.text, text.data(), std::min(text.size(), sizeof message.text - 1));
-  return send(control_fd, &message, sizeof message, MSG_NOSIGNAL) == sizeof message;
+  return message;
 }
 
 }  // namespace
@@ -278,8 +282,11 @@ int run(const Options& options, const Backend& backend) {
   look_for_pageable_access(jail, *page);
   close_jail(jail, options, page->device_count, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
+  const ReadyMessage ready = ready_message(jail, *page);
+  bound_memory(*page, options.gpu_memory);
   open_slot(slot, *page, options.guest_spin_us);
-  if (!tell_ready(options.control_fd, jail, memory_of(*page))) return exit_ended;  // the broker has closed the socket
+  if (send(options.control_fd, &ready, sizeof ready, MSG_NOSIGNAL) != sizeof ready)
+    return exit_ended;  // the broker has closed the socket
   return backend.serve(slot, shared);
 }
 

@@ -23,6 +23,12 @@ add_test(NAME unit.docs.configuration_is_current
          COMMAND sh -c "$<TARGET_FILE:configuration> | cmp - ${CMAKE_SOURCE_DIR}/docs/configuration.md")
 set_tests_properties(unit.docs.configuration_is_current PROPERTIES LABELS unit)
 
+# docs/metrics.md is what the broker's lists of figures make of it: `build/host/broker/metrics > docs/metrics.md` after a
+# change of ring/figures.h or host/broker/figures.cc.
+add_test(NAME unit.docs.metrics_is_current
+         COMMAND sh -c "$<TARGET_FILE:metrics> | cmp - ${CMAKE_SOURCE_DIR}/docs/metrics.md")
+set_tests_properties(unit.docs.metrics_is_current PROPERTIES LABELS unit)
+
 # docs/calls.md is what the table makes of it: `build/tools/calls > docs/calls.md` after a change of ring/api/*.def.
 add_test(NAME unit.docs.calls_is_current COMMAND sh -c "set -e; page=$($<TARGET_FILE:calls>); echo \"$page\" | cmp - ${CMAKE_SOURCE_DIR}/docs/calls.md")
 set_tests_properties(unit.docs.calls_is_current PROPERTIES LABELS unit)

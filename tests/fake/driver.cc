@@ -766,6 +766,17 @@ CUresult is_managed(unsigned* answer, CUpointer_attribute attribute, CUdeviceptr
   return CUDA_SUCCESS;
 }
 
+CUresult owner_of_memory(void* answer, CUpointer_attribute attribute, CUdeviceptr at) {
+  Entry entry("cuPointerGetAttribute", false, false);
+  if (entry.failed()) return entry.result;
+  const void* const pool = pool_of("cuPointerGetAttribute", at);
+  if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+    *static_cast<int*>(answer) = 0;
+  else
+    *static_cast<const void**>(answer) = pool;
+  return CUDA_SUCCESS;
+}
+
 CUresult param_info(const char* call, Handle kind, const void* f, std::size_t index, std::size_t* offset,
                     std::size_t* size) {
   Entry entry(call, false, false);
@@ -888,6 +899,8 @@ void fill_modules(host::Driver& t) {
     return find_global("cuLibraryGetManaged", at, bytes, l, Handle::Library, name, true);
   };
   t.cuPointerGetAttribute = [](void* answer, CUpointer_attribute attribute, CUdeviceptr at) {
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE || attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+      return owner_of_memory(answer, attribute, at);
     return is_managed(static_cast<unsigned*>(answer), attribute, at);
   };
   t.cuKernelGetFunction = [](CUfunction* f, CUkernel k) {

@@ -28,12 +28,14 @@ CUresult with_pool(const char* name, CUmemoryPool pool) {
   return entry.result;
 }
 
+// `pool`: null for the default one.
 template <bool per_thread>
-CUresult allocate_in_order(const char* name, CUdeviceptr* at, std::size_t bytes, CUstream stream) {
+CUresult allocate_in_order(const char* name, CUdeviceptr* at, std::size_t bytes, CUstream stream,
+                           CUmemoryPool pool = nullptr) {
   ENTER(name);
   check_stream(name, stream);
   if (bytes == 0) return *at = 0, CUDA_SUCCESS;
-  return allocate(at, bytes);
+  return allocate_in(pool != nullptr ? pool : default_pool(), at, bytes);
 }
 
 template <bool per_thread>
@@ -42,7 +44,7 @@ CUresult from_pool(CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstre
     Entry entry("cuMemAllocFromPoolAsync: the pool");
     check("cuMemAllocFromPoolAsync", Handle::MemPool, pool);
   }
-  return allocate_in_order<per_thread>("cuMemAllocFromPoolAsync", at, bytes, stream);
+  return allocate_in_order<per_thread>("cuMemAllocFromPoolAsync", at, bytes, stream, pool);
 }
 
 template <bool per_thread>
@@ -60,7 +62,9 @@ CUresult create(CUmemoryPool* pool, const CUmemPoolProps* props) {
   check_location("cuMemPoolCreate", props->location);
   if (props->win32SecurityAttributes != nullptr) die("cuMemPoolCreate: a pointer that no host sends");
   if (props->location.id != 0) return CUDA_ERROR_INVALID_VALUE;
-  return *pool = issue<CUmemoryPool>(Handle::MemPool), CUDA_SUCCESS;
+  *pool = issue<CUmemoryPool>(Handle::MemPool);
+  state->pools[*pool] = {};
+  return CUDA_SUCCESS;
 }
 
 void fill_attributes(host::Driver& t) {
@@ -69,11 +73,15 @@ void fill_attributes(host::Driver& t) {
     return with_pool("cuMemPoolSetAttribute", pool);
   };
   t.cuMemPoolGetAttribute = [](CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+    const CUresult result = with_pool("cuMemPoolGetAttribute", pool);
+    const std::lock_guard lock(state->mutex);
     if (attribute < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
       *static_cast<int*>(value) = 1;
     else
-      *static_cast<cuuint64_t*>(value) = 0;
-    return with_pool("cuMemPoolGetAttribute", pool);
+      *static_cast<cuuint64_t*>(value) = attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT ? state->pools[pool].reserved
+                                         : attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT   ? state->pools[pool].used
+                                                                                           : 0;
+    return result;
   };
   t.cuMemPoolSetAccess = [](CUmemoryPool pool, const CUmemAccessDesc* access, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) check_location("cuMemPoolSetAccess", access[i].location);
@@ -119,7 +127,14 @@ void fill_pools(host::Driver& t) {
     if (pool == state->default_pool) return CUDA_ERROR_INVALID_VALUE;
     return destroy("cuMemPoolDestroy", Handle::MemPool, pool), CUDA_SUCCESS;
   };
-  t.cuMemPoolTrimTo = [](CUmemoryPool pool, std::size_t) { return with_pool("cuMemPoolTrimTo", pool); };
+  t.cuMemPoolTrimTo = [](CUmemoryPool pool, std::size_t keep) {
+    const CUresult result = with_pool("cuMemPoolTrimTo", pool);
+    const std::lock_guard lock(state->mutex);
+    PoolUse& use = state->pools[pool];
+    const std::size_t least = (std::max(use.used, keep) + pool_piece - 1) / pool_piece * pool_piece;
+    if (result == CUDA_SUCCESS) use.reserved = std::min(use.reserved, least);
+    return result;
+  };
   t.cuMemAllocAsync = [](CUdeviceptr* at, std::size_t bytes, CUstream s) {
     return allocate_in_order<false>("cuMemAllocAsync", at, bytes, s);
   };

@@ -174,11 +174,30 @@ CUresult allocate(CUdeviceptr* address, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
+CUresult allocate_in(const void* pool, CUdeviceptr* address, std::size_t bytes) {
+  if (const CUresult r = allocate(address, bytes); r != CUDA_SUCCESS) return r;
+  state->from_pool[*address] = pool;
+  PoolUse& use = state->pools[pool];
+  use.used += bytes;
+  use.reserved = std::max(use.reserved, (use.used + pool_piece - 1) / pool_piece * pool_piece);
+  return CUDA_SUCCESS;
+}
+
+const void* pool_of(const char* call, CUdeviceptr address) {
+  check_device(call, address, 1);
+  const auto at = state->from_pool.find(address);
+  return at == state->from_pool.end() ? nullptr : at->second;
+}
+
 void give_back(const char* call, CUdeviceptr address) {
   const auto at = state->memory.find(address);
   if (at == state->memory.end()) {
     forgive_ended_range(address, 0);
     die("%s: %llx was not allocated", call, address);
+  }
+  if (const auto from = state->from_pool.find(address); from != state->from_pool.end()) {
+    state->pools[from->second].used -= state->ranges[address];
+    state->from_pool.erase(from);
   }
   state->allocated -= state->ranges[address];
   end_range(address, state->ranges[address]);

@@ -2,6 +2,7 @@
 // the checks of what it is given. Everything here is under the state's lock, which an Entry holds.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -43,6 +44,11 @@ struct BoundReference {
   float bias = 0;
 };
 
+inline constexpr std::size_t pool_piece = std::size_t{32} << 20;  // what a pool reserves at once
+struct PoolUse {
+  std::size_t used = 0, reserved = 0;
+};
+
 struct Global {
   std::unique_ptr<std::byte[]> memory;
   std::size_t bytes = 0;
@@ -76,6 +82,8 @@ struct State {
   std::map<const void*, PendingLink> links;                          // by handle
   std::map<const void*, BoundReference> bound;                       // by reference
   const void* default_pool = nullptr;
+  std::map<const void*, PoolUse> pools;               // what pools hold
+  std::map<CUdeviceptr, const void*> from_pool;       // of each allocation from one
   std::map<CUdeviceptr, std::size_t> reserved;        // by cuMemAddressReserve
   std::map<CUdeviceptr, std::uint64_t> mapped;        // which allocation lies there
   std::map<std::uint64_t, std::size_t> physical;      // bytes of each allocation
@@ -139,6 +147,9 @@ void check_context(const char* call, const void* context);
 void check_current(const char* call);
 void end_what_lives_in(const char* call, const void* context);
 CUresult allocate(CUdeviceptr* address, std::size_t bytes);
+// Of an allocation from a pool, which reserves memory in pieces of 32 MiB.
+CUresult allocate_in(const void* pool, CUdeviceptr* address, std::size_t bytes);
+const void* pool_of(const char* call, CUdeviceptr address);  // null: from none
 // The end of an allocation.
 void give_back(const char* call, CUdeviceptr address);
 

@@ -1,6 +1,6 @@
 // The broker's sockets. A VM's ivshmem server, the shipping one on a real socket, with clients that read late, in
-// pieces or not at all, that speak, and that go in mid-sentence. The control socket with such clients. And what a
-// worker says: its one message, and what it prints.
+// pieces or not at all, that speak, and that go in mid-sentence. The sockets that answer a request, `ivgpu end`'s and that
+// of the metrics, with such clients. And what a worker says: its one message, and what it prints.
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -10,8 +10,9 @@
 #include <string>
 
 #include "host/broker/config.h"
-#include "host/broker/control_server.h"
+#include "host/broker/control_protocol.h"
 #include "host/broker/ivshmem_server.h"
+#include "host/broker/metrics_server.h"
 #include "host/broker/worker_process.h"
 #include "ring/layout.h"
 #include "tests/fuzz/client.h"
@@ -66,20 +67,45 @@ void control_line(fuzz::Input& in) {
   require(line.rfind("end " + request->vm, 0) == 0, "it is what the line says");
 }
 
-// Clients that say anything in any pieces: each gets one line or nothing, and nobody stays.
-void control_server(fuzz::Input& in) {
+// ---- GET /metrics --------------------------------------------------------------------------------------------------
+
+// Any request has one answer, which says its own length, and the page is in none but that to GET /metrics.
+void http_request(fuzz::Input& in) {
+  const bool begun = in.once_in(2);
+  const auto bytes = in.take(in.number());
+  const std::string request = (begun ? "GET /metrics" : "") + std::string(bytes.begin(), bytes.end());
+  bool asked = false;
+  const std::string answer = http_answer(request, [&] {
+    asked = true;
+    return std::string("page\n");
+  });
+  const std::size_t head = answer.find("\r\n\r\n");
+  require(answer.starts_with("HTTP/1.1 ") && head != std::string::npos, "an answer of HTTP");
+  const std::string length = "Content-Length: " + std::to_string(answer.size() - head - 4) + "\r\n";
+  require(answer.find(length) != std::string::npos, "it says its length");
+  require(asked == answer.starts_with("HTTP/1.1 200 OK\r\n"), "the page is in the answer for which it was made");
+  require(!asked || request.starts_with("GET /metrics"), "and was asked for");
+}
+
+// ---- a server that answers once -----------------------------------------------------------------------------------
+
+// Clients that say anything in any pieces: each is answered once at most, for a request of the protocol's form, at once or
+// later, and nobody stays.
+void answer_server(fuzz::Input& in, const Protocol& protocol, const std::string& end) {
   EventLoop loop(make_epoll_waiter());
-  const std::string path = fuzz::socket_folder() + "/control";
+  const std::string path = fuzz::socket_folder() + "/answers";
   std::size_t asked = 0;
+  std::vector<AnswerServer::Answer> later;
   std::string error;
-  const auto server = ControlServer::listen(
-      loop, {path, {0600, "", ""}, "control"},
-      [&](std::string_view line) {
-        require(line.size() < ControlServer::longest_line && line.find('\n') == std::string_view::npos, "one line");
-        ++asked;
-        return std::string(parse_end(line) ? "ok 0" : "error no");
-      },
-      error);
+  const auto on_request = [&](std::string_view request, AnswerServer::Answer answer) {
+    require(request.size() < protocol.longest, "a request of %zu bytes", request.size());
+    require(protocol.length_of(std::string(request) + end) == request.size(), "a request without its end");
+    ++asked;
+    answer.say(parse_end(request) ? "ok 0\n" : "error no\n");
+    if (asked % 2 == 0) return answer.end();
+    later.push_back(answer);
+  };
+  const auto server = AnswerServer::listen(loop, ListenerOptions{path, {0600, "", ""}}, protocol, on_request, error);
   require(server != nullptr, "%s", error.c_str());
   const auto turn = [&] {
     loop.after(Clock::duration::zero(), [&] { loop.stop(); });
@@ -94,10 +120,14 @@ void control_server(fuzz::Input& in) {
       clients.erase(clients.begin() + static_cast<long>(in.below(clients.size())));
     } else if (in.once_in(8)) {
       fuzz::clock_ns += 10'000'000ULL << in.below(12);
+    } else if (!later.empty() && in.once_in(8)) {
+      later.back().say("more\n");
+      later.back().end();
+      later.pop_back();
     } else {
       auto bytes = in.take(in.number());
-      std::vector<std::uint8_t> said(bytes.begin(), bytes.end());
-      if (in.once_in(3)) said.push_back('\n');
+      std::string said(bytes.begin(), bytes.end());
+      if (in.once_in(3)) said += end;
       [[maybe_unused]] const auto sent =
           send(clients[in.below(clients.size())].get(), said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
@@ -227,7 +257,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     case 1:
       switch (in.below(4)) {
         case 0: control_line(in); break;
-        case 1: control_server(in); break;
+        case 1:
+          if (in.once_in(2))
+            answer_server(in, http_protocol(), "\n\n");
+          else
+            answer_server(in, control_protocol(), "\n");
+          break;
+        case 2: http_request(in); break;
         default: worker_output(in); break;
       }
       break;

@@ -1,16 +1,33 @@
-// What `ivgpu status` makes of a broker's document, and of an earlier one: whatever it says, a text of lines that hold
-// nothing but printable letters and are not much longer than the document, or one sentence. The input is the document
-// up to its first end of line, and behind it the earlier one.
+// What `ivgpu status` and `ivgpu top` make of a broker's document, and of an earlier one: whatever it says, a text of
+// lines that hold nothing but printable letters and are not much longer than the document, or one sentence. The input is
+// the document up to its first end of line, and behind it the earlier one.
 #include <string>
 
 #include "tests/fuzz/text.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/top/text.h"
+
+namespace {
+
+void show_top(const std::string& now, const std::string& before) {
+  try {
+    ivgpu::top::View view = ivgpu::top::view_of(now, before.empty() ? now : before, 1);
+    ivgpu::top::sort(view, "calls");
+    for (const std::string& line : ivgpu::top::as_lines(view, "calls")) fuzz::require_sentence(line);
+    fuzz::require_json(ivgpu::top::as_json(view) + "\n");
+  } catch (const ivgpu::Error& refused) {
+    fuzz::require_sentence(refused.what());
+  }
+}
+
+}  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string both(reinterpret_cast<const char*>(data), size);
   const std::size_t end = both.find('\n');
   const std::string before = end == std::string::npos ? "" : both.substr(end + 1);
+  show_top(both.substr(0, end), before);
   try {
     const std::string text = ivgpu::status_as_text(both.substr(0, end), before, before.empty() ? 0 : 1);
     fuzz::require_lines(text);

@@ -1,6 +1,7 @@
-// What an operator reads of workers that may be their guests': a jail's text and counters as `ivgpu status` shows them,
-// and the cells of a trace as `ivgpu trace` does, in all its forms. The whole way: the shipping code makes the broker's
-// document and reads it, and takes sessions from a trace socket and their telemetry's pages.
+// What an operator reads of workers that may be their guests': a jail's text and counters as `ivgpu status`, `ivgpu top`
+// and the metrics show them, and the cells of a trace as `ivgpu trace` does, in all its forms. The whole way: the
+// shipping code makes the broker's document and reads it, and takes sessions from a trace socket and their telemetry's
+// pages.
 //
 // Text is printable, one line for one call, of bounded length, and JSON is JSON; the rest of what must hold is that
 // nothing is read that is not there.
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "host/broker/hostile_text.h"
+#include "host/broker/metrics.h"
 #include "host/broker/status.h"
 #include "ring/api/call.h"
 #include "ring/api/entry_points.h"
@@ -23,8 +25,10 @@
 #include "ring/trace_socket.h"
 #include "tests/fuzz/client.h"
 #include "tests/fuzz/text.h"
+#include "tests/prometheus_text.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/top/text.h"
 #include "tools/ivgpu/trace/output.h"
 #include "tools/ivgpu/trace/source.h"
 
@@ -85,6 +89,20 @@ void show_status(fuzz::Input& in) {
   for (const std::string& text : {ivgpu::status_as_text(now), ivgpu::status_as_text(now, before, 0.5)}) {
     fuzz::require_lines(text);
     require(text.size() < 16384, "three slots take %zu letters", text.size());
+  }
+  const ivgpu::top::View view = ivgpu::top::view_of(now, before, 0.5);
+  for (const std::string& line : ivgpu::top::as_lines(view, "name")) fuzz::require_sentence(line);
+  fuzz::require_json(ivgpu::top::as_json(view) + "\n");
+}
+
+// So is its text of metrics: one that Prometheus reads.
+void show_metrics(fuzz::Input& in) {
+  const std::string text = broker::metrics_as_text(some_status(in));
+  fuzz::require_lines(text);
+  try {
+    prometheus::read(text);
+  } catch (const prometheus::Misfit& misfit) {
+    require(false, "%s", misfit.what());
   }
 }
 
@@ -335,7 +353,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   spdlog::set_level(spdlog::level::off);
   fuzz::Input in(data, std::min<std::size_t>(size, 4096));
   switch (in.below(3)) {
-    case 0: show_status(in); break;
+    case 0:
+      show_status(in);
+      show_metrics(in);
+      break;
     case 1: show_entries(in); break;
     default: show_sessions(in); break;
   }

@@ -9,17 +9,23 @@ gtest_discover_tests(jail_test)
 add_executable(broker_fake_worker ${CMAKE_CURRENT_LIST_DIR}/broker_fake_worker.cc)
 target_link_libraries(broker_fake_worker PRIVATE ivgpu_worker_start)
 
+add_library(broker_fake_nvml SHARED ${CMAKE_CURRENT_LIST_DIR}/broker_fake_nvml.cc)
+target_link_libraries(broker_fake_nvml PRIVATE ivgpu_options)
+
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config gpus plain reload server sessions slots start_check worker status trace)
+foreach(name parts config gpus memory metrics plain reload server sessions slots start_check worker status top trace)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
                                                          FAKE_WORKER="$<TARGET_FILE:broker_fake_worker>"
-                                                         IVGPU="$<TARGET_FILE:ivgpu>" QEMU="${IVGPU_QEMU}")
-  add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu)
+                                                         IVGPU="$<TARGET_FILE:ivgpu>" QEMU="${IVGPU_QEMU}"
+                                                         NVML="$<TARGET_FILE:ivgpu-nvml>"
+                                                         FAKE_NVML="$<TARGET_FILE:broker_fake_nvml>")
+  add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml broker_fake_nvml)
   gtest_discover_tests(broker_${name}_test)
 endforeach()
 if(TARGET simgpu)
+  add_dependencies(broker_memory_test simgpu)
   add_dependencies(broker_gpus_test simgpu)  # the broker looks for its library
   add_dependencies(broker_reload_test simgpu guest_cuda ivgpu-worker)  # `ivgpu run` takes all
 endif()

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "host/simgpu/api/device_names.h"
 #include "host/worker/control.h"
 #include "host/worker/start.h"
 #include "ring/telemetry.h"
@@ -52,6 +53,67 @@ char trace(ring::TelemetryView telemetry) {
   return 'y';
 }
 
+// ---- device memory -------------------------------------------------------------------------------------------------
+
+using host::worker::MemoryMessage, host::worker::MemoryWord;
+
+std::uint64_t lent = 0, taken = 0;
+bool stubborn = false;  // does not give back what it is asked for
+
+void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes) {
+  const MemoryMessage message{host::worker::memory_kind, word, 0, sequence, bytes, 0};
+  send(options.control_fd, &message, sizeof message, MSG_NOSIGNAL);
+}
+
+// False: the broker has closed the socket.
+bool hear(MemoryMessage& message) {
+  if (recv(options.control_fd, &message, sizeof message, 0) != sizeof message) return false;
+  if (message.word != MemoryWord::Collect || stubborn) return true;
+  say(MemoryWord::Return, message.sequence, lent - taken);
+  lent = taken;
+  return true;
+}
+
+// The answer to a question.
+MemoryMessage ask(MemoryWord word, std::uint64_t bytes) {
+  static std::uint32_t sequence = 0;
+  say(word, ++sequence, bytes);
+  MemoryMessage message{};
+  while (hear(message))
+    if (message.sequence == sequence && message.word != MemoryWord::Collect) break;
+  return message;
+}
+
+// Its number is the argument of the letter, and the answer.
+void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_t* number) {
+  MemoryMessage answer{};
+  switch (what) {
+    case 'B':
+      answer = ask(MemoryWord::Borrow, number[0]);
+      lent += answer.bytes;
+      number[1] = answer.bytes;
+      break;
+    case 'R':
+      answer = ask(MemoryWord::Room, 0);
+      number[1] = answer.bytes;
+      number[2] = answer.total;
+      break;
+    case 'G':
+      say(MemoryWord::Return, 0, number[0]);
+      lent -= number[0];
+      break;
+    case 'T':
+      taken = number[0];
+      page.taken[0] = taken;
+      break;
+    case 'S': stubborn = true; break;
+    case 'F':
+      for (std::uint64_t i = 0; i < number[0]; ++i) say(MemoryWord::Room, 0, 0);
+      break;
+    default: break;
+  }
+}
+
 // Each command answers with a letter after it.
 void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
   switch (command[0]) {
@@ -68,6 +130,15 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
     case 'c':
     case 'h': count(ring::TelemetryView(telemetry).page(), command[0]); break;
     case 't': command[2] = trace(ring::TelemetryView(telemetry)); break;
+    case 'B':
+    case 'R':
+    case 'G':
+    case 'T':
+    case 'S':
+    case 'F':
+      speak_of_memory(ring::TelemetryView(telemetry).page(), command[0],
+                      reinterpret_cast<volatile std::uint64_t*>(command + 8));
+      break;
     case 'm':
       for (int i = 0; i < 100; ++i) send(options.control_fd, "again", 5, MSG_DONTWAIT);
       break;
@@ -80,7 +151,9 @@ int serve(ring::SlotView slot, const host::worker::Shared& shared) {
   for (;;) {
     pollfd fds[2] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}};
     poll(fds, 2, -1);
-    if (fds[1].revents != 0) return host::worker::exit_ended;
+    MemoryMessage message{};
+    if (fds[1].revents != 0 && !hear(message)) return host::worker::exit_ended;
+    if (fds[0].revents == 0) continue;
     std::uint64_t count;
     if (read(options.doorbell_fd, &count, sizeof count) != sizeof count) continue;
     obey(slot, shared.telemetry, reinterpret_cast<volatile char*>(slot.base() + ring::arena_offset));
@@ -100,6 +173,7 @@ int main(int argc, char** argv) {
     page.device_count = 2;
     page.device[0].total_memory = std::uint64_t{3} << 30;
     page.device[1].total_memory = std::uint64_t{5} << 30;
+    for (int d = 0; d < 2; ++d) std::memcpy(page.device[d].uuid_v2, simgpu::device_uuid_bytes(d).data(), 16);
   };
   const int code = host::worker::run(options, {start, describe, serve});
   std::fflush(nullptr);

@@ -1,13 +1,12 @@
 // ivgpud's file is read again at SIGHUP: what changes while sessions run, what does not, and what is said of it. A real
 // ivgpud and fake workers; and the comparison of all keys by itself.
-#include <pty.h>
-
 #include <iterator>
 
 #include "broker_harness.h"
 #include "host/broker/config_changes.h"
 #include "host/broker/config_value.h"
 #include "host/broker/worker_users.h"
+#include "terminal.h"
 
 namespace {
 
@@ -30,7 +29,9 @@ void reload(const Broker& broker, const std::string& text) {
 
 std::string command_line(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
-  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::stringstream read;
+  read << file.rdbuf();  // nothing of a process that has just gone, where an iterator throws
+  std::string text = read.str();
   std::replace(text.begin(), text.end(), '\0', ' ');
   return text;
 }
@@ -216,19 +217,124 @@ TEST(Reload, AnEndMeanwhileIsInOrder) {
   EXPECT_TRUE(broker.workers().empty());
 }
 
-// ---- a terminal ----------------------------------------------------------------------------------------------------
+// ---- ivgpu reload --------------------------------------------------------------------------------------------------
 
-// In a terminal of its own, whose other end is `terminal`.
-pid_t in_a_terminal(const std::vector<std::string>& command, int& terminal) {
-  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
-  if (child != 0) return child;
-  std::signal(SIGHUP, SIG_DFL);
-  std::vector<char*> argv;
-  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  execv(argv[0], argv.data());
-  _exit(126);
+Outcome ask_for_reload(const Broker& broker, const std::string& text) {
+  broker.folder.write("c.toml", text);
+  return run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()});
 }
+
+TEST(AskedReload, PrintsWhatChanges) {
+  Broker broker;
+  const Outcome changed = ask_for_reload(broker, file_of(broker, "[vm.t]\nspare = 2\nslots = 2\n[vm.u]\n"));
+  EXPECT_EQ(changed.code, 0);
+  EXPECT_EQ(changed.text,
+            "VM t: slots needs a restart of ivgpud\nVM t: spare 1 -> 2\nVM t: memory_max needs a restart of ivgpud\n"
+            "VM u: added\n");
+  EXPECT_TRUE(broker.logged("`ivgpu reload`: reading " + (broker.folder / "c.toml") + " again"));
+  EXPECT_TRUE(broker.logged("VM t: spare 1 -> 2"));
+  Client guest(broker.folder / "u.sock");
+  EXPECT_TRUE(guest.greet(3)) << "it is served when the command has ended";
+  const Outcome same = ask_for_reload(broker, file_of(broker, "[vm.t]\nspare = 2\n[vm.u]\n"));
+  EXPECT_EQ(same.code, 0);
+  EXPECT_EQ(same.text, "the file says nothing new\n");
+}
+
+TEST(AskedReload, AFileWithAMistakeChangesNothingAndFails) {
+  Broker broker;
+  const std::string file = broker.folder / "c.toml";
+  const Outcome bad = ask_for_reload(broker, file_of(broker, "[vm.t]\nspare = 100\n"));
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_EQ(bad.text,
+            "ivgpu: " + file + ": [vm.t] spare = 100: spare takes an integer from 0 to 64; nothing is changed\n");
+  std::filesystem::remove(file);
+  const Outcome gone = run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()});
+  EXPECT_EQ(gone.code, 1);
+  EXPECT_EQ(gone.text, "ivgpu: " + file + ": cannot be read: there is no such file; nothing is changed\n");
+  Client guest(broker.socket_path());
+  EXPECT_TRUE(guest.greet(3));
+  EXPECT_TRUE(guest.claim());
+}
+
+TEST(AskedReload, AVmThatCannotBeServedIsAFailure) {
+  Broker broker;
+  const std::string stale = broker.folder.write("stale", "no memory of ours");
+  const Outcome outcome = ask_for_reload(
+      broker,
+      file_of(broker, "[vm.t]\nspare = 2\n[vm.u]\n[vm.a]\ntransport = \"plain\"\nplain_file = \"" + stale + "\"\n"));
+  EXPECT_EQ(outcome.code, 1);
+  for (const std::string part : {"VM t: spare 1 -> 2\n", "VM u: added\n", "ivgpu: VM a is not served: plain_file = \""})
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
+}
+
+// Preconditions: all are ready. One that is being started still holds the broker up, and would for ever.
+void stop_workers(const Broker& broker) {
+  for (const pid_t worker : broker.workers()) kill(worker, SIGSTOP);
+}
+
+TEST(AskedReload, WaitsForThoseThatLeaveAndSaysSo) {
+  Broker broker;
+  ASSERT_EQ(ask_for_reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n")).code, 0);
+  Client guest(broker.folder / "u.sock");
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_EQ(guest.claim(), 0U);
+  ASSERT_TRUE(guest.becomes(1, SlotState::Ready));
+  stop_workers(broker);  // so that the broker has to kill them, after two seconds
+  broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
+  Outcome first{}, second{};
+  std::thread waits([&] { first = run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()}); });
+  ASSERT_TRUE(broker.eventually_logged("VM u: removed, its 1 session(s) end"));
+  second = ask_for_reload(broker, file_of(broker, "[vm.t]\n[vm.v]\n"));
+  waits.join();
+  EXPECT_EQ(first.code, 0);
+  EXPECT_EQ(first.text, "VM u: removed, its 1 session(s) end\nVM u: its workers and its memory have gone\n");
+  EXPECT_EQ(second.code, 0);
+  EXPECT_EQ(second.text, "the file is read once these VMs have gone: u\nVM v: added\n");
+  EXPECT_TRUE(std::filesystem::exists(broker.folder / "v.sock"));
+}
+
+TEST(AskedReload, ABrokerThatEndsMeanwhileIsNoSuccess) {
+  Broker broker;
+  ASSERT_EQ(ask_for_reload(broker, file_of(broker, "[vm.t]\n[vm.u]\n")).code, 0);
+  Client guest(broker.folder / "u.sock");
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.becomes(0, SlotState::Ready));
+  stop_workers(broker);
+  broker.folder.write("c.toml", file_of(broker, "[vm.t]\n"));
+  Outcome outcome{};
+  std::thread waits([&] { outcome = run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()}); });
+  ASSERT_TRUE(broker.eventually_logged("VM u: removed"));
+  EXPECT_EQ(broker.terminate(), 0);
+  waits.join();
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(outcome.text, "VM u: removed\nivgpu: the broker has ended before it was done\n");
+  const Outcome none = run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_EQ(none.text,
+            "ivgpu: no ivgpud answers at " + broker.folder.path() + "/ivgpud.control: No such file or directory\n");
+}
+
+// Who asks and does not wait, and who asks many times, disturbs nobody.
+TEST(AskedReload, ManyAtOnceAndSomeThatHangUp) {
+  Broker broker;
+  broker.folder.write("c.toml", file_of(broker, "[vm.t]\n[vm.u]\n"));
+  std::vector<std::thread> all;
+  for (int i = 0; i < 10; ++i) {
+    all.emplace_back([&, i] {
+      const std::string ask = "\"" IVGPU "\" reload --runtime-dir \"" + broker.folder.path() + "\"";
+      const std::string command = i % 2 == 0 ? ask : "timeout -s KILL 0.02 " + ask;
+      [[maybe_unused]] const int code = std::system((command + " >/dev/null 2>&1").c_str());
+    });
+    if (i % 3 == 0) broker.folder.write("c.toml", file_of(broker, i % 2 == 0 ? "[vm.t]\n" : "[vm.t]\n[vm.u]\n"));
+  }
+  for (std::thread& one : all) one.join();
+  const Outcome last = ask_for_reload(broker, file_of(broker, "[vm.t]\n[vm.w]\n"));
+  EXPECT_EQ(last.code, 0) << last.text;
+  EXPECT_TRUE(std::filesystem::exists(broker.folder / "w.sock"));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+// ---- a terminal ----------------------------------------------------------------------------------------------------
 
 TEST(Reload, AClosedTerminalEndsNothing) {
   Broker made;  // for its folder
@@ -359,6 +465,7 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"log_level", "\"debug\""},
                                                    {"worker", "\"/bin/true\""},
                                                    {"cgroups", "\"off\""},
+                                                   {"metrics", "\"[::1]:9910\""},
                                                    {"library", "\"sim\""},
                                                    {"policy", "\"turns\""},
                                                    {"quantum_us", "2000"},
@@ -388,6 +495,8 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"session_image_bytes", "\"1MiB\""},
                                                    {"session_objects", "64"},
                                                    {"memory_max", "\"12GiB\""},
+                                                   {"gpu_memory", "\"1GiB\""},
+                                                   {"overcommit", "true"},
                                                    {"pids_max", "5"},
                                                    {"cpu_max", "\"2.5\""}};
 

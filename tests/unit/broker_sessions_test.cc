@@ -4,7 +4,7 @@
 #include <regex>
 
 #include "broker_harness.h"
-#include "host/broker/control_server.h"
+#include "host/broker/control_protocol.h"
 
 namespace {
 

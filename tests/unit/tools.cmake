@@ -14,6 +14,7 @@ add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_qemu.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_size.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_status_text.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_top.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_trace_source.cc
   ${CMAKE_SOURCE_DIR}/tools/check/cache.cc ${CMAKE_SOURCE_DIR}/tools/check/machine.cc
   ${CMAKE_SOURCE_DIR}/guest/region/cache_probe.cc)

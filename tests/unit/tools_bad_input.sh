@@ -15,6 +15,7 @@ printf '[broker]\nruntime_dir = "%s/run"\n[gpu]\nlibrary = "/nowhere/libcuda.so.
 printf '[broker]\nruntime_dir = "/proc/nowhere"\n[gpu]\nlibrary = "sim"\n[vm.a]\n' >no-folder.toml
 printf '[broker]\nworker = "/nowhere/worker"\n[gpu]\nlibrary = "sim"\n[vm.a]\n' >no-worker.toml
 printf '[gpu]\nlibrary = "sim"\n[vm.a]\nregion_sise = "1GiB"\n' >typo.toml
+printf '[broker]\nmetrics = "0.0.0.0:9910"\n[gpu]\nlibrary = "sim"\n[vm.a]\n' >anybody.toml
 
 one_sentence=1
 #   code pattern                                        command
@@ -53,6 +54,10 @@ row 0 'IVGPU_LOG: there is no level loud'               env IVGPU_LOG=loud "$ivg
 one_sentence=1
 row 2 'status has no option --fast'                     "$ivgpu" status --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
+row 2 'nonsense not in {name,calls,submitted,'          "$ivgpu" top --sort nonsense
+row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" top --once --runtime-dir /nowhere
+row 2 'reload takes no now'                             "$ivgpu" reload now
+row 3 'no ivgpud answers at /nowhere/ivgpud.control'    "$ivgpu" reload --runtime-dir /nowhere
 row 2 'bench has no option --fast'                      "$ivgpu" bench --fast
 row 2 'nonsense not in {latency,copy,memory,start,sessions,share}'   "$ivgpu" bench nonsense
 row 2 '/nowhere/a.json cannot be read'                  "$ivgpu" bench latency --quick --against /nowhere/a.json
@@ -73,6 +78,7 @@ row 2 "has no key 'region_sise'"                        "$ivgpud" --config typo.
 row 2 '/nowhere/libcuda.so.1'                           "$ivgpud" --config no-gpu.toml
 row 2 'worker: /nowhere/worker: No such file'           "$ivgpud" --config no-worker.toml
 row 2 'runtime_dir = "/proc/nowhere" cannot be made'    "$ivgpud" --config no-folder.toml
+row 2 'metrics = "0.0.0.0:9910": metrics takes "" for'  "$ivgpud" --config anybody.toml
 row 2 'descriptor 99 is not open'                       "$ivgpud" --config no-folder.toml --ready-fd 99
 row 2 'descriptor 98 is not open'                       "$ivgpud" --config no-folder.toml --last-status-fd 98
 row 2 "'--fast 1' is no option of a worker"             "$build/bin/ivgpu-worker" --fast 1

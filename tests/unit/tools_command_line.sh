@@ -43,6 +43,18 @@ expect 2 'too long for a socket' status --runtime-dir "/$(printf 'x%.0s' {1..200
 expect 2 '0.1' status --watch 0
 expect 2 'watch' status --watch often
 expect 3 'no ivgpud answers at /nowhere' status --watch --runtime-dir /nowhere
+expect 0 'q ends it' top --help
+expect 2 'top has no option --fast' top --fast
+expect 2 'top takes no extra' top extra
+expect 2 '0.1' top --interval 0
+expect 2 'interval' top --interval often
+expect 2 'nonsense not in \{name,calls' top --sort nonsense
+expect 3 '^ivgpu: no ivgpud answers at /nowhere/ivgpud.status: No such file or directory$' top --runtime-dir /nowhere
+expect 3 'no ivgpud answers at /nowhere' top --once --json --runtime-dir /nowhere
+expect 0 'until they have gone' reload --help
+expect 2 'reload has no option --fast' reload --fast
+expect 2 'reload takes no extra' reload extra
+expect 3 '^ivgpu: no ivgpud answers at /nowhere/ivgpud.control: No such file or directory$' reload --runtime-dir /nowhere
 expect 0 'PROGRAM \[ARGUMENTS' trace --help
 expect 0 'is not shown' trace --help
 expect 2 'trace has no option --fast' trace --fast

@@ -53,8 +53,24 @@ struct EndOptions {
 };
 int end_sessions(const EndOptions& options);
 
+struct ReloadOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
+};
+int reload(const ReloadOptions& options);
+
+struct TopOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
+  double interval_s = 1;
+  bool once = false;  // one view, and the end
+  bool json = false;
+  std::string sort = "name";  // one of top::sort_names()
+};
+int live_view(const TopOptions& options);
+
 // The status of the broker of that runtime_dir: one JSON document.
 std::string read_status(const std::filesystem::path& runtime_dir);
+// Of a broker that has answered before.
+std::string read_status_again(const std::filesystem::path& runtime_dir);
 
 // The broker's document for people; with rates where there is one from `seconds` ago. An Error when it is none of this
 // version's.

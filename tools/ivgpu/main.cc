@@ -59,8 +59,10 @@ int parse_and_run(int argc, char** argv) {
   add_sim(app, chosen).footer(exit_codes);
   add_vm(app, chosen);
   add_status(app, chosen);
+  add_top(app, chosen);
   add_trace(app, chosen);
   add_end(app, chosen);
+  add_reload(app, chosen);
   add_bench(app, chosen);
   add_check(app, chosen);
   add_coverage(app, chosen);

@@ -36,15 +36,6 @@ std::string read_to_end(const Fd& socket) {
   throw Error(exit_code::missing, "the broker did not report its status to the end");
 }
 
-// Of a broker that has answered before.
-std::string status_again(const std::filesystem::path& runtime_dir) {
-  try {
-    return read_status(runtime_dir);
-  } catch (const Error&) {
-    throw Error(exit_code::missing, "the broker has ended");
-  }
-}
-
 // On a terminal each takes the place of the one before.
 [[noreturn]] void watch(const StatusOptions& options) {
   const char* between = isatty(STDOUT_FILENO) != 0 ? "\x1b[H\x1b[2J" : "\n";
@@ -53,7 +44,7 @@ std::string status_again(const std::filesystem::path& runtime_dir) {
   say(options.json ? before : status_as_text(before));
   for (;;) {
     std::this_thread::sleep_for(std::chrono::duration<double>(options.watch_s));
-    const std::string now = status_again(options.runtime_dir);
+    const std::string now = read_status_again(options.runtime_dir);
     const std::chrono::duration<double> passed = Clock::now() - std::exchange(then, Clock::now());
     say(options.json ? now : between + status_as_text(now, before, passed.count()));
     before = now;
@@ -64,6 +55,14 @@ std::string status_again(const std::filesystem::path& runtime_dir) {
 
 std::string read_status(const std::filesystem::path& runtime_dir) {
   return read_to_end(connect_to(runtime_dir / "ivgpud.status"));
+}
+
+std::string read_status_again(const std::filesystem::path& runtime_dir) {
+  try {
+    return read_status(runtime_dir);
+  } catch (const Error&) {
+    throw Error(exit_code::missing, "the broker has ended");
+  }
 }
 
 int status(const StatusOptions& options) {

@@ -1,72 +1,17 @@
 // The status document of a broker as text for people: VMs, slots, workers, bounds, and counters with their rates.
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
-#include <nlohmann/json.hpp>
-#include <utility>
 
+#include "ring/figures.h"
 #include "tools/ivgpu/commands.h"
-#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/status_document.h"
 
 namespace ivgpu {
 namespace {
 
-using nlohmann::json;
-
-constexpr int known_format = 1;
+namespace f = ring::figures;
 
 std::string size_of(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
-
-// "812 B", "3.4 KiB": one digit behind the point is enough for a number that counts up.
-std::string rounded_size(double bytes) {
-  static constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
-  return text;
-}
-
-// All digits, and "123.4 M" where these would not stand in a column.
-std::string rounded_count(double count) {
-  static constexpr const char* units[] = {"", " k", " M", " G", " T", " P", " E"};
-  std::size_t unit = 0;
-  if (count >= 1e8)
-    for (; count >= 1000 && unit + 1 < std::size(units); ++unit) count /= 1000;
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f%s" : "%.1f%s", count, units[unit]);
-  return text;
-}
-
-// A string of the document, fit for a terminal: printable ASCII as it is, everything else as \xNN. A worker's text may
-// be its guest's; the broker escapes it so, and this does not rely on that.
-std::string word_of(const json& word) {
-  std::string text;
-  for (const char c : word.get<std::string>()) {
-    char code[8];
-    std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned char>(c));
-    if (c >= ' ' && c < 0x7f)
-      text += c;
-    else
-      text += code;
-  }
-  return text;
-}
-
-// json converts a fraction as the language does, which for one that does not fit is undefined.
-template <class T>
-T number_of(const json& number) {
-  if (!number.is_number_integer())
-    throw Error(exit_code::missing, std::string("the broker's status is not complete: a ") + number.type_name() +
-                                        " stands where a whole number belongs");
-  return number.get<T>();
-}
-
-std::string seconds_of(const json& seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f s", seconds.get<double>());
-  return text;
-}
 
 std::string joined(const json& words) {
   std::string text;
@@ -82,24 +27,21 @@ std::string jail_of(const json& jail) {
 
 // The counters of a worker or a VM: a column each.
 struct Column {
-  const char* title;
-  const char* key;
+  const ring::Figure& figure;
   int width;
-  bool bytes = false;
-  bool grows = true;  // so there is a rate
 };
-constexpr Column columns[] = {{"calls", "calls", 9},
-                              {"posted", "posted", 9},
-                              {"waited", "waited", 9},
-                              {"submitted", "submitted", 10},
-                              {"ring in", "record_bytes", 11, true},
-                              {"ring out", "reply_bytes", 11, true},
-                              {"to GPU", "to_device_bytes", 11, true},
-                              {"from GPU", "from_device_bytes", 11, true},
-                              {"GPU memory", "device_memory_bytes", 12, true, false},
-                              {"spun", "spun", 9},
-                              {"parked", "parked", 9},
-                              {"woken", "woken", 9}};
+constexpr Column columns[] = {{f::calls, 9},
+                              {f::posted, 9},
+                              {f::waited, 9},
+                              {f::submitted, 10},
+                              {f::record_bytes, 11},
+                              {f::reply_bytes, 11},
+                              {f::to_device_bytes, 11},
+                              {f::from_device_bytes, 11},
+                              {f::device_memory_bytes, 12},
+                              {f::spun, 9},
+                              {f::parked, 9},
+                              {f::woken, 9}};
 
 // A line: the result of `cell` for each column, below each other on the right.
 template <class Cell>
@@ -114,58 +56,20 @@ std::string row(const std::string& label, Cell cell) {
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-std::uint64_t count_of(const json& counters, const char* key) {
-  return counters.is_object() && counters.contains(key) ? number_of<std::uint64_t>(counters[key]) : 0;
-}
-
 // If `before` has the same counters from `seconds` ago, a line of rates below them.
 std::string rows(const std::string& label, const json& now, const json& before, double seconds) {
-  const auto count = [&](const Column& c) {
-    const auto n = static_cast<double>(count_of(now, c.key));
-    return c.bytes ? rounded_size(n) : rounded_count(n);
-  };
-  // A counter that went down is another worker's, or no honest one's.
+  const auto count = [&](const Column& c) { return rounded(c.figure, value_of(now, c.figure)); };
   const auto rate = [&](const Column& c) -> std::string {
-    const std::uint64_t n = count_of(now, c.key), then = count_of(before, c.key);
-    const double per_second = n > then ? static_cast<double>(n - then) / seconds : 0;
-    if (!c.grows) return "";
-    return c.bytes ? rounded_size(per_second) : rounded_count(per_second);
+    if (c.figure.kind != ring::FigureKind::Counter) return "";
+    return rounded_rate(c.figure, per_second(now, before, c.figure, seconds));
   };
   return row(label, count) + (seconds > 0 ? row("  per s", rate) : "");
 }
 
-// An earlier document, and how long ago it was.
-struct Earlier {
-  json document;
-  double seconds = 0;
-
-  // Null where there was none.
-  const json& vm(const json& name) const {
-    static const json none;
-    if (!document.is_object()) return none;
-    for (const json& vm : document.at("vms"))
-      if (vm.at("name") == name) return vm;
-    return none;
-  }
-  static const json& counters(const json& vm_or_slot) {
-    static const json none;
-    return vm_or_slot.is_object() && vm_or_slot.contains("counters") ? vm_or_slot["counters"] : none;
-  }
-  static long worker_of(const json& slot) { return slot.contains("worker") ? number_of<long>(slot["worker"]) : 0; }
-  // Of the same worker: another's would be no beginning.
-  static const json& slot(const json& vm, const json& now) {
-    static const json none;
-    if (!vm.is_object()) return none;
-    for (const json& slot : vm.at("slots"))
-      if (slot.at("slot") == now.at("slot") && worker_of(slot) == worker_of(now)) return slot;
-    return none;
-  }
-};
-
 // Nothing for a worker that has served no call.
 std::string counter_rows(const std::string& label, const json& now, const json& before, double seconds) {
   const json& counters = Earlier::counters(now);
-  return count_of(counters, "calls") == 0 ? "" : rows(label, counters, Earlier::counters(before), seconds);
+  return value_of(counters, f::calls) == 0 ? "" : rows(label, counters, Earlier::counters(before), seconds);
 }
 
 // "vector_add, ": its name for itself. A broker or a guest library before this one has none.
@@ -215,16 +119,13 @@ std::string jail_lines(const json& vm) {
 // The ends of workers, if any has ended.
 std::string ends_line(const json& vm) {
   if (!vm.contains("worker_ends")) return "";
-  static constexpr std::pair<const char*, const char*> kinds[] = {{"orderly", "in order"},
-                                                                  {"protocol_broken", "protocol broken"},
-                                                                  {"killed_by_broker", "killed by the broker"},
-                                                                  {"signal", "by another signal"},
-                                                                  {"other_code", "with another exit code"}};
+  static constexpr const ring::Figure* kinds[] = {&f::orderly, &f::protocol_broken, &f::killed_by_broker, &f::signal,
+                                                  &f::other_code};
   const json& ends = vm["worker_ends"];
   std::string line;
-  for (const auto& [key, words] : kinds) {
-    if (const auto count = number_of<std::uint64_t>(ends.at(key)); count != 0)
-      line += (line.empty() ? "" : ", ") + std::to_string(count) + " " + words;
+  for (const ring::Figure* kind : kinds) {
+    if (const auto count = number_of<std::uint64_t>(ends.at(kind->key)); count != 0)
+      line += (line.empty() ? "" : ", ") + std::to_string(count) + " " + kind->title;
   }
   const std::string last = word_of(ends.at("last_reason"));
   return line.empty() ? "" : "  ended workers: " + line + (last.empty() ? "" : "; the last: " + last) + "\n";
@@ -263,6 +164,22 @@ std::string memory_line(const json& vm) {
   return "  GPU memory: " + rounded_size(bytes("used_bytes")) + (total > 0 ? " of " + rounded_size(total) : "") + "\n";
 }
 
+// What the VM may hold of each GPU, with all that drivers take for it: a line a GPU where there is a quota.
+std::string quota_lines(const json& vm) {
+  std::string lines;
+  for (const json& q : vm.value("gpu_quotas", json::array())) {
+    if (q.at("quota_bytes").is_null()) continue;
+    const auto bytes = [&](const char* key) {
+      return rounded_size(static_cast<double>(number_of<std::uint64_t>(q.at(key))));
+    };
+    const std::string why = word_of(q.at("missing"));
+    lines += "  GPU memory quota: " + bytes("used_bytes") + " of " + bytes("quota_bytes") + " of " +
+             word_of(q.at("gpu")) + ", at most " + bytes("peak_bytes") + " so far" +
+             (why.empty() ? "" : "; not measured: " + why) + "\n";
+  }
+  return lines;
+}
+
 std::string of_at_most(const std::string& used, bool bounded, const std::string& most) {
   return used + (bounded ? " of " + most : "");
 }
@@ -298,15 +215,16 @@ std::string vm_text(const json& vm, const Earlier& earlier) {
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text +=
-      gpu_lines(vm) + memory_line(vm) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
+  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + jail_lines(vm) + bounds_line(vm) +
+          slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
     counters += counter_rows("slot " + std::to_string(number_of<int>(slot.at("slot"))), slot,
                              Earlier::slot(before, slot), earlier.seconds);
   counters += counter_rows("all", vm, before, earlier.seconds);
-  return text + (counters.empty() ? "" : row("", [](const Column& c) { return std::string(c.title); }) + counters);
+  return text +
+         (counters.empty() ? "" : row("", [](const Column& c) { return std::string(c.figure.title); }) + counters);
 }
 
 std::string text_of(const json& status, const Earlier& earlier) {
@@ -320,13 +238,11 @@ std::string text_of(const json& status, const Earlier& earlier) {
 }  // namespace
 
 std::string status_as_text(const std::string& document, const std::string& before, double seconds) {
-  const json status = json::parse(document, nullptr, false);
-  if (!status.is_object() || status.value("format", json()) != known_format)
-    throw Error(exit_code::missing, "the broker is of another version: this is not the status that this ivgpu knows");
+  const json status = parse_status(document);
   try {
     return text_of(status, {before.empty() ? json() : json::parse(before, nullptr, false), seconds});
   } catch (const json::exception& failed) {
-    throw Error(exit_code::missing, std::string("the broker's status is not complete: ") + failed.what());
+    status_incomplete(failed.what());
   }
 }
 

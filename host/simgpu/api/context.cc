@@ -51,6 +51,7 @@ void drop_objects(Driver& driver, Context& context) {
 }  // namespace
 
 void begin_context(Driver& driver, Context& context, unsigned flags) {
+  context.memory = context.device.space.charge(context.device.context_memory) ? context.device.context_memory : 0;
   auto legacy = std::make_shared<Stream>();
   legacy->handle = CU_STREAM_LEGACY;
   legacy->id = driver.next_id();
@@ -80,6 +81,7 @@ void end_context(Driver& driver, const std::shared_ptr<Context>& context) {
   forget_context(driver, *context);
   drop_objects(driver, *context);
   for (const Allocation& allocation : driver.memory.take_all(context.get())) give_back(driver, allocation);
+  context->device.space.discharge(context->memory);
   const std::lock_guard order(driver.schedule.order());
   for (const auto& stream : context->streams) stream->destroyed = true;
   context->streams.clear();

@@ -10,6 +10,7 @@
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/settings.h"
+#include "host/simgpu/api/usage_file.h"
 
 namespace simgpu {
 namespace {
@@ -81,10 +82,14 @@ CUresult Driver::initialise() {
 
 Driver::Driver(const Settings& settings)
     : launch_blocking(settings.launch_blocking), virtual_memory(*this, 2 * settings.memory * settings.visible.size()) {
+  UsageFile* const usage = settings.usage_file != nullptr ? map_usage_file(settings.usage_file) : nullptr;
+  UsageEntry* const told = usage != nullptr ? entry_of(*usage, static_cast<std::uint32_t>(getpid())) : nullptr;
   for (const std::uint32_t index : settings.visible) {
     const auto print_to = [this](std::string_view text) { print(text); };
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory, print_to));
     devices.back()->pageable = settings.pageable;
+    devices.back()->context_memory = settings.context_memory;
+    if (told != nullptr) devices.back()->space.tell_use(&told->bytes[index]);
   }
   int ordinal = 0;
   for (const auto& device : devices) {

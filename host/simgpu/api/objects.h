@@ -44,8 +44,9 @@ struct Device {
   const int ordinal;
   AddressSpace space;
   Engine engine;
-  std::shared_ptr<Context> primary;  // set once, before the device is seen
-  bool pageable = false;             // the same: it reports that kernels reach all of the process's memory
+  std::shared_ptr<Context> primary;  // set once, before the device is seen, as the next two
+  std::size_t context_memory = 0;    // that each context takes
+  bool pageable = false;             // it reports that kernels reach all of the process's memory
 
   std::recursive_mutex mutex;  // for the members below; a context's end runs the runtime's code, which may come back
   unsigned primary_references = 0;
@@ -63,6 +64,7 @@ struct Context {
   bool is_primary = false;
   std::atomic<bool> active{false};  // false: destroyed, or a primary context that is not retained
   std::atomic<bool> ending{false};  // waits in streams are abandoned
+  std::size_t memory = 0;           // that it has taken for itself
 
   std::mutex mutex;  // for the members below
   unsigned flags = 0;

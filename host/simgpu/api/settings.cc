@@ -37,6 +37,17 @@ std::optional<std::size_t> size(std::string_view text) {
   return *value << shift;
 }
 
+// False where the variable is set to no size.
+bool read_size(const char* variable, const char* text, std::size_t& into) {
+  if (text == nullptr) return true;
+  const auto bytes = size(text);
+  if (bytes)
+    into = *bytes;
+  else
+    say(std::string(variable) + " is \"" + text + "\"; allowed are 1M to 1024G, in bytes or with K, M or G.");
+  return bytes.has_value();
+}
+
 }  // namespace
 
 CUuuid device_uuid(int index) {
@@ -47,14 +58,10 @@ CUuuid device_uuid(int index) {
 }
 
 CUresult read_settings(Settings& out) {
-  if (const char* text = std::getenv("IVGPU_SIM_MEMORY")) {
-    const auto bytes = size(text);
-    if (!bytes) {
-      say("IVGPU_SIM_MEMORY is \"" + std::string(text) + "\"; allowed are 1M to 1024G, in bytes or with K, M or G.");
-      return CUDA_ERROR_NO_DEVICE;
-    }
-    out.memory = *bytes;
-  }
+  if (!read_size("IVGPU_SIM_MEMORY", std::getenv("IVGPU_SIM_MEMORY"), out.memory) ||
+      !read_size("IVGPU_SIM_CONTEXT_MEMORY", std::getenv("IVGPU_SIM_CONTEXT_MEMORY"), out.context_memory))
+    return CUDA_ERROR_NO_DEVICE;
+  out.usage_file = std::getenv("IVGPU_SIM_USAGE");
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   out.launch_blocking = blocking != nullptr && std::string_view(blocking) == "1";
   if (const char* text = std::getenv("IVGPU_SIM_HMM")) {

@@ -35,13 +35,17 @@ struct AddressSpace::Impl {
   bool remove(Address start);
   bool set_leaving(Address start, bool leaving);
   bool charge(std::size_t size);
-  void discharge(std::size_t size) { used.fetch_sub(size, std::memory_order_relaxed); }
+  void discharge(std::size_t size) {
+    used.fetch_sub(size, std::memory_order_relaxed);
+    if (told != nullptr) told->fetch_sub(size, std::memory_order_relaxed);
+  }
   std::optional<Range> find(Address inside);
   bool check(Address start, std::size_t size, bool to_write);
   std::shared_ptr<const RangeList> snapshot();
 
   std::size_t capacity = 0;
   std::atomic<std::size_t> used{0};
+  std::atomic<std::uint64_t>* told = nullptr;  // set before the first use; it may lie in memory of others
   std::atomic<std::uint64_t> generation{1};
   TextureTable textures;
 

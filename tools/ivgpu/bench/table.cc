@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "tools/ivgpu/columns.h"
+
 namespace ivgpu::bench {
 namespace {
 
-using Row = std::vector<std::string>;
-
-std::string padded(const std::string& cell, std::size_t width, bool to_the_left) {
-  const std::string blanks(width - std::min(width, cell.size()), ' ');
-  return to_the_left ? cell + blanks : blanks + cell;
-}
+using Row = Cells;
 
 std::string markdown_row(const Row& row) {
   std::string line = "|";
@@ -20,20 +17,8 @@ std::string markdown_row(const Row& row) {
 }
 
 std::string plain_table(const Row& head, const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths;
-  for (std::size_t c = 0; c < head.size(); ++c) {
-    std::size_t width = head[c].size();
-    for (const Row& row : rows) width = std::max(width, row[c].size());
-    widths.push_back(width);
-  }
   std::string text;
-  const auto add = [&](const Row& row) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c) line += (c == 0 ? "" : "  ") + padded(row[c], widths[c], c == 0);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  };
-  add(head);
-  for (const Row& row : rows) add(row);
+  for (const std::string& line : in_columns(head, rows, 1)) text += line + "\n";
   return text;
 }
 

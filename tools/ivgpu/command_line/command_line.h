@@ -40,10 +40,12 @@ CLI::App& add_vm(CLI::App& app, Chosen& chosen);
 CLI::App& add_trace(CLI::App& app, Chosen& chosen);
 CLI::App& add_coverage(CLI::App& app, Chosen& chosen);
 
-// look.cc: commands that look at a broker or at the machine, measure, or end sessions.
+// look.cc: commands that look at a broker or at the machine, measure, or have a broker do something.
 CLI::App& add_status(CLI::App& app, Chosen& chosen);
+CLI::App& add_top(CLI::App& app, Chosen& chosen);
 CLI::App& add_bench(CLI::App& app, Chosen& chosen);
 CLI::App& add_end(CLI::App& app, Chosen& chosen);
+CLI::App& add_reload(CLI::App& app, Chosen& chosen);
 CLI::App& add_check(CLI::App& app, Chosen& chosen);
 
 // shared.cc, from here on.

@@ -1,6 +1,7 @@
-// The options of the commands that look at a broker or at the machine, measure, or end sessions: status, bench, end and
-// check. See command_line.h.
+// The options of the commands that look at a broker or at the machine, measure, or have a broker do something: status,
+// top, bench, end, reload and check. See command_line.h.
 #include "tools/ivgpu/command_line/command_line.h"
+#include "tools/ivgpu/top/rows.h"
 
 namespace ivgpu {
 namespace {
@@ -55,6 +56,27 @@ CLI::App& add_status(CLI::App& app, Chosen& chosen) {
   return command;
 }
 
+CLI::App& add_top(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<TopOptions>();
+  CLI::App& command = *app.add_subcommand("top", "Show what VMs and their programs do, again and again");
+  add_runtime_dir(command, options->runtime_dir);
+  command.add_option("--interval", options->interval_s, "Seconds between two views")
+      ->type_name("SECONDS")
+      ->capture_default_str()
+      ->check(unnamed(CLI::Range(0.1, 86400.0)));
+  command.add_option("--sort", options->sort, "The column whose largest come first, or name")
+      ->capture_default_str()
+      ->check(CLI::IsMember(top::sort_names()));
+  command.add_flag("--once", options->once, "One view of one interval, for scripts");
+  command.add_flag("--json", options->json, "A JSON document for each view, a line each");
+  command.footer(
+      "On a terminal q ends it, and s sorts by the next column. Elsewhere each view is a table, until the broker "
+      "ends.\n"
+      "Exit codes: 0 it was asked to end; 2 the command line makes no sense; 3 no broker answers, or it has ended.");
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return live_view(*options); }; });
+  return command;
+}
+
 CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<BenchOptions>();
   options->broker.vm = "bench";
@@ -89,6 +111,18 @@ CLI::App& add_end(CLI::App& app, Chosen& chosen) {
       "Its programs' calls return CUDA_ERROR_DEVICE_UNAVAILABLE from then on.\n"
       "Exit codes: 0 they end; 1 no such VM or session; 2 the command line makes no sense; 3 no broker answers.");
   command.callback([&chosen, options] { chosen = [options](const Words&) { return end_sessions(*options); }; });
+  return command;
+}
+
+CLI::App& add_reload(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<ReloadOptions>();
+  CLI::App& command = *app.add_subcommand("reload", "Have a broker read its file again, and show what changes");
+  add_runtime_dir(command, options->runtime_dir);
+  command.footer(
+      "Where VMs are removed, it waits until they have gone and the new ones are there.\n"
+      "Exit codes: 0 the file is served; 1 it has a mistake and nothing changes, or something of it is not served;\n"
+      "2 the command line makes no sense; 3 no broker answers, or it has ended.");
+  command.callback([&chosen, options] { chosen = [options](const Words&) { return reload(*options); }; });
   return command;
 }
 

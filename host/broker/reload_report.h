@@ -1,0 +1,30 @@
+// What a reload changes, line by line: for the log, and for those who asked for it by `ivgpu reload`
+// (host/broker/control_protocol.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "host/broker/answer_server.h"
+
+namespace host::broker {
+
+class ReloadReport {
+ public:
+  // `asker` waits for the reload that begins next.
+  void add(AnswerServer::Answer asker) { next_.push_back(asker); }
+  void begin();
+  void info(const std::string& line);
+  void error(const std::string& line);
+  void finish();
+  // The server that the askers are clients of goes.
+  void forget_askers();
+
+ private:
+  void say(const char* kind, const std::string& line);
+
+  std::vector<AnswerServer::Answer> askers_, next_;
+  std::size_t lines_ = 0;
+};
+
+}  // namespace host::broker

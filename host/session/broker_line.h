@@ -1,0 +1,46 @@
+// A worker's line to its broker once it serves: by it the session borrows device memory, and learns that it shall end.
+//
+// A channel's thread asks and sleeps; the bell thread, which alone reads the socket, wakes it. What a thread asked for and
+// did not wait for goes back to the broker. The broker is believed.
+//
+// Thread-safety: borrow() and room() from any thread, one at a time; hear() from the bell thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "host/session/device_memory.h"
+#include "host/worker/control.h"
+
+namespace host {
+
+class BrokerLine : public Lender {
+ public:
+  // `control`: the socket, which stays the caller's.
+  explicit BrokerLine(int control) : control_(control) {}
+
+  std::uint64_t borrow(unsigned device, std::uint64_t bytes) override;
+  std::optional<Room> room(unsigned device) override;
+
+  // Reads what has come. False: the broker has closed the socket, and the worker shall end.
+  bool hear(DeviceMemory& memory);
+  // Nobody hears any more: whoever asks, or has asked, gets nothing.
+  void close();
+
+ private:
+  using Message = worker::MemoryMessage;
+  std::optional<Message> ask(worker::MemoryWord word, unsigned device, std::uint64_t bytes);
+  bool say(worker::MemoryWord word, unsigned device, std::uint32_t sequence, std::uint64_t bytes) const;
+  void answered(const Message& answer);
+
+  const int control_;
+  std::mutex mutex_;  // for the members below
+  std::condition_variable news_;
+  std::uint32_t sequence_ = 0;  // of the question
+  bool waiting_ = false, closed_ = false;
+  std::optional<Message> answer_;
+};
+
+}  // namespace host

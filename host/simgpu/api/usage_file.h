@@ -1,0 +1,53 @@
+// The file in which processes with the simulated GPU tell how much of its memory each has taken: IVGPU_SIM_USAGE names it.
+// A broker with the simulated GPU reads it where another asks NVIDIA's library (host/broker/gpu_usage.h).
+//
+// It is for tests: whoever makes a test makes the file, of sizeof(UsageFile) zeros. Trust: every process that may open it
+// can write all of it, so numbers from it protect nobody.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "host/simgpu/api/device_names.h"
+
+namespace simgpu {
+
+struct UsageEntry {
+  std::atomic<std::uint32_t> process;  // 0: of nobody. It stays when the process has ended
+  std::atomic<std::uint64_t> bytes[max_devices];
+};
+struct UsageFile {
+  static constexpr std::size_t most = 256;
+  UsageEntry entry[most];
+};
+
+// Null where there is no such file. It stays mapped. "fd:7" in place of a path: a descriptor, which is closed.
+inline UsageFile* map_usage_file(const char* path) {
+  const int file = std::strncmp(path, "fd:", 3) == 0 ? std::atoi(path + 3) : open(path, O_RDWR | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  struct stat status {};
+  void* at = MAP_FAILED;
+  if (fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) >= sizeof(UsageFile))
+    at = mmap(nullptr, sizeof(UsageFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  return at == MAP_FAILED ? nullptr : static_cast<UsageFile*>(at);
+}
+
+// The process's own entry, new or from before. Null: all are taken.
+inline UsageEntry* entry_of(UsageFile& file, std::uint32_t process) {
+  for (UsageEntry& entry : file.entry) {
+    std::uint32_t seen = 0;
+    if (entry.process.compare_exchange_strong(seen, process) || seen == process) return &entry;
+  }
+  return nullptr;
+}
+
+}  // namespace simgpu

@@ -1,0 +1,119 @@
+#include "host/untrusted/counted.h"
+
+#include <algorithm>
+
+namespace host::counted {
+namespace {
+
+// ---- pools ---------------------------------------------------------------------------------------------------------
+
+CUresult from_pool(Request& r, const Pools::Allocation& wanted, CUdeviceptr* at, CUstream stream,
+                   const std::function<CUresult()>& allocate) {
+  *at = 0;
+  const Pools::Made made = r.session.pools.allocate(wanted, *at, allocate, [&] {
+    const Driver& driver = r.session.driver;
+    (r.per_thread() ? driver.cuMemFreeAsync_ptsz : driver.cuMemFreeAsync)(*at, stream);
+    *at = 0;
+  });
+  r.pool = made.number;
+  return made.result;
+}
+
+unsigned device_of(const Request& r) { return static_cast<unsigned>(r.session.contexts.device_of(r.context)); }
+
+// Memory of the host counts as the first device's, and the driver refuses devices that there are not.
+unsigned device_at(const CUmemLocation& location) {
+  const bool is_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
+                         static_cast<unsigned>(location.id) < ring::max_devices;
+  return is_device ? static_cast<unsigned>(location.id) : 0;
+}
+
+// ---- limits of a context -------------------------------------------------------------------------------------------
+
+// The memory that the driver keeps for a limit of so much.
+Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
+  if (limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE) return value;
+  if (limit != CU_LIMIT_STACK_SIZE) return 0;
+  const auto attribute = [&](CUdevice_attribute which) {
+    int number = 0;
+    const bool told =
+        r.session.driver.cuDeviceGetAttribute(&number, which, static_cast<CUdevice>(device_of(r))) == CUDA_SUCCESS;
+    return told && number > 0 ? static_cast<std::uint64_t>(number) : 0;
+  };
+  return Footprint(value) * attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
+         attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR);
+}
+
+}  // namespace
+
+COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream) {
+  return from_pool(r, {.device = device_of(r), .bytes = bytes, .pool = nullptr}, at, stream,
+                   [&] { return driver(at, bytes, stream); });
+}
+
+COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream) {
+  return from_pool(r, {.device = device_of(r), .bytes = bytes, .pool = pool}, at, stream,
+                   [&] { return driver(at, bytes, pool, stream); });
+}
+
+COUNTED(cuMemPoolCreate, CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  const CUresult result = driver(pool, properties);
+  if (result == CUDA_SUCCESS) r.session.pools.made(*pool, device_at(properties->location));
+  return result;
+}
+
+COUNTED(cuMemPoolDestroy, CUmemoryPool pool) {
+  return r.session.pools.end(pool, [&] { return driver(pool); });
+}
+
+COUNTED(cuMemPoolTrimTo, CUmemoryPool pool, std::size_t keep) {
+  const CUresult result = driver(pool, keep);
+  r.session.pools.refresh();
+  return result;
+}
+
+COUNTED(cuMemCreate, CUmemGenericAllocationHandle* handle, std::size_t bytes, const CUmemAllocationProp* properties,
+        unsigned long long flags) {
+  if (!r.may_take(device_at(properties->location), of_allocation(bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
+  return driver(handle, bytes, properties, flags);
+}
+
+COUNTED(cuArrayCreate_v2, CUarray* array, const CUDA_ARRAY_DESCRIPTOR* description) {
+  return r.may_take(of_array(*description)) ? driver(array, description) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+COUNTED(cuArray3DCreate_v2, CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description) {
+  return r.may_take(of_array(*description)) ? driver(array, description) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+COUNTED(cuMipmappedArrayCreate, CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* description, unsigned levels) {
+  return r.may_take(of_array(*description, levels)) ? driver(array, description, levels) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// What the context began with is part of what a context takes. A limit that is lowered gives nothing back before the
+// context ends, as with the driver, which may keep what it has.
+COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value) {
+  Contexts& contexts = r.session.contexts;
+  const unsigned context = contexts.home_of(r.context);
+  std::size_t before = 0;
+  if (r.session.driver.cuCtxGetLimit(&before, limit) != CUDA_SUCCESS) return driver(limit, value);
+  const std::uint64_t wanted = of_limit(r, limit, value).bytes();
+  const std::uint64_t there = std::max(of_limit(r, limit, before).bytes(), contexts.grown_to(context, limit));
+  if (wanted <= there) return driver(limit, value);
+  if (!r.may_take(wanted - there)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result = driver(limit, value);
+  if (result == CUDA_SUCCESS) contexts.grow(context, limit, wanted, std::move(r.charge));
+  return result;
+}
+
+// As much as the VM may have, and what it could still get of it, where the GPU itself has so much.
+COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total) {
+  const CUresult result = driver(free, total);
+  if (result != CUDA_SUCCESS || (free == nullptr && total == nullptr)) return result;
+  const auto room = r.session.device_memory.room(device_of(r));
+  if (room && free != nullptr) *free = std::min<std::size_t>(*free, room->free);
+  if (room && total != nullptr) *total = std::min<std::size_t>(*total, room->total);
+  return result;
+}
+
+}  // namespace host::counted

@@ -1,0 +1,50 @@
+// CALL lines that take device memory: what each takes is counted before the driver is asked
+// (host/session/device_memory.h). CUSTOM lines do this in their own functions.
+//
+// A function here stands in the driver's place: it gets the driver's function and what the record was turned into. Where
+// there is no room it answers as the driver does, and the driver is not asked.
+#pragma once
+
+#include <type_traits>
+
+#include "host/untrusted/request.h"
+#include "ring/api/call.h"
+
+namespace host {
+
+template <int Id>
+using CallId = std::integral_constant<int, Id>;
+template <int Id>
+using DriverCall = typename api::Call<Id>::Shape::Pointer;
+
+namespace counted {
+
+namespace ids = api::id_of;
+
+#define COUNTED(fn, ...) CUresult call(CallId<ids::fn>, Request& r, DriverCall<ids::fn> driver, __VA_ARGS__)
+
+COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream);
+COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream);
+COUNTED(cuMemPoolCreate, CUmemoryPool* pool, const CUmemPoolProps* properties);
+COUNTED(cuMemPoolDestroy, CUmemoryPool pool);
+COUNTED(cuMemPoolTrimTo, CUmemoryPool pool, std::size_t keep);
+COUNTED(cuMemCreate, CUmemGenericAllocationHandle* handle, std::size_t bytes, const CUmemAllocationProp* properties,
+        unsigned long long flags);
+COUNTED(cuArrayCreate_v2, CUarray* array, const CUDA_ARRAY_DESCRIPTOR* description);
+COUNTED(cuArray3DCreate_v2, CUarray* array, const CUDA_ARRAY3D_DESCRIPTOR* description);
+COUNTED(cuMipmappedArrayCreate, CUmipmappedArray* array, const CUDA_ARRAY3D_DESCRIPTOR* description, unsigned levels);
+COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value);
+COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total);
+
+}  // namespace counted
+
+// The driver's function of a call, or the one that counts in its place.
+template <int Id, class... P>
+auto counting(Request& r, CUresult (*driver)(P...)) {
+  if constexpr (requires(P... p) { counted::call(CallId<Id>(), r, driver, p...); })
+    return [&r, driver](P... p) { return counted::call(CallId<Id>(), r, driver, p...); };
+  else
+    return driver;
+}
+
+}  // namespace host

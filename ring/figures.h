@@ -1,0 +1,115 @@
+// The figures that ivgpud reports, each described once. The broker says where each is read (host/broker/figures.h) and
+// makes the status document and the metrics of them; `ivgpu status` and `ivgpu top` show them. They stand here because
+// these agree on them.
+//
+// A key is a field of the status document and, with its unit written out, the end of a metric's name: "throttled_s" of
+// a VM's workers is ivgpu_vm_workers_throttled_seconds_total. So a key ends as its unit says.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace ring {
+
+enum class Unit : std::uint8_t {
+  Number,        // of things
+  Bytes,         // the key ends with "_bytes"
+  Seconds,       // "_s"
+  Milliseconds,  // "_ms"
+};
+
+enum class FigureKind : std::uint8_t {
+  Counter,  // only grows while what it is about lives
+  Gauge,    // what is now
+};
+
+struct Figure {
+  const char* key;
+  const char* metric;  // in place of the key, where that says too little without its neighbours; "": the key
+  Unit unit;
+  FigureKind kind;
+  const char* title;  // above its column, or in a line of words; "": it has neither
+  const char* help;   // one sentence
+};
+
+constexpr bool ends_as_its_unit_says(const Figure& figure) {
+  const std::string_view key = figure.key;
+  switch (figure.unit) {
+    case Unit::Number: return true;
+    case Unit::Bytes: return key.ends_with("_bytes");
+    case Unit::Seconds: return key.ends_with("_s");
+    case Unit::Milliseconds: return key.ends_with("_ms");
+  }
+  return false;
+}
+
+namespace figures {
+
+using enum Unit;
+using enum FigureKind;
+
+#define IVGPU_FIGURE(key, ...)                    \
+  inline constexpr Figure key{#key, __VA_ARGS__}; \
+  static_assert(ends_as_its_unit_says(key), #key)
+
+// What a worker has done, and all workers of a VM that there have been.
+IVGPU_FIGURE(calls, "", Number, Counter, "calls",
+             "Driver calls that reached a worker; those that the guest's library answers are not among them.");
+IVGPU_FIGURE(posted, "posted_calls", Number, Counter, "posted", "Calls that the guest did not wait for.");
+IVGPU_FIGURE(waited, "waited_calls", Number, Counter, "waited", "Calls that the guest waited for.");
+IVGPU_FIGURE(submitted, "submitted_calls", Number, Counter, "submitted", "Calls that gave the GPU something to do.");
+IVGPU_FIGURE(record_bytes, "", Bytes, Counter, "ring in", "Bytes of calls, through the request rings.");
+IVGPU_FIGURE(reply_bytes, "", Bytes, Counter, "ring out", "Bytes of answers, into the mailboxes.");
+IVGPU_FIGURE(to_device_bytes, "", Bytes, Counter, "to GPU", "Bytes that copies have moved to the GPU.");
+IVGPU_FIGURE(from_device_bytes, "", Bytes, Counter, "from GPU", "Bytes that copies have moved from the GPU.");
+IVGPU_FIGURE(spun, "polled_waits", Number, Counter, "spun", "Waits for a record that polling has covered.");
+IVGPU_FIGURE(parked, "parked_waits", Number, Counter, "parked", "Waits for a record that ended in sleep.");
+IVGPU_FIGURE(woken, "guest_wakeups", Number, Counter, "woken", "How often a worker has woken its guest.");
+
+// What a session has.
+IVGPU_FIGURE(device_memory_bytes, "", Bytes, Gauge, "GPU memory", "Memory of the GPU that is held.");
+IVGPU_FIGURE(claimed_s, "", Seconds, Gauge, "", "How long a program has held the slot.");
+
+// A VM's.
+IVGPU_FIGURE(connections, "", Number, Gauge, "", "Connections to the VM's socket.");
+IVGPU_FIGURE(region_bytes, "", Bytes, Gauge, "", "Memory that the VM shares with its workers.");
+IVGPU_FIGURE(used_bytes, "", Bytes, Gauge, "", "GPU memory that the VM's programs hold.");
+IVGPU_FIGURE(total_bytes, "", Bytes, Gauge, "", "Memory of the VM's GPUs; 0: no worker has reported it yet.");
+
+// Of a VM on one GPU.
+namespace on_gpu {
+IVGPU_FIGURE(quota_bytes, "", Bytes, Gauge, "", "Memory of the GPU that the VM may hold; 0: no bound.");
+IVGPU_FIGURE(used_bytes, "charged_bytes", Bytes, Gauge, "",
+             "Memory of the GPU that counts against the quota: the programs', and what the driver takes for them.");
+IVGPU_FIGURE(peak_bytes, "charged_peak_bytes", Bytes, Gauge, "", "The most that has counted against the quota so far.");
+}  // namespace on_gpu
+
+// Of a VM's workers together, in their control group.
+IVGPU_FIGURE(memory_max_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers may have; 0: no bound.");
+IVGPU_FIGURE(memory_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers have.");
+IVGPU_FIGURE(oom_kills, "", Number, Counter, "", "Workers of the VM killed because they wanted more memory.");
+IVGPU_FIGURE(pids_max, "", Number, Gauge, "", "Threads that the VM's workers may have; 0: no bound.");
+IVGPU_FIGURE(pids, "", Number, Gauge, "", "Threads that the VM's workers have.");
+IVGPU_FIGURE(cpu_max, "", Number, Gauge, "", "Processors that the VM's workers may use; 0: no bound.");
+IVGPU_FIGURE(throttled_s, "", Seconds, Counter, "", "How long the VM's workers were held back by that bound.");
+
+// How a VM's workers have ended.
+IVGPU_FIGURE(orderly, "", Number, Counter, "in order", "With exit code 0.");
+IVGPU_FIGURE(protocol_broken, "", Number, Counter, "protocol broken", "The guest broke the protocol.");
+IVGPU_FIGURE(killed_by_broker, "", Number, Counter, "killed by the broker",
+             "The broker killed one that did not end, or was not ready, or lied.");
+IVGPU_FIGURE(signal, "", Number, Counter, "by another signal", "By a signal that the broker did not send.");
+IVGPU_FIGURE(other_code, "", Number, Counter, "with another exit code", "With another exit code.");
+
+// The broker's own.
+IVGPU_FIGURE(up_s, "", Seconds, Gauge, "", "How long the broker has run.");
+IVGPU_FIGURE(turns, "", Number, Counter, "", "Turns of the broker's event loop.");
+IVGPU_FIGURE(turns_over_50_ms, "long_turns", Number, Counter, "",
+             "Turns that took over 50 ms of the processor's time, more than one VM may cost the others.");
+IVGPU_FIGURE(longest_turn_ms, "", Milliseconds, Gauge, "",
+             "The processor's time of the longest turn; no VM is answered meanwhile.");
+
+#undef IVGPU_FIGURE
+
+}  // namespace figures
+}  // namespace ring

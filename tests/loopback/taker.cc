@@ -1,0 +1,150 @@
+// A program that takes device memory until there is none: by one way, in pieces. Its tests follow it line by line.
+//
+// usage: loopback_taker LIBCUDA WAY [hold]. It says what cuMemGetInfo and cuDeviceTotalMem tell, how many MiB it got and
+// with which error that ended, and what it is told then. With `hold` it keeps all until it reads a line, and says what it
+// is told.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ring/api/cuda.h"
+
+namespace {
+
+void* library = nullptr;
+
+template <class F>
+F find(const char* name) {
+  void* at = dlsym(library, name);
+  if (at == nullptr) std::printf("no %s\n", name), std::exit(9);
+  return reinterpret_cast<F>(at);
+}
+#define CU(fn) find<decltype(&::fn)>(#fn)
+
+constexpr std::size_t piece = std::size_t{16} << 20;
+constexpr unsigned most_pieces = 1024;
+
+CUresult allocate() {
+  CUdeviceptr at = 0;
+  return CU(cuMemAlloc_v2)(&at, piece);
+}
+CUresult allocate_rows() {
+  CUdeviceptr at = 0;
+  std::size_t pitch = 0;
+  return CU(cuMemAllocPitch_v2)(&at, &pitch, 16000, piece / 16384, 4);
+}
+CUresult allocate_in_order() {
+  CUdeviceptr at = 0;
+  return CU(cuMemAllocAsync)(&at, piece, nullptr);
+}
+CUresult from_pool() {
+  static CUmemoryPool pool = nullptr;
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  if (pool == nullptr)
+    if (const CUresult r = CU(cuMemPoolCreate)(&pool, &props); r != CUDA_SUCCESS) return r;
+  CUdeviceptr at = 0;
+  return CU(cuMemAllocFromPoolAsync)(&at, piece, pool, nullptr);
+}
+CUresult memory_object() {
+  CUmemAllocationProp props{};
+  props.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemGenericAllocationHandle memory = 0;
+  return CU(cuMemCreate)(&memory, piece, &props, 0);
+}
+CUDA_ARRAY3D_DESCRIPTOR texels() {
+  CUDA_ARRAY3D_DESCRIPTOR d{};
+  d.Width = 1024, d.Height = 1024, d.Format = CU_AD_FORMAT_FLOAT, d.NumChannels = 4;
+  return d;
+}
+CUresult array() {
+  const CUDA_ARRAY3D_DESCRIPTOR d = texels();
+  CUarray made = nullptr;
+  return CU(cuArray3DCreate_v2)(&made, &d);
+}
+CUresult layered_array() {
+  CUDA_ARRAY3D_DESCRIPTOR d = texels();
+  d.Width = 512, d.Height = 512, d.Depth = 4, d.Flags = CUDA_ARRAY3D_LAYERED;
+  CUarray made = nullptr;
+  return CU(cuArray3DCreate_v2)(&made, &d);
+}
+CUresult mipmapped_array() {
+  CUDA_ARRAY3D_DESCRIPTOR d = texels();
+  d.Width = 768;
+  CUmipmappedArray made = nullptr;
+  return CU(cuMipmappedArrayCreate)(&made, &d, 10);
+}
+CUresult context() {
+  CUcontext made = nullptr;
+  const CUresult result = CU(cuCtxCreate_v4)(&made, nullptr, 0, 0);
+  if (result == CUDA_SUCCESS) CU(cuCtxPopCurrent_v2)(&made);
+  return result;
+}
+CUresult heap() {
+  static std::size_t bytes = 0;
+  bytes += piece;
+  return CU(cuCtxSetLimit)(CU_LIMIT_MALLOC_HEAP_SIZE, bytes);
+}
+// A module whose variables are as large as a piece.
+CUresult module() {
+  static const std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .align 8 .b8 big[" +
+                                  std::to_string(piece) + "];\n.visible .entry nothing() { ret; }\n";
+  CUmodule made = nullptr;
+  return CU(cuModuleLoadData)(&made, text.c_str());
+}
+
+constexpr struct {
+  const char* name;
+  CUresult (*take)();
+} ways[] = {{"allocate", allocate},
+            {"allocate-rows", allocate_rows},
+            {"allocate-in-order", allocate_in_order},
+            {"from-pool", from_pool},
+            {"memory-object", memory_object},
+            {"array", array},
+            {"layered-array", layered_array},
+            {"mipmapped-array", mipmapped_array},
+            {"context", context},
+            {"heap", heap},
+            {"module", module}};
+
+void tell_info(const char* when) {
+  std::size_t free = 0, total = 0, of_device = 0;
+  const CUresult info = CU(cuMemGetInfo_v2)(&free, &total);
+  CU(cuDeviceTotalMem_v2)(&of_device, 0);
+  std::printf("%s %d: free %zu, total %zu, device %zu\n", when, static_cast<int>(info), free >> 20, total >> 20,
+              of_device >> 20);
+  std::fflush(stdout);
+}
+
+int take_all(CUresult (*take)(), bool hold) {
+  CUcontext current = nullptr;
+  CUresult result = CU(cuInit)(0);
+  if (result == CUDA_SUCCESS) result = CU(cuDevicePrimaryCtxRetain)(&current, 0);
+  if (result == CUDA_SUCCESS) result = CU(cuCtxSetCurrent)(current);
+  if (result != CUDA_SUCCESS) return std::printf("no context %d\n", static_cast<int>(result)), 1;
+  tell_info("before");
+  unsigned pieces = 0;
+  while (pieces < most_pieces && (result = take()) == CUDA_SUCCESS) ++pieces;
+  std::printf("took %zu MiB, then %d\n", (pieces * piece) >> 20, static_cast<int>(result));
+  tell_info("after");
+  if (hold) std::getchar(), tell_info("at the end");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 8;
+  library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return std::printf("%s\n", dlerror()), 7;
+  for (const auto& way : ways)
+    if (std::strcmp(argv[2], way.name) == 0) return take_all(way.take, argc > 3);
+  return 8;
+}

@@ -1,0 +1,50 @@
+// A libnvidia-ml.so.1 for tests of ivgpu-nvml: it knows a few GPUs, by what a test wants of them.
+#include <cstring>
+
+namespace {
+
+struct Process {
+  unsigned pid;
+  unsigned long long bytes;
+  unsigned gpu_instance, compute_instance;
+};
+struct Memory {
+  unsigned version;
+  unsigned long long total, reserved, free, used;
+};
+
+char plain, shy, many;
+
+}  // namespace
+
+extern "C" {
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int nvmlInit_v2() { return 0; }
+EXPORTED int nvmlShutdown() { return 0; }
+EXPORTED const char* nvmlErrorString(int) { return "Not Found"; }
+EXPORTED int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
+  const bool simulated = std::strncmp(uuid, "GPU-69766770-", 13) == 0;  // for a try of the probe
+  if (simulated || std::strcmp(uuid, "GPU-1") == 0) return *device = &plain, 0;
+  if (std::strcmp(uuid, "GPU-shy") == 0) return *device = &shy, 0;
+  if (std::strcmp(uuid, "GPU-many") == 0) return *device = &many, 0;
+  return 6;
+}
+EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** device) { return *device = &plain, 0; }
+EXPORTED int nvmlDeviceGetMemoryInfo_v2(void*, Memory* memory) {
+  if (memory->version != (sizeof(Memory) | 2U << 24)) return 25;
+  memory->total = 1000, memory->reserved = 100;
+  return 0;
+}
+EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Process* processes) {
+  if (device == &many) {
+    const bool fits = *count >= 1000;
+    *count = 1000;
+    for (unsigned i = 0; fits && i < 1000; ++i) processes[i] = {i + 1, 1, ~0U, ~0U};
+    return fits ? 0 : 7;
+  }
+  processes[0] = {11, 22, ~0U, ~0U};
+  processes[1] = {33, device == &shy ? ~0ULL : 44, ~0U, ~0U};
+  return *count = 2, 0;
+}
+}

@@ -1,0 +1,154 @@
+// A worker's line to its broker: questions of channels' threads, answers that the bell thread hears, and a broker that asks,
+// is late, or goes.
+#include "host/session/broker_line.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+namespace {
+
+using host::worker::MemoryMessage, host::worker::MemoryWord;
+
+struct Sockets {
+  Sockets() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_), 0); }
+  int ends_[2] = {-1, -1};
+};
+
+// The test is the broker. Its socket is made before the line that has the other end.
+class Broker : private Sockets, public testing::Test {
+ protected:
+  Broker() {
+    bell_ = std::thread([this] {
+      while (line.hear(memory)) {
+      }
+      line.close();
+    });
+  }
+  ~Broker() override {
+    hang_up();
+    bell_.join();
+    close(ends_[1]);
+  }
+  // What the worker says next.
+  MemoryMessage said() const {
+    MemoryMessage message{};
+    EXPECT_EQ(recv(ends_[0], &message, sizeof message, 0), static_cast<ssize_t>(sizeof message));
+    return message;
+  }
+  // False: it says nothing for a while.
+  bool hears(MemoryMessage& message) const {
+    pollfd news{ends_[0], POLLIN, 0};
+    return poll(&news, 1, 10) == 1 &&
+           recv(ends_[0], &message, sizeof message, 0) == static_cast<ssize_t>(sizeof message);
+  }
+  void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes, std::uint64_t total = 0) const {
+    const MemoryMessage message{host::worker::memory_kind, word, 0, sequence, bytes, total};
+    EXPECT_EQ(send(ends_[0], &message, sizeof message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof message));
+  }
+  void hang_up() {
+    if (ends_[0] >= 0) close(std::exchange(ends_[0], -1));
+  }
+
+  std::atomic<std::uint64_t> published[ring::max_devices] = {};
+  host::BrokerLine line{ends_[1]};
+  host::DeviceMemory memory{&line, published};
+
+ private:
+  std::thread bell_;
+};
+
+TEST_F(Broker, LendsAndTellsWhatThereIs) {
+  std::thread channel([&] {
+    EXPECT_TRUE(memory.take(0, 10));
+    EXPECT_TRUE(memory.take(0, 20));
+    EXPECT_FALSE(memory.take(0, 100));
+    const auto room = memory.room(0);
+    ASSERT_TRUE(room);
+    EXPECT_EQ(room->free, 34u + 7u);
+    EXPECT_EQ(room->total, 71u);
+    EXPECT_FALSE(memory.room(0)) << "nothing bounds it now";
+  });
+  const MemoryMessage first = said();
+  EXPECT_EQ(first.word, MemoryWord::Borrow);
+  EXPECT_EQ(first.bytes, 10u);
+  say(MemoryWord::Lend, first.sequence, 64);
+  for (int i = 0; i < 2; ++i) {  // it makes room and asks again
+    const MemoryMessage more = said();
+    EXPECT_EQ(more.bytes, 66u);
+    say(MemoryWord::Lend, more.sequence, 0);
+  }
+  const MemoryMessage room = said();
+  EXPECT_EQ(room.word, MemoryWord::Room);
+  say(MemoryWord::HasRoom, room.sequence, 7, 71);
+  say(MemoryWord::HasRoom, said().sequence, host::worker::unbounded, host::worker::unbounded);
+  channel.join();
+}
+
+TEST_F(Broker, IsGivenBackWhatIsNotUsed) {
+  std::thread channel([&] {
+    EXPECT_TRUE(memory.take(0, 10));
+    memory.give_back(0, 4);
+  });
+  say(MemoryWord::Lend, said().sequence, 64);
+  channel.join();
+  say(MemoryWord::Collect, 5, 0);
+  const MemoryMessage back = said();
+  EXPECT_EQ(back.word, MemoryWord::Return);
+  EXPECT_EQ(back.sequence, 5u);
+  EXPECT_EQ(back.bytes, 58u);
+  say(MemoryWord::Collect, 6, 0);
+  EXPECT_EQ(said().bytes, 0u);
+}
+
+TEST_F(Broker, GetsBackWhatNobodyWaitsFor) {
+  say(MemoryWord::Lend, 77, 64);
+  const MemoryMessage back = said();
+  EXPECT_EQ(back.word, MemoryWord::Return);
+  EXPECT_EQ(back.bytes, 64u);
+  std::thread channel([&] { EXPECT_TRUE(memory.take(0, 10)); });
+  const MemoryMessage asked = said();
+  say(MemoryWord::Lend, asked.sequence + 1, 32);
+  EXPECT_EQ(said().bytes, 32u);
+  say(MemoryWord::Lend, asked.sequence, 16);
+  channel.join();
+}
+
+TEST_F(Broker, ThatGoesAnswersNobody) {
+  std::thread channel([&] { EXPECT_FALSE(memory.take(0, 10)); });
+  said();
+  hang_up();
+  channel.join();
+  EXPECT_FALSE(memory.take(0, 10)) << "and at once from then on";
+  EXPECT_EQ(memory.taken(0), 0u);
+}
+
+TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
+  std::vector<std::thread> channels;
+  for (int t = 0; t < 4; ++t)
+    channels.emplace_back([&] {
+      for (int i = 0; i < 500; ++i) {
+        host::Charge charge;
+        EXPECT_TRUE(charge.take(memory, 0, 100));
+      }
+    });
+  std::atomic<bool> over{false};
+  std::thread lends([&] {
+    MemoryMessage message{};
+    for (int heard = 0; !over;) {
+      if (!hears(message)) continue;
+      if (message.word == MemoryWord::Borrow) say(MemoryWord::Lend, message.sequence, message.bytes);
+      if (message.word == MemoryWord::Borrow && ++heard % 3 == 0) say(MemoryWord::Collect, 1, 0);
+    }
+  });
+  for (std::thread& channel : channels) channel.join();
+  over = true;
+  lends.join();
+  EXPECT_EQ(memory.taken(0), 0u);
+}
+
+}  // namespace
