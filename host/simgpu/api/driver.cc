@@ -89,7 +89,9 @@ Driver::Driver(const Settings& settings)
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory, print_to));
     devices.back()->pageable = settings.pageable;
     devices.back()->context_memory = settings.context_memory;
-    if (told != nullptr) devices.back()->space.tell_use(&told->bytes[index]);
+    if (told == nullptr) continue;
+    devices.back()->space.tell_use(&told->bytes[index]);
+    devices.back()->time.share(usage->time[index], told->busy_ns[index]);
   }
   int ordinal = 0;
   for (const auto& device : devices) {

@@ -127,10 +127,13 @@ CUresult launch(const Request& request) {
                 .first_multiprocessor = on.first,
                 .multiprocessors = on.count};
     Engine& engine = context.device.engine;
-    const auto run = [&driver, &engine, what, module = reference.module, parameters = std::move(parameters)] {
+    TimeSlices& time = context.device.time;
+    const auto run = [&driver, &engine, &time, what, module = reference.module, parameters = std::move(parameters)] {
       Launch now = what;
       now.params = parameters;
+      const std::int64_t began = time.begin();
       if (const Fault fault = engine.run(now)) driver.fail(fault);
+      time.end(began);
     };
     const Ticket work = post(driver, *stream, run);
     record(events, work);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "host/simgpu/api/schedule.h"
+#include "host/simgpu/api/time_slices.h"
 #include "host/simgpu/engine.h"
 #include "ring/abi/old_launch.h"
 
@@ -44,6 +45,7 @@ struct Device {
   const int ordinal;
   AddressSpace space;
   Engine engine;
+  TimeSlices time;
   std::shared_ptr<Context> primary;  // set once, before the device is seen, as the next two
   std::size_t context_memory = 0;    // that each context takes
   bool pageable = false;             // it reports that kernels reach all of the process's memory

@@ -1,5 +1,6 @@
-// The file in which processes with the simulated GPU tell how much of its memory each has taken: IVGPU_SIM_USAGE names it.
-// A broker with the simulated GPU reads it where another asks NVIDIA's library (host/broker/gpu_usage.h).
+// The file by which processes with the simulated GPU share it: IVGPU_SIM_USAGE names it. In it each tells how much of the
+// memory it has taken; a broker with the simulated GPU reads that where another asks NVIDIA's library
+// (host/broker/gpu_usage.h). And they share its time (time_slices.h), where the file says how long a change takes.
 //
 // It is for tests: whoever makes a test makes the file, of sizeof(UsageFile) zeros. Trust: every process that may open it
 // can write all of it, so numbers from it protect nobody.
@@ -23,10 +24,20 @@ namespace simgpu {
 struct UsageEntry {
   std::atomic<std::uint32_t> process;  // 0: of nobody. It stays when the process has ended
   std::atomic<std::uint64_t> bytes[max_devices];
+  std::atomic<std::uint64_t> busy_ns[max_devices];  // how long its kernels have run
+};
+// Times are in nanoseconds of CLOCK_MONOTONIC.
+struct DeviceTime {
+  std::atomic<std::int64_t> change_us, slice_us;  // the test's; a change of 0: each process has the GPU for itself
+  std::atomic<std::uint32_t> owner;               // the process that has it
+  std::atomic<std::uint32_t> changes;             // how many there were
+  std::atomic<std::int64_t> slice_end, free_at;   // the owner's slice ends; another process may have it
+  std::atomic<std::int64_t> wanted_at;            // when somebody last waited for it
 };
 struct UsageFile {
   static constexpr std::size_t most = 256;
   UsageEntry entry[most];
+  DeviceTime time[max_devices];
 };
 
 // Null where there is no such file. It stays mapped. "fd:7" in place of a path: a descriptor, which is closed.

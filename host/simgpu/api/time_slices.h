@@ -1,0 +1,39 @@
+// The time of a simulated GPU that several processes share, for tests: kernels of one process at a time, with a change
+// of context between two processes and slices as a real driver has them (docs/design/028-turns.md). The shared words are
+// those of usage_file.h, whose maker also says how long a change and a slice take.
+//
+// A process has the GPU until it is idle for a moment, or its slice is over and another one wants it. Nothing is held
+// that a killed process could keep: its slice ends by time. When a slice ends the kernels that run are not interrupted,
+// so two processes' may run side by side for as long as these take.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "host/simgpu/api/usage_file.h"
+
+namespace simgpu {
+
+class TimeSlices {
+ public:
+  // Before any kernel. Where a change takes no time, the process has the GPU for itself. `busy_ns`: the kernels' time
+  // is added to it.
+  void share(DeviceTime& words, std::atomic<std::uint64_t>& busy_ns) { words_ = &words, busy_ns_ = &busy_ns; }
+
+  // Around a kernel. begin() waits until the GPU is this process's, and returns what end() is to be told. Threads: any.
+  std::int64_t begin() { return words_ != nullptr ? wait_for_gpu() : 0; }
+  void end(std::int64_t began) {
+    if (words_ != nullptr) let_go(began);
+  }
+
+ private:
+  std::int64_t wait_for_gpu();
+  bool try_to_begin(std::int64_t now);
+  void let_go(std::int64_t began);
+
+  DeviceTime* words_ = nullptr;
+  std::atomic<std::uint64_t>* busy_ns_ = nullptr;
+  std::atomic<int> running_{0};  // kernels of this process
+};
+
+}  // namespace simgpu
