@@ -84,6 +84,21 @@ IVGPU_FIGURE(used_bytes, "charged_bytes", Bytes, Gauge, "",
 IVGPU_FIGURE(peak_bytes, "charged_peak_bytes", Bytes, Gauge, "", "The most that has counted against the quota so far.");
 }  // namespace on_gpu
 
+// Of a VM whose processes take turns on GPUs, on all of these together.
+namespace by_turns {
+IVGPU_FIGURE(weight, "", Number, Gauge, "", "The VM's weight.");
+IVGPU_FIGURE(held_s, "", Seconds, Counter, "", "How long the VM's processes have had a GPU for themselves.");
+IVGPU_FIGURE(taken, "", Number, Counter, "", "Turns of the VM's processes.");
+IVGPU_FIGURE(overlong, "", Number, Counter, "",
+             "Turns whose work did not end when it should, so that the next one began beside it.");
+IVGPU_FIGURE(waited_s, "", Seconds, Counter, "", "How long the VM's processes have waited for turns.");
+IVGPU_FIGURE(wait_p50_s, "", Seconds, Gauge, "", "Of the waits for turns of late, the median.");
+IVGPU_FIGURE(wait_p99_s, "", Seconds, Gauge, "", "Of the waits for turns of late, 99 of 100 were no longer.");
+IVGPU_FIGURE(
+    sliced, "sliced_processes", Number, Gauge, "",
+    "Processes of the VM that stand aside, since their work does not end: while they work, nobody takes turns.");
+}  // namespace by_turns
+
 // Of a VM's workers together, in their control group.
 IVGPU_FIGURE(memory_max_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers may have; 0: no bound.");
 IVGPU_FIGURE(memory_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers have.");

@@ -107,7 +107,17 @@ void Daemon::when_warm(const std::function<void()>& ready) {
 BrokerStatus Daemon::status() const {
   BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.turns(), {}};
   for (const auto& vm : vms_) status.vms.push_back(vm->status());
+  if (options_for_turns(gpu_).on) add_turns(status);
   return status;
+}
+
+void Daemon::add_turns(BrokerStatus& status) const {
+  const turns::Scheduler::Report& report = scheduler_->report();
+  for (const auto& [gpu, takes_turns] : report.takes_turns) status.gpus.push_back({gpu, takes_turns});
+  for (std::size_t i = 0; i < vms_.size(); ++i) {
+    const auto account = report.vms.find(vms_[i]->name_for_turns());
+    if (account != report.vms.end()) status.vms[i].turns = TurnsStatus{vms_[i]->share(), account->second};
+  }
 }
 
 void Daemon::run(int stay_fd) {

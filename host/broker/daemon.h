@@ -54,6 +54,7 @@ class Daemon {
   static constexpr auto end_patience = std::chrono::seconds(2);
 
   bool start_scheduler(std::string& error);
+  void add_turns(BrokerStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
   static std::string not_served(const std::string& vm, const std::string& why);

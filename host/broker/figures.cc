@@ -47,9 +47,21 @@ constexpr Reading<VmStatus> of_control_group[] = {
     {f::throttled_s,
      [](const VmStatus& vm) -> Number { return static_cast<double>(vm.bounds.use.throttled_us) / 1e6; }}};
 
+constexpr Reading<VmStatus> of_turns[] = {
+    {f::by_turns::weight,
+     [](const VmStatus& vm) -> Number { return static_cast<std::uint64_t>(vm.turns->share.weight); }},
+    {f::by_turns::held_s, [](const VmStatus& vm) -> Number { return seconds(vm.turns->account.held); }},
+    {f::by_turns::taken, [](const VmStatus& vm) -> Number { return vm.turns->account.turns; }},
+    {f::by_turns::overlong, [](const VmStatus& vm) -> Number { return vm.turns->account.overlong; }},
+    {f::by_turns::waited_s, [](const VmStatus& vm) -> Number { return seconds(vm.turns->account.waited); }},
+    {f::by_turns::wait_p50_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.5); }},
+    {f::by_turns::wait_p99_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.99); }},
+    {f::by_turns::sliced, [](const VmStatus& vm) -> Number { return vm.turns->account.sliced; }}};
+
 constexpr FigureGroup<VmStatus> vm_groups[] = {
     {"", "vm_", of_vm, [](const VmStatus&) { return true; }},
     {"gpu_memory", "vm_gpu_memory_", of_gpu_memory, [](const VmStatus&) { return true; }},
+    {"turns", "vm_turns_", of_turns, [](const VmStatus& vm) { return vm.turns.has_value(); }},
     {"bounds", "vm_workers_", of_control_group, [](const VmStatus& vm) { return !vm.bounds.group.empty(); }}};
 
 constexpr Reading<QuotaStatus> of_quota[] = {

@@ -45,6 +45,8 @@ constexpr Special build_info{"ivgpu_build_info", "version, library",
                              "The broker: its version, and the driver behind its workers. Always 1."};
 constexpr Special gpu_info{"ivgpu_vm_gpu_info", "vm, ordinal, gpu, uuid, pci",
                            "A GPU of the VM: the guest's ordinal, the host's index, UUID, PCI address. Always 1."};
+constexpr Special takes_turns{"ivgpu_gpu_takes_turns", "uuid",
+                              "Whether processes take turns on the GPU now, 1; 0: the driver slices."};
 constexpr Special worker_ends{"ivgpu_vm_worker_ends_total", "vm, end",
                               "Workers of the VM that have ended, by how they did.", FigureKind::Counter};
 constexpr Special slots{"ivgpu_vm_slots", "vm, state", "Slots of the VM, by their state."};
@@ -133,6 +135,8 @@ std::string metrics_as_text(const BrokerStatus& status) {
   MetricsText text;
   add(text, build_info, {{"version", status.version}, {"library", status.library}});
   add(text, groups_of_broker(), status, {});
+  for (const GpuTurns& gpu : status.gpus)
+    add(text, takes_turns, {{"uuid", gpu.gpu}}, std::uint64_t{gpu.takes_turns ? 1U : 0U});
   for (const VmStatus& vm : status.vms) add_vm(text, vm);
   return text.text();
 }
@@ -141,6 +145,7 @@ std::vector<MetricInWords> metrics_in_words() {
   std::vector<MetricInWords> all;
   list(all, build_info);
   list(all, groups_of_broker(), "");
+  list(all, takes_turns);
   list(all, groups_of_vm(), of_vm);
   list(all, "vm_", work_figures(), of_vm);
   list(all, gpu_info);

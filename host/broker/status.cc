@@ -142,12 +142,10 @@ std::vector<std::string> names_of_layers(std::uint32_t layers) {
 }
 
 std::string status_as_json(const BrokerStatus& status) {
-  json out = {{"format", format},
-              {"version", status.version},
-              {"process", getpid()},
-              {"library", status.library},
-              {"vms", json::array()}};
+  json out = {{"format", format},          {"version", status.version}, {"process", getpid()},
+              {"library", status.library}, {"gpus", json::array()},     {"vms", json::array()}};
   add(out, groups_of_broker(), status);
+  for (const GpuTurns& gpu : status.gpus) out["gpus"].push_back({{"gpu", gpu.gpu}, {"takes_turns", gpu.takes_turns}});
   for (const VmStatus& vm : status.vms) out["vms"].push_back(vm_as_json(vm));
   return out.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
 }

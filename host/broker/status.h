@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "host/broker/gpus.h"
 #include "host/broker/memory_leases.h"
 #include "host/broker/telemetry.h"
+#include "host/turns/scheduler.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -67,6 +69,16 @@ struct BoundsStatus {
   GroupUse use;         // of the group
 };
 
+// Of a VM whose processes take turns (host/turns/scheduler.h).
+struct TurnsStatus {
+  turns::Scheduler::Share share;
+  turns::Account account;
+};
+struct GpuTurns {
+  std::string gpu;
+  bool takes_turns = false;  // now; else the driver slices
+};
+
 struct VmStatus {
   std::string name;
   std::string socket;  // "": none
@@ -82,6 +94,7 @@ struct VmStatus {
   BoundsStatus bounds;
   std::uint64_t gpu_memory = 0;  // of its GPUs together, from a worker's driver; 0: no worker has reported it yet
   std::vector<QuotaStatus> quotas = {};  // a line for each of its GPUs that is known
+  std::optional<TurnsStatus> turns = {};
 };
 
 struct BrokerStatus {
@@ -90,6 +103,7 @@ struct BrokerStatus {
   Clock::duration up{};
   EventLoop::Turns turns;
   std::vector<VmStatus> vms;
+  std::vector<GpuTurns> gpus = {};  // those of which processes may take turns
 };
 
 const char* name_of(ring::SlotState state);

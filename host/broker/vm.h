@@ -70,6 +70,9 @@ class Vm {
   // Sessions held by a program, with a live worker or without.
   std::size_t sessions() const;
   VmStatus status() const;
+  // What the scheduler of turns calls it, and its part of the turns.
+  turns::Scheduler::Vm name_for_turns() const { return turns_vm_; }
+  turns::Scheduler::Share share() const;
 
  private:
   // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
@@ -142,7 +145,6 @@ class Vm {
   bool one_more_may_spin() const;
   bool start_worker(std::uint32_t k);
   bool give_pages(std::uint32_t k, std::string& error);
-  turns::Scheduler::Share share() const;
   std::vector<std::string> arguments_for(std::uint32_t k) const;
   WorkerCommand command_for(std::uint32_t k);
   void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);

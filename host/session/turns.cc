@@ -19,9 +19,8 @@ using ring::Grant;
 using ring::GrantMode;
 using namespace std::chrono_literals;
 
-constexpr auto look_every = 2us;      // at a session's channels: often enough, and seldom touching their lines
-constexpr auto polls_for = 50us;      // a channel for its turn, before it sleeps
-constexpr auto longest_drain = 20ms;  // as long as the broker waits for the end of a turn, then the driver slices
+constexpr auto look_every = 2us;  // at a session's channels: often enough, and seldom touching their lines
+constexpr auto polls_for = 50us;  // a channel for its turn, before it sleeps
 constexpr timespec longest_sleep{0, 100'000'000};  // then it looks whether the session ends
 
 // How much work a turn may have under way.
@@ -115,7 +114,7 @@ void Turns::bound_work(Device& device, std::uint32_t channel, Grant& under) {
   const auto begin = Clock::now();
   const bool done = await_drain(device, under);
   const auto took = Clock::now() - begin;
-  if (done || took >= longest_drain)
+  if (done || took >= pages_.longest_drain)
     batches_[channel].finished(took, work_wanted(device.grant));
   else
     batches_[channel].forget();  // the turn is over, and the next begins when all is done
@@ -125,7 +124,7 @@ void Turns::bound_work(Device& device, std::uint32_t channel, Grant& under) {
 // Has the keeper wait for all work. False: the turn was over before, or it took too long.
 bool Turns::await_drain(Device& device, Grant turn) const {
   const std::uint64_t ask = device.drains_asked.fetch_add(1, std::memory_order_release) + 1;  // W
-  const auto latest = Clock::now() + longest_drain;
+  const auto latest = Clock::now() + pages_.longest_drain;
   while (device.drains_done.load(std::memory_order_acquire) < ask) {  // W
     const bool over = device.gate.grant() != turn || device.gate.look() == Entry::Shut;
     if (over || is_ending() || Clock::now() >= latest) return false;

@@ -34,6 +34,9 @@ struct TurnPages {
   ring::RequestPage* requests = nullptr;
   int bell_fd = -1;           // an eventfd that wakes the scheduler
   std::uint32_t devices = 0;  // how many GPUs the VM sees
+  // How long a channel waits for a full batch: as long as the broker waits for the end of a turn, since then the driver
+  // slices.
+  std::chrono::milliseconds longest_drain{20};
 };
 
 // How long a holder's silence lasts before it gives its turn back. Passing a turn on costs about as much as a pause of

@@ -38,9 +38,13 @@ void Policy::forget(Vm vm) {
     vms_.erase(vm);
 }
 
-Account Policy::account(Vm vm) const {
+Account Policy::account(Vm vm, Time now) const {
   const auto found = vms_.find(vm);
-  return found == vms_.end() ? Account{} : found->second.account;
+  if (found == vms_.end()) return {};
+  Account account = found->second.account;
+  account.sliced = static_cast<std::uint64_t>(std::ranges::count_if(
+      clients_, [&](const auto& one) { return one.second.vm == vm && now < one.second.sliced_until; }));
+  return account;
 }
 
 Time Policy::step(Time now, const Ask& ask, const Give& give) {
@@ -67,7 +71,9 @@ void Policy::read(Time now, const Ask& ask) {
       Time& behind = vms_[state.vm].behind;
       behind = std::max(behind, floor_ - limits_.quantum);
     }
-    if (state.said.waits_for_turn || (holder_ && holder_->client == client)) state.wanted = now;
+    const bool holds = holder_ && holder_->client == client;
+    if (state.said.waits_for_turn || holds) state.wanted = now;
+    state.asked = state.said.waits_for_turn && !holds ? std::optional(state.asked.value_or(now)) : std::nullopt;
   }
 }
 

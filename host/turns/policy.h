@@ -22,6 +22,7 @@
 #include <map>
 #include <optional>
 
+#include "host/turns/wait_times.h"
 #include "ring/turns.h"
 
 namespace host::turns {
@@ -50,9 +51,13 @@ struct Account {
   Time held{};                 // turns, together
   std::uint64_t turns = 0;     // how many
   std::uint64_t overlong = 0;  // of these, how many had work running beyond `longest`
+  Time waited{};               // for turns, together
+  WaitTimes waits;             // each, of late
+  std::uint64_t sliced = 0;    // of its processes, how many stand aside now, since their work does not end
 
   Account& operator+=(const Account& other) {
     held += other.held, turns += other.turns, overlong += other.overlong;
+    waited += other.waited, waits += other.waits, sliced += other.sliced;
     return *this;
   }
 };
@@ -83,7 +88,7 @@ class Policy {
   Time step(Time now, const Ask& ask, const Give& give);
 
   bool takes_turns() const { return regime_ == Regime::Turns; }
-  Account account(Vm vm) const;
+  Account account(Vm vm, Time now) const;
 
  private:
   enum class Regime : std::uint8_t { Slices, Settling, Turns };
@@ -105,11 +110,12 @@ class Policy {
     Vm vm = 0;
     ring::Grant grant;
     Request said;
-    std::uint64_t served = 0;  // when it had its last turn, in turns
-    Time wanted{};             // when it last waited for one or had one
-    bool came_back = false;    // after a pause, and has had no turn since
-    Request sampled;           // the newest sample
-    Waits waits, in_slices;    // of late, and when it was last under slices
+    std::uint64_t served = 0;   // when it had its last turn, in turns
+    std::optional<Time> asked;  // since when it waits for one
+    Time wanted{};              // when it last waited for one or had one
+    bool came_back = false;     // after a pause, and has had no turn since
+    Request sampled;            // the newest sample
+    Waits waits, in_slices;     // of late, and when it was last under slices
     std::optional<Time> last_active;
     // Learnt in its turns: from what it said and had since then.
     Request learnt;

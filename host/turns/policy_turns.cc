@@ -127,6 +127,9 @@ void Policy::next_turn(Time now, const Give& give) {
   VmState& vm = vms_.at(state.vm);
   floor_ = std::max(floor_, vm.behind);
   ++vm.account.turns;
+  const Time waited = now - state.asked.value_or(now);
+  vm.account.waited += waited;
+  vm.account.waits.add(waited);
   state.served = ++turns_;
   state.came_back = false;
   set(state, *next, GrantMode::Turn, give);

@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Time nap = 50us;
-constexpr Time report_every = 100ms;
+constexpr Time report_patience = 20ms;
 
 Time since_boot() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
@@ -57,7 +57,7 @@ Scheduler::~Scheduler() {
   thread_.join();
   // Boost's queue does not destroy what it still holds.
   messages_.consume_all([](const Message&) {});
-  report();
+  reports_.consume_all([](const auto&) {});
 }
 
 // ---- the broker's side ---------------------------------------------------------------------------------------------
@@ -86,8 +86,10 @@ Scheduler::Client Scheduler::add(Vm vm, std::shared_ptr<Line> line, std::vector<
 void Scheduler::remove(Client client) { send(NoClient{client}); }
 
 const Scheduler::Report& Scheduler::report() {
-  while (reports_.pop(report_)) {
-  }
+  reports_.consume_all([](const auto&) {});  // of one that took too long
+  send(Tell{});
+  for (const Time until = since_boot() + report_patience; !reports_.pop(report_) && since_boot() < until;)
+    std::this_thread::sleep_for(10us);
   return *report_;
 }
 
@@ -98,7 +100,6 @@ void Scheduler::run() {
     const Time now = since_boot();
     Time next = Time::max();
     for (auto& [name, gpu] : gpus_) next = std::min(next, step(gpu, now));
-    tell(now);
     rest(next);
   }
 }
@@ -152,6 +153,16 @@ void Scheduler::take(const NoClient& message) {
     if (gpu.places.erase(message.client) != 0) gpu.policy.remove(message.client, now);
 }
 
+void Scheduler::take(Tell) {
+  const Time now = since_boot();
+  auto report = std::make_shared<Report>();
+  for (const auto& [name, gpu] : gpus_) {
+    report->takes_turns[name] = gpu.policy.takes_turns();
+    for (const auto& [vm, share] : shares_) report->vms[vm] += gpu.policy.account(vm, now);
+  }
+  reports_.push(report);
+}
+
 Time Scheduler::step(Gpu& gpu, Time now) {
   const auto ask = [&](Client client) {
     const Place& place = gpu.places.at(client);
@@ -186,17 +197,6 @@ void Scheduler::rest(Time until_next) {
   if (ppoll(bells, std::size(bells), until_next == Time::max() ? nullptr : &limit, nullptr) <= 0) return;
   std::uint64_t rings;
   for (const pollfd& bell : bells) [[maybe_unused]] const auto n = read(bell.fd, &rings, sizeof rings);
-}
-
-void Scheduler::tell(Time now) {
-  if (now - told_ < report_every || reports_.write_available() == 0) return;
-  told_ = now;
-  auto report = std::make_shared<Report>();
-  for (const auto& [name, gpu] : gpus_) {
-    report->takes_turns[name] = gpu.policy.takes_turns();
-    for (const auto& [vm, share] : shares_) report->vms[vm] += gpu.policy.account(vm);
-  }
-  reports_.push(report);
 }
 
 }  // namespace host::turns

@@ -40,7 +40,7 @@ class Scheduler {
     bool latency = false;
     bool operator==(const Share&) const = default;
   };
-  // What the thread last told: of each VM over all GPUs, and of each GPU.
+  // Of each VM over all GPUs, and of each GPU.
   struct Report {
     std::map<Vm, Account> vms;
     std::map<std::string, bool> takes_turns;  // by GPU
@@ -62,6 +62,7 @@ class Scheduler {
 
   // A worker rings it; it stays the scheduler's.
   int bell_fd() const { return bell_.get(); }
+  // What is now. It waits for the thread's answer, which takes microseconds, and 20 ms at most: then it is the one before.
   const Report& report();
 
  private:
@@ -81,8 +82,9 @@ class Scheduler {
   struct NoClient {
     Client client;
   };
+  struct Tell {};
   struct Stop {};
-  using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, NoClient>;
+  using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, NoClient, Tell>;
 
   struct Place {  // where a client's words for a GPU are
     std::shared_ptr<Line> line;
@@ -104,11 +106,11 @@ class Scheduler {
   void take(const NoVm& message);
   void take(const NewClient& message);
   void take(const NoClient& message);
+  void take(Tell);
   void take(Stop) {}
   Time step(Gpu& gpu, Time now);
   void give(const Place& place, ring::Grant grant) const;
   void rest(Time until_next);
-  void tell(Time now);
 
   Options options_;  // the thread's from its start
   const bool naps_;
@@ -116,9 +118,8 @@ class Scheduler {
   broker::Fd post_;  // rung when there is a message; nobody else has it
   boost::lockfree::spsc_queue<Message, boost::lockfree::capacity<1024>> messages_;
   boost::lockfree::spsc_queue<std::shared_ptr<const Report>, boost::lockfree::capacity<16>> reports_;
-  std::map<Vm, Share> shares_;       // the thread's, as the next two
-  std::map<std::string, Gpu> gpus_;  // by name
-  Time told_{};
+  std::map<Vm, Share> shares_;                                         // the thread's, as the next two
+  std::map<std::string, Gpu> gpus_;                                    // by name
   std::shared_ptr<const Report> report_ = std::make_shared<Report>();  // the newest that was taken
   Vm vms_ = 0;
   Client clients_ = 0;

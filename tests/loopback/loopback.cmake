@@ -48,16 +48,18 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(loopback_program PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
   add_executable(loopback_taker ${CMAKE_CURRENT_LIST_DIR}/taker.cc)
   target_link_libraries(loopback_taker PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
-  foreach(name processes gpus quotas warnings)
+  add_executable(loopback_turner ${CMAKE_CURRENT_LIST_DIR}/turner.cc)
+  target_link_libraries(loopback_turner PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
+  foreach(name processes gpus quotas turns warnings)
     add_executable(loopback_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}.cc)
     target_link_libraries(loopback_${name} PRIVATE ivgpu_ring GTest::gtest_main nlohmann_json::nlohmann_json
                                                    Threads::Threads)
     target_compile_definitions(loopback_${name} PRIVATE
       IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" WORKER="$<TARGET_FILE:ivgpu-worker>"
       FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>"
-      PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
+      PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" TURNER="$<TARGET_FILE:loopback_turner>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
       SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
-    add_dependencies(loopback_${name} loopback_program loopback_taker guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
+    add_dependencies(loopback_${name} loopback_program loopback_taker loopback_turner guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
     gtest_discover_tests(loopback_${name} TEST_PREFIX loopback. PROPERTIES TIMEOUT 120)
     label_tests(loopback_${name} loopback)
   endforeach()

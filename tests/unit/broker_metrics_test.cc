@@ -89,6 +89,10 @@ BrokerStatus some_status() {
   vm.ends.orderly = 2, vm.ends.signal = 1;
   vm.gpus.list = {{0, "GPU-1", "0000:81:00.0", "", false}, {{}, "MIG-2", "", "", false}};
   vm.quotas = {{"GPU-1", 4ULL << 30, 1 << 30, 3 << 29, ""}, {"MIG-2", 0, 7, 8, "nobody measures it"}};
+  vm.turns = {{.weight = 2, .latency = false}, {}};
+  vm.turns->account.held = std::chrono::milliseconds(1500), vm.turns->account.turns = 42;
+  for (int i = 0; i < 100; ++i) vm.turns->account.waits.add(std::chrono::milliseconds(i == 50 ? 64 : 4));
+  status.gpus = {{"GPU-1", true}, {"MIG-2", false}};
   vm.bounds.group = "/sys/fs/cgroup/x", vm.bounds.cpu_max = 2500, vm.bounds.use.throttled_us = 1'250'000;
   vm.slots = {claimed_slot("vector_add"), SlotStatus{}};
   vm.slots[1].word.state = SlotState::Ready, vm.slots[1].worker = 901;
@@ -116,6 +120,13 @@ TEST(Metrics, FiguresOfBrokerVmsAndSessions) {
   EXPECT_EQ(value(all, "ivgpu_vm_gpu_memory_total_bytes", vm), "8589934592");
   EXPECT_EQ(value(all, "ivgpu_vm_gpu_memory_quota_bytes", R"({vm="train",uuid="GPU-1"})"), "4294967296");
   EXPECT_EQ(value(all, "ivgpu_vm_gpu_memory_charged_bytes", R"({vm="train",uuid="MIG-2"})"), "7");
+  EXPECT_EQ(value(all, "ivgpu_gpu_takes_turns", R"({uuid="GPU-1"})"), "1");
+  EXPECT_EQ(value(all, "ivgpu_gpu_takes_turns", R"({uuid="MIG-2"})"), "0");
+  EXPECT_EQ(value(all, "ivgpu_vm_turns_weight", vm), "2");
+  EXPECT_EQ(value(all, "ivgpu_vm_turns_held_seconds_total", vm), "1.5");
+  EXPECT_EQ(value(all, "ivgpu_vm_turns_taken_total", vm), "42");
+  EXPECT_NEAR(std::stod(value(all, "ivgpu_vm_turns_wait_p50_seconds", vm)), 4e-3, 4e-4);
+  EXPECT_EQ(value(all, "ivgpu_vm_turns_sliced_processes", vm), "0");
   EXPECT_EQ(value(all, "ivgpu_vm_workers_cpu_max", vm), "2.5");
   EXPECT_EQ(value(all, "ivgpu_vm_workers_throttled_seconds_total", vm), "1.25");
   EXPECT_EQ(value(all, "ivgpu_vm_worker_ends_total", R"({vm="train",end="orderly"})"), "2");

@@ -43,5 +43,24 @@ TEST(StatusText, AFractionIsNoNumberOfAnything) {
   EXPECT_EQ(refusal_of(document("", "8", "18446744073709551615")).substr(0, 6), "shown:");
 }
 
+// Two VMs that take turns, as a broker tells it.
+TEST(StatusText, TurnsAreTold) {
+  const auto vm = [](const std::string& name, const std::string& turns) {
+    return R"({"name":")" + name +
+           R"(","socket":"","region_bytes":1,"slot_bytes":1,"connections":1,"jail":"off","slots":[],"turns":)" + turns +
+           "}";
+  };
+  const std::string text = status_as_text(
+      R"({"format":1,"version":"0.1.0","process":7,"up_s":5,"library":"sim","gpus":[{"gpu":"GPU-1","takes_turns":true}],"vms":[)" +
+      vm("a", R"({"weight":1,"taken":30,"held_s":1.0,"wait_p50_s":0.002,"wait_p99_s":0.0041,"sliced":0})") + "," +
+      vm("b", R"({"weight":3,"taken":90,"held_s":3.0,"wait_p50_s":0.001,"wait_p99_s":0.002,"sliced":2})") + "]}");
+  EXPECT_NE(text.find("GPU-1: turns\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  turns: 30, weight 1, 25 % of all turns' time (1.0 s), waits p50 2.0 ms, p99 4.1 ms\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("weight 3, 75 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("left to time slices, since their work does not end: 2 processes\n"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace ivgpu

@@ -94,7 +94,7 @@ class Gpu {
         if (page.grant.mode == GrantMode::Turn) launches_and_waits(client, 10us, 10us);
       }
   }
-  Time held(Policy::Client client) const { return policy.account(client).held; }
+  Time held(Policy::Client client) const { return policy.account(client, now).held; }
 
   Policy policy;
   Time now = 1s;
@@ -406,7 +406,7 @@ TEST(TurnsPolicy, WorkThatOutlivesItsTurnDoesNotHoldTheOthersForEver) {
   EXPECT_TRUE(gpu.is_closed(b));
   gpu.look_after(100us);
   EXPECT_TRUE(gpu.has_turn(b));
-  EXPECT_EQ(gpu.policy.account(a).overlong, 1u);
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).overlong, 1u);
   EXPECT_GE(gpu.held(a), 6ms) << "the time until then is charged";
 }
 
@@ -422,7 +422,9 @@ TEST(TurnsPolicy, WhoDoesItAgainAndAgainIsLeftToTheSlices) {
     if (gpu.is_closed(b)) gpu.answers(b);
     gpu.look_after(100us);
   }
-  EXPECT_EQ(gpu.policy.account(a).overlong, 3u);
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).overlong, 3u);
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).sliced, 1u);
+  EXPECT_EQ(gpu.policy.account(b, gpu.now).sliced, 0u);
   EXPECT_EQ(gpu.mode(a), GrantMode::Open);
   EXPECT_EQ(gpu.mode(b), GrantMode::Open);
   for (const Time end = gpu.now + 1s; gpu.now < end;) {
@@ -455,16 +457,42 @@ TEST(TurnsPolicy, AClientThatComesInTurnsIsClosed) {
   EXPECT_GT(gpu.held(c), 1ms);
 }
 
+TEST(TurnsPolicy, WaitsForTurnsAreTold) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  gpu.turns(300ms);
+  const host::turns::Account account = gpu.policy.account(a, gpu.now);
+  EXPECT_GT(account.turns, 50u);
+  EXPECT_NEAR(account.waits.quantile(.5), 2e-3, 4e-4) << "two others, a quantum each";
+  EXPECT_NEAR(static_cast<double>(account.waited.count()) * 1e-9, 0.2, 0.03);
+}
+
+TEST(WaitTimes, QuantilesAreWithinATenthAndOldWaitsAreForgotten) {
+  host::turns::WaitTimes waits;
+  EXPECT_EQ(waits.quantile(.5), 0);
+  for (int i = 0; i < 99; ++i) waits.add(100us);
+  waits.add(10ms);
+  EXPECT_NEAR(waits.quantile(.5), 100e-6, 10e-6);
+  EXPECT_NEAR(waits.quantile(.98), 100e-6, 10e-6);
+  EXPECT_NEAR(waits.quantile(1), 10e-3, 1e-3);
+  host::turns::WaitTimes both = waits;
+  both += waits;
+  EXPECT_NEAR(both.quantile(1), 10e-3, 1e-3);
+  for (int i = 0; i < 100'000; ++i) waits.add(1h);
+  EXPECT_GT(waits.quantile(.01), 10) << "more than any wait is told as the longest";
+}
+
 TEST(TurnsPolicy, AVmIsForgottenAfterItsClients) {
   Gpu gpu;
   const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
   gpu.begin_turns({a, b, c});
   gpu.policy.forget(a);
   gpu.turns(20ms);
-  EXPECT_GT(gpu.policy.account(a).turns, 0u);
+  EXPECT_GT(gpu.policy.account(a, gpu.now).turns, 0u);
   gpu.remove(a);
   gpu.turns(20ms);
-  EXPECT_EQ(gpu.policy.account(a).turns, 0u);
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).turns, 0u);
 }
 
 // ---- shares --------------------------------------------------------------------------------------------------------
@@ -585,7 +613,7 @@ double honest_part(const std::function<void(Gpu&, Policy::Client, int)>& harm, i
     }
     harm(gpu, hostile, i);
   }
-  EXPECT_GE(gpu.policy.account(hostile).overlong, static_cast<std::uint64_t>(overlong));
+  EXPECT_GE(gpu.policy.account(hostile, gpu.now).overlong, static_cast<std::uint64_t>(overlong));
   return part(gpu, honest, 2s - open);
 }
 

@@ -180,6 +180,38 @@ std::string quota_lines(const json& vm) {
   return lines;
 }
 
+// "turns: weight 2, 31 % of the GPU (12.4 s), ...", where VMs take turns. `all_held`: by all VMs together.
+std::string turns_line(const json& vm, double all_held) {
+  const json turns = vm.value("turns", json());
+  if (!turns.is_object()) return "";
+  namespace t = f::by_turns;
+  const double held = value_of(turns, t::held_s);
+  char text[256];
+  std::snprintf(text, sizeof text,
+                "  turns: %s, weight %s, %.0f %% of all turns' time (%.1f s), waits p50 %.1f ms, p99 %.1f ms\n",
+                rounded(t::taken, value_of(turns, t::taken)).c_str(),
+                rounded(t::weight, value_of(turns, t::weight)).c_str(), all_held > 0 ? 100 * held / all_held : 0., held,
+                1e3 * value_of(turns, t::wait_p50_s), 1e3 * value_of(turns, t::wait_p99_s));
+  std::string lines = text;
+  if (const double sliced = value_of(turns, t::sliced); sliced > 0)
+    lines += "  left to time slices, since their work does not end: " + rounded(t::sliced, sliced) + " processes\n";
+  return lines;
+}
+
+double held_by_all(const json& status) {
+  double sum = 0;
+  for (const json& vm : status.at("vms")) sum += value_of(vm.value("turns", json()), f::by_turns::held_s);
+  return sum;
+}
+
+// Which GPUs are used by turns now, where the broker's policy is "turns".
+std::string gpus_text(const json& status) {
+  std::string lines;
+  for (const json& gpu : status.value("gpus", json::array()))
+    lines += word_of(gpu.at("gpu")) + ": " + (gpu.at("takes_turns").get<bool>() ? "turns" : "time slices") + "\n";
+  return lines;
+}
+
 std::string of_at_most(const std::string& used, bool bounded, const std::string& most) {
   return used + (bounded ? " of " + most : "");
 }
@@ -209,14 +241,14 @@ std::string bounds_line(const json& vm) {
          processors + "\n";
 }
 
-std::string vm_text(const json& vm, const Earlier& earlier) {
+std::string vm_text(const json& vm, const Earlier& earlier, double all_held) {
   std::string text = "VM " + word_of(vm.at("name")) + ": " + word_of(vm.at("socket")) +
                      word_of(vm.value("memory", json(""))) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + jail_lines(vm) + bounds_line(vm) +
-          slot_lines(vm.at("slots")) + ends_line(vm);
+  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + turns_line(vm, all_held) + jail_lines(vm) +
+          bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
@@ -230,8 +262,8 @@ std::string vm_text(const json& vm, const Earlier& earlier) {
 std::string text_of(const json& status, const Earlier& earlier) {
   std::string text = "ivgpud " + word_of(status.at("version")) + ", process " +
                      std::to_string(number_of<long>(status.at("process"))) + ", up " + seconds_of(status.at("up_s")) +
-                     ", driver " + word_of(status.at("library")) + "\n" + loop_text(status);
-  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier);
+                     ", driver " + word_of(status.at("library")) + "\n" + loop_text(status) + gpus_text(status);
+  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier, held_by_all(status));
   return text;
 }
 
