@@ -38,6 +38,7 @@ using Control = ring::ChannelControl;
 // the polling interval. It grows during a wait, so that short waits stay short and long ones cost little.
 constexpr std::uint64_t futex_sleep_ns = 50'000'000;
 constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
+constexpr std::uint64_t queued_nap_ns = 50'000;  // the longest while the worker waits for a turn on the GPU
 
 timespec after(std::uint64_t ns) {
   return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000), .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
@@ -147,6 +148,7 @@ template <class Done>
 bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const bool can_park = sleep == Sleep::Park && bell_.futexes();
   for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
+    if (control_[&Control::queued].load(std::memory_order_relaxed) != 0) nap_ns = std::min(nap_ns, queued_nap_ns);
     if (can_park ? park(done, awaited) : nap(nap_ns)) return true;
     if (done()) return true;
     if (!liveness_.host_alive()) return false;

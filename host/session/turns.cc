@@ -84,6 +84,8 @@ void Turns::pass_gate(std::uint32_t channel, unsigned context) {
 }
 
 void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {
+  const auto queued = session_.slot.control(channel)[&ring::ChannelControl::queued];
+  queued.store(1, std::memory_order_relaxed);
   device.request.waiting.fetch_add(1, std::memory_order_relaxed);
   auto polled = Clock::now() + polls_for;
   for (Entry entry; (entry = device.gate.enter(channel, under)) != Entry::LetIn;) {
@@ -96,6 +98,7 @@ void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {
     polled = Clock::now() + polls_for;
   }
   device.request.waiting.fetch_sub(1, std::memory_order_relaxed);
+  queued.store(0, std::memory_order_relaxed);
 }
 
 void Turns::leave_gate(std::uint32_t channel, const Inside& inside) {

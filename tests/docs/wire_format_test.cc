@@ -84,6 +84,7 @@ Structs in_the_headers() {
   FIELD(ring, ChannelControl, guest_awaits)
   FIELD(ring, ChannelControl, deferred_count)
   FIELD(ring, ChannelControl, deferred_result)
+  FIELD(ring, ChannelControl, queued)
   FIELD(ring, ChannelControl, completion)
   FIELD(ring, RecordHeader, bytes)
   FIELD(ring, RecordHeader, call)
@@ -106,7 +107,7 @@ Structs in_the_headers() {
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
   [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = slot;
   [[maybe_unused]] auto& [p0, p1, p2, p3, p4] = page;
-  [[maybe_unused]] auto& [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11] = channel;
+  [[maybe_unused]] auto& [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12] = channel;
   [[maybe_unused]] auto& [h0, h1, h2, h3] = record;
   [[maybe_unused]] auto& [v0, v1] = vm;
   [[maybe_unused]] auto& [l0, l1, l2, l3, l4, l5] = lane;

@@ -1039,6 +1039,11 @@ std::uint64_t Driver::per_thread_calls(const std::string& name) {
   return state->per_thread[name];
 }
 
+const void* Driver::own_pool() {
+  const std::lock_guard lock(state->mutex);
+  return state->default_pool;
+}
+
 std::size_t Driver::live_handles() {
   std::lock_guard lock(state->mutex);
   return state->handles.size();

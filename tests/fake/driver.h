@@ -66,6 +66,8 @@ class Driver {
   bool somebody_waits() const { return waiting_ != 0; }
   // Live objects of all kinds, and device allocations: what a session has left behind.
   std::size_t live_handles();
+  // The device's pool, which the driver makes when it is first used; null: it has not been.
+  const void* own_pool();
   // Whether this is the address of a handle, live or destroyed: what must never be seen outside of the worker.
   bool issued(const void* address);
   std::size_t live_allocations();

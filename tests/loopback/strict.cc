@@ -2,6 +2,7 @@
 // words of the region that make no sense.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -562,6 +563,36 @@ TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
     opener.join();
   }
   EXPECT_EQ(channel.polling_nanoseconds(), bound >> ring::AdaptiveSpin::most_halvings);
+}
+
+// How often a thread that nobody wakes has napped while it waited for a tenth of a second.
+long naps_of_a_wait(std::uint64_t position) {
+  long naps = 0;
+  std::thread waits([&] {
+    rusage before{}, after{};
+    getrusage(RUSAGE_THREAD, &before);
+    guest::session()->channel(0).await_executed(position);
+    getrusage(RUSAGE_THREAD, &after);
+    naps = after.ru_nvcsw - before.ru_nvcsw;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  fake_driver().open_gate();
+  waits.join();
+  return naps;
+}
+
+// While its record waits for a turn on the GPU, which comes within milliseconds, it looks more often.
+TEST_F(Strict, AGuestThatNobodyWakesNapsForShorterWhileItIsQueued) {
+  const ring::Shared<ring::ChannelControl> control = loopback_.slot().control(0);
+  guest::Channel& channel = guest::session()->channel(0);
+  block_worker();
+  const long as_usual = naps_of_a_wait(channel.posted());
+  ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  control[&ring::ChannelControl::queued].store(1);
+  block_worker();
+  const long queued = naps_of_a_wait(channel.posted());
+  EXPECT_LE(as_usual, 150);
+  EXPECT_GE(queued, 2 * as_usual);
 }
 
 // Who waits for the last of many records sleeps through the others: it is not woken for each.

@@ -351,12 +351,47 @@ F nvml(const char* name) {
   return library == nullptr ? nullptr : reinterpret_cast<F>(dlsym(library, name));
 }
 
+using Utilization = int (*)(void*, ProcessSample*, unsigned*, unsigned long long);
+
+// What NVML's samples say of processes whose use of the GPU is known, asked as a broker would ask: four times a second,
+// for what is newer than the newest seen. `busy_us`: of 10 ms, by each.
+void ask_samples(Shared& shared, Utilization utilization, void* device, const std::vector<unsigned>& busy_us) {
+  const auto child = [&](int index, const std::function<void()>& ready) {
+    const Gpu gpu;
+    row("  child " + std::to_string(index), "is process " + std::to_string(getpid()) + ", busy for " +
+                                                std::to_string(busy_us[static_cast<std::size_t>(index)]) +
+                                                " us of 10 ms");
+    ready();
+    while (shared.stop == 0) {
+      const auto begin = Clock::now();
+      gpu.busy(nullptr, busy_us[static_cast<std::size_t>(index)]);
+      MUST(CU(cuCtxSynchronize)());
+      if (const double left = 10'000 - us_since(begin); left > 0) usleep(static_cast<useconds_t>(left));
+    }
+  };
+  processes(static_cast<int>(busy_us.size()), shared, child, 4, [&] {
+    unsigned long long newest = 0;
+    for (int look = 0; look < 12; ++look) {
+      ProcessSample samples[256];
+      unsigned count = 256;
+      const int r = utilization(device, samples, &count, newest);
+      std::string text = "result " + std::to_string(r);
+      for (unsigned i = 0; r == 0 && i < count; ++i) {
+        text += "; " + std::to_string(samples[i].pid) + ": " + std::to_string(samples[i].sm) + " % at +" +
+                std::to_string(newest == 0 ? 0 : (samples[i].stamp - newest) / 1000) + " ms";
+      }
+      for (unsigned i = 0; r == 0 && i < count; ++i) newest = std::max(newest, samples[i].stamp);
+      row("  NVML's samples since the newest, look " + std::to_string(look), text);
+      usleep(250'000);
+    }
+  });
+}
+
 void ask_nvml(Shared& shared) {
   const auto init = nvml<int (*)()>("nvmlInit_v2");
   const auto handle = nvml<int (*)(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
   const auto running = nvml<int (*)(void*, unsigned*, ProcessMemory*)>("nvmlDeviceGetComputeRunningProcesses_v3");
-  const auto utilization =
-      nvml<int (*)(void*, ProcessSample*, unsigned*, unsigned long long)>("nvmlDeviceGetProcessUtilization");
+  const auto utilization = nvml<Utilization>("nvmlDeviceGetProcessUtilization");
   void* device = nullptr;
   if (init == nullptr || handle == nullptr || running == nullptr || utilization == nullptr || init() != 0 ||
       handle(0, &device) != 0)
@@ -400,6 +435,8 @@ void ask_nvml(Shared& shared) {
             row("  process " + std::to_string(samples[i].pid),
                 std::to_string(samples[i].sm) + " %, at " + std::to_string(samples[i].stamp));
         });
+  for (const auto& busy_us : {std::vector<unsigned>{10'000}, {10'000, 10'000}, {10'000, 1'000}, {10'000, 100}, {1'000}})
+    ask_samples(shared, utilization, device, busy_us);
 }
 
 }  // namespace

@@ -4,12 +4,14 @@
 
 #include "broker_harness.h"
 #include "host/broker/config.h"
+#include "host/broker/gpu_holds.h"
 
 namespace {
 
 using namespace broker_test;
 using host::broker::choose_gpus;
 using host::broker::Gpu;
+using host::broker::GpuHolds;
 using host::broker::gpus_of_machine;
 using host::broker::parse_gpu;
 using host::broker::show_only;
@@ -295,6 +297,39 @@ TEST(WorkerOptions, ADeviceIsOneOfNvidias) {
   }
   const Outcome good = run_program(FAKE_WORKER, {"--device", "/dev/nvidia0", "--device", "/dev/nvidiactl"});
   EXPECT_NE(good.text.find("--control-fd, "), std::string::npos) << good.text;
+}
+
+// ---- one broker for each ------------------------------------------------------------------------------------------
+
+TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
+  const Gpu gpu{0, "GPU-of-test-" + std::to_string(getpid()), "0000:19:00.0", "", false};
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    GpuHolds holds;
+    std::string error;
+    const char taken = holds.take({gpu}, error) ? 'y' : 'n';
+    if (write(ready[1], &taken, 1) == 1) pause();
+    _exit(1);
+  }
+  char taken = 0;
+  ASSERT_EQ(read(ready[0], &taken, 1), 1);
+  ASSERT_EQ(taken, 'y');
+  GpuHolds holds;
+  std::string error;
+  EXPECT_FALSE(holds.take({gpu}, error));
+  EXPECT_EQ(error, "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other) +
+                       " gives it out by turns or quotas already, and two brokers would not know of each other: end "
+                       "that one, or name other GPUs by the key gpus");
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  EXPECT_TRUE(holds.take({gpu}, error)) << error;
+  EXPECT_TRUE(holds.take({gpu, gpu}, error)) << "what is held already: " << error;
+  GpuHolds second;
+  EXPECT_FALSE(second.take({gpu}, error));
+  close(ready[0]);
+  close(ready[1]);
 }
 
 }  // namespace

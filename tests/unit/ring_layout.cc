@@ -116,6 +116,7 @@ TEST(Layout, WordsWithDifferentWritersHaveLinesOfTheirOwn) {
   EXPECT_EQ(offsetof(C, reply_length), 264u);
   EXPECT_EQ(offsetof(C, reply_result), 268u);
   EXPECT_EQ(offsetof(C, deferred_result), 388u);
+  EXPECT_EQ(offsetof(C, queued), 392u);
   EXPECT_EQ(offsetof(C, completion), 448u);
   EXPECT_EQ(sizeof(C::completion), 256u);
 }

@@ -58,6 +58,10 @@ class SessionTurns : public testing::Test {
     return grant;
   }
   ring::DeviceRequest& request() { return requests_.device[0]; }
+  std::uint32_t queued(std::uint32_t channel) {
+    auto& word = other_side::control(world_->session->slot, channel).queued;
+    return other_side::shared(word).load(std::memory_order_relaxed);
+  }
   bool is_given_back(Grant grant) {
     return comes_true([&] { return request().given_back.load() == grant.number; });
   }
@@ -136,10 +140,12 @@ TEST_F(SessionTurns, AClosedGateIsAnsweredAndHoldsEverybodyUntilTheTurn) {
   EXPECT_TRUE(is_given_back(give(GrantMode::Closed)));
   submit();
   ASSERT_TRUE(somebody_waits());
+  EXPECT_EQ(queued(0), 1U) << "the guest is not told";
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 0U);
   give(GrantMode::Turn);
   EXPECT_TRUE(was_submitted());
+  EXPECT_TRUE(comes_true([&] { return queued(0) == 0; }));
   EXPECT_TRUE(comes_true([&] { return request().waiting.load() == 0; }));
 }
 

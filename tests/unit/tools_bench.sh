@@ -50,9 +50,31 @@ rm "$work/said"
 [[ $(ls "$work") == $'future.json\ntext.json' ]] || fail "something is left behind: $(ls "$work")"
 
 # Loads in four VMs, natively and under both policies: a row with Jain's index at its end.
-expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){12} [01][.0-9]* \|' --gpu sim --quick share --mix '4 wait' --json "$work/share.json"
+expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){12} [01][.0-9]* \|' --gpu sim --quick share --mix '4 wait' --json "$work/share.json" --plot "$work/share.svg"
 grep -q '"turns"' "$work/share.json" || fail "the JSON of share has no turns"
-rm -f "$work/share.json"
+grep -q '>4 wait: wait<' "$work/share.svg" || fail "the picture of share has no row: $(cat "$work/share.svg")"
+rm -f "$work/share.json" "$work/share.svg"
+
+# Loads that PyTorch makes: left out where there is none; else its program is told to go as ours is.
+mkdir "$work/bin"
+printf '#!/bin/sh\nexit 1\n' >"$work/bin/python3"
+chmod +x "$work/bin/python3"
+PATH=$work/bin:$PATH "$ivgpu" bench --gpu sim share --mix '2 torch train' >"$work/said" 2>&1
+grep -q 'left out: 2 torch train: python3 has no torch' "$work/said" || fail "without torch: $(cat "$work/said")"
+cat >"$work/bin/python3" <<'SH'
+#!/bin/sh
+case $1 in
+-c) exit 0 ;;
+*/torch_load.py)
+  test -r "$1" && test "$2" = train || exit 7
+  echo ready
+  while read -r _; do echo "samples train 0 240 4000 3900 4500"; done
+  ;;
+esac
+SH
+expect_torch=$(PATH=$work/bin:$PATH "$ivgpu" bench --gpu sim --quick share --mix '2 torch train' 2>&1)
+[[ $expect_torch == *'| 2 torch train | torch train | 240.0 |'* ]] || fail "with a torch that is played: $expect_torch"
+rm -r "$work/bin" "$work/said"
 
 expect 0 'say nothing about a GPU' --gpu sim --quick --json "$work/run.json" --plot "$work/run.svg"
 for word in launch_issue kernels_back_to_back empty_call idle_host_processor idle_own_processor call_after_idle 'pageable_d2h 1 MiB' \

@@ -43,6 +43,7 @@ Install install_at(const fs::path& executable) {
           .guest_lib = lib / "guest",
           .sim_lib = lib / "simgpu",
           .measure = root / "libexec/ivgpu/ivgpu-measure",
+          .torch_load = root / "libexec/ivgpu/torch_load.py",
           .programs = lib / "programs",
           .guest_image = root / "share/ivgpu/guest-image",
           .cache = built ? cache_of_build(root) : user_cache()};

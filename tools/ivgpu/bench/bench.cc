@@ -17,6 +17,7 @@
 #include "tools/ivgpu/bench/plot.h"
 #include "tools/ivgpu/bench/setting.h"
 #include "tools/ivgpu/bench/share.h"
+#include "tools/ivgpu/bench/share_picture.h"
 #include "tools/ivgpu/bench/table.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
@@ -56,8 +57,8 @@ bool wanted(const BenchOptions& options, const std::string& group) {
 // It has a table of its own, and so is measured alone.
 bool is_share(const BenchOptions& options) {
   const bool named = std::ranges::find(options.groups, "share") != options.groups.end();
-  if (named && (options.groups.size() > 1 || !options.plot.empty() || !options.against.empty() || options.mps))
-    throw Error(exit_code::usage, "share is measured alone, and takes no --plot, --against or --mps");
+  if (named && (options.groups.size() > 1 || !options.against.empty() || options.mps))
+    throw Error(exit_code::usage, "share is measured alone, and takes no --against or --mps");
   if (!named && !options.mixes.empty()) throw Error(exit_code::usage, "--mix is for share");
   check_mixes(options.mixes);
   return named;
@@ -115,7 +116,7 @@ Report measure_all(const BenchOptions& options, const Install& install, const Si
 }
 
 int measure_and_show_share(const BenchOptions& options, const Install& install, const SignalGate& gate,
-                           OutputFile& json) {
+                           OutputFile& json, OutputFile& plot) {
   BrokerOptions broker = broker_here(options);
   if (broker.region_size.empty()) broker.region_size = "1GiB";
   const ShareEffort effort = options.quick ? ShareEffort{1, 0.2} : ShareEffort{2, 0.6};
@@ -123,7 +124,9 @@ int measure_and_show_share(const BenchOptions& options, const Install& install, 
   const auto shared =
       measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { say(share_row(one)); });
   if (json) json.write(share_json(shared));
+  if (plot) plot.write(share_picture(shared));
   json.finish();
+  plot.finish();
   return 0;
 }
 
@@ -163,7 +166,7 @@ int benchmark(const BenchOptions& options) {
   if (older) check_older(*older, options);
   OutputFile json(options.json), plot(options.plot);
   const SignalGate gate;
-  if (is_share(options)) return measure_and_show_share(options, install, gate, json);
+  if (is_share(options)) return measure_and_show_share(options, install, gate, json, plot);
   const Report report = measure_all(options, install, gate);
   const Style style = options.markdown ? Style::Markdown : Style::Plain;
   if (json) json.write(as_json(report));

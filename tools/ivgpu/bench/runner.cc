@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -23,9 +24,7 @@ constexpr auto settle_patience = std::chrono::seconds(20);
 
 const char* way_of(Side side) { return side == Side::Native ? "natively" : "through ivgpu"; }
 
-Command as_command(const Runner& runner, Side side, const std::vector<std::string>& words, const std::string& vm,
-                   const FdPair& input, const FdPair& output) {
-  Command command = runner.command(side, words, vm);
+Command with_pipes(Command command, const FdPair& input, const FdPair& output) {
   command.in = input.theirs.get();
   command.out = output.theirs.get();
   return command;
@@ -61,18 +60,34 @@ void Runner::take_side(Side side) {
 Command Runner::command(Side side, const std::vector<std::string>& words, const std::string& vm) const {
   Command command{.argv = {install_.measure.string()}};
   if (quick_) command.argv.emplace_back("--quick");
-  std::string library = (install_.guest_lib / "libcuda.so.1").string();
-  if (side == Side::Native) {
-    const bool named = options_.gpu == "auto" || options_.gpu == "sim";
-    library = options_.gpu == "sim" ? (install_.sim_lib / "libcuda.so.1").string() : "libcuda.so.1";
-    if (!named) library = options_.gpu;
-  } else {
-    const auto socket = vm.empty() ? broker_->socket() : broker_->socket().parent_path() / (vm + ".sock");
-    command.environment = {{"IVGPU_REGION", socket.string()}};
-  }
-  command.argv.insert(command.argv.end(), {"--library", library});
+  command.argv.insert(command.argv.end(), {"--library", library_of(side)});
   command.argv.insert(command.argv.end(), words.begin(), words.end());
+  if (side == Side::Ivgpu) command.environment = {{"IVGPU_REGION", socket_of(vm)}};
   return command;
+}
+
+// PyTorch takes the first libcuda.so.1 that the loader finds.
+Command Runner::torch_command(Side side, const std::vector<std::string>& words, const std::string& vm) const {
+  Command command{.argv = {"python3", install_.torch_load.string()}};
+  command.argv.insert(command.argv.end(), words.begin(), words.end());
+  if (side == Side::Ivgpu) command.environment = {{"IVGPU_REGION", socket_of(vm)}};
+  const std::filesystem::path library = library_of(side);
+  if (!library.has_parent_path()) return command;
+  const char* const others = std::getenv("LD_LIBRARY_PATH");
+  command.environment.emplace_back(
+      "LD_LIBRARY_PATH", library.parent_path().string() + (others != nullptr ? std::string(":") + others : ""));
+  return command;
+}
+
+std::string Runner::library_of(Side side) const {
+  if (side == Side::Ivgpu) return (install_.guest_lib / "libcuda.so.1").string();
+  if (options_.gpu == "sim") return (install_.sim_lib / "libcuda.so.1").string();
+  return options_.gpu == "auto" ? "libcuda.so.1" : options_.gpu;
+}
+
+std::string Runner::socket_of(const std::string& vm) const {
+  const std::filesystem::path socket = broker_->socket();
+  return vm.empty() ? socket.string() : (socket.parent_path() / (vm + ".sock")).string();
 }
 
 void Runner::take_policy(const std::string& policy) { broker_->take_policy(policy); }
@@ -100,11 +115,14 @@ void Runner::fail(Side side, const std::string& what) const {
 }
 
 Measurer::Measurer(const Runner& runner, Side side, const std::vector<std::string>& words, const std::string& vm)
+    : Measurer(runner, side, runner.command(side, words, vm)) {}
+
+Measurer::Measurer(const Runner& runner, Side side, const Command& command)
     : runner_(runner),
       side_(side),
       input_(make_pipe_from_us()),
       output_(make_pipe_to_us()),
-      process_(as_command(runner, side, words, vm, input_, output_)) {
+      process_(with_pipes(command, input_, output_)) {
   input_.theirs.reset();
   output_.theirs.reset();
 }

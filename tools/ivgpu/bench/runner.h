@@ -32,6 +32,8 @@ class Runner {
   void take_side(Side side);
   // `vm`: through ivgpu, which of the broker's VMs the program is in; empty: the only one.
   Command command(Side side, const std::vector<std::string>& words, const std::string& vm = {}) const;
+  // The same of a load that PyTorch makes (torch_load.py).
+  Command torch_command(Side side, const std::vector<std::string>& words, const std::string& vm) const;
   // Changes how the GPU is shared, under what runs.
   void take_policy(const std::string& policy);
 
@@ -48,6 +50,9 @@ class Runner {
   void pause(double seconds) const;
 
  private:
+  std::string library_of(Side side) const;
+  std::string socket_of(const std::string& vm) const;
+
   const Install& install_;
   const BrokerOptions options_;
   const bool quick_;
@@ -61,6 +66,7 @@ class Runner {
 class Measurer {
  public:
   Measurer(const Runner& runner, Side side, const std::vector<std::string>& words, const std::string& vm = {});
+  Measurer(const Runner& runner, Side side, const Command& command);
 
   // The next line; nothing at the end. An Error where the program fails, is silent for too long, or a signal arrives.
   std::optional<std::string> line();

@@ -1,6 +1,8 @@
 #include "tools/ivgpu/bench/share.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -35,12 +37,31 @@ const std::vector<Mix>& mixes() {
       {"2 train", {{"train", 2}}},
       {"4 train", {{"train", 4}}},
       {"copy, train", {{"copy", 1}, {"train", 1}}},
+      {"2 torch train", {{"torch train", 2}}},
+      {"4 torch train", {{"torch train", 4}}},
+      {"torch train, torch infer", {{"torch train", 1}, {"torch infer", 1}}},
+      {"torch full, torch infer", {{"torch full", 1}, {"torch infer", 1}}},
+      {"copy, torch train", {{"copy", 1}, {"torch train", 1}}},
+      {"wait, torch train", {{"wait", 1}, {"torch train", 1}}},
       {"wait", {{"wait", 1}}},
       {"train", {{"train", 1}}},
   };
   return all;
 }
 constexpr int most_vms = 8;
+
+constexpr std::string_view torch = "torch ";  // loads of which PyTorch makes
+
+bool needs_torch(const Mix& mix) {
+  return std::ranges::any_of(mix.parts,
+                             [](const Part& part) { return std::string_view(part.load).starts_with(torch); });
+}
+
+bool there_is_torch() {
+  return std::system(
+             "python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec(\"torch\") is None)' "
+             ">/dev/null 2>&1") == 0;
+}
 
 std::string vm_name(int number) { return "m" + std::to_string(number); }
 
@@ -51,8 +72,7 @@ class Crowd {
     int vm = 0;
     for (const Part& part : mix.parts)
       for (int i = 0; i < part.vms; ++i) {
-        programs_.push_back(std::make_unique<Measurer>(
-            runner, side, std::vector<std::string>{"load", part.load, std::to_string(seconds)}, vm_name(vm++)));
+        programs_.push_back(std::make_unique<Measurer>(runner, side, command(part.load, vm_name(vm++), seconds)));
         programs_.back()->expect_ready();  // one after the other: each measures the GPU's speed first
       }
   }
@@ -69,6 +89,12 @@ class Crowd {
   }
 
  private:
+  Command command(std::string_view load, const std::string& vm, double seconds) const {
+    const std::string time = std::to_string(seconds);
+    if (!load.starts_with(torch)) return runner_.command(side_, {"load", std::string(load), time}, vm);
+    return runner_.torch_command(side_, {std::string(load.substr(torch.size())), time}, vm);
+  }
+
   const Runner& runner_;
   const Side side_;
   std::vector<std::unique_ptr<Measurer>> programs_;
@@ -158,8 +184,13 @@ std::vector<Shared> measure_share(const Install& install, BrokerOptions broker, 
   for (int i = 1; i < most_vms; ++i) broker.more_vms.push_back(vm_name(i));
   std::vector<Shared> all;
   Runner runner(install, broker, false, gate);
+  const bool torch_is_there = there_is_torch();
   for (const Mix& mix : mixes()) {
     if (!names.empty() && std::ranges::find(names, mix.name) == names.end()) continue;
+    if (needs_torch(mix) && !torch_is_there) {
+      std::fprintf(stderr, "left out: %s: python3 has no torch\n", mix.name);
+      continue;
+    }
     const Rounds rounds = measure_mix(runner, mix, effort);
     std::size_t first = 0;
     for (const Part& part : mix.parts) {

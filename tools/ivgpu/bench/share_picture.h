@@ -1,0 +1,15 @@
+// What `ivgpu bench share` has measured as one picture: for each load of each mix its rate beside the native one, and how
+// long a piece of its work takes, by each way.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/ivgpu/bench/share.h"
+
+namespace ivgpu::bench {
+
+// An SVG document.
+std::string share_picture(const std::vector<Shared>& all);
+
+}  // namespace ivgpu::bench
