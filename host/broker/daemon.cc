@@ -50,7 +50,8 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   program_ = program;
   program_.accounts = &accounts_;
   accounts_.allow_overcommit(gpu_.overcommit);
-  if (!make_groups(config.broker, error) || !start_scheduler(error)) return false;
+  if (!make_groups(config.broker, error) || !holds_.take_for(config, gpus, error) || !start_scheduler(error))
+    return false;
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
     if (!add(config.vms[i], gpus[i], error)) failures.push_back(not_served(config.vms[i].name, error));

@@ -15,6 +15,7 @@
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
 #include "host/broker/gpu_accounts.h"
+#include "host/broker/gpu_holds.h"
 #include "host/broker/metrics_server.h"
 #include "host/broker/reload_report.h"
 #include "host/broker/status.h"
@@ -74,7 +75,7 @@ class Daemon {
   void reload_for(AnswerServer::Answer asker);
   void reload(const char* asked_by);
   void take_file_over();
-  bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
+  bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
   void remove_vms(const std::vector<VmOptions>& wanted);
@@ -89,7 +90,8 @@ class Daemon {
   GpuOptions gpu_;
   WorkerProgram program_;  // without the parts that are each VM's own
   EventLoop loop_;
-  GpuAccounts accounts_{loop_};                  // before the VMs, which get memory of it
+  GpuAccounts accounts_{loop_};  // before the VMs, which get memory of it
+  GpuHolds holds_;
   std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it
   std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
   TraceServer traces_{loop_};                    // before the VMs: they report their workers to it

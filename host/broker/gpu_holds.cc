@@ -42,7 +42,8 @@ std::string holder_of(const Name& name) {
 bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
   std::map<std::string, Fd> taken;
   for (const Gpu& gpu : gpus) {
-    if (gpu.uuid.empty() || held_.contains(gpu.uuid) || taken.contains(gpu.uuid)) continue;
+    const bool is_simulated = !gpu.pci.empty() && gpu.node.empty() && !gpu.node_missing;
+    if (gpu.uuid.empty() || is_simulated || held_.contains(gpu.uuid) || taken.contains(gpu.uuid)) continue;
     const Name name(gpu.uuid);
     Fd hold(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     const bool held = hold && bind(hold.get(), name.get(), name.length) == 0 && listen(hold.get(), 1) == 0;
@@ -59,6 +60,13 @@ bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
   }
   held_.merge(taken);
   return true;
+}
+
+bool GpuHolds::take_for(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
+  const bool quotas =
+      std::any_of(config.vms.begin(), config.vms.end(), [](const auto& vm) { return vm.gpu_memory != 0; });
+  if (!quotas && config.gpu.policy != "turns") return true;
+  return std::all_of(gpus.begin(), gpus.end(), [&](const VmGpus& one) { return take(one.list, error); });
 }
 
 }  // namespace host::broker

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "host/broker/config.h"
 #include "host/broker/fd.h"
 #include "host/broker/gpus.h"
 
@@ -17,10 +18,12 @@ namespace host::broker {
 
 class GpuHolds {
  public:
-  // Holds these, too, until this object ends. Those without a UUID are nobody's to hold, as the kernel does not know them
-  // yet. False: another process holds one of them, or the kernel refuses; `error` is one sentence, and what was held
-  // before is held.
+  // Holds these, too, until this object ends. Nobody holds those without a UUID, which the kernel does not know yet, nor
+  // simulated ones, which every process has for itself. False: another process holds one of them, or the kernel refuses;
+  // `error` is one sentence, and what was held before is held.
   bool take(const std::vector<Gpu>& gpus, std::string& error);
+  // The same of all GPUs of these VMs (`gpus`: of each), where the file shares them by turns or by quotas.
+  bool take_for(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
 
  private:
   std::map<std::string, Fd> held_;  // by UUID

@@ -57,12 +57,13 @@ void Daemon::take_file_over() {
 }
 
 // False where the file has a mistake, and `error` is one sentence.
-bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const {
+bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
   if (!read_config(file_, cores_, wanted, error)) return false;
   std::vector<VmOptions> stay = options_of_vms();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
   if (may_give_users(wanted.broker, error) && keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) &&
-      find_gpus(wanted, gpus, error) && quotas_fit(wanted, gpus, accounts_.all(), error)) {
+      find_gpus(wanted, gpus, error) && quotas_fit(wanted, gpus, accounts_.all(), error) &&
+      holds_.take_for(wanted, gpus, error)) {
     note_own_users(wanted.vms);
     return true;
   }

@@ -302,7 +302,7 @@ TEST(WorkerOptions, ADeviceIsOneOfNvidias) {
 // ---- one broker for each ------------------------------------------------------------------------------------------
 
 TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
-  const Gpu gpu{0, "GPU-of-test-" + std::to_string(getpid()), "0000:19:00.0", "", false};
+  const Gpu gpu{0, "GPU-of-test-" + std::to_string(getpid()), "0000:19:00.0", "/dev/nvidia2", false};
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t other = fork();
@@ -328,6 +328,14 @@ TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   EXPECT_TRUE(holds.take({gpu, gpu}, error)) << "what is held already: " << error;
   GpuHolds second;
   EXPECT_FALSE(second.take({gpu}, error));
+  host::broker::Config config;
+  config.vms.resize(1);
+  const std::vector<VmGpus> gpus = {{true, {gpu}, {}}};
+  EXPECT_TRUE(second.take_for(config, gpus, error)) << "the driver slices, whoever it is: " << error;
+  config.vms[0].gpu_memory = 1 << 30;
+  EXPECT_FALSE(second.take_for(config, gpus, error));
+  config.vms[0].gpu_memory = 0, config.gpu.policy = "turns";
+  EXPECT_FALSE(second.take_for(config, gpus, error));
   close(ready[0]);
   close(ready[1]);
 }
