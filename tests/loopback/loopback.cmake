@@ -60,7 +60,12 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
       PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" TURNER="$<TARGET_FILE:loopback_turner>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
       SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
     add_dependencies(loopback_${name} loopback_program loopback_taker loopback_turner guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
-    gtest_discover_tests(loopback_${name} TEST_PREFIX loopback. PROPERTIES TIMEOUT 120)
+    # Turns are about time: with other tests beside them the programs would wait for processors.
+    set(alone OFF)
+    if(name STREQUAL turns)
+      set(alone ON)
+    endif()
+    gtest_discover_tests(loopback_${name} TEST_PREFIX loopback. PROPERTIES TIMEOUT 120 RUN_SERIAL ${alone})
     label_tests(loopback_${name} loopback)
   endforeach()
 endif()

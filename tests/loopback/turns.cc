@@ -49,12 +49,13 @@ class Program {
 class Turns : public testing::Test {
  protected:
   // Has the broker read this file, and waits until it has.
-  void reload(const std::string& policy, const std::string& keys_of_u = "") {
-    broker_.folder.write(
-        "c.toml", "[broker]\nruntime_dir = \"" + broker_.folder.path() +
-                      "\"\nlog_level = \"debug\"\nworker = \"" WORKER "\"\n[gpu]\nlibrary = \"sim\"\npolicy = \"" +
-                      policy + "\"\nquantum_us = 5000\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\nspare = 0\n" +
-                      "[vm.t]\n[vm.v]\n[vm.u]\n" + keys_of_u);
+  void reload(const std::string& policy, const std::string& keys_of_u = "", int quantum_us = 5000) {
+    broker_.folder.write("c.toml", "[broker]\nruntime_dir = \"" + broker_.folder.path() +
+                                       "\"\nlog_level = \"debug\"\nworker = \"" WORKER
+                                       "\"\n[gpu]\nlibrary = \"sim\"\npolicy = \"" +
+                                       policy + "\"\nquantum_us = " + std::to_string(quantum_us) +
+                                       "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\nspare = 0\n" +
+                                       "[vm.t]\n[vm.v]\n[vm.u]\n" + keys_of_u);
     const auto told = run_program(IVGPU, {"reload", "--runtime-dir", broker_.folder.path()});
     ASSERT_EQ(told.code, 0) << told.text;
   }
@@ -80,8 +81,8 @@ class Turns : public testing::Test {
       did.push_back(static_cast<double>(programs[i]->progress().done) - before[i]);
     return did;
   }
-  void take_turns(const std::string& keys_of_u = "") {
-    reload("turns", keys_of_u);
+  void take_turns(const std::string& keys_of_u = "", int quantum_us = 5000) {
+    reload("turns", keys_of_u, quantum_us);
     ASSERT_TRUE(eventually([&] { return takes_turns(); }));
   }
   std::uint32_t changes() const { return map_->time[0].changes; }
@@ -141,7 +142,7 @@ TEST_F(Turns, WeightsAreParts) {
 TEST_F(Turns, AHolderThatIsKilledPassesItsTurnOn) {
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing"), c(broker_.folder, "v", "nothing");
   ASSERT_TRUE(a.works() && b.works() && c.works());
-  take_turns();
+  take_turns("", 2000);
   b.progress().longest_gap = 0, c.progress().longest_gap = 0;
   const pid_t worker = worker_of(0);
   ASSERT_GT(worker, 0);
