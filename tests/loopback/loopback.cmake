@@ -62,7 +62,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     add_dependencies(loopback_${name} loopback_program loopback_taker loopback_turner guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
     # Turns are about time: with other tests beside them the programs would wait for processors.
     set(alone OFF)
-    if(name STREQUAL turns)
+    if("${name}" STREQUAL "turns")
       set(alone ON)
     endif()
     gtest_discover_tests(loopback_${name} TEST_PREFIX loopback. PROPERTIES TIMEOUT 120 RUN_SERIAL ${alone})
