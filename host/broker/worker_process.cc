@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -14,6 +13,8 @@
 #include <csignal>
 #include <cstring>
 #include <utility>
+
+#include "host/broker/child_setup.h"
 
 namespace host::broker {
 namespace {
@@ -27,61 +28,6 @@ constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pi
 // The child's descriptors: the lowest after standard input and outputs. Only some children have the group's.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
               child_grants = 8, child_requests = 9, child_bell = 10, child_first_free = 11;
-
-std::vector<char*> as_pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// The work of posix_spawn() in the child before it becomes another program. Posix_spawn and not fork: a copy of the
-// broker's page tables would make it take a fault for each page that it writes to next, and each of these waits for the
-// machine's other processors. The broker stands still until the child has become that program, so all work that can
-// wait is done there: host/worker/place.h.
-class ChildSetup {
- public:
-  ChildSetup() {
-    posix_spawn_file_actions_init(&files_);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, by_default;
-    sigemptyset(&none);
-    sigemptyset(&by_default);
-    sigaddset(&by_default, SIGPIPE);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &by_default);
-    posix_spawnattr_setpgroup(&attributes_, 0);  // a terminal's signals are the broker's to understand
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~ChildSetup() {
-    posix_spawn_file_actions_destroy(&files_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  ChildSetup(const ChildSetup&) = delete;
-  ChildSetup& operator=(const ChildSetup&) = delete;
-
-  // `fd` is open as `number` there; -1 is not.
-  void pass(int fd, int number) {
-    if (fd < 0) return;
-    // First out of the way of all numbers, for one descriptor may have another's.
-    constexpr int above = 32;
-    const int moved = moved_.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, above)).get();
-    failed_ = failed_ || moved < 0 || posix_spawn_file_actions_adddup2(&files_, moved, number) != 0;
-  }
-  // 0, or an error number. Everything that is not passed is closed there.
-  int start(pid_t& pid, char* const* arguments, char* const* environment) {
-    failed_ = failed_ || posix_spawn_file_actions_addopen(&files_, STDIN_FILENO, "/dev/null", O_RDONLY, 0) != 0;
-    failed_ = failed_ || posix_spawn_file_actions_addclosefrom_np(&files_, child_first_free) != 0;
-    return failed_ ? EMFILE : posix_spawn(&pid, arguments[0], &files_, &attributes_, arguments, environment);
-  }
-
- private:
-  posix_spawn_file_actions_t files_;
-  posix_spawnattr_t attributes_;
-  std::vector<Fd> moved_;
-  bool failed_ = false;
-};
 
 const char* meaning(int code) {
   switch (code) {
@@ -155,7 +101,7 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
 
   std::vector<std::string> arguments = {command.program};
   arguments.insert(arguments.end(), command.arguments.begin(), command.arguments.end());
-  ChildSetup child;
+  ChildSetup child(child_first_free);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO}) child.pass(child_output.get(), number);
   struct Passed {
     const char* option;
@@ -173,8 +119,7 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
     if (p.fd >= 0) arguments.insert(arguments.end(), {p.option, std::to_string(p.number)});
   }
   arguments.insert(arguments.end(), {"--nice", std::to_string(command.priority)});
-  const std::vector<char*> argv = as_pointers(arguments), envp = as_pointers(command.environment);
-  errno = child.start(pid_, argv.data(), envp.data());
+  errno = child.start(pid_, arguments, command.environment);
   if (errno != 0) return fail(command.program.c_str());
   // The child is not reaped before on_exit(), so its number is still its own here.
   process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
