@@ -7,7 +7,8 @@
 //                                                          touched cost nothing
 //
 // Trust: a guest may control its worker, so every reader takes this for hostile: copied once, then checked, never
-// believed; `taken` alone counts for something, up to what the worker was lent. Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
+// believed; `taken` alone counts for something, up to what the worker was lent, and under MPS `fault`, which a guest could
+// as well cause (host/broker/mps.h). Of all this a worker itself reads only `tracing`, and the worst that a wrong value does is a trace that was
 // not asked for.
 //
 // Ordering. A channel's cells have one writer, the channel's thread, which waits for no reader: it overwrites entries
@@ -53,6 +54,8 @@ inline void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
 struct TelemetryPage {
   alignas(line) std::atomic<std::uint32_t> tracing;        // broker: not 0 while somebody watches
   alignas(line) std::atomic<std::uint64_t> device_memory;  // worker: bytes that the session has allocated and not freed
+  std::atomic<std::uint32_t>
+      fault;  // worker: the last fault of a context, or loss of an MPS server, a CUresult; 0: none
   // worker: bytes of each device that it counts against what the broker has lent it (host/session/device_memory.h)
   alignas(line) std::atomic<std::uint64_t> taken[max_devices];
   ChannelCounters channel[max_channels];

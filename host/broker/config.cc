@@ -122,7 +122,7 @@ class Parser {
       }
       if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
       if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm)) return false;
-      if (!settle_memory(title, vm)) return false;
+      if (!settle_memory(title, vm) || !has_share(title, vm)) return false;
       inherit(vm);
       config_.vms.push_back(vm);
     }
@@ -171,6 +171,13 @@ class Parser {
     if (vm.memory_max == 0 || vm.memory_max >= vm.region_size + least_beside) return true;
     return say(fmt::format("[{}] memory_max of {} MiB is too small for a region_size of {} MiB: {} MiB at least", title,
                            vm.memory_max >> 20, vm.region_size >> 20, (vm.region_size + least_beside) >> 20));
+  }
+
+  // A bound that nobody would keep is a mistake: who lowers it relies on it.
+  bool has_share(const std::string& title, const VmOptions& vm) {
+    if (vm.active_threads == 100 || config_.gpu.policy == "mps") return true;
+    return say(fmt::format("[{}] active_threads = {} goes with policy = \"mps\" in [gpu], which says \"{}\"", title,
+                           vm.active_threads, config_.gpu.policy));
   }
 
   // Two VMs must not share one memory, and a key that is set without effect is a mistake.

@@ -32,6 +32,7 @@ struct GpuOptions {
   std::int64_t quantum_us = 1000;
   std::int64_t longest_turn_ms = 20;
   bool overcommit = false;
+  std::string mps_control;  // the path of nvidia-cuda-mps-control; "": the one in PATH
 };
 
 struct VmOptions {
@@ -58,7 +59,8 @@ struct VmOptions {
   std::int64_t bell_us = 0;
   std::int64_t bell_idle_ms = 0;
   std::int64_t weight = 1;
-  bool latency = false;  // of the latency class
+  bool latency = false;               // of the latency class
+  std::int64_t active_threads = 100;  // percent of a GPU's multiprocessors, under MPS
   std::int64_t chaos_delay_us = 0;
   std::int64_t session_image_bytes = 0;
   std::int64_t session_objects = 0;

@@ -19,15 +19,15 @@ std::string line_of(const Key& key, Reload reload, const Value& before, const Va
   }
 }
 
-// `at_once`: returns true for a key whose change counts at once, if it may be changed now.
-template <class Object, class AtOnce>
-Changes take_over_table(std::string_view table, Object& running, const Object& wanted, AtOnce at_once) {
+// `may_change`: whether a key that needs no restart in general needs none now.
+template <class Object, class MayChange>
+Changes take_over_table(std::string_view table, Object& running, const Object& wanted, MayChange may_change) {
   Changes changes;
   for (const Key& key : all_keys()) {
     if (key.table != table) continue;
     const Value before = value_in(key, running), after = value_in(key, wanted);
     if (before == after) continue;
-    const Reload reload = key.reload == Reload::Now && !at_once(key) ? Reload::Restart : key.reload;
+    const Reload reload = may_change(key) ? key.reload : Reload::Restart;
     changes.lines.push_back(line_of(key, reload, before, after));
     if (reload != Reload::Restart) assign(key, running, after);
     changes.now = changes.now || reload == Reload::Now;
@@ -45,13 +45,18 @@ Changes take_over(BrokerOptions& running, const BrokerOptions& wanted) {
 }
 
 Changes take_over(GpuOptions& running, const GpuOptions& wanted) {
-  return take_over_table("gpu", running, wanted, any);
+  // MPS is there for a worker's whole life, or not at all.
+  const bool mps = running.policy == "mps" || wanted.policy == "mps";
+  return take_over_table("gpu", running, wanted,
+                         [&](const Key& key) { return !mps || std::string_view(key.name) != "policy"; });
 }
 
-Changes take_over(VmOptions& running, const VmOptions& wanted) {
+Changes take_over(VmOptions& running, const VmOptions& wanted, bool keeps_gpus) {
   const bool same_region = running.region_size == wanted.region_size && running.slots == wanted.slots;
-  return take_over_table("vm", running, wanted,
-                         [&](const Key& key) { return same_region || std::string_view(key.name) != "memory_max"; });
+  return take_over_table("vm", running, wanted, [&](const Key& key) {
+    const std::string_view name = key.name;
+    return (same_region || name != "memory_max") && (!keeps_gpus || name != "gpus");
+  });
 }
 
 }  // namespace host::broker

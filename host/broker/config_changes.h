@@ -20,7 +20,8 @@ struct Changes {
 // Takes over into `running` the changes that count without a restart.
 Changes take_over(BrokerOptions& running, const BrokerOptions& wanted);
 Changes take_over(GpuOptions& running, const GpuOptions& wanted);
-// The bound of the workers' memory stays where the region that it was worked out for does.
-Changes take_over(VmOptions& running, const VmOptions& wanted);
+// The bound of the workers' memory stays where the region that it was worked out for does, and the GPUs stay where the VM
+// keeps those that it has (`keeps_gpus`).
+Changes take_over(VmOptions& running, const VmOptions& wanted, bool keeps_gpus = false);
 
 }  // namespace host::broker

@@ -72,10 +72,14 @@ const Key keys[] = {
      "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
      "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", Reload::Restart, &G::library},
 
-    {"gpu", "policy", Kind::Choice, "\"time-slice\"", nullptr, 0, 0, "\"turns\" or \"time-slice\"",
-     "How processes share a GPU: one after the other where that pays, and by the driver's time slices else (turns), or "
-     "by its time slices always.",
+    {"gpu", "policy", Kind::Choice, "\"time-slice\"", nullptr, 0, 0, "\"turns\", \"time-slice\" or \"mps\"",
+     "How processes share a GPU: one after the other where that pays, and by the driver's time slices else (turns), by "
+     "its time slices always, or at once, as clients of NVIDIA's MPS, which ivgpud starts: the VMs of a GPU then trust "
+     "each other. To or from \"mps\" a change needs a restart.",
      Reload::Now, &G::policy},
+    {"gpu", "mps_control", Kind::Text, "\"\"", nullptr, 0, 0,
+     "the path of nvidia-cuda-mps-control, beginning with /, or \"\" for the one in PATH",
+     "With \"mps\": NVIDIA's program that starts MPS, and by which it is asked.", Reload::Restart, &G::mps_control},
     {"gpu", "quantum_us", Kind::Integer, "1000", nullptr, 200, 100000, "an integer from 200 to 100000",
      "With \"turns\": how many microseconds a process has the GPU while others wait for it.", Reload::Now,
      &G::quantum_us},
@@ -158,6 +162,9 @@ const Key keys[] = {
     {"vm", "latency", Kind::Boolean, "false", nullptr, 0, 0, "true or false",
      "With policy = \"turns\": the VM's processes end others' turns at once, within the VM's part of the time.",
      Reload::Now, &V::latency},
+    {"vm", "active_threads", Kind::Integer, "100", nullptr, 1, 100, "an integer from 1 to 100",
+     "With policy = \"mps\": on how many percent of its GPU's multiprocessors a process of the VM runs at most.",
+     Reload::NewSessions, &V::active_threads},
     {"vm", "chaos_delay_us", Kind::Integer, "0", nullptr, 0, 1000000, "an integer from 0 to 1000000",
      "For tests: random delays up to this many microseconds between a worker's records.", Reload::NewSessions,
      &V::chaos_delay_us},

@@ -81,6 +81,33 @@ each (UUID, PCI address, name) is the real one's. Several VMs may have the same 
   of it.
 * The simulated GPU's devices (`library = "sim"`, `IVGPU_SIM_DEVICES`) are named in the same way.
 
+## MPS
+
+```toml
+[gpu]
+policy = "mps"
+[vm.a]
+gpus = [0]
+[vm.b]
+gpus = [0]
+active_threads = 50     # percent of the GPU's multiprocessors
+```
+
+`ivgpud` starts an MPS control daemon of NVIDIA's for each GPU that some VM uses, before the first worker, and ends it when it
+ends itself. Kernels of several VMs run side by side then: a launch and its wait took 9 us on an H200 beside one other process, and 274 us
+in time slices. The price: the VMs
+of a GPU are one trust domain. A fault in one VM's kernel ends the sessions of all of them. Their workers run as one user, and
+one process of NVIDIA's, the MPS server, stands alone between the memory of one VM and that of another.
+[How it works, and what no GPU has confirmed yet](design/031-mps.md).
+
+* A VM has one GPU; on a host with several, `gpus` names it. The VMs of a GPU have one `worker_uid`, so `worker_uids` stays out.
+* After a fault, a crash of a worker, or the end of the daemon, the log has a line for each VM of the GPU. Programs get the driver's
+  own error for 5 s, then their sessions end, and fresh workers start.
+* A daemon that does not start, or ends, is started again, after 250 ms, and twice as long each time, up to 30 s. The log has its
+  words; its own log is in `<runtime_dir>/mps/<UUID>/log`. A daemon that lives there already, as one that a killed `ivgpud` has left,
+  is named with the command that ends it, and its VMs are not served.
+* `active_threads` is no bound for a VM whose guest has subverted its worker.
+
 ## Bounds of a VM
 
 | bound | counts | reached | needs |

@@ -16,6 +16,7 @@
 
 #include "host/broker/control_protocol.h"
 #include "host/broker/metrics.h"
+#include "host/broker/mps_setting.h"
 #include "host/broker/plain_room.h"
 
 namespace host::broker {
@@ -52,6 +53,10 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   accounts_.allow_overcommit(gpu_.overcommit);
   if (!make_groups(config.broker, error) || !holds_.take_for(config, gpus, error) || !start_scheduler(error))
     return false;
+  if (gpu_.policy == "mps") {
+    mps_ = std::make_unique<Mps>(loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority});
+    spdlog::warn("{}", mps_in_words());
+  }
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
     if (!add(config.vms[i], gpus[i], error)) failures.push_back(not_served(config.vms[i].name, error));
@@ -74,19 +79,23 @@ bool Daemon::add(const VmOptions& options, const VmGpus& gpus, std::string& erro
   const auto same_user = [&](const auto& vm) { return vm->options().worker_uid == options.worker_uid; };
   together.back().own_uid = options.own_uid && std::none_of(vms_.begin(), vms_.end(), same_user);
   const bool fits = plain_files_fit(together, error);
-  auto vm = fits ? Vm::create(loop_, together.back(), broker_, program_for(gpus), traces_, wipes_, error) : nullptr;
+  auto vm =
+      fits ? Vm::create(loop_, together.back(), broker_, program_for(options, gpus), traces_, wipes_, error) : nullptr;
   if (!vm) return false;
   tell_gpus(options.name, gpus);
   vms_.push_back(std::move(vm));
   return true;
 }
 
-WorkerProgram Daemon::program_for(const VmGpus& gpus) const {
+WorkerProgram Daemon::program_for(const VmOptions& options, const VmGpus& gpus) const {
   WorkerProgram own = program_;
   own.groups = groups_.get();
   own.scheduler = scheduler_.get();
   own.gpus = gpus;
+  own.mps = mps_.get();
   show_only(own.gpus, own.environment);
+  if (mps_ != nullptr && !gpus.list.empty())
+    share_by_mps(broker_.runtime_dir, gpus, options.active_threads, own.environment);
   return own;
 }
 
@@ -246,13 +255,16 @@ void Daemon::stop(const char* why) {
   control_.reset();
   for (auto& vm : leaving_) vms_.push_back(std::move(vm));
   leaving_.clear();
-  running_ = vms_.size();
-  if (running_ == 0) loop_.stop();
-  for (const auto& vm : vms_) {
-    vm->stop(end_patience, [this] {
-      if (--running_ == 0) loop_.stop();
-    });
-  }
+  running_ = vms_.size() + 1;
+  for (const auto& vm : vms_) vm->stop(end_patience, [this] { one_has_ended(); });
+  one_has_ended();
+}
+
+// Once all workers have gone, MPS has no clients any more.
+void Daemon::one_has_ended() {
+  if (--running_ > 0) return;
+  if (mps_ == nullptr) return loop_.stop();
+  mps_->end([this] { loop_.stop(); });
 }
 
 }  // namespace host::broker

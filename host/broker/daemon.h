@@ -17,6 +17,7 @@
 #include "host/broker/gpu_accounts.h"
 #include "host/broker/gpu_holds.h"
 #include "host/broker/metrics_server.h"
+#include "host/broker/mps.h"
 #include "host/broker/reload_report.h"
 #include "host/broker/status.h"
 #include "host/broker/trace_server.h"
@@ -60,7 +61,7 @@ class Daemon {
   void tell_groups() const;
   static std::string not_served(const std::string& vm, const std::string& why);
   bool add(const VmOptions& options, const VmGpus& gpus, std::string& error);
-  WorkerProgram program_for(const VmGpus& gpus) const;
+  WorkerProgram program_for(const VmOptions& options, const VmGpus& gpus) const;
   bool open_status(const BrokerOptions& broker, std::string& error);
   bool open_traces(const BrokerOptions& broker, std::string& error);
   bool open_control(std::string& error);
@@ -71,6 +72,7 @@ class Daemon {
   void on_signal(std::uint32_t number);
   void on_stay(int fd);
   void stop(const char* why);
+  void one_has_ended();
 
   void reload_for(AnswerServer::Answer asker);
   void reload(const char* asked_by);
@@ -94,6 +96,7 @@ class Daemon {
   GpuHolds holds_;
   std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it
   std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
+  std::unique_ptr<Mps> mps_;                     // likewise, where the policy is this
   TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
   WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;

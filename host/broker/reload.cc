@@ -88,13 +88,14 @@ void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<
   for (const auto& vm : vms_) {
     const VmOptions* const now = find(wanted, vm->options().name);
     VmOptions options = vm->options();
-    const Changes changes = take_over(options, *now);
+    const bool keeps_gpus = mps_ != nullptr;  // a worker is the client of its GPU's daemon
+    const Changes changes = take_over(options, *now, keeps_gpus);
     options.own_uid = now->own_uid && options.worker_uid == now->worker_uid;
     for (const std::string& line : changes.lines) report_.info(fmt::format("VM {}: {}", options.name, line));
     if (!changes.now && !changes.new_sessions && options.own_uid == vm->options().own_uid) continue;
     std::string error;
-    const VmGpus& its = gpus[static_cast<std::size_t>(now - wanted.data())];
-    if (!vm->change(options, program_for(its), changes.new_sessions, error))
+    const VmGpus& its = keeps_gpus ? vm->gpus() : gpus[static_cast<std::size_t>(now - wanted.data())];
+    if (!vm->change(options, program_for(options, its), changes.new_sessions, error))
       report_.error(fmt::format("VM {}: its control group keeps its old bounds: {}", options.name, error));
   }
 }

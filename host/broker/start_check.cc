@@ -17,6 +17,7 @@
 #include "host/broker/cgroup.h"
 #include "host/broker/fd.h"
 #include "host/broker/listener.h"
+#include "host/broker/mps_setting.h"
 #include "host/broker/plain_memory.h"
 #include "host/broker/plain_room.h"
 #include "host/broker/region.h"
@@ -58,6 +59,7 @@ class Look {
     trace_socket();
     metrics_socket();
     sum_of_regions();
+    if (config_.gpu.policy == "mps") found_.notes.push_back(mps_in_words());
     if (is_served(config_.broker.runtime_dir))
       found_.notes.push_back(fmt::format(
           "an ivgpud serves {} already, so what is free of memory in huge pages and in file systems was not "

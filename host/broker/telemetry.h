@@ -43,6 +43,8 @@ class Telemetry {
   Counters counters() const;
   // What it counts of a device against what it was lent. Preconditions: device < ring::max_devices.
   std::uint64_t taken(unsigned device) const { return page().taken[device].load(std::memory_order_relaxed); }
+  // The fault that its session has had, as a CUresult; 0: none.
+  std::uint32_t fault() const { return page().fault.load(std::memory_order_relaxed); }
 
  private:
   Telemetry(Fd memfd, std::byte* base) : memfd_(std::move(memfd)), base_(base) {}

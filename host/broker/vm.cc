@@ -73,6 +73,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
                transport_->tells_peers() ? "" : ", for an ivshmem-plain device whose memory is ", region_->path());
+  if (!join_mps(error)) return false;
   if (options_.jail_ioctls == "any" && options_.jail != "off")
     spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",
                  options_.name);

@@ -1,5 +1,5 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
-// the workers, vm_memory.cc their device memory, vm_sessions.cc and vm_status.cc their lines in the log and in
+// the workers, vm_memory.cc their device memory, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in
 // `ivgpu status`.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
@@ -64,6 +64,7 @@ class Vm {
   bool change(const VmOptions& options, const WorkerProgram& program, bool new_sessions, std::string& error);
 
   const VmOptions& options() const { return options_; }
+  const VmGpus& gpus() const { return program_.gpus; }
   // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. Returns
   // their number.
   std::size_t end_sessions(std::optional<std::uint32_t> slot);
@@ -98,9 +99,9 @@ class Vm {
     // Of the session that holds it, by its own account, which may be anything. Fit for a log.
     std::string program;
     std::uint32_t process = 0;
-    bool start_logged = false;  // its start, in the log
-    bool ended = false;         // so is its end
-    bool asked_to_end = false;  // by `ivgpu end`
+    bool start_logged = false;        // its start, in the log
+    bool ended = false;               // so is its end
+    const char* ended_for = nullptr;  // why the broker ends its session; null: it does not
   };
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
@@ -138,6 +139,13 @@ class Vm {
   bool has_memory_for_another();
   std::vector<std::string> memory_arguments() const;
 
+  bool join_mps(std::string& error);
+  std::function<void(std::function<void()>)> before_kill(std::uint32_t k);
+  void on_mps_lost(const std::string& why);
+  void end_lost_sessions();
+  std::string reported_fault() const;
+  void leave_mps(const ring::SlotWord& before, const WorkerProcess::Exit& exit);
+
   void refill();
   void end_surplus();
   void end_unclaimed(std::uint32_t keep);
@@ -173,6 +181,7 @@ class Vm {
   std::unique_ptr<Group> group_;       // outlives the workers; null: there is none
   std::vector<Slot> slots_;
   std::unique_ptr<MemoryLeases> memory_;  // null: nobody counts
+  std::unique_ptr<MpsSeat> mps_;          // null: its workers are nobody's clients
   std::unique_ptr<Transport> transport_;
   TokenBucket starts_;
   Backoff backoff_;

@@ -24,7 +24,9 @@ void Vm::session_begins(std::uint32_t k) {
   slot.peer = 0;
   slot.program.clear();
   slot.process = 0;
-  slot.start_logged = slot.ended = slot.asked_to_end = false;
+  slot.start_logged = slot.ended = false;
+  slot.ended_for = nullptr;
+  if (mps_) mps_->watch();
 }
 
 // Once, when the claimer has written its name, or has had the time to.
@@ -72,7 +74,7 @@ std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
   std::size_t ended = 0;
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     if ((slot && *slot != k) || slots_[k].known.state != SlotState::Claimed || !slots_[k].worker) continue;
-    slots_[k].asked_to_end = true;
+    slots_[k].ended_for = "`ivgpu end` asked for it";
     slots_[k].worker->end(end_patience);
     ++ended;
   }

@@ -40,6 +40,7 @@ void Vm::refill() {
   const auto is_empty = [](const Slot& s) { return s.known.state == SlotState::Empty; };
   const auto empty = std::find_if(slots_.begin(), slots_.end(), is_empty);
   if (empty == slots_.end()) return;
+  if (mps_ && !mps_->ready()) return;
   if (!has_memory_for_another()) return;
   if (const auto pause = backoff_.left(Clock::now()); pause != Span::zero()) return refill_after(pause);
   if (const auto wait = starts_.take(Clock::now()); wait != Span::zero()) return refill_after(wait);
@@ -189,13 +190,14 @@ bool Vm::start_worker(std::uint32_t k) {
   slot.worker = WorkerProcess::start(loop_, command_for(k), fmt::format("{}/{}", options_.name, k),
                                      {[this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
                                       [this, k](const auto& said) { return memory_ && memory_->heard(k, said); },
-                                      [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }},
+                                      [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }, before_kill(k)},
                                      error);
   if (!slot.worker) {
     on_start_failed(k, error);
     return false;
   }
   if (memory_) memory_->started(k, slot.worker->pid());
+  if (mps_) mps_->started(slot.worker->pid());
   slot.session = traces_.begin(options_.name, k, slot.worker->pid(), *slot.telemetry);
   slot.start_timer = loop_.after(start_patience, [this, k] {
     slots_[k].start_timer = 0;
@@ -256,6 +258,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here
   if (!released_in_look(before, slot.known)) conclude(k, exit);
+  if (mps_) leave_mps(before, exit);
   beat_while_held();
   const auto has_worker = [](const Slot& s) { return s.worker != nullptr; };
   if (stopping_ && std::none_of(slots_.begin(), slots_.end(), has_worker)) stopped_();
@@ -297,8 +300,8 @@ void Vm::conclude(std::uint32_t k, const WorkerProcess::Exit& exit) {
     case SlotState::Claimed:
     case SlotState::Dead:
       if (stopping_) break;
-      session_ends(k, slots_[k].asked_to_end ? "`ivgpu end` asked for it"
-                                             : fmt::format("the worker {} while its guest used it", exit.how));
+      session_ends(k, slots_[k].ended_for != nullptr ? slots_[k].ended_for
+                                                     : fmt::format("the worker {} while its guest used it", exit.how));
       break;
     case SlotState::Released:
       if (exit.end != WorkerProcess::End::Orderly) {

@@ -156,12 +156,15 @@ void WorkerProcess::end(Clock::duration patience) {
 }
 
 void WorkerProcess::kill_now(const char* why) {
+  if (std::exchange(killed_, true)) return;
   if (const auto more = log_->kills.admit()) spdlog::warn("{}: killed: {}{}", label_, why, *more);
   loop_.forget(kill_timer_);
   loop_.forget(control_watch_);
   loop_.forget(control_timer_);
-  killed_ = true;
-  kill(pid_, SIGKILL);
+  if (!events_.before_kill) return void(kill(pid_, SIGKILL));
+  events_.before_kill([this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired() && !reaped_) kill(pid_, SIGKILL);
+  });
 }
 
 void WorkerProcess::on_control() {

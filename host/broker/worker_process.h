@@ -74,6 +74,9 @@ class WorkerProcess {
     // What it says about device memory. False: no worker says that. Null: none does.
     std::function<bool(const worker::MemoryMessage&)> memory;
     std::function<void(const Exit&)> gone;  // the last call; the object may be destroyed in it
+    // Called before it is killed, but for the destructor's doing; it dies once `then` is called, whenever that is. Null:
+    // it is killed at once.
+    std::function<void(std::function<void()> then)> before_kill = {};
   };
 
   // Null when no process could be made, and `error` is one sentence. `label` begins each line of its log.
@@ -86,7 +89,7 @@ class WorkerProcess {
 
   // Asks it to end by closing its socket, and kills it when it has not after `patience`.
   void end(Clock::duration patience);
-  void kill_now(const char* why);
+  void kill_now(const char* why);  // once; later ones do nothing
   // False: it does not read, or has gone.
   bool send(const worker::MemoryMessage& message) const;
   pid_t pid() const { return pid_; }
@@ -119,6 +122,7 @@ class WorkerProcess {
   TokenBucket messages_{messages_per_second, message_burst, Clock::now()};
   WorkerLog* log_ = nullptr;
   bool ready_ = false, killed_ = false, reaped_ = false;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what outlives this object
 };
 
 }  // namespace host::broker

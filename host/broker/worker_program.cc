@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "host/broker/gpu_library.h"
+#include "host/broker/mps_setting.h"
 
 namespace host::broker {
 
@@ -51,6 +52,7 @@ bool find_worker(const Config& config, const fs::path& own_folder, WorkerProgram
     error = fmt::format("[broker] worker: {}: {}", program.path, std::strerror(errno));
     return false;
   }
+  if (!find_mps_control(config.gpu, program.mps_control, error)) return false;
   program.library = find_gpu_library(config.gpu.library, own_folder, error);
   program.environment = worker_environment();
   program.priority = getpriority(PRIO_PROCESS, 0);
@@ -65,7 +67,7 @@ bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& erro
     error = fmt::format("[vm.{}] gpus: {}", vm.name, error);
     return false;
   }
-  return true;
+  return mps_fits(config, all, error);
 }
 
 }  // namespace host::broker

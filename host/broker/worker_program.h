@@ -9,6 +9,7 @@
 #include "host/broker/config.h"
 #include "host/broker/gpu_accounts.h"
 #include "host/broker/gpus.h"
+#include "host/broker/mps.h"
 #include "host/turns/scheduler.h"
 
 namespace host::broker {
@@ -18,18 +19,21 @@ struct WorkerProgram {
   std::string library;  // the libcuda.so.1 it drives
   std::vector<std::string> environment;
   int priority = 0;                       // of workers, as nice(1) counts
+  std::string mps_control;                // of nvidia-cuda-mps-control; "": the policy is another
   GpuAccounts* accounts = nullptr;        // of which VMs get device memory; null: nobody counts it
   const Groups* groups = nullptr;         // where VMs get theirs; null: nowhere
   turns::Scheduler* scheduler = nullptr;  // of their turns on the GPUs; null: nobody schedules them
+  Mps* mps = nullptr;                     // whose clients workers are; null: nobody's
   VmGpus gpus;                            // the VM's; `environment` shows its workers no others
 };
 
-// All but `accounts`, `groups`, `scheduler` and `gpus`. `own_folder`: where ivgpud lies. False on failure, and `error` is
+// All but `accounts`, `groups`, `scheduler`, `mps` and `gpus`. `own_folder`: where ivgpud lies. False on failure, and `error` is
 // one sentence.
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);
 
-// Those of each VM, in the order of `config.vms`. False if a VM names one that does not exist, and `error` names it.
+// Those of each VM, in the order of `config.vms`. False if a VM names one that does not exist, or has some that MPS cannot
+// serve, and `error` is one sentence.
 bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error);
 
 }  // namespace host::broker

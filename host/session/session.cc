@@ -182,7 +182,11 @@ void Session::forget(const std::vector<std::uint64_t>& gone) {
 }
 
 void Session::note(CUresult result) {
-  if (result == CUDA_SUCCESS || !is_fault(result)) return;
+  if (result == CUDA_SUCCESS) return;
+  // The latter says that the MPS server is lost; whether it stays the context's answer is the driver's to say.
+  if (is_fault(result) || result == CUDA_ERROR_MPS_RPC_FAILURE)
+    telemetry.page().fault.store(static_cast<std::uint32_t>(result), std::memory_order_relaxed);
+  if (!is_fault(result)) return;
   mirrors.stop();
   offer_output();
   slot.header()[&ring::SlotHeader::fault].store(result, std::memory_order_release);

@@ -70,7 +70,7 @@ TEST(ConfigurationPage, ShowsGoodExamples) {
     EXPECT_TRUE(host::broker::parse_config(text, "example", 8, config, error)) << error;
     EXPECT_EQ(config.vms.size(), 2u);
   }
-  EXPECT_EQ(examples, 2u);
+  EXPECT_EQ(examples, 3u);
 }
 
 }  // namespace

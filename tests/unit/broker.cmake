@@ -13,19 +13,21 @@ add_library(broker_fake_nvml SHARED ${CMAKE_CURRENT_LIST_DIR}/broker_fake_nvml.c
 target_link_libraries(broker_fake_nvml PRIVATE ivgpu_options)
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config gpus memory metrics plain reload server sessions slots start_check worker status top trace)
+foreach(name parts config gpus memory metrics mps plain reload server sessions slots start_check worker status top trace)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
                                                          FAKE_WORKER="$<TARGET_FILE:broker_fake_worker>"
                                                          IVGPU="$<TARGET_FILE:ivgpu>" QEMU="${IVGPU_QEMU}"
                                                          NVML="$<TARGET_FILE:ivgpu-nvml>"
-                                                         FAKE_NVML="$<TARGET_FILE:broker_fake_nvml>")
+                                                         FAKE_NVML="$<TARGET_FILE:broker_fake_nvml>"
+                                                         FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control")
   add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml broker_fake_nvml)
   gtest_discover_tests(broker_${name}_test)
 endforeach()
 if(TARGET simgpu)
   add_dependencies(broker_memory_test simgpu)
+  add_dependencies(broker_mps_test simgpu)  # the same as of the next
   add_dependencies(broker_gpus_test simgpu)  # the broker looks for its library
   add_dependencies(broker_reload_test simgpu guest_cuda ivgpu-worker)  # `ivgpu run` takes all
 endif()

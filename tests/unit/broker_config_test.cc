@@ -155,7 +155,7 @@ constexpr Mistake mistakes[] = {
     {"NotATable", "gpu = 1\n", "f.toml: 'gpu' must be a table, as in [gpu]"},
     {"VmNotATable", "[vm]\na = 1\n", "f.toml: [vm] a must be a table, as in [vm.a]"},
     {"UnknownKey", "[gpu]\nlib = 1\n[vm.a]",
-     "f.toml: [gpu] has no key 'lib'; it takes library, policy, quantum_us, longest_turn_ms, overcommit"},
+     "f.toml: [gpu] has no key 'lib'; it takes library, policy, mps_control, quantum_us, longest_turn_ms, overcommit"},
     {"MetricsForAnybody", "[broker]\nmetrics = \"0.0.0.0:9910\"\n[vm.a]",
      "f.toml: [broker] metrics = \"0.0.0.0:9910\": metrics takes \"\" for none, the path of a socket, beginning with "
      "/, "
@@ -166,6 +166,19 @@ constexpr Mistake mistakes[] = {
     {"MetricsAPort", "[broker]\nmetrics = 9910\n[vm.a]",
      "f.toml: [broker] metrics = 9910: metrics takes \"\" for none, the path of a socket, beginning with /, "
      "or an address of the loopback, as \"127.0.0.1:9910\" or \"[::1]:9910\""},
+    {"ThreadsWithoutMps", "[gpu]\npolicy = \"turns\"\n[vm.a]\nactive_threads = 50",
+     "f.toml: [vm.a] active_threads = 50 goes with policy = \"mps\" in [gpu], which says \"turns\""},
+    {"ThreadsWithoutMpsForAll", "[defaults]\nactive_threads = 99\n[vm.a]",
+     "f.toml: [vm.a] active_threads = 99 goes with policy = \"mps\" in [gpu], which says \"time-slice\""},
+    {"NoThreads", "[gpu]\npolicy = \"mps\"\n[vm.a]\nactive_threads = 0",
+     "f.toml: [vm.a] active_threads = 0: active_threads takes an integer from 1 to 100"},
+    {"TooManyThreads", "[gpu]\npolicy = \"mps\"\n[vm.a]\nactive_threads = 101",
+     "f.toml: [vm.a] active_threads = 101: active_threads takes an integer from 1 to 100"},
+    {"UnknownPolicy", "[gpu]\npolicy = \"MPS\"\n[vm.a]",
+     "f.toml: [gpu] policy = \"MPS\": policy takes \"turns\", \"time-slice\" or \"mps\""},
+    {"MpsControlByName", "[gpu]\nmps_control = \"nvidia-cuda-mps-control\"\n[vm.a]",
+     "f.toml: [gpu] mps_control = \"nvidia-cuda-mps-control\": mps_control takes the path of nvidia-cuda-mps-control, "
+     "beginning with /, or \"\" for the one in PATH"},
     {"TooManySlots", "[vm.a]\nslots = 65", "f.toml: [vm.a] slots = 65: slots takes an integer from 1 to 64"},
     {"NoSlots", "[vm.a]\nslots = 0", "f.toml: [vm.a] slots = 0: slots takes an integer from 1 to 64"},
     {"NotAnInteger", "[vm.a]\nslots = 1.5", "f.toml: [vm.a] slots = 1.5: slots takes an integer from 1 to 64"},
@@ -189,7 +202,7 @@ constexpr Mistake mistakes[] = {
     {"ChoicesInOne", "[defaults]\njail = 'required\" or \"off'\n[vm.a]",
      "f.toml: [defaults] jail = \"required\" or \"off\": jail takes \"best-effort\", \"required\" or \"off\""},
     {"TwoLines", "[gpu]\n\"a\\nb\" = 1\n[vm.a]",
-     "f.toml: [gpu] has no key 'a b'; it takes library, policy, quantum_us, longest_turn_ms, overcommit"},
+     "f.toml: [gpu] has no key 'a b'; it takes library, policy, mps_control, quantum_us, longest_turn_ms, overcommit"},
     {"LetterAlone", "[vm.a]\n\xc3\xbdv", "f.toml:2: a letter beyond ASCII may stand on a line of comment only"},
     {"LetterEscaped", "a = \"\\\xc3\xbd\"", "f.toml:1: a letter beyond ASCII may stand on a line of comment only"},
     {"LetterInAStringOfLines", "a = \"\"\"\n# \"\"\"\xef\xbb\xa2\" = 1",

@@ -129,6 +129,7 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
     case 'o': command[2] = open("/etc/shadow", O_RDONLY) < 0 && socket(AF_UNIX, SOCK_STREAM, 0) < 0 ? 'n' : 'y'; break;
     case 'c':
     case 'h': count(ring::TelemetryView(telemetry).page(), command[0]); break;
+    case 'e': ring::TelemetryView(telemetry).page().fault = 700; break;  // CUDA_ERROR_ILLEGAL_ADDRESS
     case 't': command[2] = trace(ring::TelemetryView(telemetry)); break;
     case 'B':
     case 'R':

@@ -117,15 +117,16 @@ inline Outcome run_ivgpud(const std::vector<std::string>& arguments) { return ru
 class Broker {
  public:
   // `before`: what the process does to itself before it becomes ivgpud. `library`: the driver, an empty file where none
-  // is named, since fake workers load none. `keys`: of [broker].
+  // is named, since fake workers load none. `keys`: of [broker]; `gpu_keys`: of [gpu].
   explicit Broker(
       const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {},
-      const std::string& library = "", const std::string& keys = "") {
+      const std::string& library = "", const std::string& keys = "", const std::string& gpu_keys = "") {
     folder.write("libcuda.so.1", "");
     folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
                                "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n" + keys +
                                "\n[gpu]\nlibrary = \"" + (library.empty() ? folder / "libcuda.so.1" : library) +
-                               "\"\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
+                               "\"\n" + gpu_keys + "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" +
+                               vm_keys + "\n");
     start(fake, before);
   }
   ~Broker() {

@@ -468,6 +468,8 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"metrics", "\"[::1]:9910\""},
                                                    {"library", "\"sim\""},
                                                    {"policy", "\"turns\""},
+                                                   {"mps_control", "\"/bin/true\""},
+                                                   {"active_threads", "50"},
                                                    {"quantum_us", "2000"},
                                                    {"longest_turn_ms", "50"},
                                                    {"weight", "3"},
@@ -503,14 +505,16 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
 // What goes only with another key.
 std::string with(const std::string& key) { return key == "plain_file" ? "transport = \"plain\"\n" : ""; }
 
+std::string behind(const std::string& key) { return key == "active_threads" ? "[gpu]\npolicy = \"mps\"\n" : ""; }
+
 TEST(Changes, OfEveryKeyAreSaid) {
   for (const Key& key : all_keys()) {
     const std::string name = key.name, table = key.table;
     ASSERT_TRUE(others.contains(name)) << "a new key: give it another value here";
     const std::string line = with(name) + name + " = " + others.at(name) + "\n";
-    const std::string base = table == "vm" ? "[vm.a]\n" + with(name) : "[vm.a]\n";
+    const std::string base = table == "vm" ? "[vm.a]\n" + with(name) + behind(name) : "[vm.a]\n";
     Config running = parsed(base);
-    const Config wanted = parsed(table == "vm" ? "[vm.a]\n" + line : "[" + table + "]\n" + line + base);
+    const Config wanted = parsed(table == "vm" ? "[vm.a]\n" + line + behind(name) : "[" + table + "]\n" + line + base);
     Changes changes;
     if (table == "broker")
       changes = take_over(running.broker, wanted.broker);

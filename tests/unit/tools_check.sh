@@ -115,6 +115,7 @@ mkdir "$m/sys/devices/system/node/node1"; put sys/bus/pci/devices/0000:3b:00.0/v
 put sys/bus/pci/devices/0000:3b:00.0/class 0x030200; put sys/bus/pci/devices/0000:3b:00.0/numa_node 1
 expect 0 '^warning +numa +2 memory nodes; GPU 0000:3b:00.0 on node 1'; good_host
 put tmp/nvidia-mps/control ''; expect 0 '^warning +mps '; good_host
+put run/ivgpu/mps/GPU-1a2b/pipe/control ''; expect 0 '^warning +mps +ivgpud runs MPS for GPU-1a2b: a fault of one VM.s'; good_host
 put sys/kernel/security/lsm capability,yama; expect 0 '^warning +landlock '; good_host
 rm "$m/proc/sys/kernel/seccomp/actions_avail"; expect 0 '^warning +seccomp '; good_host
 put proc/sys/user/max_user_namespaces 0; expect 0 '^warning +namespaces '; good_host

@@ -184,7 +184,15 @@ Finding numa(const Machine& m) {
           "run ivgpud and QEMU on the GPU's node: numactl --cpunodebind=N --preferred=N"};
 }
 
-Finding mps(const Machine& m) {
+// Of the broker in `runtime_dir` (policy = "mps"), or of an operator.
+Finding mps(const Machine& m, const std::string& runtime_dir) {
+  for (const std::string& gpu : m.names(runtime_dir + "/mps"))
+    if (m.has(runtime_dir + "/mps/" + gpu + "/pipe/control"))
+      return {"mps", State::Warning,
+              "ivgpud runs MPS for " + gpu +
+                  ": a fault of one VM's kernel ends all VMs on this GPU, and one process "
+                  "stands alone between their memories",
+              "policy = \"turns\" or \"time-slice\" in [gpu], unless the VMs trust each other"};
   const char* set = m.real() ? std::getenv("CUDA_MPS_PIPE_DIRECTORY") : nullptr;
   const std::string pipes = set != nullptr && *set != '\0' ? set : "/tmp/nvidia-mps";
   if (!m.has(pipes + "/control")) return {"mps", State::Ok, "no MPS daemon: VMs have the GPU in time slices", ""};
@@ -307,7 +315,7 @@ Findings check_host(const Machine& machine, const HostOptions& options) {
                   memlock(machine),
                   huge_pages(machine),
                   numa(machine),
-                  mps(machine)};
+                  mps(machine, options.runtime_dir)};
   const Findings layers = jail(machine);
   all.insert(all.end(), layers.begin(), layers.end());
   int why = 0;

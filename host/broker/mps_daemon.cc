@@ -1,0 +1,244 @@
+#include "host/broker/mps_daemon.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "host/broker/listener.h"
+
+namespace host::broker {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A GPU that nobody uses takes seconds to wake.
+constexpr auto start_patience = seconds(10);
+constexpr auto look_again = milliseconds(20);
+// `quit` waits for the server, which waits for its clients; the broker's workers have gone by then.
+constexpr auto quit_patience = seconds(5), signal_patience = seconds(2);
+constexpr int last_patience_ms = 1000;
+
+// The daemon's name as the kernel shows it: 15 letters.
+constexpr const char* daemon_comm = "nvidia-cuda-mps";
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// Of another user than the broker only root's folders can be.
+std::string make_folder(const std::string& path, mode_t mode, uid_t uid, gid_t gid) {
+  if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return fmt::format("{}: {}", path, std::strerror(errno));
+  // Not through a link that the workers' user may have put here.
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return path + ": this is no folder";
+  if (chmod(path.c_str(), mode) != 0 || (geteuid() == 0 && lchown(path.c_str(), uid, gid) != 0))
+    return fmt::format("{}: {}", path, std::strerror(errno));
+  return "";
+}
+
+// The first folder on the way that the user may not pass; "" if there is none.
+std::string closed_folder(const fs::path& path, uid_t uid, gid_t gid) {
+  if (geteuid() != 0) return "";
+  fs::path way;
+  for (const fs::path& part : path) {
+    way /= part;
+    struct stat status {};
+    if (stat(way.c_str(), &status) != 0) return "";
+    const mode_t wanted = status.st_uid == uid ? S_IXUSR : status.st_gid == gid ? S_IXGRP : S_IXOTH;
+    if ((status.st_mode & wanted) == 0) return way.string();
+  }
+  return "";
+}
+
+}  // namespace
+
+MpsFolders mps_folders(const std::string& runtime_dir, const std::string& gpu) {
+  std::string name = gpu;
+  std::replace(name.begin(), name.end(), '/', '_');  // an older form of a MIG device's name has some
+  const std::string folder = runtime_dir + "/mps/" + name;
+  return {folder, folder + "/pipe", folder + "/log"};
+}
+
+MpsDaemon::MpsDaemon(EventLoop& loop, Place place, Events events)
+    : loop_(loop),
+      place_(std::move(place)),
+      folders_(mps_folders(place_.runtime_dir, place_.gpu)),
+      events_(std::move(events)) {}
+
+MpsDaemon::~MpsDaemon() {
+  for (EventLoop::Id* id : {&start_timer_, &end_timer_}) loop_.forget(*id);
+  for (auto& [number, question] : questions_) loop_.forget(question.timer);
+  if (!process_) return;
+  process_->signal(SIGTERM);
+  pollfd gone{static_cast<int>(syscall(SYS_pidfd_open, process_->pid(), 0)), POLLIN, 0};
+  poll(&gone, 1, last_patience_ms);
+  close(gone.fd);
+}
+
+// ---- folders --------------------------------------------------------------------------------------------------------
+
+// The process of a daemon that lives in the folder already, as one that a killed broker has left; "" if there is none.
+std::string MpsDaemon::living_other() const {
+  const std::string process = first_line(folders_.pipe + "/nvidia-cuda-mps-control.pid");
+  if (process.empty() || process.size() > 10 || process.find_first_not_of("0123456789") != std::string::npos) return "";
+  return first_line("/proc/" + process + "/comm") == daemon_comm ? process : "";
+}
+
+bool MpsDaemon::prepare(std::string& error) const {
+  const auto wrong = [&](const std::string& why) {
+    error = fmt::format("policy = \"mps\": {}", why);
+    return false;
+  };
+  if (!socket_path_fits(folders_.pipe + "/control_privileged", error)) return wrong(error);
+  if (const std::string process = living_other(); !process.empty())
+    return wrong(
+        fmt::format("an MPS daemon, process {}, has {} already: end it by `echo quit | CUDA_MPS_PIPE_DIRECTORY={} {}`",
+                    process, folders_.pipe, folders_.pipe, place_.program));
+  std::error_code failed;
+  fs::remove_all(folders_.pipe, failed);  // the names that a daemon left which was killed
+  constexpr mode_t passable = 0711, own = 0700;
+  for (const std::string& path : {place_.runtime_dir + "/mps", folders_.gpu})
+    if (const std::string why = make_folder(path, passable, geteuid(), getegid()); !why.empty()) return wrong(why);
+  for (const std::string& path : {folders_.pipe, folders_.log})
+    if (const std::string why = make_folder(path, own, place_.uid, place_.gid); !why.empty()) return wrong(why);
+  const std::string closed = closed_folder(folders_.pipe, place_.uid, place_.gid);
+  if (closed.empty()) return true;
+  return wrong(fmt::format(
+      "workers run as user {}, who may not pass {}: chmod o+x {}, or choose another runtime_dir in [broker]",
+      place_.uid, closed, closed));
+}
+
+// ---- its life -------------------------------------------------------------------------------------------------------
+
+Helper::Command MpsDaemon::command(std::vector<std::string> arguments, const std::string& input) const {
+  arguments.insert(arguments.begin(), place_.program);
+  std::vector<std::string> environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C",
+                                          "CUDA_VISIBLE_DEVICES=" + place_.gpu,
+                                          "CUDA_MPS_PIPE_DIRECTORY=" + folders_.pipe,
+                                          "CUDA_MPS_LOG_DIRECTORY=" + folders_.log};
+  // A container may have the driver's libraries where the loader does not look.
+  if (const char* libraries = std::getenv("LD_LIBRARY_PATH"))
+    environment.push_back(std::string("LD_LIBRARY_PATH=") + libraries);
+  return {std::move(arguments), std::move(environment), input, place_.priority};
+}
+
+void MpsDaemon::start() {
+  std::string error;
+  given_up_.clear();
+  // In the foreground (-f), so that it stays the broker's child, whose end is seen.
+  process_ = Helper::start(
+      loop_, command({"-f"}, ""), [this](const Helper::Exit& exit) { on_exit(exit); }, error);
+  if (!process_) return fail_later("cannot be started: " + error);
+  look_for_pipe(Clock::now() + start_patience);
+}
+
+void MpsDaemon::fail_later(const std::string& why) {
+  start_timer_ = loop_.after(Clock::duration::zero(), [this, why] {
+    start_timer_ = 0;
+    events_.down(why, false);
+  });
+}
+
+// It listens once its pipe is there.
+void MpsDaemon::look_for_pipe(Clock::time_point until) {
+  start_timer_ = loop_.after(look_again, [this, until] {
+    start_timer_ = 0;
+    struct stat status {};
+    if (lstat((folders_.pipe + "/control").c_str(), &status) == 0) {
+      up_ = true;
+      return events_.up();
+    }
+    if (Clock::now() < until) return look_for_pipe(until);
+    given_up_ = fmt::format("does not listen after {} s", start_patience.count());
+    process_->signal(SIGKILL);
+  });
+}
+
+void MpsDaemon::on_exit(const Helper::Exit& exit) {
+  loop_.forget(start_timer_);
+  loop_.forget(end_timer_);
+  process_.reset();
+  const bool was_up = std::exchange(up_, false);
+  if (ended_) return std::exchange(ended_, nullptr)();
+  events_.down((given_up_.empty() ? exit.how : given_up_) + first_words(exit.output), was_up);
+}
+
+// ---- what it is asked -----------------------------------------------------------------------------------------------
+
+void MpsDaemon::ask(const std::string& words, Clock::duration patience, Answer answer) {
+  const std::uint64_t number = ++next_question_;
+  Question& question = questions_[number];
+  question.answer = std::move(answer);
+  std::string error;
+  const auto gone = [this, number](const Helper::Exit& exit) {
+    answered(number, exit.good ? std::optional(exit.output) : std::nullopt);
+    questions_.erase(number);
+  };
+  question.client = Helper::start(loop_, command({}, words), gone, error);
+  // Where there is no client, it is found missing in the loop's next turn, as any other answer.
+  const auto wait = question.client ? patience : Clock::duration::zero();
+  question.timer = loop_.after(wait, [this, number] {
+    Question& late = questions_[number];
+    late.timer = 0;
+    if (late.client) late.client->signal(SIGKILL);  // it stays until it has gone
+    answered(number, std::nullopt);
+    if (const auto still = questions_.find(number); still != questions_.end() && !still->second.client)
+      questions_.erase(still);
+  });
+}
+
+// Once for each question.
+void MpsDaemon::answered(std::uint64_t question, const std::optional<std::string>& said) {
+  Question& q = questions_[question];
+  loop_.forget(q.timer);
+  if (const auto answer = std::exchange(q.answer, nullptr)) answer(said);
+}
+
+// ---- its end --------------------------------------------------------------------------------------------------------
+
+void MpsDaemon::end(std::function<void()> done) {
+  if (!process_) {
+    loop_.forget(start_timer_);
+    return done();
+  }
+  ended_ = std::move(done);
+  if (!up_) return signal_next(SIGTERM);
+  ask("quit\n", quit_patience, [this](const std::optional<std::string>& said) {
+    if (!said && process_) signal_next(SIGTERM);
+  });
+  end_timer_ = loop_.after(quit_patience, [this] {
+    end_timer_ = 0;
+    signal_next(SIGTERM);
+  });
+}
+
+void MpsDaemon::signal_next(int number) {
+  loop_.forget(end_timer_);
+  loop_.forget(start_timer_);
+  spdlog::warn("the MPS daemon of {} has not quit: it gets signal {}", place_.gpu, number);
+  process_->signal(number);
+  if (number == SIGKILL) return;
+  end_timer_ = loop_.after(signal_patience, [this] {
+    end_timer_ = 0;
+    signal_next(SIGKILL);
+  });
+}
+
+}  // namespace host::broker

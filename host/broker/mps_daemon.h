@@ -1,0 +1,97 @@
+// NVIDIA's MPS control daemon of one GPU, as the broker's child: its folders, its life, and what it is asked through its
+// own client program. docs/design/031-mps.md has the reasons.
+//
+// Trust: the daemon is NVIDIA's and believed. Its folders belong to the workers' user, who may spoil what lies there.
+//
+// Threads: the broker's one. Only prepare() looks into the file system; no function waits for a process.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/broker/event_loop.h"
+#include "host/broker/helper.h"
+
+namespace host::broker {
+
+// The folders below the broker's runtime_dir; they are the same for daemon and workers.
+struct MpsFolders {
+  std::string gpu, pipe, log;
+};
+MpsFolders mps_folders(const std::string& runtime_dir, const std::string& gpu);
+
+class MpsDaemon {
+ public:
+  struct Place {
+    std::string program;      // the path of nvidia-cuda-mps-control
+    std::string runtime_dir;  // the broker's
+    std::string gpu;          // a UUID
+    uid_t uid = 0;            // the workers'; only root gives its folders away
+    gid_t gid = 0;
+    int priority = 0;  // as nice(1) counts
+  };
+  struct Events {
+    std::function<void()> up;
+    // It has ended, or does not start: why, and whether it was up before.
+    std::function<void(const std::string& why, bool was_up)> down;
+  };
+  using Answer = std::function<void(const std::optional<std::string>&)>;
+
+  MpsDaemon(EventLoop& loop, Place place, Events events);
+  // Ends it, with a second's patience, where end() was not called or is not done.
+  ~MpsDaemon();
+  MpsDaemon(const MpsDaemon&) = delete;
+  MpsDaemon& operator=(const MpsDaemon&) = delete;
+
+  // Makes its folders anew. False where they cannot be had, as where another daemon lives there, and `error` is one
+  // sentence.
+  bool prepare(std::string& error) const;
+  // Calls `up` or `down` later. Preconditions: it does not run, and prepare() was true.
+  void start();
+  bool runs() const { return process_ != nullptr; }
+  bool is_up() const { return up_; }
+
+  // Passes `words` to it, and calls back with what it says: nothing where it says none, within `patience`.
+  void ask(const std::string& words, Clock::duration patience, Answer answer);
+  // By `quit`, then SIGTERM, then SIGKILL; calls `done` once it has gone, at once where it does not run. `down` is not
+  // called any more.
+  void end(std::function<void()> done);
+
+  const Place& place() const { return place_; }
+  const MpsFolders& folders() const { return folders_; }
+
+ private:
+  struct Question {
+    std::unique_ptr<Helper> client;
+    EventLoop::Id timer = 0;
+    Answer answer;
+  };
+
+  Helper::Command command(std::vector<std::string> arguments, const std::string& input) const;
+  std::string living_other() const;
+  void look_for_pipe(Clock::time_point until);
+  void fail_later(const std::string& why);
+  void on_exit(const Helper::Exit& exit);
+  void answered(std::uint64_t question, const std::optional<std::string>& said);
+  void signal_next(int number);
+
+  EventLoop& loop_;
+  const Place place_;
+  const MpsFolders folders_;
+  const Events events_;
+  std::unique_ptr<Helper> process_;
+  std::map<std::uint64_t, Question> questions_;
+  std::uint64_t next_question_ = 0;
+  EventLoop::Id start_timer_ = 0, end_timer_ = 0;
+  std::string given_up_;  // why it is killed before it was up
+  bool up_ = false;
+  std::function<void()> ended_;  // while it ends
+};
+
+}  // namespace host::broker

@@ -1,0 +1,55 @@
+// One GPU under MPS: its daemon, the VMs on it, and their workers, which share a fate (host/broker/mps.h).
+//
+// Invariant: while `lost_` has workers, none starts; when its last has gone, the daemon is up or will be tried again.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "host/broker/mps.h"
+#include "host/broker/mps_daemon.h"
+#include "host/broker/rate.h"
+
+namespace host::broker {
+
+class MpsGpu {
+ public:
+  MpsGpu(EventLoop& loop, MpsDaemon::Place place);
+  ~MpsGpu();
+  MpsGpu(const MpsGpu&) = delete;
+  MpsGpu& operator=(const MpsGpu&) = delete;
+
+  // Starts the daemon for the first time. False on failure, and `error` is one sentence.
+  bool start(std::string& error);
+  bool serves(const Mps::User& user, std::string& error) const;
+  void end(std::function<void()> done);
+
+  void join(MpsSeat& seat) { seats_.push_back(&seat); }
+  void leave(const MpsSeat& seat);
+  bool ready() const { return daemon_.is_up() && lost_.empty() && !ending_; }
+  void started(pid_t worker) { clients_.insert(worker); }
+  void gone(pid_t worker);
+  void lose(const std::string& why);
+  void watch();
+  void terminate(pid_t worker, std::function<void()> then);
+
+ private:
+  void on_up();
+  void on_down(const std::string& why, bool was_up);
+  void try_again();
+  void tell_ready();
+  std::string vms() const;
+
+  EventLoop& loop_;
+  MpsDaemon daemon_;
+  std::vector<MpsSeat*> seats_;
+  std::set<pid_t> clients_;  // workers that live
+  std::set<pid_t> lost_;     // those of them that were there when all were lost
+  Backoff backoff_;
+  Clock::time_point up_since_{};
+  EventLoop::Id retry_timer_ = 0, grace_timer_ = 0, look_timer_ = 0;
+  bool ending_ = false;
+};
+
+}  // namespace host::broker
