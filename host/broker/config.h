@@ -49,6 +49,7 @@ struct VmOptions {
   std::int64_t socket_mode = 0;  // as the broker's where the file does not say, like the next two
   std::string socket_owner, socket_group;
   std::vector<std::string> gpus;  // none: all; gpus.h explains their forms
+  std::string placement = "fixed";
   std::string jail;
   std::string jail_ioctls = "listed";
   std::int64_t worker_uid = 0;

@@ -131,6 +131,13 @@ const Key keys[] = {
      "\"all\", or an array of GPUs, each by its index, its UUID (or how that begins) or its PCI address",
      "Which of the host's GPUs the VM's guests see, in this order and by ordinals of their own.", Reload::NewSessions,
      &V::gpus},
+    {"vm", "placement", Kind::Choice, "\"fixed\"", nullptr, 0, 0, "\"fixed\", \"least-loaded\" or \"packed\"",
+     "Whether the VM gets all that gpus says (fixed), or one of them, for as long as it is served: of those with room "
+     "for "
+     "its gpu_memory the one with the least memory promised, then the fewest VMs (least-loaded), or the one with the "
+     "most "
+     "VMs (packed).",
+     Reload::Restart, &V::placement},
     {"vm", "jail", Kind::Choice, "\"best-effort\"", nullptr, 0, 0, "\"best-effort\", \"required\" or \"off\"",
      "Whether a worker starts where the kernel does not give every layer of its jail.", Reload::NewSessions, &V::jail},
     {"vm", "jail_ioctls", Kind::Choice, "\"listed\"", nullptr, 0, 0, "\"listed\" or \"any\"",

@@ -79,6 +79,10 @@ each (UUID, PCI address, name) is the real one's. Several VMs may have the same 
 * A MIG device is named by its UUID (`"MIG-..."`, from `nvidia-smi -L`), alone: CUDA shows a process one of them. The
   kernel does not say on which GPU it lies, so its workers can open the device files of all GPUs, and the log warns
   of it.
+* With `placement = "least-loaded"` or `"packed"` a VM gets one of the GPUs that `gpus` names, or of all: the one with the least
+  memory promised by `gpu_memory`, or the one with the most VMs, of those with room for its own `gpu_memory`. Several MIG devices may
+  be named then. The choice is made when the VM is added, `ivgpu status` and the log show it, and it stays while the VM is
+  served. VMs choose in the order of their names, after those whose GPUs are fixed ([why](design/032-placement.md)).
 * The simulated GPU's devices (`library = "sim"`, `IVGPU_SIM_DEVICES`) are named in the same way.
 
 ## MPS
@@ -100,7 +104,7 @@ of a GPU are one trust domain. A fault in one VM's kernel ends the sessions of a
 one process of NVIDIA's, the MPS server, stands alone between the memory of one VM and that of another.
 [How it works, and what no GPU has confirmed yet](design/031-mps.md).
 
-* A VM has one GPU; on a host with several, `gpus` names it. The VMs of a GPU have one `worker_uid`, so `worker_uids` stays out.
+* A VM has one GPU; on a host with several, `gpus` names it or `placement` chooses it. The VMs of a GPU have one `worker_uid`, so `worker_uids` stays out.
 * After a fault, a crash of a worker, or the end of the daemon, the log has a line for each VM of the GPU. Programs get the driver's
   own error for 5 s, then their sessions end, and fresh workers start.
 * A daemon that does not start, or ends, is started again, after 250 ms, and twice as long each time, up to 30 s. The log has its

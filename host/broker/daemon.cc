@@ -30,7 +30,8 @@ void tell_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
   std::string list;
   for (const Gpu& gpu : gpus.list) list += (list.empty() ? "" : ", ") + in_words(gpu);
-  spdlog::info("{}: its guests see {}", vm, list);
+  spdlog::info("{}: its guests see {}{}", vm, list,
+               gpus.placement.empty() ? "" : fmt::format(", by placement = \"{}\"", gpus.placement));
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr)
     spdlog::info("{}: the key gpus goes before CUDA_VISIBLE_DEVICES of the environment", vm);
   if (gpus.devices.empty())

@@ -78,6 +78,7 @@ class Daemon {
   void reload(const char* asked_by);
   void take_file_over();
   bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
+  bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
   void remove_vms(const std::vector<VmOptions>& wanted);
@@ -85,6 +86,7 @@ class Daemon {
   void forget_removed();
   void add_vms();
   std::vector<VmOptions> options_of_vms() const;
+  bool keeps_gpus(const Vm& vm) const;
 
   const std::string file_;
   const unsigned cores_;

@@ -19,18 +19,17 @@ constexpr auto between = milliseconds(500);
 // Who has more than he may is looked at again before the second is over.
 constexpr auto to_be_sure = milliseconds(250);
 
-// Of "GPU-1a2b..." and "MIG-1a2b..." the part that they share; else all of the name.
-std::string key_of(const std::string& name) {
-  constexpr std::size_t prefix = 4, uuid = 36;
-  const bool is_uuid = name.size() == prefix + uuid && name[prefix - 1] == '-';
-  return is_uuid ? name.substr(prefix) : name;
-}
-
 std::string mebibytes(std::uint64_t bytes) { return fmt::format("{} MiB", bytes >> 20); }
 
 }  // namespace
 
 std::string name_of(const Gpu& gpu) { return gpu.uuid.empty() ? gpu.pci : gpu.uuid; }
+
+std::string key_of(const std::string& name) {
+  constexpr std::size_t prefix = 4, uuid = 36;
+  const bool is_uuid = name.size() == prefix + uuid && name[prefix - 1] == '-';
+  return is_uuid ? name.substr(prefix) : name;
+}
 
 std::string uuid_in_words(const std::uint8_t (&uuid)[16]) {
   std::string text = "GPU-";
@@ -51,14 +50,12 @@ void GpuAccounts::allow_overcommit(bool allowed) {
   plan();
 }
 
-bool GpuAccounts::look_first(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
+void GpuAccounts::look_first(const Config& config, const std::vector<VmGpus>& gpus) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
     for (const Gpu& gpu : gpus[i].list)
       if (config.vms[i].gpu_memory != 0) names.insert(name_of(gpu));
-  if (names.empty()) return true;
-  learn(usage_->ask_now({names.begin(), names.end()}));
-  return quotas_fit(config, gpus, accounts_, error);
+  if (!names.empty()) learn(usage_->ask_now({names.begin(), names.end()}));
 }
 
 GpuAccount& GpuAccounts::named(const std::string& name) {

@@ -54,9 +54,8 @@ class GpuAccounts {
   // `first_context`: what a worker takes of a GPU of which nothing has been measured.
   void measure_by(std::unique_ptr<GpuUsage> usage, std::uint64_t first_context);
   void allow_overcommit(bool allowed);
-  // Asks, and waits for the answer, where some VM has a quota. False where the quotas do not fit (quotas_fit() below). For
-  // a broker that serves nobody yet.
-  bool look_first(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
+  // Asks, and waits for the answer, where some VM has a quota. For a broker that serves nobody yet.
+  void look_first(const Config& config, const std::vector<VmGpus>& gpus);
   // What somebody has told of GPUs, at the start for one.
   void learn(const GpuUses& uses);
   void learn_total(GpuAccount& gpu, std::uint64_t total);
@@ -90,6 +89,8 @@ class GpuAccounts {
 
 // The names by which GPUs are asked for and shown.
 std::string name_of(const Gpu& gpu);
+// The letters of a name that count: the same for "GPU-..." and "MIG-..." of one UUID.
+std::string key_of(const std::string& name);
 std::string uuid_in_words(const std::uint8_t (&uuid)[16]);
 
 // Whether the quotas of all VMs fit into their GPUs, as far as it is told how much these have, and are not below what a

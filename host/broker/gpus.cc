@@ -122,6 +122,19 @@ bool meant_by(const std::string& element, const std::vector<Gpu>& host, std::vec
   return true;
 }
 
+bool can_be_given(const Gpu& gpu, std::string& error) {
+  if (gpu.uuid.empty()) {
+    error = in_words(gpu) +
+            " cannot be given to a VM before the driver has read its UUID: run nvidia-persistenced, or "
+            "nvidia-smi once";
+    return false;
+  }
+  if (!gpu.node_missing) return true;
+  error = in_words(gpu) + " has no " + gpu.node + ": run nvidia-modprobe -c " +
+          gpu.node.substr(std::string_view("/dev/nvidia").size());
+  return false;
+}
+
 // Null where it names none, and `error` is one sentence.
 const Gpu* find(const std::string& element, const std::vector<Gpu>& host, std::string& error) {
   std::vector<const Gpu*> meant;
@@ -133,20 +146,11 @@ const Gpu* find(const std::string& element, const std::vector<Gpu>& host, std::s
     error = "there is no GPU " + quoted(element) + "; " + what_there_is(host);
     return nullptr;
   }
-  const Gpu& gpu = *meant.front();
   if (meant.size() > 1) {
     error = quoted(element) + " begins the UUIDs of several GPUs: give more of it; " + what_there_is(host);
-  } else if (gpu.uuid.empty()) {
-    error = in_words(gpu) +
-            " cannot be given to a VM before the driver has read its UUID: run nvidia-persistenced, or "
-            "nvidia-smi once";
-  } else if (gpu.node_missing) {
-    error = in_words(gpu) + " has no " + gpu.node + ": run nvidia-modprobe -c " +
-            gpu.node.substr(std::string_view("/dev/nvidia").size());
-  } else {
-    return &gpu;
+    return nullptr;
   }
-  return nullptr;
+  return can_be_given(*meant.front(), error) ? meant.front() : nullptr;
 }
 
 bool add_mig(const std::string& element, const std::vector<Gpu>& host, VmGpus& chosen, std::string& error) {
@@ -175,6 +179,16 @@ bool add(const std::string& element, const std::vector<Gpu>& host, VmGpus& chose
   }
   chosen.list.push_back(*gpu);
   return true;
+}
+
+bool is_mig(const Gpu& gpu) { return !gpu.index; }
+
+// Of a MIG device the kernel does not show which device files are its own.
+void name_devices(VmGpus& gpus) {
+  if (std::any_of(gpus.list.begin(), gpus.list.end(), is_mig)) return;
+  gpus.devices.assign(std::begin(shared_devices), std::end(shared_devices));
+  for (const Gpu& gpu : gpus.list)
+    if (!gpu.node.empty()) gpus.devices.push_back(gpu.node);
 }
 
 }  // namespace
@@ -236,9 +250,7 @@ bool choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>&
   }
   for (const std::string& element : wanted)
     if (!add(element, host, chosen, error)) return false;
-  const auto is_mig = [](const Gpu& gpu) { return !gpu.index; };
-  const bool mig = std::any_of(chosen.list.begin(), chosen.list.end(), is_mig);
-  if (mig && chosen.list.size() > 1) {
+  if (chosen.list.size() > 1 && std::any_of(chosen.list.begin(), chosen.list.end(), is_mig)) {
     error = "a MIG device stands alone: CUDA shows a process one of them, and nothing beside it";
     return false;
   }
@@ -246,11 +258,27 @@ bool choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>&
     error = "a guest sees " + std::to_string(ring::max_devices) + " GPUs at most";
     return false;
   }
-  if (mig) return true;  // the kernel does not show which device files are its own
-  chosen.devices.assign(std::begin(shared_devices), std::end(shared_devices));
-  for (const Gpu& gpu : chosen.list)
-    if (!gpu.node.empty()) chosen.devices.push_back(gpu.node);
+  name_devices(chosen);
   return true;
+}
+
+bool find_candidates(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, std::vector<Gpu>& candidates,
+                     std::string& error) {
+  VmGpus named;
+  for (const std::string& element : wanted)
+    if (!add(element, host, named, error)) return false;
+  candidates = std::move(named.list);
+  if (!wanted.empty()) return true;
+  std::string why = what_there_is(host);
+  std::ranges::copy_if(host, std::back_inserter(candidates), [&](const Gpu& gpu) { return can_be_given(gpu, why); });
+  if (candidates.empty()) error = why;
+  return !candidates.empty();
+}
+
+VmGpus one_gpu(const Gpu& gpu) {
+  VmGpus gpus{.all = false, .list = {gpu}, .devices = {}};
+  name_devices(gpus);
+  return gpus;
 }
 
 void show_only(const VmGpus& gpus, std::vector<std::string>& environment) {

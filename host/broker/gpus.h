@@ -35,11 +35,20 @@ struct VmGpus {
   bool all = true;                   // all that the driver shows its workers
   std::vector<Gpu> list;             // the guest's ordinals are places in it; with `all`, the host's GPUs
   std::vector<std::string> devices;  // the device files that its workers may open; none: all of NVIDIA's
+  std::string placement = {};        // the word by which the one was chosen (host/broker/placement.h); "": none was
 };
 
 // `wanted` is the key's value: none means all. False when it makes no sense on this host, and `error` is one sentence.
 bool choose_gpus(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, VmGpus& chosen,
                  std::string& error);
+
+// The GPUs of which a VM is to get one: those that `wanted` names, or all that can be given. False when there is none, and
+// `error` is one sentence.
+bool find_candidates(const std::vector<std::string>& wanted, const std::vector<Gpu>& host, std::vector<Gpu>& candidates,
+                     std::string& error);
+
+// A VM's GPUs where it has this one alone.
+VmGpus one_gpu(const Gpu& gpu);
 
 // Makes CUDA show a worker its VM's GPUs in their order; `environment` is NAME=value. With `all`, the environment stays
 // as it is.

@@ -23,6 +23,7 @@
 #include "host/broker/config.h"
 #include "host/broker/daemon.h"
 #include "host/broker/listener.h"
+#include "host/broker/placement.h"
 #include "host/broker/start_check.h"
 #include "host/broker/worker_program.h"
 #include "host/broker/worker_users.h"
@@ -110,17 +111,17 @@ void tell_last_status(int fd, const BrokerStatus& status) {
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-// Who measures GPUs' memory, and whether it is enough for what VMs are promised.
-bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, const Config& config, const std::vector<VmGpus>& gpus,
+// Who measures GPUs' memory, which VM gets which GPU, and whether these are enough for what VMs are promised.
+bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, const Config& config, std::vector<VmGpus>& gpus,
                     std::string& error) {
   // Of an H200; other GPUs take less.
   const std::uint64_t first_context = config.gpu.library == "sim" ? simulated_context() : std::uint64_t{523} << 20;
   accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
-  return accounts.look_first(config, gpus, error);
+  accounts.look_first(config, gpus);
+  return settle_gpus(config, accounts.all(), {}, gpus, error);
 }
 
-int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program,
-          const std::vector<VmGpus>& gpus) {
+int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program, std::vector<VmGpus> gpus) {
   set_up_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGIO, SIG_IGN);    // sent if a VM's memory is opened while the kernel is asked about openings
@@ -149,7 +150,7 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   return 0;
 }
 
-int check_and_tell(const std::string& file, const Config& config, const std::vector<VmGpus>& gpus,
+int check_and_tell(const std::string& file, const Config& config, std::vector<VmGpus> gpus,
                    const std::string& library) {
   EventLoop loop;
   GpuAccounts accounts(loop);

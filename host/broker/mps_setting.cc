@@ -36,7 +36,8 @@ bool has_one_gpu(const VmOptions& vm, const VmGpus& gpus, std::string& error) {
   if (gpus.list.empty()) return wrong("this host has no GPU that the kernel names");
   if (gpus.list.size() > 1)
     return wrong(
-        fmt::format("a VM has one GPU, since each has an MPS daemon of its own: [vm.{}] has {}; name one by gpus",
+        fmt::format("a VM has one GPU, since each has an MPS daemon of its own: [vm.{}] has {}; name one by gpus, or "
+                    "let placement choose one",
                     vm.name, gpus.list.size()));
   if (!gpus.list.front().uuid.empty()) return true;
   return wrong(in_words(gpus.list.front()) +

@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "host/broker/config_changes.h"
 #include "host/broker/daemon.h"
+#include "host/broker/placement.h"
 #include "host/broker/worker_users.h"
 
 namespace host::broker {
@@ -62,13 +64,28 @@ bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& 
   std::vector<VmOptions> stay = options_of_vms();
   std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
   if (may_give_users(wanted.broker, error) && keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) &&
-      find_gpus(wanted, gpus, error) && quotas_fit(wanted, gpus, accounts_.all(), error) &&
-      holds_.take_for(wanted, gpus, error)) {
+      find_gpus_again(wanted, gpus, error) && holds_.take_for(wanted, gpus, error)) {
     note_own_users(wanted.vms);
     return true;
   }
   error = file_ + ": " + error;
   return false;
+}
+
+// A worker is the client of its GPU's daemon, and a choice holds for as long as the VM is served.
+bool Daemon::keeps_gpus(const Vm& vm) const { return mps_ != nullptr || vm.options().placement != fixed_placement; }
+
+// For VMs that are served, the placement that they have counts, and not the file's.
+bool Daemon::find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const {
+  Config to_be = wanted;
+  std::map<std::string, VmGpus> kept;
+  for (VmOptions& options : to_be.vms)
+    for (const auto& vm : vms_) {
+      if (vm->options().name != options.name) continue;
+      options.placement = vm->options().placement;
+      if (keeps_gpus(*vm)) kept[options.name] = vm->gpus();
+    }
+  return find_gpus(to_be, gpus, error) && settle_gpus(to_be, accounts_.all(), kept, gpus, error);
 }
 
 void Daemon::change_broker(const Config& wanted) {
@@ -88,13 +105,12 @@ void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<
   for (const auto& vm : vms_) {
     const VmOptions* const now = find(wanted, vm->options().name);
     VmOptions options = vm->options();
-    const bool keeps_gpus = mps_ != nullptr;  // a worker is the client of its GPU's daemon
-    const Changes changes = take_over(options, *now, keeps_gpus);
+    const Changes changes = take_over(options, *now, keeps_gpus(*vm));
     options.own_uid = now->own_uid && options.worker_uid == now->worker_uid;
     for (const std::string& line : changes.lines) report_.info(fmt::format("VM {}: {}", options.name, line));
     if (!changes.now && !changes.new_sessions && options.own_uid == vm->options().own_uid) continue;
     std::string error;
-    const VmGpus& its = keeps_gpus ? vm->gpus() : gpus[static_cast<std::size_t>(now - wanted.data())];
+    const VmGpus& its = gpus[static_cast<std::size_t>(now - wanted.data())];
     if (!vm->change(options, program_for(options, its), changes.new_sessions, error))
       report_.error(fmt::format("VM {}: its control group keeps its old bounds: {}", options.name, error));
   }

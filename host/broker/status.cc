@@ -106,6 +106,7 @@ json vm_as_json(const VmStatus& vm) {
               {"slot_bytes", vm.slot_bytes},
               {"all_gpus", vm.gpus.all},
               {"gpus", gpus_as_json(vm.gpus)},
+              {"placement", vm.gpus.placement.empty() ? "fixed" : vm.gpus.placement},
               {"jail", vm.jail},
               {"spin_threads", vm.spin_threads},
               {"spin_us", vm.spin_us},

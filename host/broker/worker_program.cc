@@ -13,6 +13,7 @@
 
 #include "host/broker/gpu_library.h"
 #include "host/broker/mps_setting.h"
+#include "host/broker/placement.h"
 
 namespace host::broker {
 
@@ -63,11 +64,14 @@ bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& erro
   const std::vector<Gpu> host =
       config.gpu.library == "sim" ? simulated_gpus(std::getenv("IVGPU_SIM_DEVICES")) : gpus_of_machine();
   for (const VmOptions& vm : config.vms) {
-    if (choose_gpus(vm.gpus, host, all.emplace_back(), error)) continue;
+    VmGpus& gpus = all.emplace_back();
+    if (vm.placement == fixed_placement ? choose_gpus(vm.gpus, host, gpus, error)
+                                        : find_candidates(vm.gpus, host, gpus.list, error))
+      continue;
     error = fmt::format("[vm.{}] gpus: {}", vm.name, error);
     return false;
   }
-  return mps_fits(config, all, error);
+  return true;
 }
 
 }  // namespace host::broker

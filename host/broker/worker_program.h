@@ -32,8 +32,8 @@ struct WorkerProgram {
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);
 
-// Those of each VM, in the order of `config.vms`. False if a VM names one that does not exist, or has some that MPS cannot
-// serve, and `error` is one sentence.
+// Those of each VM, in the order of `config.vms`; of one whose `placement` chooses, all of which it can have one
+// (settle_gpus() in host/broker/placement.h). False if a VM names one that does not exist, and `error` names it.
 bool find_gpus(const Config& config, std::vector<VmGpus>& all, std::string& error);
 
 }  // namespace host::broker

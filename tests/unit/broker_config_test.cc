@@ -174,6 +174,8 @@ constexpr Mistake mistakes[] = {
      "f.toml: [vm.a] active_threads = 0: active_threads takes an integer from 1 to 100"},
     {"TooManyThreads", "[gpu]\npolicy = \"mps\"\n[vm.a]\nactive_threads = 101",
      "f.toml: [vm.a] active_threads = 101: active_threads takes an integer from 1 to 100"},
+    {"UnknownPlacement", "[vm.a]\nplacement = \"spread\"",
+     "f.toml: [vm.a] placement = \"spread\": placement takes \"fixed\", \"least-loaded\" or \"packed\""},
     {"UnknownPolicy", "[gpu]\npolicy = \"MPS\"\n[vm.a]",
      "f.toml: [gpu] policy = \"MPS\": policy takes \"turns\", \"time-slice\" or \"mps\""},
     {"MpsControlByName", "[gpu]\nmps_control = \"nvidia-cuda-mps-control\"\n[vm.a]",

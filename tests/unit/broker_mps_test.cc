@@ -356,7 +356,7 @@ TEST(Mps, AVmHasOneGpuAndAGpuOneUser) {
   expect_mistake(
       outcome_of(mps_keys(control), "[vm.a]"),
       "[gpu] policy = \"mps\": a VM has one GPU, since each has an MPS daemon of its own: [vm.a] has 3; name "
-      "one by gpus");
+      "one by gpus, or let placement choose one");
   if (geteuid() != 0) return;  // without root all workers run as the broker
   const std::string users = "[vm.a]\ngpus = [0]\nworker_uid = 1001\n[vm.b]\nworker_uid = 1002\n";
   expect_mistake(outcome_of(mps_keys(control), users + "gpus = [0]"),

@@ -470,6 +470,7 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"policy", "\"turns\""},
                                                    {"mps_control", "\"/bin/true\""},
                                                    {"active_threads", "50"},
+                                                   {"placement", "\"packed\""},
                                                    {"quantum_us", "2000"},
                                                    {"longest_turn_ms", "50"},
                                                    {"weight", "3"},

@@ -144,13 +144,15 @@ std::string loop_text(const json& status) {
 std::string gpu_lines(const json& vm) {
   if (!vm.contains("all_gpus")) return "";  // a broker before this one does not report it
   if (vm["all_gpus"].get<bool>()) return "  GPUs: all\n";
+  const std::string placement = word_of(vm.value("placement", json("fixed")));
   std::string lines;
   for (const json& gpu : vm.at("gpus")) {
     const auto ordinal = std::count(lines.begin(), lines.end(), '\n');
     const std::string index =
         gpu.contains("index") ? "host's " + std::to_string(number_of<int>(gpu["index"])) + ", " : "";
     lines += "  GPU " + std::to_string(ordinal) + ": " + index + word_of(gpu.at("uuid")) +
-             (gpu.contains("pci") ? ", " + word_of(gpu["pci"]) : "") + "\n";
+             (gpu.contains("pci") ? ", " + word_of(gpu["pci"]) : "") +
+             (placement != "fixed" ? ", by placement " + placement : "") + "\n";
   }
   return lines;
 }
