@@ -54,16 +54,26 @@ std::string hide_other_processes() {
   return {};
 }
 
+// A folder that is no mount's root becomes one. One that is not there needs nothing.
+bool make_writable(const char* folder) {
+  constexpr unsigned long ms_bind = 1UL << 12;  // MS_BIND
+  if (access(folder, F_OK) != 0 || set_mount(folder, 0, 0, MOUNT_ATTR_RDONLY)) return true;
+  return syscall(SYS_mount, folder, folder, nullptr, ms_bind, nullptr) == 0 &&
+         set_mount(folder, 0, 0, MOUNT_ATTR_RDONLY);
+}
+
 // Landlock refuses writing, too: either layer alone suffices where the other is missing.
-std::string make_mounts_read_only() {
+std::string make_mounts_read_only(const std::vector<std::string>& writable) {
   if (!set_mount("/", AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0)) return failed("read-only mounts");
   if (!set_mount("/proc", 0, 0, MOUNT_ATTR_RDONLY)) return failed("writable /proc");
+  for (const std::string& folder : writable)
+    if (!make_writable(folder.c_str())) return failed(("writable " + folder).c_str());
   return {};
 }
 
 }  // namespace
 
-Result apply_namespaces() {
+Result apply_namespaces(const std::vector<std::string>& writable) {
   Result result{Layer::Namespaces, {}};
   const uid_t uid = geteuid();
   const gid_t gid = getegid();
@@ -75,7 +85,7 @@ Result apply_namespaces() {
   if (!root) result.missing = map_own_user(uid, gid);
   if (result.missing.empty()) result.missing = make_mounts_private();
   if (result.missing.empty() && root) result.missing = hide_other_processes();
-  if (result.missing.empty()) result.missing = make_mounts_read_only();
+  if (result.missing.empty()) result.missing = make_mounts_read_only(writable);
   return result;
 }
 

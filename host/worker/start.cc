@@ -158,18 +158,25 @@ class Library {
   int fd_;
 };
 
+// Where the clients of an MPS server share memory with it; nothing for others.
+std::vector<std::string> shared_memory() {
+  return std::getenv("CUDA_MPS_PIPE_DIRECTORY") != nullptr ? std::vector<std::string>{"/dev/shm"}
+                                                           : std::vector<std::string>();
+}
+
 jail::LandlockPaths files_for(const Library& library, const Options& options) {
   jail::LandlockPaths paths;
   paths.read = {library.folder(), std::filesystem::path(options.library).parent_path().string()};
   paths.devices = options.devices;
-  if (const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY")) paths.write = {pipes, "/dev/shm"};
+  paths.write = shared_memory();
+  if (const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY")) paths.write.emplace_back(pipes);
   return paths;
 }
 
 // Landlock comes before the change of user, since its rules name folders that the new user may not be able to reach.
 void give_up_rights(Jail& jail, const Options& options, const Library& library) {
   if (!jail.wanted()) return;
-  jail.note(jail::apply_namespaces());
+  jail.note(jail::apply_namespaces(shared_memory()));
   jail.note(jail::apply_limits(options.max_threads));
   jail.note(jail::apply_no_new_privileges());
   jail.note(jail::apply_landlock(files_for(library, options)));

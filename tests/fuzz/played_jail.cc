@@ -22,7 +22,7 @@ Result play(Layer layer) {
 
 }  // namespace
 
-Result apply_namespaces() { return play(Layer::Namespaces); }
+Result apply_namespaces(const std::vector<std::string>&) { return play(Layer::Namespaces); }
 Result apply_no_new_privileges() { return play(Layer::NoNewPrivileges); }
 Result apply_limits(unsigned) { return play(Layer::Limits); }
 Result apply_user(uid_t, gid_t) { return play(Layer::User); }

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +21,22 @@ namespace {
 
 host::worker::Options options;
 
+// What NVIDIA's driver does as a client of MPS while it starts: it connects to a socket of the daemon's, and both map a
+// file in /dev/shm. Says what the jail let it do.
+void be_a_client_of_mps() {
+  const char* pipes = std::getenv("CUDA_MPS_PIPE_DIRECTORY");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "%s/test", pipes != nullptr ? pipes : "");
+  const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool connected = connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int memory = open(("/dev/shm/" + std::string(std::getenv("IVGPU_SIM_SHM"))).c_str(), O_RDWR | O_CLOEXEC);
+  std::fprintf(stderr, "as a client of MPS: the socket %s, the shared memory %s\n", connected ? "connects" : "does not",
+               memory >= 0 ? "opens" : std::strerror(errno));
+  for (const int fd : {client, memory})
+    if (fd >= 0) close(fd);
+}
+
 bool start(const std::string& library, std::string& error) {
   const char* wish = std::getenv("IVGPU_SIM_FAKE");
   const std::string what = wish != nullptr ? wish : "";
@@ -28,6 +46,7 @@ bool start(const std::string& library, std::string& error) {
   }
   if (what == "lie") send(options.control_fd, "hello", 5, 0);
   if (what == "hang") pause();
+  if (what == "mps") be_a_client_of_mps();
   return true;
 }
 

@@ -52,9 +52,16 @@ std::string mps_keys(const Control& control) { return "policy = \"mps\"\nmps_con
 // A broker whose VM "t", and those of `vms`, share the devices of a simulated machine with three.
 class MpsBroker : public Broker {
  public:
-  explicit MpsBroker(const Control& control, const std::string& vms = "")
+  // `fake`: what its workers do (tests/unit/broker_fake_worker.cc), and `shared` the file in /dev/shm for it.
+  explicit MpsBroker(const Control& control, const std::string& vms = "", const std::string& fake = "",
+                     const std::string& shared = "")
       : Broker(
-            "gpus = [0]\n" + vms, "", [] { setenv("IVGPU_SIM_DEVICES", "3", 1); }, "sim", "", mps_keys(control)) {}
+            "gpus = [0]\n" + vms, fake,
+            [&] {
+              setenv("IVGPU_SIM_DEVICES", "3", 1);
+              setenv("IVGPU_SIM_SHM", shared.c_str(), 1);
+            },
+            "sim", "", mps_keys(control)) {}
 
   std::string folder_of(int device) const { return folder / ("mps/" + gpu(device)); }
   pid_t daemon_of(int device) const {
@@ -315,6 +322,49 @@ TEST(Mps, ADaemonThatDiesIsStartedAgain) {
   EXPECT_NE(broker.daemon_of(0), first);
   EXPECT_EQ(control.times("daemon " + gpu(0)), 2U);
   EXPECT_EQ(control.times("daemon " + gpu(2)), 1U);
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+// ---- the jail -------------------------------------------------------------------------------------------------------
+
+// A file in /dev/shm, as the server makes one for its clients.
+class SharedFile {
+ public:
+  SharedFile() : name_("ivgpu-mps-test-" + std::to_string(getpid())) {
+    std::ofstream(path()) << "x";
+    chmod(path().c_str(), 0666);
+  }
+  ~SharedFile() { std::filesystem::remove(path()); }
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  const std::string& name() const { return name_; }
+  std::string path() const { return "/dev/shm/" + name_; }
+
+ private:
+  std::string name_;
+};
+
+int listen_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(listen(socket, 4), 0);
+  chmod(path.c_str(), 0666);
+  return socket;
+}
+
+TEST(Mps, TheJailLetsAWorkerReachItsServer) {
+  const Control control;
+  const SharedFile shared;
+  MpsBroker broker(control, "", "mps", shared.name());
+  const int server = listen_at(broker.folder_of(0) + "/pipe/test");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3) && guest.claim());  // so that another worker starts, now that there is a socket
+  EXPECT_TRUE(broker.eventually_logged("as a client of MPS: the socket connects, the shared memory opens"))
+      << broker.log();
+  close(server);
   EXPECT_EQ(broker.terminate(), 0);
 }
 

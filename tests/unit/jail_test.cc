@@ -10,6 +10,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <thread>
 
@@ -163,6 +165,31 @@ int check_namespaces() {
 TEST(Namespaces, MountsAreReadOnlyAndTheNetworkIsEmpty) {
   NEEDS(namespaces);
   expect_clean(in_child(check_namespaces));
+}
+
+// One that is a mount, one that becomes one, and one that is not there. Other folders stay as they are.
+int check_writable_folders() {
+  const std::string kept = "/tmp/ivgpu-jail-kept-" + std::to_string(getpid()), file = kept + "/file";
+  CHILD_EXPECT(mkdir(kept.c_str(), 0700) == 0);
+  const Result result = apply_namespaces({"/dev/shm", kept, "/tmp/ivgpu-jail-nowhere"});
+  if (!result.active()) fprintf(stderr, "namespaces: %s\n", result.missing.c_str());
+  CHILD_EXPECT(result.active());
+  const std::string shared = "/dev/shm/ivgpu-jail-" + std::to_string(getpid());
+  CHILD_EXPECT(open(shared.c_str(), O_CREAT | O_RDWR, 0600) >= 0 && unlink(shared.c_str()) == 0);
+  CHILD_EXPECT(open(file.c_str(), O_CREAT | O_RDWR, 0600) >= 0 && unlink(file.c_str()) == 0);
+  CHILD_EXPECT(refused(open("/tmp/ivgpu-jail-test", O_CREAT | O_WRONLY, 0600), EROFS));
+  return 0;
+}
+
+TEST(Namespaces, FoldersCanStayWritable) {
+  NEEDS(namespaces);
+  expect_clean(in_child(check_writable_folders));
+  expect_clean(in_child([] {
+    CHILD_EXPECT(become_ordinary_user());
+    return check_writable_folders();
+  }));
+  for (const auto& entry : std::filesystem::directory_iterator("/tmp"))
+    if (entry.path().filename().string().starts_with("ivgpu-jail-kept-")) std::filesystem::remove(entry.path());
 }
 
 TEST(Namespaces, AnOrdinaryUserGetsThemToo) {
