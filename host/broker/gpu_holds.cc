@@ -50,7 +50,7 @@ bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
     if (!held) {
       error = errno == EADDRINUSE
                   ? fmt::format(
-                        "{}: {} gives it out by turns or quotas already, and two brokers would not know of each "
+                        "{}: {} gives it out by turns, quotas or MPS already, and two brokers would not know of each "
                         "other: end that one, or name other GPUs by the key gpus",
                         in_words(gpu), holder_of(name))
                   : fmt::format("{}: its name cannot be held: {}", in_words(gpu), std::strerror(errno));
@@ -65,7 +65,7 @@ bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
 bool GpuHolds::take_for(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
   const bool quotas =
       std::any_of(config.vms.begin(), config.vms.end(), [](const auto& vm) { return vm.gpu_memory != 0; });
-  if (!quotas && config.gpu.policy != "turns") return true;
+  if (!quotas && config.gpu.policy == "time-slice") return true;
   return std::all_of(gpus.begin(), gpus.end(), [&](const VmGpus& one) { return take(one.list, error); });
 }
 

@@ -1,4 +1,4 @@
-// One broker at a time gives out a GPU by turns or by quotas: two would not know of each other, and neither could keep
+// One broker at a time gives out a GPU by turns, by quotas or by MPS: two would not know of each other, and neither could keep
 // what it has promised. Who does so holds a name of the machine for each GPU, an abstract UNIX socket. The kernel takes
 // the name back when the process ends, however it ends.
 //
@@ -22,7 +22,7 @@ class GpuHolds {
   // simulated ones, which every process has for itself. False: another process holds one of them, or the kernel refuses;
   // `error` is one sentence, and what was held before is held.
   bool take(const std::vector<Gpu>& gpus, std::string& error);
-  // The same of all GPUs of these VMs (`gpus`: of each), where the file shares them by turns or by quotas.
+  // The same of all GPUs of these VMs (`gpus`: of each), where the file shares them so.
   bool take_for(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
 
  private:

@@ -319,9 +319,10 @@ TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   GpuHolds holds;
   std::string error;
   EXPECT_FALSE(holds.take({gpu}, error));
-  EXPECT_EQ(error, "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other) +
-                       " gives it out by turns or quotas already, and two brokers would not know of each other: end "
-                       "that one, or name other GPUs by the key gpus");
+  EXPECT_EQ(error,
+            "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other) +
+                " gives it out by turns, quotas or MPS already, and two brokers would not know of each other: end "
+                "that one, or name other GPUs by the key gpus");
   kill(other, SIGKILL);
   waitpid(other, nullptr, 0);
   EXPECT_TRUE(holds.take({gpu}, error)) << error;
