@@ -172,12 +172,15 @@ void Turns::hold(Device& device, Grant turn) {
 }
 
 // Whether no channel makes a call or waits for a turn for so long. False as soon as one does, or the grant changes. One
-// that waits is on its way: it sleeps, perhaps, and has not seen the turn yet.
+// that waits is on its way: it sleeps, perhaps, and has not seen the turn yet. The last look comes after the time is over:
+// this thread may have been off the processor for all of it.
 bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn) {
   const LongWaits& calls = session_.long_waits;
   const std::uint64_t before = calls.steps();
-  for (const auto begin = Clock::now(); Clock::now() - begin < time;) {
+  const auto begin = Clock::now();
+  for (bool over = false; !over;) {
     pause_for(look_every);
+    over = Clock::now() - begin >= time;
     const bool waited_for = device.request.waiting.load(std::memory_order_relaxed) != 0 || device.drain_is_asked();
     if (waited_for || calls.any_inside() || calls.steps() != before || device.gate.grant() != turn) return false;
   }

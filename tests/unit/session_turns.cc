@@ -168,6 +168,24 @@ TEST_F(SessionTurns, ATurnIsGivenBackWhenTheSessionIsQuiet) {
   EXPECT_TRUE(was_submitted(2));
 }
 
+// Beside threads that take the processors, so that the keeper is interrupted wherever it can be.
+TEST_F(SessionTurns, ATurnIsKeptWhileSomebodyWaitsForIt) {
+  std::atomic<bool> done{false};
+  std::vector<std::jthread> others;
+  for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+    others.emplace_back([&] {
+      while (!done.load(std::memory_order_relaxed)) {
+      }
+    });
+  request().waiting.store(1);
+  const Grant turn = give(GrantMode::Turn);
+  std::this_thread::sleep_for(500ms);
+  EXPECT_NE(request().given_back.load(), turn.number);
+  request().waiting.store(0);
+  EXPECT_TRUE(is_given_back(turn));
+  done = true;
+}
+
 TEST_F(SessionTurns, TheEndOfATurnIsNotAnsweredWhileACallSubmits) {
   world_->driver.close_gate();
   give(GrantMode::Closed);
@@ -249,6 +267,7 @@ TEST_F(SessionTurns, WaitsAreCountedWithTheirTime) {
   Channel channel(*world_, channels_++);
   channel.put(ids::cuCtxSynchronize, {}, ring::flag_wants_reply).publish();
   threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+  ASSERT_TRUE(comes_true([&] { return world_->session->long_waits.any_inside(); }));
   std::this_thread::sleep_for(5ms);
   EXPECT_EQ(request().waits.load(), 0U);
   world_->driver.keep_working(false);
