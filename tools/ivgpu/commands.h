@@ -110,6 +110,7 @@ struct BenchOptions {
   std::vector<std::string> groups;  // of latency, copy, memory, start and sessions; empty: all
   bool quick = false;               // few samples
   std::vector<std::string> mixes;   // of share's; empty: all
+  int pairs = 0;                    // of share's rounds; 0: as many as usual
   bool mps = false;                 // under a MPS daemon of its own
   bool markdown = false;            // the tables
   double idle_s = 0;                // how long a session is left idle; 0: 10, or with `quick` half a second

@@ -118,8 +118,11 @@ Report measure_all(const BenchOptions& options, const Install& install, const Si
 int measure_and_show_share(const BenchOptions& options, const Install& install, const SignalGate& gate,
                            OutputFile& json, OutputFile& plot) {
   BrokerOptions broker = broker_here(options);
-  if (broker.region_size.empty()) broker.region_size = "1GiB";
-  const ShareEffort effort = options.quick ? ShareEffort{1, 0.2} : ShareEffort{2, 0.6};
+  if (broker.region_size.empty()) broker.region_size = useful_region(options.quick);
+  const ShareEffort effort{.pairs = options.pairs > 0 ? options.pairs
+                                    : options.quick   ? 1
+                                                      : 2,
+                           .seconds = options.quick ? 0.2 : 0.6};
   say(share_head());
   const auto shared =
       measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { say(share_row(one)); });

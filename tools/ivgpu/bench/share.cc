@@ -134,14 +134,15 @@ Rounds measure_mix(Runner& runner, const Mix& mix, const ShareEffort& effort) {
   runner.take_side(Side::Native);
   {
     Crowd crowd(runner, Side::Native, mix, effort.seconds);
-    for (int i = 0; i < effort.rounds; ++i) rounds.native.push_back(crowd.round());
+    for (int i = 0; i < effort.pairs; ++i) rounds.native.push_back(crowd.round());
   }
   runner.progress().say(std::string("through ivgpu: ") + mix.name);
   runner.take_side(Side::Ivgpu);
   Crowd crowd(runner, Side::Ivgpu, mix, effort.seconds);
-  for (int i = 0; i < effort.rounds; ++i)
+  for (int i = 0; i < effort.pairs; ++i)
     for (const bool turns : {i % 2 == 0, i % 2 != 0}) {
       runner.take_policy(turns ? "turns" : "time-slice");
+      crowd.round();  // in which the policy learns what the programs do
       (turns ? rounds.turns : rounds.slices).push_back(crowd.round());
     }
   return rounds;

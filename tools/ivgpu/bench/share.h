@@ -22,7 +22,7 @@ struct Shared {
 };
 
 struct ShareEffort {
-  int rounds;      // of each way
+  int pairs;       // of rounds by slices and by turns, and how many rounds natively
   double seconds;  // of each round
 };
 
