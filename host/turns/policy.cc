@@ -115,8 +115,10 @@ void Policy::close_all(Time now, const Give& give) {
 // then have much of it queued. Until it is, the others are let in, since the driver slices anyway, and so is whoever
 // had only one long kernel. Then everybody is Closed once more, which now takes no time.
 Time Policy::in_settling(Time now, const Give& give) {
-  const bool all = std::ranges::none_of(clients_, [](const auto& one) { return is_ending(one.second); });
   const bool round_is_over = now - closed_ > static_cast<int>(active(now)) * (slice + change);
+  const bool first_round = settling_ == Round::First && !round_is_over;
+  const bool all = std::ranges::none_of(
+      clients_, [&](const auto& one) { return first_round ? is_ending(one.second) : has_work(one.second); });
   if (active(now) < 2) {
     begin_slices(now, give);
   } else if (settling_ == Round::Others) {
@@ -137,7 +139,7 @@ void Policy::let_others(Time now, bool all, const Give& give) {
   }
   if (now - began_ > static_cast<int>(active(now)) * longest_settling) {
     for (auto& [client, state] : clients_)
-      if (is_ending(state)) stand_aside(state, now, now - began_);
+      if (has_work(state)) stand_aside(state, now, now - began_);
     return begin_slices(now, give);
   }
   if (now - closed_ > short_ending) return;
@@ -163,6 +165,9 @@ bool Policy::is_ending(const ClientState& client) {
   return client.grant.mode == GrantMode::Closed && !ring::is_answered(client.grant, client.said.given_back);
 }
 
+// A worker that is only starting, as spare ones are, does not answer and has nothing to end.
+bool Policy::has_work(const ClientState& client) { return is_ending(client) && client.said.submitted != 0; }
+
 void Policy::begin_slices(Time now, const Give& give) {
   if (holder_) end_turn(now);
   regime_ = Regime::Slices;
@@ -179,10 +184,13 @@ void Policy::stand_aside(ClientState& client, Time now, Time lost) {
 }
 
 Time Policy::in_turns(Time now, const Give& give) {
-  if (now == *sampled_ && (wants_latency(now) || pays(now))) paid_ = now;
+  const bool sampled = now == *sampled_;
+  if (sampled && (wants_latency(now) || pays(now))) paid_ = now;
   const bool together = active(now) >= 2;
-  if (!together || now - paid_ > pays_for || somebody_is_sliced(now)) {
-    if (together) dwell_ = now - began_ < a_success ? std::min(2 * dwell_, longest_dwell) : shortest_dwell;
+  const Time patience =
+      sampled && has_tried_all(now) ? std::min(static_cast<int>(company_) * tried_for, pays_for) : pays_for;
+  if (!together || now - paid_ > patience || somebody_is_sliced(now)) {
+    if (together) dwell_ = now - began_ < a_success ? std::min(4 * dwell_, longest_dwell) : shortest_dwell;
     begin_slices(now, give);
     return Time::zero();
   }

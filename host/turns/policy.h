@@ -137,6 +137,7 @@ class Policy {
 
   void read(Time now, const Ask& ask);
   void sample(Time now);
+  void begin_anew_in_other_company(Time now);
   void add(Waits& waits, const ClientState& client, double elapsed) const;
   bool is_active(const ClientState& client, Time now) const;
   std::size_t active(Time now) const;
@@ -150,6 +151,7 @@ class Policy {
   bool does_more(const ClientState& client, Time now) const;
   bool would_pay(Time now) const;
   bool pays(Time now) const;
+  bool has_tried_all(Time now) const;
 
   Time let_everybody(Time now, const Give& give);
   Time in_slices(Time now, const Give& give);
@@ -160,6 +162,7 @@ class Policy {
   void let_others(Time now, bool all, const Give& give);
   void begin_turns(Time now);
   static bool is_ending(const ClientState& client);
+  static bool has_work(const ClientState& client);
   void begin_slices(Time now, const Give& give);
   static void stand_aside(ClientState& client, Time now, Time lost);
 
@@ -194,6 +197,7 @@ class Policy {
   Time paid_{};       // when turns were last seen to pay
   Round settling_ = Round::First;
   std::size_t company_ = 0;             // how many were active when turns began
+  std::size_t sampled_company_ = 0;     // and when the samples of now began
   double costs_ = 0, gainers_had_ = 0;  // of late, in seconds: what turns cost, what those had who gain by them
   Time floor_{};                        // the virtual time of the VM that had the newest turn, at its begin
   std::uint64_t turns_ = 0;

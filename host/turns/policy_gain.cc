@@ -10,12 +10,26 @@ namespace host::turns {
 void Policy::sample(Time now) {
   const double elapsed = sampled_ ? seconds(now - *sampled_) : 0;
   sampled_ = now;
+  if (regime_ == Regime::Slices) begin_anew_in_other_company(now);
   for (auto& [client, state] : clients_) {
     if (elapsed > 0 && is_active(state, now)) add(state.waits, state, elapsed);
     if (regime_ == Regime::Slices) state.in_slices = state.waits;
     state.gains = does_more(state, now);
     state.sampled = state.said;
   }
+}
+
+// What a program did alone says nothing of what slices give it beside others. One of many that comes or goes changes
+// little, and shall not keep turns from being tried.
+void Policy::begin_anew_in_other_company(Time now) {
+  const std::size_t now_active = active(now);
+  const std::size_t other = std::max(now_active, sampled_company_) - std::min(now_active, sampled_company_);
+  if (4 * other <= sampled_company_) return;
+  sampled_company_ = now_active;
+  for (auto& [client, state] : clients_) state.waits = {};
+  if (now_active < 2 || now_active == company_) return;  // the last try was in this company
+  dwell_ = shortest_dwell;
+  may_begin_ = std::min(may_begin_, began_ + longest_dwell_of_others);
 }
 
 void Policy::add(Waits& waits, const ClientState& client, double elapsed) const {
@@ -64,15 +78,18 @@ bool Policy::somebody_is_sliced(Time now) const {
 
 // How much more a client would do in turns than under slices. Its turns tell how long a piece of its work takes. Before
 // they do, all of its waits are taken for loss, so that turns are tried; but a wait shorter than a change has met none.
+// More than if its waits took no time it cannot do in any case.
 double Policy::gain(const ClientState& client, Time now) const {
   const Waits& waits = client.in_slices;
   if (waits.samples < enough_samples || waits.each_second <= 0) return 0;
   const double part = part_of_vm(client.vm, now);
-  if (client.piece && now - client.learnt_at < known_for)
-    return *client.piece < short_pieces ? part / (seconds(*client.piece) * waits.each_second) : 0;
+  const double without_waits = 1 / std::max(1 - waits.part, 1e-3);
+  if (client.piece && now - client.learnt_at < known_for) {
+    if (!has_short_pieces(client)) return 0;
+    return std::min(part / (seconds(*client.piece) * waits.each_second), without_waits);
+  }
   const double changes = waits.each_second * seconds(change);  // if each wait had met one
-  const double lost = waits.part < changes ? 0 : waits.part;
-  return part / std::max(1 - lost, 1e-3);
+  return waits.part < changes ? part : part * without_waits;
 }
 
 bool Policy::would_pay(Time now) const {
@@ -103,6 +120,13 @@ bool Policy::pays(Time now) const {
     if (!was_seen_in_slices(client, now)) return client.waits.each_second * changes > share_to_go_on;
     return client.waits.each_second > gain_to_go_on * client.in_slices.each_second;
   });
+}
+
+// Whether everybody has had a turn that told what its pieces of work are like, and turns have not paid so far.
+bool Policy::has_tried_all(Time now) const {
+  return paid_ == began_ && std::ranges::all_of(clients_, [&](const auto& one) {
+           return !is_active(one.second, now) || (one.second.piece && one.second.learnt_at > began_);
+         });
 }
 
 }  // namespace host::turns

@@ -29,7 +29,9 @@ constexpr double gain_to_begin = 1.1, gain_to_go_on = 1.05;  // for the client t
 constexpr double share_to_go_on = 1 / 10.;                   // of a client's time, that changes would eat
 constexpr Time known_for = 20s;                              // what a program did in turns is no news after that
 constexpr Time pays_for = 200ms;                             // turns go on so long after they last paid
-constexpr Time shortest_dwell = 100ms, longest_dwell = 5s;   // under slices, before the next try
+constexpr Time tried_for = 20ms;  // and where all have had turns and they never did, for each client
+constexpr Time shortest_dwell = 100ms, longest_dwell = 30s;  // under slices, before the next try
+constexpr Time longest_dwell_of_others = 5s;                 // the same, where the last try was in other company
 constexpr Time a_success = 1s;                               // turns that went on for so long were no mistake
 
 // Work that does not end. A program may have 1024 kernels queued, and each of them may take long.
@@ -41,6 +43,7 @@ constexpr int retries_cost = 20;       // a client that cannot take turns may co
 // Turns.
 constexpr int waits_in_a_turn = 6;          // so that its end cuts a small part of its work
 constexpr int longest_quantum = 4;          // quanta
+constexpr int quanta_of_gainers = 2;        // so that of what they gain changes eat a tenth, and not a fifth
 constexpr Time short_pieces = 10 * change;  // of work: a change costs more than a tenth of it
 constexpr Time cost_of_a_turn = 180us;      // a change, and two hand-overs
 constexpr double newest_cost = 0.02;        // the weight of the newest turn in what turns cost

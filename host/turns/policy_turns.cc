@@ -76,7 +76,8 @@ Time Policy::quantum_of(const ClientState& client, Time now) const {
   for (const auto& [other, state] : clients_)
     if (is_active(state, now)) longest = std::max(longest, wants(state));
   const Time most = longest_quantum * limits_.quantum;
-  return std::clamp(wants(client), std::max(std::min(longest, most) / 2, limits_.quantum), most);
+  const Time usual = client.gains && !wants_latency(now) ? quanta_of_gainers * limits_.quantum : limits_.quantum;
+  return std::clamp(wants(client), std::max(std::min(longest, most) / 2, usual), most);
 }
 
 // What the holder's turn adds to its VM's virtual time. A turn's beginning, the change and the hand-over, is nobody's

@@ -141,10 +141,12 @@ TEST(TurnsWorld, LaunchAndWaitBesideLongKernelsIsAsMeasured) {
 
 // Where a word in shared memory said whose turn it is, for a millisecond: 22.1, 10.6, 56 and 4.3 a millisecond.
 TEST(TurnsWorld, TurnsAreAsMeasured) {
-  EXPECT_WITHIN_10_PERCENT(mean_rate(run(turns(), vms(4, launch_and_wait()))), 22.1e3);
-  EXPECT_PRED3(within, mean_rate(run(turns(), vms(8, launch_and_wait()))), 10.6e3, 0.12);
-  EXPECT_WITHIN_10_PERCENT(mean_rate(run(turns(), vms(4, burst(20, 1500ns)))), 56e3);
-  EXPECT_WITHIN_10_PERCENT(mean_rate(run(turns(), vms(2, burst(1, 91us)))), 4300);
+  World::Options options = turns();
+  options.limits.quantum = 500us;  // whoever gains by turns has two of them
+  EXPECT_WITHIN_10_PERCENT(mean_rate(run(options, vms(4, launch_and_wait()))), 22.1e3);
+  EXPECT_PRED3(within, mean_rate(run(options, vms(8, launch_and_wait()))), 10.6e3, 0.12);
+  EXPECT_WITHIN_10_PERCENT(mean_rate(run(options, vms(4, burst(20, 1500ns)))), 56e3);
+  EXPECT_WITHIN_10_PERCENT(mean_rate(run(options, vms(2, burst(1, 91us)))), 4300);
 }
 
 // ---- what turns are to reach ---------------------------------------------------------------------------------------
@@ -301,11 +303,11 @@ INSTANTIATE_TEST_SUITE_P(Mixes, TurnsWorldFloor, testing::ValuesIn(mixes()));
 
 // ---- waits, and idle VMs -------------------------------------------------------------------------------------------
 
-TEST(TurnsWorld, AWaitIsOneQuantumForEachOfTheOthers) {
+TEST(TurnsWorld, AWaitIsTwoQuantaForEachOfTheOthersThatGain) {
   for (const std::size_t count : {2, 4, 8, 32}) {
     const double others = static_cast<double>(count - 1);
     for (const Did& one : run(turns(), vms(count, launch_and_wait()), 1s, 1s))
-      EXPECT_LE(one.longest_wait, others * 1100);
+      EXPECT_LE(one.longest_wait, others * 2100);
   }
 }
 
@@ -351,7 +353,20 @@ TEST(TurnsWorld, AVmThatComesBackHasItsTurnAfterThoseBeforeIt) {
     world.run_for(20ms);
     ASSERT_FALSE(all[3]->worker().waits_for_turn().empty());
     EXPECT_LE(us(all[3]->worker().waits_for_turn().front()), 3 * 1100);
-    EXPECT_LE(did(*all[0], 20ms).longest_wait, 6 * 1100) << "and those who were there wait a little longer";
+    EXPECT_LE(did(*all[0], 20ms).longest_wait, 5 * 2100) << "and those who were there wait a little longer";
+  }
+}
+
+TEST(TurnsWorld, WhatDoesNotPayIsSeldomTried) {
+  for (const char* name : {"pi", "ti", "tttt"}) {
+    World world(turns());
+    for (const Vm& vm : mix(name).vms) world.add(world.add_vm(vm.share), vm.load);
+    int tries = 0;
+    for (bool before = false; world.now() < 60s; before = world.policy().takes_turns()) {
+      world.run_for(2ms);
+      tries += world.policy().takes_turns() && !before;
+    }
+    EXPECT_LE(tries, 4) << name << " in a minute";
   }
 }
 
