@@ -187,8 +187,9 @@ Time Policy::in_turns(Time now, const Give& give) {
   const bool sampled = now == *sampled_;
   if (sampled && (wants_latency(now) || pays(now))) paid_ = now;
   const bool together = active(now) >= 2;
-  const Time patience =
-      sampled && has_tried_all(now) ? std::min(static_cast<int>(company_) * tried_for, pays_for) : pays_for;
+  const Time patience = sampled && has_tried_all(now)
+                            ? std::min(static_cast<int>(company_) * tried_quanta * limits_.quantum, pays_for)
+                            : pays_for;
   if (!together || now - paid_ > patience || somebody_is_sliced(now)) {
     if (together) dwell_ = now - began_ < a_success ? std::min(4 * dwell_, longest_dwell) : shortest_dwell;
     begin_slices(now, give);

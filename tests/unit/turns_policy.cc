@@ -258,6 +258,29 @@ TEST(TurnsPolicy, ATryThatDoesNotPayIsMadeMoreAndMoreSeldom) {
   EXPECT_LE(tries.size(), 5u);
 }
 
+// One turn tells little of a program whose threads wait for a processor meanwhile.
+TEST(TurnsPolicy, ATryIsOfSeveralTurnsHoweverLongQuantaAre) {
+  for (const Time quantum : {1ms, 2ms, 5ms}) {
+    Gpu gpu({.quantum = quantum});
+    const auto a = gpu.add(), b = gpu.add();
+    gpu.slices({a, b}, 1s, 7800us);
+    gpu.all_answer();
+    gpu.look_after(10us);
+    ASSERT_TRUE(gpu.policy.takes_turns());
+    while (gpu.policy.takes_turns()) {
+      for (const auto client : {a, b}) {
+        gpu.request(client).waits_for_turn = !gpu.has_turn(client);
+        if (gpu.has_turn(client))
+          gpu.launches_and_waits(client, 1900us, 1900us);
+        else
+          gpu.answers(client);
+      }
+      gpu.look_after(1900us);
+    }
+    EXPECT_GE(gpu.policy.account(a, gpu.now).turns + gpu.policy.account(b, gpu.now).turns, 6u) << quantum.count();
+  }
+}
+
 TEST(TurnsPolicy, TurnsThatPayGoOn) {
   Gpu gpu;
   const auto a = gpu.add(), b = gpu.add();
