@@ -187,10 +187,7 @@ Time Policy::in_turns(Time now, const Give& give) {
   const bool sampled = now == *sampled_;
   if (sampled && (wants_latency(now) || pays(now))) paid_ = now;
   const bool together = active(now) >= 2;
-  const Time patience = sampled && has_tried_all(now)
-                            ? std::min(static_cast<int>(company_) * tried_quanta * limits_.quantum, pays_for)
-                            : pays_for;
-  if (!together || now - paid_ > patience || somebody_is_sliced(now)) {
+  if (!together || now - paid_ > patience(now) || somebody_is_sliced(now)) {
     if (together) dwell_ = now - began_ < a_success ? std::min(4 * dwell_, longest_dwell) : shortest_dwell;
     begin_slices(now, give);
     return Time::zero();
@@ -201,6 +198,12 @@ Time Policy::in_turns(Time now, const Give& give) {
   if (holder_) watch_holder(now, give);
   if (!holder_) next_turn(now, give);
   return Time::zero();
+}
+
+// How long turns go on that do not pay.
+Time Policy::patience(Time now) const {
+  if (now != *sampled_ || !has_tried_all(now)) return pays_for;
+  return std::min(static_cast<int>(company_) * std::max(tried_for, tried_quanta * limits_.quantum), pays_for);
 }
 
 void Policy::set_all(GrantMode mode, const Give& give) {

@@ -152,6 +152,7 @@ class Policy {
   bool would_pay(Time now) const;
   bool pays(Time now) const;
   bool has_tried_all(Time now) const;
+  Time patience(Time now) const;
 
   Time let_everybody(Time now, const Give& give);
   Time in_slices(Time now, const Give& give);

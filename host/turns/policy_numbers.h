@@ -29,7 +29,9 @@ constexpr double gain_to_begin = 1.1, gain_to_go_on = 1.05;  // for the client t
 constexpr double share_to_go_on = 1 / 10.;                   // of a client's time, that changes would eat
 constexpr Time known_for = 20s;                              // what a program did in turns is no news after that
 constexpr Time pays_for = 200ms;                             // turns go on so long after they last paid
-constexpr int tried_quanta = 20;  // for each client, where all have had turns and they never paid
+// The same where all have had turns and they never paid, for each client: several looks, and several turns.
+constexpr Time tried_for = 20ms;
+constexpr int tried_quanta = 20;
 constexpr Time shortest_dwell = 100ms, longest_dwell = 30s;  // under slices, before the next try
 constexpr Time longest_dwell_of_others = 5s;                 // the same, where the last try was in other company
 constexpr Time a_success = 1s;                               // turns that went on for so long were no mistake
