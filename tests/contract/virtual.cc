@@ -322,6 +322,7 @@ GROUP(virtual_access, InContext) {
   show("the word", word);
   show("a copy from both", CU(cuMemcpyDtoD_v2)(a + 3 * mib, a + mib, mib));
   show("a fill of both", CU(cuMemsetD8_v2)(a + mib, 1, 2 * mib));
+  CU(cuCtxSynchronize)();  // nor may the copy
   show("cuMemSetAccess none", set_access(a, 2 * mib, nothing));
   CU(cuMemGetAccess)(&flags, &there, a);
   show("flags", static_cast<long long>(flags));
