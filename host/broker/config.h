@@ -28,7 +28,7 @@ struct BrokerOptions {
 
 struct GpuOptions {
   std::string library;
-  std::string policy = "time-slice";
+  std::string policy = "turns";
   std::int64_t quantum_us = 1000;
   std::int64_t longest_turn_ms = 20;
   bool overcommit = false;

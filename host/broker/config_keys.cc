@@ -72,7 +72,7 @@ const Key keys[] = {
      "\"auto\", \"sim\" or the path of a libcuda.so.1, beginning with /",
      "Which driver: the system's (auto), the simulated GPU (sim), or the one at a path.", Reload::Restart, &G::library},
 
-    {"gpu", "policy", Kind::Choice, "\"time-slice\"", nullptr, 0, 0, "\"turns\", \"time-slice\" or \"mps\"",
+    {"gpu", "policy", Kind::Choice, "\"turns\"", nullptr, 0, 0, "\"turns\", \"time-slice\" or \"mps\"",
      "How processes share a GPU: one after the other where that pays, and by the driver's time slices else (turns), by "
      "its time slices always, or at once, as clients of NVIDIA's MPS, which ivgpud starts: the VMs of a GPU then trust "
      "each other. To or from \"mps\" a change needs a restart.",

@@ -51,7 +51,8 @@ bool GpuHolds::take(const std::vector<Gpu>& gpus, std::string& error) {
       error = errno == EADDRINUSE
                   ? fmt::format(
                         "{}: {} gives it out by turns, quotas or MPS already, and two brokers would not know of each "
-                        "other: end that one, or name other GPUs by the key gpus",
+                        "other: end that one, name other GPUs by the key gpus, or, without quotas, set policy = "
+                        "\"time-slice\" in [gpu]",
                         in_words(gpu), holder_of(name))
                   : fmt::format("{}: its name cannot be held: {}", in_words(gpu), std::strerror(errno));
       return false;

@@ -30,7 +30,7 @@ TEST(Config, AnEmptyVmHasTheDefaults) {
   EXPECT_EQ(config.broker.runtime_dir, "/run/ivgpu");
   EXPECT_EQ(config.broker.socket_mode, 0660);
   EXPECT_EQ(config.gpu.library, "auto");
-  EXPECT_EQ(config.gpu.policy, "time-slice");
+  EXPECT_EQ(config.gpu.policy, "turns");
   EXPECT_EQ(config.gpu.quantum_us, 1000);
   EXPECT_EQ(config.gpu.longest_turn_ms, 20);
   ASSERT_EQ(config.vms.size(), 1U);
@@ -169,7 +169,7 @@ constexpr Mistake mistakes[] = {
     {"ThreadsWithoutMps", "[gpu]\npolicy = \"turns\"\n[vm.a]\nactive_threads = 50",
      "f.toml: [vm.a] active_threads = 50 goes with policy = \"mps\" in [gpu], which says \"turns\""},
     {"ThreadsWithoutMpsForAll", "[defaults]\nactive_threads = 99\n[vm.a]",
-     "f.toml: [vm.a] active_threads = 99 goes with policy = \"mps\" in [gpu], which says \"time-slice\""},
+     "f.toml: [vm.a] active_threads = 99 goes with policy = \"mps\" in [gpu], which says \"turns\""},
     {"NoThreads", "[gpu]\npolicy = \"mps\"\n[vm.a]\nactive_threads = 0",
      "f.toml: [vm.a] active_threads = 0: active_threads takes an integer from 1 to 100"},
     {"TooManyThreads", "[gpu]\npolicy = \"mps\"\n[vm.a]\nactive_threads = 101",

@@ -322,7 +322,7 @@ TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   EXPECT_EQ(error,
             "GPU 0 (" + gpu.uuid + ", 0000:19:00.0): process " + std::to_string(other) +
                 " gives it out by turns, quotas or MPS already, and two brokers would not know of each other: end "
-                "that one, or name other GPUs by the key gpus");
+                "that one, name other GPUs by the key gpus, or, without quotas, set policy = \"time-slice\" in [gpu]");
   kill(other, SIGKILL);
   waitpid(other, nullptr, 0);
   EXPECT_TRUE(holds.take({gpu}, error)) << error;
@@ -330,6 +330,7 @@ TEST(GpuHolds, AGpuThatAnotherProcessHoldsIsRefusedUntilThatEnds) {
   GpuHolds second;
   EXPECT_FALSE(second.take({gpu}, error));
   host::broker::Config config;
+  config.gpu.policy = "time-slice";
   config.vms.resize(1);
   const std::vector<VmGpus> gpus = {{true, {gpu}, {}}};
   EXPECT_TRUE(second.take_for(config, gpus, error)) << "the driver slices, whoever it is: " << error;

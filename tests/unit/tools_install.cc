@@ -108,7 +108,16 @@ TEST(Gpu, AutoIsTheSimulatedOneOnlyWhereThereIsNoOther) {
 TEST(BrokerConfig, NamesTheFolderTheGpuAndTheVm) {
   EXPECT_EQ(broker_config({.vm = "guest", .gpu = "sim", .region_size = "64MiB"}, "/run/x"),
             "[broker]\ncgroups = \"off\"\nruntime_dir = \"/run/x\"\n\n[gpu]\nlibrary = "
-            "\"sim\"\n\n[vm.guest]\nregion_size = \"64MiB\"\n");
+            "\"sim\"\npolicy = \"time-slice\"\n\n[vm.guest]\nregion_size = \"64MiB\"\n");
+}
+
+TEST(BrokerConfig, SharingNamesThePolicyAndTheVmsOfTheLatencyClass) {
+  BrokerOptions options{.vm = "m0", .gpu = "sim", .region_size = "64MiB", .more_vms = {"m1"}};
+  options.sharing = {.policy = "turns", .latency_vms = {"m1"}};
+  const std::string text = broker_config(options, "/run/x");
+  EXPECT_EQ(text.substr(text.find("policy")),
+            "policy = \"turns\"\n\n[vm.m0]\nregion_size = \"64MiB\"\n\n[vm.m1]\nregion_size = "
+            "\"64MiB\"\nlatency = true\n");
 }
 
 TEST(BrokerConfig, AGpuByPathBecomesAbsoluteAndIsQuoted) {
