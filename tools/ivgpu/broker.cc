@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -117,14 +118,16 @@ BrokerOptions for_a_program_here(BrokerOptions options) {
 std::string broker_config(const BrokerOptions& options, const fs::path& runtime_dir) {
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
+  const auto vm_table = [&](const std::string& vm) {
+    return "\n[vm." + vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n" +
+           (std::ranges::count(options.sharing.latency_vms, vm) ? "latency = true\n" : "");
+  };
   // It bounds no user but its own.
   std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +
                      (options.verbose ? "\nlog_level = \"debug\"" : "") +
                      "\n\n[gpu]\nlibrary = " + toml_string(library) +
-                     (options.policy.empty() ? "" : "\npolicy = " + toml_string(options.policy)) + "\n\n[vm." +
-                     options.vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n";
-  for (const std::string& name : options.more_vms)
-    text += "\n[vm." + name + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n";
+                     "\npolicy = " + toml_string(options.sharing.policy) + "\n" + vm_table(options.vm);
+  for (const std::string& name : options.more_vms) text += vm_table(name);
   return options.extra_config.empty() ? text : text + read_file(options.extra_config);
 }
 
@@ -186,9 +189,9 @@ std::vector<std::string> PrivateBroker::stop() {
   return deaths_of_workers(read_file(last_status_));
 }
 
-void PrivateBroker::take_policy(const std::string& policy) {
+void PrivateBroker::take_sharing(const Sharing& sharing) {
   constexpr milliseconds reads_within{200};
-  options_.policy = policy;
+  options_.sharing = sharing;
   std::ofstream(config_) << broker_config(options_, config_.parent_path());
   process_->signal(SIGHUP);
   std::this_thread::sleep_for(reads_within);

@@ -12,12 +12,18 @@
 
 namespace ivgpu {
 
+// How VMs share a GPU. A private broker claims none for itself unless it is told to.
+struct Sharing {
+  std::string policy = "time-slice";
+  std::vector<std::string> latency_vms = {};  // those of the latency class
+};
+
 struct BrokerOptions {
-  std::string vm;                           // the VM's name, and with it the socket's
-  std::string gpu = "auto";                 // auto, sim, or the path of a libcuda.so.1
-  std::string policy = {};                  // how GPUs are shared; empty: by ivgpud's default
-  std::string region_size = "1GiB";         // as in ivgpud's configuration
-  std::vector<std::string> more_vms = {};   // beside `vm`, with the same settings
+  std::string vm;                          // the VM's name, and with it the socket's
+  std::string gpu = "auto";                // auto, sim, or the path of a libcuda.so.1
+  std::string region_size = "1GiB";        // as in ivgpud's configuration
+  std::vector<std::string> more_vms = {};  // beside `vm`, with the same settings
+  Sharing sharing = {};
   std::filesystem::path extra_config = {};  // TOML appended to ours, for settings without an option here
   bool verbose = false;                     // let the broker's log through to stderr
   // The program has our environment, and chooses from all GPUs of this machine by CUDA_VISIBLE_DEVICES and
@@ -35,8 +41,8 @@ class PrivateBroker {
   const std::filesystem::path& socket() const { return socket_; }
   pid_t pid() const { return process_->pid(); }
 
-  // Has it share its GPUs by this from now on; returns when it will do so.
-  void take_policy(const std::string& policy);
+  // Has its VMs share GPUs so from now on; returns when they do.
+  void take_sharing(const Sharing& sharing);
 
   // Passes on the errors in the broker's log, for a command that failed: a program in a guest cannot know why its host
   // could not serve it.

@@ -90,7 +90,7 @@ std::string Runner::socket_of(const std::string& vm) const {
   return vm.empty() ? socket.string() : (socket.parent_path() / (vm + ".sock")).string();
 }
 
-void Runner::take_policy(const std::string& policy) { broker_->take_policy(policy); }
+void Runner::take_sharing(const Sharing& sharing) { broker_->take_sharing(sharing); }
 
 std::string Runner::broker_status() const { return read_status(folder_->path()); }
 

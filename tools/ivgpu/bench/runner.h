@@ -35,7 +35,7 @@ class Runner {
   // The same of a load that PyTorch makes (torch_load.py).
   Command torch_command(Side side, const std::vector<std::string>& words, const std::string& vm) const;
   // Changes how the GPU is shared, under what runs.
-  void take_policy(const std::string& policy);
+  void take_sharing(const Sharing& sharing);
 
   // While the broker is there.
   std::string broker_status() const;

@@ -17,6 +17,7 @@ using Did = Shared::Did;
 struct Part {
   const char* load;
   int vms;
+  bool latency = false;  // of the latency class under turns
 };
 struct Mix {
   const char* name;
@@ -43,6 +44,10 @@ const std::vector<Mix>& mixes() {
       {"torch full, torch infer", {{"torch full", 1}, {"torch infer", 1}}},
       {"copy, torch train", {{"copy", 1}, {"torch train", 1}}},
       {"wait, torch train", {{"wait", 1}, {"torch train", 1}}},
+      {"full, quick infer", {{"full", 1}, {"infer", 1, true}}},
+      {"train, quick infer", {{"train", 1}, {"infer", 1, true}}},
+      {"torch train, quick torch infer", {{"torch train", 1}, {"torch infer", 1, true}}},
+      {"torch full, quick torch infer", {{"torch full", 1}, {"torch infer", 1, true}}},
       {"wait", {{"wait", 1}}},
       {"train", {{"train", 1}}},
   };
@@ -64,6 +69,15 @@ bool there_is_torch() {
 }
 
 std::string vm_name(int number) { return "m" + std::to_string(number); }
+
+Sharing by_turns(const Mix& mix) {
+  Sharing sharing{.policy = "turns"};
+  int vm = 0;
+  for (const Part& part : mix.parts)
+    for (int i = 0; i < part.vms; ++i, ++vm)
+      if (part.latency) sharing.latency_vms.push_back(vm_name(vm));
+  return sharing;
+}
 
 // The programs of a mix, each ready.
 class Crowd {
@@ -141,7 +155,7 @@ Rounds measure_mix(Runner& runner, const Mix& mix, const ShareEffort& effort) {
   Crowd crowd(runner, Side::Ivgpu, mix, effort.seconds);
   for (int i = 0; i < effort.pairs; ++i)
     for (const bool turns : {i % 2 == 0, i % 2 != 0}) {
-      runner.take_policy(turns ? "turns" : "time-slice");
+      runner.take_sharing(turns ? by_turns(mix) : Sharing());
       crowd.round();  // in which the policy learns what the programs do
       (turns ? rounds.turns : rounds.slices).push_back(crowd.round());
     }
