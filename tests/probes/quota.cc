@@ -220,11 +220,12 @@ void modules() {
   });
   step("its end", [&] { return CU(cuModuleUnload)(module); });
   step("a module with a kernel that has 16 KiB of local memory", [&] {
-    module = load(
-        std::string(head) +
-        ".visible .entry f(.param .u32 n) {\n.local .align 8 .b8 mine[16384];\n.reg .u64 %rd<3>; .reg .u32 %r<2>;\n"
-        "ld.param.u32 %r1, [n]; mov.u64 %rd1, mine; cvt.u64.u32 %rd2, %r1; add.u64 %rd1, %rd1, %rd2;\n"
-        "st.volatile.local.u32 [%rd1], %r1; ret; }\n");
+    module =
+        load(std::string(head) +
+             ".visible .entry f(.param .u32 n) {\n.local .align 8 .b8 mine[16384];\n.reg .u64 %rd<3>; .reg .u32 %r<3>; "
+             ".reg .pred %p;\n"
+             "ld.param.u32 %r1, [n]; mov.u64 %rd1, mine; cvt.u64.u32 %rd2, %r1; add.u64 %rd1, %rd1, %rd2;\n"
+             "st.local.u32 [%rd1], %r1; ld.local.u32 %r2, [%rd1+4096]; setp.eq.u32 %p, %r2, 77; @%p trap; ret; }\n");
     return CUDA_SUCCESS;
   });
   CUfunction f = nullptr;
