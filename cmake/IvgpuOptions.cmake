@@ -37,6 +37,12 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT IVGPU_SANITIZE MATCHES thread
   set(IVGPU_OPTIMISED -O2)
 endif()
 
+# For what is tested and is not hot, the broker: AddressSanitizer's checks are the same without optimisation, and take a
+# third to compile. g++ optimises it, since it finds some mistakes only then.
+if(IVGPU_NOT_OPTIMISED AND IVGPU_SANITIZE)
+  set(IVGPU_NOT_HOT -O0)
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
