@@ -172,6 +172,7 @@ class Policy {
   void end_turn(Time now);
   void end_overlong(Time now);
   bool must_end(const ClientState& waiting, Time now) const;
+  bool goes_in_beside(std::optional<Client> waiting) const;
   Time quantum_of(const ClientState& client, Time now) const;
   Time price(const ClientState& holder, Time now) const;
   Time cost_of_beginning(Time now) const;

@@ -17,7 +17,8 @@ void Policy::watch_holder(Time now, const Give& give) {
     return end_turn(now);
   }
   if (holder_->ended) {
-    if (now - *holder_->ended >= limits_.longest) end_overlong(now);
+    if (now - *holder_->ended >= limits_.longest) return end_overlong(now);
+    if (goes_in_beside(best_waiting())) end_turn(now);
     return;
   }
   const auto waiting = best_waiting();
@@ -26,6 +27,14 @@ void Policy::watch_holder(Time now, const Give& give) {
   holder_->ended = now;
   set(state, holder_->client, GrantMode::Closed, give);
   give(*waiting, clients_.at(*waiting).grant);  // the same again: it wakes up while the holder's work ends
+}
+
+// Whether this one, which goes next, does not wait for the holder's work to end: it is of the latency class. The driver
+// slices between its work and what is left of the holder's, which can be a long kernel.
+bool Policy::goes_in_beside(std::optional<Client> waiting) const {
+  if (!waiting) return false;
+  const ClientState &its = clients_.at(*waiting), &holder = clients_.at(holder_->client);
+  return its.vm != holder.vm && at_once(vms_.at(its.vm)) && !at_once(vms_.at(holder.vm));
 }
 
 // Nobody waits. What the holder has now is not held against it when somebody comes.
