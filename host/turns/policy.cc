@@ -13,11 +13,13 @@ using ring::GrantMode;
 
 Policy::Policy(Limits limits) : limits_(limits), dwell_(shortest_dwell) {}
 
-void Policy::add(Client client, Vm vm) {
+void Policy::add(Client client, Vm vm, bool makes_context) {
   ClientState& state = clients_[client];
   state.vm = vm;
+  state.makes_context = makes_context;
   vms_[vm].forgotten = false;  // with the usual weight, if none was set
-  dwell_ = shortest_dwell;     // what was learnt was about others
+  charge_for_context(state, cost_of_a_start);
+  dwell_ = shortest_dwell;  // what was learnt was about others
   may_begin_ = std::min(may_begin_, began_ + dwell_);
 }
 
@@ -26,8 +28,15 @@ void Policy::remove(Client client, Time now) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
   const Vm vm = found->second.vm;
+  charge_for_context(found->second, cost_of_an_end);
   clients_.erase(found);
   if (vms_[vm].forgotten) forget(vm);
+}
+
+// In turns alone, as for the GPU's time. So a VM that starts processes without end gets no more than its part.
+void Policy::charge_for_context(const ClientState& client, Time cost) {
+  VmState& vm = vms_.at(client.vm);
+  if (client.makes_context && regime_ == Regime::Turns) vm.behind += over(cost, vm.weight);
 }
 
 void Policy::forget(Vm vm) {

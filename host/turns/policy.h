@@ -77,7 +77,9 @@ class Policy {
     vms_[vm].weight = weight;
     vms_[vm].latency = latency;
   }
-  void add(Client client, Vm vm);
+  // `makes_context`: its worker begins with a context on this GPU. That, and its end, cost others time, with which its VM
+  // is charged.
+  void add(Client client, Vm vm, bool makes_context = false);
   void remove(Client client, Time now);
   void forget(Vm vm);  // as soon as it has no clients
 
@@ -127,6 +129,7 @@ class Policy {
     // Work that does not end.
     unsigned overlong_in_a_row = 0;
     Time sliced_until{};
+    bool makes_context = false;
   };
   struct Holder {
     Client client = 0;
@@ -144,6 +147,8 @@ class Policy {
   double part_of_vm(Vm vm, Time now) const;
   bool wants_latency(Time now) const;
   bool somebody_is_sliced(Time now) const;
+
+  void charge_for_context(const ClientState& client, Time cost);
 
   double gain(const ClientState& client, Time now) const;
   static bool has_short_pieces(const ClientState& client);

@@ -52,6 +52,9 @@ constexpr double newest_cost = 0.02;        // the weight of the newest turn in 
 constexpr double highest_tax = 10;          // on the time of those who gain by turns
 constexpr int credit_of_latency = 4;        // quanta by which a VM of the latency class may be ahead and still go first
 
+// What the making and the end of a worker's context cost whoever works meanwhile. Assumed, until a probe has asked a GPU.
+constexpr Time cost_of_a_start = 10ms, cost_of_an_end = 5ms;
+
 inline double seconds(Time t) { return std::chrono::duration<double>(t).count(); }
 inline Time over(Time t, double weight) { return std::chrono::duration_cast<Time>(t / weight); }
 

@@ -143,7 +143,7 @@ void Scheduler::take(const NewClient& message) {
       for (const auto& [vm, share] : shares_) gpu.policy.set_share(vm, share.weight, share.latency);
     }
     gpu.places[message.client] = {message.line, d};
-    gpu.policy.add(message.client, message.vm);
+    gpu.policy.add(message.client, message.vm, d == 0);  // a worker's first context is on its first GPU
   }
 }
 

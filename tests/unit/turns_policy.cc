@@ -30,6 +30,12 @@ class Gpu {
     pages_[clients_];
     return clients_;
   }
+  // A process more of the VM that this client is the first of, with a context of its own.
+  Policy::Client start_another(Policy::Client of) {
+    policy.add(++clients_, of, true);
+    pages_[clients_];
+    return clients_;
+  }
   void remove(Policy::Client client) {
     pages_.erase(client);
     policy.remove(client, now);
@@ -85,10 +91,11 @@ class Gpu {
       if (page.grant.mode == GrantMode::Turn) return client;
     return {};
   }
-  // Turns for so long. Whoever has one works until it ends, in pieces of 10 us, and wants the next.
-  void turns(Time time) {
+  // Turns for so long. Whoever has one works until it ends, in pieces of 10 us, and wants the next. `silent` says nothing.
+  void turns(Time time, Policy::Client silent = 0) {
     for (const Time end = now + time; now < end; look_after(10us))
       for (auto& [client, page] : pages_) {
+        if (client == silent) continue;
         page.request.waits_for_turn = page.grant.mode == GrantMode::Closed;
         if (page.grant.mode == GrantMode::Closed) answers(client);
         if (page.grant.mode == GrantMode::Turn) launches_and_waits(client, 10us, 10us);
@@ -510,6 +517,35 @@ TEST(TurnsPolicy, AClientThatComesInTurnsIsClosed) {
   EXPECT_TRUE(gpu.is_closed(c));
   gpu.turns(5ms);
   EXPECT_GT(gpu.held(c), 1ms);
+}
+
+// ---- starts and ends of workers ---------------------------------------------------------------------------------------
+
+TEST(TurnsPolicy, AVmIsChargedWithTheContextsThatItMakesAndEnds) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.turns(50ms);
+  const Time before = gpu.held(a) - gpu.held(b);
+  for (int i = 0; i < 20; ++i) {
+    const auto started = gpu.start_another(b);
+    gpu.turns(5ms, started);
+    gpu.remove(started);
+    gpu.turns(45ms);
+  }
+  ASSERT_TRUE(gpu.policy.takes_turns());
+  const double more = std::chrono::duration<double>(gpu.held(a) - gpu.held(b) - before).count();
+  EXPECT_NEAR(more, 20 * 0.015, 0.04) << "it has had its part by them";
+}
+
+TEST(TurnsPolicy, WhatWasMadeUnderSlicesIsHeldAgainstNobody) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  for (int i = 0; i < 50; ++i) gpu.remove(gpu.start_another(b));
+  gpu.begin_turns({a, b});
+  const Time before = gpu.held(a) - gpu.held(b);
+  gpu.turns(300ms);
+  EXPECT_LE(std::chrono::abs(gpu.held(a) - gpu.held(b) - before), 10ms);
 }
 
 TEST(TurnsPolicy, WaitsForTurnsAreTold) {
