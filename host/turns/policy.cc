@@ -73,7 +73,10 @@ Time Policy::step(Time now, const Ask& ask, const Give& give) {
 void Policy::read(Time now, const Ask& ask) {
   for (auto& [client, state] : clients_) {
     const Request before = state.said;
+    const bool might_use = may_use(client, state);  // until it is asked: its answer may be this old
     state.said = ask(client);
+    if (might_use) state.by_right = now;
+    if (!has_work(state)) state.ended = now;
     if (state.said.submitted != before.submitted || state.said.waits_for_turn) state.last_active = now;
     if (state.said.waits_for_turn && now - state.wanted > limits_.quantum) {
       state.came_back = true;
@@ -84,6 +87,18 @@ void Policy::read(Time now, const Ask& ask) {
     if (state.said.waits_for_turn || holds) state.wanted = now;
     state.asked = state.said.waits_for_turn && !holds ? std::optional(state.asked.value_or(now)) : std::nullopt;
   }
+}
+
+// A turn that was given back early is over, whatever the grant says. One that has never submitted has nothing to end, and
+// no right to the GPU by that.
+bool Policy::may_use(Client client, const ClientState& state) const {
+  if (regime_ != Regime::Turns || (holder_ && holder_->client == client)) return true;
+  return state.grant.mode == GrantMode::Open || state.grant.mode == GrantMode::Told || has_work(state);
+}
+
+Time Policy::by_right_until(Client client, Time now) const {
+  const ClientState& state = clients_.at(client);
+  return may_use(client, state) ? now : state.by_right;
 }
 
 // ---- regimes -------------------------------------------------------------------------------------------------------
@@ -196,6 +211,7 @@ Time Policy::in_turns(Time now, const Give& give) {
   const bool sampled = now == *sampled_;
   if (sampled && (wants_latency(now) || pays(now))) paid_ = now;
   const bool together = active(now) >= 2;
+  bar_who_does_not_end(now);
   if (!together || now - paid_ > patience(now) || somebody_is_sliced(now)) {
     if (together) dwell_ = now - began_ < a_success ? std::min(4 * dwell_, longest_dwell) : shortest_dwell;
     begin_slices(now, give);
@@ -209,10 +225,25 @@ Time Policy::in_turns(Time now, const Give& give) {
   return Time::zero();
 }
 
+// Work that goes on beside others' turns has half of the GPU, whatever its VM's part is. Whether its client says that it
+// is active does not count: it may be one that lies.
+void Policy::bar_who_does_not_end(Time now) {
+  for (auto& [client, state] : clients_)
+    if (has_work(state) && now - state.ended > long_ending) state.barred_until = now + retries_cost * long_ending;
+}
+
 // How long turns go on that do not pay.
 Time Policy::patience(Time now) const {
+  const bool were_good = paid_ - began_ >= a_success, pay = now - paid_ <= pays_for;
+  if (watched_ && were_good && !pay && somebody_might_cheat(now)) return watched_for;
   if (now != *sampled_ || !has_tried_all(now)) return pays_for;
   return std::min(static_cast<int>(company_) * std::max(tried_for, tried_quanta * limits_.quantum), pays_for);
+}
+
+// Whether there is a client that could be found to submit without a turn: the others have turns.
+bool Policy::somebody_might_cheat(Time now) const {
+  return std::ranges::any_of(clients_,
+                             [&](const auto& one) { return now - by_right_until(one.first, now) > pays_for; });
 }
 
 void Policy::set_all(GrantMode mode, const Give& give) {

@@ -72,6 +72,8 @@ class Policy {
   void set_limits(Limits limits) { limits_ = limits; }
   // Off: every client stays Open, and nobody is looked at. On at first.
   void set_on(bool on) { on_ = on; }
+  // On: somebody looks for clients that submit without a turn (host/turns/suspicion.h). Off at first.
+  void set_watched(bool watched) { watched_ = watched; }
   // `weight`: above 0. A VM of the latency class ends others' turns at once.
   void set_share(Vm vm, double weight, bool latency) {
     vms_[vm].weight = weight;
@@ -90,6 +92,9 @@ class Policy {
   Time step(Time now, const Ask& ask, const Give& give);
 
   bool takes_turns() const { return regime_ == Regime::Turns; }
+  // Until when this client may have used the GPU by right: now, but where turns are taken, it has none, and it has answered
+  // that its work is done. Precondition: it was added.
+  Time by_right_until(Client client, Time now) const;
   Account account(Vm vm, Time now) const;
 
  private:
@@ -129,6 +134,9 @@ class Policy {
     // Work that does not end.
     unsigned overlong_in_a_row = 0;
     Time sliced_until{};
+    Time ended{};  // when it last had nothing to end
+    Time barred_until{};
+    Time by_right{};  // when it last might use the GPU
     bool makes_context = false;
   };
   struct Holder {
@@ -148,6 +156,9 @@ class Policy {
   bool wants_latency(Time now) const;
   bool somebody_is_sliced(Time now) const;
 
+  bool may_use(Client client, const ClientState& state) const;
+  bool somebody_might_cheat(Time now) const;
+  void bar_who_does_not_end(Time now);
   void charge_for_context(const ClientState& client, Time cost);
 
   double gain(const ClientState& client, Time now) const;
@@ -191,7 +202,7 @@ class Policy {
   void set(ClientState& state, Client client, ring::GrantMode mode, const Give& give);
 
   Limits limits_;
-  bool on_ = true;
+  bool on_ = true, watched_ = false;
   Regime regime_ = Regime::Slices;
   std::map<Client, ClientState> clients_;
   std::map<Vm, VmState> vms_;

@@ -72,8 +72,10 @@ bool Policy::wants_latency(Time now) const {
 }
 
 bool Policy::somebody_is_sliced(Time now) const {
-  return std::ranges::any_of(
-      clients_, [&](const auto& one) { return is_active(one.second, now) && now < one.second.sliced_until; });
+  return std::ranges::any_of(clients_, [&](const auto& one) {
+    const ClientState& client = one.second;
+    return now < client.barred_until || (is_active(client, now) && now < client.sliced_until);
+  });
 }
 
 // How much more a client would do in turns than under slices. Its turns tell how long a piece of its work takes. Before

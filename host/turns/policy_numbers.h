@@ -29,7 +29,10 @@ constexpr double gain_to_begin = 1.1, gain_to_go_on = 1.05;  // for the client t
 constexpr double share_to_go_on = 1 / 10.;                   // of a client's time, that changes would eat
 constexpr Time known_for = 20s;                              // what a program did in turns is no news after that
 constexpr Time pays_for = 200ms;                             // turns go on so long after they last paid
-// The same where all have had turns and they never paid, for each client: several looks, and several turns.
+// Turns that went well and then do not pay go on for longer if somebody looks for work without a turn, which may be the
+// reason: two samples of the GPU's use, of 200 ms each, and the looks at them.
+constexpr Time watched_for = 1s;
+// As pays_for, where all have had turns and they never paid, for each client: several looks, and several turns.
 constexpr Time tried_for = 20ms;
 constexpr int tried_quanta = 20;
 constexpr Time shortest_dwell = 100ms, longest_dwell = 30s;  // under slices, before the next try
@@ -40,6 +43,7 @@ constexpr Time a_success = 1s;                               // turns that went 
 constexpr Time short_ending = 100ms;   // whoever ends its work so soon has no deep queue
 constexpr Time longest_settling = 2s;  // for each client: 1024 kernels of 1.25 ms, and as much again
 constexpr unsigned most_overlong = 3;  // in a row
+constexpr Time long_ending = 1s;       // in turns: the driver slices beside them all that time
 constexpr int retries_cost = 20;       // a client that cannot take turns may cost a twentieth of the time by tries
 
 // Turns.
@@ -52,7 +56,8 @@ constexpr double newest_cost = 0.02;        // the weight of the newest turn in 
 constexpr double highest_tax = 10;          // on the time of those who gain by turns
 constexpr int credit_of_latency = 4;        // quanta by which a VM of the latency class may be ahead and still go first
 
-// What the making and the end of a worker's context cost whoever works meanwhile. Assumed, until a probe has asked a GPU.
+// What the making and the end of a worker's context cost whoever works meanwhile. Assumed, until tests/probes/cheats.cc
+// has asked a GPU.
 constexpr Time cost_of_a_start = 10ms, cost_of_an_end = 5ms;
 
 inline double seconds(Time t) { return std::chrono::duration<double>(t).count(); }

@@ -36,9 +36,11 @@ void ring_bell(int fd) {
 
 std::unique_ptr<Scheduler> Scheduler::start(const Options& options, bool naps, std::string& error) {
   std::unique_ptr<Scheduler> scheduler(new Scheduler(options, naps));
-  for (broker::Fd* fd : {&scheduler->bell_, &scheduler->post_}) fd->reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  for (broker::Fd* fd : {&scheduler->bell_, &scheduler->news_, &scheduler->post_})
+    fd->reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   try {
-    if (!scheduler->bell_ || !scheduler->post_) throw std::system_error(errno, std::generic_category());
+    if (!scheduler->bell_ || !scheduler->news_ || !scheduler->post_)
+      throw std::system_error(errno, std::generic_category());
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the broker's loop's
@@ -68,6 +70,8 @@ void Scheduler::send(const Message& message) {
 }
 
 void Scheduler::change(const Options& options) { send(options); }
+
+void Scheduler::set_watched(bool watched) { send(Watched{watched}); }
 
 Scheduler::Vm Scheduler::add_vm(const Share& share) {
   send(NewShare{++vms_, share});
@@ -99,7 +103,10 @@ void Scheduler::run() {
   while (take_messages()) {
     const Time now = since_boot();
     Time next = Time::max();
-    for (auto& [name, gpu] : gpus_) next = std::min(next, step(gpu, now));
+    for (auto& [name, gpu] : gpus_) {
+      next = std::min(next, step(gpu, now));
+      tell_of_turns(gpu);
+    }
     rest(next);
   }
 }
@@ -140,6 +147,7 @@ void Scheduler::take(const NewClient& message) {
     if (is_new) {
       gpu.policy.set_on(options_.on);
       gpu.policy.set_limits(options_.limits);
+      gpu.policy.set_watched(watched_);
       for (const auto& [vm, share] : shares_) gpu.policy.set_share(vm, share.weight, share.latency);
     }
     gpu.places[message.client] = {message.line, d};
@@ -153,11 +161,20 @@ void Scheduler::take(const NoClient& message) {
     if (gpu.places.erase(message.client) != 0) gpu.policy.remove(message.client, now);
 }
 
+void Scheduler::take(Watched message) {
+  watched_ = message.watched;
+  for (auto& [name, gpu] : gpus_) gpu.policy.set_watched(watched_);
+}
+
 void Scheduler::take(Tell) {
   const Time now = since_boot();
   auto report = std::make_shared<Report>();
+  report->made = now;
   for (const auto& [name, gpu] : gpus_) {
     report->takes_turns[name] = gpu.policy.takes_turns();
+    if (gpu.policy.takes_turns())
+      for (const auto& [client, place] : gpu.places)
+        report->by_right[name][client] = gpu.policy.by_right_until(client, now);
     for (const auto& [vm, share] : shares_) report->vms[vm] += gpu.policy.account(vm, now);
   }
   reports_.push(report);
@@ -174,6 +191,12 @@ Time Scheduler::step(Gpu& gpu, Time now) {
                    .waited_ns = words.waited_ns.load(std::memory_order_relaxed)};
   };
   return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) { give(gpu.places.at(client), grant); });
+}
+
+void Scheduler::tell_of_turns(Gpu& gpu) const {
+  const bool takes_turns = gpu.policy.takes_turns();
+  if (takes_turns && !gpu.took_turns) ring_bell(news_.get());
+  gpu.took_turns = takes_turns;
 }
 
 void Scheduler::give(const Place& place, ring::Grant grant) const {

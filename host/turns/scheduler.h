@@ -44,6 +44,9 @@ class Scheduler {
   struct Report {
     std::map<Vm, Account> vms;
     std::map<std::string, bool> takes_turns;  // by GPU
+    // Of each GPU that takes turns: until when each client may have used it by right (Policy::by_right_until()).
+    std::map<std::string, std::map<Client, Time>> by_right;
+    Time made{};
   };
 
   // Null where the thread cannot be had, and `error` is one sentence.
@@ -53,6 +56,8 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   void change(const Options& options);
+  // Whether somebody looks for workers that submit without a turn.
+  void set_watched(bool watched);
   Vm add_vm(const Share& share);
   void change_vm(Vm vm, const Share& share);
   void remove_vm(Vm vm);
@@ -62,6 +67,8 @@ class Scheduler {
 
   // A worker rings it; it stays the scheduler's.
   int bell_fd() const { return bell_.get(); }
+  // Readable once a GPU has begun to take turns; whoever reads it empties it.
+  int news_fd() const { return news_.get(); }
   // What is now. It waits for the thread's answer, which takes microseconds, and 20 ms at most: then it is the one before.
   const Report& report();
 
@@ -82,9 +89,12 @@ class Scheduler {
   struct NoClient {
     Client client;
   };
+  struct Watched {
+    bool watched;
+  };
   struct Tell {};
   struct Stop {};
-  using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, NoClient, Tell>;
+  using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, NoClient, Watched, Tell>;
 
   struct Place {  // where a client's words for a GPU are
     std::shared_ptr<Line> line;
@@ -93,6 +103,7 @@ class Scheduler {
   struct Gpu {
     Policy policy;
     std::map<Client, Place> places;
+    bool took_turns = false;  // after the last step
   };
 
   Scheduler(const Options& options, bool naps) : options_(options), naps_(naps) {}
@@ -106,15 +117,19 @@ class Scheduler {
   void take(const NoVm& message);
   void take(const NewClient& message);
   void take(const NoClient& message);
+  void take(Watched message);
   void take(Tell);
   void take(Stop) {}
   Time step(Gpu& gpu, Time now);
+  void tell_of_turns(Gpu& gpu) const;
   void give(const Place& place, ring::Grant grant) const;
   void rest(Time until_next);
 
   Options options_;  // the thread's from its start
+  bool watched_ = false;
   const bool naps_;
   broker::Fd bell_;  // every worker has it, and may empty it
+  broker::Fd news_;
   broker::Fd post_;  // rung when there is a message; nobody else has it
   boost::lockfree::spsc_queue<Message, boost::lockfree::capacity<1024>> messages_;
   boost::lockfree::spsc_queue<std::shared_ptr<const Report>, boost::lockfree::capacity<16>> reports_;

@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <functional>
 #include <map>
 #include <optional>
 #include <vector>
+
+#include "host/turns/suspicion.h"
 
 namespace {
 
@@ -111,6 +115,7 @@ class Gpu {
     }
     look_after(1900us);
   }
+  Time by_right(Policy::Client client) const { return policy.by_right_until(client, now); }
   Time held(Policy::Client client) const { return policy.account(client, now).held; }
 
   Policy policy;
@@ -517,6 +522,189 @@ TEST(TurnsPolicy, AClientThatComesInTurnsIsClosed) {
   EXPECT_TRUE(gpu.is_closed(c));
   gpu.turns(5ms);
   EXPECT_GT(gpu.held(c), 1ms);
+}
+
+// ---- who may use the GPU ---------------------------------------------------------------------------------------------
+
+TEST(TurnsByRight, IsNowUntilTurnsBegin) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.look();
+  EXPECT_EQ(gpu.by_right(b), gpu.now);
+  gpu.slices({a, b}, 1s);
+  ASSERT_TRUE(gpu.is_closed(b));
+  gpu.look_after(10us);
+  EXPECT_EQ(gpu.by_right(b), gpu.now) << "what was queued is being done";
+}
+
+TEST(TurnsByRight, InTurnsItIsTheHoldersAlone) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  ASSERT_TRUE(gpu.has_turn(a));
+  const Time began = gpu.by_right(b);
+  EXPECT_LE(began, gpu.now);
+  gpu.look_after(100us);
+  EXPECT_EQ(gpu.by_right(a), gpu.now);
+  EXPECT_EQ(gpu.by_right(b), began);
+  gpu.answers(a);  // it gives its turn back, though nobody has ended it
+  gpu.request(a).waits_for_turn = false;
+  gpu.look_after(100us);
+  const Time back = gpu.now;
+  gpu.look_after(100us);
+  EXPECT_EQ(gpu.by_right(a), back);
+  EXPECT_EQ(gpu.by_right(b), gpu.now);
+}
+
+TEST(TurnsByRight, WorkThatOutlivesItsTurnIsRightUntilItsEnd) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  ASSERT_TRUE(gpu.has_turn(a));
+  gpu.request(a).waits_for_turn = false;
+  gpu.turns(600ms, a);
+  ASSERT_TRUE(gpu.policy.takes_turns());
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).overlong, 1U);
+  EXPECT_EQ(gpu.by_right(a), gpu.now);
+  gpu.answers(a);
+  gpu.look_after(10us);
+  const Time ended = gpu.now;
+  gpu.turns(100ms, a);
+  EXPECT_EQ(gpu.by_right(a), ended);
+}
+
+TEST(TurnsByRight, WhoComesInTurnsAndSaysNothingHasNone) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.turns(10ms);
+  const auto c = gpu.add();
+  const Time came = gpu.now;
+  EXPECT_EQ(gpu.by_right(c), came);
+  gpu.turns(300ms, c);
+  EXPECT_LE(gpu.by_right(c), came + 1ms);
+}
+
+TEST(TurnsByRight, IsEverybodysWhenTurnsEnd) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.turns(300ms, c);
+  ASSERT_LT(gpu.by_right(c), gpu.now);
+  gpu.policy.set_on(false);
+  gpu.look_after(10us);
+  EXPECT_EQ(gpu.by_right(c), gpu.now);
+}
+
+// A client that answers that its turn's work is done has nothing to fear; one that never does keeps the driver slicing.
+TEST(TurnsPolicy, WorkThatDoesNotEndInASecondEndsTheTurns) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  ASSERT_TRUE(gpu.has_turn(a));
+  gpu.request(a).waits_for_turn = false;
+  gpu.turns(900ms, a);
+  EXPECT_TRUE(gpu.policy.takes_turns());
+  gpu.turns(200ms, a);
+  EXPECT_FALSE(gpu.policy.takes_turns());
+  gpu.answers(a);
+  gpu.slices({b, c}, 19s);
+  EXPECT_FALSE(gpu.is_closed(b)) << "though it is not active";
+  gpu.slices({b, c}, 6s);
+  EXPECT_TRUE(gpu.is_closed(b));
+}
+
+// How long turns go on when two programs, which had short pieces of work for this time, have long ones.
+Time until_slices(Gpu& gpu, Policy::Client a, Policy::Client b) {
+  const Time begin = gpu.now;
+  while (gpu.policy.takes_turns()) {
+    for (const auto client : {a, b}) {
+      gpu.request(client).waits_for_turn = !gpu.has_turn(client);
+      if (gpu.has_turn(client)) gpu.launches_and_waits(client, 1900us, 1900us);
+      if (!gpu.has_turn(client)) gpu.answers(client);
+    }
+    gpu.look_after(1900us);
+  }
+  return gpu.now - begin;
+}
+
+TEST(TurnsPolicy, WatchedTurnsThatStopToPayGoOnUntilOneWithoutATurnCouldBeFound) {
+  for (const bool watched : {false, true}) {
+    Gpu gpu;
+    const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+    gpu.policy.set_watched(watched);
+    gpu.begin_turns({a, b});
+    gpu.turns(1500ms, c);
+    ASSERT_TRUE(gpu.policy.takes_turns());
+    const Time time = until_slices(gpu, a, b);
+    EXPECT_GE(time, watched ? 1s : 0s);
+    EXPECT_LE(time, watched ? 1500ms : 600ms);
+  }
+}
+
+TEST(TurnsPolicy, WithoutAnybodyToBeFoundWatchedTurnsEndAsOthersDo) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.policy.set_watched(true);
+  gpu.begin_turns({a, b});
+  gpu.turns(1500ms);
+  EXPECT_LE(until_slices(gpu, a, b), 600ms);
+}
+
+// ---- work without a turn ---------------------------------------------------------------------------------------------
+
+// Samples as NVML makes them of a GPU whose clients take turns: each 200 ms, late by up to `lag`, and wrong about its
+// edges by as much. They name those that held turns, and the cheat.
+class Samples {
+ public:
+  Samples(Gpu& gpu, std::vector<Policy::Client> clients, Time lag)
+      : gpu_(gpu), clients_(std::move(clients)), lag_(lag) {
+    for (const auto client : clients_) held_[client] = gpu_.held(client);
+  }
+  // The first that is found, and nobody if there is none for so long.
+  std::optional<Policy::Client> found_in(Time time, Policy::Client cheat = 0) {
+    for (const Time end = gpu_.now + time; gpu_.now < end;) {
+      gpu_.turns(lag_, cheat);
+      for (const auto client : clients_) held_[client] = gpu_.held(client);  // of the sample before, as told late
+      const Time from = gpu_.now - lag_ / 2;
+      gpu_.turns(200ms - lag_, cheat);
+      for (const auto client : clients_)
+        if (is_found(client, {from, gpu_.now, percent_of(client, cheat)})) return client;
+    }
+    return {};
+  }
+
+ private:
+  unsigned percent_of(Policy::Client client, Policy::Client cheat) {
+    if (client == cheat) return 50;
+    return gpu_.held(client) > held_[client] ? 99 : 0;  // the one and the other, and at times with all of it
+  }
+  bool is_found(Policy::Client client, const host::turns::Suspicion::Sample& sample) {
+    return suspicions_[client].named(sample, gpu_.by_right(client));
+  }
+
+  Gpu& gpu_;
+  const std::vector<Policy::Client> clients_;
+  const Time lag_;
+  std::map<Policy::Client, Time> held_;
+  std::map<Policy::Client, host::turns::Suspicion> suspicions_;
+};
+
+TEST(TurnsCheat, WhoTakesItsTurnsIsNeverSuspected) {
+  Gpu gpu;
+  const std::vector<Policy::Client> clients = {gpu.add(), gpu.add(), gpu.add(0.01), gpu.add(), gpu.add()};
+  gpu.begin_turns(clients);
+  EXPECT_EQ(Samples(gpu, clients, 80ms).found_in(5s), std::nullopt) << "the third has few turns";
+  EXPECT_TRUE(gpu.policy.takes_turns());
+}
+
+TEST(TurnsCheat, WhoWorksAndHasNoTurnIsFoundWithinASecond) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.request(c).waits_for_turn = false;
+  gpu.turns(10ms, c);
+  EXPECT_EQ(Samples(gpu, {a, b, c}, 20ms).found_in(850ms, c), std::optional(c));
 }
 
 // ---- starts and ends of workers ---------------------------------------------------------------------------------------

@@ -161,6 +161,26 @@ TEST_F(TurnsScheduler, SwitchedOffEverybodyIsOpenAndOnAgainTheyTakeTurns) {
   EXPECT_TRUE(turns_begin());
 }
 
+TEST_F(TurnsScheduler, ItTellsThatTurnsBeginAndWhoMayUseTheGpu) {
+  const auto rung = [&] {
+    std::uint64_t times = 0;
+    return read(scheduler_->news_fd(), &times, sizeof times) == sizeof times;
+  };
+  EXPECT_FALSE(rung());
+  EXPECT_TRUE(scheduler_->report().by_right.empty()) << "nobody takes turns";
+  ASSERT_TRUE(turns_begin());
+  ASSERT_TRUE(act_until(rung));
+  const auto before = std::chrono::steady_clock::now().time_since_epoch();
+  Scheduler::Report report;
+  ASSERT_TRUE(act_until([&] {
+    report = scheduler_->report();
+    return report.by_right.contains(gpu);
+  }));
+  EXPECT_GE(report.made, before);
+  ASSERT_EQ(report.by_right.at(gpu).size(), 2U);
+  for (const auto& [client, until] : report.by_right.at(gpu)) EXPECT_LE(until, report.made);
+}
+
 TEST_F(TurnsScheduler, AWorkerCannotWriteItsGrants) {
   EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, a_->grants_fd(), 0), MAP_FAILED);
   const std::string path = "/proc/self/fd/" + std::to_string(a_->grants_fd());
