@@ -3,7 +3,6 @@
 // docs/design/028-turns.md has the answers of an H200. usage: probe_turns [LIBCUDA]
 #include <cuda.h>
 #include <dlfcn.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,55 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "tests/probes/probe.h"
+#include "tests/probes/programs.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::size_t mib = 1 << 20;
-
-const char ptx[] = R"(
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry empty() { ret; }
-.visible .entry spin(.param .u64 ns) {
-  .reg .u64 %t<4>; .reg .pred %p;
-  ld.param.u64 %t1, [ns];
-  mov.u64 %t2, %globaltimer;
-  add.u64 %t2, %t2, %t1;
-again:
-  mov.u64 %t3, %globaltimer;
-  setp.lt.u64 %p, %t3, %t2;
-  @%p bra again;
-  ret;
-}
-)";
-
-double us_since(Clock::time_point t) { return std::chrono::duration<double, std::micro>(Clock::now() - t).count(); }
-
-struct Gpu {
-  CUcontext context = nullptr;
-  CUfunction empty = nullptr, spin = nullptr;
-
-  Gpu() {
-    CUdevice device = 0;
-    CUmodule module = nullptr;
-    MUST(CU(cuInit)(0));
-    MUST(CU(cuDeviceGet)(&device, 0));
-    MUST(CU(cuDevicePrimaryCtxRetain)(&context, device));
-    MUST(CU(cuCtxSetCurrent)(context));
-    MUST(CU(cuModuleLoadData)(&module, ptx));
-    MUST(CU(cuModuleGetFunction)(&empty, module, "empty"));
-    MUST(CU(cuModuleGetFunction)(&spin, module, "spin"));
-  }
-  void launch(CUstream stream) const { MUST(CU(cuLaunchKernel)(empty, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr)); }
-  void busy(CUstream stream, std::uint64_t us) const {
-    std::uint64_t ns = us * 1000;
-    void* parameters[] = {&ns};
-    MUST(CU(cuLaunchKernel)(spin, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
-  }
-};
+using namespace probe;
 
 // The median and the 99th percentile of `samples` runs, in microseconds.
 std::string quantiles(const std::function<void()>& run, int samples = 3000) {
@@ -76,11 +31,6 @@ std::string quantiles(const std::function<void()>& run, int samples = 3000) {
   char text[64];
   std::snprintf(text, sizeof text, "%.2f, p99 %.2f us", all[all.size() / 2], all[all.size() * 99 / 100]);
   return text;
-}
-
-void row(const std::string& what, const std::string& answer) {
-  std::printf("| %s | %s |\n", what.c_str(), answer.c_str());
-  std::fflush(stdout);
 }
 
 // ---- one process ---------------------------------------------------------------------------------------------------
@@ -204,36 +154,6 @@ void ask_marks(const Gpu& gpu) {
 }
 
 // ---- two processes -------------------------------------------------------------------------------------------------
-
-struct Shared {
-  std::atomic<int> ready{0}, go{0}, stop{0}, turn{0};
-  std::atomic<double> result[16];
-};
-
-// Each child runs `work(index)` after all of them are ready.
-void processes(int count, Shared& shared, const std::function<void(int, const std::function<void()>&)>& work,
-               double seconds, const std::function<void()>& meanwhile = {}) {
-  shared.ready = shared.go = shared.stop = shared.turn = 0;
-  std::fflush(stdout);
-  std::vector<pid_t> children;
-  for (int i = 0; i < count; ++i) {
-    children.push_back(fork());
-    if (children.back() != 0) continue;
-    alarm(60);
-    work(i, [&] {
-      ++shared.ready;
-      while (shared.go == 0) usleep(100);
-    });
-    std::fflush(stdout);
-    _exit(0);
-  }
-  while (shared.ready < count) usleep(1000);
-  shared.go = 1;
-  usleep(static_cast<useconds_t>(seconds * 1e6));
-  if (meanwhile) meanwhile();
-  shared.stop = 1;
-  for (const pid_t child : children) waitpid(child, nullptr, 0);
-}
 
 // What one does alone, and beside a process whose kernels never end.
 void ask_overlap(Shared& shared) {
@@ -443,8 +363,7 @@ void ask_nvml(Shared& shared) {
 
 int main(int argc, char** argv) {
   if (!probe::open_library(argc > 1 ? argv[1] : "libcuda.so.1")) return 1;
-  auto* const shared =
-      new (mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared;
+  Shared* const shared = share();
   std::printf("| question | answer |\n|---|---|\n");
   probe::ask_alone("NVML", [&] { ask_nvml(*shared); });
   probe::ask_alone("changes", [&] { ask_changes(*shared); });
