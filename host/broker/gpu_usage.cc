@@ -13,6 +13,9 @@
 namespace host::broker {
 namespace {
 
+constexpr std::size_t most_work = 4096;                    // processes of a GPU, in one answer
+constexpr std::int64_t latest_us = std::int64_t{1} << 53;  // nanoseconds of it still fit into 64 bits, since 1970
+
 std::string_view word(std::string_view& line) {
   const std::size_t end = std::min(line.find(' '), line.size());
   const std::string_view first = line.substr(0, end);
@@ -26,6 +29,16 @@ std::optional<T> number(std::string_view text) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+bool take_work(std::string_view text, GpuUse& use) {
+  const auto process = number<std::int32_t>(word(text));
+  const auto percent = number<unsigned>(word(text));
+  const auto from = number<std::int64_t>(word(text)), to = number<std::int64_t>(word(text));
+  const bool makes_sense = process && *process > 0 && percent && *percent <= 100 && from && to && text.empty() &&
+                           *from >= 0 && *from < *to && *to <= latest_us;
+  if (makes_sense && use.work.size() < most_work) use.work.push_back({*process, *percent, *from, *to});
+  return makes_sense;
 }
 
 // As the simulated GPU reads its variables; it refuses what makes no sense.
@@ -45,12 +58,14 @@ class SimulatedUsage : public GpuUsage {
   ~SimulatedUsage() override { loop_.forget(answer_timer_); }
 
   bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
-    if (answer_timer_ != 0) return false;
-    answer_timer_ = loop_.after(Clock::duration::zero(), [this, gpus, answer = std::move(answer)] {
-      answer_timer_ = 0;
-      answer(ask_now(gpus));
+    return answer_later([this, gpus, answer = std::move(answer)] { answer(ask_now(gpus)); });
+  }
+  bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
+    return answer_later([this, gpus, answer = std::move(answer)] {
+      GpuUses uses;
+      for (const std::string& gpu : gpus) uses[gpu] = work_of(gpu);
+      answer(uses);
     });
-    return true;
   }
   GpuUses ask_now(const std::vector<std::string>& gpus) override {
     GpuUses uses;
@@ -59,23 +74,70 @@ class SimulatedUsage : public GpuUsage {
   }
 
  private:
-  GpuUse use_of(const std::string& gpu) const {
-    GpuUse use{.total = simulated_size(std::getenv("IVGPU_SIM_MEMORY"), std::uint64_t{4} << 30),
-               .missing = {},
-               .processes = {}};
+  // As NVML's samples of an H200.
+  static constexpr auto sample_every = std::chrono::milliseconds(200);
+  struct Sample {
+    std::int64_t us = 0;  // 0: there was none yet
+    std::map<pid_t, std::uint64_t> busy_ns;
+  };
+
+  bool answer_later(std::function<void()> answer) {
+    if (answer_timer_ != 0) return false;
+    answer_timer_ = loop_.after(Clock::duration::zero(), [this, answer = std::move(answer)] {
+      answer_timer_ = 0;
+      answer();
+    });
+    return true;
+  }
+
+  template <class F>
+  GpuUse with_device(const std::string& gpu, F f) const {
+    GpuUse use{.total = 0, .missing = {}, .processes = {}};
     if (file_ == nullptr) use.missing = "the simulated GPU has no file for it (IVGPU_SIM_USAGE)";
-    for (int device = 0; file_ != nullptr && device < simgpu::max_devices; ++device) {
-      if (simgpu::device_uuid_text(device) != gpu) continue;
+    for (int device = 0; file_ != nullptr && device < simgpu::max_devices; ++device)
+      if (simgpu::device_uuid_text(device) == gpu) f(device, use);
+    return use;
+  }
+
+  GpuUse use_of(const std::string& gpu) const {
+    GpuUse use = with_device(gpu, [this](int device, GpuUse& one) {
       for (const simgpu::UsageEntry& entry : file_->entry)
         if (const std::uint32_t process = entry.process.load(); process != 0)
-          use.processes[static_cast<pid_t>(process)] = entry.bytes[device].load();
-    }
+          one.processes[static_cast<pid_t>(process)] = entry.bytes[device].load();
+    });
+    use.total = simulated_size(std::getenv("IVGPU_SIM_MEMORY"), std::uint64_t{4} << 30);
     return use;
+  }
+
+  GpuUse work_of(const std::string& gpu) {
+    return with_device(gpu, [this](int device, GpuUse& use) {
+      const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+      const std::int64_t now = std::chrono::duration_cast<std::chrono::microseconds>(since_1970).count();
+      Sample& last = samples_[device];
+      if (now - last.us < std::chrono::microseconds(sample_every).count()) return;
+      Sample sample{now, {}};
+      for (const simgpu::UsageEntry& entry : file_->entry)
+        if (const std::uint32_t process = entry.process.load(); process != 0)
+          sample.busy_ns[static_cast<pid_t>(process)] = entry.busy_ns[device].load();
+      if (last.us != 0) compare(last, sample, use);
+      last = std::move(sample);
+    });
+  }
+
+  static void compare(const Sample& last, const Sample& now, GpuUse& use) {
+    for (const auto& [process, busy] : now.busy_ns) {
+      const auto before = last.busy_ns.find(process);
+      const std::uint64_t more = busy - (before != last.busy_ns.end() ? before->second : 0);
+      const std::uint64_t percent = more / 10 / static_cast<std::uint64_t>(now.us - last.us);
+      if (percent > 0)
+        use.work.push_back({process, static_cast<unsigned>(std::min<std::uint64_t>(percent, 100)), last.us, now.us});
+    }
   }
 
   EventLoop& loop_;
   EventLoop::Id answer_timer_ = 0;
   const simgpu::UsageFile* file_ = nullptr;
+  std::map<int, Sample> samples_;  // the newest of each device
 };
 
 }  // namespace
@@ -98,6 +160,7 @@ bool take_usage_line(const std::string& line, GpuUses& uses) {
     use.missing = escaped(std::string(rest));
     return true;
   }
+  if (kind == "busy") return take_work(rest, use);
   const auto first = number<std::uint64_t>(word(rest));
   if (kind == "total" && first && rest.empty()) {
     use.total = *first;

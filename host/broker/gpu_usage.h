@@ -1,4 +1,5 @@
-// How much memory GPUs have, and how much of it each process holds: measured, not what a worker says of itself.
+// How much memory GPUs have, how much of it each process holds, and which processes GPUs have worked for: measured, not
+// what a worker says of itself.
 //
 // Threads: the broker's one. An answer comes out of the event loop, so asking costs the broker no wait.
 #pragma once
@@ -16,10 +17,18 @@
 
 namespace host::broker {
 
+// A process had so much of the GPU's time, in microseconds since 1970.
+struct GpuWork {
+  pid_t process = 0;
+  unsigned percent = 0;
+  std::int64_t from_us = 0, to_us = 0;
+};
+
 struct GpuUse {
   std::uint64_t total = 0;                   // bytes that programs can have of the GPU; 0: it is not told
   std::string missing;                       // why nothing is told of processes; "": all is
   std::map<pid_t, std::uint64_t> processes;  // bytes that each holds
+  std::vector<GpuWork> work = {};            // since the question before; a sample may name but one of several
 };
 using GpuUses = std::map<std::string, GpuUse>;  // by the names that were asked for
 
@@ -29,7 +38,9 @@ class GpuUsage {
   // `gpus`: UUIDs ("GPU-...", "MIG-..."), or PCI addresses. The answer has each, and comes later in the loop. One question
   // at a time: false while one is not answered.
   virtual bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
-  // The same, but waits. For a broker that serves nobody yet.
+  // The same of work. The first answer has none, since nobody knows from when on that would be.
+  virtual bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
+  // As ask(), but waits. For a broker that serves nobody yet.
   virtual GpuUses ask_now(const std::vector<std::string>& gpus) = 0;
 };
 
@@ -43,7 +54,10 @@ std::unique_ptr<GpuUsage> make_simulated_usage(EventLoop& loop);
 // What a context of the simulated GPU takes, by the environment that its workers have.
 std::uint64_t simulated_context();
 
-// One line of what ivgpu-nvml says: "total GPU BYTES", "use GPU PROCESS BYTES", "missing GPU WHY". False: it is none.
+// A question to ivgpu-nvml is a line of GPUs; this before them asks for work in place of memory.
+inline constexpr const char* work_question = "work";
+// One line of what ivgpu-nvml says: "total GPU BYTES", "use GPU PROCESS BYTES", "busy GPU PROCESS PERCENT FROM TO",
+// "missing GPU WHY". False: it is none.
 bool take_usage_line(const std::string& line, GpuUses& uses);
 
 }  // namespace host::broker

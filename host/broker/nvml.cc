@@ -7,7 +7,7 @@
 namespace nvml {
 namespace {
 
-constexpr int success = 0, insufficient_size = 7;
+constexpr int success = 0, not_found = 6, insufficient_size = 7;
 constexpr unsigned long long not_available = ~0ULL;
 
 struct ProcessInfo {
@@ -16,6 +16,13 @@ struct ProcessInfo {
   unsigned gpu_instance, compute_instance;
 };
 static_assert(sizeof(ProcessInfo) == 24);
+
+struct Sample {
+  unsigned pid;
+  unsigned long long stamp;
+  unsigned sm, memory, encoder, decoder;
+};
+static_assert(sizeof(Sample) == 32);
 
 struct Memory {
   unsigned version;
@@ -36,6 +43,7 @@ struct Library::Functions {
   int (*by_pci)(const char*, void**) = nullptr;
   int (*memory)(void*, Memory*) = nullptr;
   int (*processes)(void*, unsigned*, ProcessInfo*) = nullptr;
+  int (*work)(void*, Sample*, unsigned*, unsigned long long) = nullptr;  // null: the library has none
 };
 
 Library::Library(void* handle, std::unique_ptr<Functions> functions)
@@ -65,6 +73,7 @@ std::unique_ptr<Library> Library::load(const std::string& path, std::string& why
   find("nvmlDeviceGetHandleByPciBusId_v2", f->by_pci);
   find("nvmlDeviceGetMemoryInfo_v2", f->memory);
   find("nvmlDeviceGetComputeRunningProcesses_v3", f->processes);
+  f->work = reinterpret_cast<decltype(f->work)>(dlsym(handle, "nvmlDeviceGetProcessUtilization"));
   int result = success;
   if (why.empty() && (result = f->init()) != success) why = std::string("nvmlInit: ") + f->words(result);
   if (!why.empty()) {
@@ -109,6 +118,28 @@ bool Library::processes(Device device, std::vector<Process>& all, std::string& w
   }
   for (unsigned i = 0; i < count && i < infos.size(); ++i)
     all.push_back({infos[i].pid, infos[i].bytes, infos[i].bytes != not_available});
+  return true;
+}
+
+// A library that finds no sample says so. Samples of nobody, or of more than all of the time, have been seen in the wild.
+bool Library::work(Device device, std::int64_t since_us, std::vector<Work>& all, std::string& why) const {
+  if (functions_->work == nullptr) return why = "it has no nvmlDeviceGetProcessUtilization", false;
+  std::vector<Sample> samples(usual_processes);
+  const auto since = static_cast<unsigned long long>(since_us);
+  auto count = static_cast<unsigned>(samples.size());
+  int result = functions_->work(device, samples.data(), &count, since);
+  while (result == insufficient_size && samples.size() < most_processes) {
+    samples.resize(2 * samples.size());
+    count = static_cast<unsigned>(samples.size());
+    result = functions_->work(device, samples.data(), &count, since);
+  }
+  if (result == not_found) return true;
+  if (result != success) return why = words(result), false;
+  for (unsigned i = 0; i < count && i < samples.size(); ++i) {
+    const auto stamp = static_cast<std::int64_t>(samples[i].stamp);
+    if (samples[i].pid != 0 && samples[i].sm <= 100 && stamp > since_us)
+      all.push_back({samples[i].pid, samples[i].sm, stamp});
+  }
   return true;
 }
 

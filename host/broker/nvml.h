@@ -1,4 +1,4 @@
-// What NVIDIA's management library (libnvidia-ml.so.1) tells of GPUs' memory. For ivgpu-nvml and the probe; the broker
+// What NVIDIA's management library (libnvidia-ml.so.1) tells of GPUs' memory and use. For ivgpu-nvml and the probe; the broker
 // itself loads no driver.
 //
 // The library is taken by path or by the loader, and declared here as far as it is used, since its header is no part of
@@ -20,6 +20,12 @@ struct Process {
   bool told = false;  // false: the library does not say how much it holds
 };
 
+// The part of the GPU's time that a process had, up to this time (microseconds since 1970).
+struct Work {
+  unsigned pid = 0, percent = 0;
+  std::int64_t stamp_us = 0;
+};
+
 class Library {
  public:
   // Null where it cannot be loaded or does not start, and `why` is one sentence.
@@ -35,6 +41,8 @@ class Library {
   std::uint64_t memory(Device device, std::string& why) const;
   // All processes that compute on it. False where it does not say.
   bool processes(Device device, std::vector<Process>& all, std::string& why) const;
+  // The samples since then, of the processes that it names. False where it does not say.
+  bool work(Device device, std::int64_t since_us, std::vector<Work>& all, std::string& why) const;
 
  private:
   struct Functions;

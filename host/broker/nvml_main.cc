@@ -1,14 +1,21 @@
-// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, by NVIDIA's management library.
+// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, or whom they have worked for, by NVIDIA's
+// management library.
 //
-// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second. It is a process of its own since a
-// call of that library can take as long as the GPU's kernel driver likes, or for ever, and a fault in it must cost no VM.
+// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; and another one once processes take
+// turns, asked some seven times a second while they do. It is a process of its own since a call of that library can take as
+// long as the GPU's kernel driver likes, or for ever, and a fault in it must cost no VM.
 // For each line on the standard input, which names GPUs, it answers with the lines of host/broker/gpu_usage.h and "end".
 // It ends with its input, or with its broker.
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -34,11 +41,52 @@ void tell(const nvml::Library& library, const std::string& gpu) {
   }
 }
 
+// Since when nothing has been told of a GPU's work: the end of its newest sample. Nothing: nobody has asked yet, or there
+// was no sample, so that the next one's beginning is not known and it is not told.
+std::map<std::string, std::int64_t> told_until;
+
+// In a container a driver may tell samples with the machine's numbers of processes, and one of these may be a worker's by
+// chance. Its list of processes has this namespace's, so what is not in there says that.
+bool are_numbers_ours(const nvml::Library& library, nvml::Library::Device device, const std::vector<nvml::Work>& work) {
+  char name[64] = {};
+  const ssize_t length = readlink("/proc/self/ns/pid", name, sizeof name - 1);
+  if (length > 0 && std::string(name) == "pid:[4026531836]") return true;  // the machine's own, by the kernel's number
+  std::string why;
+  std::vector<nvml::Process> all;
+  return library.processes(device, all, why) && std::ranges::all_of(work, [&](const nvml::Work& one) {
+           return std::ranges::any_of(all, [&](const nvml::Process& p) { return p.pid == one.pid; });
+         });
+}
+
+void tell_work(const nvml::Library& library, const std::string& gpu) {
+  std::string why;
+  const nvml::Library::Device device = library.find(gpu, why);
+  if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
+  const auto known = told_until.find(gpu);
+  const auto now = std::chrono::system_clock::now().time_since_epoch() - std::chrono::seconds(1);
+  const std::int64_t since =
+      known != told_until.end() ? known->second : std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  std::vector<nvml::Work> all;
+  if (!library.work(device, since, all, why)) return say_missing(gpu, "NVML tells nothing of its use: " + why);
+  std::int64_t newest = since;
+  const bool tells = known != told_until.end() && are_numbers_ours(library, device, all);
+  for (const nvml::Work& one : all) {
+    newest = std::max(newest, one.stamp_us);
+    if (tells)
+      std::printf("busy %s %u %u %lld %lld\n", gpu.c_str(), one.pid, one.percent, static_cast<long long>(since),
+                  static_cast<long long>(one.stamp_us));
+  }
+  if (!all.empty()) told_until[gpu] = newest;
+}
+
 void answer(const nvml::Library* library, const std::string& why, const std::string& question) {
   std::istringstream words(question);
+  bool of_work = false;
   for (std::string gpu; words >> gpu;) {
-    if (library != nullptr)
-      tell(*library, gpu);
+    if (gpu == "work")
+      of_work = true;
+    else if (library != nullptr)
+      (of_work ? tell_work : tell)(*library, gpu);
     else
       say_missing(gpu, "NVML cannot be asked: " + why);
   }

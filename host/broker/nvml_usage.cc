@@ -31,22 +31,14 @@ class NvmlUsage : public GpuUsage {
   ~NvmlUsage() override { end(); }
 
   bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
-    if (answer_) return false;
-    answer_ = std::move(answer);
-    if (const std::string why = question(gpus); !why.empty()) {
-      give_up(why, false);
-      return true;
-    }
-    timer_ = loop_.after(patience, [this] {
-      timer_ = 0;
-      give_up("ivgpu-nvml does not answer", true);
-    });
-    watch_ = loop_.watch(output_.get(), POLLIN, [this](short) { on_output(); });
-    return true;
+    return ask(gpus, "", std::move(answer));
+  }
+  bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
+    return ask(gpus, work_question, std::move(answer));
   }
 
   GpuUses ask_now(const std::vector<std::string>& gpus) override {
-    std::string why = question(gpus);
+    std::string why = question(gpus, "");
     const Clock::time_point until = Clock::now() + patience;
     while (why.empty()) {
       pollfd news{output_.get(), POLLIN, 0};
@@ -64,10 +56,25 @@ class NvmlUsage : public GpuUsage {
  private:
   enum class Read { More, Answered, Ended };
 
+  bool ask(const std::vector<std::string>& gpus, const char* kind, std::function<void(const GpuUses&)> answer) {
+    if (answer_) return false;
+    answer_ = std::move(answer);
+    if (const std::string why = question(gpus, kind); !why.empty()) {
+      give_up(why, false);
+      return true;
+    }
+    timer_ = loop_.after(patience, [this] {
+      timer_ = 0;
+      give_up("ivgpu-nvml does not answer", true);
+    });
+    watch_ = loop_.watch(output_.get(), POLLIN, [this](short) { on_output(); });
+    return true;
+  }
+
   // Sends it. The reason where that cannot be.
-  std::string question(const std::vector<std::string>& gpus) {
+  std::string question(const std::vector<std::string>& gpus, const char* kind) {
     uses_.clear();
-    std::string line;
+    std::string line = kind;
     for (const std::string& gpu : gpus) {
       uses_[gpu] = {};
       line += (line.empty() ? "" : " ") + gpu;

@@ -8,6 +8,11 @@ struct Process {
   unsigned long long bytes;
   unsigned gpu_instance, compute_instance;
 };
+struct Sample {
+  unsigned pid;
+  unsigned long long stamp;
+  unsigned sm, memory, encoder, decoder;
+};
 struct Memory {
   unsigned version;
   unsigned long long total, reserved, free, used;
@@ -46,5 +51,18 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* cou
   processes[0] = {11, 22, ~0U, ~0U};
   processes[1] = {33, device == &shy ? ~0ULL : 44, ~0U, ~0U};
   return *count = 2, 0;
+}
+// Beside two good samples one of nobody, one of more than all of the time, and one that is old.
+EXPORTED int nvmlDeviceGetProcessUtilization(void* device, Sample* samples, unsigned* count, unsigned long long since) {
+  static unsigned long long now = 4'000'000'000'000'000;
+  if (device == &shy) return 3;
+  if (*count < 5) return *count = 5, 7;
+  now += 200'000;
+  samples[0] = {11, now, 99, 0, 0, 0};
+  samples[1] = {33, now, 0, 50, 0, 0};
+  samples[2] = {0, now, 99, 0, 0, 0};
+  samples[3] = {44, now, 4'000'000, 0, 0, 0};
+  samples[4] = {55, since, 99, 0, 0, 0};
+  return *count = 5, 0;
 }
 }
