@@ -97,6 +97,8 @@ IVGPU_FIGURE(wait_p99_s, "", Seconds, Gauge, "", "Of the waits for turns of late
 IVGPU_FIGURE(
     sliced, "sliced_processes", Number, Gauge, "",
     "Processes of the VM that stand aside, since their work does not end: while they work, nobody takes turns.");
+IVGPU_FIGURE(ended, "ended_workers", Number, Counter, "",
+             "Workers of the VM that were ended since they gave a GPU work without a turn.");
 }  // namespace by_turns
 
 // Of a VM's workers together, in their control group.

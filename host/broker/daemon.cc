@@ -127,7 +127,8 @@ void Daemon::add_turns(BrokerStatus& status) const {
   for (const auto& [gpu, takes_turns] : report.takes_turns) status.gpus.push_back({gpu, takes_turns});
   for (std::size_t i = 0; i < vms_.size(); ++i) {
     const auto account = report.vms.find(vms_[i]->name_for_turns());
-    if (account != report.vms.end()) status.vms[i].turns = TurnsStatus{vms_[i]->share(), account->second};
+    if (account != report.vms.end())
+      status.vms[i].turns = TurnsStatus{vms_[i]->share(), account->second, vms_[i]->ended_for_turns()};
   }
 }
 
@@ -138,7 +139,26 @@ void Daemon::run(int stay_fd) {
 
 bool Daemon::start_scheduler(std::string& error) {
   scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), cores_ <= cores_for_polling, error);
+  if (scheduler_ != nullptr) watch_turns();
   return scheduler_ != nullptr;
+}
+
+void Daemon::watch_turns() {
+  const auto workers = [this] {
+    std::vector<TurnWatch::Worker> all;
+    for (const auto& vm : vms_) vm->add_watched(all);
+    return all;
+  };
+  const auto end = [this](turns::Scheduler::Client client, const std::string& why) {
+    for (const auto& vm : vms_)
+      if (vm->end_for_turns(client, why)) return;
+  };
+  turn_watch_ = std::make_unique<TurnWatch>(loop_, std::move(work_usage_), scheduler_->news_fd(),
+                                            TurnWatch::Acts{.report = [this]() -> auto& { return scheduler_->report();
+}
+, .workers = workers, .end = end, .watches = [this](bool on) { scheduler_->set_watched(on); }
+}  // namespace host::broker
+);
 }
 
 bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {

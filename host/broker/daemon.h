@@ -21,6 +21,7 @@
 #include "host/broker/reload_report.h"
 #include "host/broker/status.h"
 #include "host/broker/trace_server.h"
+#include "host/broker/turn_watch.h"
 #include "host/broker/vm.h"
 #include "host/broker/wiper.h"
 #include "host/broker/worker_program.h"
@@ -35,6 +36,8 @@ class Daemon {
   // Where GPUs' memory is counted: to be told who measures it, before start().
   GpuAccounts& accounts() { return accounts_; }
   EventLoop& loop() { return loop_; }
+  // Who measures which processes GPUs work for: to be told before start().
+  void measure_work_by(std::unique_ptr<GpuUsage> usage) { work_usage_ = std::move(usage); }
 
   // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served does not keep others
   // from being served: the log gives the reason, and it is tried again when the file is read again. Without any VM it
@@ -56,6 +59,7 @@ class Daemon {
   static constexpr auto end_patience = std::chrono::seconds(2);
 
   bool start_scheduler(std::string& error);
+  void watch_turns();
   void add_turns(BrokerStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
@@ -103,6 +107,8 @@ class Daemon {
   WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
   std::vector<std::unique_ptr<Vm>> leaving_;        // removed, and their workers or their memory are not gone yet
+  std::unique_ptr<GpuUsage> work_usage_;            // until start()
+  std::unique_ptr<TurnWatch> turn_watch_;           // after the VMs, likewise
   std::unique_ptr<AnswerServer> status_, control_;  // after the VMs: they ask them, as the next does
   std::unique_ptr<MetricsServer> metrics_;
   const Clock::time_point started_ = Clock::now();

@@ -56,7 +56,8 @@ constexpr Reading<VmStatus> of_turns[] = {
     {f::by_turns::waited_s, [](const VmStatus& vm) -> Number { return seconds(vm.turns->account.waited); }},
     {f::by_turns::wait_p50_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.5); }},
     {f::by_turns::wait_p99_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.99); }},
-    {f::by_turns::sliced, [](const VmStatus& vm) -> Number { return vm.turns->account.sliced; }}};
+    {f::by_turns::sliced, [](const VmStatus& vm) -> Number { return vm.turns->account.sliced; }},
+    {f::by_turns::ended, [](const VmStatus& vm) -> Number { return vm.turns->ended; }}};
 
 constexpr FigureGroup<VmStatus> vm_groups[] = {
     {"", "vm_", of_vm, [](const VmStatus&) { return true; }},

@@ -73,6 +73,7 @@ struct BoundsStatus {
 struct TurnsStatus {
   turns::Scheduler::Share share;
   turns::Account account;
+  std::uint64_t ended = 0;  // workers, since they submitted without a turn
 };
 struct GpuTurns {
   std::string gpu;

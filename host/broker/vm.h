@@ -1,5 +1,5 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
-// the workers, vm_memory.cc their device memory, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in
+// the workers, vm_memory.cc their device memory, vm_turns.cc their turns, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in
 // `ivgpu status`.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
@@ -33,6 +33,7 @@
 #include "host/broker/telemetry.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/transport.h"
+#include "host/broker/turn_watch.h"
 #include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
 #include "host/broker/worker_program.h"
@@ -74,6 +75,12 @@ class Vm {
   // What the scheduler of turns calls it, and its part of the turns.
   turns::Scheduler::Vm name_for_turns() const { return turns_vm_; }
   turns::Scheduler::Share share() const;
+  // Its workers that programs have claimed, for whoever looks for work without a turn.
+  void add_watched(std::vector<TurnWatch::Worker>& all) const;
+  // False: it is none of its workers.
+  bool end_for_turns(turns::Scheduler::Client client, const std::string& why);
+  // How many workers were ended so.
+  std::uint64_t ended_for_turns() const { return ended_for_turns_; }
 
  private:
   // A busy client of a sharing daemon must end by itself: killed, it takes the others with it.
@@ -186,6 +193,7 @@ class Vm {
   TokenBucket starts_;
   Backoff backoff_;
   turns::Scheduler::Vm turns_vm_ = 0;  // its name there; 0: nobody schedules it
+  std::uint64_t ended_for_turns_ = 0;
   std::uint64_t heartbeat_ = 0;
   std::uint32_t wanted_seen_ = 0;
   std::uint32_t demand_ = 0;  // guests that found no Ready slot and have not been served since

@@ -150,10 +150,6 @@ bool Vm::give_pages(std::uint32_t k, std::string& error) {
   return slot.turns != nullptr;
 }
 
-turns::Scheduler::Share Vm::share() const {
-  return {.weight = static_cast<double>(options_.weight), .latency = options_.latency};
-}
-
 WorkerCommand Vm::command_for(std::uint32_t k) {
   const Slot& slot = slots_[k];
   WorkerCommand command{.program = program_.path,
@@ -215,6 +211,7 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
     gpu_memory_ += said.message.gpu[d].memory;
   if (memory_) memory_->ready(k, said.message);
+  if (slots_[k].turns) slots_[k].turns->saw(said.message);
   tell_jail(slots_[k].jail);
   spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
   if (!stopping_ && !move(k, SlotState::Ready)) {

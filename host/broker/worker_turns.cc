@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "host/broker/gpu_accounts.h"
+
 namespace host::broker {
 
 std::string name_for_turns(const Gpu& gpu) { return gpu.uuid.empty() ? gpu.pci : gpu.uuid; }
@@ -17,11 +19,18 @@ std::unique_ptr<WorkerTurns> WorkerTurns::create(turns::Scheduler& scheduler, tu
                                                  const VmGpus& gpus, const std::string& name, std::string& error) {
   auto line = turns::Line::create(name, error);
   if (!line) return nullptr;
-  std::unique_ptr<WorkerTurns> place(new WorkerTurns(scheduler, line));
   std::vector<std::string> names;
   std::ranges::transform(gpus.list, std::back_inserter(names), name_for_turns);
+  std::unique_ptr<WorkerTurns> place(new WorkerTurns(scheduler, line, names));
   place->client_ = scheduler.add(vm, std::move(line), std::move(names));
   return place;
+}
+
+void WorkerTurns::saw(const worker::ReadyMessage& said) {
+  sure_.clear();
+  const std::size_t count = std::min<std::size_t>({said.gpus, gpus_.size(), ring::max_devices});
+  for (std::size_t d = 0; d < count; ++d)
+    if (key_of(uuid_in_words(said.gpu[d].uuid)) == key_of(gpus_[d])) sure_.push_back(gpus_[d]);
 }
 
 }  // namespace host::broker

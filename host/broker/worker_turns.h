@@ -4,11 +4,13 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "host/broker/config.h"
 #include "host/broker/gpus.h"
 #include "host/turns/scheduler.h"
+#include "host/worker/control.h"
 
 namespace host::broker {
 
@@ -22,12 +24,22 @@ class WorkerTurns {
   WorkerTurns& operator=(const WorkerTurns&) = delete;
 
   const turns::Line& line() const { return *line_; }
+  turns::Scheduler::Client client() const { return client_; }
+
+  // What the worker has said of its GPUs, before it served a guest: whether their order is the one that its turns have. An
+  // environment that reorders them makes it take turns on the wrong ones.
+  void saw(const worker::ReadyMessage& said);
+  // The names of the GPUs on which its turns are known to be its own.
+  const std::vector<std::string>& sure() const { return sure_; }
 
  private:
-  WorkerTurns(turns::Scheduler& scheduler, std::shared_ptr<turns::Line> line) : scheduler_(scheduler), line_(line) {}
+  WorkerTurns(turns::Scheduler& scheduler, std::shared_ptr<turns::Line> line, std::vector<std::string> gpus)
+      : scheduler_(scheduler), line_(std::move(line)), gpus_(std::move(gpus)) {}
 
   turns::Scheduler& scheduler_;
   const std::shared_ptr<turns::Line> line_;
+  const std::vector<std::string> gpus_;  // as the scheduler calls them
+  std::vector<std::string> sure_;
   turns::Scheduler::Client client_ = 0;
 };
 

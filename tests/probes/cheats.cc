@@ -66,7 +66,7 @@ std::map<unsigned, Named> look(double seconds, int& looks) {
           .count();
   const auto begin = Clock::now();
   for (looks = 0; us_since(begin) < seconds * 1e6; ++looks) {
-    usleep(150'000);
+    usleep(100'000);
     std::vector<nvml::Work> work;
     if (!library->work(device, newest, work, why)) row("NVML's samples", why);
     std::map<unsigned, unsigned> percent;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "host/worker/control.h"
 #include "host/worker/start.h"
 #include "ring/telemetry.h"
+#include "ring/turns.h"
 
 namespace {
 
@@ -133,6 +135,29 @@ void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_
   }
 }
 
+// ---- turns ---------------------------------------------------------------------------------------------------------
+
+bool launches = false;  // and waits, all the time, as far as its pages tell: 10 us for a wait in a turn, else 500
+
+void take_turns(const host::TurnPages& pages) {
+  static auto acted = std::chrono::steady_clock::now();
+  const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
+  ring::DeviceRequest& words = pages.requests->device[0];
+  words.waiting = grant.mode == ring::GrantMode::Closed;
+  if (grant.mode == ring::GrantMode::Closed) {
+    acted = std::chrono::steady_clock::now();
+    words.given_back = grant.number;
+    return;
+  }
+  const std::chrono::nanoseconds each = std::chrono::microseconds(grant.mode == ring::GrantMode::Turn ? 10 : 500);
+  const auto calls = static_cast<std::uint64_t>((std::chrono::steady_clock::now() - acted) / each);
+  words.submitted += calls, words.waits += calls;
+  words.waited_ns += calls * static_cast<std::uint64_t>(each.count());
+  acted += calls * each;
+  const std::uint64_t one = 1;
+  if (grant.mode == ring::GrantMode::Told && write(pages.bell_fd, &one, sizeof one) < 0) std::perror("bell");
+}
+
 // Each command answers with a letter after it.
 void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
   switch (command[0]) {
@@ -159,6 +184,7 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
       speak_of_memory(ring::TelemetryView(telemetry).page(), command[0],
                       reinterpret_cast<volatile std::uint64_t*>(command + 8));
       break;
+    case 'L': launches = true; break;
     case 'm':
       for (int i = 0; i < 100; ++i) send(options.control_fd, "again", 5, MSG_DONTWAIT);
       break;
@@ -170,7 +196,11 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
 int serve(ring::SlotView slot, const host::worker::Shared& shared) {
   for (;;) {
     pollfd fds[2] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}};
-    poll(fds, 2, -1);
+    if (launches) {
+      take_turns(shared.turns);
+      usleep(100);
+    }
+    poll(fds, 2, launches ? 0 : -1);
     MemoryMessage message{};
     if (fds[1].revents != 0 && !hear(message)) return host::worker::exit_ended;
     if (fds[0].revents == 0) continue;

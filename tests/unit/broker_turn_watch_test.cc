@@ -1,0 +1,325 @@
+// How the broker looks for workers that use a GPU without a turn (host/broker/turn_watch.h): by samples, a scheduler and
+// workers that the test plays; and the simulated GPU's samples.
+#include "host/broker/turn_watch.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "broker_harness.h"
+#include "host/broker/worker_turns.h"
+#include "host/simgpu/api/usage_file.h"
+
+namespace {
+
+using namespace broker_test;
+using namespace host::broker;
+using namespace std::chrono_literals;
+using host::turns::Scheduler;
+using host::turns::Time;
+
+constexpr const char* gpu = "GPU-1";
+
+std::int64_t us_since_1970() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+Time now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+// Samples as the test wants them: `next` makes those of a look, of the time since the look before.
+class Samples : public GpuUsage {
+ public:
+  explicit Samples(EventLoop& loop) : loop_(loop) {}
+  ~Samples() override { loop_.forget(timer_); }
+  bool ask(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
+  GpuUses ask_now(const std::vector<std::string>&) override { return {}; }
+  bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
+    ++asked;
+    timer_ = loop_.after(1ms, [this, gpus, answer] {
+      timer_ = 0;
+      GpuUses uses;
+      const std::int64_t to = us_since_1970();
+      for (const std::string& name : gpus) {
+        uses[name].missing = missing;
+        if (from_ != 0) uses[name].work = next(from_, to);
+      }
+      from_ = to;
+      answer(uses);
+    });
+    return true;
+  }
+
+  std::function<std::vector<GpuWork>(std::int64_t from, std::int64_t to)> next = [](auto, auto) {
+    return std::vector<GpuWork>();
+  };
+  std::string missing;
+  int asked = 0;
+
+ private:
+  EventLoop& loop_;
+  EventLoop::Id timer_ = 0;
+  std::int64_t from_ = 0;
+};
+
+// A GPU that takes turns, and workers 1 and 2, whose processes are 101 and 102.
+class Watched : public testing::Test {
+ protected:
+  Watched() {
+    report_.takes_turns[gpu] = true;
+    workers_ = {{1, 101, {gpu}}, {2, 102, {gpu}}};
+    for (const auto& worker : workers_) report_.by_right[gpu][worker.client] = now() - 10s;
+  }
+  // For so long; then whom it has ended.
+  std::map<TurnWatch::Client, std::string> look_for(std::chrono::milliseconds time) {
+    const Fd news(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+    const TurnWatch::Acts acts{.report = [this]() -> const Scheduler::Report& {
+                                 if (before_report) before_report();
+                                 if (fresh) report_.made = now();
+                                 return report_;
+                               },
+                               .workers = [this] { return workers_; },
+                               .end =
+                                   [this](TurnWatch::Client client, const std::string& why) {
+                                     ended_[client] += why;
+                                     ended_at_ = now();
+                                   },
+                               .watches = [this](bool on) { watches_ = on; },
+                               .offset = offset_};
+    const TurnWatch watch(loop_, std::move(usage_), news.get(), acts);
+    EventLoop::Id end = loop_.after(time, [this] { loop_.stop(); });
+    loop_.run();
+    loop_.forget(end);
+    return ended_;
+  }
+  static GpuWork worked(pid_t process, unsigned percent, std::int64_t from, std::int64_t to) {
+    return {process, percent, from, to};
+  }
+
+  EventLoop loop_{make_epoll_waiter()};
+  std::unique_ptr<Samples> usage_ = std::make_unique<Samples>(loop_);
+  Samples& samples_ = *usage_;
+  Scheduler::Report report_;
+  std::vector<TurnWatch::Worker> workers_;
+  std::function<void()> before_report;
+  bool fresh = true;
+  std::map<TurnWatch::Client, std::string> ended_;
+  Time ended_at_{};
+  bool watches_ = false;
+  std::function<std::chrono::nanoseconds()> offset_ = offset_of_clocks;
+};
+
+TEST_F(Watched, WhoWorksWithoutATurnIsEndedWithinASecond) {
+  const Time begin = now();
+  samples_.next = [](auto from, auto to) {
+    return std::vector{worked(101, 48, from, to), worked(102, 3, from, to), worked(4711, 99, from, to)};
+  };
+  const auto ended = look_for(1000ms);
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_LE(ended_at_ - begin, 1s);
+  EXPECT_TRUE(ended.at(1).starts_with("its process 101 gave GPU-1 work without a turn: it has had none for 10"))
+      << ended.at(1);
+  EXPECT_NE(ended.at(1).find(" ms, and had 48 % of 1"), std::string::npos) << ended.at(1);
+  EXPECT_TRUE(watches_);
+}
+
+TEST_F(Watched, OneSampleEndsNobody) {
+  int looks = 0;
+  samples_.next = [&](auto from, auto to) {
+    return ++looks == 2 ? std::vector{worked(101, 99, from, to)} : std::vector<GpuWork>();
+  };
+  EXPECT_TRUE(look_for(1200ms).empty());
+}
+
+TEST_F(Watched, WhoHasTurnsIsNot) {
+  before_report = [&] { report_.by_right[gpu][1] = now() - 50ms; };
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
+  EXPECT_TRUE(look_for(1200ms).empty());
+}
+
+TEST_F(Watched, AnOldAnswerOfTheSchedulerEndsNobody) {
+  fresh = false;
+  report_.made = now() - 1ms;
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
+  EXPECT_TRUE(look_for(1200ms).empty());
+}
+
+TEST_F(Watched, SamplesFromBeforeItsTurnEndNobody) {
+  constexpr std::int64_t hour = 3'600'000'000;
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from - hour, to - hour)}; };
+  EXPECT_TRUE(look_for(1200ms).empty());
+}
+
+TEST_F(Watched, SamplesAroundAStepOfTheClockEndNobody) {
+  std::chrono::nanoseconds ahead{};
+  offset_ = [&ahead] { return offset_of_clocks() + (ahead += 10ms); };
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
+  EXPECT_TRUE(look_for(1200ms).empty());
+}
+
+TEST_F(Watched, AWorkerWhoseGpusAreNotKnownIsLeftAlone) {
+  workers_[0].gpus.clear();
+  report_.by_right["GPU-2"][1] = now() - 10s;
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
+  EXPECT_TRUE(look_for(1200ms).empty());
+}
+
+TEST_F(Watched, NobodyIsAskedWhileNobodyTakesTurns) {
+  report_.takes_turns[gpu] = false;
+  look_for(500ms);
+  EXPECT_EQ(samples_.asked, 0);
+}
+
+TEST_F(Watched, WhereNobodyTellsTurnsAreNotWatched) {
+  samples_.missing = "NVML tells nothing of its use: Not Supported";
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
+  look_for(200ms);
+  EXPECT_FALSE(watches_);
+}
+
+// ---- the simulated GPU's samples -------------------------------------------------------------------------------------
+
+struct UsageFile {
+  UsageFile() {
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    EXPECT_EQ(ftruncate(file, sizeof(simgpu::UsageFile)), 0);
+    close(file);
+    map = simgpu::map_usage_file(path.c_str());
+  }
+  Folder folder;
+  const std::string path = folder / "usage";
+  simgpu::UsageFile* map = nullptr;
+};
+
+TEST(SimulatedSamples, NameWhoHasWorked) {
+  const UsageFile file;
+  simgpu::UsageFile* const words = file.map;
+  setenv("IVGPU_SIM_USAGE", file.path.c_str(), 1);
+  EventLoop loop(make_epoll_waiter());
+  const auto usage = make_simulated_usage(loop);
+  unsetenv("IVGPU_SIM_USAGE");
+  const std::string name = simgpu::device_uuid_text(0);
+  const auto ask = [&] {
+    GpuUses answer;
+    EXPECT_TRUE(usage->ask_for_work({name}, [&](const GpuUses& uses) {
+      answer = uses;
+      loop.stop();
+    }));
+    loop.run();
+    return answer.at(name);
+  };
+  simgpu::entry_of(*words, 7)->busy_ns[0] = 5'000'000'000;
+  EXPECT_TRUE(ask().work.empty()) << "since when is not known";
+  EXPECT_TRUE(ask().work.empty()) << "a sample takes its time";
+  std::this_thread::sleep_for(200ms);
+  const std::int64_t before = us_since_1970();
+  simgpu::entry_of(*words, 7)->busy_ns[0] += 50'000'000;
+  simgpu::entry_of(*words, 8)->busy_ns[0] = 900'000'000;
+  const GpuUse use = ask();
+  ASSERT_EQ(use.work.size(), 2U);
+  EXPECT_EQ(use.work[0].process, 7);
+  EXPECT_LE(use.work[0].percent, 25U);
+  EXPECT_GE(use.work[0].to_us, before);
+  EXPECT_LE(use.work[0].from_us, use.work[0].to_us - 200'000);
+  EXPECT_EQ(use.work[1].percent, 100U);
+}
+
+// ---- on which GPUs a worker is known to take turns -------------------------------------------------------------------
+
+TEST(WorkerTurns, AWorkerWhoseGpusAreInAnotherOrderIsSureOfNone) {
+  std::string error;
+  const auto scheduler = Scheduler::start({.on = true, .limits = {}}, true, error);
+  ASSERT_TRUE(scheduler) << error;
+  const auto place = WorkerTurns::create(*scheduler, scheduler->add_vm({}),
+                                         VmGpus{.list = simulated_gpus("3"), .devices = {}}, "test", error);
+  ASSERT_TRUE(place) << error;
+  EXPECT_TRUE(place->sure().empty()) << "it has said nothing yet";
+  host::worker::ReadyMessage said{};
+  said.gpus = 3;
+  for (const auto& [ordinal, device] : {std::pair{0, 1}, {1, 0}, {2, 2}})
+    std::memcpy(said.gpu[ordinal].uuid, simgpu::device_uuid_bytes(device).data(), 16);
+  place->saw(said);
+  EXPECT_EQ(place->sure(), std::vector{simgpu::device_uuid_text(2)});
+  said.gpus = ~0U;
+  place->saw(said);
+  EXPECT_EQ(place->sure().size(), 1U);
+}
+
+// ---- a broker ------------------------------------------------------------------------------------------------------
+
+// An ivgpud on the simulated GPU, whose workers the test has take turns, or not, and whose work it makes up.
+class WithABroker : public testing::Test {
+ protected:
+  static constexpr const char* vms[] = {"t", "u", "v"};
+
+  WithABroker() {
+    for (const char* vm : vms) {
+      guests_.push_back(std::make_unique<Client>(broker_.folder / (std::string(vm) + ".sock")));
+      EXPECT_TRUE(guests_.back()->greet(3));
+      EXPECT_EQ(guests_.back()->claim(), 0U);
+    }
+  }
+  nlohmann::json status() const {
+    return nlohmann::json::parse(run_program(IVGPU, {"status", "--json", "--runtime-dir", broker_.folder.path()}).text);
+  }
+  pid_t worker_of(std::size_t vm) const { return status().at("vms").at(vm).at("slots").at(0).at("worker"); }
+  void two_take_turns() {
+    for (const std::size_t vm : {0, 1}) {
+      workers_[vm] = worker_of(vm);
+      ASSERT_TRUE(guests_[vm]->tell(0, 'L'));
+    }
+    workers_[2] = worker_of(2);
+    ASSERT_TRUE(eventually([&] {
+      const auto gpus = status().at("gpus");
+      return !gpus.empty() && gpus.at(0).at("takes_turns").get<bool>();
+    }));
+  }
+  // Those that take turns have half of the GPU together, and the third so much, for so long or until it is ended.
+  void work(unsigned percent, std::chrono::milliseconds time) {
+    auto last = std::chrono::steady_clock::now();
+    for (const auto end = last + time; last < end && guests_[2]->word(0).state == ring::SlotState::Claimed;) {
+      std::this_thread::sleep_for(10ms);
+      const auto now = std::chrono::steady_clock::now();
+      const auto ns = static_cast<std::uint64_t>((now - std::exchange(last, now)).count());
+      for (const std::size_t vm : {0, 1, 2})
+        simgpu::entry_of(*usage_.map, static_cast<std::uint32_t>(workers_[vm]))->busy_ns[0] +=
+            ns * (vm < 2 ? 25 : percent) / 100;
+    }
+  }
+  bool is_claimed(std::size_t vm) const { return guests_[vm]->word(0).state == ring::SlotState::Claimed; }
+
+  UsageFile usage_;
+  Broker broker_{"[vm.u]\n[vm.v]\n",    "", [this] { setenv("IVGPU_SIM_USAGE", usage_.path.c_str(), 1); }, "sim", "",
+                 "policy = \"turns\"\n"};
+  std::vector<std::unique_ptr<Client>> guests_;
+  std::map<std::size_t, pid_t> workers_;
+};
+
+TEST_F(WithABroker, AWorkerThatWorksWithoutATurnIsEndedWithinASecond) {
+  two_take_turns();
+  const auto begin = std::chrono::steady_clock::now();
+  work(50, 5s);
+  EXPECT_LE(std::chrono::steady_clock::now() - begin, 1200ms) << "a busy machine included";
+  EXPECT_TRUE(is_claimed(0) && is_claimed(1)) << "the others notice nothing";
+  EXPECT_FALSE(is_claimed(2));
+  const std::string said = "v/0: killed: its process " + std::to_string(workers_[2]) + " gave " +
+                           simgpu::device_uuid_text(0) + " work without a turn: it has had none for ";
+  EXPECT_EQ(broker_.times_logged(said), 1U);
+  EXPECT_EQ(status().at("vms").at(2).at("turns").at("ended"), 1);
+  EXPECT_EQ(status().at("vms").at(0).at("turns").at("ended"), 0);
+}
+
+TEST_F(WithABroker, AWorkerThatDoesNextToNothingIsNot) {
+  two_take_turns();
+  work(5, 2s);
+  EXPECT_TRUE(is_claimed(0) && is_claimed(1) && is_claimed(2));
+  EXPECT_FALSE(broker_.logged(" without a turn"));
+}
+
+TEST_F(WithABroker, UnderSlicesEverybodyMayWork) {
+  for (const std::size_t vm : {0, 1, 2}) workers_[vm] = worker_of(vm);
+  work(99, 1500ms);
+  EXPECT_TRUE(is_claimed(2));
+}
+
+}  // namespace
