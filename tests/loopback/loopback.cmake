@@ -56,7 +56,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
                                                    Threads::Threads)
     target_compile_definitions(loopback_${name} PRIVATE
       IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" WORKER="$<TARGET_FILE:ivgpu-worker>"
-      FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>"
+      FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" WORKER_SCRIPT="${CMAKE_CURRENT_LIST_DIR}/worker.sh"
       PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" TURNER="$<TARGET_FILE:loopback_turner>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
       SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
     add_dependencies(loopback_${name} loopback_program loopback_taker loopback_turner guest_cuda ivgpu ivgpud ivgpu-worker simgpu)

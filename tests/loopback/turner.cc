@@ -1,7 +1,7 @@
 // A program that gives the GPU work for ever, and tells its test how far it is (turner.h).
 //
-// usage: loopback_turner LIBCUDA FILE KIND, which is `nothing`: a kernel that does nothing, then a wait, again and again; or
-// `spin`: before these a kernel that spins until the test releases it. Exit codes: 1 a call has failed, 2 usage.
+// usage: loopback_turner LIBCUDA FILE KIND, which is `nothing`: a kernel that does nothing, then a wait, again and again;
+// `spin`: before these a kernel that spins until the test releases it; or `long`: kernels of 3 ms, and a wait after each. Exit codes: 1 a call has failed, 2 usage.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -33,6 +33,16 @@ constexpr const char* text = R"(.version 7.0
 .target sm_70
 .address_size 64
 .visible .entry nothing() { ret; }
+.visible .entry three_ms() {
+  .reg .u64 %t<3>; .reg .pred %p;
+  mov.u64 %t1, %globaltimer;
+  add.u64 %t1, %t1, 3000000;
+again:
+  mov.u64 %t2, %globaltimer;
+  setp.lt.u64 %p, %t2, %t1;
+  @%p bra again;
+  ret;
+}
 .visible .entry spin(.param .u64 until) {
   .reg .u64 %a; .reg .u32 %v; .reg .pred %p;
   ld.param.u64 %a, [until];
@@ -96,7 +106,7 @@ int main(int argc, char** argv) {
   check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
   check(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
   if (kind == "spin") spin(module, *progress);
-  const CUfunction kernel = function(module, "nothing");
+  const CUfunction kernel = function(module, kind == "long" ? "three_ms" : "nothing");
   for (;;) {
     launch(kernel, nullptr);
     wait();

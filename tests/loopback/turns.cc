@@ -6,6 +6,10 @@
 
 #include "host/simgpu/api/usage_file.h"
 #include "tests/loopback/turner.h"
+
+// What the broker starts as a worker.
+#undef FAKE_WORKER
+#define FAKE_WORKER WORKER_SCRIPT
 #include "tests/unit/watched_broker.h"
 
 namespace {
@@ -51,7 +55,7 @@ class Turns : public testing::Test {
   // Has the broker read this file, and waits until it has.
   void reload(const std::string& policy, const std::string& keys_of_u = "", int quantum_us = 5000) {
     broker_.folder.write("c.toml", "[broker]\nruntime_dir = \"" + broker_.folder.path() +
-                                       "\"\nlog_level = \"debug\"\nworker = \"" WORKER
+                                       "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER
                                        "\"\n[gpu]\nlibrary = \"sim\"\npolicy = \"" +
                                        policy + "\"\nquantum_us = " + std::to_string(quantum_us) +
                                        "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\nspare = 0\n" +
@@ -85,6 +89,20 @@ class Turns : public testing::Test {
     reload("turns", keys_of_u, quantum_us);
     ASSERT_TRUE(eventually([&] { return takes_turns(); }));
   }
+  // Those that start from now on (worker.sh).
+  void make_workers_cheat() const { folder_.write("cheats", ""); }
+  void expect_that_a_cheat_is_ended() {
+    make_workers_cheat();
+    Program c(broker_.folder, "v", "long");
+    ASSERT_TRUE(c.works());
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE(broker_.eventually_logged("v/0: killed: its process "));
+    EXPECT_LE(std::chrono::steady_clock::now() - begin, 1200ms) << "a busy machine included";
+    EXPECT_EQ(broker_.times_logged(" without a turn: it has had none for "), 1U);
+    EXPECT_EQ(status().at("vms").at(2).at("turns").at("ended"), 1);
+    std::this_thread::sleep_for(500ms);
+    EXPECT_EQ(broker_.times_logged(": killed: "), 1U) << "the others are not";
+  }
   std::uint32_t changes() const { return map_->time[0].changes; }
 
  private:
@@ -106,6 +124,8 @@ class Turns : public testing::Test {
                         [this] {
                           map_->time[0].change_us = 1000, map_->time[0].slice_us = 2000;
                           setenv("IVGPU_SIM_USAGE", path_.c_str(), 1);
+                          setenv("IVGPU_SIM_WORKER", WORKER, 1);
+                          setenv("IVGPU_SIM_CHEATS", (folder_ / "cheats").c_str(), 1);
                         },
                         "sim"};
 };
@@ -165,6 +185,27 @@ TEST_F(Turns, AKernelThatSpinsUntilAnotherVmHasLaunchedDoesNotStopIt) {
   EXPECT_TRUE(b.works() && c.works());
   a.progress().release = 1;
   EXPECT_TRUE(eventually([&] { return a.progress().done > 10; }));
+}
+
+// Its kernels are long, so beside them the others' turns do not pay any more.
+TEST_F(Turns, AWorkerThatSubmitsWithoutATurnIsEndedWithinASecond) {
+  Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
+  ASSERT_TRUE(a.works() && b.works());
+  take_turns();
+  std::this_thread::sleep_for(1500ms);
+  ASSERT_TRUE(takes_turns());
+  expect_that_a_cheat_is_ended();
+  EXPECT_TRUE(a.works() && b.works());
+}
+
+TEST_F(Turns, NorIsAnybodyElseEndedWhoseKernelsAreLong) {
+  Program a(broker_.folder, "t", "long"), b(broker_.folder, "u", "nothing");
+  ASSERT_TRUE(a.works() && b.works());
+  take_turns("latency = true\n");
+  std::this_thread::sleep_for(2000ms);
+  EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
+  expect_that_a_cheat_is_ended();
+  EXPECT_TRUE(a.works() && b.works());
 }
 
 TEST_F(Turns, ABrokerThatEndsLetsNobodyWaitForTurns) {
