@@ -68,6 +68,12 @@ class TurnGate {
       if (one.load(std::memory_order_acquire) != 0) return false;  // B
     return true;
   }
+  // The same without an order: whether some channel is making a call just now.
+  bool is_used() const {
+    for (const std::atomic<std::uint32_t>& one : inside_)
+      if (one.load(std::memory_order_relaxed) != 0) return true;
+    return false;
+  }
   // Lets nobody in under this turn any more. False: somebody is inside, and the turn goes on.
   bool withdraw(Grant turn) {
     withdrawn_.store(turn.number, std::memory_order_relaxed);

@@ -26,11 +26,17 @@ enum class GrantMode : std::uint32_t {
 
 struct Grant {
   GrantMode mode = GrantMode::Open;
-  std::uint32_t number = 0;  // 30 bits
+  std::uint32_t number = 0;  // 28 bits
+  // While Open: say in `busy_ns` how long calls take; and keep little work queued, since the gate may close.
+  bool watched = false, shallow = false;
 
-  static constexpr std::uint32_t number_mask = (1u << 30) - 1;
-  constexpr std::uint32_t word() const { return number << 2 | static_cast<std::uint32_t>(mode); }
-  static constexpr Grant of(std::uint32_t word) { return {static_cast<GrantMode>(word & 3), word >> 2}; }
+  static constexpr std::uint32_t number_mask = (1u << 28) - 1;
+  constexpr std::uint32_t word() const {
+    return number << 4 | std::uint32_t{shallow} << 3 | std::uint32_t{watched} << 2 | static_cast<std::uint32_t>(mode);
+  }
+  static constexpr Grant of(std::uint32_t word) {
+    return {static_cast<GrantMode>(word & 3), word >> 4, (word & 4) != 0, (word & 8) != 0};
+  }
   bool operator==(const Grant&) const = default;
 };
 
@@ -49,6 +55,7 @@ struct alignas(2 * line) DeviceRequest {
   std::atomic<std::uint64_t> submitted;  // calls that have given the GPU work
   std::atomic<std::uint64_t> waits;      // calls that have waited for the GPU
   std::atomic<std::uint64_t> waited_ns;  // in these, together
+  std::atomic<std::uint64_t> busy_ns;    // while watched: how long some call was under way that submits or waits
 };
 struct alignas(page) RequestPage {
   DeviceRequest device[max_devices];

@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 constexpr auto look_every = 2us;  // at a session's channels: often enough, and seldom touching their lines
 constexpr auto polls_for = 50us;  // a channel for its turn, before it sleeps
 constexpr timespec longest_sleep{0, 100'000'000};  // then it looks whether the session ends
+constexpr timespec watch_every{0, 1'000'000};      // ten times between two looks of the scheduler
 
 // How much work a turn may have under way.
 std::chrono::microseconds work_wanted(const ring::DeviceGrant& grant) {
@@ -41,6 +42,15 @@ void Batch::finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wan
     most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(count * wanted / took));
   else if (count == most_ && took < wanted / 2)
     most_ = std::min(2 * most_, many);
+}
+
+void ShortQueue::done(std::chrono::nanoseconds took, bool waited) {
+  const bool was_known = std::exchange(is_known_, true);
+  count_ -= std::exchange(asked_, 0);
+  if (waited && took > wanted)
+    half_ = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(half_ * wanted / took));
+  else if (waited && was_known && took < wanted / 2)
+    half_ = std::min(2 * half_, most);
 }
 
 Turns::Device::Device(Turns& turns, std::uint32_t number)
@@ -74,6 +84,10 @@ void Turns::pass_gate(std::uint32_t channel, unsigned context) {
   if (device == nullptr) return;
   Grant under;
   if (device->gate.enter(channel, under) != Entry::LetIn) wait_for_turn(*device, channel, under);
+  if (under.mode == GrantMode::Open && under.shallow)
+    keep_short(*device, channel, under);
+  else
+    queues_[channel].queue.forget();
   if (under.mode == GrantMode::Turn && batches_[channel].is_full()) bound_work(*device, channel, under);
   if (under.mode == GrantMode::Turn) batches_[channel].submitted();
   inside_[channel] = {device, context};
@@ -94,11 +108,12 @@ void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {
       pause_for(500ns);
       continue;
     }
-    sleep_on(device, under);
+    sleep_on(device, under, longest_sleep);
     polled = Clock::now() + polls_for;
   }
   device.request.waiting.fetch_sub(1, std::memory_order_relaxed);
   queued.store(0, std::memory_order_relaxed);
+  queues_[channel].queue.forget();
 }
 
 void Turns::leave_gate(std::uint32_t channel, const Inside& inside) {
@@ -124,19 +139,64 @@ void Turns::bound_work(Device& device, std::uint32_t channel, Grant& under) {
   if (device.gate.enter(channel, under) != Entry::LetIn) wait_for_turn(device, channel, under);
 }
 
+std::uint64_t Turns::ask_drain(Device& device) {
+  return device.drains_asked.fetch_add(1, std::memory_order_release) + 1;  // W
+}
+
+bool Turns::is_over(Device& device, Grant grant, Clock::time_point latest) const {
+  return device.gate.grant() != grant || device.gate.look() == Entry::Shut || is_ending() || Clock::now() >= latest;
+}
+
 // Has the keeper wait for all work. False: the turn was over before, or it took too long.
 bool Turns::await_drain(Device& device, Grant turn) const {
-  const std::uint64_t ask = device.drains_asked.fetch_add(1, std::memory_order_release) + 1;  // W
+  const std::uint64_t ask = ask_drain(device);
   const auto latest = Clock::now() + pages_.longest_drain;
   while (device.drains_done.load(std::memory_order_acquire) < ask) {  // W
-    const bool over = device.gate.grant() != turn || device.gate.look() == Entry::Shut;
-    if (over || is_ending() || Clock::now() >= latest) return false;
+    if (is_over(device, turn, latest)) return false;
     pause_for(500ns);
   }
   return true;
 }
 
+void Turns::keep_short(Device& device, std::uint32_t channel, Grant& under) {
+  Queue& its = queues_[channel];
+  if (its.queue.is_asked() && device.drains_done.load(std::memory_order_acquire) >= its.asked)  // W
+    its.queue.done({}, false);
+  if (its.queue.should_ask()) {
+    its.asked = ask_drain(device);
+    its.asked_at = Clock::now();
+    its.queue.asked();
+  }
+  if (its.queue.is_full()) {
+    device.gate.leave(channel);
+    if (await_half(device, channel, under))
+      its.queue.done(Clock::now() - its.asked_at, true);
+    else
+      its.queue.forget();
+    if (device.gate.enter(channel, under) != Entry::LetIn) wait_for_turn(device, channel, under);
+  }
+  its.queue.submitted();
+}
+
+// Outside of the gate, so that it can close meanwhile. The half may be a kernel that spins until the next one of its
+// process has begun, so this has a bound. False: the grant has changed.
+bool Turns::await_half(Device& device, std::uint32_t channel, Grant under) {
+  const Queue& its = queues_[channel];
+  waits_at_[channel].store(&device, std::memory_order_relaxed);
+  const auto latest = Clock::now() + pages_.longest_drain;
+  const auto is_done = [&] { return device.drains_done.load(std::memory_order_acquire) >= its.asked; };  // W
+  auto counted = Clock::now();
+  while (!is_done() && !is_over(device, under, latest)) {
+    std::this_thread::sleep_for(100us);  // a small part of the half that follows
+    const auto since = std::exchange(counted, Clock::now());
+    if (device.drains.load(std::memory_order_relaxed)) device.count_busy(counted - since);
+  }
+  waits_at_[channel].store(nullptr, std::memory_order_relaxed);
+  return is_done() || Clock::now() >= latest;
+}
+
 void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanoseconds took) {
+  waits_at_[channel].store(nullptr, std::memory_order_relaxed);
   Device* const device = device_of(context);
   if (device == nullptr) return;
   batches_[channel].finished(took, work_wanted(device->grant));
@@ -156,7 +216,8 @@ void Turns::keep(Device& device) {
     const Grant grant = device.gate.grant();
     if (grant.mode == GrantMode::Turn) hold(device, grant);
     if (grant.mode == GrantMode::Closed) answer_end(device, grant);
-    sleep_on(device, grant);
+    if (grant.mode == GrantMode::Open && grant.watched) watch(device, grant);
+    sleep_on(device, grant, longest_sleep);
   }
 }
 
@@ -169,6 +230,27 @@ void Turns::hold(Device& device, Grant turn) {
     device.gate.give_back(turn);
     return quiet_for(Patience::longest, device, turn) ? device.patience.stayed_away() : device.patience.came_back();
   }
+}
+
+// Counts as busy the time between two looks if some channel is in a call at the second.
+void Turns::watch(Device& device, Grant open) {
+  auto looked = Clock::now();
+  while (device.gate.grant() == open && !stopping_.load(std::memory_order_relaxed)) {
+    sleep_on(device, open, watch_every);
+    const auto since = std::exchange(looked, Clock::now());
+    if (is_busy(device)) device.count_busy(looked - since);
+    if (!device.drain_is_asked()) continue;
+    device.drains.store(true, std::memory_order_relaxed);
+    drain(device);
+    device.drains.store(false, std::memory_order_relaxed);
+    looked = Clock::now();
+  }
+}
+
+bool Turns::is_busy(const Device& device) const {
+  return device.gate.is_used() || std::ranges::any_of(waits_at_, [&](const auto& one) {
+           return one.load(std::memory_order_relaxed) == &device;
+         });
 }
 
 // Whether no channel makes a call or waits for a turn for so long. False as soon as one does, or the grant changes. One
@@ -209,9 +291,9 @@ void Turns::drain(Device& device) {
   device.drains_done.store(asked, std::memory_order_release);  // W
 }
 
-void Turns::sleep_on(Device& device, Grant grant) {
+void Turns::sleep_on(Device& device, Grant grant, const timespec& most) {
   if (stopping_.load(std::memory_order_relaxed)) return;
-  syscall(SYS_futex, &device.grant.word, FUTEX_WAIT, grant.word(), &longest_sleep, nullptr, 0);
+  syscall(SYS_futex, &device.grant.word, FUTEX_WAIT, grant.word(), &most, nullptr, 0);
 }
 
 }  // namespace host

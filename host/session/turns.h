@@ -7,10 +7,15 @@
 // a program uses. A kernel may spin until its own process has submitted more, so that wait has a bound.
 //
 // A keeper is a thread for each GPU. It sleeps while nobody takes turns. It ends a turn early when the session has been
-// quiet for a while: how long pays is learnt from the pauses that this session makes (Patience).
+// quiet for a while: how long pays is learnt from the pauses that this session makes (Patience). Under a watched grant it
+// looks each millisecond whether some channel is in a call that submits or waits, and adds to `busy_ns`. It asks the driver
+// nothing for that: a question for a whole context returns only when its work is done, and keeps objects from ending until
+// then. Under a shallow grant a channel keeps its queue short (ShortQueue), since the gate may close soon.
 //
 // Thread-safety: each channel's thread calls with its own number; start() and stop() belong to the session's owner.
 #pragma once
+
+#include <time.h>
 
 #include <array>
 #include <atomic>
@@ -69,6 +74,29 @@ class Batch {
   std::uint32_t count_ = 0, most_ = 16;
 };
 
+// How many submissions a channel has queued at most while its VM may be held back soon: two halves. When the second is
+// begun the channel asks for the end of the first, and it waits for that only once the second is full, too. So the GPU
+// always has some work of it.
+class ShortQueue {
+ public:
+  static constexpr std::chrono::milliseconds wanted{10};  // of the time that a half takes, beside others' work
+
+  bool is_asked() const { return asked_ != 0; }
+  bool should_ask() const { return asked_ == 0 && count_ >= half_; }
+  bool is_full() const { return count_ >= 2 * half_; }
+  void submitted() { ++count_; }
+  void asked() { asked_ = count_; }
+  // The half that was asked about is done. It took this time, if the channel `waited` for it; else nobody knows how long.
+  void done(std::chrono::nanoseconds took, bool waited);
+  // Nobody knows how much is queued, so it is full.
+  void forget() { count_ = 2 * half_, asked_ = 0, is_known_ = false; }
+
+ private:
+  static constexpr std::uint32_t most = 2048;
+  std::uint32_t half_ = 8, count_ = 2 * half_, asked_ = 0;
+  bool is_known_ = false;
+};
+
 class Turns {
  public:
   Turns(Session& session, TurnPages pages) : session_(session), pages_(pages) {}
@@ -89,7 +117,10 @@ class Turns {
   }
   // Whether somebody schedules this session.
   bool are_taken() const { return pages_.grants != nullptr; }
-  // After a call that waited for the GPU for so long. Precondition: are_taken().
+  // Before and after a call that waits for the GPU, for so long. Precondition: are_taken().
+  void begin_wait(std::uint32_t channel, unsigned context) {
+    waits_at_[channel].store(device_of(context), std::memory_order_relaxed);
+  }
   void waited(std::uint32_t channel, unsigned context, std::chrono::nanoseconds took);
 
  private:
@@ -102,6 +133,9 @@ class Turns {
       if (!context_used[context].load(std::memory_order_relaxed))
         context_used[context].store(true, std::memory_order_relaxed);
     }
+    void count_busy(Clock::duration time) {
+      request.busy_ns.fetch_add(static_cast<std::uint64_t>(time.count()), std::memory_order_relaxed);
+    }
     bool drain_is_asked() const {
       return drains_asked.load(std::memory_order_relaxed) != drains_done.load(std::memory_order_relaxed);
     }
@@ -113,8 +147,15 @@ class Turns {
     // How often channels have asked the keeper to wait for all work, and which of these it has waited for. Edge W, asked
     // and done: what was noted in context_used before is waited for; after that nothing of it is under way.
     std::atomic<std::uint64_t> drains_asked{0}, drains_done{0};
-    Patience patience;  // the keeper's
+    std::atomic<bool> drains{false};  // under a watched grant: the keeper waits, and the channels count instead of it
+    Patience patience;                // the keeper's
     std::thread keeper;
+  };
+
+  struct Queue {  // a channel's, while it is to be short
+    ShortQueue queue;
+    std::uint64_t asked = 0;  // the drain for its first half
+    Clock::time_point asked_at;
   };
 
   struct Inside {  // where a channel submits
@@ -127,16 +168,22 @@ class Turns {
   void wait_for_turn(Device& device, std::uint32_t channel, ring::Grant& under);
   bool is_ending() const;
   void bound_work(Device& device, std::uint32_t channel, ring::Grant& under);
+  void keep_short(Device& device, std::uint32_t channel, ring::Grant& under);
+  bool await_half(Device& device, std::uint32_t channel, ring::Grant under);
+  static std::uint64_t ask_drain(Device& device);
+  bool is_over(Device& device, ring::Grant grant, Clock::time_point latest) const;
   bool await_drain(Device& device, ring::Grant turn) const;
   void ring_scheduler() const;
   Device* device_of(unsigned context);
 
   void keep(Device& device);
   void hold(Device& device, ring::Grant turn);
+  void watch(Device& device, ring::Grant open);
+  bool is_busy(const Device& device) const;
   bool quiet_for(std::chrono::microseconds time, Device& device, ring::Grant turn);
   void answer_end(Device& device, ring::Grant closed);
   void drain(Device& device);
-  void sleep_on(Device& device, ring::Grant grant);
+  void sleep_on(Device& device, ring::Grant grant, const timespec& most);
 
   Session& session_;
   const TurnPages pages_;
@@ -144,6 +191,8 @@ class Turns {
   std::array<std::unique_ptr<Device>, ring::max_devices> devices_;
   std::array<Inside, ring::max_channels> inside_{};  // each its channel's
   std::array<Batch, ring::max_channels> batches_;
+  std::array<Queue, ring::max_channels> queues_;
+  std::array<std::atomic<const Device*>, ring::max_channels> waits_at_ = {};
 };
 
 }  // namespace host

@@ -84,6 +84,7 @@ class Channel {
     // An answered call that is a wait, or is answered when its work is done, has waited for the GPU's processors.
     const bool is_timed = session_.turns.are_taken() && (header.flags & ring::flag_wants_reply) != 0;
     const auto called = is_timed ? Clock::now() : Clock::time_point();
+    if (is_timed && manner.asks == api::Asks::Wait) session_.turns.begin_wait(index_, ring::context_of(header.flags));
     watch_.begin(manner.compiles);
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();

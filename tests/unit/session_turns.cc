@@ -52,8 +52,8 @@ class SessionTurns : public testing::Test {
     close(bell_);
   }
 
-  Grant give(GrantMode mode) {
-    const Grant grant{mode, ++number_};
+  Grant give(GrantMode mode, bool watched = false, bool shallow = false) {
+    const Grant grant{mode, ++number_, watched, shallow};
     grants_.device[0].word.store(grant.word());
     return grant;
   }
@@ -273,6 +273,91 @@ TEST_F(SessionTurns, WaitsAreCountedWithTheirTime) {
   world_->driver.keep_working(false);
   ASSERT_TRUE(comes_true([&] { return request().waits.load() == 1; }));
   EXPECT_GE(request().waited_ns.load(), 4'000'000U);
+}
+
+TEST_F(SessionTurns, TimeInCallsIsToldUnderAWatchedGrantAlone) {
+  world_->driver.keep_working(true);
+  Channel channel(*world_, channels_++);
+  channel.put(ids::cuCtxSynchronize, {}, ring::flag_wants_reply).publish();
+  threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+  ASSERT_TRUE(comes_true([&] { return world_->session->long_waits.any_inside(); }));
+  std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(request().busy_ns.load(), 0U);
+  give(GrantMode::Open, true);
+  EXPECT_TRUE(comes_true([&] { return request().busy_ns.load() > 10'000'000; }));
+  world_->driver.keep_working(false);
+  ASSERT_TRUE(comes_true([&] { return request().waits.load() == 1; }));
+  std::this_thread::sleep_for(10ms);
+  const std::uint64_t busy = request().busy_ns.load();
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(request().busy_ns.load(), busy);
+}
+
+// Two halves, of 8 at first, or fewer if the keeper was slow. The result: how many submissions are in them.
+class SessionTurnsShort : public SessionTurns {
+ protected:
+  std::uint64_t fill_queue() {
+    world_->driver.keep_working(true);
+    give(GrantMode::Open, true, true);
+    submit(more_than_a_batch);
+    const auto submitted = [&] { return world_->driver.calls("cuMemsetD8Async"); };
+    EXPECT_TRUE(comes_true([&] { return submitted() >= 2; }));
+    std::uint64_t before = 0;
+    for (; before != submitted(); std::this_thread::sleep_for(50ms)) before = submitted();
+    EXPECT_LE(before, 16U);
+    return before;
+  }
+};
+
+TEST_F(SessionTurnsShort, UnderAShallowGrantTheQueueIsShort) {
+  fill_queue();
+  EXPECT_TRUE(comes_true([&] { return request().busy_ns.load() > 10'000'000; })) << "while the keeper waits, too";
+  world_->driver.keep_working(false);
+  EXPECT_TRUE(was_submitted(more_than_a_batch));
+}
+
+TEST_F(SessionTurnsShort, AChannelThatWaitsForItsHalfIsOutsideOfTheGate) {
+  const std::uint64_t queued = fill_queue();
+  const Grant closed = give(GrantMode::Closed);
+  ASSERT_TRUE(somebody_waits());
+  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), queued);
+  EXPECT_NE(request().given_back.load(), closed.number) << "its work is not done";
+  world_->driver.keep_working(false);
+  EXPECT_TRUE(is_given_back(closed));
+  give(GrantMode::Open);
+  EXPECT_TRUE(was_submitted(more_than_a_batch));
+}
+
+TEST_F(SessionTurnsOfImpatience, AKernelThatWaitsForTheNextOneIsServedUnderAShallowGrantToo) {
+  world_->driver.keep_working(true);
+  give(GrantMode::Open, true, true);
+  submit(more_than_a_batch);
+  EXPECT_TRUE(was_submitted(more_than_a_batch)) << "the channel waits for its work for ever";
+}
+
+TEST(ShortQueue, LearnsHowManySubmissionsTakeTenMilliseconds) {
+  host::ShortQueue queue;
+  const auto until_full = [&] {
+    int count = 0;
+    for (; !queue.is_full(); ++count) {
+      if (queue.should_ask()) queue.asked();
+      queue.submitted();
+    }
+    return count;
+  };
+  EXPECT_EQ(until_full(), 0) << "nobody knows what was queued before";
+  queue.asked();
+  queue.done(100us, true);
+  EXPECT_EQ(until_full(), 16);
+  queue.done(80ms, true);
+  queue.forget(), queue.asked(), queue.done(1ms, true);
+  EXPECT_EQ(until_full(), 2) << "a kernel of ten milliseconds";
+  for (int i = 0; i < 20; ++i) {
+    queue.done(100us, true);
+    until_full();
+  }
+  queue.forget(), queue.asked(), queue.done(100us, true);
+  EXPECT_GE(until_full(), 1000) << "short ones";
 }
 
 TEST(Patience, OneThatDoesNotPayIsShort) {
