@@ -2,6 +2,7 @@
 #include "host/turns/policy.h"
 
 #include <algorithm>
+#include <set>
 
 #include "host/turns/policy_numbers.h"
 #include "ring/turn_gate.h"
@@ -11,7 +12,7 @@ namespace host::turns {
 using ring::Grant;
 using ring::GrantMode;
 
-Policy::Policy(Limits limits) : limits_(limits), dwell_(shortest_dwell) {}
+Policy::Policy(Limits limits) : limits_(limits), dwell_(shortest_dwell), hold_dwell_(shortest_dwell) {}
 
 void Policy::add(Client client, Vm vm, bool makes_context) {
   ClientState& state = clients_[client];
@@ -77,7 +78,8 @@ void Policy::read(Time now, const Ask& ask) {
     state.said = ask(client);
     if (might_use) state.by_right = now;
     if (!has_work(state)) state.ended = now;
-    if (state.said.submitted != before.submitted || state.said.waits_for_turn) state.last_active = now;
+    const bool works = state.said.submitted != before.submitted || state.said.busy_ns != before.busy_ns;
+    if (works || state.said.waits_for_turn) state.last_active = now;
     if (state.said.waits_for_turn && now - state.wanted > limits_.quantum) {
       state.came_back = true;
       Time& behind = vms_[state.vm].behind;
@@ -106,6 +108,7 @@ Time Policy::by_right_until(Client client, Time now) const {
 // There is nothing to decide.
 Time Policy::let_everybody(Time now, const Give& give) {
   if (regime_ != Regime::Slices) begin_slices(now, give);
+  forgive_debts();
   set_all(GrantMode::Open, give);
   return Time::max();
 }
@@ -118,7 +121,7 @@ Time Policy::in_slices(Time now, const Give& give) {
   }
   const bool quiet = std::ranges::none_of(
       clients_, [&](const auto& one) { return one.second.last_active && now - *one.second.last_active < quiet_after; });
-  set_all(quiet ? GrantMode::Told : GrantMode::Open, give);
+  set_in_slices(quiet, now, give);
   return quiet ? look_anyway : *sampled_ + sample_every - now;
 }
 
@@ -126,6 +129,7 @@ void Policy::begin_settling(Time now, const Give& give) {
   regime_ = Regime::Settling;
   began_ = now;
   company_ = active(now);
+  forgive_debts();
   settling_ = Round::First;
   close_all(now, give);
 }
@@ -168,7 +172,7 @@ void Policy::let_others(Time now, bool all, const Give& give) {
   }
   if (now - closed_ > short_ending) return;
   for (auto& [client, state] : clients_)
-    if (!is_ending(state) && state.grant.mode == GrantMode::Closed) set(state, client, GrantMode::Open, give);
+    if (!is_ending(state) && state.grant.mode == GrantMode::Closed) set(state, client, {.mode = GrantMode::Open}, give);
 }
 
 void Policy::begin_turns(Time now) {
@@ -219,7 +223,7 @@ Time Policy::in_turns(Time now, const Give& give) {
   }
   for (auto& [client, state] : clients_)
     if (state.grant.mode == GrantMode::Open || state.grant.mode == GrantMode::Told)
-      set(state, client, GrantMode::Closed, give);  // it has come since
+      set(state, client, {.mode = GrantMode::Closed}, give);  // it has come since
   if (holder_) watch_holder(now, give);
   if (!holder_) next_turn(now, give);
   return Time::zero();
@@ -247,13 +251,33 @@ bool Policy::somebody_might_cheat(Time now) const {
 }
 
 void Policy::set_all(GrantMode mode, const Give& give) {
-  for (auto& [client, state] : clients_)
-    if (state.grant.mode != mode) set(state, client, mode, give);
+  for (auto& [client, state] : clients_) set_unless_it_has(state, client, {.mode = mode}, give);
 }
 
-void Policy::set(ClientState& state, Client client, GrantMode mode, const Give& give) {
+// Whoever is held back is Closed. The others are Open, and watched while they are of several VMs.
+void Policy::set_in_slices(bool quiet, Time now, const Give& give) {
+  std::set<Vm> vms;
+  for (const auto& [client, state] : clients_)
+    if (is_active(state, now)) vms.insert(state.vm);
+  for (auto& [client, state] : clients_) {
+    const VmState& vm = vms_.at(state.vm);
+    Grant grant{.mode = quiet ? GrantMode::Told : GrantMode::Open};
+    grant.watched = !quiet && vms.size() > 1;
+    grant.shallow = grant.watched && vm.shallow;
+    set_unless_it_has(state, client,
+                      vm.held && !has_waited_enough(state, now) ? Grant{.mode = GrantMode::Closed} : grant, give);
+  }
+}
+
+void Policy::set_unless_it_has(ClientState& state, Client client, Grant grant, const Give& give) {
+  grant.number = state.grant.number;
+  if (state.grant != grant) set(state, client, grant, give);
+}
+
+void Policy::set(ClientState& state, Client client, Grant grant, const Give& give) {
   number_ = (number_ + 1) & Grant::number_mask;
-  state.grant = {mode, number_};
+  grant.number = number_;
+  state.grant = grant;
   give(client, state.grant);
 }
 

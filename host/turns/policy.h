@@ -13,7 +13,9 @@
 // docs/design/028-turns.md has the measurements behind each number.
 //
 // Fairness. Each VM has a virtual time, which advances by the time of its turns over its weight; the waiting VM that is
-// furthest behind goes next. A VM that comes back after a pause starts no further behind than one quantum.
+// furthest behind goes next. A VM that comes back after a pause starts no further behind than one quantum. Under slices
+// each VM has a debt instead: what it had of the GPU beyond its part, as far as that can be told. A VM whose debt grows
+// too large is Closed for a moment (policy_debt.cc).
 #pragma once
 
 #include <chrono>
@@ -44,6 +46,7 @@ struct Request {
   std::uint32_t given_back = 0;
   std::uint64_t submitted = 0, waits = 0;
   std::uint64_t waited_ns = 0;  // in these waits, together
+  std::uint64_t busy_ns = 0;    // with some call under way, while it was asked to tell
 };
 
 // A VM's account, since it came.
@@ -107,6 +110,18 @@ class Policy {
     bool forgotten = false;
     Time behind{};  // its virtual time
     Account account;
+    // Under slices.
+    double debt = 0;           // in seconds; below 0: others have had what was its part
+    double busy = 0;           // the part of its time, of late, in which one of its clients waits for the GPU
+    bool shallow = false;      // its queues are kept short
+    std::optional<Time> held;  // since when it is Closed
+    std::optional<Time> idle;  // since when nothing of it is under way, then
+    Time let_in{};             // when it was last let in again
+  };
+  struct Use {           // of one VM, in one sample
+    double had = 0;      // seconds of the GPU
+    double busy = 0;     // and with work on it, of all clients together
+    bool wants = false;  // all the time
   };
   struct Waits {
     int samples = 0;
@@ -131,6 +146,8 @@ class Policy {
     std::optional<Time> wait;   // how long a wait takes if the GPU is its own
     std::optional<Time> piece;  // of work: the time from one wait to the next
     bool gains = false;         // by turns
+    bool had_work = false;      // at the newest sample, though its gate was closed
+    std::optional<Time> idle;   // since when nothing of it is under way, while its VM is held back
     // Work that does not end.
     unsigned overlong_in_a_row = 0;
     Time sliced_until{};
@@ -160,6 +177,21 @@ class Policy {
   bool somebody_might_cheat(Time now) const;
   void bar_who_does_not_end(Time now);
   void charge_for_context(const ClientState& client, Time cost);
+
+  void keep_debts(Time now, double elapsed);
+  std::map<Vm, Use> uses(Time now, double elapsed);
+  bool has_known_use(const ClientState& client, Time now) const;
+  double part_used(const ClientState& client, Time now, double elapsed) const;
+  static double busy_part(const ClientState& client, double elapsed);
+  void charge_debts(const std::map<Vm, Use>& uses, double elapsed);
+  void hold_back(Time now, const std::map<Vm, Use>& uses);
+  bool may_be_held(Vm vm, Time now, const std::map<Vm, Use>& uses) const;
+  bool is_held_enough(Vm vm, Time now, const std::map<Vm, Use>& uses);
+  bool note_idle(Vm vm, Time now);
+  bool has_waited_enough(const ClientState& client, Time now) const;
+  void let_in(Vm number, Time now);
+  void judge_hold(const std::map<Vm, Use>& uses, double elapsed);
+  void forgive_debts();
 
   double gain(const ClientState& client, Time now) const;
   static bool has_short_pieces(const ClientState& client);
@@ -199,7 +231,9 @@ class Policy {
   bool at_once(const VmState& vm) const;
   bool goes_before(const ClientState& a, const ClientState& b) const;
   void set_all(ring::GrantMode mode, const Give& give);
-  void set(ClientState& state, Client client, ring::GrantMode mode, const Give& give);
+  void set_in_slices(bool quiet, Time now, const Give& give);
+  void set_unless_it_has(ClientState& state, Client client, ring::Grant grant, const Give& give);
+  void set(ClientState& state, Client client, ring::Grant grant, const Give& give);
 
   Limits limits_;
   bool on_ = true, watched_ = false;
@@ -208,11 +242,14 @@ class Policy {
   std::map<Vm, VmState> vms_;
   std::optional<Holder> holder_;
   std::optional<Time> sampled_;
-  Time may_begin_{};  // turns do not begin before this
-  Time dwell_;        // how long slices last at least
-  Time began_{};      // this regime
-  Time closed_{};     // while settling: when everybody was told to end
-  Time paid_{};       // when turns were last seen to pay
+  Time may_begin_{};                   // turns do not begin before this
+  Time dwell_;                         // how long slices last at least
+  Time began_{};                       // this regime
+  Time closed_{};                      // while settling: when everybody was told to end
+  Time paid_{};                        // when turns were last seen to pay
+  Time may_hold_{};                    // nobody is held back before this
+  Time hold_dwell_;                    // how long nobody is, after it was of no use
+  double freed_ = 0, freed_used_ = 0;  // seconds of the GPU, while somebody was held back
   Round settling_ = Round::First;
   std::size_t company_ = 0;             // how many were active when turns began
   std::size_t sampled_company_ = 0;     // and when the samples of now began

@@ -11,11 +11,13 @@ void Policy::sample(Time now) {
   const double elapsed = sampled_ ? seconds(now - *sampled_) : 0;
   sampled_ = now;
   if (regime_ == Regime::Slices) begin_anew_in_other_company(now);
+  if (regime_ == Regime::Slices) keep_debts(now, elapsed);
   for (auto& [client, state] : clients_) {
     if (elapsed > 0 && is_active(state, now)) add(state.waits, state, elapsed);
     if (regime_ == Regime::Slices) state.in_slices = state.waits;
     state.gains = does_more(state, now);
     state.sampled = state.said;
+    state.had_work = has_work(state);
   }
 }
 

@@ -46,6 +46,16 @@ constexpr unsigned most_overlong = 3;  // in a row
 constexpr Time long_ending = 1s;       // in turns: the driver slices beside them all that time
 constexpr int retries_cost = 20;       // a client that cannot take turns may cost a twentieth of the time by tries
 
+// Debts under slices. The bound is ten slices, so that whoever is charged by samples of 10 ms is not closed for the noise
+// of one, and short against what people notice.
+constexpr Time longest_debt = 20ms;
+constexpr double most_debt = 0.04;   // seconds, that are remembered: of what could not be prevented
+constexpr Time longest_hold = 50ms;  // for a client with nothing under way
+// For one with work that may not end before it submits more; then it is let in for as long at least.
+constexpr Time longest_hold_at_work = 500ms;
+constexpr double busy_all_the_time = 0.9;  // who has work for this part of the time wants the GPU all the time
+constexpr double use_of_a_hold = 0.9;      // of the GPU that it frees, at least
+
 // Turns.
 constexpr int waits_in_a_turn = 6;          // so that its end cuts a small part of its work
 constexpr int longest_quantum = 4;          // quanta

@@ -25,7 +25,7 @@ void Policy::watch_holder(Time now, const Give& give) {
   if (!waiting) return go_on_alone(now);
   if (!must_end(clients_.at(*waiting), now)) return;
   holder_->ended = now;
-  set(state, holder_->client, GrantMode::Closed, give);
+  set(state, holder_->client, {.mode = GrantMode::Closed}, give);
   give(*waiting, clients_.at(*waiting).grant);  // the same again: it wakes up while the holder's work ends
 }
 
@@ -142,7 +142,7 @@ void Policy::next_turn(Time now, const Give& give) {
   vm.account.waits.add(waited);
   state.served = ++turns_;
   state.came_back = false;
-  set(state, *next, GrantMode::Turn, give);
+  set(state, *next, {.mode = GrantMode::Turn}, give);
   holder_ = Holder{.client = *next, .turn = state.grant.number, .since = now, .charged = now, .ended = {}};
 }
 

@@ -188,7 +188,8 @@ Time Scheduler::step(Gpu& gpu, Time now) {
                    .given_back = ring::answer_of(words),
                    .submitted = words.submitted.load(std::memory_order_relaxed),
                    .waits = words.waits.load(std::memory_order_relaxed),
-                   .waited_ns = words.waited_ns.load(std::memory_order_relaxed)};
+                   .waited_ns = words.waited_ns.load(std::memory_order_relaxed),
+                   .busy_ns = words.busy_ns.load(std::memory_order_relaxed)};
   };
   return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) { give(gpu.places.at(client), grant); });
 }

@@ -9,6 +9,7 @@ using namespace std::chrono_literals;
 constexpr Time polls_for = 50us;       // as in host/session/turns.cc
 constexpr Time wait_returns = 3600ns;  // after the last kernel's end, to the guest
 constexpr Time channel_sees = 1us, keeper_sees = 2us, wake = 30us;
+constexpr Time sampler_sees = 500us, longest_drain = 20ms;
 constexpr Time most_under_way = 1ms;  // DeviceGrant::most_us at the usual quantum
 
 }  // namespace
@@ -18,6 +19,7 @@ Worker::Worker(Timeline& timeline, SharedGpu& gpu, Listeners listeners)
       gpu_(gpu),
       listeners_(std::move(listeners)),
       process_(gpu.add([this] { kernel_done(); })),
+      half_alarm_(timeline, [this] { half_done(); }),
       quiet_alarm_(timeline, [this] { quiet(); }),
       watch_alarm_(timeline, [this] { end_watch(false); }) {}
 
@@ -40,6 +42,7 @@ void Worker::serve() {
 
 void Worker::enter() {
   if (!may_enter()) {
+    end_busy();
     if (request_.waits_for_turn) return;
     request_.waits_for_turn = true;
     gate_began_ = timeline_.now();
@@ -49,11 +52,13 @@ void Worker::enter() {
   }
   if (request_.waits_for_turn) {
     request_.waits_for_turn = false;
+    queue_.forget();
     waits_for_turn_.push_back(timeline_.now() - gate_began_);
     listeners_.requested();
   }
   if (grant_.mode == GrantMode::Turn && batch_.is_full()) return await_batch();
   if (grant_.mode == GrantMode::Turn) batch_.submitted();
+  if (must_await_half()) return;
   inside_gate_ = true;
   work();
 }
@@ -68,6 +73,50 @@ void Worker::await_batch() {
   waits_for_batch_ = true;
   wait_began_ = timeline_.now();
   timeline_.after(keeper_sees, [this] { if_idle(); });
+}
+
+bool Worker::must_await_half() {
+  if (!grant_.shallow) {
+    queue_.forget();
+    return false;
+  }
+  if (queue_.is_asked() && finished_ >= half_ends_) queue_.done(timeline_.now() - half_asked_, false);
+  if (queue_.should_ask()) {
+    queue_.asked();
+    half_ends_ = submitted_;
+    half_asked_ = timeline_.now();
+  }
+  waits_for_half_ = queue_.is_full();
+  if (!waits_for_half_) {
+    queue_.submitted();
+    return false;
+  }
+  begin_busy();
+  half_alarm_.set(timeline_.now() + (finished_ >= half_ends_ ? sampler_sees : longest_drain));
+  return true;
+}
+
+void Worker::half_done() {
+  half_alarm_.call_off();
+  waits_for_half_ = false;
+  if (grant_.shallow) queue_.done(timeline_.now() - half_asked_, true);
+  enter();
+}
+
+// While the keeper would find the channel in a call.
+void Worker::begin_busy() {
+  if (!busy_since_) busy_since_ = timeline_.now();
+}
+
+void Worker::end_busy() {
+  request_.busy_ns = request().busy_ns;
+  busy_since_.reset();
+}
+
+host::turns::Request Worker::request() const {
+  host::turns::Request request = request_;
+  if (busy_since_) request.busy_ns += static_cast<std::uint64_t>((timeline_.now() - *busy_since_).count());
+  return request;
 }
 
 void Worker::batch_done() {
@@ -99,6 +148,7 @@ void Worker::launch() {
 
 void Worker::submit() {
   gpu_.submit(process_, ring_.front().takes);
+  ++submitted_;
   inside_gate_ = false;
   end_call();
   try_to_give_back();
@@ -143,6 +193,7 @@ void Worker::finish() {
 
 void Worker::kernel_done() {
   ++done_;
+  if (++finished_ == half_ends_ && waits_for_half_) half_alarm_.set(timeline_.now() + sampler_sees);
   if (waits_for_room_) {
     waits_for_room_ = false;
     return submit();
@@ -163,12 +214,14 @@ void Worker::if_idle() {
 // The steps of LongWaits, which the keeper looks at.
 void Worker::begin_call() {
   in_call_ = true;
+  if (ring_.front().kind != Record::Kind::Copy) begin_busy();
   last_step_ = timeline_.now();
   if (keeper_ == Keeper::Watching) end_watch(true);
 }
 
 void Worker::end_call() {
   in_call_ = false;
+  end_busy();
   last_step_ = timeline_.now();
   if (keeper_ == Keeper::Holding) expect_quiet();
 }
@@ -177,6 +230,7 @@ void Worker::end_call() {
 
 void Worker::give(ring::Grant grant) {
   grant_ = grant;
+  if (waits_for_half_) half_alarm_.set(timeline_.now() + channel_sees);
   if (request_.waits_for_turn) {
     const bool polls = timeline_.now() < polls_until_;
     timeline_.after(polls ? channel_sees : wake, [this] {

@@ -50,7 +50,7 @@ if(NOT IVGPU_SANITIZE)
   target_link_libraries(ivgpu_turns_world PUBLIC ivgpu_turns ivgpu_session ivgpu_options)
   target_compile_options(ivgpu_turns_world PRIVATE ${IVGPU_OPTIMISED})
 
-  unit_test(turns_world_test LIBRARIES ivgpu_turns_world SOURCES turns_world.cc)
+  unit_test(turns_world_test LIBRARIES ivgpu_turns_world SOURCES turns_debts.cc turns_world.cc)
 
   add_executable(turns_simulation ${turns}/simulate.cc)
   target_link_libraries(turns_simulation PRIVATE ivgpu_turns_world)

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
 #include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "host/turns/suspicion.h"
@@ -871,6 +871,123 @@ TEST(TurnsPolicy, AVmThatComesBackIsNotOwedThePause) {
   const Time before = gpu.held(c);
   gpu.turns(30ms);
   EXPECT_NEAR(static_cast<double>((gpu.held(c) - before).count()), 10e6, 3e6);
+}
+
+// ---- debts under slices, and bad words about them ---------------------------------------------------------------------
+
+// Slices of 10 ms. The clients say that they are busy for these parts of the time; the result: how much of it each was
+// Closed. tests/unit/turns_debts.cc has whole programs.
+class Debts {
+ public:
+  explicit Debts(std::vector<double> busy) : busy_(std::move(busy)) {
+    for (std::size_t i = 0; i < busy_.size(); ++i) clients_.push_back(gpu.add());
+  }
+  // Another process of the first VM.
+  void add_to_first(double busy) {
+    clients_.push_back(clients_.size() + 1);
+    gpu.add();
+    gpu.policy.remove(clients_.back(), gpu.now);
+    gpu.policy.add(clients_.back(), clients_.front());
+    busy_.push_back(busy);
+  }
+  std::vector<double> closed(Time time, bool answers = true) {
+    std::vector<double> closed(clients_.size());
+    for (const Time end = gpu.now + time; gpu.now < end; gpu.look_after(10ms))
+      for (std::size_t i = 0; i < clients_.size(); ++i) act(clients_[i], busy_[i], answers, closed[i]);
+    for (double& one : closed) one *= 0.01 / std::chrono::duration<double>(time).count();
+    return closed;
+  }
+  Gpu gpu;
+  Time longest{};
+
+ private:
+  void act(Policy::Client client, double busy, bool answers, double& closed) {
+    const bool is_closed = gpu.is_closed(client);
+    closed += is_closed;
+    since_[client] = is_closed ? since_[client] + 10ms : 0ms;
+    longest = std::max(longest, since_[client]);
+    gpu.request(client).waits_for_turn = is_closed;
+    if (is_closed && answers) gpu.answers(client);
+    if (is_closed) return;
+    gpu.submits(client);
+    gpu.request(client).busy_ns += static_cast<std::uint64_t>(busy * 1e7);
+  }
+
+  std::vector<double> busy_;
+  std::vector<Policy::Client> clients_;
+  std::map<Policy::Client, Time> since_;
+};
+
+TEST(TurnsPolicyDebts, WhoHasMoreProcessesIsClosedForAPartOfTheTime) {
+  Debts debts({1, 1});
+  debts.add_to_first(1);
+  debts.add_to_first(1);
+  debts.closed(1s);
+  const auto closed = debts.closed(4s);
+  EXPECT_NEAR(closed[0], 0.3, 0.1);
+  EXPECT_EQ(closed[1], 0);
+  EXPECT_LE(debts.longest, 70ms);
+  debts.gpu.policy.set_on(false);
+  debts.gpu.look();
+  EXPECT_EQ(debts.closed(1s)[0], 0) << "time slices alone";
+}
+
+TEST(TurnsPolicyDebts, NobodyIsClosedForOneThatUsesTheGpuNowAndThen) {
+  for (const double light : {0.1, 0.5, 0.8}) {
+    Debts debts({1, light});
+    debts.add_to_first(1);
+    EXPECT_EQ(debts.closed(3s), (std::vector<double>{0, 0, 0}));
+  }
+}
+
+TEST(TurnsPolicyDebts, OfOneVmNobodyIsClosed) {
+  Debts debts({1});
+  debts.add_to_first(1);
+  EXPECT_EQ(debts.closed(3s), (std::vector<double>{0, 0}));
+}
+
+TEST(TurnsPolicyDebts, GrantsSayWhoIsLookedAt) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.submits(a);
+  gpu.look_after(10ms);
+  EXPECT_FALSE(gpu.grant(a).watched) << "its VM is alone";
+  gpu.submits(b);
+  gpu.look_after(10ms);
+  EXPECT_TRUE(gpu.grant(a).watched);
+  EXPECT_FALSE(gpu.grant(a).shallow);
+  EXPECT_EQ(Grant::of(gpu.grant(a).word()), gpu.grant(a));
+}
+
+// As today without debts: it has the parts of its processes.
+TEST(TurnsPolicyDebts, WhoSaysThatItIsNeverBusyIsNotClosedNorAreOthersForIt) {
+  Debts debts({0, 1, 1});
+  debts.add_to_first(0);
+  EXPECT_EQ(debts.closed(3s), (std::vector<double>{0, 0, 0, 0}));
+}
+
+// An hour in each 10 ms is all of the time, and no more.
+TEST(TurnsPolicyDebts, WhoSaysTooMuchIsChargedForItAndTakesNothingFromASingleProcess) {
+  Debts debts({360'000, 1});
+  EXPECT_EQ(debts.closed(3s)[1], 0);
+}
+
+TEST(TurnsPolicyDebts, TimeThatRunsBackwardsIsNone) {
+  Debts debts({1, 1});
+  debts.add_to_first(1);
+  for (int i = 0; i < 300; ++i) {
+    debts.gpu.request(2).busy_ns = ~std::uint64_t{0} - static_cast<std::uint64_t>(i) * 1'000'000'007;
+    EXPECT_EQ(debts.closed(10ms), (std::vector<double>{0, 0, 0}));
+  }
+}
+
+// A kernel of it may spin until its process submits another.
+TEST(TurnsPolicyDebts, WhoNeverAnswersIsLetInAgain) {
+  Debts debts({1, 1});
+  debts.add_to_first(1);
+  debts.closed(10s, false);
+  EXPECT_GT(debts.longest, 100ms);
+  EXPECT_LE(debts.longest, 510ms);
 }
 
 // ---- hostile requests ----------------------------------------------------------------------------------------------
