@@ -217,7 +217,7 @@ Time Policy::in_turns(Time now, const Give& give) {
   const bool together = active(now) >= 2;
   bar_who_does_not_end(now);
   if (!together || now - paid_ > patience(now) || somebody_is_sliced(now)) {
-    if (together) dwell_ = now - began_ < a_success ? std::min(4 * dwell_, longest_dwell) : shortest_dwell;
+    if (together) note_success(now, now - began_ >= a_success);
     begin_slices(now, give);
     return Time::zero();
   }
@@ -234,6 +234,12 @@ Time Policy::in_turns(Time now, const Give& give) {
 void Policy::bar_who_does_not_end(Time now) {
   for (auto& [client, state] : clients_)
     if (has_work(state) && now - state.ended > long_ending) state.barred_until = now + retries_cost * long_ending;
+}
+
+void Policy::note_success(Time now, bool success) {
+  dwell_ = success ? shortest_dwell : std::min(4 * dwell_, longest_dwell);
+  for (auto& [client, state] : clients_)
+    if (!success && is_active(state, now)) state.tried = now;
 }
 
 // How long turns go on that do not pay.

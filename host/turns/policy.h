@@ -146,6 +146,7 @@ class Policy {
     std::optional<Time> wait;   // how long a wait takes if the GPU is its own
     std::optional<Time> piece;  // of work: the time from one wait to the next
     bool gains = false;         // by turns
+    std::optional<Time> tried;  // when turns were last tried, and paid for nobody
     bool had_work = false;      // at the newest sample, though its gate was closed
     std::optional<Time> idle;   // since when nothing of it is under way, while its VM is held back
     // Work that does not end.
@@ -210,6 +211,7 @@ class Policy {
   void close_all(Time now, const Give& give);
   void let_others(Time now, bool all, const Give& give);
   void begin_turns(Time now);
+  void note_success(Time now, bool success);
   static bool is_ending(const ClientState& client);
   static bool has_work(const ClientState& client);
   void begin_slices(Time now, const Give& give);

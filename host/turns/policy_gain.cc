@@ -31,6 +31,7 @@ void Policy::begin_anew_in_other_company(Time now) {
   for (auto& [client, state] : clients_) state.waits = {};
   if (now_active < 2 || now_active == company_) return;  // the last try was in this company
   dwell_ = shortest_dwell;
+  for (auto& [client, state] : clients_) state.tried.reset();
   may_begin_ = std::min(may_begin_, began_ + longest_dwell_of_others);
 }
 
@@ -82,7 +83,8 @@ bool Policy::somebody_is_sliced(Time now) const {
 
 // How much more a client would do in turns than under slices. Its turns tell how long a piece of its work takes. Before
 // they do, all of its waits are taken for loss, so that turns are tried; but a wait shorter than a change has met none.
-// More than if its waits took no time it cannot do in any case.
+// More than if its waits took no time it cannot do in any case. Waits longer than one round of slices are of pieces that
+// are not short. What could be little more, and was not in a try, is not tried again soon.
 double Policy::gain(const ClientState& client, Time now) const {
   const Waits& waits = client.in_slices;
   if (waits.samples < enough_samples || waits.each_second <= 0) return 0;
@@ -90,8 +92,12 @@ double Policy::gain(const ClientState& client, Time now) const {
   const double without_waits = 1 / std::max(1 - waits.part, 1e-3);
   if (client.piece && now - client.learnt_at < known_for) {
     if (!has_short_pieces(client)) return 0;
-    return std::min(part / (seconds(*client.piece) * waits.each_second), without_waits);
+    const double most = std::min(part / (seconds(*client.piece) * waits.each_second), without_waits);
+    const bool was_tried = client.tried && now - *client.tried < known_for;
+    return was_tried && most < small_gain ? 0 : most;
   }
+  const double round = static_cast<double>(active(now)) * seconds(slice + change);
+  if (waits.part > round * waits.each_second) return 0;
   const double changes = waits.each_second * seconds(change);  // if each wait had met one
   return waits.part < changes ? part : part * without_waits;
 }

@@ -26,6 +26,7 @@ constexpr Time look_anyway = 100ms;  // then: whoever rings may have rung in vai
 
 // When turns begin and end. A try that fails is made again, but more and more seldom.
 constexpr double gain_to_begin = 1.1, gain_to_go_on = 1.05;  // for the client that gains most
+constexpr double small_gain = 1.5;                           // that a try would have shown, if it were there
 constexpr double share_to_go_on = 1 / 10.;                   // of a client's time, that changes would eat
 constexpr Time known_for = 20s;                              // what a program did in turns is no news after that
 constexpr Time pays_for = 200ms;                             // turns go on so long after they last paid

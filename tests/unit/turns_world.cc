@@ -380,6 +380,14 @@ TEST(TurnsWorld, WhatDoesNotPayIsSeldomTried) {
   }
 }
 
+// The products' waits are longer than a round of slices, so nothing tries turns, which would only delay the inferences.
+TEST(TurnsWorld, ProductsThatWaitNowAndThenBesideAnInferenceAreNotTried) {
+  const std::vector<Vm> both = mix("fi").vms;
+  const auto native = run(slices(), both, 0s, 10s), all = run(turns(), both, 0s, 10s);
+  EXPECT_LE(all[1].p99, 1.02 * native[1].p99);
+  EXPECT_EQ(all[0].longest_wait + all[1].longest_wait, 0) << "for a turn";
+}
+
 TEST(TurnsWorld, AKernelWithoutAnEndIsLeftToTheSlices) {
   const std::vector<Vm> both = {{burst(1, 100ms), {}}, {launch_and_wait(), {}}};
   const auto native = run(slices(), both, 1s, 10s), now = run(turns(), both, 1s, 10s);
