@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR Apache-2.0
 // The shared region on one page: what lies where in the memory that a VM's guest, its workers and the GPU all map.
 // Plain C11, so that a kernel's module can include it; C++ includes ring/layout.h, which gives all of it a name there.
 //
@@ -124,7 +125,9 @@ struct IvgpuSlotOwner {
 
 struct IvgpuSlotEntry {
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t state;  // epoch and IvgpuSlotState
-  uint32_t reserved;
+  // guest kernel: 1 while its kernel or a device still uses pages of the slot, which nobody may wipe or give away then
+  // (docs/design/033-guest-module.md); written before Released, and taken back with a ring of peer 0.
+  uint32_t pinned;
   struct IvgpuSlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
   char program[24];             // so is this: the claimer's name, cut and NUL-terminated; "" where it has none
 };
@@ -288,7 +291,7 @@ IVGPU_AT(IvgpuSlotOwner, pid, 24);
 IVGPU_AT(IvgpuSlotOwner, peer, 28);
 IVGPU_SIZE(IvgpuSlotOwner, 32);
 IVGPU_AT(IvgpuSlotEntry, state, 0);
-IVGPU_AT(IvgpuSlotEntry, reserved, 4);
+IVGPU_AT(IvgpuSlotEntry, pinned, 4);
 IVGPU_AT(IvgpuSlotEntry, owner, 8);
 IVGPU_AT(IvgpuSlotEntry, program, 40);
 IVGPU_SIZE(IvgpuSlotEntry, IVGPU_LINE);

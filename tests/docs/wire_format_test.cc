@@ -40,7 +40,7 @@ Structs in_the_headers() {
   FIELD(ring, RegionHeader, common_offset)
   FIELD(ring, RegionHeader, common_bytes)
   FIELD(ring, SlotEntry, state)
-  FIELD(ring, SlotEntry, reserved)
+  FIELD(ring, SlotEntry, pinned)
   FIELD(ring, SlotEntry, owner)
   FIELD(ring, SlotEntry, program)
   FIELD(ring, SlotOwner, boot)
