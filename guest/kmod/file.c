@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * /dev/ivgpuN: what a program asks of it by its descriptor (ring/module_c.h).
+ * Arguments are copied first and answers last, outside of all locks.
+ */
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "ivgpu.h"
+
+static int ivgpu_open(struct inode *inode, struct file *file)
+{
+	struct ivgpu_device *dev = container_of(inode->i_cdev, struct ivgpu_device, cdev);
+	struct ivgpu_opener *opener;
+
+	/* The node may go while it is being opened. */
+	if (!kref_get_unless_zero(&dev->users))
+		return -ENODEV;
+	opener = kzalloc(sizeof(*opener), GFP_KERNEL_ACCOUNT);
+	if (!opener) {
+		ivgpu_put(dev);
+		return -ENOMEM;
+	}
+	opener->dev = dev;
+	opener->slot = -1;
+	init_waitqueue_head(&opener->wait);
+	mutex_lock(&dev->mutex);
+	if (dev->gone) {
+		mutex_unlock(&dev->mutex);
+		kfree(opener);
+		ivgpu_put(dev);
+		return -ENODEV;
+	}
+	list_add_tail(&opener->node, &dev->openers);
+	mutex_unlock(&dev->mutex);
+	file->private_data = opener;
+	file->f_mapping = dev->inode->i_mapping;
+	return nonseekable_open(inode, file);
+}
+
+/*
+ * A descriptor is closed. A forked child has one, too, so the last close may come
+ * long after the process that claimed the slot has ended: that end counts. A
+ * close by a process that goes on (of a duplicate, say) does not.
+ */
+static int ivgpu_flush(struct file *file, fl_owner_t id)
+{
+	struct ivgpu_opener *opener = file->private_data;
+	struct ivgpu_device *dev = opener->dev;
+
+	if (!(current->flags & PF_EXITING))
+		return 0;
+	mutex_lock(&dev->mutex);
+	if (opener->slot >= 0 && opener->files == id &&
+	    opener->process == task_tgid(current))
+		ivgpu_end_slot(opener);
+	mutex_unlock(&dev->mutex);
+	return 0;
+}
+
+static int ivgpu_release(struct inode *inode, struct file *file)
+{
+	struct ivgpu_opener *opener = file->private_data;
+	struct ivgpu_device *dev = opener->dev;
+
+	mutex_lock(&dev->mutex);
+	if (opener->slot >= 0)
+		ivgpu_end_slot(opener);
+	list_del(&opener->node);
+	mutex_unlock(&dev->mutex);
+	if (opener->eventfd)
+		eventfd_ctx_put(opener->eventfd);
+	put_pid(opener->process);
+	kfree(opener);
+	ivgpu_put(dev);
+	return 0;
+}
+
+static long tell_info(struct ivgpu_opener *opener, void __user *to)
+{
+	struct ivgpu_device *dev = opener->dev;
+	struct IvgpuModuleInfo info = {
+		.interface = IVGPU_MODULE_INTERFACE,
+		.layout = IVGPU_LAYOUT_VERSION,
+		.region_bytes = dev->region_bytes,
+		.first_slot = dev->first_slot,
+		.slot_bytes = dev->slot_bytes,
+		.slot_count = dev->slot_count,
+		.device_vectors = dev->device_vectors,
+		.release = IVGPU_RELEASE,
+	};
+	bool gone;
+
+	mutex_lock(&dev->mutex);
+	gone = dev->gone;
+	info.peer = dev->peer;
+	info.vectors = dev->vectors;
+	info.flags = (dev->vectors ? IVGPU_MODULE_WAKES : 0) |
+		     (dev->pages ? IVGPU_MODULE_WRITE_BACK : 0);
+	info.slot = opener->slot >= 0 ? opener->slot : IVGPU_NO_SLOT;
+	info.word = opener->slot >= 0 ? opener->word : 0;
+	mutex_unlock(&dev->mutex);
+	if (gone)
+		return -ENODEV;
+	return copy_to_user(to, &info, sizeof(info)) ? -EFAULT : 0;
+}
+
+static long claim_slot(struct ivgpu_opener *opener, void __user *argument)
+{
+	struct IvgpuModuleClaim claim;
+	int error;
+
+	if (copy_from_user(&claim, argument, sizeof(claim)))
+		return -EFAULT;
+	if (claim.reserved)
+		return -EINVAL;
+	claim.name[sizeof(claim.name) - 1] = '\0';
+	error = ivgpu_claim(opener, &claim);
+	if (error)
+		return error;
+	/* The program can still ask which slot it has, and close. */
+	return copy_to_user(argument, &claim, sizeof(claim)) ? -EFAULT : 0;
+}
+
+static long release_slot(struct ivgpu_opener *opener)
+{
+	struct ivgpu_device *dev = opener->dev;
+	long result = -ENODEV;
+
+	mutex_lock(&dev->mutex);
+	if (opener->slot >= 0) {
+		ivgpu_end_slot(opener);
+		result = 0;
+	}
+	mutex_unlock(&dev->mutex);
+	return result;
+}
+
+static long ring_host(struct ivgpu_opener *opener, unsigned long which)
+{
+	struct ivgpu_device *dev = opener->dev;
+	int slot = READ_ONCE(opener->slot), srcu;
+	long result = -ENODEV;
+
+	if (which > IVGPU_RING_WORKER)
+		return -EINVAL;
+	if (which == IVGPU_RING_WORKER && slot < 0)
+		return -ENODEV;
+	srcu = srcu_read_lock(&dev->srcu);
+	if (!READ_ONCE(dev->gone)) {
+		ivgpu_ring(dev, which == IVGPU_RING_WORKER ? 1 + slot : 0);
+		result = 0;
+	}
+	srcu_read_unlock(&dev->srcu, srcu);
+	return result;
+}
+
+static long set_eventfd(struct ivgpu_opener *opener, int fd)
+{
+	struct ivgpu_device *dev = opener->dev;
+	struct eventfd_ctx *eventfd = NULL;
+	long result = 0;
+
+	if (fd >= 0) {
+		eventfd = eventfd_ctx_fdget(fd);
+		if (IS_ERR(eventfd))
+			return PTR_ERR(eventfd);
+	} else if (fd != -1) {
+		return -EINVAL;
+	}
+	mutex_lock(&dev->mutex);
+	if (dev->gone) {
+		result = -ENODEV;
+	} else if (opener->slot >= 0) {
+		/* The slot's interrupt may be signalling the old one. */
+		spin_lock_irq(&dev->slot[opener->slot].lock);
+		swap(opener->eventfd, eventfd);
+		spin_unlock_irq(&dev->slot[opener->slot].lock);
+	} else {
+		swap(opener->eventfd, eventfd);
+	}
+	mutex_unlock(&dev->mutex);
+	if (eventfd)
+		eventfd_ctx_put(eventfd);
+	return result;
+}
+
+static long wait_for_word(struct ivgpu_opener *opener, void __user *argument)
+{
+	struct IvgpuModuleWait wait;
+
+	if (copy_from_user(&wait, argument, sizeof(wait)))
+		return -EFAULT;
+	if (wait.reserved || wait.offset % sizeof(u32) || wait.offset >= IVGPU_ARENA_OFFSET)
+		return -EINVAL;
+	return ivgpu_wait(opener, &wait);
+}
+
+static long ivgpu_ioctl(struct file *file, unsigned int request, unsigned long argument)
+{
+	struct ivgpu_opener *opener = file->private_data;
+	void __user *at = (void __user *)argument;
+
+	if (request == IVGPU_IOC_INFO)
+		return tell_info(opener, at);
+	if (request == IVGPU_IOC_WAIT)
+		return wait_for_word(opener, at);
+	if (request != IVGPU_IOC_CLAIM && request != IVGPU_IOC_RELEASE &&
+	    request != IVGPU_IOC_RING && request != IVGPU_IOC_EVENTFD)
+		return -ENOTTY;
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	if (request == IVGPU_IOC_CLAIM)
+		return claim_slot(opener, at);
+	if (request == IVGPU_IOC_RELEASE)
+		return release_slot(opener);
+	if (request == IVGPU_IOC_RING)
+		return ring_host(opener, argument);
+	return set_eventfd(opener, argument);
+}
+
+static bool may_read(struct ivgpu_opener *opener)
+{
+	return atomic64_read(&opener->rung) || READ_ONCE(opener->slot) < 0 ||
+	       READ_ONCE(opener->dev->gone);
+}
+
+static ssize_t ivgpu_read(struct file *file, char __user *to, size_t bytes, loff_t *offset)
+{
+	struct ivgpu_opener *opener = file->private_data;
+	u64 count;
+
+	if (bytes < sizeof(count))
+		return -EINVAL;
+	for (;;) {
+		if (READ_ONCE(opener->dev->gone))
+			return -ENODEV;
+		count = atomic64_xchg(&opener->rung, 0);
+		if (count)
+			break;
+		if (READ_ONCE(opener->slot) < 0)
+			return -ENODEV;
+		if (file->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		if (wait_event_interruptible(opener->wait, may_read(opener)))
+			return -ERESTARTSYS;
+	}
+	return copy_to_user(to, &count, sizeof(count)) ? -EFAULT : sizeof(count);
+}
+
+static __poll_t ivgpu_poll(struct file *file, struct poll_table_struct *table)
+{
+	struct ivgpu_opener *opener = file->private_data;
+
+	poll_wait(file, &opener->wait, table);
+	if (READ_ONCE(opener->dev->gone))
+		return EPOLLHUP | EPOLLERR;
+	return atomic64_read(&opener->rung) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+const struct file_operations ivgpu_file_operations = {
+	.owner = THIS_MODULE,
+	.open = ivgpu_open,
+	.flush = ivgpu_flush,
+	.release = ivgpu_release,
+	.unlocked_ioctl = ivgpu_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.read = ivgpu_read,
+	.poll = ivgpu_poll,
+	.mmap = ivgpu_mmap,
+	.get_unmapped_area = thp_get_unmapped_area,
+};

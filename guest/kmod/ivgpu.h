@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The module's own structures. Order of locks: a process's mmap lock, a
+ * device's mutex, a page's lock (or, without pages, fault_lock), a slot's lock.
+ * Nothing is copied to or from a program under any of them.
+ *
+ * Trust: the host writes the region, and so may a program in its own slot. What
+ * is read of it is copied once and checked, and chooses nothing but what the
+ * program that owns the slot gets.
+ */
+#ifndef IVGPU_H
+#define IVGPU_H
+
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/eventfd.h>
+#include <linux/fs.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/memremap.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/srcu.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "ring/module_c.h"
+
+#define IVGPU_RELEASE "0.1.0"
+#define IVGPU_HEADER_BYTES (3 * IVGPU_PAGE)	/* header, directory, VM page */
+
+struct ivgpu_opener;
+
+struct ivgpu_slot {
+	spinlock_t lock;		/* of all but `pinned`; interrupts take it */
+	struct ivgpu_opener *opener;	/* changes under the device's mutex, too */
+	u32 *words;			/* the slot below its arena, while it is held */
+	struct list_head sleepers;
+	unsigned int sleeping;
+	bool pinned;			/* the device's mutex: pages outlive the holder */
+};
+
+struct ivgpu_vector {
+	struct ivgpu_device *dev;
+	unsigned int index;
+	char name[24];
+};
+
+struct ivgpu_device {
+	struct device dev;
+	struct cdev cdev;
+	struct kref users;		/* the binding, and each opener */
+	struct pci_dev *pdev;		/* while it is bound */
+	struct mutex mutex;		/* claims and releases, `openers`, `gone` */
+	struct srcu_struct srcu;	/* around what touches the device's memory */
+	bool gone;
+	struct list_head openers;
+
+	/* Checked when the device was bound, and fixed since. */
+	u64 region_bytes, first_slot, slot_bytes;
+	unsigned int slot_count;
+	bool no_doorbell;
+	u32 peer;
+	u64 boot;			/* stands in owners for this binding */
+
+	void __iomem *registers;
+	phys_addr_t memory;		/* BAR2 */
+	struct dev_pagemap pagemap;
+	bool pages;			/* the region has struct pages */
+	struct rw_semaphore fault_lock;	/* without pages: faults against revoking */
+	struct IvgpuRegionHeader *header;
+	struct IvgpuSlotEntry *entries;
+	struct inode *inode;		/* its mapping has all mappings of the region */
+
+	unsigned int device_vectors, vectors;
+	struct ivgpu_vector vector[IVGPU_MAX_SLOTS];
+	struct delayed_work unpin;
+	struct ivgpu_slot slot[IVGPU_MAX_SLOTS];
+};
+
+/* An open file of /dev/ivgpuN. */
+struct ivgpu_opener {
+	struct ivgpu_device *dev;
+	struct list_head node;
+	int slot;			/* -1: none; the device's mutex */
+	u32 word;			/* the slot's, when it was claimed */
+	fl_owner_t files;		/* the claimer's table of descriptors, compared only */
+	struct pid *process;		/* the claimer */
+	wait_queue_head_t wait;
+	atomic64_t rung;		/* interrupts since the last read() */
+	struct eventfd_ctx *eventfd;	/* the device's mutex, and its slot's lock */
+};
+
+/* main.c */
+struct inode *ivgpu_new_inode(void);
+int ivgpu_add_node(struct ivgpu_device *dev);
+void ivgpu_remove_node(struct ivgpu_device *dev);
+extern bool ivgpu_no_pages;
+extern struct class ivgpu_class;
+
+/* device.c */
+extern struct pci_driver ivgpu_driver;
+void ivgpu_put(struct ivgpu_device *dev);
+void ivgpu_ring(struct ivgpu_device *dev, unsigned int peer);
+
+/* region.c */
+int ivgpu_read_header(struct ivgpu_device *dev);
+int ivgpu_map_region(struct ivgpu_device *dev);
+void ivgpu_unmap_region(struct ivgpu_device *dev);
+void *ivgpu_map_memory(struct ivgpu_device *dev, u64 offset, size_t bytes);
+void ivgpu_unmap_memory(struct ivgpu_device *dev, void *at);
+bool ivgpu_in_use(struct ivgpu_device *dev, u64 offset, u64 bytes);
+
+/* file.c */
+extern const struct file_operations ivgpu_file_operations;
+
+/* slots.c */
+int ivgpu_claim(struct ivgpu_opener *opener, struct IvgpuModuleClaim *claim);
+void ivgpu_end_slot(struct ivgpu_opener *opener);
+void ivgpu_end_all(struct ivgpu_device *dev);
+void ivgpu_free_orphans(struct ivgpu_device *dev);
+void ivgpu_look_at_pins(struct work_struct *work);
+u64 ivgpu_slot_start(struct ivgpu_device *dev, unsigned int slot);
+
+/* mapping.c */
+int ivgpu_mmap(struct file *file, struct vm_area_struct *vma);
+void ivgpu_revoke(struct ivgpu_device *dev, u64 offset, u64 bytes);
+
+/* wakes.c */
+void ivgpu_take_vectors(struct ivgpu_device *dev);
+void ivgpu_free_vectors(struct ivgpu_device *dev);
+void ivgpu_slot_rung(struct ivgpu_slot *slot);
+void ivgpu_wake_sleepers(struct ivgpu_slot *slot, int result);
+int ivgpu_wait(struct ivgpu_opener *opener, const struct IvgpuModuleWait *wait);
+
+#endif

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Claims and ends of slots: the steps in the region's directory that a guest may
+ * make (ring/layout_c.h), each one compare-and-swap from a word that was seen.
+ * All of it under the device's mutex.
+ *
+ * A slot that is given back is first taken from whoever reaches it: its sleepers,
+ * then all mappings. Only then does the host hear of it, and may wipe the slot.
+ * Pages that the kernel or a device still uses are nobody's to wipe: the
+ * entry's `pinned` says so until they are let go.
+ */
+#include <linux/hrtimer.h>
+#include <linux/pid_namespace.h>
+#include <linux/proc_ns.h>
+#include <linux/sched/signal.h>
+
+#include "ivgpu.h"
+
+#define STATE_MASK ((1U << IVGPU_SLOT_STATE_BITS) - 1)
+#define UNPIN_PERIOD_MS 10
+#define CLAIM_NAP_NS NSEC_PER_MSEC	/* the broker tells nobody that a slot is Ready */
+
+/* The unit of a start time in /proc/PID/stat, 10 ms, in nanoseconds. */
+#define CLOCK_TICK_NS (NSEC_PER_SEC / 100)
+
+u64 ivgpu_slot_start(struct ivgpu_device *dev, unsigned int slot)
+{
+	return dev->first_slot + slot * dev->slot_bytes;
+}
+
+static u32 with_state(u32 word, u32 state)
+{
+	return (word & ~STATE_MASK) | state;
+}
+
+static bool step(struct IvgpuSlotEntry *entry, u32 word, u32 from, u32 to)
+{
+	u32 seen = with_state(word, from);
+
+	return cmpxchg(&entry->state, seen, with_state(word, to)) == seen;
+}
+
+/* Whether it was there to be given back: its worker lives (Claimed), or not. */
+static bool give_back(struct IvgpuSlotEntry *entry, u32 word)
+{
+	return step(entry, word, IVGPU_SLOT_CLAIMED, IVGPU_SLOT_RELEASED) ||
+	       step(entry, word, IVGPU_SLOT_DEAD, IVGPU_SLOT_RELEASED);
+}
+
+static void sign(struct ivgpu_device *dev, struct IvgpuSlotEntry *entry, const char *name)
+{
+	/*
+	 * As programs without the module sign, for the host's log, and for them:
+	 * another boot than theirs says that this process is dead. The module
+	 * leaves no slot held where they could meet.
+	 */
+	struct IvgpuSlotOwner owner = {
+		.boot = dev->boot,
+		.pid_space = PROC_PID_INIT_INO,
+		.start_time = div_u64(current->group_leader->start_boottime, CLOCK_TICK_NS),
+		.pid = task_tgid_nr(current),
+		.peer = dev->peer,
+	};
+	char program[sizeof(entry->program)] = "", comm[TASK_COMM_LEN];
+
+	if (!name[0])
+		name = get_task_comm(comm, current->group_leader);
+	strscpy(program, name, sizeof(program));
+	memcpy(&entry->owner, &owner, sizeof(owner));
+	memcpy(entry->program, program, sizeof(program));
+}
+
+static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModuleClaim *claim)
+{
+	struct ivgpu_device *dev = opener->dev;
+	struct IvgpuSlotEntry *entry = &dev->entries[k];
+	struct ivgpu_slot *slot = &dev->slot[k];
+	u32 seen = READ_ONCE(entry->state);
+	u32 *words;
+
+	if ((seen & STATE_MASK) != IVGPU_SLOT_READY)
+		return false;
+	/* The host has taken it from its holder, who may not keep the mapping. */
+	if (slot->opener)
+		ivgpu_end_slot(slot->opener);
+	if (slot->pinned)
+		return false;
+	words = ivgpu_map_memory(dev, ivgpu_slot_start(dev, k), IVGPU_ARENA_OFFSET);
+	if (!words)
+		return false;
+	if (!step(entry, seen, IVGPU_SLOT_READY, IVGPU_SLOT_CLAIMED)) {
+		ivgpu_unmap_memory(dev, words);
+		return false;
+	}
+	sign(dev, entry, claim->name);
+	claim->slot = k;
+	claim->word = with_state(seen, IVGPU_SLOT_CLAIMED);
+
+	opener->word = claim->word;
+	opener->files = current->files;
+	put_pid(opener->process);
+	opener->process = get_pid(task_tgid(current));
+	atomic64_set(&opener->rung, 0);
+	spin_lock_irq(&slot->lock);
+	slot->words = words;
+	slot->opener = opener;
+	spin_unlock_irq(&slot->lock);
+	WRITE_ONCE(opener->slot, k);
+	ivgpu_ring(dev, 0);
+	return true;
+}
+
+/* -EAGAIN: no slot is Ready. */
+static int try_claim(struct ivgpu_opener *opener, struct IvgpuModuleClaim *claim, bool first)
+{
+	struct ivgpu_device *dev = opener->dev;
+	unsigned int k;
+
+	if (dev->gone)
+		return -ENODEV;
+	if (opener->slot >= 0)
+		return -EBUSY;
+	for (k = 0; k < dev->slot_count; ++k)
+		if (take(opener, k, claim))
+			return 0;
+	if (first) {
+		/* Once for each wish: the broker logs what it cannot give. */
+		atomic_inc((atomic_t *)&dev->header->wanted);
+		ivgpu_ring(dev, 0);
+	}
+	return -EAGAIN;
+}
+
+int ivgpu_claim(struct ivgpu_opener *opener, struct IvgpuModuleClaim *claim)
+{
+	struct ivgpu_device *dev = opener->dev;
+	ktime_t until = ktime_add_ms(ktime_get(), claim->timeout_ms);
+	bool first = true;
+	int error;
+
+	for (;;) {
+		ktime_t nap = ns_to_ktime(CLAIM_NAP_NS);
+
+		mutex_lock(&dev->mutex);
+		error = try_claim(opener, claim, first);
+		mutex_unlock(&dev->mutex);
+		if (error != -EAGAIN)
+			return error;
+		first = false;
+		if (ktime_compare(ktime_get(), until) >= 0)
+			return -ETIMEDOUT;
+		set_current_state(TASK_INTERRUPTIBLE);
+		schedule_hrtimeout_range(&nap, CLAIM_NAP_NS / 4, HRTIMER_MODE_REL);
+		if (signal_pending(current))
+			return -EINTR;
+	}
+}
+
+/* Preconditions: the opener has a slot. The device's mutex is held. */
+void ivgpu_end_slot(struct ivgpu_opener *opener)
+{
+	struct ivgpu_device *dev = opener->dev;
+	unsigned int k = opener->slot;
+	struct IvgpuSlotEntry *entry = &dev->entries[k];
+	struct ivgpu_slot *slot = &dev->slot[k];
+	u32 *words;
+
+	spin_lock_irq(&slot->lock);
+	WRITE_ONCE(slot->opener, NULL);
+	words = slot->words;
+	slot->words = NULL;
+	ivgpu_wake_sleepers(slot, -ENODEV);
+	spin_unlock_irq(&slot->lock);
+	WRITE_ONCE(opener->slot, -1);
+	ivgpu_unmap_memory(dev, words);
+	ivgpu_revoke(dev, ivgpu_slot_start(dev, k), dev->slot_bytes);
+
+	slot->pinned = ivgpu_in_use(dev, ivgpu_slot_start(dev, k), dev->slot_bytes);
+	if (slot->pinned) {
+		/* Before the step, which makes it visible. */
+		WRITE_ONCE(entry->pinned, 1);
+		schedule_delayed_work(&dev->unpin, msecs_to_jiffies(UNPIN_PERIOD_MS));
+	}
+	if (give_back(entry, opener->word) || slot->pinned)
+		ivgpu_ring(dev, 0);
+	wake_up_all(&opener->wait);
+}
+
+/* Preconditions: the device's mutex is held. */
+void ivgpu_end_all(struct ivgpu_device *dev)
+{
+	struct ivgpu_opener *opener;
+
+	list_for_each_entry(opener, &dev->openers, node)
+		if (opener->slot >= 0)
+			ivgpu_end_slot(opener);
+}
+
+/*
+ * Slots that this VM held before the module bound its device, under an earlier
+ * kernel or by sysfs: nobody can reach them any more.
+ */
+void ivgpu_free_orphans(struct ivgpu_device *dev)
+{
+	unsigned int k, freed = 0;
+
+	for (k = 0; k < dev->slot_count; ++k) {
+		struct IvgpuSlotEntry *entry = &dev->entries[k];
+
+		/* Their pages went with that kernel, or with that binding. */
+		if (READ_ONCE(entry->pinned)) {
+			WRITE_ONCE(entry->pinned, 0);
+			++freed;
+		}
+		if (READ_ONCE(entry->owner.peer) == dev->peer &&
+		    give_back(entry, READ_ONCE(entry->state)))
+			++freed;
+	}
+	if (freed)
+		ivgpu_ring(dev, 0);
+}
+
+/* Tells the host which slots' pages have been let go by now. */
+void ivgpu_look_at_pins(struct work_struct *work)
+{
+	struct ivgpu_device *dev = container_of(to_delayed_work(work), struct ivgpu_device, unpin);
+	bool again = false, ring = false;
+	unsigned int k;
+
+	mutex_lock(&dev->mutex);
+	for (k = 0; k < dev->slot_count; ++k) {
+		struct ivgpu_slot *slot = &dev->slot[k];
+
+		if (!slot->pinned)
+			continue;
+		if (ivgpu_in_use(dev, ivgpu_slot_start(dev, k), dev->slot_bytes)) {
+			again = true;
+			continue;
+		}
+		slot->pinned = false;
+		/* What the last user wrote comes before it. */
+		smp_store_release(&dev->entries[k].pinned, 0);
+		ring = true;
+	}
+	if (ring)
+		ivgpu_ring(dev, 0);
+	mutex_unlock(&dev->mutex);
+	if (again)
+		schedule_delayed_work(&dev->unpin, msecs_to_jiffies(UNPIN_PERIOD_MS));
+}
