@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# usage: module.sh SOURCES BUILD [BOOT...]
+# The guest's kernel module, built for the guest's kernel and tried in VMs of several kinds; all must say "passed", and
+# their kernels nothing bad. A host of the test's own plays broker and workers (tests/vm/module/host.c).
+#   whole     one vector for four slots, beside devices of others; everything, to the device's unplugging
+#   few       two vectors for five slots, and no pages, as on kernels that refuse them
+#   plain     an ivshmem-plain device: no doorbell, nobody wakes
+#   none      the kernel gives no vectors: nobody wakes
+#   sleep     the machine sleeps and wakes
+set -euo pipefail
+sources=$1 build=$2
+shift 2
+boots=("$@")
+((${#boots[@]})) || boots=(whole few plain none sleep)
+own=$sources/tests/vm/module
+image=${IVGPU_TEST_IMAGE:-$build/guest-image}
+work=$(mktemp -d)
+children=()
+# shellcheck disable=SC2317
+finish() {
+  ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap finish EXIT
+
+kernel=${IVGPU_BUNDLE:-$image}/vmlinuz busybox=${IVGPU_BUNDLE:-$image}/busybox
+qemu='qemu-system-x86_64'
+[[ ! ${IVGPU_BUNDLE:-} ]] || qemu=$IVGPU_BUNDLE/qemu
+checked=()
+if command -v sparse >/dev/null; then checked=(--sparse); else echo "sparse is not installed: it does not look at the module"; fi
+code=0
+mkdir -p "$work/root/bin"
+"$sources/tools/guest-module" --image "$image" --output "$work/root" "${checked[@]}" --also kernel/drivers/block/brd.ko >/dev/null || code=$?
+if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's kernel: skipped"; exit 77; fi
+[[ $code == 0 ]] || exit 1
+
+compile() { "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -I"$own" -I"$sources" "$@" -lpthread; }
+compile -static -o "$work/root/module_test" "$own"/{main,test,claims,mappings,wakes,deaths,binding}.c
+compile -static -o "$work/root/module_fuzz" "$own"/{fuzz,test}.c
+compile -o "$work/host" "$own/host.c"
+cp "$busybox" "$work/root/bin/busybox"
+install -m 755 "$own/init" "$work/root/init"
+
+# QEMU waits for nobody: a socket must be there when it connects, or when we do. It takes a moment.
+await() {
+  local k
+  for ((k = 0; k < 100; ++k)); do [[ ! -e $1 ]] || return 0; sleep 0.1; done
+  echo "$1 did not appear"
+  return 1
+}
+
+# serve NAME ARGUMENT...: a host of the test's own.
+serve() {
+  local name=$1
+  shift
+  "$work/host" "$@" "$name" >"$name.log" 2>&1 &
+  children+=($!)
+  await "$name"
+}
+
+# doorbell ID VECTORS BUS: the device whose other end is the socket ID.
+doorbell() { devices+=(-chardev "socket,id=$1,path=$1" -device "ivshmem-doorbell,id=ivgpu-$1,chardev=$1,vectors=$2${3:+,bus=$3}"); }
+
+boot() {
+  local name=$1 append='' passed=0
+  devices=(-device 'pcie-root-port,id=port1,chassis=1')
+  mkdir "$work/$name"
+  cd "$work/$name"
+  echo "insmod /ivgpu.ko ${3:-} || failed=1" >"$work/root/job"
+  echo "$2" >>"$work/root/job"
+  case $name in
+    whole)
+      serve ours --vectors 1 --slots 4
+      serve magic --wrong magic
+      serve layout --wrong layout
+      serve slots --wrong slots
+      doorbell ours 1 port1
+      for other in magic layout slots; do doorbell "$other" 1; done
+      ;;
+    few) serve ours --vectors 2 --slots 5; doorbell ours 2 ;;
+    plain)
+      serve ours --plain --slots 4
+      devices+=(-object "memory-backend-file,id=memory,share=on,size=256M,mem-path=ours" -device 'ivshmem-plain,memdev=memory')
+      ;;
+    none) serve ours --vectors 4 --slots 4; doorbell ours 4; append=pci=nomsi ;;
+    sleep) serve ours --vectors 4 --slots 4; doorbell ours 4 ;;
+  esac
+  (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >initramfs
+  timeout 300 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 512M -nic none \
+    -display none -vga none -kernel "$kernel" -initrd initramfs \
+    -append "console=ttyS0 loglevel=4 panic=-1 oops=panic tsc=reliable $append" "${devices[@]}" \
+    -serial file:console -serial file:said -chardev socket,id=line,path=line,server=on,wait=off -serial chardev:line \
+    -chardev socket,id=monitor,path=monitor,server=on,wait=off -mon chardev=monitor 2>qemu.log &
+  local qemu_process=$!
+  if await line && await monitor; then "$work/host" --relay line monitor >/dev/null 2>&1 & children+=($!); fi
+  wait "$qemu_process" || echo "QEMU ended with $?"
+  echo "== $name"
+  if [[ -e said && $(tail -n 1 said) == passed ]] && ! grep -qE 'BUG|WARNING|Oops|Call Trace' console; then passed=1; fi
+  if ((passed)); then grep -vE '^  [a-z]|^\[' said; else cat said; tail -n 40 console ./*.log; failed=1; fi
+  kill "${children[@]}" 2>/dev/null || true
+  wait "${children[@]}" 2>/dev/null || true
+  children=()
+  cd "$work"
+}
+
+# told PATTERN WHAT: what the host of the boot that was last has heard.
+told() { grep -qE "$1" "$work/$2/ours.log" || { echo "$2: the host was not told: $1"; tail -n 40 "$work/$2/ours.log"; failed=1; }; }
+
+run='/module_test all || failed=1'
+failed=0
+for name in "${boots[@]}"; do
+  case $name in
+    whole)
+      boot whole "$run
+/module_fuzz --seed ${IVGPU_FUZZ_SEED:-1} --seconds ${IVGPU_FUZZ_SECONDS:-6} || failed=1
+/module_test binding others || failed=1; /module_test binding unbound || failed=1; /module_test binding rebound || failed=1
+/module_test binding not_unloaded || failed=1; /module_test binding unplugged || failed=1
+rmmod ivgpu || failed=1"
+      told 'released by orphan' whole
+      told 'released by .*, pinned' whole
+      ;;
+    few)
+      boot few "$run
+/module_fuzz --seed ${IVGPU_FUZZ_SEED:-2} --seconds 3 || failed=1
+/module_test binding unbound || failed=1; /module_test binding rebound || failed=1" no_pages=1
+      ;;
+    plain) boot plain "$run" ;;
+    none) boot none '/module_test claim || failed=1; /module_test wake || failed=1' ;;
+    sleep)
+      # A slot that is held to the end is given back when the machine goes down.
+      boot sleep '/module_test binding asleep || failed=1
+/module_test hold >/dev/null & sleep 1'
+      told 'released by held' sleep
+      ;;
+    *) echo "there is no boot $name"; exit 2 ;;
+  esac
+done
+exit "$failed"

@@ -1,0 +1,201 @@
+// The device comes and goes: unbound, unplugged, the machine asleep; the module not to be unloaded while it is used.
+// These cases end each other's sessions, so they run alone.
+#include <dirent.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "test.h"
+
+#define DRIVER "/sys/bus/pci/drivers/ivgpu/"
+
+static void put(const char* path, const char* text) {
+  const int fd = open(path, O_WRONLY);
+  CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text), "%s", path);
+  close(fd);
+}
+
+static void device_of_driver(char name[64]) {
+  DIR* folder = opendir(DRIVER);
+  name[0] = 0;
+  CHECK(folder != NULL, DRIVER);
+  for (const struct dirent* entry; (entry = readdir(folder)) != NULL;)
+    if (entry->d_name[0] == '0') snprintf(name, 64, "%.63s", entry->d_name);
+  closedir(folder);
+  CHECK(name[0] != 0, "no device is bound");
+}
+
+static void not_unloaded(void) {
+  const int fd = open(NODE, O_RDWR);
+  CHECK(fd >= 0, "open");
+  CHECK_ERROR(syscall(SYS_delete_module, "ivgpu", O_NONBLOCK), EAGAIN);
+}
+
+// Others' devices are left alone: those whose memory is no region of ours, or of another layout.
+static void others_left_alone(void) {
+  DIR* folder = opendir("/sys/bus/pci/devices");
+  unsigned all = 0, bound = 0;
+  CHECK(folder != NULL, "sysfs");
+  for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
+    char path[300], id[16] = "";
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/device", entry->d_name);
+    const int fd = open(path, O_RDONLY);
+    if (fd < 0 || read(fd, id, sizeof id - 1) <= 0 || strncmp(id, "0x1110", 6) != 0) continue;
+    close(fd);
+    ++all;
+    snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/driver", entry->d_name);
+    bound += access(path, F_OK) == 0;
+  }
+  printf("    %u ivshmem devices, %u bound\n", all, bound);
+  CHECK(bound == 1 && access("/dev/ivgpu1", F_OK) != 0, "bound");
+}
+
+// ---- what a user of the device sees when it goes -------------------------------------------------------------------
+
+struct User {
+  const struct Opened* session;
+  int result, error;
+};
+
+static void* waits(void* argument) {
+  struct User* user = argument;
+  user->result = wait_word(user->session->fd, 0, *word_at(user->session, 0), IVGPU_FOREVER);
+  user->error = errno;
+  return NULL;
+}
+
+static void* reads(void* argument) {
+  struct User* user = argument;
+  uint64_t count;
+  while ((user->result = (int)read(user->session->fd, &count, sizeof count)) > 0) continue;
+  user->error = errno;
+  return NULL;
+}
+
+static void* polls(void* argument) {
+  struct User* user = argument;
+  struct pollfd poller = {.fd = user->session->fd};
+  user->result = poll(&poller, 1, 20000);
+  user->error = poller.revents;
+  return NULL;
+}
+
+static void takes_away(const char* how, void (*take)(void)) {
+  struct Opened session = open_session(), idle = open_module();
+  struct User users[3] = {{.session = &session}, {.session = &session}, {.session = &idle}};
+  void* (*const ways[3])(void*) = {waits, reads, polls};
+  pthread_t threads[3];
+  struct IvgpuModuleInfo info;
+  memset(session.at, 1, 4 << 20);
+  for (unsigned k = 0; k < 3; ++k) CHECK(pthread_create(&threads[k], NULL, ways[k], &users[k]) == 0, "thread");
+  nap_us(100000);
+  const double start = now_us();
+  take();
+  while (access(NODE, F_OK) == 0 && now_us() - start < 5e6) nap_us(1000);
+  for (unsigned k = 0; k < 3; ++k) pthread_join(threads[k], NULL);
+  printf("    %s: over after %.0f ms\n", how, (now_us() - start) / 1e3);
+  CHECK(access(NODE, F_OK) != 0, "the node is there");
+  CHECK(users[0].result == -1 && users[0].error == ENODEV, "WAIT: %s", strerror(users[0].error));
+  CHECK(users[1].result == -1 && users[1].error == ENODEV, "read: %s", strerror(users[1].error));
+  CHECK(users[2].result == 1 && (users[2].error & POLLHUP), "poll: %x", users[2].error);
+  CHECK(signal_of_read(session.at) == SIGBUS && signal_of_read((const char*)session.header) == SIGBUS, "mappings");
+  CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_INFO, &info), ENODEV);
+  CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_RING, IVGPU_RING_BROKER), ENODEV);
+  CHECK_ERROR(mmap(NULL, IVGPU_PAGE, PROT_READ, MAP_SHARED, session.fd, 0), ENODEV);
+}
+
+static char device[64];
+static void unbind(void) { put(DRIVER "unbind", device); }
+
+static void unbound(void) {
+  device_of_driver(device);
+  takes_away("unbind", unbind);
+  put(DRIVER "bind", device);
+  struct Opened again = open_session();
+  CHECK(again.at[0] == 0, "the host has wiped it");
+}
+
+// Sessions begin and end, and pages are touched, while the device comes and goes.
+static void rebound_in_use(void) {
+  pid_t users[3];
+  unsigned sessions = 0;
+  int counts[2];
+  CHECK(pipe(counts) == 0, "pipe");
+  fflush(stdout);
+  for (unsigned k = 0; k < 3; ++k) {
+    users[k] = fork();
+    for (unsigned n = 0; users[k] == 0; ++n) {
+      struct IvgpuModuleClaim got;
+      const int fd = open(NODE, O_RDWR);
+      if (fd < 0 || claim(fd, 20, "racer", &got) != 0) {
+        if (fd >= 0) close(fd);
+        nap_us(500);
+        continue;
+      }
+      struct IvgpuModuleInfo info;
+      if (ioctl(fd, IVGPU_IOC_INFO, &info) == 0) {
+        char* at = mmap(NULL, info.slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                        (off_t)(info.first_slot + got.slot * info.slot_bytes));
+        for (uint64_t offset = 0; at != MAP_FAILED && offset < info.slot_bytes; offset += IVGPU_HUGE_PAGE)
+          if (signal_of_read(at + offset) != 0) break;
+        wait_word(fd, 0, 0, 1000000);
+        if (at != MAP_FAILED) munmap(at, info.slot_bytes);
+        (void)!write(counts[1], "x", 1);
+      }
+      close(fd);
+    }
+  }
+  device_of_driver(device);
+  for (unsigned k = 0; k < 20; ++k) {
+    put(DRIVER "unbind", device);
+    put(DRIVER "bind", device);
+    nap_us(20000 + k * 1000);
+  }
+  for (unsigned k = 0; k < 3; ++k) kill(users[k], SIGKILL);
+  for (unsigned k = 0; k < 3; ++k) waitpid(users[k], NULL, 0);
+  char text[65536];
+  fcntl(counts[0], F_SETFL, O_NONBLOCK);
+  for (ssize_t n; (n = read(counts[0], text, sizeof text)) > 0;) sessions += (unsigned)n;
+  printf("    20 times unbound and bound, %u sessions meanwhile\n", sessions);
+  CHECK(sessions > 0, "no session");
+  struct Opened after = open_module();
+  for (uint32_t k = 0; k < after.info.slot_count; ++k)
+    CHECK(until_state(&after, k, IVGPU_SLOT_READY, 2e6) >= 0, "slot %u: %u", k, state_of(&after, k));
+}
+
+static void asleep(void) {
+  struct Opened session = open_session();
+  session.at[100] = 42;
+  if (access("/sys/class/rtc/rtc0/wakealarm", W_OK) != 0) {
+    printf("    no clock to wake this machine\n");
+    return;
+  }
+  put("/sys/class/rtc/rtc0/wakealarm", "+2");
+  put("/sys/power/state", "mem");
+  CHECK(session.at[100] == 42 && state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED, "the session");
+  if (!(session.info.flags & IVGPU_MODULE_WAKES)) return;
+  *word_at(&session, 64) = 1;
+  ask(&session, REQUEST_WAKE, 64, 0, 1000);
+  const int result = wait_word(session.fd, 64, 1, 5000000000ULL);
+  CHECK(result == 0, "interrupts after a sleep");
+}
+
+// The monitor of this VM is at the other end of a serial line.
+static void unplug(void) { put("/dev/ttyS2", "device_del ivgpu-ours\n"); }
+static void unplugged(void) { takes_away("unplugged", unplug); }
+
+// Until the machine goes down.
+static void held(void) {
+  struct Opened any = open_module();
+  struct IvgpuModuleClaim got;
+  CHECK(claim(any.fd, 2000, "held", &got) == 0, "claim");
+  pause();
+}
+const struct Case hold_cases[] = {{"held", held}, {NULL, NULL}};
+
+const struct Case binding_cases[] = {{"not_unloaded", not_unloaded},
+                                     {"others_left_alone", others_left_alone},
+                                     {"unbound", unbound},
+                                     {"rebound_in_use", rebound_in_use},
+                                     {"asleep", asleep},
+                                     {"unplugged", unplugged},
+                                     {NULL, NULL}};

@@ -1,0 +1,146 @@
+// Ends of processes: the host hears of them by itself, whoever else has the descriptor; pages that outlive their process.
+#include <sys/uio.h>
+
+#include "test.h"
+
+#define ROUNDS 10
+
+static void touch(const struct Opened* session) {
+  for (uint64_t at = 0; at < session->info.slot_bytes; at += IVGPU_PAGE) session->at[at] = 1;
+}
+
+// A child that has a session, with a child of its own that lives on. It says by the pipe which slot it has.
+struct Held {
+  pid_t holder, heir;
+  uint32_t slot, word;
+};
+
+static struct Held hold(void) {
+  int pipes[2];
+  struct Held held = {0};
+  CHECK(pipe(pipes) == 0, "pipe");
+  fflush(stdout);
+  held.holder = fork();
+  if (held.holder == 0) {
+    struct Opened session = open_session();
+    touch(&session);
+    held.heir = fork();
+    if (held.heir == 0) {
+      for (;;) pause();
+    }
+    held.slot = session.slot;
+    held.word = session.word;
+    if (write(pipes[1], &held, sizeof held) != sizeof held) _exit(1);
+    for (;;) pause();
+  }
+  const pid_t holder = held.holder;
+  CHECK(read(pipes[0], &held, sizeof held) == sizeof held, "no session");
+  held.holder = holder;
+  close(pipes[0]);
+  close(pipes[1]);
+  return held;
+}
+
+static void killed(void) {
+  struct Opened any = open_module();
+  double us[ROUNDS];
+  for (unsigned k = 0; k < ROUNDS; ++k) {
+    struct Held held = hold();
+    nap_us(20000);
+    const double start = now_us();
+    kill(held.holder, SIGKILL);
+    CHECK(until_not(&any, held.slot, held.word, 5e6) >= 0, "slot %u stays claimed", held.slot);
+    us[k] = now_us() - start;
+    CHECK(kill(held.heir, 0) == 0, "the child of the dead one lives");
+    CHECK(until_state(&any, held.slot, IVGPU_SLOT_READY, 2e6) >= 0, "the host has not heard");
+    kill(held.heir, SIGKILL);
+    waitpid(held.holder, NULL, 0);
+  }
+  const double middle = percentile(us, ROUNDS, .5);
+  printf("    kill -9 until Released, %llu MiB touched, a child lives on: p50 %.1f ms, most %.1f ms\n",
+         (unsigned long long)any.info.slot_bytes >> 20, middle / 1e3, us[ROUNDS - 1] / 1e3);
+}
+
+static void exits(void* word) {
+  struct Opened session = open_session();
+  *(uint32_t*)word = session.slot;
+}
+
+static void executes(void* word) {
+  struct Opened session = open_session();
+  *(uint32_t*)word = session.slot;
+  execl("/bin/busybox", "sleep", "2", NULL);
+  CHECK(0, "exec");
+}
+
+static void ended_otherwise(void) {
+  struct Opened any = open_module();
+  uint32_t* slot = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  *slot = 0;
+  CHECK(child(exits, slot) == 0, "a child");
+  CHECK(until_state(&any, *slot, IVGPU_SLOT_READY, 2e6) >= 0, "exit");
+  *slot = IVGPU_NO_SLOT;
+  fflush(stdout);
+  const pid_t pid = fork();
+  if (pid == 0) executes(slot);
+  while (*(volatile uint32_t*)slot == IVGPU_NO_SLOT) nap_us(1000);
+  CHECK(until_state(&any, *slot, IVGPU_SLOT_READY, 1e6) >= 0 && kill(pid, 0) == 0, "exec");
+  kill(pid, SIGKILL);
+}
+
+static void duplicate_closed(void) {
+  struct Opened session = open_session();
+  close(dup(session.fd));
+  CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0,
+        "a duplicate's close");
+  fflush(stdout);
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);  // which closes the child's, too
+  waitpid(pid, NULL, 0);
+  CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "a child's end");
+  // The mapping keeps the file: the session ends with it.
+  close(session.fd);
+  CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "still mapped");
+  munmap(session.at, session.info.slot_bytes);
+  munmap((void*)(uintptr_t)session.header, 3 * IVGPU_PAGE);
+  struct Opened any = open_module();
+  CHECK(until_state(&any, session.slot, IVGPU_SLOT_READY, 1e6) >= 0, "the last reference");
+}
+
+// A pipe holds pages of a process that has ended: dead at once, to be used again only when the pipe is empty.
+static void pinned(void) {
+  struct Opened any = open_module();
+  int pages[2], words[2];
+  uint32_t slot;
+  char byte;
+  if (!(any.info.flags & IVGPU_MODULE_WRITE_BACK)) return;
+  CHECK(pipe(pages) == 0 && pipe(words) == 0, "pipes");
+  fflush(stdout);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    struct Opened session = open_session();
+    struct iovec part = {session.at + IVGPU_ARENA_OFFSET, 2 * IVGPU_PAGE};
+    memset(part.iov_base, 0x42, part.iov_len);
+    CHECK(vmsplice(pages[1], &part, 1, 0) == 2 * IVGPU_PAGE, "vmsplice");
+    (void)!write(words[1], &session.slot, sizeof session.slot);
+    for (;;) pause();
+  }
+  CHECK(read(words[0], &slot, sizeof slot) == sizeof slot, "the child");
+  kill(pid, SIGKILL);
+  const double dead = until_state(&any, slot, IVGPU_SLOT_RELEASED, 2e6);
+  CHECK(dead >= 0 && any.entries[slot].pinned == 1, "pinned %u", any.entries[slot].pinned);
+  nap_us(300000);
+  CHECK(state_of(&any, slot) == IVGPU_SLOT_RELEASED && any.entries[slot].pinned == 1, "given away with pages in use");
+  CHECK(read(pages[0], &byte, 1) == 1 && byte == 0x42, "the page is as it was");
+  close(pages[1]);
+  close(pages[0]);
+  const double us = until_state(&any, slot, IVGPU_SLOT_READY, 2e6);
+  CHECK(us >= 0 && any.entries[slot].pinned == 0, "not taken back");
+  printf("    Ready %.1f ms after the last page was let go\n", us / 1e3);
+}
+
+const struct Case death_cases[] = {{"killed", killed},
+                                   {"ended_otherwise", ended_otherwise},
+                                   {"duplicate_closed", duplicate_closed},
+                                   {"pinned", pinned},
+                                   {NULL, NULL}};

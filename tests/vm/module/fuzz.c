@@ -1,0 +1,225 @@
+// A fuzzer of the module: a few processes make random calls on /dev/ivgpu0, its mappings and each other's descriptors.
+// What it looks for shows in the kernel's log, and in the end: every slot comes back.
+// usage: module_fuzz [--seed N] [--seconds N] [--processes N]
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+
+#include "test.h"
+
+#define DESCRIPTORS 6
+#define MAPPINGS 8
+
+static int descriptors[DESCRIPTORS];
+static struct {
+  char* at;
+  uint64_t bytes;
+} mappings[MAPPINGS];
+static struct IvgpuModuleInfo info;
+static int pages[2];  // a pipe that pages of slots get into
+static uint64_t* calls;
+
+static __thread uint64_t state;
+static uint64_t any(void) {  // xorshift64*
+  state ^= state >> 12;
+  state ^= state << 25;
+  state ^= state >> 27;
+  return state * 0x2545f4914f6cdd1dULL;
+}
+static uint64_t below(uint64_t n) { return any() % n; }
+
+// Mostly something that makes sense, or nearly so.
+static uint64_t offset(void) {
+  const uint64_t slot = info.first_slot + below(info.slot_count + 1) * info.slot_bytes;
+  switch (below(8)) {
+    case 0: return any();
+    case 1: return below(5) * IVGPU_PAGE;
+    case 2: return slot + below(info.slot_bytes);
+    case 3: return slot - IVGPU_PAGE;
+    case 4: return slot + below(9) * IVGPU_HUGE_PAGE;
+    default: return slot;
+  }
+}
+
+static uint64_t length(void) {
+  const uint64_t some[] = {IVGPU_PAGE,
+                           2 * IVGPU_PAGE,
+                           3 * IVGPU_PAGE,
+                           IVGPU_HUGE_PAGE,
+                           3 * IVGPU_HUGE_PAGE,
+                           info.slot_bytes,
+                           info.slot_bytes + IVGPU_PAGE,
+                           info.region_bytes};
+  return below(12) == 0 ? any() : some[below(sizeof some / sizeof *some)];
+}
+
+static void map_something(int fd) {
+  const unsigned k = (unsigned)below(MAPPINGS);
+  const int protections[] = {PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE, PROT_NONE,
+                             PROT_READ | PROT_EXEC};
+  const int flags = below(10) == 0 ? MAP_PRIVATE : below(10) == 0 ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
+  uint64_t bytes = length(), from = offset();
+  if (below(2) == 0) {
+    // The descriptor's own slot, if it has one.
+    struct IvgpuModuleInfo now;
+    if (ioctl(fd, IVGPU_IOC_INFO, &now) == 0 && now.slot < now.slot_count) {
+      from = now.first_slot + now.slot * now.slot_bytes;
+      bytes = now.slot_bytes;
+    }
+  }
+  if (mappings[k].at != NULL) munmap(mappings[k].at, mappings[k].bytes);
+  mappings[k].at = NULL;
+  char* at = mmap(NULL, bytes, protections[below(5)], flags, fd, (off_t)from);
+  if (at == MAP_FAILED) return;
+  mappings[k].at = at;
+  mappings[k].bytes = bytes;
+}
+
+static void use_mapping(void) {
+  const unsigned k = (unsigned)below(MAPPINGS);
+  char* const at = mappings[k].at;
+  const uint64_t bytes = mappings[k].bytes;
+  if (at == NULL || bytes == 0) return;
+  const uint64_t part = below(bytes) & ~4095ULL;
+  struct iovec piece = {at + part, below(3) * IVGPU_PAGE + 64}, here = {(char[64]){0}, 64};
+  const int advice[] = {MADV_DONTNEED,
+                        MADV_DOFORK,
+                        MADV_DONTFORK,
+                        MADV_COLD,
+                        MADV_PAGEOUT,
+                        MADV_HUGEPAGE,
+                        MADV_NOHUGEPAGE,
+                        MADV_REMOVE,
+                        MADV_POPULATE_READ,
+                        MADV_POPULATE_WRITE,
+                        MADV_WILLNEED,
+                        MADV_FREE,
+                        25 /* COLLAPSE */};
+  switch (below(9)) {
+    case 0: madvise(at + part, length(), advice[below(sizeof advice / sizeof *advice)]); break;
+    case 1: mprotect(at + part, length(), (int)below(8)); break;
+    case 2: mlock(at + part, IVGPU_HUGE_PAGE); break;
+    case 3: (void)!vmsplice(pages[1], &piece, 1, SPLICE_F_NONBLOCK); break;
+    case 4: process_vm_readv(getpid(), &here, 1, &piece, 1, 0); break;
+    case 5: (void)!write(pages[1], at + part, 64); break;
+    case 6: msync(at + part, IVGPU_PAGE, MS_SYNC); break;
+    case 7: {
+      char* moved = mremap(at, bytes, below(2) ? bytes : length(), below(2) ? MREMAP_MAYMOVE : 0);
+      if (moved != MAP_FAILED && moved != at) mappings[k].at = NULL, munmap(moved, bytes);
+      break;
+    }
+    default: signal_of_read(at + part);
+  }
+}
+
+static void call_module(int fd) {
+  struct IvgpuModuleClaim claim = {.timeout_ms = (uint32_t)below(4)};
+  struct IvgpuModuleWait wait = {.offset = below(2) ? below(64) * 4 : any(),
+                                 .timeout_ns = below(8)   ? below(2000000)
+                                               : below(2) ? 0
+                                                          : 1ULL << 60,
+                                 .expected = (uint32_t)below(2)};
+  struct IvgpuModuleInfo got;
+  uint64_t count;
+  struct pollfd poller = {.fd = fd, .events = POLLIN};
+  switch (below(12)) {
+    case 0:
+    case 1:
+    case 2: ioctl(fd, IVGPU_IOC_CLAIM, below(30) ? (void*)&claim : (void*)any()); break;
+    case 3: ioctl(fd, IVGPU_IOC_RELEASE); break;
+    case 4: ioctl(fd, IVGPU_IOC_RING, below(4)); break;
+    case 5: ioctl(fd, IVGPU_IOC_INFO, below(10) ? (void*)&got : (void*)any()); break;
+    case 6: ioctl(fd, IVGPU_IOC_EVENTFD, below(3) ? eventfd(0, EFD_NONBLOCK) : (int)below(20) - 3); break;
+    case 7:
+    case 8:
+      if (wait.timeout_ns > 1ULL << 40) ualarm(1000, 0);
+      ioctl(fd, IVGPU_IOC_WAIT, below(30) ? (void*)&wait : (void*)any());
+      break;
+    case 9: (void)!read(fd, &count, below(10)); break;
+    case 10: poll(&poller, 1, (int)below(3)); break;
+    default: ioctl(fd, (unsigned)any(), any());
+  }
+}
+
+static void change_descriptors(void) {
+  int* fd = &descriptors[below(DESCRIPTORS)];
+  char drain[8192];
+  switch (below(6)) {
+    case 0:
+      close(*fd);
+      *fd = open(NODE, below(5) ? O_RDWR | O_NONBLOCK : O_RDONLY | O_NONBLOCK);
+      break;
+    case 1:
+      close(*fd);
+      *fd = dup(descriptors[below(DESCRIPTORS)]);
+      break;
+    case 2: (void)!read(pages[0], drain, sizeof drain); break;
+    case 3: close((int)(20 + below(40))); break;  // eventfds of before
+    case 4: {
+      const pid_t pid = fork();
+      if (pid == 0) {
+        for (unsigned k = 0; k < 20; ++k) below(2) ? use_mapping() : call_module(descriptors[below(DESCRIPTORS)]);
+        _exit(0);
+      }
+      if (pid > 0) below(2) ? kill(pid, SIGKILL) : 0, waitpid(pid, NULL, 0);
+      break;
+    }
+    default: break;
+  }
+}
+
+static void interrupted(int signal) { (void)signal; }
+
+static void run(uint64_t seed, double until) {
+  const struct sigaction action = {.sa_handler = interrupted};
+  state = seed;
+  sigaction(SIGALRM, &action, NULL);
+  signal(SIGUSR1, SIG_IGN);
+  if (pipe2(pages, O_NONBLOCK) != 0) _exit(1);
+  for (unsigned k = 0; k < DESCRIPTORS; ++k) descriptors[k] = open(NODE, O_RDWR | O_NONBLOCK);
+  for (; now_us() < until; __atomic_add_fetch(calls, 1, __ATOMIC_RELAXED)) {
+    const uint64_t what = below(10);
+    const int fd = descriptors[below(DESCRIPTORS)];
+    if (what == 0)
+      change_descriptors();
+    else if (what < 3)
+      map_something(fd);
+    else if (what < 6)
+      use_mapping();
+    else
+      call_module(fd);
+  }
+}
+
+int main(int argc, char** argv) {
+  uint64_t seed = 1, seconds = 5, processes = 4;
+  for (int k = 1; k + 1 < argc; k += 2) {
+    const uint64_t value = strtoull(argv[k + 1], NULL, 0);
+    if (strcmp(argv[k], "--seed") == 0) seed = value;
+    if (strcmp(argv[k], "--seconds") == 0) seconds = value;
+    if (strcmp(argv[k], "--processes") == 0) processes = value;
+  }
+  struct Opened watcher = open_module();
+  info = watcher.info;
+  calls = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const double until = now_us() + (double)seconds * 1e6;
+  // A process that a random call ends (a mapping over its own code, say) is started anew.
+  for (uint64_t k = 0; k < processes; ++k) {
+    if (fork() != 0) continue;
+    for (uint64_t life = 0; now_us() < until; ++life) {
+      const pid_t pid = fork();
+      if (pid == 0) {
+        run(seed * 1000003 + k * 1009 + life + 1, until);
+        _exit(0);
+      }
+      waitpid(pid, NULL, 0);
+    }
+    _exit(0);
+  }
+  while (wait(NULL) > 0) continue;
+  printf("fuzz: seed %llu, %llu calls in %llu s\n", (unsigned long long)seed, (unsigned long long)*calls,
+         (unsigned long long)seconds);
+  CHECK(*calls > 100, "it did nothing");
+  for (uint32_t k = 0; k < info.slot_count; ++k)
+    CHECK(until_state(&watcher, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(&watcher, k));
+  return 0;
+}

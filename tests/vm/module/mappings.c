@@ -1,0 +1,198 @@
+// Mappings: the header read-only, the own slot, nothing else, by whatever way; and I/O by the kernel to a slot's pages.
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "test.h"
+
+static void* map(int fd, uint64_t offset, uint64_t bytes, int protection, int flags) {
+  return mmap(NULL, bytes, protection, flags, fd, (off_t)offset);
+}
+
+static uint64_t start_of(const struct Opened* any, uint32_t slot) {
+  return any->info.first_slot + slot * any->info.slot_bytes;
+}
+
+static void header(void) {
+  struct Opened any = open_module();
+  const int both = PROT_READ | PROT_WRITE;
+  CHECK(any.header->magic == IVGPU_REGION_MAGIC && any.header->version == IVGPU_LAYOUT_VERSION, "header");
+  CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, both, MAP_SHARED), EACCES);
+  CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, PROT_READ, MAP_PRIVATE), EINVAL);
+  CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED), EACCES);
+  CHECK_ERROR(map(any.fd, 0, 4 * IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(any.fd, 3 * IVGPU_PAGE, IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(mprotect((void*)(uintptr_t)any.header, IVGPU_PAGE, both), EACCES);
+  CHECK_ERROR(mprotect((void*)(uintptr_t)any.header, IVGPU_PAGE, PROT_READ | PROT_EXEC), EACCES);
+  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, 3 * IVGPU_PAGE, 4 * IVGPU_PAGE, MREMAP_MAYMOVE), EFAULT);
+  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, 0, 4 * IVGPU_PAGE, MREMAP_MAYMOVE), EFAULT);
+}
+
+static void own_slot_alone(void) {
+  struct Opened one = open_session(), other = open_session();
+  const int both = PROT_READ | PROT_WRITE;
+  const uint64_t own = start_of(&one, one.slot), bytes = one.info.slot_bytes;
+  memset(one.at, 1, IVGPU_PAGE);
+  memset(other.at, 2, IVGPU_PAGE);
+  CHECK(one.slot != other.slot && one.at[0] == 1, "two slots");
+  for (uint32_t k = 0; k < one.info.slot_count; ++k)
+    if (k != one.slot) CHECK_ERROR(map(one.fd, start_of(&one, k), IVGPU_PAGE, PROT_READ, MAP_SHARED), EACCES);
+  CHECK_ERROR(map(one.fd, own, bytes + IVGPU_PAGE, both, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(one.fd, own - IVGPU_PAGE, 2 * IVGPU_PAGE, both, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(one.fd, own + bytes - IVGPU_PAGE, 2 * IVGPU_PAGE, both, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(one.fd, 0, one.info.region_bytes, both, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(one.fd, one.info.region_bytes, IVGPU_PAGE, both, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(one.fd, 1ULL << 62, IVGPU_PAGE, both, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(one.fd, own, bytes, both, MAP_PRIVATE), EINVAL);
+  CHECK_ERROR(map(one.fd, own, bytes, both | PROT_EXEC, MAP_SHARED), EACCES);
+  CHECK_ERROR(mremap(one.at, bytes, bytes + IVGPU_PAGE, MREMAP_MAYMOVE), EFAULT);
+  CHECK_ERROR(mremap(one.at, 0, bytes, MREMAP_MAYMOVE), EFAULT);
+  CHECK_ERROR(mprotect(one.at, bytes, PROT_READ | PROT_EXEC), EACCES);
+  CHECK(mprotect(one.at, bytes, PROT_READ) == 0 && mprotect(one.at, bytes, both) == 0, "read-only and back");
+  // Moved and made smaller, it still shows the same page.
+  char* moved = mremap(one.at, bytes, IVGPU_PAGE, MREMAP_MAYMOVE);
+  CHECK(moved != MAP_FAILED && moved[0] == 1, "smaller");
+  const int reader = open(NODE, O_RDONLY);
+  CHECK_ERROR(map(reader, own, IVGPU_PAGE, PROT_READ, MAP_SHARED), EACCES);
+}
+
+static void after_release(void) {
+  struct Opened one = open_session();
+  one.at[5] = 7;
+  CHECK(signal_of_read(one.at + 5) == 0, "while it is held");
+  CHECK(ioctl(one.fd, IVGPU_IOC_RELEASE) == 0, "release");
+  CHECK(signal_of_read(one.at + 5) == SIGBUS, "afterwards");
+  CHECK(signal_of_read(one.at + one.info.slot_bytes - 1) == SIGBUS, "afterwards, never touched");
+  CHECK(signal_of_read((const char*)one.header) == 0, "the header stays");
+}
+
+static void not_inherited(void* argument) {
+  struct Opened* parent = argument;
+  CHECK(signal_of_read(parent->at) == SIGSEGV, "a child has the mapping");
+  CHECK_ERROR(madvise(parent->at, IVGPU_PAGE, MADV_DOFORK), ENOMEM);
+  struct IvgpuModuleClaim got;
+  CHECK_ERROR(claim(parent->fd, 0, "", &got), EBUSY);
+  for (uint32_t k = 0; k < parent->info.slot_count; ++k)
+    if (k != parent->slot) CHECK_ERROR(map(parent->fd, start_of(parent, k), IVGPU_PAGE, PROT_READ, MAP_SHARED), EACCES);
+  const char* same = map(parent->fd, start_of(parent, parent->slot), IVGPU_PAGE, PROT_READ, MAP_SHARED);
+  CHECK(same != MAP_FAILED && same[0] == 3, "the parent's slot by its descriptor");
+}
+
+static void inherited(void* argument) {
+  struct Opened* parent = argument;
+  CHECK(parent->at[0] == 3, "the parent's page, as asked");
+  // The parent's session ends, and its other slot is somebody else's then.
+  CHECK(ioctl(parent->fd, IVGPU_IOC_RELEASE) == 0, "release");
+  open_session();
+  CHECK(signal_of_read(parent->at) == SIGBUS, "a slot that was given back");
+}
+
+static void forked(void) {
+  struct Opened one = open_session();
+  memset(one.at, 3, IVGPU_PAGE);
+  CHECK(child(not_inherited, &one) == 0, "by default");
+  CHECK(madvise(one.at, one.info.slot_bytes, MADV_DOFORK) == 0, "MADV_DOFORK");
+  CHECK(child(inherited, &one) == 0, "as asked for");
+  CHECK(signal_of_read(one.at) == SIGBUS, "the parent's, too");
+}
+
+// A descriptor that is passed to a process with a session of its own reaches its own slot, not that process's.
+static void receive(int socket, int* fd) {
+  char byte, control[CMSG_SPACE(sizeof *fd)];
+  struct iovec data = {&byte, 1};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  CHECK(recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message) != NULL, "recvmsg");
+  memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof *fd);
+}
+
+static void give(int socket, int fd) {
+  char control[CMSG_SPACE(sizeof fd)] = {0};
+  struct iovec data = {"x", 1};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof fd);
+  memcpy(CMSG_DATA(head), &fd, sizeof fd);
+  CHECK(sendmsg(socket, &message, 0) == 1, "sendmsg");
+}
+
+static void passed(void) {
+  int ends[2], fd;
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
+  fflush(stdout);
+  if (fork() == 0) {
+    struct Opened giver = open_session();
+    giver.at[0] = 9;
+    give(ends[1], giver.fd);
+    char byte;
+    (void)!read(ends[1], &byte, 1);
+    _exit(0);
+  }
+  receive(ends[0], &fd);
+  struct Opened own = open_session();
+  struct IvgpuModuleInfo info;
+  CHECK(ioctl(fd, IVGPU_IOC_INFO, &info) == 0 && info.slot != own.slot, "its slot");
+  const char* its = map(fd, start_of(&own, info.slot), IVGPU_PAGE, PROT_READ, MAP_SHARED);
+  CHECK(its != MAP_FAILED && its[0] == 9, "the giver's slot");
+  CHECK_ERROR(map(fd, start_of(&own, own.slot), IVGPU_PAGE, PROT_READ, MAP_SHARED), EACCES);
+  CHECK_ERROR(map(own.fd, start_of(&own, info.slot), IVGPU_PAGE, PROT_READ, MAP_SHARED), EACCES);
+  CHECK(write(ends[0], "x", 1) == 1, "done");
+  // The giver ends: its slot ends, though its descriptor is here.
+  CHECK(wait(NULL) > 0 && signal_of_read(its) == SIGBUS, "the giver has ended");
+  CHECK_ERROR(wait_word(fd, 0, 0, 0), ENODEV);
+}
+
+static long minor_faults(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+static void large_entries(void) {
+  struct Opened one = open_session();
+  const long before = minor_faults();
+  const double start = now_us();
+  for (uint64_t at = 0; at < one.info.slot_bytes; at += IVGPU_PAGE) one.at[at] = 1;
+  const long faults = minor_faults() - before, wanted = (long)(one.info.slot_bytes / IVGPU_HUGE_PAGE);
+  printf("    %llu MiB touched in %.1f ms with %ld faults\n", (unsigned long long)one.info.slot_bytes >> 20,
+         (now_us() - start) / 1e3, faults);
+  if (one.info.flags & IVGPU_MODULE_WRITE_BACK) CHECK(faults <= 2 * wanted + 8, "%ld for %ld entries", faults, wanted);
+}
+
+// ---- I/O to the pages ----------------------------------------------------------------------------------------------
+
+static void direct_io(void) {
+  struct Opened one = open_session();
+  char *from = one.at + IVGPU_ARENA_OFFSET, *to = from + (1 << 20);
+  const int disk = open("/dev/ram0", O_RDWR | O_DIRECT);
+  CHECK(disk >= 0, "the disk");
+  const size_t bytes = 256 << 10;
+  for (size_t k = 0; k < bytes; ++k) from[k] = (char)(k * 7 + k / 4096);
+  if (!(one.info.flags & IVGPU_MODULE_WRITE_BACK)) {
+    CHECK_ERROR(pwrite(disk, from, bytes, 0), EFAULT);
+    return;
+  }
+  CHECK(pwrite(disk, from, bytes, 0) == (ssize_t)bytes, "from the slot");
+  CHECK(pread(disk, to, bytes, 0) == (ssize_t)bytes && memcmp(from, to, bytes) == 0, "to the slot");
+}
+
+static void other_io(void) {
+  struct Opened one = open_session();
+  char *from = one.at + IVGPU_ARENA_OFFSET, back[64];
+  int pipes[2];
+  const int has_pages = (one.info.flags & IVGPU_MODULE_WRITE_BACK) != 0;
+  memset(from, 0x5a, 64);
+  struct iovec slot = {from, 64}, here = {back, 64};
+  CHECK(pipe(pipes) == 0, "pipe");
+  CHECK(vmsplice(pipes[1], &slot, 1, 0) == (has_pages ? 64 : -1), "vmsplice");
+  if (has_pages) CHECK(read(pipes[0], back, 64) == 64 && memcmp(from, back, 64) == 0, "through a pipe");
+  CHECK(process_vm_readv(getpid(), &here, 1, &slot, 1, 0) == (has_pages ? 64 : -1), "process_vm_readv");
+  CHECK(write(pipes[1], from, 64) == 64 && read(pipes[0], from + 64, 64) == 64, "copies");
+  CHECK(memcmp(from, from + 64, 64) == 0, "copied");
+}
+
+const struct Case mapping_cases[] = {
+    {"header", header}, {"own_slot_alone", own_slot_alone}, {"after_release", after_release}, {"forked", forked},
+    {"passed", passed}, {"large_entries", large_entries},   {"direct_io", direct_io},         {"other_io", other_io},
+    {NULL, NULL}};

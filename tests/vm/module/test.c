@@ -1,0 +1,136 @@
+// What the module's tests in the guest share (test.h).
+#include <time.h>
+
+#include "test.h"
+
+void fail(const char* file, int line, const char* what, const char* format, ...) {
+  const int error = errno;
+  va_list arguments;
+  va_start(arguments, format);
+  printf("    %s:%d: %s: ", file, line, what);
+  vprintf(format, arguments);
+  printf(" (errno: %s)\n", strerror(error));
+  fflush(stdout);
+  _exit(1);
+}
+
+double now_us(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+void nap_us(unsigned us) {
+  const struct timespec nap = {us / 1000000, us % 1000000 * 1000L};
+  nanosleep(&nap, NULL);
+}
+
+struct Opened open_module(void) {
+  struct Opened opened = {.fd = open(NODE, O_RDWR | O_CLOEXEC), .slot = IVGPU_NO_SLOT};
+  CHECK(opened.fd >= 0, "open");
+  CHECK(ioctl(opened.fd, IVGPU_IOC_INFO, &opened.info) == 0, "INFO");
+  const char* at = mmap(NULL, 3 * IVGPU_PAGE, PROT_READ, MAP_SHARED, opened.fd, 0);
+  CHECK(at != MAP_FAILED, "the header");
+  opened.header = (const struct IvgpuRegionHeader*)at;
+  opened.entries = (const struct IvgpuSlotEntry*)(at + IVGPU_DIRECTORY_OFFSET);
+  return opened;
+}
+
+int claim(int fd, uint32_t timeout_ms, const char* name, struct IvgpuModuleClaim* got) {
+  *got = (struct IvgpuModuleClaim){.timeout_ms = timeout_ms};
+  strncpy(got->name, name, sizeof got->name - 1);
+  return ioctl(fd, IVGPU_IOC_CLAIM, got);
+}
+
+void map_session(struct Opened* session) {
+  const off_t start = (off_t)(session->info.first_slot + session->slot * session->info.slot_bytes);
+  session->at = mmap(NULL, session->info.slot_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, session->fd, start);
+  CHECK(session->at != MAP_FAILED, "the slot %u", session->slot);
+}
+
+struct Opened open_session(void) {
+  struct Opened session = open_module();
+  struct IvgpuModuleClaim got;
+  CHECK(claim(session.fd, 2000, "module_test", &got) == 0, "claim");
+  session.slot = got.slot;
+  session.word = got.word;
+  map_session(&session);
+  return session;
+}
+
+uint32_t state_of(const struct Opened* any, uint32_t slot) {
+  return __atomic_load_n(&any->entries[slot].state, __ATOMIC_SEQ_CST) & 0xff;
+}
+
+double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double limit_us) {
+  const double start = now_us();
+  while (__atomic_load_n(&any->entries[slot].state, __ATOMIC_SEQ_CST) == word)
+    if (now_us() - start > limit_us) return -1;
+  return now_us() - start;
+}
+
+double until_state(const struct Opened* any, uint32_t slot, uint32_t state, double limit_us) {
+  const double start = now_us();
+  while (state_of(any, slot) != state) {
+    if (now_us() - start > limit_us) return -1;
+    nap_us(200);
+  }
+  return now_us() - start;
+}
+
+uint32_t* word_at(const struct Opened* session, uint64_t offset) { return (uint32_t*)(session->at + offset); }
+
+int wait_word(int fd, uint64_t offset, uint32_t expected, uint64_t timeout_ns) {
+  struct IvgpuModuleWait wait = {.offset = offset, .timeout_ns = timeout_ns, .expected = expected};
+  return ioctl(fd, IVGPU_IOC_WAIT, &wait);
+}
+
+struct Request* request_of(const struct Opened* session) {
+  return (struct Request*)(session->at + REQUEST_OFFSET);
+}
+
+void ask(const struct Opened* session, enum RequestKind kind, uint64_t offset, uint32_t value, uint32_t delay_us) {
+  struct Request* request = request_of(session);
+  request->delay_us = delay_us;
+  request->offset = offset;
+  request->value = value;
+  __atomic_store_n(&request->kind, kind, __ATOMIC_SEQ_CST);
+  CHECK(ioctl(session->fd, IVGPU_IOC_RING, IVGPU_RING_WORKER) == 0, "ring");
+}
+
+static sigjmp_buf after_signal;
+static void on_signal(int signal) { siglongjmp(after_signal, signal); }
+
+int signal_of_read(const volatile char* at) {
+  const struct sigaction action = {.sa_handler = on_signal};
+  sigaction(SIGBUS, &action, NULL);
+  sigaction(SIGSEGV, &action, NULL);
+  const int got = sigsetjmp(after_signal, 1);
+  if (got == 0) (void)*at;
+  signal(SIGBUS, SIG_DFL);
+  signal(SIGSEGV, SIG_DFL);
+  return got;
+}
+
+int child(void (*body)(void*), void* argument) {
+  int status = -1;
+  fflush(stdout);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    body(argument);
+    fflush(stdout);
+    _exit(0);
+  }
+  CHECK(pid > 0 && waitpid(pid, &status, 0) == pid, "fork");
+  return status;
+}
+
+static int less(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
+  return (x > y) - (x < y);
+}
+
+double percentile(double* values, unsigned count, double share) {
+  qsort(values, count, sizeof *values, less);
+  return values[(unsigned)(share * (count - 1))];
+}

@@ -1,0 +1,74 @@
+// What the cases of the module's test share. Each case runs in a process of its own, and ends it when a check fails.
+#pragma once
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "request.h"
+#include "ring/module_c.h"
+
+#define NODE "/dev/ivgpu0"
+
+#define CHECK(condition, ...)                                            \
+  do {                                                                   \
+    if (!(condition)) fail(__FILE__, __LINE__, #condition, __VA_ARGS__); \
+  } while (0)
+// The call fails, and with that error.
+#define CHECK_ERROR(call, error)                                                                    \
+  do {                                                                                              \
+    errno = 0;                                                                                      \
+    const long got_ = (long)(call);                                                                 \
+    CHECK(got_ == -1 && errno == (error), "got %ld, %s, wanted %s", got_, strerror(errno), #error); \
+  } while (0)
+
+struct Opened {
+  int fd;
+  struct IvgpuModuleInfo info;  // as it was before a claim
+  uint32_t slot, word;
+  const struct IvgpuRegionHeader* header;
+  const struct IvgpuSlotEntry* entries;
+  char* at;  // the whole slot
+};
+
+struct Case {
+  const char* name;
+  void (*run)(void);
+};
+extern const struct Case claim_cases[], mapping_cases[], wake_cases[], death_cases[], binding_cases[], hold_cases[];
+
+__attribute__((noreturn, format(printf, 4, 5))) void fail(const char* file, int line, const char* what,
+                                                          const char* format, ...);
+double now_us(void);
+void nap_us(unsigned us);
+struct Opened open_module(void);
+// Opens, claims, maps; waits for a slot at most for two seconds.
+struct Opened open_session(void);
+void map_session(struct Opened* session);
+int claim(int fd, uint32_t timeout_ms, const char* name, struct IvgpuModuleClaim* got);
+uint32_t state_of(const struct Opened* any, uint32_t slot);
+// How the entry of `slot` comes to differ from `word`, in microseconds, or -1 after `limit_us`.
+double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double limit_us);
+double until_state(const struct Opened* any, uint32_t slot, uint32_t state, double limit_us);
+uint32_t* word_at(const struct Opened* session, uint64_t offset);
+int wait_word(int fd, uint64_t offset, uint32_t expected, uint64_t timeout_ns);
+struct Request* request_of(const struct Opened* session);
+void ask(const struct Opened* session, enum RequestKind kind, uint64_t offset, uint32_t value, uint32_t delay_us);
+// The signal that reading a byte there ends with, 0 for none.
+int signal_of_read(const volatile char* at);
+// How a child that runs `body` ended, as waitpid() says.
+int child(void (*body)(void*), void* argument);
+// Sorts; the value below which `share` of them lie.
+double percentile(double* values, unsigned count, double share);

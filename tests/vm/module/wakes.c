@@ -1,0 +1,230 @@
+// Sleeping and being woken: by WAIT, read, poll and an eventfd; and everything that ends a sleep otherwise.
+#include <pthread.h>
+#include <sys/eventfd.h>
+
+#include "test.h"
+
+#define WORD (IVGPU_FIRST_CHANNEL + 320)  // guest_asleep of channel 0
+#define MS 1000000ULL
+
+static void times(const char* what, double* us, unsigned count) {
+  const double middle = percentile(us, count, .5);
+  printf("    %s: p50 %.0f us, p99 %.0f us\n", what, middle, percentile(us, count, .99));
+}
+
+static int wakes(const struct Opened* one) {
+  if (one->info.flags & IVGPU_MODULE_WAKES) return 1;
+  printf("    nobody wakes this VM's programs\n");
+  return 0;
+}
+
+static void at_once(void) {
+  struct Opened one = open_session();
+  *word_at(&one, WORD) = 5;
+  CHECK_ERROR(wait_word(one.fd, WORD, 4, IVGPU_FOREVER), EAGAIN);
+  CHECK_ERROR(wait_word(one.fd, WORD, 5, 0), ETIMEDOUT);
+  CHECK_ERROR(wait_word(one.fd, WORD + 1, 5, 0), EINVAL);
+  CHECK_ERROR(wait_word(one.fd, IVGPU_ARENA_OFFSET, 0, 0), EINVAL);
+  CHECK_ERROR(wait_word(one.fd, ~3ULL, 0, 0), EINVAL);
+  CHECK_ERROR(wait_word(one.fd, one.info.slot_bytes, 0, 0), EINVAL);
+  struct IvgpuModuleWait bad = {.offset = WORD, .expected = 4, .reserved = 1};
+  CHECK_ERROR(ioctl(one.fd, IVGPU_IOC_WAIT, &bad), EINVAL);
+  CHECK_ERROR(ioctl(one.fd, IVGPU_IOC_WAIT, 8), EFAULT);
+  CHECK(wait_word(one.fd, IVGPU_ARENA_OFFSET - 4, 1, 0) == -1 && errno == EAGAIN, "the last word");
+}
+
+static void time_limit(void) {
+  struct Opened one = open_session();
+  double worst = 0;
+  *word_at(&one, WORD) = 1;
+  for (unsigned k = 0; k < 5; ++k) {
+    const double start = now_us();
+    CHECK_ERROR(wait_word(one.fd, WORD, 1, 20 * MS), ETIMEDOUT);
+    const double us = now_us() - start;
+    CHECK(us >= 20e3, "%.0f us", us);
+    if (us > worst) worst = us;
+  }
+  printf("    20 ms took %.1f ms at most\n", worst / 1e3);
+  CHECK(worst < 1e6, "%.0f us", worst);
+}
+
+// From before the ring until the sleeper goes on: the host wakes, changes the word, and rings back.
+static double round_trip(const struct Opened* one, unsigned delay_us) {
+  *word_at(one, WORD) = 1;
+  const double start = now_us();
+  ask(one, REQUEST_WAKE, WORD, 0, delay_us);
+  const int result = wait_word(one->fd, WORD, 1, 5000 * MS);
+  CHECK(result == 0 || errno == EAGAIN, "not woken: word %u", *word_at(one, WORD));
+  CHECK(*word_at(one, WORD) == 0, "the word");
+  const double us = now_us() - start;
+  // The worker has counted the request before the next one comes.
+  while (__atomic_load_n(&request_of(one)->kind, __ATOMIC_SEQ_CST) != 0) continue;
+  return us;
+}
+
+static void woken(void) {
+  struct Opened one = open_session();
+  double us[300];
+  if (!wakes(&one)) return;
+  // Under TCG a worker that answers at once does so before anybody sleeps.
+  for (unsigned k = 0; k < 300; ++k) us[k] = round_trip(&one, 0);
+  times("a ring there and the word back, at once", us, 300);
+  for (unsigned k = 0; k < 300; ++k) us[k] = round_trip(&one, 200) - 200;
+  times("a ring there and a wake-up back, 200 us of sleep taken away", us, 300);
+  for (unsigned k = 0; k < 50; ++k) us[k] = round_trip(&one, 3000) - 3000;
+  times("the same with 3 ms of sleep", us, 50);
+}
+
+// No ring, or a ring for others: the sleeper sleeps on, whatever its word says or not.
+static void not_meant(void) {
+  struct Opened one = open_session();
+  *word_at(&one, WORD) = 1;
+  ask(&one, REQUEST_RING, 0, one.slot, 5000);
+  CHECK_ERROR(wait_word(one.fd, WORD, 1, 30 * MS), ETIMEDOUT);
+  ask(&one, REQUEST_RING, 0, (one.slot + 1) % one.info.slot_count, 5000);
+  CHECK_ERROR(wait_word(one.fd, WORD, 1, 30 * MS), ETIMEDOUT);
+  if (!wakes(&one)) return;
+  // A word that changes unrung is looked at when the next ring comes.
+  ask(&one, REQUEST_POKE, WORD, 0, 2000);
+  const double start = now_us();
+  CHECK(wait_word(one.fd, WORD, 1, 40 * MS) == -1 && errno == ETIMEDOUT && now_us() - start >= 40e3, "unrung");
+}
+
+static void interrupted_by(int signal) { (void)signal; }
+
+static void signalled(void) {
+  struct Opened one = open_session();
+  const struct sigaction action = {.sa_handler = interrupted_by};
+  sigaction(SIGALRM, &action, NULL);
+  ualarm(20000, 0);
+  CHECK_ERROR(wait_word(one.fd, 0, 0, IVGPU_FOREVER), EINTR);
+}
+
+// ---- several threads -----------------------------------------------------------------------------------------------
+
+struct Sleeper {
+  const struct Opened* session;
+  uint64_t offset;
+  pthread_t thread;
+  int result, error;
+};
+
+static void* sleep_there(void* argument) {
+  struct Sleeper* self = argument;
+  self->result = wait_word(self->session->fd, self->offset, 1, 20000 * MS);
+  self->error = errno;
+  return NULL;
+}
+
+static void start(struct Sleeper* sleepers, unsigned count, const struct Opened* session) {
+  pthread_attr_t small;
+  pthread_attr_init(&small);
+  pthread_attr_setstacksize(&small, 64 << 10);
+  for (unsigned k = 0; k < count; ++k) {
+    sleepers[k] = (struct Sleeper){.session = session, .offset = IVGPU_FIRST_CHANNEL + 4096 + 64 * k, .result = -2};
+    *word_at(session, sleepers[k].offset) = 1;
+    CHECK(pthread_create(&sleepers[k].thread, &small, sleep_there, &sleepers[k]) == 0, "thread %u", k);
+  }
+  nap_us(300000);
+}
+
+static void each_its_own(void) {
+  struct Opened one = open_session();
+  struct Sleeper sleepers[40];
+  if (!wakes(&one)) return;
+  start(sleepers, 40, &one);
+  for (unsigned k = 40; k-- > 0;) {
+    const uint32_t done = request_of(&one)->done;
+    ask(&one, REQUEST_WAKE, sleepers[k].offset, 0, 0);
+    pthread_join(sleepers[k].thread, NULL);
+    CHECK(sleepers[k].result == 0, "sleeper %u: %s", k, strerror(sleepers[k].error));
+    for (unsigned other = 0; other < k; ++other) CHECK(sleepers[other].result == -2, "%u woke for %u", other, k);
+    while (__atomic_load_n(&request_of(&one)->done, __ATOMIC_SEQ_CST) == done) continue;
+  }
+}
+
+static void ended(void) {
+  struct Opened one = open_session();
+  struct Sleeper sleepers[8];
+  start(sleepers, 8, &one);
+  CHECK(ioctl(one.fd, IVGPU_IOC_RELEASE) == 0, "release");
+  for (unsigned k = 0; k < 8; ++k) {
+    pthread_join(sleepers[k].thread, NULL);
+    CHECK(sleepers[k].result == -1 && sleepers[k].error == ENODEV, "sleeper %u: %s", k, strerror(sleepers[k].error));
+  }
+  CHECK_ERROR(wait_word(one.fd, WORD, 0, 0), ENODEV);
+}
+
+static void too_many(void) {
+  struct Opened one = open_session();
+  static struct Sleeper sleepers[IVGPU_MAX_SLEEPERS + 1];
+  start(sleepers, IVGPU_MAX_SLEEPERS + 1, &one);
+  CHECK(ioctl(one.fd, IVGPU_IOC_RELEASE) == 0, "release");
+  unsigned refused = 0;
+  for (unsigned k = 0; k <= IVGPU_MAX_SLEEPERS; ++k) {
+    pthread_join(sleepers[k].thread, NULL);
+    refused += sleepers[k].error == ENOSPC;
+  }
+  CHECK(refused == 1, "%u refused", refused);
+}
+
+// ---- other ways to wait --------------------------------------------------------------------------------------------
+
+static void by_read_and_poll(void) {
+  struct Opened one = open_session();
+  double by_read[100], by_poll[100];
+  uint64_t count;
+  CHECK(fcntl(one.fd, F_SETFL, O_NONBLOCK) == 0, "O_NONBLOCK");
+  CHECK_ERROR(read(one.fd, &count, 8), EAGAIN);
+  struct pollfd poller = {.fd = one.fd, .events = POLLIN};
+  CHECK(poll(&poller, 1, 20) == 0, "nothing yet: %x", poller.revents);
+  if (!wakes(&one)) return;
+  for (unsigned k = 0; k < 100; ++k) {
+    double start = now_us();
+    ask(&one, REQUEST_WAKE, WORD, 0, 0);
+    CHECK(poll(&poller, 1, 5000) == 1 && poller.revents == POLLIN, "poll: %x", poller.revents);
+    by_poll[k] = now_us() - start;
+    CHECK(read(one.fd, &count, 8) == 8 && count >= 1, "read after poll");
+  }
+  CHECK(fcntl(one.fd, F_SETFL, 0) == 0, "O_NONBLOCK");
+  for (unsigned k = 0; k < 100; ++k) {
+    double start = now_us();
+    ask(&one, REQUEST_WAKE, WORD, 0, 0);
+    CHECK(read(one.fd, &count, 8) == 8 && count >= 1, "read");
+    by_read[k] = now_us() - start;
+  }
+  times("poll, there and back", by_poll, 100);
+  times("read, there and back", by_read, 100);
+}
+
+static void by_eventfd(void) {
+  struct Opened one = open_session();
+  double us[100];
+  uint64_t count;
+  const int event = eventfd(0, 0), other = eventfd(0, EFD_NONBLOCK);
+  CHECK(ioctl(one.fd, IVGPU_IOC_EVENTFD, event) == 0, "EVENTFD");
+  if (!wakes(&one)) return;
+  for (unsigned k = 0; k < 100; ++k) {
+    double start = now_us();
+    ask(&one, REQUEST_WAKE, WORD, 0, 0);
+    CHECK(read(event, &count, 8) == 8 && count >= 1, "signalled");
+    us[k] = now_us() - start;
+  }
+  times("an eventfd, there and back", us, 100);
+  CHECK(ioctl(one.fd, IVGPU_IOC_EVENTFD, other) == 0, "another");
+  CHECK(ioctl(one.fd, IVGPU_IOC_EVENTFD, -1) == 0, "none");
+  round_trip(&one, 0);
+  CHECK_ERROR(read(other, &count, 8), EAGAIN);
+}
+
+const struct Case wake_cases[] = {{"at_once", at_once},
+                                  {"time_limit", time_limit},
+                                  {"woken", woken},
+                                  {"not_meant", not_meant},
+                                  {"signalled", signalled},
+                                  {"each_its_own", each_its_own},
+                                  {"ended", ended},
+                                  {"too_many", too_many},
+                                  {"by_read_and_poll", by_read_and_poll},
+                                  {"by_eventfd", by_eventfd},
+                                  {NULL, NULL}};
