@@ -103,8 +103,11 @@ static void use_mapping(void) {
     case 5: (void)!write(pages[1], at + part, 64); break;
     case 6: msync(at + part, IVGPU_PAGE, MS_SYNC); break;
     case 7: {
-      char* moved = mremap(at, bytes, below(2) ? bytes : length(), below(2) ? MREMAP_MAYMOVE : 0);
-      if (moved != MAP_FAILED && moved != at) mappings[k].at = NULL, munmap(moved, bytes);
+      const uint64_t size = below(2) ? bytes : length();
+      char* moved = mremap(at, bytes, size, below(2) ? MREMAP_MAYMOVE : 0);
+      if (moved == MAP_FAILED) break;
+      mappings[k].at = moved;
+      mappings[k].bytes = size;
       break;
     }
     default: signal_of_read(at + part);
@@ -190,6 +193,24 @@ static void run(uint64_t seed, double until) {
   }
 }
 
+__attribute__((noreturn)) static void live(uint64_t seed, double until) {
+  for (uint64_t life = 0; now_us() < until; ++life) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      run(seed + life + 1, until);
+      _exit(0);
+    }
+    waitpid(pid, NULL, 0);
+  }
+  _exit(0);
+}
+
+// Has the kernel's log say where they are.
+static void tell_blocked(void) {
+  const int fd = open("/proc/sysrq-trigger", O_WRONLY);
+  if (fd >= 0 && write(fd, "w", 1) == 1 && write(fd, "l", 1) == 1) close(fd);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = 1, seconds = 5, processes = 4;
   for (int k = 1; k + 1 < argc; k += 2) {
@@ -202,20 +223,28 @@ int main(int argc, char** argv) {
   info = watcher.info;
   calls = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const double until = now_us() + (double)seconds * 1e6;
+  pid_t groups[64];
+  if (processes > 64) processes = 64;
   // A process that a random call ends (a mapping over its own code, say) is started anew.
   for (uint64_t k = 0; k < processes; ++k) {
-    if (fork() != 0) continue;
-    for (uint64_t life = 0; now_us() < until; ++life) {
-      const pid_t pid = fork();
-      if (pid == 0) {
-        run(seed * 1000003 + k * 1009 + life + 1, until);
-        _exit(0);
-      }
-      waitpid(pid, NULL, 0);
+    groups[k] = fork();
+    if (groups[k] == 0) {
+      setpgid(0, 0);
+      live(seed * 1000003 + k * 1009, until);
     }
-    _exit(0);
+    setpgid(groups[k], groups[k]);
   }
-  while (wait(NULL) > 0) continue;
+  while (now_us() < until) nap_us(10000);
+  // Some sleep by then, as a random call has asked for. Whom a signal does not end hangs in the kernel.
+  for (uint64_t k = 0; k < processes; ++k) kill(-groups[k], SIGKILL);
+  const double patience = now_us() + 20e6;
+  for (uint64_t k = 0; k < processes; ++k)
+    while (kill(-groups[k], 0) == 0) {
+      while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+      if (now_us() > patience) tell_blocked();
+      CHECK(now_us() <= patience, "processes hang");
+      nap_us(1000);
+    }
   printf("fuzz: seed %llu, %llu calls in %llu s\n", (unsigned long long)seed, (unsigned long long)*calls,
          (unsigned long long)seconds);
   CHECK(*calls > 100, "it did nothing");
