@@ -202,6 +202,9 @@ static void remove(struct pci_dev *pdev)
 	ivgpu_remove_node(dev);
 	shut(dev);
 	wait_for_pins(dev);
+	/* The host may have those slots again; nobody looks any more after this. */
+	ivgpu_look_at_pins(&dev->unpin.work);
+	cancel_delayed_work_sync(&dev->unpin);
 	give_resources(dev);
 	pci_disable_device(pdev);
 	ivgpu_put(dev);
