@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "test.h"
 
@@ -114,6 +115,42 @@ static void unbound(void) {
   CHECK(again.at[0] == 0, "the host has wiped it");
 }
 
+// Pages of a dead process are in a pipe: the device stays until they are let go.
+static void unbound_pinned(void) {
+  int pages[2], ready[2];
+  char byte;
+  CHECK(pipe(pages) == 0 && pipe(ready) == 0, "pipes");
+  device_of_driver(device);
+  fflush(stdout);
+  if (fork() == 0) {
+    struct Opened session = open_session();
+    struct iovec part = {session.at + IVGPU_ARENA_OFFSET, IVGPU_PAGE};
+    memset(part.iov_base, 7, part.iov_len);
+    vmsplice(pages[1], &part, 1, 0);
+    (void)!write(ready[1], "x", 1);
+    _exit(0);
+  }
+  CHECK(read(ready[0], &byte, 1) == 1 && wait(NULL) > 0, "the child");
+  const pid_t pid = fork();
+  if (pid == 0) {
+    // Or it would wait for itself.
+    close(pages[0]);
+    close(pages[1]);
+    unbind();
+    _exit(0);
+  }
+  nap_us(300000);
+  CHECK(waitpid(pid, NULL, WNOHANG) == 0 && access(NODE, F_OK) != 0, "unbinding does not wait");
+  CHECK(read(pages[0], &byte, 1) == 1 && byte == 7, "the page is as it was");
+  close(pages[1]);
+  close(pages[0]);
+  CHECK(waitpid(pid, NULL, 0) == pid, "unbinding");
+  put(DRIVER "bind", device);
+  struct Opened after = open_module();
+  for (uint32_t k = 0; k < after.info.slot_count; ++k)
+    CHECK(until_state(&after, k, IVGPU_SLOT_READY, 2e6) >= 0, "slot %u: %u", k, state_of(&after, k));
+}
+
 // Sessions begin and end, and pages are touched, while the device comes and goes.
 static void rebound_in_use(void) {
   pid_t users[3];
@@ -195,6 +232,7 @@ const struct Case hold_cases[] = {{"held", held}, {NULL, NULL}};
 const struct Case binding_cases[] = {{"not_unloaded", not_unloaded},
                                      {"others_left_alone", others_left_alone},
                                      {"unbound", unbound},
+                                     {"unbound_pinned", unbound_pinned},
                                      {"rebound_in_use", rebound_in_use},
                                      {"asleep", asleep},
                                      {"unplugged", unplugged},
