@@ -1,6 +1,7 @@
 // The layout as a compiler of plain C11 has it: what a kernel's module would find. That this file compiles, without a
 // warning, is half of the test; tests/unit/ring_layout.cc compares the other half.
 #include "ring/layout_c.h"
+#include "ring/module_c.h"
 
 const size_t ivgpu_sizes_in_c[] = {
     sizeof(struct IvgpuRegionHeader), sizeof(struct IvgpuSlotOwner),   sizeof(struct IvgpuSlotEntry),
