@@ -68,6 +68,20 @@ class TurnGate {
       if (one.load(std::memory_order_acquire) != 0) return false;  // B
     return true;
   }
+  // A large copy that passes no gate. False: it is to pass it. `copies`: how many are under way; the caller ends it there.
+  bool enter_beside(std::atomic<std::uint32_t>& copies) const {
+    copies.fetch_add(1, std::memory_order_relaxed);
+    if (!wrong(Mutant::entry_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // D
+    const Grant now = grant();
+    const bool let_in = now.mode == GrantMode::Open || now.mode == GrantMode::Told || !now.copies;
+    if (!let_in) copies.fetch_sub(1, std::memory_order_relaxed);
+    return let_in;
+  }
+  // True when no copy is under way, after a grant that lets none in has been seen.
+  bool is_without(const std::atomic<std::uint32_t>& copies) const {
+    if (!wrong(Mutant::keeper_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // D
+    return copies.load(std::memory_order_acquire) == 0;                                     // B
+  }
   // The same without an order: whether some channel is making a call just now.
   bool is_used() const {
     for (const std::atomic<std::uint32_t>& one : inside_)
@@ -85,7 +99,7 @@ class TurnGate {
   void give_back(Grant grant) { request_.given_back.store(grant.number, std::memory_order_release); }  // B
 
  private:
-  // Beside a grant's number, which has 30 bits.
+  // Beside a grant's number, which has 27 bits.
   static constexpr std::uint32_t for_good = 1u << 31, no_turn = 1u << 30;
 
   Entry entry_under(Grant grant) const {

@@ -26,16 +26,19 @@ enum class GrantMode : std::uint32_t {
 
 struct Grant {
   GrantMode mode = GrantMode::Open;
-  std::uint32_t number = 0;  // 28 bits
+  std::uint32_t number = 0;  // 27 bits
   // While Open: say in `busy_ns` how long calls take; and keep little work queued, since the gate may close.
   bool watched = false, shallow = false;
+  // While Closed or Turn: large copies, which else pass no gate, need a turn, too.
+  bool copies = false;
 
-  static constexpr std::uint32_t number_mask = (1u << 28) - 1;
+  static constexpr std::uint32_t number_mask = (1u << 27) - 1;
   constexpr std::uint32_t word() const {
-    return number << 4 | std::uint32_t{shallow} << 3 | std::uint32_t{watched} << 2 | static_cast<std::uint32_t>(mode);
+    return number << 5 | std::uint32_t{copies} << 4 | std::uint32_t{shallow} << 3 | std::uint32_t{watched} << 2 |
+           static_cast<std::uint32_t>(mode);
   }
   static constexpr Grant of(std::uint32_t word) {
-    return {static_cast<GrantMode>(word & 3), word >> 4, (word & 4) != 0, (word & 8) != 0};
+    return {static_cast<GrantMode>(word & 3), word >> 5, (word & 4) != 0, (word & 8) != 0, (word & 16) != 0};
   }
   bool operator==(const Grant&) const = default;
 };

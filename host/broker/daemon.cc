@@ -144,21 +144,20 @@ bool Daemon::start_scheduler(std::string& error) {
 }
 
 void Daemon::watch_turns() {
-  const auto workers = [this] {
+  TurnWatch::Acts acts;
+  acts.report = [this]() -> const turns::Scheduler::Report& { return scheduler_->report(); };
+  acts.watches = [this](bool on) { scheduler_->set_watched(on); };
+  acts.suspect = [this](auto client, const std::string& gpu) { scheduler_->suspect(client, gpu); };
+  acts.workers = [this] {
     std::vector<TurnWatch::Worker> all;
     for (const auto& vm : vms_) vm->add_watched(all);
     return all;
   };
-  const auto end = [this](turns::Scheduler::Client client, const std::string& why) {
+  acts.end = [this](turns::Scheduler::Client client, const std::string& why) {
     for (const auto& vm : vms_)
       if (vm->end_for_turns(client, why)) return;
   };
-  turn_watch_ = std::make_unique<TurnWatch>(loop_, std::move(work_usage_), scheduler_->news_fd(),
-                                            TurnWatch::Acts{.report = [this]() -> auto& { return scheduler_->report();
-}
-, .workers = workers, .end = end, .watches = [this](bool on) { scheduler_->set_watched(on); }
-}  // namespace host::broker
-);
+  turn_watch_ = std::make_unique<TurnWatch>(loop_, std::move(work_usage_), scheduler_->news_fd(), std::move(acts));
 }
 
 bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {

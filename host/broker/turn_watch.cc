@@ -84,22 +84,25 @@ void TurnWatch::judge(const GpuUses& uses, const turns::Scheduler::Report& repor
   for (const Worker& worker : workers)
     for (const std::string& gpu : worker.gpus) {
       const auto use = uses.find(gpu);
-      const auto clients = report.by_right.find(gpu);
-      if (use == uses.end() || clients == report.by_right.end()) continue;
-      const auto by_right = clients->second.find(worker.client);
-      if (by_right == clients->second.end()) continue;
+      const auto clients = report.rights.find(gpu);
+      if (use == uses.end() || clients == report.rights.end()) continue;
+      const auto right = clients->second.find(worker.client);
+      if (right == clients->second.end()) continue;
       for (const GpuWork& work : use->second.work)
         if (const auto sample = sample_of(work, offset); work.process == worker.process && sample.to <= report.made)
-          judge(gpu, worker, sample, by_right->second);
+          judge(gpu, worker, sample, right->second);
     }
 }
 
-void TurnWatch::judge(const std::string& gpu, const Worker& worker, const Suspicion::Sample& sample, Time by_right) {
+void TurnWatch::judge(const std::string& gpu, const Worker& worker, const Suspicion::Sample& sample,
+                      const turns::Right& right) {
   const Key key{gpu, worker.client};
-  if (!suspicions_[key].named(sample, by_right)) return;
+  const auto verdict = suspicions_[key].named(sample, right);
+  if (verdict == Suspicion::Verdict::Suspected) acts_.suspect(worker.client, gpu);
+  if (verdict != Suspicion::Verdict::Caught) return;
   const Suspicion suspicion = suspicions_[key];
   suspicions_.erase(key);  // once
-  const auto without = std::chrono::duration_cast<std::chrono::milliseconds>(sample.to - by_right);
+  const auto without = std::chrono::duration_cast<std::chrono::milliseconds>(sample.to - right.until);
   acts_.end(worker.client,
             fmt::format("its process {} gave {} work without a turn: it has had none for {} ms, and had {} and {}",
                         worker.process, gpu, without.count(), in_words(suspicion.before()), in_words(sample)));

@@ -2,7 +2,7 @@
 // not believed: who has worked is told by samples of the GPU's use, and who may have by the scheduler of turns.
 //
 // It asks while some GPU takes turns, and is quiet else. A look is a question about the samples, then one to the
-// scheduler. Two samples, in looks of their own, end a worker (host/turns/suspicion.h).
+// scheduler. A sample makes a worker's large copies need turns, and another one ends it (host/turns/suspicion.h).
 //
 // Invariant: no worker is ended by what is not known for sure. So these are left out: workers that no program has
 // claimed, GPUs of which it is not known that the worker has its turns there, samples around a step of the clock, and
@@ -44,6 +44,7 @@ class TurnWatch {
   struct Acts {
     std::function<const turns::Scheduler::Report&()> report;
     std::function<std::vector<Worker>()> workers;  // those that programs have claimed
+    std::function<void(Client, const std::string& gpu)> suspect;
     std::function<void(Client, const std::string& why)> end;
     std::function<void(bool)> watches;  // whether samples are there to be looked at, whenever that changes
     std::function<std::chrono::nanoseconds()> offset = offset_of_clocks;
@@ -67,7 +68,7 @@ class TurnWatch {
   void answered(const GpuUses& uses);
   void judge(const GpuUses& uses, const turns::Scheduler::Report& report, Offset offset);
   void judge(const std::string& gpu, const Worker& worker, const turns::Suspicion::Sample& sample,
-             turns::Time by_right);
+             const turns::Right& right);
   void note_missing(const GpuUses& uses);
 
   EventLoop& loop_;

@@ -122,6 +122,14 @@ void Turns::leave_gate(std::uint32_t channel, const Inside& inside) {
   inside_[channel] = {};
 }
 
+bool Turns::let_in_beside(std::uint32_t channel, unsigned context) {
+  Device* const device = device_of(context);
+  if (device == nullptr) return true;
+  if (!device->gate.enter_beside(device->copies)) return false;
+  copies_at_[channel] = device;
+  return true;
+}
+
 bool Turns::is_ending() const {
   return stopping_.load(std::memory_order_relaxed) || session_.broken.load(std::memory_order_relaxed);
 }
@@ -270,20 +278,22 @@ bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn
 }
 
 void Turns::answer_end(Device& device, Grant closed) {
-  while (!device.gate.empty()) {  // calls that were let in before
+  // Calls that were let in before; a copy may have been queued by any of the contexts.
+  while (!device.gate.empty() || (closed.copies && !device.gate.is_without(device.copies))) {
     if (device.gate.grant() != closed || stopping_.load(std::memory_order_relaxed)) return;
     pause_for(look_every);
   }
-  drain(device);
+  drain(device, closed.copies);
   if (device.gate.grant() == closed) device.gate.give_back(closed);
 }
 
-// Waits for everything that the session has submitted to this GPU.
-void Turns::drain(Device& device) {
+// Waits for everything that the session has submitted to this GPU, in all contexts or in those that passed the gate.
+void Turns::drain(Device& device, bool all_contexts) {
   const std::uint64_t asked = device.drains_asked.load(std::memory_order_acquire);  // W
   if (ring::wrong(ring::Mutant::answer_undrained)) return;
   for (unsigned context = 0; context < device.context_used.size(); ++context) {
-    if (!device.context_used[context].exchange(false, std::memory_order_relaxed)) continue;
+    const bool used = device.context_used[context].exchange(false, std::memory_order_relaxed);
+    if (!used && !(all_contexts && device_of(context) == &device)) continue;
     const auto held = session_.making();  // no context ends meanwhile
     if (session_.contexts.make_current(context) == CUDA_SUCCESS) session_.driver.cuCtxSynchronize();
     session_.contexts.let_go_of_green();

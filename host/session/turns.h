@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "ring/layout.h"
 #include "ring/turn_gate.h"
@@ -115,6 +116,12 @@ class Turns {
   void leave(std::uint32_t channel) {
     if (inside_[channel].device != nullptr) leave_gate(channel, inside_[channel]);
   }
+  // Around a large copy, which does not keep others from the GPU. False: it needs a turn all the same, by enter().
+  bool begin_copy(std::uint32_t channel, unsigned context) { return !are_taken() || let_in_beside(channel, context); }
+  void end_copy(std::uint32_t channel) {
+    if (Device* const device = std::exchange(copies_at_[channel], nullptr))
+      device->copies.fetch_sub(1, std::memory_order_release);  // B of ring/turn_gate.h
+  }
   // Whether somebody schedules this session.
   bool are_taken() const { return pages_.grants != nullptr; }
   // Before and after a call that waits for the GPU, for so long. Precondition: are_taken().
@@ -147,6 +154,7 @@ class Turns {
     // How often channels have asked the keeper to wait for all work, and which of these it has waited for. Edge W, asked
     // and done: what was noted in context_used before is waited for; after that nothing of it is under way.
     std::atomic<std::uint64_t> drains_asked{0}, drains_done{0};
+    std::atomic<std::uint32_t> copies{0};  // that pass no gate, under way now
     std::atomic<bool> drains{false};  // under a watched grant: the keeper waits, and the channels count instead of it
     Patience patience;                // the keeper's
     std::thread keeper;
@@ -165,6 +173,7 @@ class Turns {
 
   void pass_gate(std::uint32_t channel, unsigned context);
   void leave_gate(std::uint32_t channel, const Inside& inside);
+  bool let_in_beside(std::uint32_t channel, unsigned context);
   void wait_for_turn(Device& device, std::uint32_t channel, ring::Grant& under);
   bool is_ending() const;
   void bound_work(Device& device, std::uint32_t channel, ring::Grant& under);
@@ -182,7 +191,7 @@ class Turns {
   bool is_busy(const Device& device) const;
   bool quiet_for(std::chrono::microseconds time, Device& device, ring::Grant turn);
   void answer_end(Device& device, ring::Grant closed);
-  void drain(Device& device);
+  void drain(Device& device, bool all_contexts = false);
   void sleep_on(Device& device, ring::Grant grant, const timespec& most);
 
   Session& session_;
@@ -190,6 +199,7 @@ class Turns {
   std::atomic<bool> stopping_{false};
   std::array<std::unique_ptr<Device>, ring::max_devices> devices_;
   std::array<Inside, ring::max_channels> inside_{};  // each its channel's
+  std::array<Device*, ring::max_channels> copies_at_{};
   std::array<Batch, ring::max_channels> batches_;
   std::array<Queue, ring::max_channels> queues_;
   std::array<std::atomic<const Device*>, ring::max_channels> waits_at_ = {};

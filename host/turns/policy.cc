@@ -77,7 +77,10 @@ void Policy::read(Time now, const Ask& ask) {
     const bool might_use = may_use(client, state);  // until it is asked: its answer may be this old
     state.said = ask(client);
     if (might_use) state.by_right = now;
-    if (!has_work(state)) state.ended = now;
+    if (!owes_an_answer(state)) state.ended = now;
+    if (!state.grant.copies) state.no_copies_since.reset();
+    if (state.grant.copies && !is_ending(state) && !state.no_copies_since) state.no_copies_since = now;
+    if (now >= state.copies_until) state.suspected = false;
     const bool works = state.said.submitted != before.submitted || state.said.busy_ns != before.busy_ns;
     if (works || state.said.waits_for_turn) state.last_active = now;
     if (state.said.waits_for_turn && now - state.wanted > limits_.quantum) {
@@ -98,9 +101,19 @@ bool Policy::may_use(Client client, const ClientState& state) const {
   return state.grant.mode == GrantMode::Open || state.grant.mode == GrantMode::Told || has_work(state);
 }
 
-Time Policy::by_right_until(Client client, Time now) const {
+Right Policy::right_of(Client client, Time now) const {
   const ClientState& state = clients_.at(client);
-  return may_use(client, state) ? now : state.by_right;
+  return {may_use(client, state) ? now : state.by_right, state.no_copies_since};
+}
+
+void Policy::suspect(Client client, Time now) {
+  ClientState& state = clients_.at(client);
+  state.suspected = true;
+  state.copies_until = now + suspected_for;
+}
+
+bool Policy::copies_need_turns(const ClientState& client, GrantMode mode) {
+  return client.suspected && (mode == GrantMode::Closed || mode == GrantMode::Turn);
 }
 
 // ---- regimes -------------------------------------------------------------------------------------------------------
@@ -196,6 +209,11 @@ bool Policy::is_ending(const ClientState& client) {
 // A worker that is only starting, as spare ones are, does not answer and has nothing to end.
 bool Policy::has_work(const ClientState& client) { return is_ending(client) && client.said.submitted != 0; }
 
+// Whether its answer is missed: nobody else can say whether its copies are done.
+bool Policy::owes_an_answer(const ClientState& client) {
+  return has_work(client) || (is_ending(client) && client.grant.copies);
+}
+
 void Policy::begin_slices(Time now, const Give& give) {
   if (holder_) end_turn(now);
   regime_ = Regime::Slices;
@@ -221,19 +239,27 @@ Time Policy::in_turns(Time now, const Give& give) {
     begin_slices(now, give);
     return Time::zero();
   }
-  for (auto& [client, state] : clients_)
-    if (state.grant.mode == GrantMode::Open || state.grant.mode == GrantMode::Told)
-      set(state, client, {.mode = GrantMode::Closed}, give);  // it has come since
+  close_who_is_not(give);
   if (holder_) watch_holder(now, give);
   if (!holder_) next_turn(now, give);
   return Time::zero();
+}
+
+// Who has come since, and who has begun or ceased to be suspected.
+void Policy::close_who_is_not(const Give& give) {
+  for (auto& [client, state] : clients_) {
+    const GrantMode mode = state.grant.mode;
+    const bool is_open = mode == GrantMode::Open || mode == GrantMode::Told;
+    const bool other = mode == GrantMode::Closed && state.grant.copies != copies_need_turns(state, mode);
+    if (is_open || other) set(state, client, {.mode = GrantMode::Closed}, give);
+  }
 }
 
 // Work that goes on beside others' turns has half of the GPU, whatever its VM's part is. Whether its client says that it
 // is active does not count: it may be one that lies.
 void Policy::bar_who_does_not_end(Time now) {
   for (auto& [client, state] : clients_)
-    if (has_work(state) && now - state.ended > long_ending) state.barred_until = now + retries_cost * long_ending;
+    if (owes_an_answer(state) && now - state.ended > long_ending) state.barred_until = now + retries_cost * long_ending;
 }
 
 void Policy::note_success(Time now, bool success) {
@@ -253,7 +279,7 @@ Time Policy::patience(Time now) const {
 // Whether there is a client that could be found to submit without a turn: the others have turns.
 bool Policy::somebody_might_cheat(Time now) const {
   return std::ranges::any_of(clients_,
-                             [&](const auto& one) { return now - by_right_until(one.first, now) > pays_for; });
+                             [&](const auto& one) { return now - right_of(one.first, now).until > pays_for; });
 }
 
 void Policy::set_all(GrantMode mode, const Give& give) {
@@ -277,12 +303,14 @@ void Policy::set_in_slices(bool quiet, Time now, const Give& give) {
 
 void Policy::set_unless_it_has(ClientState& state, Client client, Grant grant, const Give& give) {
   grant.number = state.grant.number;
+  grant.copies = copies_need_turns(state, grant.mode);
   if (state.grant != grant) set(state, client, grant, give);
 }
 
 void Policy::set(ClientState& state, Client client, Grant grant, const Give& give) {
   number_ = (number_ + 1) & Grant::number_mask;
   grant.number = number_;
+  grant.copies = copies_need_turns(state, grant.mode);
   state.grant = grant;
   give(client, state.grant);
 }

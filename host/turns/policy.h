@@ -65,6 +65,12 @@ struct Account {
   }
 };
 
+// By what right a client may have used a GPU.
+struct Right {
+  Time until{};  // now, but where turns are taken, it has none, and it has answered that its work is done
+  std::optional<Time> no_copies_since;  // where it was suspected, and has answered that none is under way
+};
+
 class Policy {
  public:
   using Client = std::uint64_t;
@@ -95,9 +101,10 @@ class Policy {
   Time step(Time now, const Ask& ask, const Give& give);
 
   bool takes_turns() const { return regime_ == Regime::Turns; }
-  // Until when this client may have used the GPU by right: now, but where turns are taken, it has none, and it has answered
-  // that its work is done. Precondition: it was added.
-  Time by_right_until(Client client, Time now) const;
+  // By what right this client may have used the GPU. Precondition: it was added.
+  Right right_of(Client client, Time now) const;
+  // It has used the GPU without a turn, it seems. That may be large copies, which pass no gate: they do from now on.
+  void suspect(Client client, Time now);
   Account account(Vm vm, Time now) const;
 
  private:
@@ -155,6 +162,10 @@ class Policy {
     Time ended{};  // when it last had nothing to end
     Time barred_until{};
     Time by_right{};  // when it last might use the GPU
+    // Suspected: its large copies need turns until then, and since when it has none under way.
+    bool suspected = false;
+    Time copies_until{};
+    std::optional<Time> no_copies_since;
     bool makes_context = false;
   };
   struct Holder {
@@ -176,6 +187,9 @@ class Policy {
 
   bool may_use(Client client, const ClientState& state) const;
   bool somebody_might_cheat(Time now) const;
+  static bool owes_an_answer(const ClientState& client);
+  static bool copies_need_turns(const ClientState& client, ring::GrantMode mode);
+  void close_who_is_not(const Give& give);
   void bar_who_does_not_end(Time now);
   void charge_for_context(const ClientState& client, Time cost);
 

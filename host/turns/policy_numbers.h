@@ -44,6 +44,7 @@ constexpr Time a_success = 1s;                               // turns that went 
 constexpr Time short_ending = 100ms;   // whoever ends its work so soon has no deep queue
 constexpr Time longest_settling = 2s;  // for each client: 1024 kernels of 1.25 ms, and as much again
 constexpr unsigned most_overlong = 3;  // in a row
+constexpr Time suspected_for = 10s;    // then its large copies pass no gate again
 constexpr Time long_ending = 1s;       // in turns: the driver slices beside them all that time
 constexpr int retries_cost = 20;       // a client that cannot take turns may cost a twentieth of the time by tries
 
@@ -69,7 +70,7 @@ constexpr int credit_of_latency = 4;        // quanta by which a VM of the laten
 
 // What the making and the end of a worker's context cost whoever works meanwhile. Assumed, until tests/probes/cheats.cc
 // has asked a GPU.
-constexpr Time cost_of_a_start = 10ms, cost_of_an_end = 5ms;
+constexpr Time cost_of_a_start = 12ms, cost_of_an_end = 3ms;
 
 inline double seconds(Time t) { return std::chrono::duration<double>(t).count(); }
 inline Time over(Time t, double weight) { return std::chrono::duration_cast<Time>(t / weight); }

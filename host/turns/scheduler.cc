@@ -89,6 +89,8 @@ Scheduler::Client Scheduler::add(Vm vm, std::shared_ptr<Line> line, std::vector<
 
 void Scheduler::remove(Client client) { send(NoClient{client}); }
 
+void Scheduler::suspect(Client client, const std::string& gpu) { send(Suspect{client, gpu}); }
+
 const Scheduler::Report& Scheduler::report() {
   reports_.consume_all([](const auto&) {});  // of one that took too long
   send(Tell{});
@@ -166,6 +168,12 @@ void Scheduler::take(Watched message) {
   for (auto& [name, gpu] : gpus_) gpu.policy.set_watched(watched_);
 }
 
+void Scheduler::take(const Suspect& message) {
+  const auto gpu = gpus_.find(message.gpu);
+  if (gpu != gpus_.end() && gpu->second.places.contains(message.client))
+    gpu->second.policy.suspect(message.client, since_boot());
+}
+
 void Scheduler::take(Tell) {
   const Time now = since_boot();
   auto report = std::make_shared<Report>();
@@ -173,8 +181,7 @@ void Scheduler::take(Tell) {
   for (const auto& [name, gpu] : gpus_) {
     report->takes_turns[name] = gpu.policy.takes_turns();
     if (gpu.policy.takes_turns())
-      for (const auto& [client, place] : gpu.places)
-        report->by_right[name][client] = gpu.policy.by_right_until(client, now);
+      for (const auto& [client, place] : gpu.places) report->rights[name][client] = gpu.policy.right_of(client, now);
     for (const auto& [vm, share] : shares_) report->vms[vm] += gpu.policy.account(vm, now);
   }
   reports_.push(report);

@@ -43,9 +43,8 @@ class Scheduler {
   // Of each VM over all GPUs, and of each GPU.
   struct Report {
     std::map<Vm, Account> vms;
-    std::map<std::string, bool> takes_turns;  // by GPU
-    // Of each GPU that takes turns: until when each client may have used it by right (Policy::by_right_until()).
-    std::map<std::string, std::map<Client, Time>> by_right;
+    std::map<std::string, bool> takes_turns;                // by GPU
+    std::map<std::string, std::map<Client, Right>> rights;  // of each GPU that takes turns
     Time made{};
   };
 
@@ -64,6 +63,8 @@ class Scheduler {
   // A worker that comes. `gpus`: the names of those that it sees, by its ordinals.
   Client add(Vm vm, std::shared_ptr<Line> line, std::vector<std::string> gpus);
   void remove(Client client);
+  // It has used this GPU without a turn, it seems (Policy::suspect()).
+  void suspect(Client client, const std::string& gpu);
 
   // A worker rings it; it stays the scheduler's.
   int bell_fd() const { return bell_.get(); }
@@ -92,9 +93,13 @@ class Scheduler {
   struct Watched {
     bool watched;
   };
+  struct Suspect {
+    Client client;
+    std::string gpu;
+  };
   struct Tell {};
   struct Stop {};
-  using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, NoClient, Watched, Tell>;
+  using Message = std::variant<Stop, Options, NewShare, NoVm, NewClient, NoClient, Watched, Suspect, Tell>;
 
   struct Place {  // where a client's words for a GPU are
     std::shared_ptr<Line> line;
@@ -118,6 +123,7 @@ class Scheduler {
   void take(const NewClient& message);
   void take(const NoClient& message);
   void take(Watched message);
+  void take(const Suspect& message);
   void take(Tell);
   void take(Stop) {}
   Time step(Gpu& gpu, Time now);

@@ -2,11 +2,12 @@
 // samples (host/broker/turn_watch.h) calls it, and tests do in virtual time.
 //
 // A sample names a process with a part of the GPU's time. Who may have used the GPU by right at any time of it, or
-// shortly before, is not suspected: so neither is whoever takes its turns as well. No honest worker may be ended, so one
-// sample is not enough. docs/design/028-turns.md has what samples look like.
+// shortly before, is not suspected: so neither is whoever takes its turns as well. Samples count large copies, too, which
+// need no turn: so the first sample only makes them need one. docs/design/028-turns.md has what samples look like.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "host/turns/policy.h"
 
@@ -24,27 +25,37 @@ class Suspicion {
   // Two processes that are busy all the time are named with half of it each. What a worker may do without a turn, a
   // context or a large copy, is far less of a GPU's multiprocessors.
   static constexpr unsigned least_percent = 25;
-  static constexpr int enough = 2;  // samples, in looks of their own
-  // Between the two. Of processes that are busy together a sample often names but one.
+  // Between two samples. Of processes that are busy together a sample often names but one.
   static constexpr Time remembered_for = std::chrono::seconds(2);
 
-  // A sample that names the client, which may have used the GPU by right until then: as told after the sample's end.
-  // True: it has worked without a turn.
-  bool named(const Sample& sample, Time by_right) {
-    if (sample.percent < least_percent || sample.from >= sample.to || sample.from < by_right + margin) return false;
-    const bool again = times_ > 0 && by_right == by_right_ && sample.from >= newest_.to;
-    times_ = again && sample.to - newest_.to <= remembered_for ? times_ + 1 : 1;
-    by_right_ = by_right;
+  enum class Verdict : std::uint8_t {
+    Nothing,
+    Suspected,  // it may be large copies, which pass no gate: they are to, and it is to answer (Policy::suspect())
+    Caught,     // it was named again after its answer, and had no turn meanwhile
+  };
+
+  // A sample that names the client. `right`: as told after the sample's end.
+  Verdict named(const Sample& sample, const Right& right) {
+    if (sample.percent < least_percent || sample.from >= sample.to || sample.from < right.until + margin)
+      return Verdict::Nothing;
+    const bool again = suspected_ && right.until == until_ && sample.to - newest_.to <= remembered_for;
+    if (again && !counts_beside(sample, right)) return Verdict::Nothing;
     before_ = newest_, newest_ = sample;
-    return times_ >= enough;
+    suspected_ = true, until_ = right.until;
+    return again ? Verdict::Caught : Verdict::Suspected;
   }
   // The two newest that counted.
   const Sample& before() const { return before_; }
   const Sample& newest() const { return newest_; }
 
  private:
-  int times_ = 0;
-  Time by_right_{};
+  // Beside the first: it is another one, of a time without the copies that were under way.
+  bool counts_beside(const Sample& sample, const Right& right) const {
+    return sample.from >= newest_.to && right.no_copies_since && sample.from >= *right.no_copies_since + margin;
+  }
+
+  bool suspected_ = false;
+  Time until_{};
   Sample before_, newest_;
 };
 

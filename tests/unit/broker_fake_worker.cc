@@ -139,6 +139,13 @@ void speak_of_memory(ring::TelemetryPage& page, char what, volatile std::uint64_
 
 bool launches = false;  // and waits, all the time, as far as its pages tell: 10 us for a wait in a turn, else 500
 
+bool answers_ends = false;  // and takes no turn
+
+void answer_end(const host::TurnPages& pages) {
+  const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
+  if (grant.mode == ring::GrantMode::Closed) pages.requests->device[0].given_back = grant.number;
+}
+
 void take_turns(const host::TurnPages& pages) {
   static auto acted = std::chrono::steady_clock::now();
   const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
@@ -185,6 +192,7 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
                       reinterpret_cast<volatile std::uint64_t*>(command + 8));
       break;
     case 'L': launches = true; break;
+    case 'E': answers_ends = true; break;
     case 'm':
       for (int i = 0; i < 100; ++i) send(options.control_fd, "again", 5, MSG_DONTWAIT);
       break;
@@ -196,11 +204,10 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
 int serve(ring::SlotView slot, const host::worker::Shared& shared) {
   for (;;) {
     pollfd fds[2] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}};
-    if (launches) {
-      take_turns(shared.turns);
-      usleep(100);
-    }
-    poll(fds, 2, launches ? 0 : -1);
+    if (launches) take_turns(shared.turns);
+    if (answers_ends) answer_end(shared.turns);
+    if (launches || answers_ends) usleep(100);
+    poll(fds, 2, launches || answers_ends ? 0 : -1);
     MemoryMessage message{};
     if (fds[1].revents != 0 && !hear(message)) return host::worker::exit_ended;
     if (fds[0].revents == 0) continue;

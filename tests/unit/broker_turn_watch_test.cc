@@ -68,7 +68,7 @@ class Watched : public testing::Test {
   Watched() {
     report_.takes_turns[gpu] = true;
     workers_ = {{1, 101, {gpu}}, {2, 102, {gpu}}};
-    for (const auto& worker : workers_) report_.by_right[gpu][worker.client] = now() - 10s;
+    for (const auto& worker : workers_) report_.rights[gpu][worker.client].until = now() - 10s;
   }
   // For so long; then whom it has ended.
   std::map<TurnWatch::Client, std::string> look_for(std::chrono::milliseconds time) {
@@ -79,6 +79,10 @@ class Watched : public testing::Test {
                                  return report_;
                                },
                                .workers = [this] { return workers_; },
+                               .suspect =
+                                   [this](TurnWatch::Client client, const std::string& on) {
+                                     if (answers) report_.rights[on][client].no_copies_since = now();
+                                   },
                                .end =
                                    [this](TurnWatch::Client client, const std::string& why) {
                                      ended_[client] += why;
@@ -102,7 +106,7 @@ class Watched : public testing::Test {
   Scheduler::Report report_;
   std::vector<TurnWatch::Worker> workers_;
   std::function<void()> before_report;
-  bool fresh = true;
+  bool fresh = true, answers = true;
   std::map<TurnWatch::Client, std::string> ended_;
   Time ended_at_{};
   bool watches_ = false;
@@ -114,13 +118,19 @@ TEST_F(Watched, WhoWorksWithoutATurnIsEndedWithinASecond) {
   samples_.next = [](auto from, auto to) {
     return std::vector{worked(101, 48, from, to), worked(102, 3, from, to), worked(4711, 99, from, to)};
   };
-  const auto ended = look_for(1000ms);
+  const auto ended = look_for(1200ms);
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_LE(ended_at_ - begin, 1s);
   EXPECT_TRUE(ended.at(1).starts_with("its process 101 gave GPU-1 work without a turn: it has had none for 10"))
       << ended.at(1);
   EXPECT_NE(ended.at(1).find(" ms, and had 48 % of 1"), std::string::npos) << ended.at(1);
   EXPECT_TRUE(watches_);
+}
+
+TEST_F(Watched, WhoseCopiesMayStillBeUnderWayIsNot) {
+  answers = false;
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
+  EXPECT_TRUE(look_for(1200ms).empty());
 }
 
 TEST_F(Watched, OneSampleEndsNobody) {
@@ -132,7 +142,7 @@ TEST_F(Watched, OneSampleEndsNobody) {
 }
 
 TEST_F(Watched, WhoHasTurnsIsNot) {
-  before_report = [&] { report_.by_right[gpu][1] = now() - 50ms; };
+  before_report = [&] { report_.rights[gpu][1].until = now() - 50ms; };
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
   EXPECT_TRUE(look_for(1200ms).empty());
 }
@@ -159,7 +169,7 @@ TEST_F(Watched, SamplesAroundAStepOfTheClockEndNobody) {
 
 TEST_F(Watched, AWorkerWhoseGpusAreNotKnownIsLeftAlone) {
   workers_[0].gpus.clear();
-  report_.by_right["GPU-2"][1] = now() - 10s;
+  report_.rights["GPU-2"][1].until = now() - 10s;
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
   EXPECT_TRUE(look_for(1200ms).empty());
 }
@@ -269,6 +279,7 @@ class WithABroker : public testing::Test {
       ASSERT_TRUE(guests_[vm]->tell(0, 'L'));
     }
     workers_[2] = worker_of(2);
+    ASSERT_TRUE(guests_[2]->tell(0, 'E'));
     ASSERT_TRUE(eventually([&] {
       const auto gpus = status().at("gpus");
       return !gpus.empty() && gpus.at(0).at("takes_turns").get<bool>();

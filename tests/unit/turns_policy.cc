@@ -99,6 +99,7 @@ class Gpu {
   void turns(Time time, Policy::Client silent = 0) {
     for (const Time end = now + time; now < end; look_after(10us))
       for (auto& [client, page] : pages_) {
+        if (client == silent && page.grant.copies && page.grant.mode == GrantMode::Closed) answers(client);
         if (client == silent) continue;
         page.request.waits_for_turn = page.grant.mode == GrantMode::Closed;
         if (page.grant.mode == GrantMode::Closed) answers(client);
@@ -115,7 +116,7 @@ class Gpu {
     }
     look_after(1900us);
   }
-  Time by_right(Policy::Client client) const { return policy.by_right_until(client, now); }
+  Time by_right(Policy::Client client) const { return policy.right_of(client, now).until; }
   Time held(Policy::Client client) const { return policy.account(client, now).held; }
 
   Policy policy;
@@ -688,7 +689,10 @@ class Samples {
     return gpu_.held(client) > held_[client] ? 99 : 0;  // the one and the other, and at times with all of it
   }
   bool is_found(Policy::Client client, const host::turns::Suspicion::Sample& sample) {
-    return suspicions_[client].named(sample, gpu_.by_right(client));
+    using Verdict = host::turns::Suspicion::Verdict;
+    const Verdict verdict = suspicions_[client].named(sample, gpu_.policy.right_of(client, gpu_.now));
+    if (verdict == Verdict::Suspected) gpu_.policy.suspect(client, gpu_.now);
+    return verdict == Verdict::Caught;
   }
 
   Gpu& gpu_;
@@ -712,7 +716,44 @@ TEST(TurnsCheat, WhoWorksAndHasNoTurnIsFoundWithinASecond) {
   gpu.begin_turns({a, b});
   gpu.request(c).waits_for_turn = false;
   gpu.turns(10ms, c);
-  EXPECT_EQ(Samples(gpu, {a, b, c}, 20ms).found_in(850ms, c), std::optional(c));
+  EXPECT_EQ(Samples(gpu, {a, b, c}, 20ms).found_in(1050ms, c), std::optional(c));
+}
+
+TEST(TurnsCheat, WhoIsSuspectedNeedsTurnsForItsCopiesForAWhile) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.turns(10ms, c);
+  EXPECT_EQ(gpu.policy.right_of(c, gpu.now).no_copies_since, std::nullopt);
+  const Time before = gpu.by_right(c);
+  gpu.policy.suspect(c, gpu.now);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.is_closed(c) && gpu.grant(c).copies);
+  EXPECT_EQ(gpu.policy.right_of(c, gpu.now).no_copies_since, std::nullopt) << "some may be under way";
+  gpu.answers(c);
+  gpu.look_after(10us);
+  EXPECT_EQ(gpu.policy.right_of(c, gpu.now).no_copies_since, std::optional(gpu.now));
+  EXPECT_EQ(gpu.by_right(c), before);
+  gpu.turns(1s, c);
+  EXPECT_TRUE(gpu.grant(c).copies);
+  gpu.turns(10s, c);
+  EXPECT_FALSE(gpu.grant(c).copies);
+}
+
+TEST(TurnsCheat, WhoIsSuspectedAndDoesNotAnswerEndsTheTurns) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.policy.suspect(c, gpu.now);
+  for (int i = 0; i < 3000 && gpu.policy.takes_turns(); ++i) {
+    gpu.look_after(500us);
+    for (const auto client : {a, b}) {
+      gpu.request(client).waits_for_turn = !gpu.has_turn(client);
+      if (gpu.has_turn(client)) gpu.launches_and_waits(client, 500us, 10us);
+      if (gpu.is_closed(client)) gpu.answers(client);
+    }
+  }
+  EXPECT_FALSE(gpu.policy.takes_turns());
 }
 
 // ---- starts and ends of workers ---------------------------------------------------------------------------------------

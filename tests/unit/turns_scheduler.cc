@@ -167,18 +167,18 @@ TEST_F(TurnsScheduler, ItTellsThatTurnsBeginAndWhoMayUseTheGpu) {
     return read(scheduler_->news_fd(), &times, sizeof times) == sizeof times;
   };
   EXPECT_FALSE(rung());
-  EXPECT_TRUE(scheduler_->report().by_right.empty()) << "nobody takes turns";
+  EXPECT_TRUE(scheduler_->report().rights.empty()) << "nobody takes turns";
   ASSERT_TRUE(turns_begin());
   ASSERT_TRUE(act_until(rung));
   const auto before = std::chrono::steady_clock::now().time_since_epoch();
   Scheduler::Report report;
   ASSERT_TRUE(act_until([&] {
     report = scheduler_->report();
-    return report.by_right.contains(gpu);
+    return report.rights.contains(gpu);
   }));
   EXPECT_GE(report.made, before);
-  ASSERT_EQ(report.by_right.at(gpu).size(), 2U);
-  for (const auto& [client, until] : report.by_right.at(gpu)) EXPECT_LE(until, report.made);
+  ASSERT_EQ(report.rights.at(gpu).size(), 2U);
+  for (const auto& [client, right] : report.rights.at(gpu)) EXPECT_LE(right.until, report.made);
 }
 
 TEST_F(TurnsScheduler, AWorkerCannotWriteItsGrants) {
