@@ -248,11 +248,20 @@ void Turns::watch(Device& device, Grant open) {
     const auto since = std::exchange(looked, Clock::now());
     if (is_busy(device)) device.count_busy(looked - since);
     if (!device.drain_is_asked()) continue;
-    device.drains.store(true, std::memory_order_relaxed);
-    drain(device);
-    device.drains.store(false, std::memory_order_relaxed);
+    drain_and_count(device);
     looked = Clock::now();
   }
+}
+
+// The GPU has work of this process all that time. A channel that waits for room counts it, too, and sooner.
+void Turns::drain_and_count(Device& device) {
+  const auto begin = Clock::now();
+  const std::uint64_t before = device.request.busy_ns.load(std::memory_order_relaxed);
+  device.drains.store(true, std::memory_order_relaxed);
+  drain(device);
+  device.drains.store(false, std::memory_order_relaxed);
+  const std::chrono::nanoseconds counted(device.request.busy_ns.load(std::memory_order_relaxed) - before);
+  device.count_busy(std::max<Clock::duration>(Clock::now() - begin - counted, {}));
 }
 
 bool Turns::is_busy(const Device& device) const {

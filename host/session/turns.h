@@ -188,6 +188,7 @@ class Turns {
   void keep(Device& device);
   void hold(Device& device, ring::Grant turn);
   void watch(Device& device, ring::Grant open);
+  void drain_and_count(Device& device);
   bool is_busy(const Device& device) const;
   bool quiet_for(std::chrono::microseconds time, Device& device, ring::Grant turn);
   void answer_end(Device& device, ring::Grant closed);

@@ -20,7 +20,8 @@ void Policy::add(Client client, Vm vm, bool makes_context) {
   state.makes_context = makes_context;
   vms_[vm].forgotten = false;  // with the usual weight, if none was set
   charge_for_context(state, cost_of_a_start);
-  dwell_ = shortest_dwell;  // what was learnt was about others
+  dwell_ = hold_dwell_ = shortest_dwell;  // what was learnt was about others
+  may_hold_ = {};
   may_begin_ = std::min(may_begin_, began_ + dwell_);
 }
 
@@ -104,6 +105,10 @@ bool Policy::may_use(Client client, const ClientState& state) const {
 Right Policy::right_of(Client client, Time now) const {
   const ClientState& state = clients_.at(client);
   return {may_use(client, state) ? now : state.by_right, state.no_copies_since};
+}
+
+Time Policy::most_under_way(Client client) const {
+  return vms_.at(clients_.at(client).vm).latency ? limits_.longest : limits_.quantum;
 }
 
 void Policy::suspect(Client client, Time now) {

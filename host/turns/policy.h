@@ -101,6 +101,9 @@ class Policy {
   Time step(Time now, const Ask& ask, const Give& give);
 
   bool takes_turns() const { return regime_ == Regime::Turns; }
+  // How much GPU work a client may have under way in its turn. One of the latency class does not wait in the middle of its
+  // work, which would let in what is left of others'. Precondition: it was added.
+  Time most_under_way(Client client) const;
   // By what right this client may have used the GPU. Precondition: it was added.
   Right right_of(Client client, Time now) const;
   // It has used the GPU without a turn, it seems. That may be large copies, which pass no gate: they do from now on.

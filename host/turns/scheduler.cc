@@ -198,7 +198,9 @@ Time Scheduler::step(Gpu& gpu, Time now) {
                    .waited_ns = words.waited_ns.load(std::memory_order_relaxed),
                    .busy_ns = words.busy_ns.load(std::memory_order_relaxed)};
   };
-  return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) { give(gpu.places.at(client), grant); });
+  return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) {
+    give(gpu.places.at(client), grant, gpu.policy.most_under_way(client));
+  });
 }
 
 void Scheduler::tell_of_turns(Gpu& gpu) const {
@@ -207,9 +209,9 @@ void Scheduler::tell_of_turns(Gpu& gpu) const {
   gpu.took_turns = takes_turns;
 }
 
-void Scheduler::give(const Place& place, ring::Grant grant) const {
+void Scheduler::give(const Place& place, ring::Grant grant, Time most_under_way) {
   ring::DeviceGrant& words = place.line->grant(place.device);
-  const auto most = std::chrono::duration_cast<std::chrono::microseconds>(options_.limits.quantum);
+  const auto most = std::chrono::duration_cast<std::chrono::microseconds>(most_under_way);
   words.most_us.store(static_cast<std::uint32_t>(most.count()), std::memory_order_relaxed);
   ring::give(words, grant);
   syscall(SYS_futex, &words.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -128,7 +128,7 @@ class Scheduler {
   void take(Stop) {}
   Time step(Gpu& gpu, Time now);
   void tell_of_turns(Gpu& gpu) const;
-  void give(const Place& place, ring::Grant grant) const;
+  static void give(const Place& place, ring::Grant grant, Time most_under_way);
   void rest(Time until_next);
 
   Options options_;  // the thread's from its start

@@ -10,7 +10,6 @@ constexpr Time polls_for = 50us;       // as in host/session/turns.cc
 constexpr Time wait_returns = 3600ns;  // after the last kernel's end, to the guest
 constexpr Time channel_sees = 1us, keeper_sees = 2us, wake = 30us;
 constexpr Time sampler_sees = 500us, longest_drain = 20ms;
-constexpr Time most_under_way = 1ms;  // DeviceGrant::most_us at the usual quantum
 
 }  // namespace
 
@@ -122,7 +121,7 @@ host::turns::Request Worker::request() const {
 void Worker::batch_done() {
   waits_for_batch_ = false;
   if (grant_ == keeps_)
-    batch_.finished(timeline_.now() - wait_began_, most_under_way);
+    batch_.finished(timeline_.now() - wait_began_, most_under_way_);
   else
     batch_.forget();
   enter();
@@ -175,7 +174,7 @@ void Worker::wait() {
 
 void Worker::waited() {
   const Time took = timeline_.now() - wait_began_;
-  batch_.finished(took, most_under_way);
+  batch_.finished(took, most_under_way_);
   ++request_.waits;
   request_.waited_ns += static_cast<std::uint64_t>(took.count());
   end_call();
@@ -228,7 +227,8 @@ void Worker::end_call() {
 
 // ---- grants, and the keeper ----------------------------------------------------------------------------------------
 
-void Worker::give(ring::Grant grant) {
+void Worker::give(ring::Grant grant, Time most_under_way) {
+  most_under_way_ = most_under_way;
   grant_ = grant;
   if (waits_for_half_) half_alarm_.set(timeline_.now() + channel_sees);
   if (request_.waits_for_turn) {

@@ -48,7 +48,7 @@ class Worker {
   void post(Record record);
 
   // The scheduler's side.
-  void give(ring::Grant grant);
+  void give(ring::Grant grant, Time most_under_way);
   host::turns::Request request() const;
 
   std::uint64_t done() const { return done_; }  // kernels and copies
@@ -101,6 +101,7 @@ class Worker {
   Time wait_began_{}, gate_began_{}, polls_until_{}, last_step_{};
   std::uint32_t told_ = ~0u, withdrawn_ = ~0u;
   host::Batch batch_;
+  Time most_under_way_{};
   std::optional<Time> busy_since_;
   host::ShortQueue queue_;
   bool waits_for_half_ = false;
