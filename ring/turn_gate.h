@@ -68,14 +68,11 @@ class TurnGate {
       if (one.load(std::memory_order_acquire) != 0) return false;  // B
     return true;
   }
-  // A large copy that passes no gate. False: it is to pass it. `copies`: how many are under way; the caller ends it there.
-  bool enter_beside(std::atomic<std::uint32_t>& copies) const {
-    copies.fetch_add(1, std::memory_order_relaxed);
+  // Whether a large copy needs no turn. It is counted as under way before; if it needs one, it is counted no more.
+  bool lets_in_beside() const {
     if (!wrong(Mutant::entry_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // D
     const Grant now = grant();
-    const bool let_in = now.mode == GrantMode::Open || now.mode == GrantMode::Told || !now.copies;
-    if (!let_in) copies.fetch_sub(1, std::memory_order_relaxed);
-    return let_in;
+    return now.mode == GrantMode::Open || now.mode == GrantMode::Told || !now.copies;
   }
   // True when no copy is under way, after a grant that lets none in has been seen.
   bool is_without(const std::atomic<std::uint32_t>& copies) const {

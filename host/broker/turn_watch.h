@@ -49,8 +49,8 @@ class TurnWatch {
     std::function<void(bool)> watches;  // whether samples are there to be looked at, whenever that changes
     std::function<std::chrono::nanoseconds()> offset = offset_of_clocks;
   };
-  // Samples are made each 200 ms: so each has a look to itself, soon after its end.
-  static constexpr auto between = std::chrono::milliseconds(100);
+  // Samples are made each 200 ms: so each is looked at soon after its end.
+  static constexpr auto between = std::chrono::milliseconds(50);
 
   // `news_fd`: readable once a GPU has begun to take turns; it stays the caller's.
   TurnWatch(EventLoop& loop, std::unique_ptr<GpuUsage> usage, int news_fd, Acts acts);

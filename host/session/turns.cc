@@ -125,9 +125,11 @@ void Turns::leave_gate(std::uint32_t channel, const Inside& inside) {
 bool Turns::let_in_beside(std::uint32_t channel, unsigned context) {
   Device* const device = device_of(context);
   if (device == nullptr) return true;
-  if (!device->gate.enter_beside(device->copies)) return false;
+  device->copies.fetch_add(1, std::memory_order_relaxed);
   copies_at_[channel] = device;
-  return true;
+  if (device->gate.lets_in_beside()) return true;
+  end_copy(channel);
+  return false;
 }
 
 bool Turns::is_ending() const {

@@ -260,6 +260,10 @@ class Policy {
   std::map<Client, ClientState> clients_;
   std::map<Vm, VmState> vms_;
   std::optional<Holder> holder_;
+  struct {
+    Vm vm = 0;
+    Time until{};
+  } kept_for_;  // nobody else has a turn until then: a program of the latency class may only have paused
   std::optional<Time> sampled_;
   Time may_begin_{};                   // turns do not begin before this
   Time dwell_;                         // how long slices last at least

@@ -55,7 +55,7 @@ constexpr double most_debt = 0.04;   // seconds, that are remembered: of what co
 constexpr Time longest_hold = 50ms;  // for a client with nothing under way
 // For one with work that may not end before it submits more; then it is let in for as long at least.
 constexpr Time longest_hold_at_work = 500ms;
-constexpr double busy_all_the_time = 0.8;  // who has work for this part of the time wants the GPU all the time
+constexpr double busy_all_the_time = 0.85;  // who has work for this part of the time wants the GPU all the time
 constexpr double use_of_a_hold = 0.9;      // of the GPU that it frees, at least
 
 // Turns.
@@ -66,6 +66,7 @@ constexpr Time short_pieces = 10 * change;  // of work: a change costs more than
 constexpr Time cost_of_a_turn = 180us;      // a change, and two hand-overs
 constexpr double newest_cost = 0.02;        // the weight of the newest turn in what turns cost
 constexpr double highest_tax = 10;          // on the time of those who gain by turns
+constexpr Time kept_for_latency = 300us;    // after it gave its turn back: a program's pauses between two launches
 constexpr int credit_of_latency = 4;        // quanta by which a VM of the latency class may be ahead and still go first
 
 // What the making and the end of a worker's context cost whoever works meanwhile. Assumed, until tests/probes/cheats.cc

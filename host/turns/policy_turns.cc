@@ -14,6 +14,7 @@ void Policy::watch_holder(Time now, const Give& give) {
   if (ring::is_over(holder_->turn, state.grant, state.said.given_back)) {
     learn(state, now);
     state.overlong_in_a_row = 0;
+    if (at_once(vms_.at(state.vm)) && !holder_->ended) kept_for_ = {state.vm, now + kept_for_latency};
     return end_turn(now);
   }
   if (holder_->ended) {
@@ -134,6 +135,7 @@ void Policy::next_turn(Time now, const Give& give) {
   const auto next = best_waiting();
   if (!next) return;
   ClientState& state = clients_.at(*next);
+  if (now < kept_for_.until && state.vm != kept_for_.vm) return;
   VmState& vm = vms_.at(state.vm);
   floor_ = std::max(floor_, vm.behind);
   ++vm.account.turns;

@@ -11,13 +11,12 @@
 #include <optional>
 #include <thread>
 
-#include "guest/calls/calls.h"
-#include "guest/calls/narrow.h"
-#include "guest/calls/stub.h"
+#include "guest/process/thread.h"
 #include "guest/session/session.h"
 #include "host/driver/driver.h"
 #include "host/session/session.h"
 #include "host/untrusted/serve.h"
+#include "ring/api/cuda.h"
 #include "ring/region_view.h"
 #include "ring/view.h"
 
@@ -81,12 +80,13 @@ const host::Driver& backend();
 
 }  // namespace loopback
 
-// The entry points of libcuda.so.1, without the library: what serves each symbol of the table, by its own name.
+// The entry points of libcuda.so.1, without the library: what serves each symbol of the table, by its own name. Defined
+// in entry_points.cc, which alone compiles what is behind them.
 namespace cu {
-#define CALL(id, fn, ...) inline constexpr auto fn = &guest::Stub<id>::call;
-#define CUSTOM(id, fn, ...) inline constexpr auto fn = &guest::calls::fn;
-#define LOCAL(fn, ...) inline constexpr auto fn = &guest::calls::fn;
-#define NARROW(fn, ...) inline constexpr auto fn = guest::calls::narrow::fn;
+#define CALL(id, fn, ...) extern decltype(&::fn) const fn;
+#define CUSTOM(id, fn, ...) extern decltype(&::fn) const fn;
+#define LOCAL(fn, ...) extern decltype(&::fn) const fn;
+#define NARROW(fn, ...) extern decltype(&::fn) const fn;
 #define VARIANT(...)
 #define ABSENT(...)
 #include "ring/api/driver.def"

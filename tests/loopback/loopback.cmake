@@ -3,12 +3,16 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
+# The guest's entry points, which take long to compile.
+add_library(ivgpu_entry_points STATIC ${CMAKE_CURRENT_LIST_DIR}/entry_points.cc)
+target_link_libraries(ivgpu_entry_points PUBLIC ivgpu_guest ivgpu_session)
+
 # in_process_test(name SOURCES files... [SIMULATED]): a process for each of its tests.
 function(in_process_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SIMULATED" "" "SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/)
   add_executable(${name} ${arg_SOURCES} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/in_process.cc)
-  target_link_libraries(${name} PRIVATE ivgpu_guest ivgpu_session GTest::gtest_main Threads::Threads)
+  target_link_libraries(${name} PRIVATE ivgpu_entry_points GTest::gtest_main Threads::Threads)
   if(arg_SIMULATED)
     target_sources(${name} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend_simulated.cc)
     target_compile_definitions(${name} PRIVATE IVGPU_SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")

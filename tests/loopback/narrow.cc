@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/loopback/backend_fake.h"
+#include "ring/abi/narrow.h"
 #include "tests/loopback/in_process.h"
 
 namespace {

@@ -91,17 +91,14 @@ class Turns : public testing::Test {
   }
   // Those that start from now on (worker.sh).
   void make_workers_cheat() const { folder_.write("cheats", ""); }
-  void expect_that_a_cheat_is_ended() {
+  // It answers nothing either, so nobody knows whether what it does are large copies.
+  void expect_that_a_silent_cheat_ends_turns() {
     make_workers_cheat();
     Program c(broker_.folder, "v", "long");
     ASSERT_TRUE(c.works());
-    const auto begin = std::chrono::steady_clock::now();
-    EXPECT_TRUE(broker_.eventually_logged("v/0: killed: its process "));
-    EXPECT_LE(std::chrono::steady_clock::now() - begin, 1200ms) << "a busy machine included";
-    EXPECT_EQ(broker_.times_logged(" without a turn: it has had none for "), 1U);
-    EXPECT_EQ(status().at("vms").at(2).at("turns").at("ended"), 1);
-    std::this_thread::sleep_for(500ms);
-    EXPECT_EQ(broker_.times_logged(": killed: "), 1U) << "the others are not";
+    EXPECT_TRUE(eventually([&] { return !takes_turns(); }));
+    EXPECT_TRUE(c.works());
+    EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
   }
   std::uint32_t changes() const { return map_->time[0].changes; }
 
@@ -188,23 +185,22 @@ TEST_F(Turns, AKernelThatSpinsUntilAnotherVmHasLaunchedDoesNotStopIt) {
 }
 
 // Its kernels are long, so beside them the others' turns do not pay any more.
-TEST_F(Turns, AWorkerThatSubmitsWithoutATurnIsEndedWithinASecond) {
+TEST_F(Turns, AWorkerThatPassesNoGateAndAnswersNothingHasWhatSlicesGiveIt) {
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
   take_turns();
   std::this_thread::sleep_for(1500ms);
   ASSERT_TRUE(takes_turns());
-  expect_that_a_cheat_is_ended();
+  expect_that_a_silent_cheat_ends_turns();
   EXPECT_TRUE(a.works() && b.works());
 }
 
-TEST_F(Turns, NorIsAnybodyElseEndedWhoseKernelsAreLong) {
+TEST_F(Turns, NobodyIsEndedWhoseKernelsAreLong) {
   Program a(broker_.folder, "t", "long"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
   take_turns("latency = true\n");
   std::this_thread::sleep_for(2000ms);
   EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
-  expect_that_a_cheat_is_ended();
   EXPECT_TRUE(a.works() && b.works());
 }
 

@@ -50,7 +50,8 @@ model_test(explorer DEPENDS models_explore COMMAND $<TARGET_FILE:models_explore>
 # hold one come first, so that the linker takes these.
 add_executable(models_stress ${models}/tried_mutant.cc
                ${models}/../unit/ring_parking.cc ${models}/../unit/ring_queue.cc
-               ${models}/../loopback/order.cc ${models}/../loopback/in_process.cc ${models}/../loopback/backend_fake.cc
+               ${models}/../loopback/order.cc ${models}/../loopback/in_process.cc ${models}/../loopback/entry_points.cc
+               ${models}/../loopback/backend_fake.cc
                ${CMAKE_SOURCE_DIR}/guest/session/channel.cc ${CMAKE_SOURCE_DIR}/guest/objects/objects.cc
                ${CMAKE_SOURCE_DIR}/guest/session/order.cc
                ${CMAKE_SOURCE_DIR}/host/untrusted/channel.cc ${CMAKE_SOURCE_DIR}/host/untrusted/serve.cc)

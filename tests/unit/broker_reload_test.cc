@@ -467,7 +467,7 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"cgroups", "\"off\""},
                                                    {"metrics", "\"[::1]:9910\""},
                                                    {"library", "\"sim\""},
-                                                   {"policy", "\"turns\""},
+                                                   {"policy", "\"time-slice\""},
                                                    {"mps_control", "\"/bin/true\""},
                                                    {"active_threads", "50"},
                                                    {"placement", "\"packed\""},

@@ -372,11 +372,11 @@ TEST(TurnsWorld, WhatDoesNotPayIsSeldomTried) {
     World world(turns());
     for (const Vm& vm : mix(name).vms) world.add(world.add_vm(vm.share), vm.load);
     int tries = 0;
-    for (bool before = false; world.now() < 60s; before = world.policy().takes_turns()) {
+    for (bool before = false; world.now() < 30s; before = world.policy().takes_turns()) {
       world.run_for(2ms);
       tries += world.policy().takes_turns() && !before;
     }
-    EXPECT_LE(tries, 4) << name << " in a minute";
+    EXPECT_LE(tries, 4) << name << " in half a minute";
   }
 }
 

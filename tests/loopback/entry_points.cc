@@ -1,0 +1,15 @@
+// What serves each symbol of libcuda.so.1, for tests that have the guest's library in their own process.
+#include "guest/calls/calls.h"
+#include "guest/calls/narrow.h"
+#include "guest/calls/stub.h"
+#include "tests/loopback/in_process.h"
+
+namespace cu {
+#define CALL(id, fn, ...) decltype(&::fn) const fn = &guest::Stub<id>::call;
+#define CUSTOM(id, fn, ...) decltype(&::fn) const fn = &guest::calls::fn;
+#define LOCAL(fn, ...) decltype(&::fn) const fn = &guest::calls::fn;
+#define NARROW(fn, ...) decltype(&::fn) const fn = guest::calls::narrow::fn;
+#define VARIANT(...)
+#define ABSENT(...)
+#include "ring/api/driver.def"
+}  // namespace cu
