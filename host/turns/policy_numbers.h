@@ -56,7 +56,7 @@ constexpr Time longest_hold = 50ms;  // for a client with nothing under way
 // For one with work that may not end before it submits more; then it is let in for as long at least.
 constexpr Time longest_hold_at_work = 500ms;
 constexpr double busy_all_the_time = 0.85;  // who has work for this part of the time wants the GPU all the time
-constexpr double use_of_a_hold = 0.9;      // of the GPU that it frees, at least
+constexpr double use_of_a_hold = 0.9;       // of the GPU that it frees, at least
 
 // Turns.
 constexpr int waits_in_a_turn = 6;          // so that its end cuts a small part of its work

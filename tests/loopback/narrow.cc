@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/loopback/backend_fake.h"
 #include "ring/abi/narrow.h"
+#include "tests/loopback/backend_fake.h"
 #include "tests/loopback/in_process.h"
 
 namespace {
