@@ -35,7 +35,7 @@ class Samples : public GpuUsage {
   bool ask(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
   GpuUses ask_now(const std::vector<std::string>&) override { return {}; }
   bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
-    ++asked;
+    ++*asked;
     timer_ = loop_.after(1ms, [this, gpus, answer] {
       timer_ = 0;
       GpuUses uses;
@@ -54,7 +54,7 @@ class Samples : public GpuUsage {
     return std::vector<GpuWork>();
   };
   std::string missing;
-  int asked = 0;
+  const std::shared_ptr<int> asked = std::make_shared<int>(0);  // outlives this
 
  private:
   EventLoop& loop_;
@@ -176,8 +176,9 @@ TEST_F(Watched, AWorkerWhoseGpusAreNotKnownIsLeftAlone) {
 
 TEST_F(Watched, NobodyIsAskedWhileNobodyTakesTurns) {
   report_.takes_turns[gpu] = false;
+  const auto asked = samples_.asked;
   look_for(500ms);
-  EXPECT_EQ(samples_.asked, 0);
+  EXPECT_EQ(*asked, 0);
 }
 
 TEST_F(Watched, WhereNobodyTellsTurnsAreNotWatched) {
