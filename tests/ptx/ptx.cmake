@@ -36,7 +36,7 @@ endif()
 foreach(isa ${isas})
   add_test(NAME unit.ptx_forms_${isa}
            COMMAND ptx_forms --cuda $<TARGET_FILE:simgpu> --table ${CMAKE_CURRENT_LIST_DIR}/../data/ptx_forms.csv)
-  set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS unit TIMEOUT 120 ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
+  set_tests_properties(unit.ptx_forms_${isa} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT IVGPU_SIMGPU_ISA=${isa})
 endforeach()
 
 # What nvcc emits, in both spellings that it has and for the newest that the simulated GPU may be given.
