@@ -1,5 +1,5 @@
 // Looks for workers that give a GPU work without a turn, and has them ended (docs/design/028-turns.md). What they say is
-// not believed: who has worked is told by samples of the GPU's use, and who may have by the scheduler of turns.
+// not believed: samples of the GPU's use tell who has worked, and the scheduler of turns tells who might.
 //
 // It asks while some GPU takes turns, and is quiet else. A look is a question about the samples, then one to the
 // scheduler. A sample makes a worker's large copies need turns, and another one ends it (host/turns/suspicion.h).

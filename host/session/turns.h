@@ -155,8 +155,9 @@ class Turns {
     // and done: what was noted in context_used before is waited for; after that nothing of it is under way.
     std::atomic<std::uint64_t> drains_asked{0}, drains_done{0};
     std::atomic<std::uint32_t> copies{0};  // that pass no gate, under way now
-    std::atomic<bool> drains{false};  // under a watched grant: the keeper waits, and the channels count instead of it
-    Patience patience;                // the keeper's
+    std::atomic<bool> drains{
+        false};         // under a watched grant: the keeper waits; a channel that waits for room counts meanwhile
+    Patience patience;  // the keeper's
     std::thread keeper;
   };
 

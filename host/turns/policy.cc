@@ -77,11 +77,7 @@ void Policy::read(Time now, const Ask& ask) {
     const Request before = state.said;
     const bool might_use = may_use(client, state);  // until it is asked: its answer may be this old
     state.said = ask(client);
-    if (might_use) state.by_right = now;
-    if (!owes_an_answer(state)) state.ended = now;
-    if (!state.grant.copies) state.no_copies_since.reset();
-    if (state.grant.copies && !is_ending(state) && !state.no_copies_since) state.no_copies_since = now;
-    if (now >= state.copies_until) state.suspected = false;
+    note_right(state, might_use, now);
     const bool works = state.said.submitted != before.submitted || state.said.busy_ns != before.busy_ns;
     if (works || state.said.waits_for_turn) state.last_active = now;
     if (state.said.waits_for_turn && now - state.wanted > limits_.quantum) {
@@ -93,6 +89,15 @@ void Policy::read(Time now, const Ask& ask) {
     if (state.said.waits_for_turn || holds) state.wanted = now;
     state.asked = state.said.waits_for_turn && !holds ? std::optional(state.asked.value_or(now)) : std::nullopt;
   }
+}
+
+// What a client has just said tells by what right it may have used the GPU.
+void Policy::note_right(ClientState& client, bool might_use, Time now) {
+  if (might_use) client.by_right = now;
+  if (!owes_an_answer(client)) client.ended = now;
+  if (!client.grant.copies) client.no_copies_since.reset();
+  if (client.grant.copies && !is_ending(client) && !client.no_copies_since) client.no_copies_since = now;
+  if (client.suspected_until && now >= *client.suspected_until) client.suspected_until.reset();
 }
 
 // A turn that was given back early is over, whatever the grant says. One that has never submitted has nothing to end, and
@@ -111,14 +116,10 @@ Time Policy::most_under_way(Client client) const {
   return vms_.at(clients_.at(client).vm).latency ? limits_.longest : limits_.quantum;
 }
 
-void Policy::suspect(Client client, Time now) {
-  ClientState& state = clients_.at(client);
-  state.suspected = true;
-  state.copies_until = now + suspected_for;
-}
+void Policy::suspect(Client client, Time now) { clients_.at(client).suspected_until = now + suspected_for; }
 
 bool Policy::copies_need_turns(const ClientState& client, GrantMode mode) {
-  return client.suspected && (mode == GrantMode::Closed || mode == GrantMode::Turn);
+  return client.suspected_until && (mode == GrantMode::Closed || mode == GrantMode::Turn);
 }
 
 // ---- regimes -------------------------------------------------------------------------------------------------------

@@ -166,8 +166,7 @@ class Policy {
     Time barred_until{};
     Time by_right{};  // when it last might use the GPU
     // Suspected: its large copies need turns until then, and since when it has none under way.
-    bool suspected = false;
-    Time copies_until{};
+    std::optional<Time> suspected_until;
     std::optional<Time> no_copies_since;
     bool makes_context = false;
   };
@@ -189,6 +188,7 @@ class Policy {
   bool somebody_is_sliced(Time now) const;
 
   bool may_use(Client client, const ClientState& state) const;
+  static void note_right(ClientState& client, bool might_use, Time now);
   bool somebody_might_cheat(Time now) const;
   static bool owes_an_answer(const ClientState& client);
   static bool copies_need_turns(const ClientState& client, ring::GrantMode mode);
@@ -209,6 +209,7 @@ class Policy {
   bool has_waited_enough(const ClientState& client, Time now) const;
   void let_in(Vm number, Time now);
   void judge_hold(const std::map<Vm, Use>& uses, double elapsed);
+  bool held_in_vain() const;
   void forgive_debts();
 
   double gain(const ClientState& client, Time now) const;

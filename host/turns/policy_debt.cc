@@ -109,6 +109,8 @@ void Policy::judge_hold(const std::map<Vm, Use>& uses, double elapsed) {
   freed_used_ += std::min(used, elapsed);
 }
 
+bool Policy::held_in_vain() const { return freed_used_ < use_of_a_hold * freed_; }
+
 void Policy::hold_back(Time now, const std::map<Vm, Use>& uses) {
   const auto want = std::ranges::count_if(uses, [](const auto& one) { return one.second.wants; });
   for (auto& [vm, state] : vms_) {
@@ -140,10 +142,9 @@ bool Policy::is_held_enough(Vm vm, Time now, const std::map<Vm, Use>& uses) {
   const bool all_let_in = std::ranges::all_of(
       clients_, [&](const auto& one) { return one.second.vm != vm || has_waited_enough(one.second, now); });
   state.idle = all_idle ? std::optional(state.idle.value_or(now)) : std::nullopt;
-  const bool in_vain = freed_used_ < use_of_a_hold * freed_;
   const bool for_others =
       std::ranges::any_of(uses, [&](const auto& one) { return one.second.wants && !vms_.at(one.first).held; });
-  return in_vain || !for_others || all_let_in || now - *state.held >= longest_hold_at_work ||
+  return held_in_vain() || !for_others || all_let_in || now - *state.held >= longest_hold_at_work ||
          state.debt < seconds(longest_debt) / 2;
 }
 
@@ -175,7 +176,7 @@ void Policy::let_in(Vm number, Time now) {
   vm.let_in = was_at_work ? now + longest_hold_at_work : now;
   vm.held = vm.idle = std::nullopt;
   if (freed_ == 0) return;
-  const bool in_vain = freed_used_ < use_of_a_hold * freed_;
+  const bool in_vain = held_in_vain();
   hold_dwell_ = in_vain ? std::min(4 * hold_dwell_, longest_dwell) : shortest_dwell;
   if (in_vain) may_hold_ = now + hold_dwell_;
   if (in_vain)

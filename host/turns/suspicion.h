@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "host/turns/policy.h"
 
@@ -38,10 +39,10 @@ class Suspicion {
   Verdict named(const Sample& sample, const Right& right) {
     if (sample.percent < least_percent || sample.from >= sample.to || sample.from < right.until + margin)
       return Verdict::Nothing;
-    const bool again = suspected_ && right.until == until_ && sample.to - newest_.to <= remembered_for;
+    const bool again = until_ == right.until && sample.to - newest_.to <= remembered_for;
     if (again && !counts_beside(sample, right)) return Verdict::Nothing;
     before_ = newest_, newest_ = sample;
-    suspected_ = true, until_ = right.until;
+    until_ = right.until;
     return again ? Verdict::Caught : Verdict::Suspected;
   }
   // The two newest that counted.
@@ -54,8 +55,7 @@ class Suspicion {
     return sample.from >= newest_.to && right.no_copies_since && sample.from >= *right.no_copies_since + margin;
   }
 
-  bool suspected_ = false;
-  Time until_{};
+  std::optional<Time> until_;  // against which right the newest sample was
   Sample before_, newest_;
 };
 

@@ -400,21 +400,27 @@ TEST(Usage, ItsLinesOfWork) {
 // The process that asks NVIDIA's library, played by a shell's script.
 class NvmlUsage : public testing::Test {
  protected:
-  broker::GpuUses ask(const std::string& script) {
+  broker::GpuUses ask(const std::string& script) { return answer_to(&broker::GpuUsage::ask, script); }
+  broker::GpuUses ask_for_work(const std::string& script) { return answer_to(&broker::GpuUsage::ask_for_work, script); }
+  Folder folder;
+
+ private:
+  using Question = bool (broker::GpuUsage::*)(const std::vector<std::string>&,
+                                              std::function<void(const broker::GpuUses&)>);
+  broker::GpuUses answer_to(Question question, const std::string& script) {
     const std::string path = folder.write("nvml", "#!/bin/sh\n" + script);
     std::filesystem::permissions(path, std::filesystem::perms::all);
     broker::EventLoop loop(broker::make_epoll_waiter());
     const auto usage = broker::make_nvml_usage(loop, path);
     broker::GpuUses answer;
-    EXPECT_TRUE(usage->ask({"GPU-1"}, [&](const broker::GpuUses& uses) {
+    EXPECT_TRUE(((*usage).*question)({"GPU-1"}, [&](const broker::GpuUses& uses) {
       answer = uses;
       loop.stop();
     }));
-    EXPECT_FALSE(usage->ask({"GPU-1"}, {})) << "one question at a time";
+    EXPECT_FALSE(((*usage).*question)({"GPU-1"}, {})) << "one question at a time";
     loop.run();
     return answer;
   }
-  Folder folder;
 };
 
 TEST_F(NvmlUsage, IsAskedAndAnswers) {
@@ -426,18 +432,8 @@ TEST_F(NvmlUsage, IsAskedAndAnswers) {
 }
 
 TEST_F(NvmlUsage, IsAskedForWork) {
-  const std::string path = folder.write("nvml",
-                                        "#!/bin/sh\nread q; echo busy GPU-1 7 8 9 10; echo what; "
-                                        "echo \"missing GPU-1 $q\"; echo end; read q");
-  std::filesystem::permissions(path, std::filesystem::perms::all);
-  broker::EventLoop loop(broker::make_epoll_waiter());
-  const auto usage = broker::make_nvml_usage(loop, path);
-  broker::GpuUses answer;
-  EXPECT_TRUE(usage->ask_for_work({"GPU-1"}, [&](const broker::GpuUses& uses) {
-    answer = uses;
-    loop.stop();
-  }));
-  loop.run();
+  const auto answer =
+      ask_for_work("read q; echo busy GPU-1 7 8 9 10; echo what; echo \"missing GPU-1 $q\"; echo end; read q");
   EXPECT_EQ(answer.at("GPU-1").missing, "work GPU-1") << "the question";
   ASSERT_EQ(answer.at("GPU-1").work.size(), 1u);
   EXPECT_EQ(answer.at("GPU-1").work[0].process, 7);

@@ -12,7 +12,7 @@
 
 namespace ivgpu {
 
-// How VMs share a GPU. A private broker claims none for itself unless it is told to.
+// How VMs share a GPU. A private broker leaves the GPU to other brokers, too, unless its policy is another.
 struct Sharing {
   std::string policy = "time-slice";
   std::vector<std::string> latency_vms = {};  // those of the latency class
