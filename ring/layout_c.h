@@ -82,6 +82,9 @@ struct IvgpuRegionHeader {
   uint64_t slot_bytes;    // extent of each slot
   char vm[64];            // the VM's name in the broker's configuration, NUL-terminated
   uint32_t no_doorbell;   // 1: the device is an ivshmem-plain; guests ring through `rung`
+  // broker: how many interrupts the device has for its guest; the worker of slot k raises number k % guest_vectors for a
+  // guest that sleeps by IVGPU_ASLEEP_BY_DOORBELL. 0: nobody does
+  uint32_t guest_vectors;
   // broker: counts up whenever a guest rings it, and every heartbeat_ms while a slot is held
   // (docs/design/011-heartbeat.md)
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t heartbeat;
@@ -161,8 +164,7 @@ struct IvgpuSlotHeader {
   // guest: one bit per channel in use. A bit set for the first time, then a ring of the slot's doorbell, makes the
   // worker start that channel's thread.
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t opened;
-  // guest: 1 while its callback thread sleeps (or is about to) for want of a filled lane; the worker wakes it by futex
-  // where it can.
+  // guest: an IvgpuAsleep while its callback thread sleeps (or is about to) for want of a filled lane.
   uint32_t callbacks_asleep;
 };
 
@@ -210,6 +212,13 @@ struct IvgpuLaneControl {
   int32_t result;                            // guest: CUresult
 };
 
+// How a guest sleeps, and so how its worker wakes it: the worker makes the word 0 first. A guest that only naps, because
+// neither reaches it, says nothing.
+enum IvgpuAsleep {
+  IVGPU_ASLEEP_BY_FUTEX = 1,     // on this machine's kernel: FUTEX_WAKE on the word
+  IVGPU_ASLEEP_BY_DOORBELL = 2,  // in a VM with the kernel module: an interrupt (RegionHeader's guest_vectors)
+};
+
 // ---- a channel -----------------------------------------------------------------------------------------------------
 
 struct IvgpuChannelControl {
@@ -224,8 +233,8 @@ struct IvgpuChannelControl {
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t reply_position;  // stored last: which record this answers
   uint32_t reply_length;                              // bytes of the reply's payload
   int32_t reply_result;                               // CUresult
-  // guest: 1 while it sleeps for want of a reply or of an executed record; the worker wakes it by futex where it can,
-  // and only when `executed` has come to `guest_awaits`, which the guest writes before.
+  // guest: an IvgpuAsleep while it sleeps for want of a reply or of an executed record; the worker wakes it only when
+  // `executed` has come to `guest_awaits`, which the guest writes before.
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t guest_asleep;
   uint64_t guest_awaits;
   // worker: errors of posted calls that the context did not keep (a fault is sticky, see the slot's `fault`).
@@ -277,6 +286,7 @@ IVGPU_AT(IvgpuRegionHeader, first_slot, 32);
 IVGPU_AT(IvgpuRegionHeader, slot_bytes, 40);
 IVGPU_AT(IvgpuRegionHeader, vm, 48);
 IVGPU_AT(IvgpuRegionHeader, no_doorbell, 112);
+IVGPU_AT(IvgpuRegionHeader, guest_vectors, 116);
 IVGPU_AT(IvgpuRegionHeader, heartbeat, 128);
 IVGPU_AT(IvgpuRegionHeader, wanted, 192);
 IVGPU_AT(IvgpuRegionHeader, rung, 256);
