@@ -41,6 +41,7 @@ refuses 'the simulated one has no MPS' --gpu sim --mps sessions
 refuses 'share is measured alone' --gpu sim share copy
 refuses "there is no mix '9 wait'" --gpu sim share --mix '9 wait'
 refuses '--mix is for share' --gpu sim copy --mix '4 wait'
+refuses '--pairs and --round are for share' --gpu sim copy --round 2
 expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
 "$ivgpu" bench start --gpu sim --quick >/dev/full 2>"$work/said"
 [[ $? == 3 && $(cat "$work/said") == 'ivgpu: the output cannot be written: No space left on device' ]] ||
@@ -50,7 +51,7 @@ rm "$work/said"
 [[ $(ls "$work") == $'future.json\ntext.json' ]] || fail "something is left behind: $(ls "$work")"
 
 # Loads in four VMs, natively and under both policies: a row with Jain's index at its end.
-expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){12} [01][.0-9]* \|' --gpu sim --quick share --mix '4 wait' --json "$work/share.json" --plot "$work/share.svg"
+expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){12} [01][.0-9]* \|' --gpu sim --quick share --mix '4 wait' --round 0.1 --json "$work/share.json" --plot "$work/share.svg"
 grep -q '"turns"' "$work/share.json" || fail "the JSON of share has no turns"
 grep -q '>4 wait: wait<' "$work/share.svg" || fail "the picture of share has no row: $(cat "$work/share.svg")"
 rm -f "$work/share.json" "$work/share.svg"

@@ -60,6 +60,8 @@ bool is_share(const BenchOptions& options) {
   if (named && (options.groups.size() > 1 || !options.against.empty() || options.mps))
     throw Error(exit_code::usage, "share is measured alone, and takes no --against or --mps");
   if (!named && !options.mixes.empty()) throw Error(exit_code::usage, "--mix is for share");
+  if (!named && (options.pairs > 0 || options.round_s > 0))
+    throw Error(exit_code::usage, "--pairs and --round are for share");
   check_mixes(options.mixes);
   return named;
 }
@@ -119,10 +121,10 @@ int measure_and_show_share(const BenchOptions& options, const Install& install, 
                            OutputFile& json, OutputFile& plot) {
   BrokerOptions broker = broker_here(options);
   if (broker.region_size.empty()) broker.region_size = useful_region(options.quick);
-  const ShareEffort effort{.pairs = options.pairs > 0 ? options.pairs
-                                    : options.quick   ? 1
-                                                      : 2,
-                           .seconds = options.quick ? 0.2 : 0.6};
+  const ShareEffort usual =
+      options.quick ? ShareEffort{.pairs = 1, .seconds = 0.2} : ShareEffort{.pairs = 2, .seconds = 0.6};
+  const ShareEffort effort{.pairs = options.pairs > 0 ? options.pairs : usual.pairs,
+                           .seconds = options.round_s > 0 ? options.round_s : usual.seconds};
   say(share_head());
   const auto shared =
       measure_share(install, broker, gate, effort, options.mixes, [](const Shared& one) { say(share_row(one)); });
