@@ -59,6 +59,7 @@ struct alignas(2 * line) DeviceRequest {
   std::atomic<std::uint64_t> waits;      // calls that have waited for the GPU
   std::atomic<std::uint64_t> waited_ns;  // in these, together
   std::atomic<std::uint64_t> busy_ns;    // while watched: how long some call was under way that submits or waits
+  std::atomic<std::uint32_t> under_way;  // calls that submit or wait and that the guest waits for, just now
 };
 struct alignas(page) RequestPage {
   DeviceRequest device[max_devices];

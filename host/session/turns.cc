@@ -205,10 +205,18 @@ bool Turns::await_half(Device& device, std::uint32_t channel, Grant under) {
   return is_done() || Clock::now() >= latest;
 }
 
-void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanoseconds took) {
-  waits_at_[channel].store(nullptr, std::memory_order_relaxed);
+void Turns::begin_wait(std::uint32_t channel, unsigned context) {
   Device* const device = device_of(context);
   if (device == nullptr) return;
+  waits_at_[channel].store(device, std::memory_order_relaxed);
+  device->request.under_way.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanoseconds took) {
+  Device* const device = device_of(context);
+  if (device == nullptr) return;
+  waits_at_[channel].store(nullptr, std::memory_order_relaxed);
+  device->request.under_way.fetch_sub(1, std::memory_order_relaxed);
   batches_[channel].finished(took, work_wanted(device->grant));
   device->request.waits.fetch_add(1, std::memory_order_relaxed);
   device->request.waited_ns.fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);

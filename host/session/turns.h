@@ -124,10 +124,9 @@ class Turns {
   }
   // Whether somebody schedules this session.
   bool are_taken() const { return pages_.grants != nullptr; }
-  // Before and after a call that waits for the GPU, for so long. Precondition: are_taken().
-  void begin_wait(std::uint32_t channel, unsigned context) {
-    waits_at_[channel].store(device_of(context), std::memory_order_relaxed);
-  }
+  // Before and after a call that the guest waits for and that waits for the GPU, or gives it work; it took so long.
+  // Precondition: are_taken().
+  void begin_wait(std::uint32_t channel, unsigned context);
   void waited(std::uint32_t channel, unsigned context, std::chrono::nanoseconds took);
 
  private:

@@ -79,16 +79,26 @@ void Policy::read(Time now, const Ask& ask) {
     state.said = ask(client);
     note_right(state, might_use, now);
     const bool works = state.said.submitted != before.submitted || state.said.busy_ns != before.busy_ns;
-    if (works || state.said.waits_for_turn) state.last_active = now;
-    if (state.said.waits_for_turn && now - state.wanted > limits_.quantum) {
+    const bool holds = holder_ && holder_->client == client;
+    if (holds) watch_work(state, before, now);
+    const bool wants = wants_turn(state);
+    if (works || wants) state.last_active = now;
+    if (wants && now - state.wanted > limits_.quantum) {
       state.came_back = true;
       Time& behind = vms_[state.vm].behind;
       behind = std::max(behind, floor_ - limits_.quantum);
     }
-    const bool holds = holder_ && holder_->client == client;
-    if (state.said.waits_for_turn || holds) state.wanted = now;
+    if (wants || holds) state.wanted = now;
     state.asked = state.said.waits_for_turn && !holds ? std::optional(state.asked.value_or(now)) : std::nullopt;
   }
+}
+
+void Policy::watch_work(ClientState& holder, const Request& before, Time now) {
+  const Request& said = holder.said;
+  const bool waited = said.waits != before.waits;
+  if (waited) holder_->waited = now, holder_->submitted = said.submitted;
+  if (waited || said.submitted != before.submitted || said.under_way) holder_->worked = now;
+  holder.let_in = said.submitted;
 }
 
 // What a client has just said tells by what right it may have used the GPU.
@@ -110,10 +120,6 @@ bool Policy::may_use(Client client, const ClientState& state) const {
 Right Policy::right_of(Client client, Time now) const {
   const ClientState& state = clients_.at(client);
   return {may_use(client, state) ? now : state.by_right, state.no_copies_since};
-}
-
-Time Policy::most_under_way(Client client) const {
-  return vms_.at(clients_.at(client).vm).latency ? limits_.longest : limits_.quantum;
 }
 
 void Policy::suspect(Client client, Time now) { clients_.at(client).suspected_until = now + suspected_for; }
@@ -155,7 +161,18 @@ void Policy::begin_settling(Time now, const Give& give) {
 
 void Policy::close_all(Time now, const Give& give) {
   closed_ = now;
-  set_all(GrantMode::Closed, give);
+  for (auto& [client, state] : clients_) set_unless_it_has(state, client, {.mode = without_turn(state)}, give);
+}
+
+// What a client may do while another has the turn. One of the latency class is never closed out. So it need not ask for
+// its turn first: others' turns end once it has submitted, and until it is quiet.
+GrantMode Policy::without_turn(const ClientState& client) const {
+  return at_once(vms_.at(client.vm)) ? GrantMode::Open : GrantMode::Closed;
+}
+
+bool Policy::wants_turn(const ClientState& client) const {
+  const bool was_let_in = regime_ == Regime::Turns && client.grant.mode == GrantMode::Open;
+  return client.said.waits_for_turn || (was_let_in && client.said.submitted != client.let_in);
 }
 
 // First everybody is Closed, for as long as the driver's slices take to go round once. Those whose work is not done by
@@ -204,6 +221,7 @@ void Policy::begin_turns(Time now) {
     state.had = {};
     state.wanted = now;
     state.came_back = false;
+    state.let_in = state.said.submitted;
   }
 }
 
@@ -251,13 +269,15 @@ Time Policy::in_turns(Time now, const Give& give) {
   return Time::zero();
 }
 
-// Who has come since, and who has begun or ceased to be suspected.
+// Who has come since, who has begun or ceased to be suspected, and who of the latency class has given its turn back.
 void Policy::close_who_is_not(const Give& give) {
   for (auto& [client, state] : clients_) {
-    const GrantMode mode = state.grant.mode;
-    const bool is_open = mode == GrantMode::Open || mode == GrantMode::Told;
-    const bool other = mode == GrantMode::Closed && state.grant.copies != copies_need_turns(state, mode);
-    if (is_open || other) set(state, client, {.mode = GrantMode::Closed}, give);
+    if (holder_ && holder_->client == client) continue;
+    const GrantMode mode = state.grant.mode, wanted = without_turn(state);
+    const bool gave_back = mode == GrantMode::Turn && wanted == GrantMode::Closed;
+    const bool other = state.grant.copies != copies_need_turns(state, mode);
+    if ((mode != wanted && !gave_back) || (mode == GrantMode::Closed && other))
+      set(state, client, {.mode = wanted}, give);
   }
 }
 
@@ -318,6 +338,7 @@ void Policy::set(ClientState& state, Client client, Grant grant, const Give& giv
   grant.number = number_;
   grant.copies = copies_need_turns(state, grant.mode);
   state.grant = grant;
+  if (grant.mode == GrantMode::Open) state.let_in = state.said.submitted;
   give(client, state.grant);
 }
 

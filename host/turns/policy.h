@@ -47,6 +47,7 @@ struct Request {
   std::uint64_t submitted = 0, waits = 0;
   std::uint64_t waited_ns = 0;  // in these waits, together
   std::uint64_t busy_ns = 0;    // with some call under way, while it was asked to tell
+  bool under_way = false;       // a call that the guest waits for
 };
 
 // A VM's account, since it came.
@@ -101,9 +102,8 @@ class Policy {
   Time step(Time now, const Ask& ask, const Give& give);
 
   bool takes_turns() const { return regime_ == Regime::Turns; }
-  // How much GPU work a client may have under way in its turn. One of the latency class does not wait in the middle of its
-  // work, which would let in what is left of others'. Precondition: it was added.
-  Time most_under_way(Client client) const;
+  // How much GPU work a client may have under way in its turn.
+  Time most_under_way() const { return limits_.quantum; }
   // By what right this client may have used the GPU. Precondition: it was added.
   Right right_of(Client client, Time now) const;
   // It has used the GPU without a turn, it seems. That may be large copies, which pass no gate: they do from now on.
@@ -146,6 +146,7 @@ class Policy {
     std::optional<Time> asked;  // since when it waits for one
     Time wanted{};              // when it last waited for one or had one
     bool came_back = false;     // after a pause, and has had no turn since
+    std::uint64_t let_in = 0;   // what it had submitted when its gate was opened, or in its last turn
     Request sampled;            // the newest sample
     Waits waits, in_slices;     // of late, and when it was last under slices
     std::optional<Time> last_active;
@@ -172,15 +173,22 @@ class Policy {
   };
   struct Holder {
     Client client = 0;
-    std::uint32_t turn = 0;     // the grant's number
-    Time since{}, charged{};    // `charged`: its VM's virtual time has what was before
-    std::optional<Time> ended;  // when it was told to end
+    std::uint32_t turn = 0;       // the grant's number
+    Time since{}, charged{};      // `charged`: its VM's virtual time has what was before
+    std::optional<Time> ended{};  // when it was told to end
+    // When it was last seen to have waited, and what it had submitted until then.
+    std::optional<Time> waited{};
+    std::uint64_t submitted = 0;
+    Time worked{};  // when it was last seen to submit, or in a call that it waits for
   };
 
   void read(Time now, const Ask& ask);
+  void watch_work(ClientState& holder, const Request& before, Time now);
   void sample(Time now);
   void begin_anew_in_other_company(Time now);
   void add(Waits& waits, const ClientState& client, double elapsed) const;
+  ring::GrantMode without_turn(const ClientState& client) const;
+  bool wants_turn(const ClientState& client) const;
   bool is_active(const ClientState& client, Time now) const;
   std::size_t active(Time now) const;
   double part_of_vm(Vm vm, Time now) const;
@@ -240,6 +248,7 @@ class Policy {
   void end_turn(Time now);
   void end_overlong(Time now);
   bool must_end(const ClientState& waiting, Time now) const;
+  bool holder_is_done(const ClientState& holder, Time now) const;
   bool goes_in_beside(std::optional<Client> waiting) const;
   Time quantum_of(const ClientState& client, Time now) const;
   Time price(const ClientState& holder, Time now) const;
@@ -261,10 +270,6 @@ class Policy {
   std::map<Client, ClientState> clients_;
   std::map<Vm, VmState> vms_;
   std::optional<Holder> holder_;
-  struct {
-    Vm vm = 0;
-    Time until{};
-  } kept_for_;  // nobody else has a turn until then: a program of the latency class may only have paused
   std::optional<Time> sampled_;
   Time may_begin_{};                   // turns do not begin before this
   Time dwell_;                         // how long slices last at least

@@ -66,7 +66,7 @@ constexpr Time short_pieces = 10 * change;  // of work: a change costs more than
 constexpr Time cost_of_a_turn = 180us;      // a change, and two hand-overs
 constexpr double newest_cost = 0.02;        // the weight of the newest turn in what turns cost
 constexpr double highest_tax = 10;          // on the time of those who gain by turns
-constexpr Time kept_for_latency = 300us;    // after it gave its turn back: a program's pauses between two launches
+constexpr Time quiet_of_latency = 500us;    // then its turn is over; pauses of 0.4 ms between two launches were seen
 constexpr int credit_of_latency = 4;        // quanta by which a VM of the latency class may be ahead and still go first
 
 // What the making and the end of a worker's context cost whoever works meanwhile. Assumed, until tests/probes/cheats.cc

@@ -11,23 +11,28 @@ using ring::GrantMode;
 
 void Policy::watch_holder(Time now, const Give& give) {
   ClientState& state = clients_.at(holder_->client);
-  if (ring::is_over(holder_->turn, state.grant, state.said.given_back)) {
+  if (holder_is_done(state, now)) {
     learn(state, now);
     state.overlong_in_a_row = 0;
-    if (at_once(vms_.at(state.vm)) && !holder_->ended) kept_for_ = {state.vm, now + kept_for_latency};
     return end_turn(now);
   }
-  if (holder_->ended) {
-    if (now - *holder_->ended >= limits_.longest) return end_overlong(now);
-    if (goes_in_beside(best_waiting())) end_turn(now);
-    return;
-  }
   const auto waiting = best_waiting();
-  if (!waiting) return go_on_alone(now);
-  if (!must_end(clients_.at(*waiting), now)) return;
-  holder_->ended = now;
-  set(state, holder_->client, {.mode = GrantMode::Closed}, give);
-  give(*waiting, clients_.at(*waiting).grant);  // the same again: it wakes up while the holder's work ends
+  if (!holder_->ended) {
+    if (!waiting) return go_on_alone(now);
+    if (!must_end(clients_.at(*waiting), now)) return;
+    holder_->ended = now;
+    set(state, holder_->client, {.mode = GrantMode::Closed}, give);
+    give(*waiting, clients_.at(*waiting).grant);  // the same again: it wakes up while the holder's work ends
+  }
+  if (now - *holder_->ended >= limits_.longest) return end_overlong(now);
+  if (goes_in_beside(waiting)) end_turn(now);
+}
+
+// One whose gate is open, of the latency class, gives nothing back, since it is closed out by nobody: it is done when it
+// has been quiet.
+bool Policy::holder_is_done(const ClientState& holder, Time now) const {
+  if (holder.grant.mode == GrantMode::Open) return now - holder_->worked > quiet_of_latency;
+  return ring::is_over(holder_->turn, holder.grant, holder.said.given_back);
 }
 
 // Whether this one, which goes next, does not wait for the holder's work to end: it is of the latency class. The driver
@@ -114,11 +119,16 @@ void Policy::charge(Time now) {
   holder_->charged = now;
 }
 
-// From a turn that it had for itself. Its last wait may end a little after the turn.
+// From a turn that it had for itself. What follows the last wait that was seen in it belongs to the next piece of work,
+// unless it was a pause: nothing was submitted any more, and the turn was given back. A wait that is counted though none
+// was seen in this turn ended a little after the turn before.
 void Policy::learn(ClientState& client, Time now) {
   client.learnt_at = now;
-  client.had += now - holder_->since;
   const std::uint64_t waits = since(client.said.waits, client.learnt.waits);
+  const bool late = waits != 0 && client.had > Time::zero();
+  const Time last = holder_->waited.value_or(late ? holder_->since : now);
+  const bool paused = holder_->waited && !holder_->ended && client.said.submitted == holder_->submitted;
+  client.had += last - holder_->since;
   if (waits == 0) return;
   const auto each = [&](std::uint64_t ns) {
     return Time(std::min<std::uint64_t>(ns / waits, std::chrono::nanoseconds(1h).count()));
@@ -128,14 +138,13 @@ void Policy::learn(ClientState& client, Time now) {
   client.wait = client.wait ? (*client.wait + wait) / 2 : wait;
   client.piece = client.piece ? (*client.piece + piece) / 2 : piece;
   client.learnt = client.said;
-  client.had = {};
+  client.had = paused ? Time::zero() : now - last;
 }
 
 void Policy::next_turn(Time now, const Give& give) {
   const auto next = best_waiting();
   if (!next) return;
   ClientState& state = clients_.at(*next);
-  if (now < kept_for_.until && state.vm != kept_for_.vm) return;
   VmState& vm = vms_.at(state.vm);
   floor_ = std::max(floor_, vm.behind);
   ++vm.account.turns;
@@ -144,15 +153,16 @@ void Policy::next_turn(Time now, const Give& give) {
   vm.account.waits.add(waited);
   state.served = ++turns_;
   state.came_back = false;
-  set(state, *next, {.mode = GrantMode::Turn}, give);
-  holder_ = Holder{.client = *next, .turn = state.grant.number, .since = now, .charged = now, .ended = {}};
+  state.let_in = state.said.submitted;
+  if (state.grant.mode != GrantMode::Open) set(state, *next, {.mode = GrantMode::Turn}, give);
+  holder_ = Holder{.client = *next, .turn = state.grant.number, .since = now, .charged = now, .worked = now};
 }
 
 // Of those that are about as far behind as the one that goes before all, the one that has waited for the most turns: so
 // equal VMs go round, whatever a few microseconds say.
 std::optional<Policy::Client> Policy::best_waiting() const {
   const auto waits = [&](Client client, const ClientState& state) {
-    return state.said.waits_for_turn && !(holder_ && holder_->client == client);
+    return wants_turn(state) && !(holder_ && holder_->client == client);
   };
   std::optional<Client> first;
   for (const auto& [client, state] : clients_)

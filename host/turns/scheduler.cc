@@ -196,10 +196,11 @@ Time Scheduler::step(Gpu& gpu, Time now) {
                    .submitted = words.submitted.load(std::memory_order_relaxed),
                    .waits = words.waits.load(std::memory_order_relaxed),
                    .waited_ns = words.waited_ns.load(std::memory_order_relaxed),
-                   .busy_ns = words.busy_ns.load(std::memory_order_relaxed)};
+                   .busy_ns = words.busy_ns.load(std::memory_order_relaxed),
+                   .under_way = words.under_way.load(std::memory_order_relaxed) != 0};
   };
   return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) {
-    give(gpu.places.at(client), grant, gpu.policy.most_under_way(client));
+    give(gpu.places.at(client), grant, gpu.policy.most_under_way());
   });
 }
 

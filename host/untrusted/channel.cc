@@ -84,17 +84,17 @@ class Channel {
                                session_.turns.begin_copy(index_, context);
     const bool takes_gpu = manner.submits && !copies_beside;
     if (takes_gpu) session_.turns.enter(index_, context);
-    // An answered call that is a wait, or is answered when its work is done, has waited for the GPU's processors.
-    const bool is_timed = session_.turns.are_taken() && (header.flags & ring::flag_wants_reply) != 0;
+    // An answered call that is a wait, or is answered when its work is done, waits for the GPU's processors.
+    const bool is_timed = session_.turns.are_taken() && (header.flags & ring::flag_wants_reply) != 0 &&
+                          (takes_gpu || manner.asks == api::Asks::Wait);
     const auto called = is_timed ? Clock::now() : Clock::time_point();
-    if (is_timed && manner.asks == api::Asks::Wait) session_.turns.begin_wait(index_, context);
+    if (is_timed) session_.turns.begin_wait(index_, context);
     watch_.begin(manner.compiles);
     const CUresult result = well_formed ? call(handler, request) : request.broken();
     watch_.end();
     if (takes_gpu) session_.turns.leave(index_);
     if (copies_beside) session_.turns.end_copy(index_);
-    if (is_timed && (takes_gpu || manner.asks == api::Asks::Wait))
-      session_.turns.waited(index_, context, Clock::now() - called);
+    if (is_timed) session_.turns.waited(index_, context, Clock::now() - called);
     request.charge.let_go();  // what the call has made has it by now, and the guest's next call may need the rest
     if (manner.asks == api::Asks::Wait) session_.pools.refresh();
     count(request, header.bytes, manner.submits && result == CUDA_SUCCESS);

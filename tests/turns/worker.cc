@@ -168,6 +168,7 @@ void Worker::copy() {
 void Worker::wait() {
   begin_call();
   waits_for_idle_ = true;
+  request_.under_way = true;
   wait_began_ = timeline_.now();
   if_idle();
 }
@@ -176,6 +177,7 @@ void Worker::waited() {
   const Time took = timeline_.now() - wait_began_;
   batch_.finished(took, most_under_way_);
   ++request_.waits;
+  request_.under_way = false;
   request_.waited_ns += static_cast<std::uint64_t>(took.count());
   end_call();
   finish();

@@ -33,9 +33,7 @@ void World::look() {
   next_look_.reset();
   const Time next = policy_.step(
       timeline_.now(), [this](auto client) { return programs_[client]->worker().request(); },
-      [this](auto client, ring::Grant grant) {
-        programs_[client]->worker().give(grant, policy_.most_under_way(client));
-      });
+      [this](auto client, ring::Grant grant) { programs_[client]->worker().give(grant, policy_.most_under_way()); });
   if (next == Time::max()) return;
   const Time when = timeline_.now() + (next == Time::zero() ? scheduler_tick : next);
   if (next_look_ && *next_look_ <= when) return;

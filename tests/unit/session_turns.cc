@@ -270,8 +270,10 @@ TEST_F(SessionTurns, WaitsAreCountedWithTheirTime) {
   ASSERT_TRUE(comes_true([&] { return world_->session->long_waits.any_inside(); }));
   std::this_thread::sleep_for(5ms);
   EXPECT_EQ(request().waits.load(), 0U);
+  EXPECT_EQ(request().under_way.load(), 1U);
   world_->driver.keep_working(false);
   ASSERT_TRUE(comes_true([&] { return request().waits.load() == 1; }));
+  EXPECT_TRUE(comes_true([&] { return request().under_way.load() == 0; }));
   EXPECT_GE(request().waited_ns.load(), 4'000'000U);
 }
 
@@ -333,66 +335,6 @@ TEST_F(SessionTurnsOfImpatience, AKernelThatWaitsForTheNextOneIsServedUnderAShal
   give(GrantMode::Open, true, true);
   submit(more_than_a_batch);
   EXPECT_TRUE(was_submitted(more_than_a_batch)) << "the channel waits for its work for ever";
-}
-
-TEST(ShortQueue, LearnsHowManySubmissionsTakeTenMilliseconds) {
-  host::ShortQueue queue;
-  const auto until_full = [&] {
-    int count = 0;
-    for (; !queue.is_full(); ++count) {
-      if (queue.should_ask()) queue.asked();
-      queue.submitted();
-    }
-    return count;
-  };
-  EXPECT_EQ(until_full(), 0) << "nobody knows what was queued before";
-  queue.asked();
-  queue.done(100us, true);
-  EXPECT_EQ(until_full(), 16);
-  queue.done(80ms, true);
-  queue.forget(), queue.asked(), queue.done(1ms, true);
-  EXPECT_EQ(until_full(), 2) << "a kernel of ten milliseconds";
-  for (int i = 0; i < 20; ++i) {
-    queue.done(100us, true);
-    until_full();
-  }
-  queue.forget(), queue.asked(), queue.done(100us, true);
-  EXPECT_GE(until_full(), 1000) << "short ones";
-}
-
-TEST(Patience, OneThatDoesNotPayIsShort) {
-  host::Patience patience;
-  EXPECT_EQ(patience.now(), host::Patience::longest);
-  for (int i = 0; i < 4; ++i) patience.stayed_away();
-  EXPECT_EQ(patience.now(), host::Patience::shortest);
-  patience.came_back();
-  EXPECT_EQ(patience.now(), host::Patience::longest);
-}
-
-TEST(Batch, LearnsHowManySubmissionsAreAQuantum) {
-  host::Batch batch;
-  const auto until_full = [&] {
-    int count = 0;
-    for (; !batch.is_full(); ++count) batch.submitted();
-    return count;
-  };
-  const int first = until_full();
-  batch.finished(8ms, 1ms);  // each takes half a millisecond, say
-  const int second = until_full();
-  EXPECT_LE(second, first / 8 + 1);
-  for (int i = 0; i < 20; ++i) {
-    batch.finished(10us, 1ms);
-    until_full();
-  }
-  batch.finished(10us, 1ms);
-  EXPECT_GE(until_full(), 1000) << "short kernels are waited for again and again";
-  batch.forget();
-  EXPECT_FALSE(batch.is_full());
-  batch.submitted();
-  batch.finished(10us, 1ms);
-  for (int i = 0; i < 4; ++i) batch.submitted();
-  batch.finished(4ms, 1ms);
-  EXPECT_EQ(until_full(), 1) << "few submissions tell as much as many";
 }
 
 }  // namespace

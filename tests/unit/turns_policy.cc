@@ -89,10 +89,10 @@ class Gpu {
     for (const auto client : clients) asks(client);
     look_after(10us);
   }
-  // The holder, if there is one.
+  // The holder, if there is one. Whoever has given its turn back keeps the grant.
   std::optional<Policy::Client> holder() const {
     for (const auto& [client, page] : pages_)
-      if (page.grant.mode == GrantMode::Turn) return client;
+      if (page.grant.mode == GrantMode::Turn && page.request.given_back != page.grant.number) return client;
     return {};
   }
   // Turns for so long. Whoever has one works until it ends, in pieces of 10 us, and wants the next. `silent` says nothing.
@@ -103,7 +103,8 @@ class Gpu {
         if (client == silent) continue;
         page.request.waits_for_turn = page.grant.mode == GrantMode::Closed;
         if (page.grant.mode == GrantMode::Closed) answers(client);
-        if (page.grant.mode == GrantMode::Turn) launches_and_waits(client, 10us, 10us);
+        const bool let_in = policy.takes_turns() && page.grant.mode == GrantMode::Open;  // of the latency class
+        if (let_in || page.grant.mode == GrantMode::Turn) launches_and_waits(client, 10us, 10us);
       }
   }
   // Turns while one kernel of 1.9 ms runs. Whoever has none wants one; a holder gives its own back after the kernel if
@@ -238,6 +239,27 @@ TEST(TurnsPolicy, OneThatUsesTheGpuLessAndLessIsNoReason) {
     gpu.look_after(10ms);
     ASSERT_EQ(gpu.mode(a), GrantMode::Open);
   }
+}
+
+// The last turns of programs that cease together are nearly all pause: one wait, and 150 us until the turn is given back.
+TEST(TurnsPolicy, APauseAtTheEndOfATurnIsNoPartOfAPieceOfWork) {
+  Gpu gpu;
+  const std::vector<Policy::Client> all = {gpu.add(), gpu.add(), gpu.add(), gpu.add()};
+  gpu.begin_turns(all);
+  gpu.turns(1s);
+  for (int i = 0; i < 40; ++i) {
+    const auto holder = gpu.holder().value();
+    for (const auto client : all) gpu.request(client).waits_for_turn = client != holder;
+    gpu.launches_and_waits(holder, 10us, 10us);
+    gpu.look_after(10us);
+    gpu.answers(holder);
+    gpu.look_after(150us);
+  }
+  for (const auto client : all) gpu.request(client).waits_for_turn = false, gpu.answers(client);
+  for (int i = 0; i < 30; ++i) gpu.look_after(10ms);
+  ASSERT_FALSE(gpu.policy.takes_turns());
+  gpu.begin_turns(all);
+  EXPECT_TRUE(gpu.policy.takes_turns()) << "their pieces are as short as they were";
 }
 
 TEST(TurnsPolicy, WaitsShorterThanAChangeHaveMetNone) {
@@ -858,12 +880,50 @@ TEST(TurnsPolicy, TheLatencyClassEndsATurnAtOnce) {
   gpu.begin_turns({a});
   ASSERT_TRUE(gpu.has_turn(a));
   gpu.look_after(20us);
-  gpu.asks(urgent);
+  EXPECT_EQ(gpu.mode(urgent), GrantMode::Open) << "it need not ask first";
+  gpu.submits(urgent);
   gpu.look_after(10us);
   EXPECT_TRUE(gpu.is_closed(a));
-  gpu.answers(a);
+  gpu.asks(a), gpu.answers(a);
+  gpu.request(urgent).under_way = true;
+  gpu.look_after(2ms);
+  EXPECT_TRUE(gpu.is_closed(a)) << "while the other waits for its work";
+  gpu.request(urgent).under_way = false;
+  gpu.launches_and_waits(urgent, 2ms, 2ms);
   gpu.look_after(10us);
-  EXPECT_TRUE(gpu.has_turn(urgent));
+  gpu.look_after(400us);
+  EXPECT_TRUE(gpu.is_closed(a)) << "while the other may be in a pause";
+  gpu.look_after(200us);
+  EXPECT_TRUE(gpu.has_turn(a));
+  EXPECT_EQ(gpu.mode(urgent), GrantMode::Open);
+}
+
+// Closed is nobody of the class while the others' queues are ended, before turns.
+TEST(TurnsPolicy, TheLatencyClassGoesOnWhileOthersEndTheirWork) {
+  Gpu gpu;
+  const auto a = gpu.add(), urgent = gpu.add(1, true);
+  for (int i = 0; i < 3; ++i) {
+    gpu.submits(a), gpu.submits(urgent);
+    gpu.look_after(10ms);
+  }
+  ASSERT_FALSE(gpu.policy.takes_turns());
+  EXPECT_TRUE(gpu.is_closed(a));
+  EXPECT_EQ(gpu.mode(urgent), GrantMode::Open);
+}
+
+// Work in a latency VM's turns puts it ahead, in the end so far that it is one of the others.
+TEST(TurnsPolicy, WhoeverOfTheLatencyClassIsFarAheadIsClosed) {
+  Gpu gpu;
+  const auto a = gpu.add(), urgent = gpu.add(1, true);
+  gpu.begin_turns({a, urgent});
+  bool closed = false;
+  for (const Time end = gpu.now + 50ms; gpu.now < end && !closed; gpu.look_after(10us)) {
+    gpu.asks(a);
+    if (gpu.is_closed(a)) gpu.answers(a);
+    if (!gpu.is_closed(urgent)) gpu.launches_and_waits(urgent, 10us, 10us);
+    closed = gpu.is_closed(urgent);
+  }
+  EXPECT_TRUE(closed);
 }
 
 TEST(TurnsPolicy, TheLatencyClassHasTurnsWithoutWaits) {
