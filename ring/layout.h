@@ -83,6 +83,7 @@ constexpr std::uint32_t first_guest_peer = 1 + max_slots;
 
 inline constexpr std::size_t directory_offset = IVGPU_DIRECTORY_OFFSET;
 inline constexpr std::size_t vm_page_offset = IVGPU_VM_PAGE_OFFSET;
+inline constexpr std::size_t region_header_bytes = IVGPU_HEADER_BYTES;
 inline constexpr std::size_t first_slot_offset = IVGPU_FIRST_SLOT_OFFSET;
 constexpr std::size_t slot_entry_offset(std::uint32_t slot) { return directory_offset + slot * sizeof(SlotEntry); }
 

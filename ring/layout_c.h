@@ -251,6 +251,7 @@ struct IvgpuChannelControl {
 
 #define IVGPU_DIRECTORY_OFFSET IVGPU_PAGE
 #define IVGPU_VM_PAGE_OFFSET (2 * IVGPU_PAGE)
+#define IVGPU_HEADER_BYTES (IVGPU_VM_PAGE_OFFSET + IVGPU_PAGE)  // header, directory and VM page
 #define IVGPU_FIRST_SLOT_OFFSET IVGPU_HUGE_PAGE
 
 // In a slot, from its start; the arena's is a huge page's multiple.

@@ -13,7 +13,7 @@ namespace ring {
 class RegionView {
  public:
   RegionView() = default;
-  // `base`: where the region's first byte is mapped, first_slot_offset bytes of it at least.
+  // `base`: where the region's first byte is mapped, region_header_bytes of it at least.
   explicit RegionView(std::byte* base) : base_(base) {}
 
   Shared<RegionHeader> header() const { return shared_at<RegionHeader>(base_, 0); }

@@ -29,7 +29,6 @@
 #include "ring/module_c.h"
 
 #define IVGPU_RELEASE "0.1.0"
-#define IVGPU_HEADER_BYTES (3 * IVGPU_PAGE)	/* header, directory, VM page */
 
 struct ivgpu_opener;
 

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +17,7 @@
 #include "guest/log.h"
 #include "guest/region/access.h"
 #include "guest/region/bell.h"
-#include "guest/region/cache_probe.h"
+#include "guest/region/map_shared.h"
 #include "guest/region/region.h"
 
 namespace guest {
@@ -40,12 +39,7 @@ class Ivshmem final : public Region {
   ~Ivshmem() override { forget(); }
 
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
-    const int flags = MAP_SHARED | (address != nullptr ? MAP_FIXED_NOREPLACE : 0);
-    void* at = mmap(address, bytes, PROT_READ | PROT_WRITE, flags, memory_, static_cast<off_t>(offset));
-    if (at == MAP_FAILED) return nullptr;
-    if (address == nullptr || at == address) return static_cast<std::byte*>(at);
-    munmap(at, bytes);
-    return nullptr;
+    return map_shared(memory_, offset, bytes, address);
   }
   void ring(std::uint32_t peer) override {
     if (bells_.there())
@@ -109,21 +103,6 @@ std::unique_ptr<Ivshmem> open_device(const std::string& device, std::string& why
                                    static_cast<volatile std::uint32_t*>(registers));
 }
 
-void tell_cache(Region& region) {
-  std::byte* at = region.map(0, ring::page, nullptr);
-  if (at == nullptr) return;
-  double ns = nanoseconds_per_line(at, ring::page, monotonic_nanoseconds);
-  if (uncached(ns)) ns = std::min(ns, nanoseconds_per_line(at, ring::page, monotonic_nanoseconds));  // once more
-  munmap(at, ring::page);
-  if (uncached(ns))
-    log(Level::Warn,
-        "BAR2 of the ivshmem device seems to be mapped uncached (%.0f ns a line), and everything will be slow then; "
-        "ivgpu-check says more",
-        ns);
-  else
-    log(Level::Info, "BAR2 of the ivshmem device is mapped write-back (%.1f ns a line)", ns);
-}
-
 }  // namespace
 
 std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) {
@@ -151,7 +130,7 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
       if (checked->no_doorbell)
         region->use_bells(checked->view.header());
       else
-        munmap(checked->view.base(), ring::first_slot_offset);
+        checked->unmap();
       found = std::move(region);
     } else {
       why = "the ivshmem device " + device +
@@ -161,7 +140,6 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
   }
   closedir(folder);
   if (!refusal.empty()) why = refusal;
-  if (found != nullptr) tell_cache(*found);
   return found;
 }
 

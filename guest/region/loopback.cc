@@ -17,6 +17,7 @@
 
 #include "guest/log.h"
 #include "guest/region/access.h"
+#include "guest/region/map_shared.h"
 #include "guest/region/region.h"
 
 namespace guest {
@@ -73,12 +74,7 @@ class Loopback final : public Region {
   }
 
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
-    const int flags = MAP_SHARED | (address != nullptr ? MAP_FIXED_NOREPLACE : 0);
-    void* at = mmap(address, bytes, PROT_READ | PROT_WRITE, flags, memory_, static_cast<off_t>(offset));
-    if (at == MAP_FAILED) return nullptr;
-    if (address == nullptr || at == address) return static_cast<std::byte*>(at);
-    munmap(at, bytes);  // an old kernel ignores the flag and takes the address as a hint
-    return nullptr;
+    return map_shared(memory_, offset, bytes, address);
   }
   void ring(std::uint32_t peer) override {
     const std::uint64_t one = 1;

@@ -2,13 +2,34 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "guest/log.h"
+#include "guest/region/cache_probe.h"
 #include "guest/region/release.h"
 #include "ring/mutants.h"
 
 namespace guest {
+
+namespace {
+
+void tell_cache(Region& region) {
+  std::byte* at = region.map(0, ring::page, nullptr);
+  if (at == nullptr) return;
+  double ns = nanoseconds_per_line(at, ring::page, monotonic_nanoseconds);
+  if (uncached(ns)) ns = std::min(ns, nanoseconds_per_line(at, ring::page, monotonic_nanoseconds));  // once more
+  munmap(at, ring::page);
+  if (uncached(ns))
+    log(Level::Warn,
+        "BAR2 of the ivshmem device seems to be mapped uncached (%.0f ns a line), and everything will be slow then; "
+        "ivgpu-check says more",
+        ns);
+  else
+    log(Level::Info, "BAR2 of the ivshmem device is mapped write-back (%.1f ns a line)", ns);
+}
+
+}  // namespace
 
 std::unique_ptr<Region> find_region() {
   if (const char* path = std::getenv("IVGPU_REGION"); path != nullptr && *path != '\0') {
@@ -18,6 +39,7 @@ std::unique_ptr<Region> find_region() {
   log(Level::Info, "IVGPU_REGION is not set: looking for an ivshmem device (PCI 1af4:1110)");
   std::string why;
   auto region = open_ivshmem("/sys/bus/pci/devices", why);
+  if (region != nullptr) tell_cache(*region);
   // Programs that only ask whether there is a GPU may ask often.
   static std::atomic<bool> reported{false};
   if (region == nullptr && !reported.exchange(true)) log(Level::Warn, "%s", why.c_str());
@@ -60,13 +82,15 @@ bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64
 
 }  // namespace
 
+void CheckedRegion::unmap() const { munmap(view.base(), ring::region_header_bytes); }
+
 std::optional<CheckedRegion> check_region(Region& region) {
   if (constexpr auto least = ring::first_slot_offset + ring::min_slot_bytes; region.size() < least) {
     log(Level::Info, "region of %llu bytes is too small for a slot: that takes %llu",
         static_cast<unsigned long long>(region.size()), static_cast<unsigned long long>(least));
     return std::nullopt;
   }
-  std::byte* at = region.map(0, ring::first_slot_offset, nullptr);
+  std::byte* at = region.map(0, ring::region_header_bytes, nullptr);
   if (at == nullptr) return std::nullopt;
   const ring::RegionView view(at);
   const std::uint64_t magic = view.header()[&ring::RegionHeader::magic].load(std::memory_order_acquire);
@@ -77,7 +101,7 @@ std::optional<CheckedRegion> check_region(Region& region) {
     copy_release(header, checked.release);
     return checked;
   }
-  munmap(at, ring::first_slot_offset);
+  munmap(at, ring::region_header_bytes);
   return std::nullopt;
 }
 

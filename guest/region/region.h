@@ -46,7 +46,7 @@ std::unique_ptr<Region> connect_region(const char* socket_path);
 // remedy.
 std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why);
 
-// A region's first pages, mapped, and the checked values of its header. Other programs of the VM can write over the
+// A region's first pages (region_header_bytes), mapped, and the checked values of its header. Other programs of the VM can write over the
 // header at any moment, so sizes are never read from it again.
 struct CheckedRegion {
   ring::RegionView view;
@@ -57,6 +57,8 @@ struct CheckedRegion {
 
   // Preconditions: slot < slot_count.
   std::uint64_t start_of(std::uint32_t slot) const { return first_slot + slot * slot_bytes; }
+  // Nobody may look at `view` from now on.
+  void unmap() const;
 };
 
 // Maps the header and checks it. Nothing and a log line with both values if the region does not fit this library.

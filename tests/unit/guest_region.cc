@@ -69,7 +69,7 @@ bool accepted(std::uint64_t bytes, const std::function<void(ring::RegionHeader&)
   change(*h);
   munmap(h, 4096);
   const auto found = guest::check_region(region);
-  if (found) munmap(found->view.base(), ring::first_slot_offset);
+  if (found) found->unmap();
   return found.has_value();
 }
 
@@ -175,7 +175,7 @@ TEST(CheckRegion, WhatWasReadStaysAsItWas) {
   EXPECT_EQ(layout->slot_bytes, ring::slot_bytes_for(64 * mib, 2));
   EXPECT_FALSE(layout->no_doorbell);
   munmap(h, 4096);
-  munmap(layout->view.base(), ring::first_slot_offset);
+  layout->unmap();
 }
 
 // ---- loopback ------------------------------------------------------------------------------------------------------
