@@ -102,6 +102,13 @@ constexpr std::size_t channel_offset(std::uint32_t channel) { return first_chann
 constexpr std::size_t request_offset(std::uint32_t channel) { return channel_offset(channel) + control_bytes; }
 constexpr std::size_t reply_offset(std::uint32_t channel) { return request_offset(channel) + request_bytes; }
 
+// The words `guest_asleep` and `callbacks_asleep`: whether a guest sleeps, and how it is woken.
+enum class Asleep : std::uint32_t {
+  No = 0,
+  ByFutex = IVGPU_ASLEEP_BY_FUTEX,
+  ByDoorbell = IVGPU_ASLEEP_BY_DOORBELL,
+};
+
 // LaneControl::kind.
 enum class LaneKind : std::uint32_t { HostFunction = IVGPU_LANE_HOST_FUNCTION };
 

@@ -123,7 +123,7 @@ void Callbacks::answer(ring::LaneCallee& lane, CUresult result) {
   lane.answer(result);
   const auto k = static_cast<std::uint32_t>(&lane - lanes_.data());
   ring::Parking waiter(slot_.view().lane(k)[&ring::LaneControl::worker_asleep]);
-  if (waiter.must_wake()) bell_.wake(waiter.word());
+  if (waiter.must_wake() != ring::Asleep::No) bell_.wake(waiter.word());
 }
 
 void Callbacks::sleep(Lock& lock) {

@@ -87,7 +87,7 @@ std::uint64_t Channel::publish(std::uint16_t flags) {
   auto& counter = (flags & ring::flag_wants_reply) ? waited_calls : posted_calls;
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   bytes.store(bytes.load(std::memory_order_relaxed) + record_bytes_, std::memory_order_relaxed);
-  if (worker_.must_wake()) bell_.wake(worker_.word());
+  if (worker_.must_wake() != ring::Asleep::No) bell_.wake(worker_.word());
   return position;
 }
 

@@ -165,7 +165,7 @@ class Channel {
     control_[&Control::executed].store(position_, std::memory_order_release);  // X
     // A guest thread that waits for the last of many records is not woken for the others.
     const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
-    if (!guest_.must_wake(awaited)) return;
+    if (guest_.must_wake(awaited) == ring::Asleep::No) return;
     ring::count(counters_.woken);
     wake(guest_.word());
   }

@@ -98,7 +98,7 @@ void Lanes::release(Lane& lane, State state) {
 bool Lanes::fill(Lane& lane, ring::LaneKind kind, std::uint64_t token) {
   used_.store(true, std::memory_order_relaxed);
   if (lane.caller.post(static_cast<std::uint32_t>(kind), token) != ring::Peer::Ok) return breaks();
-  if (guest_.must_wake()) wake(guest_.word());
+  if (guest_.must_wake() != ring::Asleep::No) wake(guest_.word());
   return true;
 }
 

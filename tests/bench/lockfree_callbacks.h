@@ -206,7 +206,7 @@ class Callbacks {
     lane.answer(result);
     const auto k = static_cast<std::uint32_t>(&lane - lanes_.data());
     ring::Parking waiter(slot_.lane(k)[&ring::LaneControl::worker_asleep]);
-    if (waiter.must_wake()) wake(waiter.word());
+    if (waiter.must_wake() != ring::Asleep::No) wake(waiter.word());
   }
   void park(Lock& lock) {
     constexpr timespec longest{.tv_sec = 1, .tv_nsec = 0};
@@ -321,7 +321,7 @@ class LockfreeLanes {
   }
   bool fill(Lane& lane, ring::LaneKind kind, std::uint64_t token) {
     if (lane.caller.post(static_cast<std::uint32_t>(kind), token) != ring::Peer::Ok) return false;
-    if (guest_.must_wake()) wake(guest_.word());
+    if (guest_.must_wake() != ring::Asleep::No) wake(guest_.word());
     return true;
   }
   bool await(Lane& lane) {

@@ -116,7 +116,7 @@ class Lanes : public testing::TestWithParam<bool> {
 
   void wake_worker(std::uint32_t k) {
     ring::Parking worker(loopback_.slot().lane(k)[&ring::LaneControl::worker_asleep]);
-    if (worker.must_wake()) other_side::wake(worker.word());
+    if (worker.must_wake() != ring::Asleep::No) other_side::wake(worker.word());
   }
 
   InProcess loopback_{calling_driver(), options(GetParam())};

@@ -34,7 +34,7 @@ struct Lanes {
   bool post(std::size_t k, std::uint64_t token) {
     const ring::Peer peer = callers[k].post(kind_of(token), token);
     require(peer != ring::Peer::Broken, "the worker calls a lane broken");
-    if (peer == ring::Peer::Ok && guest.must_wake()) futex_wake(callbacks_asleep.address());
+    if (peer == ring::Peer::Ok && guest.must_wake() != ring::Asleep::No) futex_wake(callbacks_asleep.address());
     return peer == ring::Peer::Ok;
   }
   void await(std::size_t k, std::uint64_t token) {
@@ -57,7 +57,7 @@ struct Lanes {
       require(call.kind == kind_of(call.token), "a call's kind is another call's");
       called |= 1u << call.token;
       callees[k].answer(result_of(call.token));
-      if (sleeper(k).must_wake()) futex_wake(&words[k].worker_asleep);
+      if (sleeper(k).must_wake() != ring::Asleep::No) futex_wake(&words[k].worker_asleep);
       return true;
     }
     const auto anything = [&] {
@@ -143,7 +143,7 @@ struct Effects {
       require(get() == i, "the function does not see what was there before its call");
       set(static_cast<std::uint8_t>(i + 10));
       lanes.callees[0].answer(result_of(i));
-      if (lanes.sleeper(0).must_wake()) futex_wake(&lanes.words[0].worker_asleep);
+      if (lanes.sleeper(0).must_wake() != ring::Asleep::No) futex_wake(&lanes.words[0].worker_asleep);
     }
   }
   void set(std::uint8_t value) {

@@ -50,7 +50,7 @@ struct Futex {
   void guest() {
     for (int i = 0; i < 2; ++i) {
       channel.publish_one();
-      if (channel.worker.must_wake()) futex_wake(channel.asleep.address());
+      if (channel.worker.must_wake() != ring::Asleep::No) futex_wake(channel.asleep.address());
     }
   }
   void worker() {
@@ -68,7 +68,7 @@ struct Futex {
 struct Bell {
   void guest() {
     channel.publish_one();
-    if (channel.worker.must_wake()) doorbell.fetch_add(1, std::memory_order_acq_rel);
+    if (channel.worker.must_wake() != ring::Asleep::No) doorbell.fetch_add(1, std::memory_order_acq_rel);
   }
   void other_guest() { doorbell.fetch_add(1, std::memory_order_acq_rel); }
   void worker() {
@@ -111,7 +111,7 @@ struct Reply {
       const std::uint64_t text[2] = {i, i};
       std::memcpy(reply, text, sizeof reply);
       position.store(i, std::memory_order_release);  // R
-      if (sleeper.must_wake()) futex_wake(asleep.address());
+      if (sleeper.must_wake() != ring::Asleep::No) futex_wake(asleep.address());
     }
   }
   void guest() {
@@ -139,7 +139,8 @@ struct Awaited {
   void worker() {
     for (std::uint64_t i = 1; i <= 3; ++i) {
       executed.store(i, std::memory_order_release);  // X
-      if (sleeper.must_wake([&] { return i >= awaits.load(std::memory_order_relaxed); })) futex_wake(asleep.address());
+      const auto awaited = [&] { return i >= awaits.load(std::memory_order_relaxed); };
+      if (sleeper.must_wake(awaited) != ring::Asleep::No) futex_wake(asleep.address());
     }
   }
   void guest() {
@@ -160,6 +161,38 @@ struct Awaited {
   ring::Parking sleeper{asleep};
 };
 
+// A VM whose guest has the kernel module. The worker writes a vector's eventfd, which two slots share. At the interrupt
+// the guest's kernel looks at its sleepers' words.
+struct Interrupt {
+  void worker() {
+    for (std::uint64_t i = 1; i <= 2; ++i) {
+      executed.store(i, std::memory_order_release);  // X
+      if (sleeper.must_wake() == ring::Asleep::ByDoorbell) vector.fetch_add(1, std::memory_order_acq_rel);
+    }
+  }
+  void other_worker() { vector.fetch_add(1, std::memory_order_acq_rel); }
+  void guest() {
+    for (std::uint64_t i = 1; i <= 2; ++i) {
+      const auto done = [&] { return executed.load(std::memory_order_acquire) >= i; };
+      while (!done() && sleeper.may_sleep(done, ring::Asleep::ByDoorbell)) {
+        futex_wait(asleep.address(), IVGPU_ASLEEP_BY_DOORBELL);
+        sleeper.woke();
+      }
+    }
+  }
+  void interrupt() {  // a daemon
+    for (;;) {
+      while (vector.exchange(0, std::memory_order_acq_rel) == 0) pause();
+      if (asleep.load(std::memory_order_relaxed) != IVGPU_ASLEEP_BY_DOORBELL) futex_wake(asleep.address());
+    }
+  }
+  void finish() {}
+  std::atomic<std::uint64_t> executed{0};
+  std::atomic<std::uint32_t> vector{0};  // an eventfd
+  SharedWord<std::uint32_t> asleep;
+  ring::Parking sleeper{asleep};
+};
+
 }  // namespace
 
 std::vector<Scenario> parking_scenarios() {
@@ -170,6 +203,11 @@ std::vector<Scenario> parking_scenarios() {
       {"parking", "stop", [](Options o) { return bounded<Stop, &Stop::bell, &Stop::worker>(o, 99); }},
       {"parking", "reply", [](Options o) { return bounded<Reply, &Reply::worker, &Reply::guest>(o, 4); }},
       {"parking", "awaited", [](Options o) { return bounded<Awaited, &Awaited::worker, &Awaited::guest>(o, 4); }},
+      {"parking", "interrupt",
+       [](Options o) {
+         return bounded<Interrupt, &Interrupt::worker, &Interrupt::other_worker, &Interrupt::guest,
+                        &Interrupt::interrupt>(o, 2, 1);
+       }},
   };
 }
 

@@ -16,6 +16,8 @@
 
 namespace {
 
+using ring::Asleep;
+
 // On lines of their own, as in the region: on one line the processor would keep the order by itself.
 struct Side {
   alignas(64) std::atomic<std::uint64_t> published{0};
@@ -43,7 +45,7 @@ bool wait_for(Side& self, const Side& peer, std::uint64_t wanted) {
 
 void publish(Side& self, Side& peer, std::uint64_t value) {
   self.published.store(value, std::memory_order_release);
-  if (ring::Parking(peer.asleep).must_wake()) wake(peer.asleep);
+  if (ring::Parking(peer.asleep).must_wake() != ring::Asleep::No) wake(peer.asleep);
 }
 
 TEST(Parking, NoWakeUpIsLostIn100000Rounds) {
@@ -115,7 +117,7 @@ TEST(Parking, SleeperOrWakerSeesTheOther) {
     meet(wakers_turn, sleepers_turn, round);
     for (unsigned i = round % 37; i > 0; --i) asm volatile("");
     side.published.store(round, std::memory_order_relaxed);
-    const bool woke = ring::Parking(side.asleep).must_wake();
+    const bool woke = ring::Parking(side.asleep).must_wake() != ring::Asleep::No;
     meet(wakers_turn, sleepers_turn, round + 1);
     if (slept.load(std::memory_order_relaxed) && !woke) ++lost;
   }
@@ -129,23 +131,27 @@ TEST(Parking, WorkThatIsThereForbidsSleep) {
   EXPECT_FALSE(parking.may_sleep([] { return true; }));
   EXPECT_EQ(word.load(), 0u);
   EXPECT_TRUE(parking.may_sleep([] { return false; }));
-  EXPECT_EQ(word.load(), 1u);
+  EXPECT_EQ(word.load(), std::uint32_t{IVGPU_ASLEEP_BY_FUTEX});
 }
 
 TEST(Parking, ASleepIsEndedOnce) {
   SharedWord<std::uint32_t> word;
   ring::Parking parking(word);
-  EXPECT_FALSE(parking.must_wake());
-  ASSERT_TRUE(parking.may_sleep([] { return false; }));
-  EXPECT_TRUE(parking.must_wake());
-  EXPECT_FALSE(parking.must_wake());
+  for (const Asleep how : {Asleep::ByFutex, Asleep::ByDoorbell}) {
+    EXPECT_EQ(parking.must_wake(), Asleep::No);
+    ASSERT_TRUE(parking.may_sleep([] { return false; }, how));
+    EXPECT_EQ(parking.must_wake([] { return false; }), Asleep::No);
+    EXPECT_EQ(word.load(), static_cast<std::uint32_t>(how));
+    EXPECT_EQ(parking.must_wake(), how);
+    EXPECT_EQ(parking.must_wake(), Asleep::No);
+  }
 }
 
 // The word is the peer's to scribble on: whatever it says, asking changes nothing but the word.
-TEST(Parking, AScribbledWordIsANeedlessWakeUp) {
-  for (const std::uint32_t scribble : {2u, 0x80000000u, ~0u}) {
+TEST(Parking, AScribbledWordIsANeedlessWakeUpByFutex) {
+  for (const std::uint32_t scribble : {3u, 0x80000000u, 0x80000002u, ~0u}) {
     SharedWord<std::uint32_t> word{scribble};
-    EXPECT_TRUE(ring::Parking(word).must_wake());
+    EXPECT_EQ(ring::Parking(word).must_wake(), Asleep::ByFutex);
     EXPECT_EQ(word.load(), 0u);
   }
 }
