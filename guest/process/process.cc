@@ -185,6 +185,7 @@ void finish() {
   Phase expected = Phase::Ready;
   if (!phase.compare_exchange_strong(expected, Phase::Ended)) return;
   write_statistics(*session());
+  if (session()->ends_with_process()) return;
   session()->variables->leave();
   // The slot's next process gets these bytes. Where they cannot be put back, the slot is given back by the process's end.
   if (session()->registered->remove_all()) session()->leave();

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "guest/log.h"
 #include "guest/region/access.h"
@@ -63,6 +64,13 @@ class Ivshmem final : public Region {
   volatile std::uint32_t* registers_;  // mapped for the process's lifetime
   ring::Shared<ring::RegionHeader> bells_;
 };
+
+// Whether the guest's kernel module is the device's driver. Nobody maps it by its files then.
+bool is_the_modules(const std::string& device) {
+  char target[256];
+  const ssize_t n = readlink((device + "/driver").c_str(), target, sizeof target);
+  return n > 0 && std::string_view(target, static_cast<std::size_t>(n)).ends_with("/ivgpu");
+}
 
 // Switches the device's memory space on, as a driver would. While it is off, each load gives all ones.
 void enable(const std::string& device) {
@@ -121,6 +129,11 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
     if (entry->d_name[0] == '.' || read_number(device + "/vendor") != 0x1af4 ||
         read_number(device + "/device") != 0x1110)
       continue;
+    if (is_the_modules(device)) {
+      refusal = "the kernel module has the ivshmem device " + device +
+                ", and here is no node of it: give the program /dev/ivgpu0 (docs/guest-module.md)";
+      continue;
+    }
     auto region = open_device(device, refusal);
     if (region == nullptr) {
       log(Level::Info, "%s", refusal.c_str());
@@ -133,9 +146,7 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
         checked->unmap();
       found = std::move(region);
     } else {
-      why = "the ivshmem device " + device +
-            " holds no region that this library can use: start ivgpud, of the same version, with this VM in its "
-            "configuration, then start the VM again";
+      why = no_usable_region("the ivshmem device " + device);
     }
   }
   closedir(folder);

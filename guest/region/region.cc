@@ -7,10 +7,17 @@
 
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
+#include "guest/region/module.h"
 #include "guest/region/release.h"
 #include "ring/mutants.h"
 
 namespace guest {
+
+std::string no_usable_region(const std::string& device) {
+  return device +
+         " holds no region that this library can use: start ivgpud, of the same version, with this VM in its "
+         "configuration, then start the VM again";
+}
 
 namespace {
 
@@ -36,9 +43,11 @@ std::unique_ptr<Region> find_region() {
     log(Level::Info, "IVGPU_REGION names the broker's socket %s", path);
     return connect_region(path);
   }
-  log(Level::Info, "IVGPU_REGION is not set: looking for an ivshmem device (PCI 1af4:1110)");
+  log(Level::Info, "IVGPU_REGION is not set: looking for /dev/ivgpuN, then for an ivshmem device (PCI 1af4:1110)");
   std::string why;
-  auto region = open_ivshmem("/sys/bus/pci/devices", why);
+  auto region = open_module("/dev", why);
+  // Where there is a module it alone maps the device. A program that it does not let in is told so.
+  if (region == nullptr && why.empty()) region = open_ivshmem("/sys/bus/pci/devices", why);
   if (region != nullptr) tell_cache(*region);
   // Programs that only ask whether there is a GPU may ask often.
   static std::atomic<bool> reported{false};
@@ -97,8 +106,10 @@ std::optional<CheckedRegion> check_region(Region& region) {
   ring::RegionHeader header = view.header().copy_out();
   if (is_sound(magic, header, region.size())) {
     if (ring::wrong(ring::Mutant::region_twice)) header = view.header().copy_out();
-    CheckedRegion checked{view, header.slot_count, header.first_slot, header.slot_bytes, header.no_doorbell != 0, {}};
-    copy_release(header, checked.release);
+    CheckedRegion checked{
+        view, header.slot_count, header.first_slot, header.slot_bytes, header.no_doorbell != 0, header.guest_vectors,
+        {}};
+    copy_release(header.release, checked.release);
     return checked;
   }
   munmap(at, ring::region_header_bytes);

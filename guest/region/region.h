@@ -1,5 +1,6 @@
-// How this process reaches the VM's region: through the ivshmem device in a VM, or through the broker's socket on the
-// host itself (loopback). Callers need not know which of the two it is. Any thread may call a Region.
+// How this process reaches the VM's region: in a VM through the kernel module or, without one, the ivshmem device's
+// files in sysfs; on the host itself through the broker's socket (loopback). Callers need not know which it is. Any
+// thread may call a Region.
 #pragma once
 
 #include <atomic>
@@ -13,13 +14,16 @@
 
 namespace guest {
 
+class Module;
+
 class Region {
  public:
   virtual ~Region() = default;
-  // Maps [offset, offset + bytes) of the region, shared and writable. At `address` if that is not null, but never over
-  // another mapping; else anywhere. Null on failure. The caller unmaps it.
+  // Maps [offset, offset + bytes) of the region, shared and writable; by a module the header is read-only, and nothing
+  // else is there but the slot that was claimed. At `address` if that is not null, but never over another mapping; else
+  // anywhere. Null on failure. The caller unmaps it.
   virtual std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) = 0;
-  // Rings a host peer (ring::peer_broker, ring::peer_of_slot).
+  // Rings a host peer: ring::peer_broker, or ring::peer_of_slot of the slot that was claimed.
   virtual void ring(std::uint32_t peer) = 0;
   virtual std::uint64_t size() const = 0;
   // This guest's ivshmem id.
@@ -27,8 +31,13 @@ class Region {
   // Whether the broker lives. A connection shows it at once; Unknown: only the heartbeat can show it.
   enum class Broker : std::uint8_t { Lives, Gone, Unknown };
   virtual Broker broker() { return Broker::Unknown; }
+  // What Gone means, for the log.
+  virtual const char* gone_in_words() const { return "the broker has ended"; }
   // Whether the worker runs on the same kernel, so that futexes reach it.
   virtual bool same_kernel() const = 0;
+  // The guest's kernel module, if the region is reached by it: it claims and frees slots. Null: this process changes
+  // the directory itself.
+  virtual Module* module() { return nullptr; }
   // Whether worker and guest are one process with one mapping, as in tests. The arena then has the same address in both
   // already.
   virtual bool same_address_space() const { return false; }
@@ -36,8 +45,9 @@ class Region {
   virtual void forget() = 0;
 };
 
-// The region of IVGPU_REGION (a broker's socket) if that is set, else of the first ivshmem device that carries our
-// magic. Null if there is none; the log then warns once and says why. At level info the log says what is looked for.
+// The region of IVGPU_REGION (a broker's socket) if that is set, else of the kernel module (guest/region/module.h),
+// else of the first ivshmem device that carries our magic. Null if there is none; the log then warns once and says why.
+// At level info the log says what is looked for.
 std::unique_ptr<Region> find_region();
 
 // The region behind a broker's socket.
@@ -46,13 +56,17 @@ std::unique_ptr<Region> connect_region(const char* socket_path);
 // remedy.
 std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why);
 
-// A region's first pages (region_header_bytes), mapped, and the checked values of its header. Other programs of the VM can write over the
-// header at any moment, so sizes are never read from it again.
+// The sentence for a device whose memory check_region() refuses.
+std::string no_usable_region(const std::string& device);
+
+// A region's first pages (ring::region_header_bytes), mapped, and the checked values of its header. The host, and
+// without a module other programs of the VM, can write over the header at any moment, so sizes are never read again.
 struct CheckedRegion {
   ring::RegionView view;
   std::uint32_t slot_count;              // 1..ring::max_slots
   std::uint64_t first_slot, slot_bytes;  // all slots lie within the region
   bool no_doorbell;
+  std::uint32_t guest_vectors;                       // the worker of slot k raises interrupt k % guest_vectors; 0: none
   char release[sizeof ring::RegionHeader::release];  // of the broker, printable; "unknown": an old broker
 
   // Preconditions: slot < slot_count.

@@ -1,5 +1,5 @@
-// The broker's release, made printable, since any program of the VM can write over it. For the library and for
-// ivgpu-check.
+// The release of the broker or of the kernel module, made printable, since any program of a VM without the module can
+// write over the broker's. For the library and for ivgpu-check.
 #pragma once
 
 #include <cstring>
@@ -8,8 +8,9 @@
 
 namespace guest {
 
-inline void copy_release(const ring::RegionHeader& header, char (&to)[sizeof ring::RegionHeader::release]) {
-  std::memcpy(to, header.release, sizeof to);
+inline void copy_release(const char (&from)[sizeof ring::RegionHeader::release],
+                         char (&to)[sizeof ring::RegionHeader::release]) {
+  std::memcpy(to, from, sizeof to);
   to[sizeof to - 1] = '\0';
   if (to[0] == '\0') std::strcpy(to, "unknown");
   for (char* c = to; *c != '\0'; ++c)

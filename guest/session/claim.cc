@@ -7,8 +7,6 @@
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
 #include "guest/session/holders.h"
-#include "guest/session/owner.h"
-#include "guest/session/slot_step.h"
 
 namespace guest {
 namespace {
@@ -26,47 +24,25 @@ void sleep_ns(long ns) {
 
 }  // namespace
 
-bool SlotClaim::try_take(std::uint32_t slot, const ring::SlotOwner& self) {
-  const auto claimed = claim(entry(slot), self);
-  if (!claimed) return false;
-  entry(slot)[&ring::SlotEntry::program].copy_in(this_program().text);
-  claimed_ = *claimed;
-  slot_ = slot;
-  region_.ring(ring::peer_broker);
-  return true;
-}
-
-// Gives the slot of a process that has died without giving it back to the broker.
-void SlotClaim::free_dead(std::uint32_t slot, const ring::SlotOwner& self) {
-  if (bury(entry(slot), [&](const ring::SlotOwner& owner) { return certainly_dead(owner, self); }))
-    region_.ring(ring::peer_broker);
-}
-
 bool SlotClaim::broker_answers() {
   const Region::Broker broker = region_.broker();
-  if (broker == Region::Broker::Gone) return log(Level::Error, "the broker has ended"), false;
+  if (broker == Region::Broker::Gone) return log(Level::Error, "%s", region_.gone_in_words()), false;
   if (broker == Region::Broker::Unknown && !heartbeat_.beats())
     return log(Level::Error, "the broker does not answer; if it was restarted, this VM must be started again"), false;
   return true;
 }
 
 bool SlotClaim::take(std::uint64_t until) {
-  const ring::SlotOwner self = this_process(region_.peer());
   const std::uint64_t warn_at = monotonic_nanoseconds() + silent_ns;
   std::uint64_t next_burial = 0;
   bool asked = false, warned = false;
   do {
     if (const std::uint64_t now = monotonic_nanoseconds(); now >= next_burial) {
-      for (std::uint32_t slot = 0; slot < checked_.slot_count; ++slot) free_dead(slot, self);
+      taking_->bury_dead();
       next_burial = now + between_burials_ns;
     }
-    for (std::uint32_t slot = 0; slot < checked_.slot_count; ++slot)
-      if (try_take(slot, self)) return true;
-    if (!asked) {
-      checked_.view.header()[&ring::RegionHeader::wanted].fetch_add(1, std::memory_order_relaxed);
-      region_.ring(ring::peer_broker);
-      asked = true;
-    }
+    if (const auto taken = taking_->try_take()) return taken_ = *taken, true;
+    if (!std::exchange(asked, true)) taking_->want();
     if (!broker_answers()) return false;
     if (!warned && monotonic_nanoseconds() >= warn_at) warned = warn_if_full();
     sleep_ns(1'000'000);
@@ -87,8 +63,7 @@ bool SlotClaim::warn_if_full() const {
 }
 
 void SlotClaim::give_back() {
-  if (!held() || std::exchange(given_back_, true)) return;
-  if (release(entry(slot_), claimed_)) region_.ring(ring::peer_broker);
+  if (held() && !std::exchange(given_back_, true)) taking_->give_back(taken_);
 }
 
 }  // namespace guest

@@ -34,22 +34,21 @@ bool Liveness::attached() {
 }
 
 // The slot's word shows whether the worker has ended. The connection or, in a VM, the heartbeat shows whether the
-// broker has.
+// broker has. That comes first: no word can be read of a device that was taken away.
 bool Liveness::host_alive() {
   if (!usable()) return false;
+  const Region::Broker broker = region_.broker();
+  if (broker == Region::Broker::Gone) return lose(region_.gone_in_words()), false;
   if (!claim_.is_ours()) return lose("its worker has ended"), false;
-  switch (region_.broker()) {
-    case Region::Broker::Lives: return true;  // however late its heartbeat is
-    case Region::Broker::Gone: return lose("the broker has ended"), false;
-    case Region::Broker::Unknown: return heartbeat_.beats() || (suspend(), false);
-  }
-  return false;
+  // A broker that lives does so however late its heartbeat is.
+  return broker == Region::Broker::Lives || heartbeat_.beats() || (suspend(), false);
 }
 
 // A suspended session is open again when the broker answers and the slot is still ours. guest/session/channel.cc
 // explains what becomes of the calls that were given up meanwhile.
 bool Liveness::comes_back() {
   if (lost()) return false;
+  if (region_.broker() == Region::Broker::Gone) return lose(region_.gone_in_words()), false;
   if (!claim_.is_ours()) return lose("its worker has ended"), false;
   if (!heartbeat_.answers_again()) return false;
   auto suspended = Condition::Suspended;

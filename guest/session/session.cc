@@ -1,5 +1,7 @@
 #include "guest/session/session.h"
 
+#include <sys/mman.h>
+
 #include <utility>
 
 #include "guest/log.h"
@@ -12,6 +14,14 @@ namespace guest {
 namespace {
 
 std::atomic<Session*> the_session{nullptr};
+
+// A mapping that takes the place of the program's own memory, which a forked child keeps. The kernel module's mappings
+// are not inherited unless that is asked for; for others asking changes nothing.
+std::byte* map_for_program(Region& region, std::uint64_t offset, std::size_t bytes) {
+  std::byte* at = region.same_address_space() ? nullptr : region.map(offset, bytes, nullptr);
+  if (at != nullptr) madvise(at, bytes, MADV_DOFORK);
+  return at;
+}
 
 }  // namespace
 
@@ -63,7 +73,7 @@ Entered Session::enter_slot() {
   if (!binding_.bind()) return lost() ? Entered::Spoilt : Entered::Refused;
   arena = binding_.make();
   const auto map_again = [this, arena_start](std::uint64_t offset, std::size_t bytes) {
-    return region_->same_address_space() ? nullptr : region_->map(arena_start + offset, bytes, nullptr);
+    return map_for_program(*region_, arena_start + offset, bytes);
   };
   registered = std::make_unique<Registered>(*arena, map_again, copiers().threads());
   const auto reserve = [this](std::uint64_t at, std::uint64_t bytes) { return addresses.reserve(at, bytes); };

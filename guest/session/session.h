@@ -75,6 +75,9 @@ class Session {
 
   // Gives the slot back to the broker. Call it when the process ends, or no longer needs the session.
   void leave();
+  // Whether the process's end gives the slot back by itself, at once. Then a process that ends leaves it to that: its
+  // other threads still run, and may use pinned memory to their last moment.
+  bool ends_with_process() const { return region_->module() != nullptr; }
   // Call it in a forked child: the session stays the parent's.
   void forget() {
     callbacks_.forget();

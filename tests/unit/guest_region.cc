@@ -25,8 +25,11 @@
 #include "guest/session/owner.h"
 #include "guest/session/session.h"
 #include "tests/other_side.h"
+#include "tests/unit/guest_places.h"
 
 namespace {
+
+using guest_places::fill, guest_places::Folder;
 
 constexpr std::uint64_t mib = 1 << 20;
 
@@ -52,15 +55,6 @@ class MemoryRegion final : public guest::Region {
   int fd_;
   std::uint64_t bytes_;
 };
-
-void fill(ring::RegionHeader& h, std::uint64_t bytes, std::uint32_t slots) {
-  h.version = ring::layout_version;
-  h.slot_count = slots;
-  h.region_bytes = bytes;
-  h.first_slot = ring::first_slot_offset;
-  h.slot_bytes = ring::slot_bytes_for(bytes, slots);
-  h.magic = ring::region_magic;
-}
 
 bool accepted(std::uint64_t bytes, const std::function<void(ring::RegionHeader&)>& change) {
   MemoryRegion region(bytes);
@@ -179,20 +173,6 @@ TEST(CheckRegion, WhatWasReadStaysAsItWas) {
 }
 
 // ---- loopback ------------------------------------------------------------------------------------------------------
-
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/ivgpu-test-XXXXXX";
-    if (mkdtemp(name) != nullptr) path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Listens at a path; `talk` has the first connection.
 class Server {
@@ -413,6 +393,19 @@ TEST(Ivshmem, FilesThatCannotBeOpened) {
   const std::string garbage = sysfs.device("0000:00:05.0", "none of your business", "");
   std::filesystem::create_directory(garbage + "/resource2");
   EXPECT_EQ(sysfs.open_region(), nullptr);
+}
+
+// As in a container that has the machine's sysfs, and a /dev of its own.
+TEST(Ivshmem, ADeviceOfTheKernelModuleWithoutItsNode) {
+  Sysfs sysfs;
+  const std::string ours = sysfs.ivshmem("0000:00:03.0", 32 * mib, true);
+  std::filesystem::create_symlink("../../../bus/pci/drivers/ivgpu", ours + "/driver");
+  EXPECT_EQ(sysfs.open_region(), nullptr);
+  EXPECT_EQ(sysfs.why, "the kernel module has the ivshmem device " + ours +
+                           ", and here is no node of it: give the program /dev/ivgpu0 (docs/guest-module.md)");
+  std::filesystem::remove(ours + "/driver");
+  std::filesystem::create_symlink("../../../bus/pci/drivers/uio_pci_generic", ours + "/driver");
+  EXPECT_NE(sysfs.open_region(), nullptr) << sysfs.why;
 }
 
 TEST(Ivshmem, WithoutPermission) {

@@ -125,7 +125,7 @@ Finding release(const std::string& resource, std::uint64_t bytes) {
     return {"release", State::Warning, "the region cannot be mapped as a whole, so no worker was asked what it knows",
             "run as root"};
   char host[sizeof ring::RegionHeader::release];
-  guest::copy_release(whole.header().copy_out(), host);
+  guest::copy_release(whole.header().copy_out().release, host);
   const api::KnownIds known = known_to_workers(whole);
   const std::string both = std::string("host ") + host + ", here " IVGPU_VERSION;
   if (known.driver >= api::known_ids.driver && known.session >= api::known_ids.session)

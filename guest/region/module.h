@@ -1,0 +1,48 @@
+// What the guest's kernel module does for a process besides mapping the region (ring/module_c.h): it claims a slot and
+// gives it back, since the directory is the kernel's alone, and it holds threads that sleep for the slot's interrupt.
+// Any thread may call it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ring/layout.h"
+
+namespace guest {
+
+class Region;
+
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  struct Claim {
+    std::uint32_t slot;
+    ring::SlotWord word;
+  };
+  // Takes a slot that is Ready, without waiting. Nothing: there is none, or the device has gone. The broker hears of
+  // the wish then.
+  virtual std::optional<Claim> claim(const char* program) = 0;
+  // Gives the slot back. All mappings of it end: who touches one gets SIGBUS.
+  virtual void release() = 0;
+
+  // Whether threads that sleep here are woken, if the worker of this slot raises vector slot % guest_vectors.
+  virtual bool wakes(std::uint32_t slot, std::uint32_t guest_vectors) const = 0;
+  // Sleeps while the word at `offset` of the own slot holds `expected`, for `nanoseconds` at most. Ended: look again.
+  // Gone: the slot is no longer this process's, and nothing of it may be touched. Refused: nobody could sleep here.
+  enum class Slept : std::uint8_t { Ended, Gone, Refused };
+  virtual Slept sleep(std::uint64_t offset, std::uint32_t expected, std::uint64_t nanoseconds) = 0;
+};
+
+// The kernel's ioctl(2), or a test's module: a request, and its argument as the kernel gets it.
+using Ioctl = std::function<int(int fd, unsigned long request, std::uintptr_t argument)>;
+int ioctl_of_kernel(int fd, unsigned long request, std::uintptr_t argument);
+
+// The region of the first node ivgpuN in `nodes` ("/dev") that can be used. Null: there is none. `why` then is "" if
+// there is no node, and the region may be there by sysfs; else it is one sentence with the remedy.
+std::unique_ptr<Region> open_module(const char* nodes, std::string& why, Ioctl ioctl = ioctl_of_kernel);
+
+}  // namespace guest
