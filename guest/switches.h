@@ -11,6 +11,7 @@ struct Switches {
   X(copy_threads, "large pageable copies use several threads")                                \
   X(known_done, "queries and waits for what is known to be done are answered in the guest")   \
   X(spin, "polls before it sleeps")                                                           \
+  X(wakes, "sleeps until its worker wakes it; else it naps and looks")                        \
   X(order, "for tests only: calls wait for what other threads issued before them")
 #define X(name, help) bool name = true;
   IVGPU_SWITCHES(X)

@@ -1,28 +1,18 @@
 #include "guest/session/callbacks.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <csignal>
-#include <ctime>
 
 #include "guest/log.h"
 
 namespace guest {
 namespace {
 
-// Without a futex a nap is the polling interval, as in guest/session/channel.cc. With a futex the worker ends the
-// sleep; the bound is for the case that another thread finds the session lost.
-constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
-constexpr timespec longest_sleep{.tv_sec = 1, .tv_nsec = 0};
-
-void wake_here(ring::Shared<std::uint32_t> word) {
-  syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
+// The worker ends a sleep. The bound is for the case that another thread finds the session lost.
+constexpr std::uint64_t longest_sleep_ns = 1'000'000'000;
 
 }  // namespace
 
@@ -59,7 +49,7 @@ void Callbacks::stop() {
   stopped_ = true;
   if (!running_) return;
   issued_.notify_one();
-  if (bell_.futexes()) wake_here(self().word());
+  sleeper_.rouse(self().word());
 }
 
 // Under the mutex. The thread takes no signals, since the program's handlers expect the program's own threads.
@@ -127,20 +117,20 @@ void Callbacks::answer(ring::LaneCallee& lane, CUresult result) {
 }
 
 void Callbacks::sleep(Lock& lock) {
-  if (bell_.futexes()) return park(lock);
+  if (sleeper_.how() != ring::Asleep::No) return park(lock);
   nap_ns_ = std::clamp(nap_ns_ * 2, first_nap_ns, longest_nap_ns);
-  const timespec time{.tv_sec = 0, .tv_nsec = static_cast<long>(nap_ns_)};
   lock.unlock();
-  nanosleep(&time, nullptr);
+  nap(nap_ns_);
   lock.lock();
 }
 
 // Sleeps until the worker has filled a lane (ring/queue/parking.h).
 void Callbacks::park(Lock& lock) {
   ring::Parking parking = self();
-  if (!parking.may_sleep([&] { return anything(); })) return;
+  if (!parking.may_sleep([&] { return anything(); }, sleeper_.how())) return;
   lock.unlock();
-  syscall(SYS_futex, parking.word().futex_word(), FUTEX_WAIT, 1, &longest_sleep, nullptr, 0);
+  const bool ours = sleeper_.sleep(parking.word(), longest_sleep_ns);
+  if (!ours && !forgotten()) liveness_.lose_slot();
   lock.lock();
   if (!over()) parking.woke();
 }

@@ -20,6 +20,7 @@
 #include <mutex>
 
 #include "guest/session/liveness.h"
+#include "guest/session/sleeper.h"
 #include "guest/session/slot.h"
 #include "guest/session/tokens.h"
 #include "guest/session/worker_bell.h"
@@ -31,7 +32,8 @@ namespace guest {
 
 class Callbacks {
  public:
-  Callbacks(Liveness& liveness, const Slot& slot, WorkerBell& bell) : liveness_(liveness), slot_(slot), bell_(bell) {}
+  Callbacks(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper)
+      : liveness_(liveness), slot_(slot), bell_(bell), sleeper_(sleeper) {}
   ~Callbacks();
   Callbacks(const Callbacks&) = delete;
   Callbacks& operator=(const Callbacks&) = delete;
@@ -66,6 +68,7 @@ class Callbacks {
   Liveness& liveness_;
   const Slot& slot_;
   WorkerBell& bell_;
+  const Sleeper& sleeper_;
   std::atomic<bool> forgotten_{false};
   std::mutex mutex_;
   std::condition_variable issued_, ended_;

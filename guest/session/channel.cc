@@ -18,14 +18,8 @@
 // its streams (guest/marshal/custom.h).
 #include "guest/session/channel.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <cstring>
-#include <ctime>
 
 #include "guest/region/cache_probe.h"
 
@@ -34,28 +28,16 @@ namespace {
 
 using Control = ring::ChannelControl;
 
-// The longest sleeps. With a futex the worker ends the sleep. Without one (in a VM without the kernel module) a nap is
-// the polling interval. It grows during a wait, so that short waits stay short and long ones cost little.
-constexpr std::uint64_t futex_sleep_ns = 50'000'000;
-constexpr std::uint64_t first_nap_ns = 20'000, longest_nap_ns = 1'000'000;
-constexpr std::uint64_t queued_nap_ns = 50'000;  // the longest while the worker waits for a turn on the GPU
-
-timespec after(std::uint64_t ns) {
-  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000), .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
-}
-
-bool nap(std::uint64_t ns) {
-  const timespec pause = after(ns);
-  nanosleep(&pause, nullptr);
-  return false;
-}
+constexpr std::uint64_t longest_sleep_ns = 50'000'000;  // then this looks whether the host is alive
+constexpr std::uint64_t queued_nap_ns = 50'000;         // the longest nap while the worker waits for a turn on the GPU
 
 }  // namespace
 
-Channel::Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, std::uint32_t index)
+Channel::Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper, std::uint32_t index)
     : liveness_(liveness),
       slot_(slot),
       bell_(bell),
+      sleeper_(sleeper),
       index_(index),
       control_(slot.view().control(index)),
       mailbox_(slot.view().reply(index)),
@@ -146,24 +128,28 @@ bool Channel::wait_until(Done done, std::uint64_t awaited, Sleep sleep) {
 // Sleeps until `done` holds. Between sleeps it looks whether the host is alive. False: it is not.
 template <class Done>
 bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
-  const bool can_park = sleep == Sleep::Park && bell_.futexes();
+  const bool parks = sleep == Sleep::Park && sleeper_.how() != ring::Asleep::No;
   for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
-    if (control_[&Control::queued].load(std::memory_order_relaxed) != 0) nap_ns = std::min(nap_ns, queued_nap_ns);
-    if (can_park ? park(done, awaited) : nap(nap_ns)) return true;
+    const Parked parked = parks ? park(done, awaited) : Parked::LookAgain;
+    if (parked == Parked::Done) return true;
+    if (parked == Parked::SlotGone) return liveness_.lose_slot(), false;
+    if (!parks) {
+      if (control_[&Control::queued].load(std::memory_order_relaxed) != 0) nap_ns = std::min(nap_ns, queued_nap_ns);
+      nap(nap_ns);
+    }
     if (done()) return true;
     if (!liveness_.host_alive()) return false;
   }
 }
 
-// Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). True: the awaited state came first.
+// Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). Done: the awaited state came first.
 template <class Done>
-bool Channel::park(Done done, std::uint64_t awaited) {
+Channel::Parked Channel::park(Done done, std::uint64_t awaited) {
   control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
-  if (!self_.may_sleep(done)) return true;
-  const timespec patience = after(futex_sleep_ns);
-  syscall(SYS_futex, self_.word().futex_word(), FUTEX_WAIT, 1, &patience, nullptr, 0);
+  if (!self_.may_sleep(done, sleeper_.how())) return Parked::Done;
+  if (!sleeper_.sleep(self_.word(), longest_sleep_ns)) return Parked::SlotGone;
   self_.woke();
-  return false;
+  return Parked::LookAgain;
 }
 
 }  // namespace guest

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "guest/session/liveness.h"
+#include "guest/session/sleeper.h"
 #include "guest/session/slot.h"
 #include "guest/session/worker_bell.h"
 #include "ring/api/cuda.h"
@@ -33,7 +34,7 @@ struct Reply {
 
 class Channel {
  public:
-  Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, std::uint32_t index);
+  Channel(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper, std::uint32_t index);
 
   std::uint32_t index() const { return index_; }
   std::mutex& mutex() { return mutex_; }
@@ -86,13 +87,15 @@ class Channel {
   bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);
   template <class Done>
   bool sleep_until(Done done, std::uint64_t awaited, Sleep sleep);
+  enum class Parked : std::uint8_t { Done, LookAgain, SlotGone };
   template <class Done>
-  bool park(Done done, std::uint64_t awaited);
+  Parked park(Done done, std::uint64_t awaited);
   std::uint64_t half_of_what_is_queued() const;
 
   Liveness& liveness_;
   const Slot& slot_;
   WorkerBell& bell_;
+  const Sleeper& sleeper_;
   const std::uint32_t index_;
   const ring::Shared<ring::ChannelControl> control_;
   const ring::SharedBytes mailbox_;

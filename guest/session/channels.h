@@ -25,7 +25,8 @@ namespace guest {
 class Channels {
  public:
   // The slot may be mapped later, but before any thread sends.
-  Channels(Liveness& liveness, const Slot& slot, WorkerBell& bell) : liveness_(liveness), slot_(slot), bell_(bell) {}
+  Channels(Liveness& liveness, const Slot& slot, WorkerBell& bell, const Sleeper& sleeper)
+      : liveness_(liveness), slot_(slot), bell_(bell), sleeper_(sleeper) {}
 
   Channel& acquire();
   void release(Channel& channel);
@@ -40,6 +41,7 @@ class Channels {
   Liveness& liveness_;
   const Slot& slot_;
   WorkerBell& bell_;
+  const Sleeper& sleeper_;
   std::mutex mutex_;
   std::array<std::unique_ptr<Channel>, ring::max_channels> channels_;
   std::vector<std::uint32_t> free_;

@@ -11,6 +11,10 @@ void Liveness::lose(const char* why) {
     log(Level::Error, "the session with the host is lost: %s", why);
 }
 
+void Liveness::lose_slot() {
+  lose(region_.broker() == Region::Broker::Gone ? region_.gone_in_words() : "its slot was taken away");
+}
+
 // Changes Open only, since Lost is final.
 void Liveness::suspend() {
   auto open = Condition::Open;

@@ -38,6 +38,8 @@ class Liveness {
 
   // The session is lost from now on. Logs `why` the first time.
   void lose(const char* why);
+  // The same if nothing of the slot may be touched any more (guest/session/sleeper.h).
+  void lose_slot();
   // The same for a reply that is shorter than its call's: the guest then no longer knows what the host has made or
   // ended.
   CUresult lose_to_short_reply() { return lose("a reply is shorter than its call's"), CUDA_ERROR_DEVICE_UNAVAILABLE; }

@@ -60,14 +60,16 @@ Session::Session(std::unique_ptr<Region> region, const CheckedRegion& checked, b
       claim_(*region_, checked_, heartbeat_),
       liveness_(*region_, claim_, heartbeat_),
       bell_(*region_, claim_),
-      channels_(liveness_, slot_, bell_),
+      sleeper_(*region_),
+      channels_(liveness_, slot_, bell_, sleeper_),
       binding_(liveness_, slot_, channels_),
-      callbacks_(liveness_, slot_, bell_) {}
+      callbacks_(liveness_, slot_, bell_, sleeper_) {}
 
 Session::~Session() { leave(); }
 
 Entered Session::enter_slot() {
   if (const Entered mapped = slot_.map(*region_, checked_, claim_.slot()); mapped != Entered::Yes) return mapped;
+  sleeper_.begin(checked_, claim_.slot(), slot_.view().base());
   const std::uint64_t arena_start = checked_.start_of(claim_.slot()) + ring::arena_offset;
   if (!binding_.map(*region_, arena_start, checked_.slot_bytes - ring::arena_offset)) return Entered::Refused;
   if (!binding_.bind()) return lost() ? Entered::Spoilt : Entered::Refused;

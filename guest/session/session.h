@@ -33,6 +33,7 @@
 #include "guest/session/claim.h"
 #include "guest/session/heartbeat.h"
 #include "guest/session/liveness.h"
+#include "guest/session/sleeper.h"
 #include "guest/session/slot.h"
 #include "guest/session/worker_bell.h"
 
@@ -132,6 +133,7 @@ class Session {
   Liveness liveness_;
   Slot slot_;
   WorkerBell bell_;
+  Sleeper sleeper_;
   Channels channels_;
   ArenaBinding binding_;
   Callbacks callbacks_;

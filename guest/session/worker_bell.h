@@ -15,8 +15,6 @@ class WorkerBell {
  public:
   WorkerBell(Region& region, const SlotClaim& claim) : region_(region), claim_(claim), futexes_(region.same_kernel()) {}
 
-  // Whether futexes wake the worker and this process's threads.
-  bool futexes() const { return futexes_; }
   // Wakes the worker's thread that sleeps on this word.
   void wake(ring::Shared<std::uint32_t> word);
   // Rings the worker's bell thread.

@@ -1,0 +1,61 @@
+#include "guest/session/sleeper.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+#include "guest/log.h"
+#include "guest/switches.h"
+
+namespace guest {
+namespace {
+
+timespec after(std::uint64_t ns) {
+  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000), .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+}
+
+ring::Asleep find_how(Region& region, const CheckedRegion& checked, std::uint32_t slot) {
+  if (!switches().wakes) return ring::Asleep::No;
+  if (region.same_kernel()) return ring::Asleep::ByFutex;
+  const Module* module = region.module();
+  if (module != nullptr && module->wakes(slot, checked.guest_vectors)) return ring::Asleep::ByDoorbell;
+  if (module != nullptr)
+    log(Level::Info, "no interrupt wakes session slot %u (the broker raises %u for the VM): waits nap", slot,
+        checked.guest_vectors);
+  return ring::Asleep::No;
+}
+
+}  // namespace
+
+void nap(std::uint64_t nanoseconds) {
+  const timespec pause = after(nanoseconds);
+  nanosleep(&pause, nullptr);
+}
+
+void Sleeper::begin(const CheckedRegion& checked, std::uint32_t slot, const std::byte* base) {
+  base_ = base;
+  how_ = find_how(region_, checked, slot);
+}
+
+bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds) const {
+  const auto announced = static_cast<std::uint32_t>(how_);
+  const std::uint32_t* at = word.futex_word();
+  if (how_ == ring::Asleep::ByFutex) {
+    const timespec limit = after(nanoseconds);
+    syscall(SYS_futex, at, FUTEX_WAIT, announced, &limit, nullptr, 0);
+    return true;
+  }
+  const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(at) - base_);
+  const Module::Slept slept = region_.module()->sleep(offset, announced, nanoseconds);
+  if (slept == Module::Slept::Refused) nap(longest_nap_ns);
+  return slept != Module::Slept::Gone;
+}
+
+void Sleeper::rouse(ring::Shared<std::uint32_t> word) const {
+  if (how_ == ring::Asleep::ByFutex) syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace guest
