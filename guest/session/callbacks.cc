@@ -120,7 +120,7 @@ void Callbacks::sleep(Lock& lock) {
   if (sleeper_.how() != ring::Asleep::No) return park(lock);
   nap_ns_ = std::clamp(nap_ns_ * 2, first_nap_ns, longest_nap_ns);
   lock.unlock();
-  nap(nap_ns_);
+  if (!sleeper_.nap(nap_ns_) && !forgotten()) liveness_.lose_slot();
   lock.lock();
 }
 

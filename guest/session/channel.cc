@@ -130,26 +130,22 @@ template <class Done>
 bool Channel::sleep_until(Done done, std::uint64_t awaited, Sleep sleep) {
   const bool parks = sleep == Sleep::Park && sleeper_.how() != ring::Asleep::No;
   for (std::uint64_t nap_ns = first_nap_ns;; nap_ns = std::min(nap_ns * 2, longest_nap_ns)) {
-    const Parked parked = parks ? park(done, awaited) : Parked::LookAgain;
-    if (parked == Parked::Done) return true;
-    if (parked == Parked::SlotGone) return liveness_.lose_slot(), false;
-    if (!parks) {
-      if (control_[&Control::queued].load(std::memory_order_relaxed) != 0) nap_ns = std::min(nap_ns, queued_nap_ns);
-      nap(nap_ns);
-    }
-    if (done()) return true;
+    if (control_[&Control::queued].load(std::memory_order_relaxed) != 0) nap_ns = std::min(nap_ns, queued_nap_ns);
+    const Slept slept = parks ? park(done, awaited) : sleeper_.nap(nap_ns) ? Slept::LookAgain : Slept::SlotGone;
+    if (slept == Slept::SlotGone) return liveness_.lose_slot(), false;
+    if (slept == Slept::Done || done()) return true;
     if (!liveness_.host_alive()) return false;
   }
 }
 
 // Sleeps until the worker wakes us or patience ends (ring/queue/parking.h). Done: the awaited state came first.
 template <class Done>
-Channel::Parked Channel::park(Done done, std::uint64_t awaited) {
+Channel::Slept Channel::park(Done done, std::uint64_t awaited) {
   control_[&Control::guest_awaits].store(awaited, std::memory_order_relaxed);  // before W (ring/queue/parking.h)
-  if (!self_.may_sleep(done, sleeper_.how())) return Parked::Done;
-  if (!sleeper_.sleep(self_.word(), longest_sleep_ns)) return Parked::SlotGone;
+  if (!self_.may_sleep(done, sleeper_.how())) return Slept::Done;
+  if (!sleeper_.sleep(self_.word(), longest_sleep_ns)) return Slept::SlotGone;
   self_.woke();
-  return Parked::LookAgain;
+  return Slept::LookAgain;
 }
 
 }  // namespace guest

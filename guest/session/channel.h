@@ -87,9 +87,9 @@ class Channel {
   bool wait_until(Done done, std::uint64_t awaited, Sleep sleep = Sleep::Park);
   template <class Done>
   bool sleep_until(Done done, std::uint64_t awaited, Sleep sleep);
-  enum class Parked : std::uint8_t { Done, LookAgain, SlotGone };
+  enum class Slept : std::uint8_t { Done, LookAgain, SlotGone };
   template <class Done>
-  Parked park(Done done, std::uint64_t awaited);
+  Slept park(Done done, std::uint64_t awaited);
   std::uint64_t half_of_what_is_queued() const;
 
   Liveness& liveness_;

@@ -50,8 +50,9 @@ class Session {
   const ring::DevicePage& devices() const { return slot_.devices(); }
   // The context's fault, an error that every later call returns. CUDA_SUCCESS if there is none.
   CUresult fault() const { return slot_.fault(); }
-  // Whether the worker has text to fetch: output of kernels, or the report of an error.
-  bool output_waiting() const { return slot_.output_waiting(); }
+  // Whether the worker has text to fetch: output of kernels, or the report of an error. Every call asks, after it has
+  // been served: of a slot that was lost meanwhile nothing may be read.
+  bool output_waiting() const { return usable() && slot_.output_waiting(); }
 
   // Whether the worker knows this call.
   bool serves(int call) const { return slot_.serves(call); }

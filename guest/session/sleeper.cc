@@ -30,11 +30,6 @@ ring::Asleep find_how(Region& region, const CheckedRegion& checked, std::uint32_
 
 }  // namespace
 
-void nap(std::uint64_t nanoseconds) {
-  const timespec pause = after(nanoseconds);
-  nanosleep(&pause, nullptr);
-}
-
 void Sleeper::begin(const CheckedRegion& checked, std::uint32_t slot, const std::byte* base) {
   base_ = base;
   how_ = find_how(region_, checked, slot);
@@ -50,8 +45,14 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
   }
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(at) - base_);
   const Module::Slept slept = region_.module()->sleep(offset, announced, nanoseconds);
-  if (slept == Module::Slept::Refused) nap(longest_nap_ns);
-  return slept != Module::Slept::Gone;
+  return slept == Module::Slept::Refused ? nap(longest_nap_ns) : slept != Module::Slept::Gone;
+}
+
+// Only by the module can the slot go away: the device's files keep theirs mapped.
+bool Sleeper::nap(std::uint64_t nanoseconds) const {
+  const timespec pause = after(nanoseconds);
+  nanosleep(&pause, nullptr);
+  return region_.module() == nullptr || region_.broker() != Region::Broker::Gone;
 }
 
 void Sleeper::rouse(ring::Shared<std::uint32_t> word) const {

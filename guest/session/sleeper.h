@@ -28,6 +28,8 @@ class Sleeper {
   // Sleeps on a word of the slot while it holds how(), for `nanoseconds` at most. False: the slot is no longer this
   // process's, and nothing of it may be touched. Preconditions: how() is not No, and the word was set to it.
   bool sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds) const;
+  // Sleeps without being woken. False: as above.
+  bool nap(std::uint64_t nanoseconds) const;
   // Wakes the threads of this process that sleep on the word, as far as that can be done from here: the others wake at
   // their time limit.
   void rouse(ring::Shared<std::uint32_t> word) const;
@@ -37,9 +39,6 @@ class Sleeper {
   ring::Asleep how_ = ring::Asleep::No;
   const std::byte* base_ = nullptr;
 };
-
-// Sleeps without being woken.
-void nap(std::uint64_t nanoseconds);
 
 // Naps are the interval at which a thread looks that nobody wakes. They grow during a wait, so that short waits stay
 // short and long ones cost little.
