@@ -182,6 +182,18 @@ truncate -s 64M "$m/$device/resource2"; expect 1 '^wrong +region +ivgpud made 33
 rm "$m/usr/local/lib/ivgpu/guest/libcuda.so.1"; expect 1 '^wrong +library +no libcuda'; good_guest
 put usr/local/lib/ivgpu/guest/libcuda.so.1 'of somebody else'; expect 1 '^wrong +library .*not the guest library'; good_guest
 
+# The kernel module: without it, and with nodes that are of no use.
+expect 0 '^warning +module +the kernel module is not there: the processes of this VM can read each other'
+put dev/ivgpu0 ''; expect 1 '^wrong +module +/dev/ivgpu0 is of no kernel module of ivgpu.s, or of one that is older'
+if "$check" --root "$m" | grep -qE ' (permission|lockdown) '; then echo "FAIL: sysfs is looked at beside a module"; status=1; fi
+sed -i 's/\t0/\t1000/g' "$m/proc/self/status"; chmod 660 "$m/dev/ivgpu0"
+((EUID != 0)) || expect 1 '^wrong +permission +this user may not open /dev/ivgpu0'
+((EUID != 0)) || expect 1 '-> as root: adduser the user to the group video'
+chmod 600 "$m/dev/ivgpu0"
+((EUID != 0)) || expect 1 '-> as root: cp .*60-ivgpu.rules .*trigger -s ivgpu'
+good_guest
+ln -s ../../../bus/pci/drivers/ivgpu "$m/$device/driver"; expect 1 '^wrong +module .*here is no node /dev/ivgpuN'; good_guest
+
 # The command line.
 m=$work/nowhere; expect 2 'there is no such folder'
 m=$work

@@ -1,0 +1,98 @@
+#include "tools/check/module.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "guest/region/module_info.h"
+#include "guest/region/release.h"
+#include "tools/check/cache.h"
+#include "tools/check/region.h"
+
+namespace check {
+namespace {
+
+// The first node, as the library takes them; "": there is none.
+std::string first_node(const Machine& machine) {
+  for (const std::string& name : machine.names("/dev"))
+    if (name.starts_with("ivgpu") && name.size() > 5 && name.find_first_not_of("0123456789", 5) == std::string::npos)
+      return "/dev/" + name;
+  return "";
+}
+
+// Which calls the workers know is not to be seen without a slot of one's own: the library logs what is refused.
+Finding release(const Mapping& header) {
+  char host[sizeof ring::RegionHeader::release];
+  guest::copy_release(header.header().copy_out().release, host);
+  const std::string both = std::string("host ") + host + ", here " IVGPU_VERSION;
+  if (std::string(host) == IVGPU_VERSION) return {"release", State::Ok, both, ""};
+  return {"release", State::Warning, both + ": the host may know fewer calls, and those are refused",
+          "install ivgpu of one release on both"};
+}
+
+Findings check_open_node(const Machine& machine, const std::string& node, int fd) {
+  IvgpuModuleInfo info{};
+  if (ioctl(fd, IVGPU_IOC_INFO, &info) != 0) return {{"module", State::Wrong, guest::not_ours(node, errno), ""}};
+  if (const std::string why = guest::misfit(node, info); !why.empty()) return {{"module", State::Wrong, why, ""}};
+  const Mapping header(fd, ring::region_header_bytes, info.region_bytes);
+  Findings all = {check_region(header)};
+  if (all.back().state == State::Ok) {
+    const ring::RegionHeader h = header.header().copy_out();
+    all.insert(all.begin(), judge_wakes(node, info, std::min(h.slot_count, ring::max_slots), h.guest_vectors));
+    all.push_back(release(header));
+    all.push_back(check_broker(header, [fd] { ioctl(fd, IVGPU_IOC_RING, IVGPU_RING_BROKER); }));
+  }
+  if (header.there()) all.push_back(check_cache(machine, header.bytes()));
+  return all;
+}
+
+}  // namespace
+
+bool module_is_there(const Machine& machine, const std::vector<std::string>& devices) {
+  return !first_node(machine).empty() || std::any_of(devices.begin(), devices.end(), [&](const std::string& device) {
+    return machine.target(device + "/driver").ends_with("/ivgpu");
+  });
+}
+
+Finding judge_wakes(const std::string& node, const IvgpuModuleInfo& info, std::uint32_t slots,
+                    std::uint32_t guest_vectors) {
+  std::uint32_t woken = 0;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) woken += guest::wakes_slot(info, slot, guest_vectors) ? 1 : 0;
+  const std::string apart = node + " of kernel module " + guest::release_of(info) + ": processes are apart";
+  const std::string naps = apart + ", but waits nap (20 us to 1 ms)";
+  if (slots > 0 && woken == slots) return {"module", State::Ok, apart + ", and their waits are woken", ""};
+  if (guest_vectors == 0)
+    return {"module", State::Warning, naps + ": the broker raises no interrupts for this VM",
+            "update ivgpud; with an ivshmem-plain device there is no way"};
+  if ((info.flags & IVGPU_MODULE_WAKES) == 0)
+    return {"module", State::Warning, naps + ": the module has no interrupts of the device",
+            "the kernel's log says why (dmesg)"};
+  return {"module", State::Warning,
+          apart + ", but waits in " + std::to_string(slots - woken) + " of " + std::to_string(slots) +
+              " slots nap: the broker raises " + std::to_string(guest_vectors) + " interrupts, QEMU's device has " +
+              std::to_string(info.device_vectors),
+          "give QEMU's device and the VM's configuration the same vectors"};
+}
+
+Findings check_module(const Machine& machine) {
+  const std::string node = first_node(machine);
+  if (node.empty())
+    return {{"module", State::Wrong, "the kernel module has the device, and here is no node /dev/ivgpuN",
+             "give this container /dev/ivgpu0, or see that udev makes it"}};
+  if (!machine.may_use(node))
+    return {{"permission", State::Wrong, "this user may not open " + node,
+             machine.a_group_may_use(node) ? join_group
+                                           : "as root: cp /usr/local/share/ivgpu/guest/60-ivgpu.rules "
+                                             "/etc/udev/rules.d/, then udevadm trigger -s ivgpu; or run as root"}};
+  const int fd = open(machine.at(node).c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return {{"module", State::Wrong, node + ": " + std::strerror(errno), "see the kernel's log (dmesg)"}};
+  const Findings all = check_open_node(machine, node, fd);
+  close(fd);
+  return all;
+}
+
+}  // namespace check
