@@ -45,16 +45,19 @@ struct MutexGuest {
       : heartbeat(memory, checked),
         claim(memory, checked, heartbeat),
         bell(memory, claim),
+        sleeper(memory),
         liveness(memory, claim, heartbeat) {
     if (slot.map(memory, checked, 0) != guest::Entered::Yes) std::abort();
+    sleeper.begin(checked, 0, slot.view().base());
   }
   const guest::CheckedRegion checked{};
   guest::Heartbeat heartbeat;
   guest::SlotClaim claim;
   guest::WorkerBell bell;
+  guest::Sleeper sleeper;
   guest::Slot slot;
   guest::Liveness liveness;
-  guest::Callbacks callbacks{liveness, slot, bell};
+  guest::Callbacks callbacks{liveness, slot, bell, sleeper};
 };
 template <class Tokens>
 struct OtherGuest {

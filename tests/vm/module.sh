@@ -8,7 +8,7 @@
 #   none      the kernel gives no vectors: nobody wakes
 #   sleep     the machine sleeps and wakes
 set -euo pipefail
-sources=$1 build=$2
+sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
 boots=("$@")
 ((${#boots[@]})) || boots=(whole few plain none sleep)
