@@ -220,6 +220,10 @@ bool is_vm_name(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || c == '-' || c == '_' || c == '.'; });
 }
 
+std::uint32_t guest_vectors(const VmOptions& options) {
+  return options.transport == "plain" ? 0 : static_cast<std::uint32_t>(std::min(options.vectors, options.slots));
+}
+
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error) {
   if (const auto unfit = prepare_for_toml(text)) {
     error = fmt::format("{}:{}: {}", file, unfit->line, unfit->why);

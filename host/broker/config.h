@@ -56,6 +56,7 @@ struct VmOptions {
   std::int64_t worker_gid = 0;
   bool huge_pages = false;
   std::string transport = "doorbell";
+  std::int64_t vectors = 1;  // of QEMU's device
   std::string plain_file;
   std::int64_t bell_us = 0;
   std::int64_t bell_idle_ms = 0;
@@ -83,6 +84,10 @@ template <class Options>
 FileAccess access_of(const Options& options) {
   return {static_cast<unsigned>(options.socket_mode), options.socket_owner, options.socket_group};
 }
+
+// How many interrupts the broker gives each of the VM's guests: the worker of slot k raises number k % guest_vectors.
+// 0: none, the device is an ivshmem-plain.
+std::uint32_t guest_vectors(const VmOptions& options);
 
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error);

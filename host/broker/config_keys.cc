@@ -153,6 +153,10 @@ const Key keys[] = {
     {"vm", "transport", Kind::Choice, "\"doorbell\"", nullptr, 0, 0, "\"doorbell\" or \"plain\"",
      "Which device the VM has: ivshmem-doorbell, or ivshmem-plain, where the broker must look for rings.",
      Reload::Restart, &V::transport},
+    {"vm", "vectors", Kind::Integer, "1", nullptr, 1, ring::max_slots, "an integer from 1 to 64",
+     "With \"doorbell\": how many interrupts QEMU's device has for a guest with the kernel module, exactly as QEMU's "
+     "option vectors= says. As many as slots: each program is woken by its own.",
+     Reload::Restart, &V::vectors},
     {"vm", "plain_file", Kind::Text, "\"\"", nullptr, 0, 0,
      "the path of a file in /dev/shm or on hugetlbfs, beginning with /, or \"\" for a memfd",
      "With \"plain\": the file that QEMU opens. It is made at the start and removed at the end.", Reload::Restart,

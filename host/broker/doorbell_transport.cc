@@ -1,5 +1,9 @@
-// ivshmem-doorbell: QEMU, and programs of this machine, connect to the VM's socket and get the region and an eventfd
-// for each of the host's peers.
+// ivshmem-doorbell: QEMU, and programs of this machine, connect to the VM's socket and get the region, an eventfd for
+// each of the host's peers, and one for each interrupt of their own.
+//
+// An interrupt's eventfd is made with the transport and is the same for every client, so a worker need not hear who
+// connects. Trust: clients and workers of the VM read, write and fill it as they like, and change its flags. The broker
+// does neither.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -24,7 +28,8 @@ class DoorbellTransport final : public Transport {
   bool open(const Region& region, const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     socket_ = socket_path(broker.runtime_dir, options.name);
     ServerOptions server;
-    if (!make_doorbells(static_cast<std::uint32_t>(options.slots), server)) {
+    if (!make_doorbells(static_cast<std::uint32_t>(options.slots), server) ||
+        !make_interrupts(guest_vectors(options), server)) {
       error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
       return false;
     }
@@ -37,6 +42,7 @@ class DoorbellTransport final : public Transport {
   }
 
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].get(); }
+  int interrupt(std::uint32_t slot) const override { return interrupts_[slot % interrupts_.size()].get(); }
   void forget_rings(std::uint32_t slot) override { drain(doorbell(slot)); }
   bool anybody() const override { return connections() != 0; }
   bool tells_peers() const override { return true; }
@@ -51,8 +57,9 @@ class DoorbellTransport final : public Transport {
   }
 
  private:
+  static Fd make() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+
   bool make_doorbells(std::uint32_t slots, ServerOptions& server) {
-    const auto make = [] { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); };
     broker_ = make();
     bool made = static_cast<bool>(broker_);
     server.host_peers = {{ring::peer_broker, broker_.get()}};
@@ -62,6 +69,16 @@ class DoorbellTransport final : public Transport {
       server.host_peers.push_back({ring::peer_of_slot(k), doorbells_.back().get()});
     }
     return made;
+  }
+
+  // Preconditions: vectors > 0.
+  bool make_interrupts(std::uint32_t vectors, ServerOptions& server) {
+    for (std::uint32_t v = 0; v < vectors; ++v) {
+      interrupts_.push_back(make());
+      if (!interrupts_.back()) return false;
+      server.guest_interrupts.push_back(interrupts_.back().get());
+    }
+    return true;
   }
 
   void watch() {
@@ -90,7 +107,8 @@ class DoorbellTransport final : public Transport {
   std::string socket_;
   Fd broker_;                              // rings the broker
   std::vector<Fd> doorbells_;              // ring the workers
-  std::unique_ptr<IvshmemServer> server_;  // after the doorbells: it lends them
+  std::vector<Fd> interrupts_;             // of the guest, by vector
+  std::unique_ptr<IvshmemServer> server_;  // after all of these: it lends them
   Clock::time_point last_;
   EventLoop::Id watch_ = 0, pause_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -50,7 +49,7 @@ Sent send_message(int socket, const Announcement& what) {
 
 struct IvshmemServer::Client {
   std::uint32_t peer;
-  Fd socket, doorbell, process;
+  Fd socket, process;
   pid_t pid = 0;
   std::vector<Announcement> messages;
   std::size_t sent = 0;
@@ -91,8 +90,6 @@ void IvshmemServer::admit(Fd socket) {
     return;
   }
   auto client = std::make_unique<Client>();
-  client->doorbell.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!client->doorbell) return;
   client->peer = free_peer();
   ucred credentials{};
   socklen_t size = sizeof credentials;
@@ -101,7 +98,7 @@ void IvshmemServer::admit(Fd socket) {
   const auto own = static_cast<std::int64_t>(client->peer);
   client->messages = {{protocol_version, -1}, {own, -1}, {region_follows, options_.memfd}};
   client->messages.insert(client->messages.end(), options_.host_peers.begin(), options_.host_peers.end());
-  client->messages.push_back({own, client->doorbell.get()});
+  for (const int fd : options_.guest_interrupts) client->messages.push_back({own, fd});
 
   Client& admitted = *client;
   const std::uint32_t peer = client->peer;

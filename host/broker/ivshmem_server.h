@@ -2,9 +2,12 @@
 // connect.
 //
 // Each client gets, in messages of eight bytes with at most one descriptor: the protocol's version, its own id, the
-// region, the host's peers (the broker, then each slot) with the eventfds that ring them, and its own id with the
-// eventfd that rings itself. Clients are not announced to each other: the other users of a region are not their
-// business.
+// region, the host's peers (the broker, then each slot) with the eventfds that ring them, and its own id once for each
+// of its interrupts, with the eventfd that raises it: the n-th such message is vector n - 1. Clients are not announced
+// to each other: the other users of a region are not their business.
+//
+// QEMU reports an error for each eventfd beyond its device's `vectors=` and closes it; a vector for which none comes is
+// never raised.
 //
 // Trust: the socket's permissions decide which clients come in. A client that does not read, that sends anything, or is
 // one too many, is dropped. SO_PEERCRED names the process that connected; when that process is gone, or its connection
@@ -35,6 +38,7 @@ struct ServerOptions {
   std::size_t connections = 128;
   int memfd = -1;
   std::vector<Announcement> host_peers;
+  std::vector<int> guest_interrupts;  // eventfds, the same for each client; they stay their owner's
 };
 
 class IvshmemServer {

@@ -62,6 +62,7 @@ class PlainTransport final : public Transport {
   }
 
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
+  int interrupt(std::uint32_t) const override { return -1; }
   void forget_rings(std::uint32_t slot) override { drain(doorbell(slot)); }
   bool anybody() const override { return open_elsewhere(region_.memfd()); }
   bool tells_peers() const override { return false; }

@@ -111,6 +111,7 @@ void Region::restore_header() const {
   put(&Header::first_slot, std::uint64_t{ring::first_slot_offset});
   put(&Header::slot_bytes, std::uint64_t{slot_bytes_});
   put(&Header::no_doorbell, vm_.transport == "plain" ? 1u : 0u);
+  put(&Header::guest_vectors, guest_vectors(vm_));
   char name[sizeof Header::vm] = {};
   vm_.name.copy(name, sizeof name - 1);
   to[&Header::vm].copy_in(name);

@@ -28,6 +28,9 @@ class Transport {
 
   // The descriptor that the worker of a slot waits on; it stays the transport's.
   virtual int doorbell(std::uint32_t slot) const = 0;
+  // The descriptor by which the worker of a slot interrupts its guest; it stays the transport's. Slots may share one.
+  // -1: nothing interrupts a guest.
+  virtual int interrupt(std::uint32_t slot) const = 0;
   // Rings that the slot's last worker has not taken.
   virtual void forget_rings(std::uint32_t slot) = 0;
 

@@ -157,6 +157,7 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
                         .environment = program_.environment,
                         .region_fd = region_->memfd(),
                         .doorbell_fd = transport_->doorbell(k),
+                        .interrupt_fd = transport_->interrupt(k),
                         .telemetry_fd = slot.telemetry->memfd(),
                         .priority = program_.priority,
                         .group_entrance = group_ ? group_->entrance() : -1,

@@ -25,9 +25,9 @@ using worker::ReadyMessage;
 constexpr int lines_per_second = 50;
 constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pipe's capacity
 
-// The child's descriptors: the lowest after standard input and outputs. Only some children have the group's.
+// The child's descriptors: the lowest after standard input and outputs. Some have not all.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
-              child_grants = 8, child_requests = 9, child_bell = 10, child_first_free = 11;
+              child_grants = 8, child_requests = 9, child_bell = 10, child_interrupt = 11, child_first_free = 12;
 
 const char* meaning(int code) {
   switch (code) {
@@ -110,6 +110,7 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
   for (const Passed& p : {Passed{"--control-fd", child_end.get(), child_control},
                           {"--region-fd", command.region_fd, child_region},
                           {"--doorbell-fd", command.doorbell_fd, child_doorbell},
+                          {"--interrupt-fd", command.interrupt_fd, child_interrupt},
                           {"--telemetry-fd", command.telemetry_fd, child_telemetry},
                           {"--group-fd", command.group_entrance, child_group},
                           {"--grants-fd", command.grants_fd, child_grants},

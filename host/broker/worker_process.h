@@ -36,6 +36,7 @@ struct WorkerCommand {
   std::vector<std::string> environment;  // NAME=value, all of it
   int region_fd = -1;                    // passed on, stays the caller's
   int doorbell_fd = -1;
+  int interrupt_fd = -1;  // interrupts its guest; -1: nothing does
   int telemetry_fd = -1;
   int grants_fd = -1, requests_fd = -1, bell_fd = -1;  // for turns (ring/turns.h); -1: nobody schedules it
   int priority = 0;                                    // as nice(1) counts; the broker's own may be another

@@ -53,6 +53,7 @@ struct ServeOptions {
   std::uint64_t context_bytes = 0;                     // what a context of a device takes of its memory
   Lender* lender = nullptr;                            // serve() sets it where it borrows; tests: their own
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
+  int interrupt_fd = -1;                               // an eventfd that interrupts the guest; -1: nothing does
   bool join_at_end = false;             // tests: wait for the channels' threads instead of ending the process
   void (*serving)(Session&) = nullptr;  // tests: called before the first record; the session lasts as long as serve()
 };

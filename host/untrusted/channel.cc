@@ -11,13 +11,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
 
 #include "host/untrusted/dispatch.h"
+#include "host/untrusted/guest_waker.h"
 #include "host/untrusted/mirrored.h"
 #include "host/untrusted/runs_beside.h"
 #include "ring/api/call.h"
@@ -41,7 +41,7 @@ class Channel {
         mailbox_(session.slot.reply(index)),
         consumer_(session.slot.requests(index)),
         worker_(control_[&Control::worker_asleep]),
-        guest_(control_[&Control::guest_asleep]),
+        guest_(control_[&Control::guest_asleep], session.options.interrupt_fd),
         request_(new Buffer),
         reply_(new Buffer),
         counters_(session.telemetry.channel(index)),
@@ -165,9 +165,7 @@ class Channel {
     control_[&Control::executed].store(position_, std::memory_order_release);  // X
     // A guest thread that waits for the last of many records is not woken for the others.
     const auto awaited = [&] { return position_ >= control_[&Control::guest_awaits].load(std::memory_order_relaxed); };
-    if (guest_.must_wake(awaited) == ring::Asleep::No) return;
-    ring::count(counters_.woken);
-    wake(guest_.word());
+    if (guest_.wake(awaited)) ring::count(counters_.woken);
   }
 
   // Polls for a while, then parks.
@@ -200,10 +198,6 @@ class Channel {
     worker_.woke();
   }
 
-  static void wake(ring::Shared<std::uint32_t> word) {
-    syscall(SYS_futex, word.futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-  }
-
   void delay() {
     if (session_.options.chaos_delay_us == 0) return;
     std::uniform_int_distribution<std::uint32_t> upto(0, session_.options.chaos_delay_us);
@@ -215,7 +209,8 @@ class Channel {
   const ring::Shared<Control> control_;
   const ring::SharedBytes mailbox_;
   ring::Consumer consumer_;
-  ring::Parking worker_, guest_;
+  ring::Parking worker_;
+  GuestWaker guest_;
   ring::AdaptiveSpin spin_;
   std::unique_ptr<Buffer> request_, reply_;
   std::uint64_t position_ = 0;

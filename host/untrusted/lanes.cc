@@ -17,7 +17,9 @@ void wake(ring::Shared<std::uint32_t> word) {
 }  // namespace
 
 Lanes::Lanes(Session& session, int doorbell_fd)
-    : session_(session), doorbell_fd_(doorbell_fd), guest_(session.slot.header()[&ring::SlotHeader::callbacks_asleep]) {
+    : session_(session),
+      doorbell_fd_(doorbell_fd),
+      guest_(session.slot.header()[&ring::SlotHeader::callbacks_asleep], session.options.interrupt_fd) {
   for (std::uint32_t k = 0; k < ring::max_lanes; ++k) {
     lanes_[k].words = session.slot.lane(k);
     lanes_[k].caller = ring::LaneCaller(lanes_[k].words);
@@ -98,7 +100,7 @@ void Lanes::release(Lane& lane, State state) {
 bool Lanes::fill(Lane& lane, ring::LaneKind kind, std::uint64_t token) {
   used_.store(true, std::memory_order_relaxed);
   if (lane.caller.post(static_cast<std::uint32_t>(kind), token) != ring::Peer::Ok) return breaks();
-  if (guest_.must_wake() != ring::Asleep::No) wake(guest_.word());
+  guest_.wake();
   return true;
 }
 

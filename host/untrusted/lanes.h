@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "host/session/session.h"
+#include "host/untrusted/guest_waker.h"
 #include "ring/queue/lane.h"
 #include "ring/queue/parking.h"
 
@@ -78,7 +79,7 @@ class Lanes {
 
   Session& session_;
   const int doorbell_fd_;
-  ring::Parking guest_;
+  GuestWaker guest_;
   std::atomic<bool> used_{false}, ended_{false};
   std::mutex mutex_;  // of the states and of callers_
   std::condition_variable released_, left_;

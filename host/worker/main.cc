@@ -1,7 +1,7 @@
 // ivgpu-worker: serves one guest process with one libcuda.
 //
 // Process model: ivgpud starts a worker ahead of its claim, with a socket to ivgpud, the VM's region, the slot's
-// doorbell and its telemetry as its only descriptors, and an environment made from scratch. The worker maps its slot,
+// doorbell, its guest's interrupt and its telemetry as its only descriptors, and an environment made from scratch. The worker maps its slot,
 // jails itself, starts the driver, and serves one guest process on a thread per channel until ivgpud closes the socket
 // or the guest breaks the protocol. Then it exits, and everything that it had ends, on the GPU as well. The broker
 // treats it as if its guest controlled it.
@@ -59,6 +59,7 @@ class GpuBackend {
     serving.telemetry = shared.telemetry;
     serving.windows = shared.windows;
     serving.turns = shared.turns;
+    serving.interrupt_fd = options_.interrupt_fd;
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }
 

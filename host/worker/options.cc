@@ -37,6 +37,7 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--control-fd") return number(value, o.control_fd);
   if (name == "--region-fd") return number(value, o.region_fd);
   if (name == "--doorbell-fd") return number(value, o.doorbell_fd);
+  if (name == "--interrupt-fd") return number(value, o.interrupt_fd);
   if (name == "--telemetry-fd") return number(value, o.telemetry_fd);
   if (name == "--group-fd") return number(value, o.group_fd);
   if (name == "--grants-fd") return number(value, o.grants_fd);

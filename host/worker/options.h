@@ -15,6 +15,7 @@ struct Options {
   int control_fd = -1;
   int region_fd = -1;
   int doorbell_fd = -1;
+  int interrupt_fd = -1;  // an eventfd; -1: nothing interrupts the guest
   int telemetry_fd = -1;
   int group_fd = -1;   // cgroup.procs of its VM's control group; -1: it stays where it was started
   int grants_fd = -1;  // with the next two: of turns (ring/turns.h); -1: nobody schedules it

@@ -425,10 +425,11 @@ TEST(JailHolds, WithoutAJailTheAttemptsWork) {
 TEST(JailHolds, AWorkerHoldsItsDescriptorsAndNoMore) {
   Broker broker("", "", nothing_missing, DRIVER);
   Inside inside(broker, broker.socket_path());
-  // Nothing to read; what it prints, twice; the broker; its doorbell; the simulated GPU's memory; the bell of turns.
+  // Nothing to read; what it prints, twice; the broker; its doorbell; the simulated GPU's memory; the bell of turns; its
+  // guest's interrupt.
   EXPECT_EQ(inside.attempt("descriptors"),
             "0=/dev/null 1=pipe 2=pipe 3=socket 5=anon_inode:[eventfd] 6=/memfd:ivgpu-simulated-memory (deleted) "
-            "10=anon_inode:[eventfd] ");
+            "10=anon_inode:[eventfd] 11=anon_inode:[eventfd] ");
 }
 
 }  // namespace

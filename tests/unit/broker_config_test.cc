@@ -116,6 +116,14 @@ TEST(Config, WhatIsPrintedParsesToTheDefaults) {
   EXPECT_NE(outcome.text.find("region_size = \"1GiB\""), std::string::npos);
 }
 
+TEST(Config, InterruptsOfAVm) {
+  const auto vectors = [](const std::string& keys) { return guest_vectors(good("[vm.a]\n" + keys).vms[0]); };
+  EXPECT_EQ(vectors(""), 1U);
+  EXPECT_EQ(vectors("slots = 5\nvectors = 4"), 4U);
+  EXPECT_EQ(vectors("slots = 5\nvectors = 8"), 5U) << "one for each slot";
+  EXPECT_EQ(vectors("transport = \"plain\"\nvectors = 8"), 0U);
+}
+
 TEST(Config, BoundsOfAVm) {
   const auto vm = [](const std::string& keys) { return good("[vm.a]\n" + keys).vms[0]; };
   EXPECT_EQ(vm("memory_max = \"6GiB\"").memory_max, std::int64_t{6} << 30);
@@ -183,6 +191,8 @@ constexpr Mistake mistakes[] = {
      "beginning with /, or \"\" for the one in PATH"},
     {"TooManySlots", "[vm.a]\nslots = 65", "f.toml: [vm.a] slots = 65: slots takes an integer from 1 to 64"},
     {"NoSlots", "[vm.a]\nslots = 0", "f.toml: [vm.a] slots = 0: slots takes an integer from 1 to 64"},
+    {"TooManyVectors", "[vm.a]\nvectors = 65", "f.toml: [vm.a] vectors = 65: vectors takes an integer from 1 to 64"},
+    {"NoVectors", "[vm.a]\nvectors = 0", "f.toml: [vm.a] vectors = 0: vectors takes an integer from 1 to 64"},
     {"NotAnInteger", "[vm.a]\nslots = 1.5", "f.toml: [vm.a] slots = 1.5: slots takes an integer from 1 to 64"},
     {"TextForInteger", "[vm.a]\nspare = \"1\"", "f.toml: [vm.a] spare = \"1\": spare takes an integer from 0 to 64"},
     {"NotAPowerOfTwo", "[vm.a]\nregion_size = \"48MiB\"",

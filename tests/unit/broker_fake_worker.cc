@@ -165,6 +165,11 @@ void take_turns(const host::TurnPages& pages) {
   if (grant.mode == ring::GrantMode::Told && write(pages.bell_fd, &one, sizeof one) < 0) std::perror("bell");
 }
 
+bool interrupt() {
+  const std::uint64_t one = 1;
+  return write(options.interrupt_fd, &one, sizeof one) == 8;
+}
+
 // Each command answers with a letter after it.
 void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
   switch (command[0]) {
@@ -178,6 +183,7 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
       break;
     case 'f': std::memset(slot.base() + ring::first_channel, 0x5a, slot.bytes() - ring::first_channel); break;
     case 'o': command[2] = open("/etc/shadow", O_RDONLY) < 0 && socket(AF_UNIX, SOCK_STREAM, 0) < 0 ? 'n' : 'y'; break;
+    case 'i': command[2] = interrupt() ? 'y' : 'n'; break;
     case 'c':
     case 'h': count(ring::TelemetryView(telemetry).page(), command[0]); break;
     case 'e': ring::TelemetryView(telemetry).page().fault = 700; break;  // CUDA_ERROR_ILLEGAL_ADDRESS

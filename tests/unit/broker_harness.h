@@ -298,8 +298,8 @@ class Client {
   }
 
   // The whole greeting; the region is mapped and the doorbells are known after it.
-  bool greet(std::uint32_t slots) {
-    for (std::uint32_t i = 0; i < 3 + 1 + slots + 1; ++i) {
+  bool greet(std::uint32_t slots, std::uint32_t vectors = 1) {
+    for (std::uint32_t i = 0; i < 3 + 1 + slots + vectors; ++i) {
       const auto message = receive();
       if (!message) return false;
       messages.push_back(*message);
@@ -311,6 +311,13 @@ class Client {
     if (at == MAP_FAILED) return false;
     base = static_cast<std::byte*>(at);
     return true;
+  }
+
+  // The eventfd of one of its own interrupts, after the greeting.
+  int interrupt(std::uint32_t vector) const {
+    for (const Message& m : messages)
+      if (m.value == peer && m.fd >= 0 && vector-- == 0) return m.fd;
+    return -1;
   }
 
   ring::RegionHeader& header() const { return other_side::region(base); }

@@ -87,6 +87,7 @@ TEST(Plain, AVmIsServedThroughAFile) {
     Vm vm(file);
     ASSERT_TRUE(vm.there());
     EXPECT_EQ(vm.header().no_doorbell, 1U);
+    EXPECT_EQ(vm.header().guest_vectors, 0U);
     ASSERT_TRUE(vm.claim(0, 7));
     EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the claim was not heard";
     vm.command(0)[0] = 'p';  // its worker answers when it is rung

@@ -161,10 +161,10 @@ TEST(Reload, SomeKeysCountAtOnce) {
 
 TEST(Reload, WhatNeedsARestartIsSaidAndLeft) {
   Broker broker;
-  reload(broker, file_of(broker, "[vm.t]\nregion_size = \"256MiB\"\nslots = 2\nworker_uid = 3000\n",
+  reload(broker, file_of(broker, "[vm.t]\nregion_size = \"256MiB\"\nslots = 2\nvectors = 2\nworker_uid = 3000\n",
                          "socket_mode = \"0600\"\n"));
-  for (const char* key :
-       {"VM t: region_size", "VM t: slots", "VM t: memory_max", "VM t: worker_uid", "[broker] socket_mode"})
+  for (const char* key : {"VM t: region_size", "VM t: slots", "VM t: vectors", "VM t: memory_max", "VM t: worker_uid",
+                          "[broker] socket_mode"})
     EXPECT_TRUE(broker.eventually_logged(std::string(key) + " needs a restart of ivgpud")) << key;
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3));
@@ -491,6 +491,7 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"worker_gid", "8"},
                                                    {"huge_pages", "true"},
                                                    {"transport", "\"plain\""},
+                                                   {"vectors", "2"},
                                                    {"plain_file", "\"/dev/shm/x\""},
                                                    {"bell_us", "100"},
                                                    {"bell_idle_ms", "5"},

@@ -18,9 +18,47 @@ TEST(Ivshmem, TheGreetingIsByteForByteThatOfTheProtocol) {
   const std::vector<std::pair<std::int64_t, bool>> expected = {
       {0, false}, {65, false}, {-1, true},             // version, own id, region
       {0, true},  {1, true},   {2, true},  {3, true},  // the broker and the slots
-      {65, true}};                                     // own doorbell: QEMU has one vector
+      {65, true}};                                     // own interrupt: one vector
   EXPECT_EQ(seen, expected);
   EXPECT_FALSE(guest.receive(100)) << "nothing follows";
+}
+
+// Whether two descriptors are of one eventfd: what is written to one is read from the other. Neither has anything in it.
+bool are_one(int a, int b) {
+  const std::uint64_t some = 3;
+  std::uint64_t found = 0;
+  return write(a, &some, sizeof some) == 8 && read(b, &found, sizeof found) == 8 && found == some;
+}
+
+TEST(Ivshmem, AClientsOwnInterruptsComeLastOneForEachVector) {
+  Broker broker("vectors = 2");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3, 2));
+  std::vector<std::int64_t> ids;
+  for (const auto& m : guest.messages) ids.push_back(m.value);
+  EXPECT_EQ(ids, (std::vector<std::int64_t>{0, 65, -1, 0, 1, 2, 3, 65, 65}));
+  EXPECT_FALSE(guest.receive(100)) << "nothing follows";
+  EXPECT_EQ(guest.header().guest_vectors, 2U);
+  EXPECT_FALSE(are_one(guest.interrupt(0), guest.interrupt(1)));
+  std::uint64_t left = 0;
+  EXPECT_EQ(read(guest.interrupt(0), &left, sizeof left), 8);
+}
+
+// Workers, which start before a guest connects and outlive it, have one descriptor for all.
+TEST(Ivshmem, EveryClientHasTheSameInterrupts) {
+  Broker broker("vectors = 2");
+  Client first(broker.socket_path()), second(broker.socket_path());
+  ASSERT_TRUE(first.greet(3, 2));
+  ASSERT_TRUE(second.greet(3, 2));
+  for (const std::uint32_t v : {0U, 1U}) EXPECT_TRUE(are_one(first.interrupt(v), second.interrupt(v))) << v;
+}
+
+TEST(Ivshmem, NoVectorIsWithoutASlot) {
+  Broker broker("vectors = 64");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3, 3));
+  EXPECT_FALSE(guest.receive(100)) << "nothing follows";
+  EXPECT_EQ(guest.header().guest_vectors, 3U);
 }
 
 TEST(Ivshmem, TheRegionIsSealedAndItsHeaderComplete) {
@@ -39,6 +77,7 @@ TEST(Ivshmem, TheRegionIsSealedAndItsHeaderComplete) {
   EXPECT_EQ(header.first_slot, ring::first_slot_offset);
   EXPECT_EQ(header.slot_bytes, ring::slot_bytes_for(128 << 20, 3));
   EXPECT_STREQ(header.vm, "t");
+  EXPECT_EQ(header.guest_vectors, 1U);
   EXPECT_EQ(header.common_offset, 0U);
   EXPECT_EQ(header.common_bytes, 0U);
   const auto& vm_page = other_side::at<ring::VmPage>(guest.base, ring::vm_page_offset);

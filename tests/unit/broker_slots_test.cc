@@ -272,6 +272,21 @@ TEST(Slots, ADoorbellMadeToBlockDoesNotStopTheBroker) {
   EXPECT_TRUE(guest.claim());
 }
 
+TEST(Slots, AWorkerHasItsSlotsInterruptAndNoOther) {
+  Broker broker("vectors = 2\nspare = 3");
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3, 2));
+  for (std::uint32_t k = 0; k < 3; ++k) {
+    ASSERT_EQ(guest.claim(), k);
+    ASSERT_TRUE(guest.tell(k, 'i'));
+    EXPECT_EQ(guest.command(k)[2], 'y');
+    std::uint64_t count = 0;
+    EXPECT_EQ(read(guest.interrupt(k % 2), &count, sizeof count), 8);
+    EXPECT_EQ(count, 1U);
+    EXPECT_EQ(read(guest.interrupt((k + 1) % 2), &count, sizeof count), -1) << k;
+  }
+}
+
 // Its worker and its guest end at once, and the broker hears of the worker first. With one slot the next worker is
 // started there in the same breath: it must not be taken for the one that has gone.
 TEST(Slots, AWorkerThatDiesWithItsGuestIsFollowedByOneOther) {
