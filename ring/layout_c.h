@@ -129,7 +129,8 @@ struct IvgpuSlotOwner {
 struct IvgpuSlotEntry {
   IVGPU_ALIGNAS(IVGPU_LINE) uint32_t state;  // epoch and IvgpuSlotState
   // guest kernel: 1 while its kernel or a device still uses pages of the slot, which nobody may wipe or give away then
-  // (docs/design/033-guest-module.md); written before Released, and taken back with a ring of peer 0.
+  // (docs/design/033-guest-module.md); written before Released, and taken back with a ring of peer 0. The broker looks at
+  // it in a Released slot alone, and makes it 0 before Empty, and when the guest's connection has ended.
   uint32_t pinned;
   struct IvgpuSlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
   char program[24];             // so is this: the claimer's name, cut and NUL-terminated; "" where it has none

@@ -164,6 +164,15 @@ void Region::clear_owner(std::uint32_t slot) const {
   static constexpr char nobody[sizeof ring::SlotEntry::program] = {};
   entry(slot)[&ring::SlotEntry::owner].copy_in({});
   entry(slot)[&ring::SlotEntry::program].copy_in(nobody);
+  clear_pinned(slot);
+}
+
+bool Region::pinned(std::uint32_t slot) const {
+  return entry(slot)[&ring::SlotEntry::pinned].load(std::memory_order_acquire) != 0;  // A
+}
+
+void Region::clear_pinned(std::uint32_t slot) const {
+  entry(slot)[&ring::SlotEntry::pinned].store(0, std::memory_order_relaxed);
 }
 
 bool Region::wipe(const Range& range, std::string& error) const {

@@ -47,7 +47,11 @@ class Region {
   ring::SlotOwner owner(std::uint32_t slot) const;
   // The same of its name, fit for a log; "" where it has none.
   std::string program(std::uint32_t slot) const;
+  // Of its holder nothing remains in the slot's entry: neither owner nor name nor `pinned`.
   void clear_owner(std::uint32_t slot) const;
+  // Whether the guest's kernel says that pages of the slot are still in use. Edge A (host/broker/vm.h).
+  bool pinned(std::uint32_t slot) const;
+  void clear_pinned(std::uint32_t slot) const;
 
   // Puts back the constant words of the header and of the VM's page, and leaves their counts. A guest may have written
   // over them.

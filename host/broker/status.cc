@@ -45,6 +45,7 @@ json slot_as_json(std::size_t index, const SlotStatus& slot) {
   if (slot.word.held()) {
     out["owner"] = {{"process", slot.owner.pid}, {"peer", slot.owner.peer}, {"program", slot.program}};
   }
+  if (slot.pinned) out["pinned"] = true;
   add(out, groups_of_slot(), slot);
   return out;
 }

@@ -38,6 +38,7 @@ struct SlotStatus {
   Clock::duration claimed_for{};
   Counters counters;    // of its worker
   std::string program;  // of a claimed or dead slot, as it calls itself; fit for a log
+  bool pinned = false;  // released, and kept from the next program by pages that the guest's kernel still uses
 };
 
 // A worker that ended by a signal that the broker has not sent, or with a code that it has no reason for.

@@ -173,6 +173,7 @@ void Vm::look_at(std::uint32_t k) {
   }
   learn_owner(k);
   learn_program(k);
+  look_at_pins(k);
   // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
   if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
 }
@@ -215,7 +216,9 @@ void Vm::on_peer_gone(std::uint32_t peer) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     Slot& slot = slots_[k];
     const std::uint32_t holder = slot.peer != 0 ? slot.peer : region_->owner(k).peer;
-    if (holder == peer) release_held(k);
+    if (holder != peer) continue;
+    forget_pins(k);
+    release_held(k);
   }
   if (!transport_->anybody()) nobody_left();
 }
@@ -236,7 +239,18 @@ void Vm::release_held(std::uint32_t k) {
   release(k);
 }
 
+// The kernel that used pages of it has ended.
+void Vm::forget_pins(std::uint32_t k) {
+  region_->clear_pinned(k);
+  look_at_pins(k);
+}
+
+void Vm::look_at_pins(std::uint32_t k) {
+  if (slots_[k].held_back && !region_->pinned(k)) start_emptying(k);
+}
+
 void Vm::nobody_left() {
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) forget_pins(k);
   end_surplus();
   rest_wiper_->start();
   // Pages that they wrote in unclaimed slots go back to the machine, too.
@@ -276,9 +290,13 @@ void Vm::release(std::uint32_t k) {
   }
 }
 
+// Call it when the slot has no worker any more.
 void Vm::start_emptying(std::uint32_t k) {
-  loop_.forget(slots_[k].empty_timer);
-  slots_[k].wiper->start([this, k] {
+  Slot& slot = slots_[k];
+  loop_.forget(slot.empty_timer);
+  slot.held_back = slot.known.state == SlotState::Released && region_->pinned(k);
+  if (slot.held_back) return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", options_.name, k);
+  slot.wiper->start([this, k] {
     if (may_be_emptied(k)) make_empty(k);
   });
 }

@@ -4,15 +4,17 @@
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
-// makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. An idle VM has no timer, but
-// for one with an ivshmem-plain device (host/broker/bell_line.h).
+// makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. A released slot of which the
+// guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is wiped when the kernel lets go, or
+// when the guest has ended. An idle VM has no timer, but for one with an ivshmem-plain device (host/broker/bell_line.h).
 //
 // Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h
-// allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else.
+// allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else: `pinned` counts in
+// a released slot alone, where it can but keep that slot from being used.
 //
 // Orderings. A: a look acquires everything that a guest released with its compare-and-swap (its process's work, behind
-// Released). B: the broker's steps release its work before them (the wiping, behind Empty; the worker's filling, behind
-// Ready). Covered by: the model slots and the explorer's scenario slots (docs/models.md).
+// Released), and so does a look at `pinned` (what a device wrote last, behind 0). B: the broker's steps release its work
+// before them (the wiping, behind Empty; the worker's filling, behind Ready). Covered by: the model slots and the explorer's scenario slots (docs/models.md).
 #pragma once
 
 #include <array>
@@ -103,6 +105,7 @@ class Vm {
     std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
     bool may_spin = false;   // its worker
     bool surplus = false;    // its unused worker is being ended
+    bool held_back = false;  // released and without a worker, but pages of it are still in use
     // Of the session that holds it, by its own account, which may be anything. Fit for a log.
     std::string program;
     std::uint32_t process = 0;
@@ -134,6 +137,8 @@ class Vm {
   void on_vm_gone();
   void nobody_left();
   void release_held(std::uint32_t k);
+  void forget_pins(std::uint32_t k);
+  void look_at_pins(std::uint32_t k);
 
   bool move(std::uint32_t k, ring::SlotState to);
   void put_back(std::uint32_t k, std::uint32_t seen);

@@ -83,8 +83,8 @@ std::size_t Vm::end_sessions(std::optional<std::uint32_t> slot) {
 
 // A guest wants a slot and finds none: only the VM's own programs can give one back.
 void Vm::tell_full() {
-  const auto held = [](const Slot& slot) { return slot.known.held(); };
-  if (!std::all_of(slots_.begin(), slots_.end(), held)) return;
+  const auto taken = [](const Slot& slot) { return slot.known.held() || slot.held_back; };
+  if (!std::all_of(slots_.begin(), slots_.end(), taken)) return;
   if (const auto more = full_.admit())
     spdlog::warn(
         "{}: all {} slots are taken, and a program waits for one: `ivgpu status` shows who has them, `ivgpu end` ends "

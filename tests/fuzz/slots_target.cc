@@ -208,6 +208,7 @@ class Script {
       case 10:
         std::memset(&stage_.entry(slot).owner, in_.number(), sizeof(ring::SlotOwner));
         std::memset(stage_.entry(slot).program, stage_.entry(slot).owner.pid & 0xff, sizeof(ring::SlotEntry::program));
+        stage_.entry(slot).pinned = stage_.entry(slot).owner.pid & 1;
         break;
       default: stage_.refuses_starts = in_.once_in(2); break;
     }
@@ -245,6 +246,7 @@ class Script {
     for (int second = 0; second < 90; ++second) {
       for (std::uint32_t k = 0; k < slots; ++k) {
         const SlotState state = SlotWord::of(stage_.word(k)).state;
+        stage_.entry(k).pinned = 0;
         if (state == SlotState::Claimed || state == SlotState::Dead) set_state(k, SlotState::Released);
         const auto asked = [&](const auto& w) { return w.second.slot == k && stage_.asked_to_end.count(w.first) != 0; };
         const bool ends = std::any_of(stage_.workers.begin(), stage_.workers.end(), asked);

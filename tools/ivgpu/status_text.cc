@@ -96,6 +96,7 @@ std::string slot_lines(const json& slots) {
       line += "  " + program_of(slot["owner"]) + "process " +
               std::to_string(number_of<long>(slot["owner"].at("process"))) + " of peer " +
               std::to_string(number_of<long>(slot["owner"].at("peer"))) + ", for " + seconds_of(slot.at("claimed_s"));
+    if (slot.contains("pinned")) line += "  the guest's kernel still uses pages of it";
     lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return lines +
