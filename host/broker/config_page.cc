@@ -134,7 +134,7 @@ to it, with the controllers `memory`, `pids` and `cpu`. Under systemd this takes
 
 ```ini
 [Service]
-ExecStart=/usr/local/bin/ivgpud --config /etc/ivgpud.toml
+ExecStart=/usr/local/bin/ivgpud --config /etc/ivgpu/ivgpud.toml
 ExecReload=/bin/kill -HUP $MAINPID
 Delegate=yes
 ```

@@ -96,7 +96,7 @@ TEST(Pasted, ConfigurationsAreGood) {
     EXPECT_EQ(mistake_in(joined(blocks[0].lines)), "") << page;
   }
   const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/guest.md")),
-                                   "sudo tee /etc/ivgpud.toml <<'END'", "END", false);
+                                   "sudo tee /etc/ivgpu/ivgpud.toml <<'END'", "END", false);
   EXPECT_NE(written.find("[vm.vm1]"), std::string::npos);
   EXPECT_EQ(mistake_in(written), "");
   const std::string manual =
@@ -109,7 +109,7 @@ TEST(Pasted, ConfigurationsAreGood) {
 TEST(Pasted, TheUnitIsTheInstalledOne) {
   const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/guest.md")),
                                    "sudo tee /etc/systemd/system/ivgpud.service <<END", "END", false);
-  std::string installed = docs_test::read(root / "tools/ivgpud.service.in");
+  std::string installed = docs_test::read(root / "tools/host/ivgpud.service.in");
   for (const auto& [from, to] :
        {std::pair("@CMAKE_INSTALL_PREFIX@/", "$PWD/build/"), std::pair("$MAINPID", "\\$MAINPID")}) {
     ASSERT_NE(installed.find(from), std::string::npos) << from;

@@ -19,6 +19,7 @@ cmake --install "$build" --component guest --prefix "$work/installed" >/dev/null
 cat >"$work/wanted" <<'TEXT'
 bin/ivgpu-check
 lib/ivgpu/guest/libcuda.so.1
+share/ivgpu/guest/60-ivgpu-module.rules
 share/ivgpu/guest/60-ivgpu.rules
 share/ivgpu/guest/README
 share/ivgpu/guest/ivgpu.conf
@@ -37,6 +38,7 @@ cat >"$work/wanted" <<'TEXT'
 etc/ld.so.conf.d/ivgpu.conf
 usr/local/bin/ivgpu-check
 usr/local/lib/ivgpu/guest/libcuda.so.1
+usr/local/share/ivgpu/guest/60-ivgpu-module.rules
 usr/local/share/ivgpu/guest/60-ivgpu.rules
 usr/local/share/ivgpu/guest/README
 TEXT
