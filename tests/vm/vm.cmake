@@ -15,6 +15,7 @@ set_tests_properties(vm.programs vm.command vm.install vm.reclaim vm.qemu_config
 
 # That they notice when a worker, ivgpud or QEMU dies.
 add_test(NAME vm.oracle COMMAND ${CMAKE_CURRENT_LIST_DIR}/oracle.sh ${CMAKE_BINARY_DIR})
+set_property(TEST vm.install PROPERTY RESOURCE_LOCK installed_units)
 set_tests_properties(vm.oracle PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_REQUIRED guest_image)
 
 # What qemu-config/ and docs/guest.md say to libvirt; boots nothing.

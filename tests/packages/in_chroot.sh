@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Run by packages.sh inside a fresh Debian without systemd, with the packages in /test: they are installed, used,
+# upgraded, removed and purged; beside NVIDIA's library; half configured. RELEASE is theirs.
+set -uo pipefail
+cd /test || exit 1
+status=0
+fail() { echo "FAIL: $1"; status=1; }
+
+# expect CODE PATTERN COMMAND...: the exit code, and a line of standard output or error.
+expect() {
+  local code=$1 pattern=$2 got
+  shift 2
+  "$@" >said 2>&1 </dev/null
+  got=$?
+  if [[ $got != "$code" ]] || { [[ $pattern ]] && ! grep -qE -- "$pattern" said; }; then
+    fail "$*: exit code $got (wanted $code), wanted to read: $pattern"$'\n'"$(tail -n 30 said)"
+  fi
+}
+package() { echo "./ivgpu-${1}_${RELEASE}_$([[ $1 == dkms ]] && echo all || echo amd64).deb"; }
+install() { expect 0 '' apt-get install -yq --no-install-recommends "$@"; }
+libcuda_is() { [[ $(./which_libcuda) == "$1" ]] || fail "$2: the loader finds $(./which_libcuda), wanted $1"; }
+
+# The whole machine: names of all files, and what is in those of /etc. Not dpkg's and apt's own records, and the files
+# that tools keep of what they changed.
+state() {
+  find / -xdev \( -path /test -o -path /proc -o -path /sys -o -path /dev -o -path /var/lib/dpkg -o -path /var/lib/apt \
+    -o -path /var/cache -o -path /var/log -o -path /tmp \) -prune -o -print | grep -vE '^/etc/(group|gshadow|passwd|subgid)-$' |
+    LC_ALL=C sort
+  find /etc -type f ! -name 'ld.so.cache' ! -name '*-' -exec sha256sum {} + | LC_ALL=C sort
+}
+same_state() { diff "$1" <(state) >changed || fail "$2 leaves a change behind:"$'\n'"$(cat changed)"; }
+
+ours=/usr/lib/ivgpu/guest/libcuda.so.1
+nvidia=/lib/x86_64-linux-gnu/libcuda.so.1
+conf=/etc/ld.so.conf.d/zz-ivgpu.conf
+device=/sys/bus/pci/devices/0000:00:04.0
+plug() { mkdir -p "$device"; echo 0x1af4 >"$device/vendor"; echo 0x1110 >"$device/device"; }
+unplug() { rm -rf "$device"; }
+toml=/etc/ivgpu/ivgpud.toml
+expect 0 '' apt-get update -q
+
+# ---- installed, used, installed again, removed, purged --------------------------------------------------------------
+state >before
+install "$(package host)" "$(package guest)" "$(package tools)"
+expect 0 '^ivgpud gives VMs a virtual GPU' ivgpud --help
+expect 0 "^ivgpud $RELEASE\$" ivgpud --version
+expect 0 "$RELEASE" ivgpu --version
+expect 1 'this machine has no ivshmem device' ivgpu-check --guest
+expect 2 "$toml: .*vm" ivgpud --check --config "$toml"
+getent group ivgpu >/dev/null || fail "there is no group ivgpu"
+[[ -d /run/ivgpu ]] || fail "there is no folder for the sockets"
+libcuda_is none "no device"
+
+# A broker as the service starts it, with the file that comes along, and a program through it.
+sed -i 's/^library = "auto"/library = "sim"/; s/^#\[vm.vm1\]/[vm.vm1]/' "$toml"
+expect 0 ': good: 1 VM' ivgpud --check --config "$toml"
+mkfifo ready
+ivgpud --config "$toml" --ready-fd 9 9>ready 2>log &
+broker=$!
+read -r _ <ready || fail "ivgpud does not start: $(cat log)"
+[[ $(stat -c %G:%a /run/ivgpu/vm1.sock) == ivgpu:660 ]] || fail "the socket is $(stat -c %G:%a /run/ivgpu/vm1.sock)"
+expect 0 '^VM vm1' ivgpu status
+expect 0 '^vector_add: float, 1000 elements, checksum [0-9a-f]{16}$' env IVGPU_REGION=/run/ivgpu/vm1.sock ivgpu run \
+  /test/vector_add --n 1000
+expect 0 'the file says nothing new' ivgpu reload
+kill "$broker"
+wait "$broker" || fail "ivgpud ends with $?: $(cat log)"
+expect 0 '^vector_add: float, 1000 elements' ivgpu sim /test/vector_add --n 1000
+
+expect 0 '' apt-get install -yq --reinstall "$(package host)" "$(package guest)" "$(package tools)"
+grep -q '^library = "sim"' "$toml" || fail "installed again, the configuration is another"
+expect 0 '' apt-get remove -yq ivgpu-host ivgpu-guest ivgpu-tools
+grep -q '^library = "sim"' "$toml" || fail "the configuration is gone before it is purged"
+[[ ! -e /usr/lib/ivgpu && ! -e /usr/bin/ivgpud ]] || fail "removed packages leave programs"
+expect 0 '' apt-get purge -yq ivgpu-host ivgpu-guest ivgpu-tools
+expect 0 '' apt-get autoremove -yq --purge
+same_state before "installing, removing and purging"
+
+# ---- an upgrade with another default, where the administrator has changed the file ----------------------------------
+install "$(package host)"
+echo '# mine' >>"$toml"
+dpkg-deb -R "$(package host)" next
+sed -i 's/^Version: .*/Version: 99/' next/DEBIAN/control
+echo '# a new default' >>next/etc/ivgpu/ivgpud.toml
+(cd next && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | xargs -0 md5sum >DEBIAN/md5sums)
+dpkg-deb --build next next.deb >/dev/null
+expect 0 '' apt-get install -yq -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold ./next.deb
+grep -qx '# mine' "$toml" || fail "an upgrade takes the administrator's configuration away"
+grep -qx '# a new default' "$toml.dpkg-dist" || fail "the new default is not beside it"
+expect 0 '' apt-get purge -yq ivgpu-host
+expect 0 '' apt-get autoremove -yq --purge
+same_state before "an upgrade"
+
+# ---- whose libcuda.so.1 a program finds ----------------------------------------------------------------------------
+plug
+install "$(package guest)"
+libcuda_is "$ours" "with the device"
+expect 0 '' /usr/libexec/ivgpu/ivgpu-loader update
+install ./played-nvidia.deb
+libcuda_is "$nvidia" "NVIDIA's installed after ours"
+cp "$nvidia" /lib/libcuda.so.1
+/var/lib/dpkg/info/played-nvidia.prerm
+ldconfig
+libcuda_is /lib/libcuda.so.1 "NVIDIA's in the loader's own folder"
+rm /lib/libcuda.so.1
+/var/lib/dpkg/info/played-nvidia.postinst
+ldconfig
+expect 0 '' apt-get purge -yq played-nvidia
+libcuda_is "$ours" "NVIDIA's purged"
+install ./played-nvidia.deb
+state >with_nvidia
+unplug
+expect 0 '' /usr/libexec/ivgpu/ivgpu-loader update
+[[ ! -e $conf ]] || fail "without a device $conf stays"
+libcuda_is "$nvidia" "NVIDIA's, without our device"
+plug
+expect 0 '' /usr/libexec/ivgpu/ivgpu-loader update
+same_state with_nvidia "the device, gone and back,"
+readlink "$nvidia" | grep -qx /etc/alternatives/played || fail "the alternative of NVIDIA's library is touched"
+expect 0 '' apt-get purge -yq ivgpu-guest
+[[ ! -e $conf ]] || fail "purged, it leaves $conf"
+libcuda_is "$nvidia" "ours purged"
+expect 0 '' dpkg --verify played-nvidia
+expect 0 '' apt-get purge -yq played-nvidia
+install ./played-nvidia.deb "$(package guest)"
+libcuda_is "$nvidia" "ours installed after NVIDIA's"
+expect 0 '' apt-get purge -yq ivgpu-guest played-nvidia
+unplug
+same_state before "ours beside NVIDIA's"
+expect 2 'there is no nonsense' bash -c 'dpkg-deb -x "$1" x && x/usr/libexec/ivgpu/ivgpu-loader nonsense' _ "$(package guest)"
+rm -rf x
+
+# ---- a machine that is not as it should be --------------------------------------------------------------------------
+# Unpacked alone, as by a power failure: it can be configured, and it can be purged.
+expect 0 '' dpkg --unpack "$(package guest)"
+expect 0 '' dpkg --purge ivgpu-guest
+expect 0 '' dpkg --unpack "$(package guest)"
+expect 0 '' dpkg --configure -a
+expect 0 '' dpkg --purge ivgpu-guest
+# The loader's folder is none.
+plug
+mv /etc/ld.so.conf.d kept
+touch /etc/ld.so.conf.d
+expect 0 'the loader does not find libcuda.so.1 yet' apt-get install -yq "$(package guest)"
+[[ $(dpkg-query -W -f '${db:Status-Status}' ivgpu-guest) == installed ]] || fail "ivgpu-guest is not installed"
+rm /etc/ld.so.conf.d
+mv kept /etc/ld.so.conf.d
+expect 0 '' apt-get purge -yq ivgpu-guest
+unplug
+same_state before "a half-configured system"
+
+# The module without headers: said, and the installation goes on.
+expect 0 '[Hh]eaders' apt-get install -yq --no-install-recommends "$(package dkms)"
+expect 0 "^ivgpu/$RELEASE: added" dkms status
+expect 0 '' apt-get purge -yq ivgpu-dkms
+same_state before "ivgpu-dkms"
+exit "$status"
