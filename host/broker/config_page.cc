@@ -130,14 +130,8 @@ whose quota is full starts no spare worker, and a program that needs one waits. 
 themselves count, and the log and `ivgpu status` say so. [How it works](design/029-memory-quotas.md).
 
 Control groups are those of version 2. `ivgpud` makes one for each VM below its own where that is its alone and delegated
-to it, with the controllers `memory`, `pids` and `cpu`. Under systemd this takes the line `Delegate=yes` of its unit:
-
-```ini
-[Service]
-ExecStart=/usr/local/bin/ivgpud --config /etc/ivgpu/ivgpud.toml
-ExecReload=/bin/kill -HUP $MAINPID
-Delegate=yes
-```
+to it, with the controllers `memory`, `pids` and `cpu`. [The service](host.md#the-service) has it so, by the line
+`Delegate=cpu memory pids` of its unit.
 
 Where it may not make groups, it says once in the log what is missing, and `ivgpu check` says what to do; with
 `cgroups = "required"` it does not start. `ivgpu status` shows each VM's bounds and what it uses of them. Nothing is

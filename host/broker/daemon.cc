@@ -132,8 +132,13 @@ void Daemon::add_turns(BrokerStatus& status) const {
   }
 }
 
+std::string Daemon::status_line() const {
+  return fmt::format("serving {} VM(s) with {}", vms_.size(), program_.library);
+}
+
 void Daemon::run(int stay_fd) {
   if (stay_fd >= 0) stay_watch_ = loop_.watch(stay_fd, POLLIN, [this, stay_fd](short) { on_stay(stay_fd); });
+  manager_.ready(status_line());
   loop_.run();
 }
 
@@ -269,6 +274,7 @@ void Daemon::stop(const char* why) {
   if (stopping_) return;
   stopping_ = true;
   spdlog::info("ending: {}", why);
+  manager_.stopping();
   status_.reset();
   metrics_.reset();
   report_.forget_askers();

@@ -19,6 +19,7 @@
 #include "host/broker/metrics_server.h"
 #include "host/broker/mps.h"
 #include "host/broker/reload_report.h"
+#include "host/broker/service_manager.h"
 #include "host/broker/status.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/turn_watch.h"
@@ -63,6 +64,7 @@ class Daemon {
   void add_turns(BrokerStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
+  std::string status_line() const;
   static std::string not_served(const std::string& vm, const std::string& why);
   bool add(const VmOptions& options, const VmGpus& gpus, std::string& error);
   WorkerProgram program_for(const VmOptions& options, const VmGpus& gpus) const;
@@ -80,6 +82,7 @@ class Daemon {
 
   void reload_for(AnswerServer::Answer asker);
   void reload(const char* asked_by);
+  void finish_reload();
   void take_file_over();
   bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
   bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
@@ -98,6 +101,7 @@ class Daemon {
   GpuOptions gpu_;
   WorkerProgram program_;  // without the parts that are each VM's own
   EventLoop loop_;
+  ServiceManager manager_{loop_};
   GpuAccounts accounts_{loop_};  // before the VMs, which get memory of it
   GpuHolds holds_;
   std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it

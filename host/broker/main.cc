@@ -8,7 +8,6 @@
 // closes, and the kernel ends them (PR_SET_PDEATHSIG) if the broker was killed.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +22,7 @@
 #include "host/broker/config.h"
 #include "host/broker/daemon.h"
 #include "host/broker/listener.h"
+#include "host/broker/log.h"
 #include "host/broker/placement.h"
 #include "host/broker/start_check.h"
 #include "host/broker/worker_program.h"
@@ -47,15 +47,8 @@ struct Arguments {
 unsigned cores() { return std::max(1U, std::thread::hardware_concurrency()); }
 
 int complain(int code, const std::string& sentence) {
-  fmt::print(stderr, "ivgpud: {}\n", sentence);
+  print_sentence(sentence, code != 0);
   return code;
-}
-
-void set_up_log(const std::string& level) {
-  auto log = spdlog::stderr_color_mt("ivgpud");
-  log->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
-  log->set_level(spdlog::level::from_str(level));
-  spdlog::set_default_logger(log);
 }
 
 // Three descriptors per connection, five per worker: the usual soft limit of 1024 is low for several VMs.
@@ -122,7 +115,7 @@ bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, const Config& config
 }
 
 int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program, std::vector<VmGpus> gpus) {
-  set_up_log(config.broker.log_level);
+  open_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGIO, SIG_IGN);    // sent if a VM's memory is opened while the kernel is asked about openings
   signal(SIGXFSZ, SIG_IGN);  // a region beyond RLIMIT_FSIZE is an error to report

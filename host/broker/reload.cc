@@ -40,9 +40,15 @@ void Daemon::reload(const char* asked_by) {
     return;
   }
   spdlog::info("{}: reading {} again", asked_by, file_);
+  manager_.reloading();
   report_.begin();
   take_file_over();
-  if (leaving_.empty()) report_.finish();
+  if (leaving_.empty()) finish_reload();
+}
+
+void Daemon::finish_reload() {
+  report_.finish();
+  manager_.ready(status_line());
 }
 
 void Daemon::take_file_over() {
@@ -149,7 +155,7 @@ void Daemon::forget_removed() {
   }
   if (stopping_ || !leaving_.empty()) return;
   add_vms();
-  report_.finish();
+  finish_reload();
   if (const char* asked_by = std::exchange(reload_again_, nullptr)) reload(asked_by);
 }
 

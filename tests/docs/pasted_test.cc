@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <cstring>
 
 #include "host/broker/config.h"
 #include "tests/docs/markdown.h"
@@ -95,7 +94,7 @@ TEST(Pasted, ConfigurationsAreGood) {
     ASSERT_EQ(blocks.size(), 1u) << page;
     EXPECT_EQ(mistake_in(joined(blocks[0].lines)), "") << page;
   }
-  const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/guest.md")),
+  const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/host.md")),
                                    "sudo tee /etc/ivgpu/ivgpud.toml <<'END'", "END", false);
   EXPECT_NE(written.find("[vm.vm1]"), std::string::npos);
   EXPECT_EQ(mistake_in(written), "");
@@ -105,26 +104,13 @@ TEST(Pasted, ConfigurationsAreGood) {
   EXPECT_EQ(mistake_in(manual), "");
 }
 
-// The unit that the guide writes is the one that is installed, but for the place of its program.
-TEST(Pasted, TheUnitIsTheInstalledOne) {
-  const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/guest.md")),
-                                   "sudo tee /etc/systemd/system/ivgpud.service <<END", "END", false);
-  std::string installed = docs_test::read(root / "tools/host/ivgpud.service.in");
-  for (const auto& [from, to] :
-       {std::pair("@CMAKE_INSTALL_PREFIX@/", "$PWD/build/"), std::pair("$MAINPID", "\\$MAINPID")}) {
-    ASSERT_NE(installed.find(from), std::string::npos) << from;
-    installed.replace(installed.find(from), std::strlen(from), to);
-  }
-  EXPECT_EQ(written, installed);
-}
-
 TEST(Pasted, TheDeviceIsTheSameEverywhere) {
   const auto device = [](const char* file) {
     return part(docs_test::lines_of(docs_test::read(root / file)), "<shmem", "</shmem>", true);
   };
   const std::string doorbell = device("qemu-config/doorbell.xml"), plain = device("qemu-config/plain-file.xml");
   EXPECT_NE(doorbell.find("ivshmem-doorbell"), std::string::npos);
-  EXPECT_EQ(device("docs/guest.md"), doorbell);
+  EXPECT_EQ(device("docs/host.md"), doorbell);
   EXPECT_EQ(device("qemu-config/doorbell.md"), doorbell);
   EXPECT_NE(plain.find("ivshmem-plain"), std::string::npos);
   EXPECT_EQ(device("qemu-config/plain.md"), plain);

@@ -42,6 +42,9 @@ if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end
 endif()
 add_test(NAME unit.tools.check
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
+add_test(NAME unit.tools.units
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 60)
 add_test(NAME unit.tools.guest_tarball
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_guest_tarball.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 if(NOT IVGPU_SANITIZE)  # their programs are made by the C compiler alone and could not load a library with a sanitizer

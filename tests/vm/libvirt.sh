@@ -109,7 +109,7 @@ without="/<shmem/,/<.shmem>/d"
 
 serve 'region_size = "1GiB"'
 define doorbell "$without"
-attach docs/guest.md "s,/run/ivgpu/,$work/,"
+attach docs/host.md "s,/run/ivgpu/,$work/,"
 starts doorbell memfd:ivgpu
 end_broker
 if virsh_ start vm1 >"$work/said" 2>&1; then fail "doorbell: the VM starts without a broker"; fi

@@ -18,7 +18,7 @@ add_test(NAME vm.oracle COMMAND ${CMAKE_CURRENT_LIST_DIR}/oracle.sh ${CMAKE_BINA
 set_property(TEST vm.install PROPERTY RESOURCE_LOCK installed_units)
 set_tests_properties(vm.oracle PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_REQUIRED guest_image)
 
-# What qemu-config/ and docs/guest.md say to libvirt; boots nothing.
+# What qemu-config/ and docs/host.md say to libvirt; boots nothing.
 add_test(NAME vm.libvirt COMMAND ${CMAKE_CURRENT_LIST_DIR}/libvirt.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(vm.libvirt PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 120)
 

@@ -1,0 +1,120 @@
+#include "host/broker/service_manager.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+namespace host::broker {
+namespace {
+
+constexpr auto retry_after = std::chrono::milliseconds(100);
+
+// Takes a variable out of the environment; "" where there is none.
+std::string take_environment(const char* name) {
+  const char* value = std::getenv(name);
+  std::string text = value != nullptr ? value : "";
+  unsetenv(name);
+  return text;
+}
+
+// 0 unless all of it is a number.
+std::int64_t number_in(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failed == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+std::int64_t monotonic_us() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+}
+
+}  // namespace
+
+ServiceManager::ServiceManager(EventLoop& loop) : loop_(loop) {
+  const std::string path = take_environment("NOTIFY_SOCKET"), period = take_environment("WATCHDOG_USEC"),
+                    watched = take_environment("WATCHDOG_PID");
+  if (!path.empty()) connect_to(path.c_str());
+  // Another process is watched where the variables were meant for the one that has started this one.
+  if (watched.empty() || number_in(watched) == getpid()) watchdog_ = std::chrono::microseconds(number_in(period));
+}
+
+ServiceManager::~ServiceManager() {
+  loop_.forget(retry_timer_);
+  loop_.forget(watchdog_timer_);
+}
+
+void ServiceManager::connect_to(const char* path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::size_t length = std::strlen(path);
+  const auto give_up = [&](const char* why) {
+    socket_.reset();
+    spdlog::warn("NOTIFY_SOCKET={}: {}; the service manager is not told that ivgpud serves", path, why);
+  };
+  // '@' begins the name of a socket that is no file, and stands for a NUL.
+  if ((path[0] != '/' && path[0] != '@') || length < 2) return give_up("neither a path nor @ and a name");
+  if (length >= sizeof address.sun_path) return give_up("too long");
+  std::memcpy(address.sun_path, path, length);
+  if (path[0] == '@') address.sun_path[0] = '\0';
+  const std::size_t bytes = offsetof(sockaddr_un, sun_path) + length + (path[0] == '/' ? 1 : 0);
+  socket_.reset(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_ || connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), static_cast<socklen_t>(bytes)) != 0)
+    give_up(std::strerror(errno));
+}
+
+void ServiceManager::ready(const std::string& status) {
+  say(fmt::format("READY=1\nSTATUS={}", status));
+  if (watchdog_timer_ == 0) keep_watchdog();
+}
+
+// The time lets the manager tell this reload from one that it asked for before (Type=notify-reload).
+void ServiceManager::reloading() { say(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us())); }
+
+void ServiceManager::stopping() { say("STOPPING=1"); }
+
+void ServiceManager::say(const std::string& text) {
+  if (!socket_) return;
+  waiting_.push_back(text);
+  if (retry_timer_ == 0) send_waiting();
+}
+
+void ServiceManager::send_waiting() {
+  while (!waiting_.empty()) {
+    if (send(socket_.get(), waiting_.front().data(), waiting_.front().size(), MSG_NOSIGNAL) < 0) {
+      if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) {
+        retry_timer_ = loop_.after(retry_after, [this] {
+          retry_timer_ = 0;
+          send_waiting();
+        });
+        return;
+      }
+      spdlog::warn("the service manager cannot be told anything: {}", std::strerror(errno));
+      socket_.reset();
+      waiting_.clear();
+      return;
+    }
+    waiting_.pop_front();
+  }
+}
+
+void ServiceManager::keep_watchdog() {
+  if (!socket_ || watchdog_ <= std::chrono::microseconds(0)) return;
+  // One that waits says as much as many.
+  if (waiting_.empty()) say("WATCHDOG=1");
+  watchdog_timer_ = loop_.after(watchdog_ / 2, [this] { keep_watchdog(); });
+}
+
+}  // namespace host::broker

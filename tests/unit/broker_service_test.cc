@@ -1,0 +1,221 @@
+// A stand-in for systemd: what ivgpud says to the service manager that has started it, when, and how its log looks where
+// the journal reads it. A real ivgpud and fake workers.
+#include <regex>
+
+#include "broker_harness.h"
+#include "host/broker/log.h"
+
+namespace {
+
+using namespace broker_test;
+
+// The manager's end of NOTIFY_SOCKET.
+class Manager {
+ public:
+  explicit Manager(bool abstract = false) {
+    name_ = abstract ? "@ivgpu-test-" + std::to_string(getpid()) : folder_ / "notify";
+    socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name_.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (abstract) address.sun_path[0] = '\0';
+    const std::size_t bytes = offsetof(sockaddr_un, sun_path) + name_.size() + (abstract ? 0 : 1);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), static_cast<socklen_t>(bytes)), 0);
+  }
+  ~Manager() { close(socket_); }
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  const std::string& name() const { return name_; }
+  // "" where nothing comes in time.
+  std::string next(int milliseconds = 10000) const {
+    pollfd news{socket_, POLLIN, 0};
+    if (poll(&news, 1, milliseconds) != 1) return "";
+    char bytes[512];
+    const ssize_t length = recv(socket_, bytes, sizeof bytes, 0);
+    return std::string(bytes, length > 0 ? static_cast<std::size_t>(length) : 0);
+  }
+  // Nobody reads what is here already, as of a manager that hangs.
+  int fill() const {
+    const int other = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name_.copy(address.sun_path, sizeof address.sun_path - 1);
+    int count = 0;
+    while (sendto(other, "x", 1, 0, reinterpret_cast<sockaddr*>(&address), sizeof address) == 1) ++count;
+    close(other);
+    return count;
+  }
+
+ private:
+  Folder folder_;
+  std::string name_;
+  int socket_ = -1;
+};
+
+std::function<void()> environment(const std::string& socket, const std::string& watchdog_us = "",
+                                  const std::string& watchdog_pid = "") {
+  return [=] {
+    setenv("NOTIFY_SOCKET", socket.c_str(), 1);
+    if (!watchdog_us.empty()) setenv("WATCHDOG_USEC", watchdog_us.c_str(), 1);
+    if (!watchdog_pid.empty())
+      setenv("WATCHDOG_PID", watchdog_pid == "own" ? std::to_string(getpid()).c_str() : watchdog_pid.c_str(), 1);
+  };
+}
+
+std::int64_t monotonic_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+TEST(Service, SaysThatItServesReadsAgainAndEnds) {
+  for (const bool abstract : {false, true}) {
+    const Manager manager(abstract);
+    Broker broker("", "", environment(manager.name()));
+    const std::string first = manager.next();
+    EXPECT_TRUE(first.starts_with("READY=1\nSTATUS=serving 1 VM(s) with /")) << first;
+    Client guest(broker.socket_path());
+    EXPECT_TRUE(guest.greet(3)) << "who is told that it serves is served";
+
+    const std::int64_t before = monotonic_us();
+    kill(broker.pid, SIGHUP);
+    const std::string reloading = manager.next();
+    std::smatch time;
+    ASSERT_TRUE(std::regex_match(reloading, time, std::regex("RELOADING=1\nMONOTONIC_USEC=([0-9]+)"))) << reloading;
+    EXPECT_GE(std::stoll(time[1]), before);
+    EXPECT_LE(std::stoll(time[1]), monotonic_us());
+    EXPECT_TRUE(manager.next().starts_with("READY=1\nSTATUS=serving 1 VM(s)"));
+
+    EXPECT_EQ(broker.terminate(), 0);
+    EXPECT_EQ(manager.next(), "STOPPING=1");
+    EXPECT_EQ(manager.next(0), "") << "nothing else was said, and no watchdog was asked for";
+  }
+}
+
+// `systemctl reload` is over when a removed VM has gone and the new one is served, not before.
+TEST(Service, IsReadyAgainWhenTheReloadIsThrough) {
+  const Manager manager;
+  Broker broker("", "", environment(manager.name()));
+  EXPECT_TRUE(manager.next().starts_with("READY=1"));
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  ASSERT_TRUE(guest.claim());
+  std::string file = broker.folder.read("c.toml");
+  file.replace(file.find("[vm.t]"), 6, "[vm.u]");
+  broker.folder.write("c.toml", file);
+  kill(broker.pid, SIGHUP);
+  EXPECT_TRUE(manager.next().starts_with("RELOADING=1"));
+  EXPECT_TRUE(manager.next().starts_with("READY=1"));
+  EXPECT_TRUE(broker.logged("VM u: added")) << broker.log();
+  EXPECT_FALSE(std::filesystem::exists(broker.socket_path()));
+
+  broker.folder.write("c.toml", "a mistake");
+  kill(broker.pid, SIGHUP);
+  EXPECT_TRUE(manager.next().starts_with("RELOADING=1"));
+  EXPECT_TRUE(manager.next().starts_with("READY=1\nSTATUS=serving 1 VM(s)")) << "it goes on as before";
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Service, TheWatchdogHearsThatTheLoopTurns) {
+  const Manager manager;
+  Broker broker("", "", environment(manager.name(), "400000", "own"));
+  EXPECT_TRUE(manager.next().starts_with("READY=1"));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(manager.next(), "WATCHDOG=1");
+  kill(broker.pid, SIGSTOP);
+  while (!manager.next(100).empty()) {
+  }
+  EXPECT_EQ(manager.next(800), "") << "a broker that stands still says nothing";
+  kill(broker.pid, SIGCONT);
+  EXPECT_EQ(manager.next(), "WATCHDOG=1");
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Service, AnotherProcessIsWatched) {
+  const Manager manager;
+  Broker broker("", "", environment(manager.name(), "100000", "1"));
+  EXPECT_TRUE(manager.next().starts_with("READY=1"));
+  EXPECT_EQ(manager.next(500), "");
+}
+
+TEST(Service, AManagerThatDoesNotReadStopsNobody) {
+  const Manager manager;
+  const int filled = manager.fill();
+  ASSERT_GT(filled, 0);
+  Broker broker("", "", environment(manager.name(), "100000"));
+  Client guest(broker.socket_path());
+  ASSERT_TRUE(guest.greet(3));
+  EXPECT_TRUE(guest.claim());
+  for (int i = 0; i < filled; ++i) EXPECT_EQ(manager.next(), "x");
+  EXPECT_TRUE(manager.next().starts_with("READY=1")) << "what had no room has waited";
+  EXPECT_EQ(manager.next(), "WATCHDOG=1");
+}
+
+TEST(Service, ABadAddressIsSaidAndServedAllTheSame) {
+  const Folder empty;
+  for (const std::string& bad : {std::string("relative"), std::string("@"), empty / "nobody", std::string(300, '/')}) {
+    Broker broker("", "", environment(bad, "nonsense"));
+    EXPECT_EQ(broker.ready, "ready\n") << bad;
+    EXPECT_TRUE(broker.logged("NOTIFY_SOCKET=" + bad)) << broker.log();
+    EXPECT_EQ(broker.terminate(), 0);
+  }
+}
+
+// ---- the log --------------------------------------------------------------------------------------------------------
+
+// Has the child's standard error taken for the journal, or for another file than it is.
+std::function<void()> journal(bool own) {
+  return [own] {
+    struct stat status {};
+    fstat(2, &status);
+    setenv("JOURNAL_STREAM",
+           (std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino + (own ? 0 : 1))).c_str(), 1);
+  };
+}
+
+TEST(Log, TheJournalGetsPriorities) {
+  Broker broker("", "", journal(true));
+  ASSERT_TRUE(broker.eventually_logged("serving 1"));
+  EXPECT_TRUE(broker.logged("\n<6>serving 1 VM(s)") || broker.log().starts_with("<6>serving")) << broker.log();
+  broker.folder.write("c.toml", "a mistake");
+  kill(broker.pid, SIGHUP);
+  EXPECT_TRUE(broker.eventually_logged("\n<3>" + broker.folder.path())) << broker.log();
+  EXPECT_TRUE(broker.logged("<7>waiting through ")) << broker.log();
+  EXPECT_EQ(broker.terminate(), 0);
+  std::istringstream lines(broker.log());
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(std::regex_search(line, std::regex("^<[3467]>[^<0-9]"))) << line;
+}
+
+TEST(Log, AnotherStreamIsForPeople) {
+  Broker broker("", "", journal(false));
+  ASSERT_TRUE(broker.eventually_logged("serving 1"));
+  EXPECT_TRUE(std::regex_search(broker.log(), std::regex("20[0-9-]+ [0-9:.]+ info serving 1 VM"))) << broker.log();
+  EXPECT_FALSE(broker.logged("<6>"));
+}
+
+TEST(Log, TheVariableNamesOneStream) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  struct stat status {};
+  fstat(ends[1], &status);
+  const std::string own = std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino);
+  EXPECT_TRUE(host::broker::is_journal(own.c_str(), ends[1]));
+  for (const std::string& other : {own + "0", own + " ", std::string(":"), std::string()})
+    EXPECT_FALSE(host::broker::is_journal(other.c_str(), ends[1])) << other;
+  EXPECT_FALSE(host::broker::is_journal(nullptr, ends[1]));
+  EXPECT_FALSE(host::broker::is_journal(own.c_str(), -1));
+  close(ends[0]);
+  close(ends[1]);
+}
+
+// Before there is a log: the sentence by which ivgpud refuses to start.
+TEST(Log, ARefusalHasAPriorityToo) {
+  const Folder folder;
+  const std::string file = folder.write("c.toml", "a mistake");
+  const std::string script = "export JOURNAL_STREAM=$(stat -L -c %d:%i /dev/stderr); exec " IVGPUD " --config " + file;
+  const Outcome outcome = run_program("/bin/sh", {"-c", script});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_TRUE(outcome.text.starts_with("<3>ivgpud: " + file)) << outcome.text;
+}
+
+}  // namespace
