@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 namespace host::broker {
@@ -18,6 +19,9 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, failed);
 }
 
+// ivgpu's own folder for guests, which the loader's configuration names where this machine is itself a VM with a device.
+bool is_guests(std::string_view folder) { return folder.ends_with("/ivgpu/guest"); }
+
 // The folders of the loader's configuration, then those of the distributions and of containers.
 std::vector<fs::path> library_folders() {
   std::vector<fs::path> folders;
@@ -25,7 +29,7 @@ std::vector<fs::path> library_folders() {
   for (const auto& entry : fs::directory_iterator("/etc/ld.so.conf.d", failed)) {
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);)
-      if (line.starts_with('/')) folders.emplace_back(line);
+      if (line.starts_with('/') && !is_guests(line)) folders.emplace_back(line);
   }
   for (const char* folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/usr/local/nvidia/lib64",
                              "/usr/local/nvidia/lib", "/usr/lib/wsl/lib"}) {

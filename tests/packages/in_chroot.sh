@@ -6,13 +6,14 @@ cd /test || exit 1
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-# expect CODE PATTERN COMMAND...: the exit code, and a line of standard output or error.
+# expect CODE PATTERN COMMAND...: the exit code, a pattern too, and a line of standard output or error.
 expect() {
   local code=$1 pattern=$2 got
   shift 2
   "$@" >said 2>&1 </dev/null
   got=$?
-  if [[ $got != "$code" ]] || { [[ $pattern ]] && ! grep -qE -- "$pattern" said; }; then
+  # shellcheck disable=SC2053
+  if [[ $got != $code ]] || { [[ $pattern ]] && ! grep -qE -- "$pattern" said; }; then
     fail "$*: exit code $got (wanted $code), wanted to read: $pattern"$'\n'"$(tail -n 30 said)"
   fi
 }
@@ -33,6 +34,7 @@ same_state() { diff "$1" <(state) >changed || fail "$2 leaves a change behind:"$
 ours=/usr/lib/ivgpu/guest/libcuda.so.1
 nvidia=/lib/x86_64-linux-gnu/libcuda.so.1
 conf=/etc/ld.so.conf.d/zz-ivgpu.conf
+cdi=/run/cdi/ivgpu.yaml
 device=/sys/bus/pci/devices/0000:00:04.0
 plug() { mkdir -p "$device"; echo 0x1af4 >"$device/vendor"; echo 0x1110 >"$device/device"; }
 unplug() { rm -rf "$device"; }
@@ -95,9 +97,21 @@ same_state before "an upgrade"
 plug
 install "$(package guest)"
 libcuda_is "$ours" "with the device"
-expect 0 '' /usr/libexec/ivgpu/ivgpu-loader update
+# podman reads this file, and asks for nothing that it does not know; so much of YAML is in it.
+for line in 'kind: ivgpu/gpu' '- name: all' "    - hostPath: $device" "    - hostPath: $ours" \
+  '      containerPath: /usr/lib/x86_64-linux-gnu/libcuda.so.1'; do
+  grep -qxF -- "$line" "$cdi" || fail "$cdi has no line '$line'"
+done
+while read -r path; do [[ -e $path ]] || fail "$cdi names $path, which is not there"; done < <(sed -n 's/.*hostPath: //p' "$cdi")
+expect 0 '' /usr/libexec/ivgpu/ivgpu-guest-setup update
+# A VM that is a host as well: ivgpud takes NVIDIA's library for the driver, and never ours.
+install "$(package host)"
+expect 2 'this machine has no libcuda.so.1' ivgpud --check --config <(printf '[gpu]\nlibrary = "auto"\n[vm.vm1]\n')
 install ./played-nvidia.deb
 libcuda_is "$nvidia" "NVIDIA's installed after ours"
+expect '[01]' "VM\(s\), $nvidia|/x86_64-linux-gnu/libcuda.so.1" ivgpud --check --config <(printf '[gpu]\nlibrary = "auto"\n[vm.vm1]\n')
+expect 0 '' apt-get purge -yq ivgpu-host
+expect 0 '' apt-get autoremove -yq --purge
 cp "$nvidia" /lib/libcuda.so.1
 /var/lib/dpkg/info/played-nvidia.prerm
 ldconfig
@@ -110,15 +124,15 @@ libcuda_is "$ours" "NVIDIA's purged"
 install ./played-nvidia.deb
 state >with_nvidia
 unplug
-expect 0 '' /usr/libexec/ivgpu/ivgpu-loader update
-[[ ! -e $conf ]] || fail "without a device $conf stays"
+expect 0 '' /usr/libexec/ivgpu/ivgpu-guest-setup update
+[[ ! -e $conf && ! -e $cdi ]] || fail "without a device $conf or $cdi stays"
 libcuda_is "$nvidia" "NVIDIA's, without our device"
 plug
-expect 0 '' /usr/libexec/ivgpu/ivgpu-loader update
+expect 0 '' /usr/libexec/ivgpu/ivgpu-guest-setup update
 same_state with_nvidia "the device, gone and back,"
 readlink "$nvidia" | grep -qx /etc/alternatives/played || fail "the alternative of NVIDIA's library is touched"
 expect 0 '' apt-get purge -yq ivgpu-guest
-[[ ! -e $conf ]] || fail "purged, it leaves $conf"
+[[ ! -e $conf && ! -e $cdi ]] || fail "purged, it leaves $conf or $cdi"
 libcuda_is "$nvidia" "ours purged"
 expect 0 '' dpkg --verify played-nvidia
 expect 0 '' apt-get purge -yq played-nvidia
@@ -127,7 +141,7 @@ libcuda_is "$nvidia" "ours installed after NVIDIA's"
 expect 0 '' apt-get purge -yq ivgpu-guest played-nvidia
 unplug
 same_state before "ours beside NVIDIA's"
-expect 2 'there is no nonsense' bash -c 'dpkg-deb -x "$1" x && x/usr/libexec/ivgpu/ivgpu-loader nonsense' _ "$(package guest)"
+expect 2 'there is no nonsense' bash -c 'dpkg-deb -x "$1" x && x/usr/libexec/ivgpu/ivgpu-guest-setup nonsense' _ "$(package guest)"
 rm -rf x
 
 # ---- a machine that is not as it should be --------------------------------------------------------------------------

@@ -171,7 +171,10 @@ sed -i 's/\t0/\t1000/g' "$m/proc/self/status"
 ((EUID != 0)) || expect 1 '^wrong +permission +this user may not open /sys/bus/pci/devices/0000:00:04.0/resource0'
 ((EUID != 0)) || expect 1 '-> as root: adduser the user to the group video'
 chmod 600 "$m/$device"/resource[02]
-((EUID != 0)) || expect 1 '-> as root: cp .*60-ivgpu.rules /etc/udev/rules.d/'
+((EUID != 0)) || expect 1 '-> as root: cp /usr/local/share/.*60-ivgpu.rules /etc/udev/rules.d/'
+put usr/share/ivgpu/guest/60-ivgpu.rules ''
+((EUID != 0)) || expect 1 '-> as root: cp /usr/share/.*60-ivgpu.rules /etc/udev/rules.d/'
+rm -r "$m/usr/share"
 chmod 666 "$m/$device"/resource[02]; expect 0 '^ok +permission '
 put $device/enable 0; expect 1 '^wrong +permission +the device is switched off'; good_guest
 put sys/kernel/security/lockdown 'none [integrity] confidentiality'; expect 1 '^wrong +lockdown '; good_guest

@@ -12,7 +12,7 @@ fail() { echo "FAIL: $1"; status=1; }
 
 mkdir -p "$work/libexec/ivgpu"
 ln -s "$build/bin" "$work/bin"
-cp "$sources/tools/guest/ivgpu-loader" "$work/libexec/ivgpu/"
+cp "$sources/tools/guest/ivgpu-guest-setup" "$work/libexec/ivgpu/"
 for unit in host/ivgpud guest/ivgpu-guest; do
   sed "s,@CMAKE_INSTALL_PREFIX@,$work,g" "$sources/tools/$unit.service.in" >"$work/$(basename "$unit").service"
 done

@@ -19,9 +19,12 @@
 namespace check {
 namespace {
 
-constexpr const char* rule =
-    "as root: cp /usr/local/share/ivgpu/guest/60-ivgpu.rules /etc/udev/rules.d/, then udevadm trigger -s pci; or run "
-    "as root";
+// The package's copy, or else the tarball's.
+std::string rule(const Machine& m) {
+  const std::string packaged = "/usr/share/ivgpu/guest/60-ivgpu.rules";
+  return "as root: cp " + (m.has(packaged) ? packaged : "/usr/local/share/ivgpu/guest/60-ivgpu.rules") +
+         " /etc/udev/rules.d/, then udevadm trigger -s pci; or run as root";
+}
 
 Finding device(const std::vector<std::string>& devices) {
   if (devices.empty())
@@ -36,10 +39,10 @@ Finding permission(const Machine& m, const std::string& device) {
       return {"permission", State::Wrong, device + file + " is missing", "this is no ivshmem device that QEMU made"};
     if (!m.may_use(device + file))
       return {"permission", State::Wrong, "this user may not open " + device + file,
-              m.a_group_may_use(device + file) ? join_group : rule};
+              m.a_group_may_use(device + file) ? join_group : rule(m)};
   }
   if (!m.is_root() && m.number(device + "/enable").value_or(0) == 0)
-    return {"permission", State::Wrong, "the device is switched off, and only root can switch it on", rule};
+    return {"permission", State::Wrong, "the device is switched off, and only root can switch it on", rule(m)};
   return {"permission", State::Ok, "the device may be mapped by this user", ""};
 }
 
@@ -127,7 +130,7 @@ Finding library(const Machine& m) {
             "remove NVIDIA's driver from the guest, or set LD_LIBRARY_PATH"};
   }
   return {"library", State::Wrong, "no libcuda.so.1 is in the loader's folders",
-          "unpack ivgpu-guest.tar.gz and run ldconfig, or set LD_LIBRARY_PATH"};
+          "install the package ivgpu-guest, or unpack ivgpu-guest.tar.gz and run ldconfig, or set LD_LIBRARY_PATH"};
 }
 
 // Switched off, a device answers all ones: the library switches it on, too.
@@ -144,7 +147,7 @@ Findings check_sysfs(const Machine& machine, const std::string& device) {
   Findings all = {{"module", State::Warning,
                    "the kernel module is not there: the processes of this VM can read each other's GPU data, waits nap "
                    "(20 us to 1 ms), and what a killed program held comes back when the next one starts",
-                   "load ivgpu.ko (docs/guest-module.md), or live with that"}};
+                   "install the package ivgpu-dkms, or load ivgpu.ko (docs/guest-module.md), or live with that"}};
   all.push_back(lockdown(machine));
   all.push_back(permission(machine, device));
   if (all.back().state != State::Ok) return all;
