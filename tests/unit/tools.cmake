@@ -42,6 +42,8 @@ if(NOT IVGPU_SANITIZE)  # a sanitizer's run-time has words of its own at the end
 endif()
 add_test(NAME unit.tools.check
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
+add_test(NAME unit.tools.guest_setup COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_guest_setup.sh ${CMAKE_SOURCE_DIR})
+set_tests_properties(unit.tools.guest_setup PROPERTIES LABELS unit TIMEOUT 60)
 add_test(NAME unit.tools.units
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 60)
