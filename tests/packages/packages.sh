@@ -14,12 +14,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 release=$(sed -n 's/.*this_release\[\] = "\(.*\)";/\1/p' "$sources/ring/release.h")
-mkdir "$work/ivgpu-$release"
-tar -C "$sources" --exclude='./build*' --exclude=./.git --exclude=./tests -c . | tar -C "$work/ivgpu-$release" -x
-make_packages() {
-  (cd "$work/ivgpu-$release" && IVGPU_PREBUILT=$build DEB_BUILD_OPTIONS=noautodbgsym DPKG_DEB_COMPRESSOR_TYPE=gzip \
-    DPKG_DEB_COMPRESSOR_LEVEL=1 dpkg-buildpackage -b -us -uc "$@") >"$work/log" 2>&1
-}
+# shellcheck source=tests/packages/common.sh
+source "$here/common.sh"
+copy_tree
 make_packages || { tail -n 40 "$work/log"; echo "FAIL: the packages cannot be made"; exit 1; }
 lintian --allow-root --fail-on error,warning "$work"/*.changes || { echo "FAIL: lintian complains"; exit 1; }
 
@@ -29,20 +26,7 @@ sed -i '1s/(.*)/(9.9.9)/' "$work/ivgpu-$release/debian/changelog"
 grep -q 'debian/changelog says 9.9.9, ring/release.h' "$work/log" || { tail "$work/log"; echo "FAIL: no word of the release"; exit 1; }
 ((EUID == 0)) || { echo "only root can make a Debian of its own: nothing was installed"; exit 77; }
 
-# What dkms needs is there before, a compiler above all; what ivgpu's packages need is not.
-base=$build/packages-base.tar
-make_base() {
-  local mirror
-  # shellcheck disable=SC2016
-  mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Component: main' 2>/dev/null | head -n 1)
-  debootstrap --variant=minbase bookworm "$work/base" "${mirror:-http://deb.debian.org/debian}" &&
-    echo force-unsafe-io >"$work/base/etc/dpkg/dpkg.cfg.d/test" &&
-    chroot "$work/base" env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends dkms \
-      systemd-standalone-sysusers systemd-standalone-tmpfiles &&
-    chroot "$work/base" apt-get clean && tar -C "$work/base" -cf "$base.new" . && mv "$base.new" "$base"
-}
-[[ -e $base ]] || make_base >"$work/log" 2>&1 || { tail -n 20 "$work/log"; echo "FAIL: no Debian could be made"; exit 1; }
-rm -rf "$work/base"
+need_base || { echo "FAIL: no Debian could be made"; exit 1; }
 
 # NVIDIA's part is played by a package of the test's own, whose library is an alternative as Debian's is.
 compiler=${CC:-cc}
@@ -69,9 +53,8 @@ in_memory() {
   "$compiler" -o "$root/test/which_libcuda" "$here/which_libcuda.c" || return 1
   rm -f "$root/etc/resolv.conf"
   cat /etc/resolv.conf >"$root/etc/resolv.conf"
-  chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-    DEBIAN_FRONTEND=noninteractive RELEASE="$release" bash /test/in_chroot.sh
+  in_root bash /test/in_chroot.sh
 }
-export -f in_memory
+export -f in_memory in_root
 export root base work here build played compiler release
 unshare -m bash -c in_memory

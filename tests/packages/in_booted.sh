@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Run by booted.sh in a guest that systemd has booted with the packages: the services as an administrator meets them.
+set -uo pipefail
+status=0
+check() {
+  local what=$1
+  shift
+  if "$@" >/test/said 2>&1; then echo "ok    $what"; else echo "FAIL  $what"; sed 's/^/      /' /test/said; status=1; fi
+}
+eventually() {
+  for ((i = 0; i < 300; ++i)); do
+    "$@" && return
+    sleep 0.2
+  done
+  return 1
+}
+fails() { ! "$@"; }
+journal_has() { journalctl -u ivgpud --no-pager -o cat | grep -qE -- "$1"; }
+property_is() { [[ $(systemctl show -P "$1" ivgpud) == "$2" ]]; }
+a_program_runs() { IVGPU_REGION=/run/ivgpu/vm1.sock timeout 60 ivgpu run /test/vector_add --n 1000; }
+toml=/etc/ivgpu/ivgpud.toml
+
+check "no unit has failed" test -z "$(systemctl --failed --no-legend)"
+check "the guest's unit shows the library" sh -c 'ldconfig -p | grep /usr/lib/ivgpu/guest/libcuda.so.1'
+check "and the device to containers" grep hostPath:.*/sys/devices/pci /run/cdi/ivgpu.yaml
+check "ivgpud waits for its administrator" test "$(systemctl is-enabled ivgpud) $(systemctl is-active ivgpud)" = "disabled inactive"
+check "without a VM it does not start" fails systemctl start ivgpud
+check "and says why, as an error" sh -c "journalctl -u ivgpud -p err -o cat | grep 'there is no VM'"
+check "and is not tried again" property_is NRestarts 0
+
+sed -i 's/^library = "auto"/library = "sim"/; s/^#\[vm.vm1\]/[vm.vm1]\nregion_size = "128MiB"\nslots = 2/' "$toml"
+mkdir -p /etc/systemd/system/ivgpud.service.d
+printf '[Service]\nWatchdogSec=10\n' >/etc/systemd/system/ivgpud.service.d/test.conf
+systemctl daemon-reload
+check "it starts, and is ready with its sockets" sh -c 'systemctl enable --now ivgpud && test -S /run/ivgpu/vm1.sock'
+check "its status is systemd's" sh -c "systemctl show -P StatusText ivgpud | grep 'serving 1 VM'"
+check "a program runs" a_program_runs
+check "every layer of the jail holds" eventually journal_has 'jail is complete: no_new_privs, namespaces, rlimits, user, landlock, seccomp'
+check "VMs have groups" test -d /sys/fs/cgroup/system.slice/ivgpud.service/ivgpu-vm1
+check "sessions are in the journal, without times" journal_has '^vm1: session 0 of vector_add .* starts$'
+check "nothing is a warning" test -z "$(journalctl -u ivgpud -p warning -o cat _COMM=ivgpud | grep -v 'there is no VM')"
+
+sed -i 's/^slots = 2/slots = 2\nspare = 2/' "$toml"
+check "a reload is taken over" systemctl reload ivgpud
+check "with its change in the journal" eventually journal_has 'VM vm1: spare 1 -> 2'
+cp "$toml" /test/good
+echo nonsense >>"$toml"
+check "a reload with a mistake fails" fails systemctl reload ivgpud
+check "and changes nothing" a_program_runs
+cp /test/good "$toml"
+
+check "an ivgpud that stands still" kill -STOP "$(systemctl show -P MainPID ivgpud)"
+check "is ended by the watchdog and started anew" eventually property_is NRestarts 1
+check "and serves" eventually sh -c 'systemctl is-active -q ivgpud && test -S /run/ivgpu/vm1.sock'
+check "programs" a_program_runs
+check "it stops" systemctl stop ivgpud
+check "and leaves no socket" test -z "$(ls /run/ivgpu)"
+
+systemctl start ivgpud
+check "purged while it runs" dpkg --purge ivgpu-tools ivgpu-host
+check "it has ended" fails grep -qs ivgpud /proc/[0-9]*/comm
+check "and nothing is left" fails ls /run/ivgpu /etc/ivgpu /usr/bin/ivgpud
+check "the guest's package is purged" dpkg --purge ivgpu-guest
+check "with its files" fails ls /etc/ld.so.conf.d/zz-ivgpu.conf /run/cdi/ivgpu.yaml
+[[ $status == 0 ]] && echo "ok    all of it"
+systemctl poweroff --force --force
