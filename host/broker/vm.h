@@ -10,7 +10,7 @@
 //
 // Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h
 // allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else: `pinned` counts in
-// a released slot alone, where it can but keep that slot from being used.
+// a released slot alone, where it can only keep that slot from being used.
 //
 // Orderings. A: a look acquires everything that a guest released with its compare-and-swap (its process's work, behind
 // Released), and so does a look at `pinned` (what a device wrote last, behind 0). B: the broker's steps release its work
