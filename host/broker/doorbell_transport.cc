@@ -3,7 +3,7 @@
 //
 // An interrupt's eventfd is made with the transport and is the same for every client, so a worker need not hear who
 // connects. Trust: clients and workers of the VM read, write and fill it as they like, and change its flags. The broker
-// does neither.
+// neither reads nor writes it.
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/eventfd.h>
