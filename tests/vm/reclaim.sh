@@ -1,20 +1,31 @@
 #!/usr/bin/env bash
-# usage: reclaim.sh BUILD
-# In a VM nothing tells the host that a program was killed: the next program that wants a slot finds it out. The VM has
-# one slot here, and three programs are killed that hold it: before the next one starts, while the next one waits, and
-# with a parent that never asks after it. Each time the next one must pass.
+# usage: reclaim.sh SOURCES BUILD
+# What killed programs held comes back. The VM has one slot here. Without the kernel module nothing tells the host that
+# a program was killed: the next program that wants a slot finds it out. Three programs are killed that hold it: before
+# the next one starts, while the next one waits, and with a parent that never asks after it.
+# Then the module is loaded, and an ordinary user's programs run: whom it does not let in is told so, a killed program's
+# slot is free by itself, waits sleep until they are woken, and a device that is unbound fails the calls that sleep. What
+# is felt of it is printed for both ways.
 set -euo pipefail
-build=$1
+sources=$1 build=$2
 code=0
 data=$(cd "$(dirname "${BASH_SOURCE[0]}")/../data" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$build/bin/ivgpu" vm --gpu sim --extra-config "$data/one_slot.toml" --timeout 120 >"$work/out" 2>"$work/err" <<'JOB' || code=$?
+mkdir "$work/own"
+cp "$build/tests/waking" "$build/bin/ivgpu-check" "$work/own/"
+"$sources/tools/guest-module" --image "${IVGPU_TEST_IMAGE:-$build/guest-image}" --output "$work/own" >/dev/null || code=$?
+if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's kernel: without the module"; touch "$work/own/none"; code=0; fi
+[[ $code == 0 ]] || exit 1
+
+"$build/bin/ivgpu" vm --gpu sim --extra-config "$data/one_slot.toml" --program-dir "$work/own" --timeout 300 \
+  >"$work/out" 2>"$work/err" <<'JOB' || code=$?
 hold() { exec handoff --rounds 5000000; }
 # A program that finds no slot waits, longer than this lets it.
 is_held() { timeout 2 vector_add --n 1000 >/dev/null 2>&1 || echo "$1: the slot is held"; }
 works() { vector_add --n 1000 >/dev/null && echo "$1: the next program works"; }
+measure() { waking /lib/ivgpu/libcuda.so.1 "$@"; }
 
 hold & sleep 2
 is_held "killed before"
@@ -32,6 +43,29 @@ kill -9 "$(cat /tmp/pid)"
 sleep 1
 grep -q 'State:.*zombie' "/proc/$(cat /tmp/pid)/status" && echo "killed and forgotten: it is a zombie"
 works "killed and forgotten"
+
+measure figures | sed 's/^/by sysfs: /'
+[ ! -e /programs/own/none ] || exit 0
+echo 'user:x:1000:1000::/tmp:/bin/sh' >/etc/passwd
+printf 'video:x:44:user\nuser:x:1000:\n' >/etc/group
+chmod 1777 /tmp /dev/shm
+as_user() { su user -c "$*"; }
+insmod /programs/own/ivgpu.ko
+# As 60-ivgpu.rules does; here is no udev.
+chgrp video /dev/ivgpu0
+chmod 600 /dev/ivgpu0
+as_user vector_add --n 1000 2>&1 | grep -o 'cannot open /dev/ivgpu0.*; add the user to the group video'
+chmod 660 /dev/ivgpu0
+as_user vector_add --n 1000 >/dev/null && echo "with the module: an ordinary user's program works"
+as_user ivgpu-check | grep '^[a-z]* *module'
+as_user waking /lib/ivgpu/libcuda.so.1 death /dev/ivgpu0
+works "with the module"
+as_user waking /lib/ivgpu/libcuda.so.1 figures | sed 's/^/with the module: /'
+as_user IVGPU_OFF=wakes waking /lib/ivgpu/libcuda.so.1 figures | sed 's/^/naps beside the module: /'
+as_user waking /lib/ivgpu/libcuda.so.1 wait 2>/dev/null & waiting=$! && sleep 3
+for device in /sys/bus/pci/drivers/ivgpu/0000:*; do basename "$device" >/sys/bus/pci/drivers/ivgpu/unbind; done
+wait "$waiting"
+works unbound
 JOB
 
 cat >"$work/wanted" <<'TEXT'
@@ -43,5 +77,28 @@ killed and forgotten: the slot is held
 killed and forgotten: it is a zombie
 killed and forgotten: the next program works
 TEXT
-diff -u --label wanted --label guest "$work/wanted" "$work/out" || { cat "$work/err"; exit 1; }
-[[ $code == 0 ]] || { echo "ivgpu vm ended with $code"; cat "$work/err"; exit 1; }
+[[ -e $work/own/none ]] || cat >>"$work/wanted" <<'TEXT'
+cannot open /dev/ivgpu0: Permission denied (mode 0600, user 0, group video); add the user to the group video
+with the module: an ordinary user's program works
+ok       module       /dev/ivgpu0 of kernel module 0.1.0: processes are apart, and their waits are woken
+with the module: the next program works
+a forked child gets 3
+a call that waits gives 46, the next one 46
+unbound: the next program works
+TEXT
+status=0
+figures='^(by sysfs|with the module|naps beside the module): (round|after|call|sleeps)|^killed: the slot is free'
+diff -u --label wanted --label guest "$work/wanted" <(grep -vE "$figures" "$work/out") || status=1
+grep -E "$figures" "$work/out" || status=1
+# at_most N WHAT, at_least N WHAT: of a figure.
+figure() { sed -n "s/^$1 //p" "$work/out"; }
+at_most() { (($(figure "$2") <= $1)) || { echo "more than $1: $2"; status=1; }; }
+at_least() { (($(figure "$2") >= $1)) || { echo "less than $1: $2"; status=1; }; }
+at_least 50 'by sysfs: sleeps in 300 ms'
+if [[ ! -e $work/own/none ]]; then
+  at_most 20 'with the module: sleeps in 300 ms'
+  # A sleep that nobody ends takes 50 ms.
+  at_most 20000 'with the module: after a kernel of 3 ms'
+  at_least 50 'naps beside the module: sleeps in 300 ms'
+fi
+[[ $code == 0 && $status == 0 ]] || { echo "ivgpu vm ended with $code"; cat "$work/err"; exit 1; }

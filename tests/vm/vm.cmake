@@ -6,7 +6,9 @@ set_tests_properties(vm.image PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_SETUP gu
 add_test(NAME vm.programs COMMAND ${CMAKE_CURRENT_LIST_DIR}/programs.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.command COMMAND ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BINARY_DIR})
 add_test(NAME vm.install COMMAND ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_BINARY_DIR})
+add_executable(waking ${CMAKE_CURRENT_LIST_DIR}/waking.cc)
+target_link_libraries(waking PRIVATE ivgpu_api ivgpu_ring ivgpu_options ${CMAKE_DL_LIBS})
+add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 add_test(NAME vm.qemu_config
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})

@@ -1,0 +1,196 @@
+// What a guest program feels of how it is woken, and how soon a killed one's slot is free again: for VMs with the
+// kernel module and without it.
+//
+// usage: waking LIBCUDA figures           a line for each figure, p50 in us, and how often a long wait has slept
+//        waking LIBCUDA hold              says "held" when it has memory of the GPU, and waits to be killed
+//        waking LIBCUDA wait              says what a forked child's call gives, then how a call ends that waits for
+//                                         20 s, and the one after it
+//        waking LIBCUDA death REGION      kills a `hold` of its own; REGION: the file that the region's header is in
+// Exit codes: 0, 1 a call failed, 2 it could not begin.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ring/region_view.h"
+#include "tests/named_driver.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// A kernel that runs for `ns` nanoseconds.
+constexpr const char* text = R"(
+.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry long_kernel(.param .u64 ns) {
+  .reg .u64 %rd<5>;
+  .reg .pred %p;
+  ld.param.u64 %rd1, [ns];
+  mov.u64 %rd2, %globaltimer;
+again:
+  mov.u64 %rd3, %globaltimer;
+  sub.u64 %rd4, %rd3, %rd2;
+  setp.lt.u64 %p, %rd4, %rd1;
+  @%p bra again;
+  ret;
+}
+)";
+
+CUfunction kernel = nullptr;
+
+void check(CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS) return;
+  std::fprintf(stderr, "%s gave error %d\n", what, static_cast<int>(result));
+  _exit(1);
+}
+#define DO(fn, ...) check(CU(fn)(__VA_ARGS__), #fn)
+
+void begin() {
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  DO(cuInit, 0);
+  DO(cuDevicePrimaryCtxRetain, &context, 0);
+  DO(cuCtxSetCurrent, context);
+  DO(cuModuleLoadData, &module, text);
+  DO(cuModuleGetFunction, &kernel, module, "long_kernel");
+}
+
+void run_kernel(std::chrono::nanoseconds time) {
+  unsigned long long ns = static_cast<unsigned long long>(time.count());
+  void* parameters[] = {&ns};
+  DO(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+  DO(cuStreamSynchronize, nullptr);
+}
+
+void empty_call() {
+  CUfunc_cache config{};
+  DO(cuCtxGetCacheConfig, &config);
+}
+
+double median(std::vector<double>& all) {
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  return *middle;
+}
+
+template <class Before, class F>
+double median_us(int rounds, Before before, F f) {
+  std::vector<double> all;
+  for (int i = 0; i < rounds; ++i) {
+    before();
+    const auto start = Clock::now();
+    f();
+    all.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+  }
+  return median(all);
+}
+
+void figures() {
+  const auto nothing = [] {};
+  begin();
+  run_kernel(1ms);
+  std::printf("round trip %.0f\n", median_us(300, nothing, empty_call));
+  std::printf("after a kernel of 3 ms %.0f\n", median_us(50, nothing, [] { run_kernel(3ms); }) - 3000);
+  std::printf("call after 100 ms idle %.0f\n", median_us(
+                                                   11, [] { std::this_thread::sleep_for(100ms); }, empty_call));
+  rusage before{}, after{};
+  getrusage(RUSAGE_THREAD, &before);
+  run_kernel(300ms);
+  getrusage(RUSAGE_THREAD, &after);
+  std::printf("sleeps in 300 ms %ld\n", after.ru_nvcsw - before.ru_nvcsw);
+}
+
+void hold() {
+  begin();
+  CUdeviceptr memory = 0;
+  DO(cuMemAlloc_v2, &memory, 1 << 20);
+  std::puts("held");
+  std::fflush(stdout);
+  pause();
+}
+
+CUresult allocate() {
+  CUdeviceptr memory = 0;
+  return CU(cuMemAlloc_v2)(&memory, 16);
+}
+
+void wait_long() {
+  begin();
+  run_kernel(1ms);
+  const pid_t child = fork();
+  if (child == 0) _exit(static_cast<int>(allocate()));
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("a forked child gets %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+  unsigned long long ns = 20'000'000'000;
+  void* parameters[] = {&ns};
+  DO(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+  std::printf("a call that waits gives %d, ", static_cast<int>(CU(cuStreamSynchronize)(nullptr)));
+  std::printf("the next one %d\n", static_cast<int>(allocate()));
+}
+
+// Starts this program as `hold`, and returns when it has said that it holds.
+pid_t start_holder(const char* own, const char* driver) {
+  int said[2];
+  if (pipe(said) != 0) _exit(2);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(said[1], STDOUT_FILENO);
+    execl("/proc/self/exe", own, driver, "hold", nullptr);
+    _exit(2);
+  }
+  close(said[1]);
+  char word[5] = {};
+  if (read(said[0], word, sizeof word) != sizeof word || std::memcmp(word, "held\n", 5) != 0) _exit(2);
+  close(said[0]);
+  return child;
+}
+
+int death(const char* own, const char* driver, const char* region) {
+  const int fd = open(region, O_RDWR | O_CLOEXEC);
+  void* at = mmap(nullptr, ring::region_header_bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) return std::perror(region), 2;
+  const auto word = ring::RegionView(static_cast<std::byte*>(at)).entry(0)[&ring::SlotEntry::state];
+  std::vector<double> all;
+  for (int round = 0; round < 7; ++round) {
+    const pid_t holder = start_holder(own, driver);
+    const std::uint32_t claimed = word.load();
+    const auto start = Clock::now();
+    kill(holder, SIGKILL);
+    // The epoch is another one when the worker has gone and the slot was wiped.
+    while (ring::SlotWord::of(word.load()).epoch == ring::SlotWord::of(claimed).epoch) {
+      if (Clock::now() - start > 5s) return std::puts("killed: the slot is not free after 5 s"), 1;
+      std::this_thread::sleep_for(500us);
+    }
+    all.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+    waitpid(holder, nullptr, 0);
+  }
+  std::printf("killed: the slot is free after %.0f ms\n", median(all));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string mode = argc > 2 ? argv[2] : "";
+  if (mode == "death" && argc == 4) return death(argv[0], argv[1], argv[3]);
+  void (*const run)() = mode == "figures" ? figures : mode == "hold" ? hold : mode == "wait" ? wait_long : nullptr;
+  if (run == nullptr || open_library(argv[1]) == nullptr)
+    return std::fprintf(stderr, "usage: waking LIBCUDA figures|hold|wait|death [REGION]\n"), 2;
+  run();
+  return 0;
+}
