@@ -26,7 +26,7 @@ namespace loopback {
 class InProcess::Region final : public guest::Region {
  public:
   Region(InProcess& owner, int doorbell, bool same_kernel)
-      : owner_(owner), doorbell_(doorbell), same_kernel_(same_kernel) {}
+      : owner_(owner), doorbell_(doorbell), same_kernel_(same_kernel), module_(owner.module()) {}
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
     return address == nullptr && offset <= size() && bytes <= size() - offset ? owner_.base_ + offset : nullptr;
   }
@@ -39,6 +39,9 @@ class InProcess::Region final : public guest::Region {
   std::uint64_t size() const override { return owner_.bytes_; }
   std::uint32_t peer() const override { return ring::first_guest_peer; }
   bool same_kernel() const override { return same_kernel_; }
+  Broker broker() override { return module_ != nullptr && module_->unplugged() ? Broker::Gone : Broker::Unknown; }
+  const char* gone_in_words() const override { return "the ivshmem device was taken away"; }
+  guest::Module* module() override { return module_; }
   bool same_address_space() const override { return true; }
   void forget() override {}
 
@@ -46,6 +49,7 @@ class InProcess::Region final : public guest::Region {
   InProcess& owner_;
   int doorbell_;
   bool same_kernel_;
+  FakeModule* const module_;
 };
 
 void InProcess::ask_broker() {
@@ -79,6 +83,7 @@ void InProcess::fill(const host::Driver& driver, const InProcessOptions& options
   region.region_bytes = bytes_;
   region.first_slot = ring::first_slot_offset;
   region.slot_bytes = slot_.bytes();
+  region.guest_vectors = options.guest_vectors;
   std::strcpy(region.release, "9.9.9");
   region.magic = ring::region_magic;
 }
@@ -99,7 +104,12 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
   slot_ = ring::SlotView(base_ + ring::first_slot_offset, bytes_ - ring::first_slot_offset);
   fill(driver, options);
   if (options.before_open != nullptr) options.before_open(slot_);
-  worker_ = std::thread([this, &driver, serve = options.serve] {
+  host::ServeOptions serve = options.serve;
+  if (options.module) {
+    module_ = std::make_unique<FakeModule>(entry(), slot_);
+    serve.interrupt_fd = module_->interrupt_fd();
+  }
+  worker_ = std::thread([this, &driver, serve] {
     served_ = host::serve(slot_, driver, serve, doorbell_, control_[1]);
     mark_dead();
     ended_ = true;
@@ -111,8 +121,11 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
 
 InProcess::~InProcess() {
   if (worker_.joinable()) end_worker();
-  // The process has had its session: threads that end after this look at it, so it stays. One that was not taken goes.
-  if (guest::session() == session_.get()) static_cast<void>(session_.release());
+  // The process has had its session: threads that end after this look at it, and sleep in its module, so both stay. One
+  // that was not taken goes.
+  if (guest::session() != session_.get()) return;
+  static_cast<void>(session_.release());
+  static_cast<void>(module_.release());
 }
 
 host::Served InProcess::end_worker() {

@@ -19,6 +19,7 @@
 #include "ring/api/cuda.h"
 #include "ring/region_view.h"
 #include "ring/view.h"
+#include "tests/loopback/fake_module.h"
 
 namespace loopback {
 
@@ -26,7 +27,9 @@ struct InProcessOptions {
   host::ServeOptions serve{.spin_us = 20, .chaos_delay_us = 0, .channels = ring::max_channels, .join_at_end = true};
   std::uint32_t guest_spin_us = 20;
   std::size_t arena_bytes = std::size_t{96} << 20;
-  bool same_kernel = true;  // false: as in a VM, whose guest cannot be woken and rings the doorbell
+  bool same_kernel = true;          // false: as in a VM, whose guest cannot be woken and rings the doorbell
+  bool module = false;              // with the guest's kernel module
+  std::uint32_t guest_vectors = 1;  // how many interrupts the broker says that it raises
   void (*before_open)(ring::SlotView) = nullptr;  // changes what the worker has said, before the guest reads it
 };
 
@@ -48,6 +51,7 @@ class InProcess {
   // Ends serve(), where it has not ended by itself, and waits for it: how it ended. The slot is Dead then, as the
   // broker leaves it.
   host::Served end_worker();
+  FakeModule* module() const { return module_.get(); }
   bool worker_has_ended() const { return ended_; }
   // The slot alone is set Dead: to the guest, a worker that died wherever it stood.
   void mark_dead();
@@ -67,6 +71,7 @@ class InProcess {
   int control_[2] = {-1, -1};
   std::atomic<bool> answering_{true}, ended_{false};
   std::atomic<std::uint32_t> asked_{0};
+  std::unique_ptr<FakeModule> module_;
   std::thread worker_;
   host::Served served_ = host::Served::Ended;
   std::unique_ptr<guest::Session> session_;

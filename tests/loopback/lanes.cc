@@ -88,15 +88,18 @@ std::ptrdiff_t threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
 }
 
-loopback::InProcessOptions options(bool same_kernel) {
+// How the guest's thread is woken: by a futex, not at all, or by an interrupt.
+enum class Guest : std::uint8_t { OnThisMachine, InVm, WithModule };
+
+loopback::InProcessOptions options(Guest guest) {
   loopback::InProcessOptions o;
-  o.same_kernel = same_kernel;
+  o.same_kernel = guest == Guest::OnThisMachine;
+  o.module = guest == Guest::WithModule;
   o.serve.serving = [](host::Session& session) { worker_lanes = session.lanes; };
   return o;
 }
 
-// With a futex, and as in a VM.
-class Lanes : public testing::TestWithParam<bool> {
+class Lanes : public testing::TestWithParam<Guest> {
  protected:
   void SetUp() override { ASSERT_TRUE(loopback_.ok()); }
   guest::Callbacks& callbacks() { return guest::session()->callbacks(); }
@@ -122,8 +125,12 @@ class Lanes : public testing::TestWithParam<bool> {
   InProcess loopback_{calling_driver(), options(GetParam())};
   Counted counted_;
 };
-INSTANTIATE_TEST_SUITE_P(SameKernel, Lanes, testing::Bool(),
-                         [](const auto& info) { return info.param ? "Futex" : "Vm"; });
+INSTANTIATE_TEST_SUITE_P(Woken, Lanes, testing::Values(Guest::OnThisMachine, Guest::InVm, Guest::WithModule),
+                         [](const auto& info) {
+                           return info.param == Guest::InVm         ? "Vm"
+                                  : info.param == Guest::WithModule ? "Module"
+                                                                    : "Futex";
+                         });
 
 TEST_P(Lanes, AFunctionIsCalledOnceAndItsResultComesBack) {
   counted_.result = CUDA_ERROR_NOT_READY;
@@ -295,10 +302,12 @@ TEST_P(Lanes, WhoLeavesWritesNoMoreIntoItsSlot) {
 TEST_P(Lanes, AfterAForkTheParentsThreadGoesOnAndTheChildHasNone) {
   const std::uint64_t token = issue(counted_.until_ended());
   EXPECT_EQ(call(token), CUDA_SUCCESS);
+  guest::Callbacks& parents = callbacks();
   const pid_t child = fork();
   if (child == 0) {
-    const bool apart = threads() == 1 && callbacks().issue({Counted::run, nullptr, Life::Once}) == 0 &&
-                       !callbacks().end(token) && call(token) == CUDA_ERROR_NOT_INITIALIZED;
+    const bool apart = threads() == 1 && guest::session() == nullptr &&
+                       parents.issue({Counted::run, nullptr, Life::Once}) == 0 && !parents.end(token) &&
+                       call(token) == CUDA_ERROR_NOT_INITIALIZED;
     _exit(apart ? 0 : 1);
   }
   int status = 0;

@@ -5,7 +5,8 @@
 //        waking LIBCUDA hold              says "held" when it has memory of the GPU, and waits to be killed
 //        waking LIBCUDA wait              says what a forked child's call gives, then how a call ends that waits for
 //                                         20 s, and the one after it
-//        waking LIBCUDA death REGION      kills a `hold` of its own; REGION: the file that the region's header is in
+//        waking LIBCUDA death REGION      kills a `hold` of its own, in a VM with one slot; REGION: the file that the
+//                                         region's header is in
 // Exit codes: 0, 1 a call failed, 2 it could not begin.
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,0 +1,91 @@
+// The guest's kernel module for a guest and a worker in one process: it makes the steps of the one slot, and holds
+// threads that sleep until the slot's interrupt, which is an eventfd that the worker writes, as a kernel's is.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "guest/region/module.h"
+#include "guest/session/slot_step.h"
+#include "ring/view.h"
+#include "tests/other_side.h"
+
+namespace loopback {
+
+class FakeModule final : public guest::Module {
+ public:
+  FakeModule(ring::Shared<ring::SlotEntry> entry, ring::SlotView slot)
+      : entry_(entry), slot_(slot), kernel_([this] { take_interrupts(); }) {}
+  ~FakeModule() override {
+    ending_ = true;
+    raise();
+    kernel_.join();
+    close(interrupt_);
+  }
+  FakeModule(const FakeModule&) = delete;
+  FakeModule& operator=(const FakeModule&) = delete;
+
+  int interrupt_fd() const { return interrupt_; }
+  // The device is taken away: nothing of it may be touched from now on.
+  void unplug() {
+    unplugged_ = true;
+    raise();
+  }
+  bool unplugged() const { return unplugged_; }
+  // How many sleeps there were, how many ended by an interrupt, and how many threads sleep now.
+  std::uint32_t slept() const { return slept_; }
+  std::uint32_t woken() const { return woken_; }
+  std::uint32_t asleep() const { return asleep_; }
+  void refuse_sleeps() { refuses_ = true; }
+
+  std::optional<Claim> claim(const char*) override {
+    const auto claimed = guest::claim(entry_, {.boot = 1, .pid_space = 1, .start_time = 1, .pid = 1, .peer = 70});
+    return claimed ? std::optional(Claim{0, *claimed}) : std::nullopt;
+  }
+  void release() override {
+    ++released_;
+    guest::release(entry_, ring::SlotWord::of(entry_[&ring::SlotEntry::state].load()));
+  }
+  std::uint32_t released() const { return released_; }
+  bool wakes(std::uint32_t, std::uint32_t guest_vectors) const override { return guest_vectors == 1; }
+  Slept sleep(std::uint64_t offset, std::uint32_t expected, std::uint64_t nanoseconds) override {
+    if (refuses_) return Slept::Refused;
+    std::unique_lock lock(mutex_);
+    const auto word = other_side::shared(other_side::at<std::uint32_t>(slot_.base(), offset));
+    ++slept_, ++asleep_;
+    const bool came = interrupted_.wait_for(lock, std::chrono::nanoseconds(nanoseconds),
+                                            [&] { return unplugged_ || word.load() != expected; });
+    --asleep_;
+    if (unplugged_) return Slept::Gone;
+    woken_ += came ? 1 : 0;
+    return Slept::Ended;
+  }
+
+ private:
+  void raise() const { eventfd_write(interrupt_, 1); }
+  void take_interrupts() {
+    for (eventfd_t count = 0; !ending_ && eventfd_read(interrupt_, &count) == 0;) {
+      const std::lock_guard lock(mutex_);
+      interrupted_.notify_all();
+    }
+  }
+
+  const ring::Shared<ring::SlotEntry> entry_;
+  const ring::SlotView slot_;
+  const int interrupt_ = eventfd(0, EFD_CLOEXEC);
+  std::atomic<bool> ending_{false}, unplugged_{false}, refuses_{false};
+  std::atomic<std::uint32_t> slept_{0}, woken_{0}, asleep_{0}, released_{0};
+  std::mutex mutex_;
+  std::condition_variable interrupted_;
+  std::thread kernel_;  // last: it uses the others
+};
+
+}  // namespace loopback

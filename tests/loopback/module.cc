@@ -1,0 +1,143 @@
+// A guest with the kernel module, and its worker, in one process: the slot is the module's to give, waits sleep there
+// until the worker interrupts, and a device that is taken away ends the session.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "guest/process/process.h"
+#include "guest/process/thread.h"
+#include "guest/session/channel.h"
+#include "tests/loopback/backend_fake.h"
+#include "tests/loopback/in_process.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using loopback::backend, loopback::fake_driver, loopback::InProcess;
+using namespace std::chrono_literals;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+loopback::InProcessOptions with_module() {
+  loopback::InProcessOptions o;
+  o.same_kernel = false;
+  o.module = true;
+  return o;
+}
+
+class WithModule : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(loopback_.ok());
+    ASSERT_EQ(cu::cuMemAlloc_v2(&device_, 4096), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    ASSERT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  }
+  void TearDown() override { fake_driver().open_gate(); }
+  // The worker stands in a driver call until the gate opens.
+  void block_worker() {
+    fake_driver().close_gate();
+    ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
+    while (!fake_driver().somebody_waits()) std::this_thread::yield();
+  }
+  loopback::FakeModule& module() { return *loopback_.module(); }
+  void await_sleeper() {
+    while (module().asleep() == 0) std::this_thread::yield();
+  }
+
+  InProcess loopback_{backend(), with_module()};
+  CUdeviceptr device_ = 0;
+  CUstream stream_ = nullptr;
+};
+
+TEST_F(WithModule, AWaitSleepsThereAndTheWorkersInterruptEndsIt) {
+  for (int round = 0; round < 20; ++round) {
+    const std::uint32_t woken = module().woken();
+    block_worker();
+    std::thread opener([&] {
+      await_sleeper();
+      fake_driver().open_gate();
+    });
+    EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    opener.join();
+    EXPECT_GT(module().woken(), woken) << "round " << round;
+  }
+}
+
+// A wait of a tenth of a second is a few sleeps, each as long as a look at the host is put off, and no hundred naps.
+TEST_F(WithModule, ALongWaitIsFewSleeps) {
+  block_worker();
+  const std::uint32_t slept = module().slept();
+  std::thread opener([&] {
+    std::this_thread::sleep_for(100ms);
+    fake_driver().open_gate();
+  });
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  opener.join();
+  EXPECT_GE(module().slept() - slept, 1u);
+  EXPECT_LE(module().slept() - slept, 10u);
+}
+
+// ENODEV in a sleep: from then on nothing of the slot is touched, and calls fail as for a lost broker.
+TEST_F(WithModule, ADeviceThatIsTakenAwayFailsTheCallsThatSleep) {
+  block_worker();
+  std::thread unplugger([&] {
+    await_sleeper();
+    module().unplug();
+  });
+  const auto start = Clock::now();
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ivgpu: the session with the host is lost: the ivshmem device was taken away\n");
+  unplugger.join();
+  EXPECT_LT(seconds_since(start), 2);
+  EXPECT_TRUE(guest::session()->lost());
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  CUdeviceptr more = 0;
+  EXPECT_EQ(cu::cuMemAlloc_v2(&more, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+TEST_F(WithModule, AModuleInWhichNobodyMaySleepIsNappedBeside) {
+  module().refuse_sleeps();
+  block_worker();
+  std::thread opener([&] {
+    std::this_thread::sleep_for(20ms);
+    fake_driver().open_gate();
+  });
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  opener.join();
+}
+
+// Other threads of the program run to its last moment, and may use what the slot holds: the process's end frees it.
+TEST_F(WithModule, AProcessThatEndsLeavesTheSlotToItsEnd) {
+  guest::finish();
+  EXPECT_EQ(module().released(), 0u);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEINITIALIZED);
+}
+
+TEST_F(WithModule, ASessionThatIsNotWantedGivesTheSlotBack) {
+  guest::session()->leave();
+  EXPECT_EQ(module().released(), 1u);
+}
+
+TEST(WithModuleOff, WaitsNap) {
+  setenv("IVGPU_OFF", "wakes", 1);
+  InProcess loopback(backend(), with_module());
+  ASSERT_TRUE(loopback.ok());
+  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(loopback.module()->slept(), 0u);
+}
+
+TEST(WithModuleOff, NobodyIsWokenByABrokerThatRaisesNoInterrupts) {
+  loopback::InProcessOptions o = with_module();
+  o.guest_vectors = 0;
+  InProcess loopback(backend(), o);
+  ASSERT_TRUE(loopback.ok());
+  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(loopback.module()->slept(), 0u);
+}
+
+}  // namespace
