@@ -147,6 +147,7 @@ libcuda_is "$nvidia" "ours installed after NVIDIA's"
 expect 0 '' apt-get purge -yq ivgpu-guest played-nvidia
 unplug
 same_state before "ours beside NVIDIA's"
+# shellcheck disable=SC2016
 expect 2 'there is no nonsense' bash -c 'dpkg-deb -x "$1" x && x/usr/libexec/ivgpu/ivgpu-guest-setup nonsense' _ "$(package guest)"
 rm -rf x
 
