@@ -131,6 +131,27 @@ TEST(WithModuleOff, WaitsNap) {
   EXPECT_EQ(loopback.module()->slept(), 0u);
 }
 
+// On the worker's own kernel, too: no sleep is announced, and so none is ended.
+TEST(WithModuleOff, WaitsNapOnThisMachine) {
+  setenv("IVGPU_OFF", "wakes", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  const auto asleep = loopback.slot().control(guest::this_channel().index())[&ring::ChannelControl::guest_asleep];
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, 64), CUDA_SUCCESS);
+  fake_driver().close_gate();
+  ASSERT_EQ(cu::cuMemsetD8Async(device, 1, 1, nullptr), CUDA_SUCCESS);
+  std::thread opener([&] {
+    for (int look = 0; look < 100; ++look) {
+      EXPECT_EQ(asleep.load(), 0u);
+      std::this_thread::sleep_for(1ms);
+    }
+    fake_driver().open_gate();
+  });
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  opener.join();
+}
+
 TEST(WithModuleOff, NobodyIsWokenByABrokerThatRaisesNoInterrupts) {
   loopback::InProcessOptions o = with_module();
   o.guest_vectors = 0;
