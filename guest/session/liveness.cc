@@ -37,13 +37,21 @@ bool Liveness::attached() {
   return host_alive();
 }
 
-// The slot's word shows whether the worker has ended. The connection or, in a VM, the heartbeat shows whether the
-// broker has. That comes first: no word can be read of a device that was taken away.
+// The slot's word shows whether the worker has ended, and says more than a connection that has. No word can be read of a
+// device that the kernel module has lost.
+bool Liveness::loses(Region::Broker broker) {
+  const bool gone = broker == Region::Broker::Gone;
+  const bool readable = !gone || region_.module() == nullptr;
+  if (readable && !claim_.is_ours()) return lose("its worker has ended"), true;
+  if (gone) lose(region_.gone_in_words());
+  return gone;
+}
+
+// The connection or, in a VM, the heartbeat shows whether the broker has ended.
 bool Liveness::host_alive() {
   if (!usable()) return false;
   const Region::Broker broker = region_.broker();
-  if (broker == Region::Broker::Gone) return lose(region_.gone_in_words()), false;
-  if (!claim_.is_ours()) return lose("its worker has ended"), false;
+  if (loses(broker)) return false;
   // A broker that lives does so however late its heartbeat is.
   return broker == Region::Broker::Lives || heartbeat_.beats() || (suspend(), false);
 }
@@ -51,9 +59,7 @@ bool Liveness::host_alive() {
 // A suspended session is open again when the broker answers and the slot is still ours. guest/session/channel.cc
 // explains what becomes of the calls that were given up meanwhile.
 bool Liveness::comes_back() {
-  if (lost()) return false;
-  if (region_.broker() == Region::Broker::Gone) return lose(region_.gone_in_words()), false;
-  if (!claim_.is_ours()) return lose("its worker has ended"), false;
+  if (lost() || loses(region_.broker())) return false;
   if (!heartbeat_.answers_again()) return false;
   auto suspended = Condition::Suspended;
   if (condition_.compare_exchange_strong(suspended, Condition::Open))

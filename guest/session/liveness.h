@@ -48,6 +48,7 @@ class Liveness {
 
  private:
   void suspend();
+  bool loses(Region::Broker broker);  // whether the session is lost by what it shows
   bool comes_back();
 
   Region& region_;
