@@ -276,6 +276,8 @@ TEST(Slots, AWorkerHasItsSlotsInterruptAndNoOther) {
   Broker broker("vectors = 2\nspare = 3");
   Client guest(broker.socket_path());
   ASSERT_TRUE(guest.greet(3, 2));
+  for (std::uint32_t k = 0; k < 3; ++k)
+    ASSERT_TRUE(eventually([&] { return guest.word(k).state == SlotState::Ready; }));
   for (std::uint32_t k = 0; k < 3; ++k) {
     ASSERT_EQ(guest.claim(), k);
     ASSERT_TRUE(guest.tell(k, 'i'));
