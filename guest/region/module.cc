@@ -102,10 +102,10 @@ std::vector<unsigned> nodes_in(const char* folder) {
 std::string cannot_open(const std::string& node, int error) {
   const bool refused = error == EACCES || error == EPERM;
   return "cannot open " + node + ": " + std::strerror(error) + access_in_words(node.c_str()) + "; " +
-         (refused
-              ? "add the user to the group video (as root: adduser USER video) and log in anew, with 60-ivgpu.rules "
-                "in place (docs/guest.md, As another user), or run the program as root"
-              : "`ivgpu-check` says what is wrong with this guest");
+         (refused ? "add the user to the group video (as root: adduser USER video) and log in anew, with "
+                    "60-ivgpu-module.rules "
+                    "in place (docs/guest.md, As another user), or run the program as root"
+                  : "`ivgpu-check` says what is wrong with this guest");
 }
 
 // `why` stays as it is if there is no device behind the node.

@@ -193,7 +193,7 @@ sed -i 's/\t0/\t1000/g' "$m/proc/self/status"; chmod 660 "$m/dev/ivgpu0"
 ((EUID != 0)) || expect 1 '^wrong +permission +this user may not open /dev/ivgpu0'
 ((EUID != 0)) || expect 1 '-> as root: adduser the user to the group video'
 chmod 600 "$m/dev/ivgpu0"
-((EUID != 0)) || expect 1 '-> as root: cp .*60-ivgpu.rules .*trigger -s ivgpu'
+((EUID != 0)) || expect 1 '-> as root: cp .*60-ivgpu-module.rules .*trigger -s ivgpu'
 good_guest
 ln -s ../../../bus/pci/drivers/ivgpu "$m/$device/driver"; expect 1 '^wrong +module .*here is no node /dev/ivgpuN'; good_guest
 

@@ -51,7 +51,7 @@ printf 'video:x:44:user\nuser:x:1000:\n' >/etc/group
 chmod 1777 /tmp /dev/shm
 as_user() { su user -c "$*"; }
 insmod /programs/own/ivgpu.ko
-# As 60-ivgpu.rules does; here is no udev.
+# As 60-ivgpu-module.rules does; here is no udev.
 chgrp video /dev/ivgpu0
 chmod 600 /dev/ivgpu0
 as_user vector_add --n 1000 2>&1 | grep -o 'cannot open /dev/ivgpu0.*; add the user to the group video'

@@ -19,12 +19,7 @@
 namespace check {
 namespace {
 
-// The package's copy, or else the tarball's.
-std::string rule(const Machine& m) {
-  const std::string packaged = "/usr/share/ivgpu/guest/60-ivgpu.rules";
-  return "as root: cp " + (m.has(packaged) ? packaged : "/usr/local/share/ivgpu/guest/60-ivgpu.rules") +
-         " /etc/udev/rules.d/, then udevadm trigger -s pci; or run as root";
-}
+std::string rule(const Machine& m) { return install_rule(m, "60-ivgpu.rules", "pci"); }
 
 Finding device(const std::vector<std::string>& devices) {
   if (devices.empty())

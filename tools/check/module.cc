@@ -85,9 +85,7 @@ Findings check_module(const Machine& machine) {
              "give this container /dev/ivgpu0, or see that udev makes it"}};
   if (!machine.may_use(node))
     return {{"permission", State::Wrong, "this user may not open " + node,
-             machine.a_group_may_use(node) ? join_group
-                                           : "as root: cp /usr/local/share/ivgpu/guest/60-ivgpu.rules "
-                                             "/etc/udev/rules.d/, then udevadm trigger -s ivgpu; or run as root"}};
+             machine.a_group_may_use(node) ? join_group : install_rule(machine, "60-ivgpu-module.rules", "ivgpu")}};
   const int fd = open(machine.at(node).c_str(), O_RDWR | O_CLOEXEC);
   if (fd < 0) return {{"module", State::Wrong, node + ": " + std::strerror(errno), "see the kernel's log (dmesg)"}};
   const Findings all = check_open_node(machine, node, fd);

@@ -65,4 +65,10 @@ Finding check_broker(const Mapping& mapping, const std::function<void()>& ring) 
           "see that ivgpud runs on the host, then shut the VM down and start it (a reboot inside is not enough)"};
 }
 
+std::string install_rule(const Machine& machine, const std::string& file, const std::string& subsystem) {
+  const std::string packaged = "/usr/share/ivgpu/guest/" + file;
+  return "as root: cp " + (machine.has(packaged) ? packaged : "/usr/local/share/ivgpu/guest/" + file) +
+         " /etc/udev/rules.d/, then udevadm trigger -s " + subsystem + "; or run as root";
+}
+
 }  // namespace check

@@ -14,6 +14,8 @@ namespace check {
 
 inline constexpr const char* join_group =
     "as root: adduser the user to the group video, and log in anew; or run as root";
+// Puts a udev rule for devices of this subsystem in place: the package's copy of it, or else the tarball's.
+std::string install_rule(const Machine& machine, const std::string& file, const std::string& subsystem);
 
 // The first bytes of one of the device's BARs, mapped as the library maps them.
 class Mapping {
