@@ -58,8 +58,8 @@ void after_fork_in_child() {
   if (phase.load(std::memory_order_relaxed) != Phase::Ready) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
   if (Session* s = session()) s->forget();
-  set_session(
-      nullptr);  // the parent's slot is not to be looked at, and the kernel module has not let the child keep it
+  // The parent's slot is not to be looked at, and the kernel module has not let the child keep it.
+  set_session(nullptr);
 }
 
 constexpr const char* visible_variable = "CUDA_VISIBLE_DEVICES";

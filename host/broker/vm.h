@@ -14,7 +14,8 @@
 //
 // Orderings. A: a look acquires everything that a guest released with its compare-and-swap (its process's work, behind
 // Released), and so does a look at `pinned` (what a device wrote last, behind 0). B: the broker's steps release its work
-// before them (the wiping, behind Empty; the worker's filling, behind Ready). Covered by: the model slots and the explorer's scenario slots (docs/models.md).
+// before them (the wiping, behind Empty; the worker's filling, behind Ready). Covered by: the model slots and the
+// explorer's scenario slots (docs/models.md).
 #pragma once
 
 #include <array>

@@ -153,7 +153,6 @@ void Policy::next_turn(Time now, const Give& give) {
   vm.account.waits.add(waited);
   state.served = ++turns_;
   state.came_back = false;
-  state.let_in = state.said.submitted;
   if (state.grant.mode != GrantMode::Open) set(state, *next, {.mode = GrantMode::Turn}, give);
   holder_ = Holder{.client = *next, .turn = state.grant.number, .since = now, .charged = now, .worked = now};
 }

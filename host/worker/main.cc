@@ -1,10 +1,10 @@
 // ivgpu-worker: serves one guest process with one libcuda.
 //
 // Process model: ivgpud starts a worker ahead of its claim, with a socket to ivgpud, the VM's region, the slot's
-// doorbell, its guest's interrupt and its telemetry as its only descriptors, and an environment made from scratch. The worker maps its slot,
-// jails itself, starts the driver, and serves one guest process on a thread per channel until ivgpud closes the socket
-// or the guest breaks the protocol. Then it exits, and everything that it had ends, on the GPU as well. The broker
-// treats it as if its guest controlled it.
+// doorbell, its guest's interrupt and its telemetry as its only descriptors, and an environment made from scratch. The
+// worker maps its slot, jails itself, starts the driver, and serves one guest process on a thread per channel until
+// ivgpud closes the socket or the guest breaks the protocol. Then it exits, and everything that it had ends, on the GPU
+// as well. The broker treats it as if its guest controlled it.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

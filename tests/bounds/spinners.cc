@@ -9,28 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/long_kernel.h"
 #include "tests/named_driver.h"
 
 namespace {
 
-// A kernel that runs for `ns` nanoseconds.
-constexpr const char* text = R"(
-.version 7.5
-.target sm_75
-.address_size 64
-.visible .entry long_kernel(.param .u64 ns) {
-  .reg .u64 %rd<5>;
-  .reg .pred %p;
-  ld.param.u64 %rd1, [ns];
-  mov.u64 %rd2, %globaltimer;
-again:
-  mov.u64 %rd3, %globaltimer;
-  sub.u64 %rd4, %rd3, %rd2;
-  setp.lt.u64 %p, %rd4, %rd1;
-  @%p bra again;
-  ret;
-}
-)";
 constexpr int more_than_a_queue = 2000;
 
 CUcontext context = nullptr;
@@ -46,7 +29,7 @@ bool begin(const char* path) {
   CUmodule module = nullptr;
   return open_library(path) != nullptr && CU(cuInit)(0) == CUDA_SUCCESS &&
          CU(cuDevicePrimaryCtxRetain)(&context, 0) == CUDA_SUCCESS && CU(cuCtxSetCurrent)(context) == CUDA_SUCCESS &&
-         CU(cuModuleLoadData)(&module, text) == CUDA_SUCCESS &&
+         CU(cuModuleLoadData)(&module, long_kernel_text) == CUDA_SUCCESS &&
          CU(cuModuleGetFunction)(&kernel, module, "long_kernel") == CUDA_SUCCESS &&
          CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS && launch(0) == CUDA_SUCCESS &&
          CU(cuStreamSynchronize)(stream) == CUDA_SUCCESS;

@@ -18,7 +18,7 @@ make_base() {
   local mirror
   # shellcheck disable=SC2016
   mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Component: main' 2>/dev/null | head -n 1)
-  debootstrap --variant=minbase bookworm "$work/base" "${mirror:-http://deb.debian.org/debian}" &&
+  debootstrap --variant=minbase bookworm "$work/base" ${mirror:+"$mirror"} &&
     echo force-unsafe-io >"$work/base/etc/dpkg/dpkg.cfg.d/test" &&
     chroot "$work/base" env DEBIAN_FRONTEND=noninteractive apt-get install -yq --no-install-recommends dkms \
       systemd-standalone-sysusers systemd-standalone-tmpfiles &&

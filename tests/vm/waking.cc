@@ -25,31 +25,13 @@
 #include <vector>
 
 #include "ring/region_view.h"
+#include "tests/long_kernel.h"
 #include "tests/named_driver.h"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
-
-// A kernel that runs for `ns` nanoseconds.
-constexpr const char* text = R"(
-.version 7.5
-.target sm_75
-.address_size 64
-.visible .entry long_kernel(.param .u64 ns) {
-  .reg .u64 %rd<5>;
-  .reg .pred %p;
-  ld.param.u64 %rd1, [ns];
-  mov.u64 %rd2, %globaltimer;
-again:
-  mov.u64 %rd3, %globaltimer;
-  sub.u64 %rd4, %rd3, %rd2;
-  setp.lt.u64 %p, %rd4, %rd1;
-  @%p bra again;
-  ret;
-}
-)";
 
 CUfunction kernel = nullptr;
 
@@ -66,7 +48,7 @@ void begin() {
   DO(cuInit, 0);
   DO(cuDevicePrimaryCtxRetain, &context, 0);
   DO(cuCtxSetCurrent, context);
-  DO(cuModuleLoadData, &module, text);
+  DO(cuModuleLoadData, &module, long_kernel_text);
   DO(cuModuleGetFunction, &kernel, module, "long_kernel");
 }
 
