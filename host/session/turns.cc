@@ -38,10 +38,12 @@ void pause_for(std::chrono::nanoseconds time) {
 
 void Batch::finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
   const std::uint32_t count = std::exchange(count_, 0);
-  if (count > 0 && took > wanted)
-    most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(count * wanted / took));
-  else if (count == most_ && took < wanted / 2)
-    most_ = std::min(2 * most_, many);
+  if (count == 0) return;
+  if (took > wanted) most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(count * wanted / took));
+  if (took >= wanted / 2) quick_ = 0;
+  if (count < most_ || took >= wanted / 2 || ++quick_ < enough_quick) return;
+  most_ = std::min(2 * most_, many);
+  quick_ = 0;
 }
 
 void ShortQueue::done(std::chrono::nanoseconds took, bool waited) {

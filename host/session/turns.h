@@ -60,7 +60,9 @@ class Patience {
   int misses_ = 0;
 };
 
-// How many submissions in a row are some amount of work, by the time that the newest took.
+// How many submissions in a row are some amount of work, by the time that the newest took. A few that take long tell at
+// once; several batches in a row must have been quick before one is larger: a program may record an event, which takes no
+// time, after each few long kernels.
 class Batch {
  public:
   // Before a submission. True: as many are under way as should be.
@@ -71,8 +73,9 @@ class Batch {
   void forget() { count_ = 0; }  // nothing is under way, and nobody knows how long it took
 
  private:
-  static constexpr std::uint32_t fewest = 1, many = 4096;
+  static constexpr std::uint32_t fewest = 1, many = 4096, enough_quick = 4;
   std::uint32_t count_ = 0, most_ = 16;
+  std::uint32_t quick_ = 0;  // whole batches in a row that took less than half of the time
 };
 
 // How many submissions a channel has queued at most while its VM may be held back soon: two halves. When the second is

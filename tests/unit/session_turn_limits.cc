@@ -54,7 +54,7 @@ TEST(Batch, LearnsHowManySubmissionsAreAQuantum) {
   batch.finished(8ms, 1ms);  // each takes half a millisecond, say
   const int second = until_full();
   EXPECT_LE(second, first / 8 + 1);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 60; ++i) {
     batch.finished(10us, 1ms);
     until_full();
   }
@@ -67,6 +67,18 @@ TEST(Batch, LearnsHowManySubmissionsAreAQuantum) {
   for (int i = 0; i < 4; ++i) batch.submitted();
   batch.finished(4ms, 1ms);
   EXPECT_EQ(until_full(), 1) << "few submissions tell as much as many";
+}
+
+TEST(Batch, AnEventAfterEachFewLongKernelsMakesItNoLarger) {
+  host::Batch batch;
+  batch.submitted();
+  batch.finished(1700us, 1ms);
+  for (int i = 0; i < 50; ++i) {
+    const bool is_event = i % 4 == 3;
+    batch.submitted();
+    ASSERT_TRUE(batch.is_full()) << "two long kernels may be under way at the end of the turn " << i;
+    batch.finished(is_event ? 1us : 1700us, 1ms);
+  }
 }
 
 }  // namespace
