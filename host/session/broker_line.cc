@@ -28,6 +28,7 @@ std::optional<BrokerLine::Message> BrokerLine::ask(MemoryWord word, unsigned dev
   if (++sequence_ == 0) ++sequence_;
   answer_.reset();
   waiting_ = true;
+  question_ = {worker::memory_kind, word, device, sequence_, bytes, 0};
   // The answer may come before the lock is free again: the bell thread then waits for it.
   if (say(word, device, sequence_, bytes))
     news_.wait_for(lock, patience, [this] { return answer_.has_value() || closed_; });
@@ -59,15 +60,21 @@ void BrokerLine::answered(const Message& answer) {
 
 bool BrokerLine::hear(DeviceMemory& memory) {
   Message message{};
-  const ssize_t length = read(control_, &message, sizeof message);
+  const ssize_t length = life_line.receive(control_, message);
   if (length < 0 && (errno == EINTR || errno == EAGAIN)) return true;
   if (length <= 0) return false;
+  if (length == sizeof message && message.kind == worker::adopt_kind) return ask_again(), true;
   if (length != sizeof message || message.kind != worker::memory_kind) return true;  // of a later broker
   if (message.word == MemoryWord::Collect)
     say(MemoryWord::Return, message.device, message.sequence, memory.collect(message.device));
   else
     answered(message);
   return true;
+}
+
+void BrokerLine::ask_again() {
+  const std::lock_guard lock(mutex_);
+  if (waiting_ && !answer_) say(question_.word, question_.device, question_.sequence, question_.bytes);
 }
 
 void BrokerLine::close() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -54,6 +55,8 @@ struct ServeOptions {
   Lender* lender = nullptr;                            // serve() sets it where it borrows; tests: their own
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
   int interrupt_fd = -1;                               // an eventfd that interrupts the guest; -1: nothing does
+  int life_fd = -1;                                    // with the next: of the worker's LifeLine
+  std::chrono::milliseconds outlive{0};
   bool join_at_end = false;             // tests: wait for the channels' threads instead of ending the process
   void (*serving)(Session&) = nullptr;  // tests: called before the first record; the session lasts as long as serve()
 };

@@ -60,6 +60,8 @@ class GpuBackend {
     serving.windows = shared.windows;
     serving.turns = shared.turns;
     serving.interrupt_fd = options_.interrupt_fd;
+    serving.life_fd = options_.life_fd;
+    serving.outlive = std::chrono::milliseconds(options_.outlive_ms);
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }
 

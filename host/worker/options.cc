@@ -43,6 +43,8 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--grants-fd") return number(value, o.grants_fd);
   if (name == "--requests-fd") return number(value, o.requests_fd);
   if (name == "--bell-fd") return number(value, o.bell_fd);
+  if (name == "--life-fd") return number(value, o.life_fd);
+  if (name == "--outlive-ms") return number(value, o.outlive_ms);
   if (name == "--turn-devices") return number(value, o.turn_devices);
   if (name == "--nice") return number(value, o.nice);
   if (name == "--broker") return number(value, o.broker);

@@ -21,6 +21,8 @@ struct Options {
   int grants_fd = -1;  // with the next two: of turns (ring/turns.h); -1: nobody schedules it
   int requests_fd = -1;
   int bell_fd = -1;
+  int life_fd = -1;                // ends with its broker (host/worker/life_line.h); -1: the worker is killed then
+  std::uint32_t outlive_ms = 0;    // how long it goes on after that
   std::uint32_t turn_devices = 0;  // the number of GPUs that the VM sees
   int nice = 0;
   pid_t broker = 0;

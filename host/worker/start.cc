@@ -69,6 +69,12 @@ bool die_with_broker(pid_t broker) {
   return broker == 0 || getppid() == broker;  // the broker may have died before
 }
 
+// From now on a worker that may outlive its broker looks at its life line (host/worker/life_line.h). It is about to serve;
+// one that hangs in the driver's start dies with its broker. Later the jail does not let it change this.
+void stay_without_broker(const Options& options) {
+  if (options.life_fd >= 0) prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
+}
+
 // Maps the slot and nothing else of the region. Null: the region does not contain it.
 std::byte* map_slot(const Options& options) {
   struct stat status {};
@@ -287,6 +293,7 @@ int run(const Options& options, const Backend& backend) {
   const auto page = std::make_unique<ring::DevicePage>();
   backend.describe(*page);
   look_for_pageable_access(jail, *page);
+  stay_without_broker(options);
   close_jail(jail, options, page->device_count, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
   const ReadyMessage ready = ready_message(jail, *page);

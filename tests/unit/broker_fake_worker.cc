@@ -11,10 +11,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "host/simgpu/api/device_names.h"
 #include "host/worker/control.h"
+#include "host/worker/life_line.h"
 #include "host/worker/start.h"
 #include "ring/telemetry.h"
 #include "ring/turns.h"
@@ -22,6 +24,7 @@
 namespace {
 
 host::worker::Options options;
+std::unique_ptr<host::worker::LifeLine> life;
 
 // What NVIDIA's driver does as a client of MPS while it starts: it connects to a socket of the daemon's, and both map a
 // file in /dev/shm. Says what the jail let it do.
@@ -88,7 +91,7 @@ void say(MemoryWord word, std::uint32_t sequence, std::uint64_t bytes) {
 
 // False: the broker has closed the socket.
 bool hear(MemoryMessage& message) {
-  if (recv(options.control_fd, &message, sizeof message, 0) != sizeof message) return false;
+  if (life->receive(options.control_fd, message) != sizeof message) return false;
   if (message.word != MemoryWord::Collect || stubborn) return true;
   say(MemoryWord::Return, message.sequence, lent - taken);
   lent = taken;
@@ -209,11 +212,13 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
 
 int serve(ring::SlotView slot, const host::worker::Shared& shared) {
   for (;;) {
-    pollfd fds[2] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}};
+    pollfd fds[3] = {{options.doorbell_fd, POLLIN, 0}, {options.control_fd, POLLIN, 0}, life->to_poll()};
     if (launches) take_turns(shared.turns);
     if (answers_ends) answer_end(shared.turns);
     if (launches || answers_ends) usleep(100);
-    poll(fds, 2, launches || answers_ends ? 0 : -1);
+    poll(fds, 3, launches || answers_ends ? 0 : life->timeout_ms());
+    life->found(fds[2].revents);
+    if (life->is_over()) return host::worker::exit_ended;
     MemoryMessage message{};
     if (fds[1].revents != 0 && !hear(message)) return host::worker::exit_ended;
     if (fds[0].revents == 0) continue;
@@ -231,6 +236,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.c_str());
     return host::worker::exit_usage;
   }
+  life = std::make_unique<host::worker::LifeLine>(options.life_fd, std::chrono::milliseconds(options.outlive_ms));
   const auto describe = [](ring::DevicePage& page) {
     page.driver_version = 4242;
     page.device_count = 2;

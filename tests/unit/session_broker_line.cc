@@ -127,6 +127,31 @@ TEST_F(Broker, ThatGoesAnswersNobody) {
   EXPECT_EQ(memory.taken(0), 0u);
 }
 
+// Another broker, which may not know of the question.
+TEST_F(Broker, ThatTakesOverIsAskedAgain) {
+  const auto take_over = [this] {
+    MemoryMessage words{};
+    words.kind = host::worker::adopt_kind;
+    EXPECT_EQ(send(ends_[0], &words, sizeof words, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof words));
+  };
+  MemoryMessage none{};
+  take_over();
+  EXPECT_FALSE(hears(none)) << "nothing was asked";
+  std::thread channel([&] { EXPECT_TRUE(memory.take(0, 10)); });
+  const MemoryMessage first = said();
+  take_over();
+  const MemoryMessage again = said();
+  EXPECT_EQ(again.word, MemoryWord::Borrow);
+  EXPECT_EQ(again.sequence, first.sequence);
+  EXPECT_EQ(again.bytes, first.bytes);
+  say(MemoryWord::Lend, first.sequence, 64);
+  channel.join();
+  say(MemoryWord::Lend, first.sequence, 32);
+  EXPECT_EQ(said().bytes, 32u) << "the second answer goes back";
+  take_over();
+  EXPECT_FALSE(hears(none)) << "it is answered";
+}
+
 TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
   std::vector<std::thread> channels;
   for (int t = 0; t < 4; ++t)

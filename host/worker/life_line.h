@@ -1,0 +1,80 @@
+// How a worker notices that it has no broker any more, and how long it goes on without one.
+//
+// Every broker that lets its workers outlive it (docs/design/034-restart.md) holds the writing end of a pipe, alone, and
+// its workers have the reading end: the pipe's end is the broker's. The control socket does not end then, since the service
+// manager holds a copy of its other end. The next broker sends the reading end of its own pipe by that socket. Where none
+// comes in time the worker ends, and so it does as soon as the control socket ends.
+//
+// Thread-safety: the bell thread's alone.
+#pragma once
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "host/worker/control.h"
+
+namespace host::worker {
+
+class LifeLine {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `fd`: the pipe's reading end, from now on this object's; -1: the kernel ends the worker with its broker.
+  LifeLine(int fd, std::chrono::milliseconds patience) : fd_(fd), patience_(patience) {}
+  ~LifeLine() { replace(-1); }
+  LifeLine(const LifeLine&) = delete;
+  LifeLine& operator=(const LifeLine&) = delete;
+
+  // For poll(), which ignores a descriptor of -1.
+  pollfd to_poll() const { return {fd_, POLLIN, 0}; }
+  int timeout_ms() const {
+    if (!since_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*since_ + patience_ - Clock::now()).count();
+    return static_cast<int>(std::max<long long>(left, 0));
+  }
+  // What poll() has found of it.
+  void found(short events) {
+    if (events == 0) return;
+    replace(-1);
+    since_ = Clock::now();
+  }
+  bool is_over() const { return since_ && Clock::now() - *since_ >= patience_; }
+
+  // The next message of the control socket, as recvmsg() tells; a descriptor beside it is the line of another broker.
+  ssize_t receive(int control, MemoryMessage& message) {
+    iovec data{&message, sizeof message};
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+    msghdr header{};
+    header.msg_iov = &data, header.msg_iovlen = 1;
+    header.msg_control = room, header.msg_controllen = sizeof room;
+    const ssize_t length = recvmsg(control, &header, MSG_CMSG_CLOEXEC);
+    if (length < 0) return length;
+    for (const cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, const_cast<cmsghdr*>(c)))
+      if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) adopted_by(*c);
+    return length;
+  }
+
+ private:
+  void adopted_by(const cmsghdr& header) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(&header), sizeof fd);
+    replace(fd);
+    since_.reset();
+  }
+  void replace(int fd) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = fd;
+  }
+
+  int fd_;
+  const std::chrono::milliseconds patience_;
+  std::optional<Clock::time_point> since_;  // it has had no broker
+};
+
+}  // namespace host::worker
