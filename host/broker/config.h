@@ -23,7 +23,8 @@ struct BrokerOptions {
   std::string log_level;
   std::string worker;
   std::string cgroups;
-  std::string metrics;  // "": none; a path, or a loopback address
+  std::int64_t outlive_s = 0;  // how long sessions go on without a broker; 0: they end with it
+  std::string metrics;         // "": none; a path, or a loopback address
 };
 
 struct GpuOptions {

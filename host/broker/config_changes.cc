@@ -40,6 +40,14 @@ bool any(const Key&) { return true; }
 
 }  // namespace
 
+std::string restart_keys_in_words(const VmOptions& options) {
+  std::string text;
+  for (const Key& key : all_keys())
+    if (std::string_view(key.table) == "vm" && key.reload == Reload::Restart)
+      text += fmt::format("{} = {}\n", key.name, in_the_file(key, value_in(key, options)));
+  return text;
+}
+
 Changes take_over(BrokerOptions& running, const BrokerOptions& wanted) {
   return take_over_table("broker", running, wanted, any);
 }

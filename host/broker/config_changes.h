@@ -17,6 +17,9 @@ struct Changes {
   bool now = false, new_sessions = false;  // one of that kind is among them
 };
 
+// The keys of a VM whose change needs a restart, with their values, a line each.
+std::string restart_keys_in_words(const VmOptions& options);
+
 // Takes over into `running` the changes that count without a restart.
 Changes take_over(BrokerOptions& running, const BrokerOptions& wanted);
 Changes take_over(GpuOptions& running, const GpuOptions& wanted);

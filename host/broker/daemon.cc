@@ -25,6 +25,8 @@ namespace {
 // With fewer processors the scheduler's thread does not poll.
 constexpr unsigned cores_for_polling = 2;
 
+constexpr const char* bell_name = "bell";  // no VM's descriptor: these have a slash
+
 // Choices about GPUs that an operator may not expect go into the log.
 void tell_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
@@ -52,7 +54,8 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   program_ = program;
   program_.accounts = &accounts_;
   accounts_.allow_overcommit(gpu_.overcommit);
-  if (!make_groups(config.broker, error) || !holds_.take_for(config, gpus, error) || !start_scheduler(error))
+  if (!make_groups(config.broker, error) || !holds_.take_for(config, gpus, error) || !keep_sessions(error) ||
+      !start_scheduler(error))
     return false;
   if (gpu_.policy == "mps") {
     mps_ = std::make_unique<Mps>(loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority});
@@ -68,6 +71,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !open_control(error) ||
       !open_metrics(error) || !watch_signals(error))
     return false;
+  forget_left();
   tell_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
   return true;
@@ -143,9 +147,13 @@ void Daemon::run(int stay_fd) {
 }
 
 bool Daemon::start_scheduler(std::string& error) {
-  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), cores_ <= cores_for_polling, error);
-  if (scheduler_ != nullptr) watch_turns();
-  return scheduler_ != nullptr;
+  Fd bell = program_.store != nullptr ? store_.take(bell_name) : Fd();
+  const bool has_left = static_cast<bool>(bell);
+  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), cores_ <= cores_for_polling, error, std::move(bell));
+  if (scheduler_ == nullptr) return false;
+  if (program_.store != nullptr && !has_left) store_.keep(bell_name, scheduler_->bell_fd());
+  watch_turns();
+  return true;
 }
 
 void Daemon::watch_turns() {
@@ -258,6 +266,7 @@ bool Daemon::watch_signals(std::string& error) {
 }
 
 void Daemon::on_signal(std::uint32_t number) {
+  if (number == SIGTERM && program_.store != nullptr) return leave();
   if (number != SIGHUP) return stop("asked to end");
   if (!stopping_) reload("SIGHUP");
 }

@@ -1,5 +1,6 @@
 // The Daemon serves all VMs of a configuration: it owns their regions and sockets, the broker's own sockets, and the
-// signals that end it (SIGTERM, SIGINT) or make it read its file again (SIGHUP; reload.cc). It has one thread and one
+// signals that end it (SIGTERM, SIGINT) or make it read its file again (SIGHUP; reload.cc). Where sessions are kept,
+// SIGTERM leaves them to the next broker, and SIGINT ends them (daemon_restart.cc). It has one thread and one
 // event loop; everything of it ends with this object.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/fd_store.h"
 #include "host/broker/gpu_accounts.h"
 #include "host/broker/gpu_holds.h"
 #include "host/broker/metrics_server.h"
@@ -54,6 +56,9 @@ class Daemon {
 
   // Runs until a signal, or until no process holds the other end of `stay_fd` any more.
   void run(int stay_fd);
+  // Whether run() has returned for the next broker to go on with what this one has kept. Then the process must end without
+  // this object's: that would end the sessions.
+  bool leaves() const { return leaving_all_; }
 
  private:
   // The time that workers have to end by themselves.
@@ -78,6 +83,9 @@ class Daemon {
   void on_signal(std::uint32_t number);
   void on_stay(int fd);
   void stop(const char* why);
+  bool keep_sessions(std::string& error);
+  void forget_left();
+  void leave();
   void one_has_ended();
 
   void reload_for(AnswerServer::Answer asker);
@@ -102,6 +110,8 @@ class Daemon {
   WorkerProgram program_;  // without the parts that are each VM's own
   EventLoop loop_;
   ServiceManager manager_{loop_};
+  FdStore store_{manager_};
+  Fd life_, life_of_workers_;    // the ends of a pipe (host/worker/life_line.h)
   GpuAccounts accounts_{loop_};  // before the VMs, which get memory of it
   GpuHolds holds_;
   std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it
@@ -119,7 +129,7 @@ class Daemon {
   Fd signals_;
   EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;
   std::size_t running_ = 0, cold_ = 0;
-  bool stopping_ = false;
+  bool stopping_ = false, leaving_all_ = false;
   // VMs to be added once those that leave have left: they may want the same names, files and users.
   std::vector<VmOptions> coming_;
   std::vector<VmGpus> coming_gpus_;

@@ -20,9 +20,14 @@
 namespace host::broker {
 namespace {
 
+constexpr const char* broker_name = "broker";
+std::string doorbell_name(std::uint32_t slot) { return fmt::format("doorbell/{}", slot); }
+std::string interrupt_name(std::uint32_t vector) { return fmt::format("interrupt/{}", vector); }
+
 class DoorbellTransport final : public Transport {
  public:
-  DoorbellTransport(EventLoop& loop, Events events) : loop_(loop), events_(std::move(events)) {}
+  DoorbellTransport(EventLoop& loop, const KeptTransport& keep, Events events)
+      : loop_(loop), keep_(keep), events_(std::move(events)) {}
   ~DoorbellTransport() override { close(); }
 
   bool open(const Region& region, const VmOptions& options, const BrokerOptions& broker, std::string& error) {
@@ -36,6 +41,8 @@ class DoorbellTransport final : public Transport {
     server.socket = {socket_, access_of(options)};
     server.connections = static_cast<std::size_t>(options.connections);
     server.memfd = region.memfd();
+    server.store = keep_.store;
+    server.first_peer = keep_.first_peer;
     server_ = IvshmemServer::listen(loop_, std::move(server), events_.peer_gone, error);
     if (server_) watch();
     return server_ != nullptr;
@@ -57,14 +64,20 @@ class DoorbellTransport final : public Transport {
   }
 
  private:
-  static Fd make() { return Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
+  // The one that an earlier broker has left under this name, or a new one.
+  Fd make(const std::string& name) const {
+    if (Fd left = keep_.store.take(name); left) return left;
+    Fd made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (made) keep_.store.keep(name, made.get());
+    return made;
+  }
 
   bool make_doorbells(std::uint32_t slots, ServerOptions& server) {
-    broker_ = make();
+    broker_ = make(broker_name);
     bool made = static_cast<bool>(broker_);
     server.host_peers = {{ring::peer_broker, broker_.get()}};
     for (std::uint32_t k = 0; made && k < slots; ++k) {
-      doorbells_.push_back(make());
+      doorbells_.push_back(make(doorbell_name(k)));
       made = static_cast<bool>(doorbells_.back());
       server.host_peers.push_back({ring::peer_of_slot(k), doorbells_.back().get()});
     }
@@ -74,7 +87,7 @@ class DoorbellTransport final : public Transport {
   // Preconditions: vectors > 0.
   bool make_interrupts(std::uint32_t vectors, ServerOptions& server) {
     for (std::uint32_t v = 0; v < vectors; ++v) {
-      interrupts_.push_back(make());
+      interrupts_.push_back(make(interrupt_name(v)));
       if (!interrupts_.back()) return false;
       server.guest_interrupts.push_back(interrupts_.back().get());
     }
@@ -103,6 +116,7 @@ class DoorbellTransport final : public Transport {
   }
 
   EventLoop& loop_;
+  const KeptTransport keep_;
   const Events events_;
   std::string socket_;
   Fd broker_;                              // rings the broker
@@ -119,10 +133,17 @@ std::string socket_path(const std::string& runtime_dir, const std::string& vm) {
   return runtime_dir + "/" + vm + ".sock";
 }
 
+std::vector<std::string> kept_doorbells(const VmOptions& options) {
+  std::vector<std::string> names = {broker_name};
+  for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(options.slots); ++k) names.push_back(doorbell_name(k));
+  for (std::uint32_t v = 0; v < guest_vectors(options); ++v) names.push_back(interrupt_name(v));
+  return names;
+}
+
 std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                   const BrokerOptions& broker, Transport::Events events,
-                                                   std::string& error) {
-  auto transport = std::make_unique<DoorbellTransport>(loop, std::move(events));
+                                                   const BrokerOptions& broker, const KeptTransport& keep,
+                                                   Transport::Events events, std::string& error) {
+  auto transport = std::make_unique<DoorbellTransport>(loop, keep, std::move(events));
   if (!transport->open(region, options, broker, error)) return nullptr;
   return transport;
 }

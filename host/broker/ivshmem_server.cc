@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "ring/layout.h"
@@ -57,7 +59,7 @@ struct IvshmemServer::Client {
 };
 
 IvshmemServer::IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone gone)
-    : loop_(loop), options_(std::move(options)), gone_(std::move(gone)), next_peer_(ring::first_guest_peer) {}
+    : loop_(loop), options_(std::move(options)), gone_(std::move(gone)), next_peer_(options_.first_peer) {}
 
 std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOptions options, PeerGone gone,
                                                      std::string& error) {
@@ -65,7 +67,18 @@ std::unique_ptr<IvshmemServer> IvshmemServer::listen(EventLoop& loop, ServerOpti
   IvshmemServer& self = *server;
   self.listener_ = Listener::open(
       loop, self.options_.socket, [&self](Fd client) { self.admit(std::move(client)); }, error);
-  return self.listener_ ? std::move(server) : nullptr;
+  if (!self.listener_) return nullptr;
+  self.adopt_connections();
+  return server;
+}
+
+void IvshmemServer::adopt_connections() {
+  for (const std::string& name : options_.store.left("peer/")) {
+    const auto peer = static_cast<std::uint32_t>(std::strtoul(name.c_str() + std::strlen("peer/"), nullptr, 10));
+    Client& client = enter(peer, options_.store.take(name));
+    next_peer_ = std::max(next_peer_, peer + 1);
+    watch(client);
+  }
 }
 
 IvshmemServer::~IvshmemServer() {
@@ -89,29 +102,40 @@ void IvshmemServer::admit(Fd socket) {
     }
     return;
   }
-  auto client = std::make_unique<Client>();
-  client->peer = free_peer();
+  const std::uint32_t peer = free_peer();
+  Client& client = enter(peer, std::move(socket));
+  const auto own = static_cast<std::int64_t>(peer);
+  client.messages = {{protocol_version, -1}, {own, -1}, {region_follows, options_.memfd}};
+  client.messages.insert(client.messages.end(), options_.host_peers.begin(), options_.host_peers.end());
+  for (const int fd : options_.guest_interrupts) client.messages.push_back({own, fd});
+  client.timer = loop_.after(setup_patience, [this, peer] { drop(peer, "it does not read"); });
+  send_some(client);
+}
+
+// From now on its end is noticed, by its process's.
+IvshmemServer::Client& IvshmemServer::enter(std::uint32_t peer, Fd socket) {
+  auto& place = clients_[peer];
+  place = std::make_unique<Client>();
+  Client& client = *place;
+  client.peer = peer;
   ucred credentials{};
   socklen_t size = sizeof credentials;
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) client->pid = credentials.pid;
-  client->socket = std::move(socket);
-  const auto own = static_cast<std::int64_t>(client->peer);
-  client->messages = {{protocol_version, -1}, {own, -1}, {region_follows, options_.memfd}};
-  client->messages.insert(client->messages.end(), options_.host_peers.begin(), options_.host_peers.end());
-  for (const int fd : options_.guest_interrupts) client->messages.push_back({own, fd});
-
-  Client& admitted = *client;
-  const std::uint32_t peer = client->peer;
-  clients_[peer] = std::move(client);
-  spdlog::debug("{}: process {} is peer {}", options_.socket.path, admitted.pid, peer);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) client.pid = credentials.pid;
+  client.socket = std::move(socket);
+  spdlog::debug("{}: process {} is peer {}", options_.socket.path, client.pid, peer);
   // The process may be of another pid namespace (number 0) or gone: then its end shows by its connection alone.
-  admitted.process.reset(admitted.pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, admitted.pid, 0)) : -1);
-  if (admitted.process) {
-    admitted.process_watch =
-        loop_.watch(admitted.process.get(), POLLIN, [this, peer](short) { drop(peer, "its process has ended"); });
+  client.process.reset(client.pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, client.pid, 0)) : -1);
+  if (client.process) {
+    client.process_watch =
+        loop_.watch(client.process.get(), POLLIN, [this, peer](short) { drop(peer, "its process has ended"); });
   }
-  admitted.timer = loop_.after(setup_patience, [this, peer] { drop(peer, "it does not read"); });
-  send_some(admitted);
+  return client;
+}
+
+// A client never speaks: data and the end of the connection mean the same.
+void IvshmemServer::watch(Client& client) {
+  client.socket_watch = loop_.watch(client.socket.get(), POLLIN | POLLRDHUP,
+                                    [this, peer = client.peer](short) { drop(peer, "its connection was closed"); });
 }
 
 void IvshmemServer::send_some(Client& client) {
@@ -126,9 +150,8 @@ void IvshmemServer::send_some(Client& client) {
   loop_.forget(client.socket_watch);
   if (done) {
     loop_.forget(client.timer);
-    // A client never speaks: data and the end of the connection mean the same.
-    client.socket_watch = loop_.watch(client.socket.get(), POLLIN | POLLRDHUP,
-                                      [this, peer](short) { drop(peer, "its connection was closed"); });
+    options_.store.keep(fmt::format("peer/{}", peer), client.socket.get());
+    watch(client);
   } else {
     client.socket_watch =
         loop_.watch(client.socket.get(), POLLOUT, [this, peer](short) { send_some(*clients_.at(peer)); });
@@ -141,6 +164,7 @@ void IvshmemServer::drop(std::uint32_t peer, const char* why) {
   Client& client = *found->second;
   for (EventLoop::Id* id : {&client.socket_watch, &client.process_watch, &client.timer}) loop_.forget(*id);
   shutdown(client.socket.get(), SHUT_RDWR);
+  options_.store.forget(fmt::format("peer/{}", peer));
   if (why != nullptr)
     spdlog::debug("{}: peer {} (process {}) is gone: {}", options_.socket.path, peer, client.pid, why);
   clients_.erase(found);

@@ -12,6 +12,9 @@
 // Trust: the socket's permissions decide which clients come in. A client that does not read, that sends anything, or is
 // one too many, is dropped. SO_PEERCRED names the process that connected; when that process is gone, or its connection
 // is, so is the peer.
+//
+// A connection whose greeting is over outlives the broker where there is a store: QEMU cannot greet twice. The next broker
+// goes on with it under the same number.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +26,10 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/fd_store.h"
 #include "host/broker/listener.h"
 #include "host/broker/log_limiter.h"
+#include "ring/layout.h"
 
 namespace host::broker {
 
@@ -38,6 +43,8 @@ struct ServerOptions {
   std::size_t connections = 128;
   int memfd = -1;
   std::vector<Announcement> host_peers;
+  VmStore store;  // where its connections are kept for the next broker, as "peer/N"
+  std::uint32_t first_peer = ring::first_guest_peer;
   std::vector<int> guest_interrupts;  // eventfds, the same for each client; they stay their owner's
 };
 
@@ -62,6 +69,9 @@ class IvshmemServer {
   struct Client;
   IvshmemServer(EventLoop& loop, ServerOptions options, PeerGone gone);
   void admit(Fd socket);
+  void adopt_connections();
+  Client& enter(std::uint32_t peer, Fd socket);
+  void watch(Client& client);
   std::uint32_t free_peer();
   void send_some(Client& client);
   void drop(std::uint32_t peer, const char* why);

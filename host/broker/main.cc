@@ -5,7 +5,8 @@
 // each with its own slot of the region. It reads region headers and slot directories as hints from a stranger, and
 // never a ring, a slot's extent or a device page. It loads no driver; where a VM has a quota of device memory, a process
 // beside it asks NVIDIA's library (nvml_main.cc). When it ends, so do its workers: their socket
-// closes, and the kernel ends them (PR_SET_PDEATHSIG) if the broker was killed.
+// closes, and the kernel ends them (PR_SET_PDEATHSIG) if the broker was killed. As a service of systemd it leaves them to
+// the broker that is started next (docs/design/034-restart.md).
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -141,7 +142,9 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   daemon.when_warm([&] { tell_ready(arguments.ready_fd); });
   daemon.run(arguments.stay_while_fd);
   tell_last_status(arguments.last_status_fd, daemon.status());
-  return 0;
+  if (!daemon.leaves()) return 0;
+  spdlog::shutdown();
+  _exit(0);
 }
 
 int check_and_tell(const std::string& file, const Config& config, std::vector<VmGpus> gpus,

@@ -182,6 +182,23 @@ void MemoryLeases::gone(std::uint32_t slot) {
   acts_.more_room();
 }
 
+std::uint64_t MemoryLeases::lent(std::uint32_t slot, unsigned device) const {
+  return device < workers_[slot].devices ? workers_[slot].held[device].lent : 0;
+}
+
+// It has what it was lent, whether there is room for it or not.
+void MemoryLeases::adopt(std::uint32_t slot, pid_t process, const worker::ReadyMessage& said,
+                         const std::uint64_t (&lent)[ring::max_devices]) {
+  started(slot, process);
+  ready(slot, said);
+  for (unsigned device = 0; device < workers_[slot].devices; ++device) {
+    Held& held = workers_[slot].held[device];
+    held.lent = std::min(lent[device], absurd);
+    give(*held.share, held.lent);
+    see_peak(*held.share);
+  }
+}
+
 // ---- words of workers ----------------------------------------------------------------------------------------------
 
 bool MemoryLeases::heard(std::uint32_t slot, const MemoryMessage& message) {

@@ -85,6 +85,11 @@ class MemoryLeases {
   // False: no worker says that.
   bool heard(std::uint32_t slot, const worker::MemoryMessage& message);
   void gone(std::uint32_t slot);
+  // What it was lent of a device, for the next broker's adopt().
+  std::uint64_t lent(std::uint32_t slot, unsigned device) const;
+  // Instead of started() and ready(): it was an earlier broker's, which has lent it this much of each device.
+  void adopt(std::uint32_t slot, pid_t process, const worker::ReadyMessage& said,
+             const std::uint64_t (&lent)[ring::max_devices]);
 
   void round_over();
 

@@ -5,6 +5,7 @@
 #include <linux/memfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -82,18 +83,30 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& ac
   if (huge && fallocate(memfd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return fail("taking its pages");
   void* base = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return fail("mmap");
-  std::unique_ptr<Region> region(new Region(std::move(memfd), huge, static_cast<std::byte*>(base), slot_bytes, vm));
+  std::unique_ptr<Region> region(
+      new Region(std::move(memfd), huge, static_cast<std::byte*>(base), slot_bytes, vm, random_number()));
   region->restore_header();
   return region;
 }
 
-Region::Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm)
-    : memfd_(std::move(memfd)),
-      base_(base),
-      slot_bytes_(slot_bytes),
-      vm_(vm),
-      huge_(huge),
-      generation_(random_number()) {
+std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error) {
+  struct stat status {};
+  const int seals = fcntl(memfd.get(), F_GET_SEALS);
+  if (fstat(memfd.get(), &status) != 0 || status.st_size != vm.region_size || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return error = "its region is of another size", nullptr;
+  void* base = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  if (base == MAP_FAILED) return error = "its region cannot be mapped", nullptr;
+  const std::size_t slot_bytes =
+      ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots));
+  std::unique_ptr<Region> region(
+      new Region(std::move(memfd), vm.huge_pages, static_cast<std::byte*>(base), slot_bytes, vm, generation));
+  region->restore_header();
+  return region;
+}
+
+Region::Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm,
+               std::uint64_t generation)
+    : memfd_(std::move(memfd)), base_(base), slot_bytes_(slot_bytes), vm_(vm), huge_(huge), generation_(generation) {
   if (!vm.plain_file.empty())
     path_ = vm.plain_file;
   else if (vm.transport == "plain")

@@ -31,11 +31,15 @@ class Region {
 
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Region> create(const VmOptions& vm, const FileAccess& access, std::string& error);
+  // The memfd of one that an earlier broker has made for the same VM, whose `generation` it had. Null on failure, and `error`
+  // is half a sentence.
+  static std::unique_ptr<Region> adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error);
   ~Region();
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
   int memfd() const { return memfd_.get(); }
+  std::uint64_t generation() const { return generation_; }
   // The path that QEMU opens for an ivshmem-plain device; "" if the region comes through the VM's socket.
   const std::string& path() const { return path_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
@@ -72,7 +76,7 @@ class Region {
   std::vector<Range> everything() const;
 
  private:
-  Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm);
+  Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm, std::uint64_t generation);
 
   Fd memfd_;
   std::byte* base_;  // of ring::first_slot_offset bytes

@@ -1,11 +1,13 @@
 #include "host/broker/service_manager.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -13,12 +15,13 @@
 #include <cstring>
 #include <ctime>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace host::broker {
 namespace {
 
-constexpr auto retry_after = std::chrono::milliseconds(100);
+constexpr auto retry_after = std::chrono::milliseconds(20);
 
 // Takes a variable out of the environment; "" where there is none.
 std::string take_environment(const char* name) {
@@ -85,16 +88,51 @@ void ServiceManager::reloading() { say(fmt::format("RELOADING=1\nMONOTONIC_USEC=
 
 void ServiceManager::stopping() { say("STOPPING=1"); }
 
-void ServiceManager::say(const std::string& text) {
+// By itself the manager would let go of a descriptor whose other end has gone, and the next broker would miss it.
+void ServiceManager::keep(const std::string& name, int fd) {
+  if (socket_) say(fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name), Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+}
+
+void ServiceManager::forget(const std::string& name) { say(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name)); }
+
+ServiceManager::Passed ServiceManager::take_passed() {
+  const std::string process = take_environment("LISTEN_PID"), count = take_environment("LISTEN_FDS");
+  Passed passed{0, take_environment("LISTEN_FDNAMES")};
+  constexpr std::int64_t most = 1 << 20;
+  if (number_in(process) == getpid())
+    passed.count = static_cast<int>(std::clamp<std::int64_t>(number_in(count), 0, most));
+  return passed;
+}
+
+void ServiceManager::say(const std::string& text, Fd fd) {
   if (!socket_) return;
-  waiting_.push_back(text);
+  waiting_.push_back({text, std::move(fd)});
   if (retry_timer_ == 0) send_waiting();
+}
+
+bool ServiceManager::send_datagram(const Datagram& datagram) const {
+  iovec data{const_cast<char*>(datagram.text.data()), datagram.text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  if (datagram.fd) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = datagram.fd.get();
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  return sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0;
 }
 
 void ServiceManager::send_waiting() {
   while (!waiting_.empty()) {
-    if (send(socket_.get(), waiting_.front().data(), waiting_.front().size(), MSG_NOSIGNAL) < 0) {
-      if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) {
+    if (!send_datagram(waiting_.front())) {
+      if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ETOOMANYREFS) {
         retry_timer_ = loop_.after(retry_after, [this] {
           retry_timer_ = 0;
           send_waiting();
@@ -107,6 +145,14 @@ void ServiceManager::send_waiting() {
       return;
     }
     waiting_.pop_front();
+  }
+}
+
+void ServiceManager::finish() {
+  for (int tries = 0; tries < 20 && !waiting_.empty(); ++tries) {
+    loop_.forget(retry_timer_);
+    send_waiting();
+    if (!waiting_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 

@@ -54,9 +54,19 @@ std::unique_ptr<Telemetry> Telemetry::create(const std::string& name, std::strin
   return std::unique_ptr<Telemetry>(new Telemetry(std::move(memfd), static_cast<std::byte*>(base)));
 }
 
+std::unique_ptr<Telemetry> Telemetry::adopt(Fd memfd) {
+  struct stat status {};
+  if (fstat(memfd.get(), &status) != 0 || status.st_size != static_cast<off_t>(ring::telemetry_bytes)) return nullptr;
+  void* base = mmap(nullptr, ring::trace_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  if (base == MAP_FAILED) return nullptr;
+  return std::unique_ptr<Telemetry>(new Telemetry(std::move(memfd), static_cast<std::byte*>(base)));
+}
+
 Telemetry::~Telemetry() { munmap(base_, ring::trace_offset); }
 
-bool Telemetry::seal() const { return fcntl(memfd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0; }
+bool Telemetry::seal(bool kept) const {
+  return fcntl(memfd_.get(), F_ADD_SEALS, (kept ? 0 : F_SEAL_FUTURE_WRITE) | F_SEAL_SEAL) == 0;
+}
 
 Fd Telemetry::read_only() const {
   return Fd(open(("/proc/self/fd/" + std::to_string(memfd_.get())).c_str(), O_RDONLY | O_CLOEXEC));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "host/broker/fd.h"
 #include "ring/telemetry.h"
@@ -28,6 +29,8 @@ class Telemetry {
  public:
   // Null on failure, and `error` is one sentence. `name` is shown in /proc.
   static std::unique_ptr<Telemetry> create(const std::string& name, std::string& error);
+  // The memfd of one that an earlier broker has made, and that seal() has not closed to this one. Null on failure.
+  static std::unique_ptr<Telemetry> adopt(Fd memfd);
   ~Telemetry();
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
@@ -35,7 +38,8 @@ class Telemetry {
   int memfd() const { return memfd_.get(); }
   // From now on only the holders of a mapping write it: this broker and its worker. The holder of a descriptor cannot,
   // root included. False if the kernel cannot do that.
-  bool seal() const;
+  // `kept`: the next broker is to map it, too, so what keeps holders from writing is the file's mode.
+  bool seal(bool kept = false) const;
   // A descriptor of the same memory that cannot write it, and of which none but the broker's user can make one that
   // does, until seal(); empty when there is none to be had.
   Fd read_only() const;

@@ -7,10 +7,11 @@
 namespace host::broker {
 
 std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                          const BrokerOptions& broker, Transport::Events events, std::string& error) {
+                                          const BrokerOptions& broker, const KeptTransport& keep,
+                                          Transport::Events events, std::string& error) {
   return options.transport == "plain"
              ? make_plain_transport(loop, region, options, std::move(events), error)
-             : make_doorbell_transport(loop, region, options, broker, std::move(events), error);
+             : make_doorbell_transport(loop, region, options, broker, keep, std::move(events), error);
 }
 
 void drain(int doorbell) {

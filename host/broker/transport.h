@@ -10,9 +10,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
+#include "host/broker/fd_store.h"
 #include "host/broker/region.h"
 
 namespace host::broker {
@@ -52,14 +54,24 @@ class Transport {
 // The path of an ivshmem-doorbell VM's socket, for QEMU.
 std::string socket_path(const std::string& runtime_dir, const std::string& vm);
 
+// Where a transport keeps its doorbells and connections for the next broker, and takes those of the one before.
+struct KeptTransport {
+  VmStore store;
+  std::uint32_t first_peer = ring::first_guest_peer;  // the number of the next connection at the least
+};
+// The names of the descriptors without which the transport of an earlier broker cannot be gone on with.
+std::vector<std::string> kept_doorbells(const VmOptions& options);
+
 // The one that `options` names. Null on failure, and `error` is one sentence. `region` outlives it.
+// `keep`: what the next broker goes on with; a plain one keeps nothing.
 std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                          const BrokerOptions& broker, Transport::Events events, std::string& error);
+                                          const BrokerOptions& broker, const KeptTransport& keep,
+                                          Transport::Events events, std::string& error);
 
 // Each kind by itself.
 std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                   const BrokerOptions& broker, Transport::Events events,
-                                                   std::string& error);
+                                                   const BrokerOptions& broker, const KeptTransport& keep,
+                                                   Transport::Events events, std::string& error);
 std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                                 Transport::Events events, std::string& error);
 

@@ -31,6 +31,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       program_(program),
       traces_(traces),
       wipes_(wipes),
+      store_(options.transport == "doorbell" ? program.store : nullptr, options.name),
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {
   if (program.scheduler != nullptr) turns_vm_ = program.scheduler->add_vm(share());
@@ -59,8 +60,8 @@ GroupLimits Vm::limits() const {
 bool Vm::open(const BrokerOptions& broker, std::string& error) {
   if (!make_group(error)) return false;
   count_memory();
-  region_ = Region::create(options_, access_of(options_), error);
-  if (!region_) return false;
+  const std::unique_ptr<SavedVm> saved = find_saved();
+  if (!saved && !make_region(error)) return false;
   const auto wiper = [this](std::vector<Region::Range> ranges, const std::string& what) {
     return std::make_unique<Wiper>(wipes_, *region_, std::move(ranges), options_.name + ": " + what);
   };
@@ -68,12 +69,13 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
     slots_[k].wiper = wiper({region_->slot_range(k)}, fmt::format("slot {}", k));
   transport_ = make_transport(
-      loop_, *region_, options_, broker,
+      loop_, *region_, options_, broker, {store_, first_peer(saved.get())},
       {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); }}, error);
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
                transport_->tells_peers() ? "" : ", for an ivshmem-plain device whose memory is ", region_->path());
   if (!join_mps(error)) return false;
+  if (saved) go_on_with(*saved);
   if (options_.jail_ioctls == "any" && options_.jail != "off")
     spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",
                  options_.name);
@@ -87,6 +89,7 @@ Vm::~Vm() {
   for (const Slot& slot : slots_) traces_.end(slot.session);
   for (Slot& slot : slots_) slot.turns.reset();
   if (program_.scheduler != nullptr) program_.scheduler->remove_vm(turns_vm_);
+  store_.forget_all();
 }
 
 void Vm::stop(Clock::duration patience, std::function<void()> done) {
@@ -147,6 +150,7 @@ void Vm::look() {
   beat();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
   look_at_wanted();
+  save_counts();
   refill();
   beat_while_held();
 }
@@ -176,6 +180,7 @@ void Vm::look_at(std::uint32_t k) {
   look_at_pins(k);
   // Its worker has gone: before the claim was seen, or while a guest scribbled on the word.
   if (slot.known.state == SlotState::Claimed && !slot.worker) move(k, SlotState::Dead);
+  save(k);
 }
 
 void Vm::learn_owner(std::uint32_t k) {
@@ -268,6 +273,7 @@ bool Vm::move(std::uint32_t k, SlotState to) {
   if (!region_->entry(k)[&ring::SlotEntry::state].compare_exchange(expected, next.word(), std::memory_order_acq_rel))
     return false;
   slot.known = next;  // B
+  save(k);
   return true;
 }
 
@@ -283,6 +289,7 @@ void Vm::release(std::uint32_t k) {
   Slot& slot = slots_[k];
   slot.known = slot.known.with(SlotState::Released);
   session_ends(k, "");
+  save(k);
   if (slot.worker) {
     slot.worker->end(end_patience);
   } else {

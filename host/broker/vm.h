@@ -1,5 +1,5 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
-// the workers, vm_memory.cc their device memory, vm_turns.cc their turns, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in
+// the workers, vm_restart.cc what outlives the broker, vm_memory.cc their device memory, vm_turns.cc their turns, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in
 // `ivgpu status`.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
@@ -27,6 +27,7 @@
 #include "host/broker/cgroup.h"
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
+#include "host/broker/fd_store.h"
 #include "host/broker/gpus.h"
 #include "host/broker/log_limiter.h"
 #include "host/broker/memory_leases.h"
@@ -37,6 +38,7 @@
 #include "host/broker/trace_server.h"
 #include "host/broker/transport.h"
 #include "host/broker/turn_watch.h"
+#include "host/broker/vm_record.h"
 #include "host/broker/wiper.h"
 #include "host/broker/worker_process.h"
 #include "host/broker/worker_program.h"
@@ -69,6 +71,8 @@ class Vm {
 
   const VmOptions& options() const { return options_; }
   const VmGpus& gpus() const { return program_.gpus; }
+  // Whether the next broker can go on with its sessions.
+  bool outlives_broker() const { return static_cast<bool>(store_); }
   // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. Returns
   // their number.
   std::size_t end_sessions(std::optional<std::uint32_t> slot);
@@ -105,6 +109,7 @@ class Vm {
     Clock::time_point claimed;
     std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
     bool may_spin = false;   // its worker
+    bool is_ready = false;   // its worker has said so
     bool surplus = false;    // its unused worker is being ended
     bool held_back = false;  // released and without a worker, but pages of it are still in use
     // Of the session that holds it, by its own account, which may be anything. Fit for a log.
@@ -117,6 +122,18 @@ class Vm {
 
   Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, TraceServer& traces, WipeQueue& wipes);
   bool open(const BrokerOptions& broker, std::string& error);
+  std::uint64_t mark() const;
+  bool make_region(std::string& error);
+  std::unique_ptr<SavedVm> find_saved();
+  void keep_worker(std::uint32_t k);
+  void forget_worker(std::uint32_t k);
+  void save(std::uint32_t k);
+  void save_counts();
+  static std::uint32_t first_peer(const SavedVm* saved);
+  void go_on_with(const SavedVm& saved);
+  void adopt_slot(std::uint32_t k, const SavedSlot& was);
+  bool adopt_worker(std::uint32_t k, const SavedSlot& was);
+  void settle(std::uint32_t k);
   void session_begins(std::uint32_t k);
   void learn_program(std::uint32_t k);
   std::string in_words(std::uint32_t k) const;
@@ -168,6 +185,9 @@ class Vm {
   bool give_pages(std::uint32_t k, std::string& error);
   std::vector<std::string> arguments_for(std::uint32_t k) const;
   WorkerCommand command_for(std::uint32_t k);
+  std::string label_of(std::uint32_t k) const;
+  WorkerProcess::Events events_of(std::uint32_t k);
+  void note_ready(std::uint32_t k, const WorkerProcess::Ready& said);
   void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
   void retire_telemetry(Slot& slot);
@@ -188,6 +208,8 @@ class Vm {
   WorkerProgram program_;
   TraceServer& traces_;
   WipeQueue& wipes_;
+  const VmStore store_;               // empty: its sessions end with the broker
+  std::unique_ptr<VmRecord> record_;  // where there is a store
   std::unique_ptr<Region> region_;
   std::unique_ptr<Wiper> rest_wiper_;  // of the memory that belongs to no slot
   std::unique_ptr<Wiper> last_wiper_;  // of everything, when the VM is removed
@@ -210,6 +232,7 @@ class Vm {
   EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
+  bool adopted_ = false;         // an earlier broker's sessions go on
   bool no_memory_told_ = false;  // since there was room last
   WorkerJail jail_told_;
   Counters ended_;   // of the workers that have gone

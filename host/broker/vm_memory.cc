@@ -14,8 +14,9 @@ void Vm::count_memory() {
   memory_ = std::make_unique<MemoryLeases>(
       *program_.accounts, slots_.size(),
       MemoryLeases::Acts{
+          // What is lent is in the record before its worker hears of it.
           .send = [this](std::uint32_t k,
-                         const auto& words) { return slots_[k].worker && slots_[k].worker->send(words); },
+                         const auto& words) { return save(k), slots_[k].worker && slots_[k].worker->send(words); },
           .end =
               [this](std::uint32_t k, const std::string& why) {
                 if (slots_[k].worker) slots_[k].worker->kill_now(why.c_str());

@@ -83,7 +83,7 @@ void Vm::end_starting(std::uint32_t keep) {
 
 void Vm::when_warm(std::function<void()> warm) {
   warm_ = std::move(warm);
-  if (options_.spare == 0) tell_warm();
+  if (options_.spare == 0 || adopted_) tell_warm();
 }
 
 void Vm::tell_warm() {
@@ -128,6 +128,8 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(options_.session_objects),
           "--turn-devices",
           std::to_string(std::min<std::size_t>(program_.gpus.list.size(), ring::max_devices)),
+          "--outlive-ms",
+          std::to_string(store_ ? program_.outlive_ms : 0),
           "--max-threads",
           std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0)};
 }
@@ -146,7 +148,8 @@ bool Vm::give_pages(std::uint32_t k, std::string& error) {
   slot.telemetry = Telemetry::create("telemetry:" + name, error);
   if (!slot.telemetry) return false;
   if (program_.scheduler == nullptr) return true;
-  slot.turns = WorkerTurns::create(*program_.scheduler, turns_vm_, program_.gpus, name, error);
+  slot.turns =
+      WorkerTurns::create(*program_.scheduler, turns_vm_, program_.gpus, name, static_cast<bool>(store_), error);
   return slot.turns != nullptr;
 }
 
@@ -160,6 +163,7 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
                         .interrupt_fd = transport_->interrupt(k),
                         .telemetry_fd = slot.telemetry->memfd(),
                         .priority = program_.priority,
+                        .life_fd = store_ ? program_.life_fd : -1,
                         .group_entrance = group_ ? group_->entrance() : -1,
                         .log = &worker_log_};
   if (slot.turns == nullptr) return command;
@@ -167,6 +171,20 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
   command.requests_fd = slot.turns->line().requests_fd();
   command.bell_fd = program_.scheduler->bell_fd();
   return command;
+}
+
+std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", options_.name, k); }
+
+WorkerProcess::Events Vm::events_of(std::uint32_t k) {
+  return {.ready = [this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
+          .memory =
+              [this, k](const worker::MemoryMessage& said) {
+                const bool sensible = memory_ && memory_->heard(k, said);
+                save(k);
+                return sensible;
+              },
+          .gone = [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); },
+          .before_kill = before_kill(k)};
 }
 
 bool Vm::start_worker(std::uint32_t k) {
@@ -184,11 +202,7 @@ bool Vm::start_worker(std::uint32_t k) {
     on_start_failed(k, error);
     return false;
   }
-  slot.worker = WorkerProcess::start(loop_, command_for(k), fmt::format("{}/{}", options_.name, k),
-                                     {[this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
-                                      [this, k](const auto& said) { return memory_ && memory_->heard(k, said); },
-                                      [this, k](const WorkerProcess::Exit& exit) { on_gone(k, exit); }, before_kill(k)},
-                                     error);
+  slot.worker = WorkerProcess::start(loop_, command_for(k), label_of(k), events_of(k), error);
   if (!slot.worker) {
     on_start_failed(k, error);
     return false;
@@ -205,15 +219,14 @@ bool Vm::start_worker(std::uint32_t k) {
 
 void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   loop_.forget(slots_[k].start_timer);
-  if (!slots_[k].telemetry->seal()) return slots_[k].worker->kill_now("its telemetry cannot be sealed");
+  if (!slots_[k].telemetry->seal(static_cast<bool>(store_)))
+    return slots_[k].worker->kill_now("its telemetry cannot be sealed");
   backoff_.succeeded();
-  slots_[k].jail = {true, said.layers, said.text};
-  gpu_memory_ = 0;
-  for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
-    gpu_memory_ += said.message.gpu[d].memory;
+  slots_[k].is_ready = true;
   if (memory_) memory_->ready(k, said.message);
-  if (slots_[k].turns) slots_[k].turns->saw(said.message);
-  tell_jail(slots_[k].jail);
+  note_ready(k, said);
+  if (record_) record_->saved().slot[k].said = said.message;
+  keep_worker(k);
   spdlog::debug("{}: slot {}: worker {} is ready", options_.name, k, slots_[k].worker->pid());
   if (!stopping_ && !move(k, SlotState::Ready)) {
     look_at(k);  // a guest wrote over Starting: put back, and the step is tried once more
@@ -221,6 +234,15 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   }
   tell_warm();
   if (!stopping_ && !transport_->anybody()) end_surplus();
+}
+
+void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
+  slots_[k].jail = {true, said.layers, said.text};
+  gpu_memory_ = 0;
+  for (std::uint32_t d = 0; d < std::min(said.message.gpus, ring::max_devices); ++d)
+    gpu_memory_ += said.message.gpu[d].memory;
+  if (slots_[k].turns) slots_[k].turns->saw(said.message);
+  tell_jail(slots_[k].jail);
 }
 
 // Once, and again when a worker's differs.
@@ -249,6 +271,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   Slot& slot = slots_[k];
   loop_.forget(slot.start_timer);
   const std::unique_ptr<WorkerProcess> gone = std::move(slot.worker);
+  if (std::exchange(slot.is_ready, false)) forget_worker(k);
   if (memory_) memory_->gone(k);
   retire_telemetry(slot);
   slot.turns.reset();

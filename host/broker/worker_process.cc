@@ -27,7 +27,8 @@ constexpr std::size_t output_budget = 64 << 10;  // bytes read per wake-up: a pi
 
 // The child's descriptors: the lowest after standard input and outputs. Some have not all.
 constexpr int child_control = 3, child_region = 4, child_doorbell = 5, child_telemetry = 6, child_group = 7,
-              child_grants = 8, child_requests = 9, child_bell = 10, child_interrupt = 11, child_first_free = 12;
+              child_grants = 8, child_requests = 9, child_bell = 10, child_interrupt = 11, child_life = 12,
+              child_first_free = 13;
 
 const char* meaning(int code) {
   switch (code) {
@@ -115,7 +116,8 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
                           {"--group-fd", command.group_entrance, child_group},
                           {"--grants-fd", command.grants_fd, child_grants},
                           {"--requests-fd", command.requests_fd, child_requests},
-                          {"--bell-fd", command.bell_fd, child_bell}}) {
+                          {"--bell-fd", command.bell_fd, child_bell},
+                          {"--life-fd", command.life_fd, child_life}}) {
     child.pass(p.fd, p.number);
     if (p.fd >= 0) arguments.insert(arguments.end(), {p.option, std::to_string(p.number)});
   }
@@ -133,6 +135,42 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
   return fail("pidfd_open");
 }
 
+std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop& loop, Kept kept, pid_t process, int life_fd,
+                                                    WorkerLog& log, std::string label, Events events) {
+  std::unique_ptr<WorkerProcess> adopted(new WorkerProcess(loop, std::move(label), std::move(events)));
+  adopted->log_ = &log;
+  adopted->pid_ = process;
+  adopted->is_child_ = false;
+  adopted->ready_ = true;
+  adopted->control_ = std::move(kept.control);
+  adopted->output_ = std::move(kept.output);
+  adopted->process_ = std::move(kept.process);
+  if (!adopted->tell_adopted(life_fd)) return nullptr;
+  adopted->watch_all();
+  return adopted;
+}
+
+// True also of one that has ended: the loop finds that out.
+bool WorkerProcess::tell_adopted(int life_fd) const {
+  worker::MemoryMessage words{};
+  words.kind = worker::adopt_kind;
+  iovec data{&words, sizeof words};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data, message.msg_iovlen = 1;
+  message.msg_control = room, message.msg_controllen = sizeof room;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &life_fd, sizeof life_fd);
+  return sendmsg(control_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof words || errno == EPIPE ||
+         errno == ECONNRESET;
+}
+
+// By the descriptor: the number of a process that is no child may be another's by now.
+void WorkerProcess::send_kill() const { syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0); }
+
 void WorkerProcess::watch_all() {
   control_watch_ = loop_.watch(control_.get(), POLLIN, [this](short) { on_control(); });
   output_watch_ = loop_.watch(output_.get(), POLLIN, [this](short) { on_output(); });
@@ -144,11 +182,12 @@ WorkerProcess::~WorkerProcess() {
        {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_, &control_timer_})
     loop_.forget(*id);
   if (pid_ <= 0 || reaped_) return;
-  kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
+  send_kill();
+  if (is_child_) waitpid(pid_, nullptr, 0);
 }
 
 void WorkerProcess::end(Clock::duration patience) {
+  asked_ = true;
   loop_.forget(control_watch_);
   loop_.forget(control_timer_);
   // Not only closed: a wait for it that is still with the kernel would keep it open.
@@ -162,9 +201,9 @@ void WorkerProcess::kill_now(const char* why) {
   loop_.forget(kill_timer_);
   loop_.forget(control_watch_);
   loop_.forget(control_timer_);
-  if (!events_.before_kill) return void(kill(pid_, SIGKILL));
+  if (!events_.before_kill) return send_kill();
   events_.before_kill([this, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired() && !reaped_) kill(pid_, SIGKILL);
+    if (!alive.expired() && !reaped_) send_kill();
   });
 }
 
@@ -257,9 +296,22 @@ void WorkerProcess::on_output() {
   pause_output();
 }
 
+WorkerProcess::Exit WorkerProcess::exit_of(const siginfo_t& info) const {
+  return {kind_of_end(info, killed_), pid_, info.si_status, how_it_ended(info), last_words_};
+}
+
+// Of no child the kernel tells more than that it has ended.
+WorkerProcess::Exit WorkerProcess::unknown_exit() const {
+  const End end = killed_ ? End::KilledByBroker : asked_ ? End::Orderly : End::OtherCode;
+  return {end, pid_, 0, killed_ ? "was killed" : "ended, and how is not known: another ivgpud has started it",
+          last_words_};
+}
+
 void WorkerProcess::on_exit() {
   siginfo_t info{};
-  if (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+  if (is_child_ &&
+      (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0))
+    return;
   reaped_ = true;
   for (EventLoop::Id* id :
        {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_, &control_timer_})
@@ -267,7 +319,7 @@ void WorkerProcess::on_exit() {
   lines_left_ = lines_per_second;
   read_output(output_budget);
   for (const std::string& line : lines_.finish()) log_line(line);
-  const Exit exit{kind_of_end(info, killed_), pid_, info.si_status, how_it_ended(info), last_words_};
+  const Exit exit = is_child_ ? exit_of(info) : unknown_exit();
   const auto gone = events_.gone;  // its own copy: the callee may destroy this object
   gone(exit);
 }

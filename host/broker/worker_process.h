@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <csignal>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,6 +41,7 @@ struct WorkerCommand {
   int telemetry_fd = -1;
   int grants_fd = -1, requests_fd = -1, bell_fd = -1;  // for turns (ring/turns.h); -1: nobody schedules it
   int priority = 0;                                    // as nice(1) counts; the broker's own may be another
+  int life_fd = -1;         // ends with the broker, and so does the worker; -1: it is killed then
   int group_entrance = -1;  // of the control group that it goes into; -1: it stays in the broker's
   WorkerLog* log;           // outlives the worker
 };
@@ -80,9 +82,18 @@ class WorkerProcess {
     std::function<void(std::function<void()> then)> before_kill = {};
   };
 
+  // What the next broker needs of it.
+  struct Kept {
+    Fd control, output, process;
+  };
+
   // Null when no process could be made, and `error` is one sentence. `label` begins each line of its log.
   static std::unique_ptr<WorkerProcess> start(EventLoop& loop, const WorkerCommand& command, std::string label,
                                               Events events, std::string& error);
+  // One that an earlier broker has started, and that was ready then; `life_fd` is passed to it. Its exit code is another
+  // process's to know: it counts as orderly where the broker has asked for it. Null on failure; it is killed then.
+  static std::unique_ptr<WorkerProcess> adopt(EventLoop& loop, Kept kept, pid_t process, int life_fd, WorkerLog& log,
+                                              std::string label, Events events);
   // Kills it if it still runs; `gone` is not called any more.
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;
@@ -94,11 +105,18 @@ class WorkerProcess {
   // False: it does not read, or has gone.
   bool send(const worker::MemoryMessage& message) const;
   pid_t pid() const { return pid_; }
+  int control_fd() const { return control_.get(); }
+  int output_fd() const { return output_.get(); }
+  int process_fd() const { return process_.get(); }
 
  private:
   WorkerProcess(EventLoop& loop, std::string label, Events events);
   bool spawn(const WorkerCommand& command, std::string& error);
   void watch_all();
+  bool tell_adopted(int life_fd) const;
+  void send_kill() const;
+  Exit exit_of(const siginfo_t& info) const;
+  Exit unknown_exit() const;
   void on_control();
   bool on_message(const void* bytes, std::size_t length, int flags);
   void pause_control(Clock::duration pause);
@@ -123,6 +141,7 @@ class WorkerProcess {
   TokenBucket messages_{messages_per_second, message_burst, Clock::now()};
   WorkerLog* log_ = nullptr;
   bool ready_ = false, killed_ = false, reaped_ = false;
+  bool is_child_ = true, asked_ = false;                              // it was asked to end
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what outlives this object
 };
 

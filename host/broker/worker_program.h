@@ -7,6 +7,7 @@
 
 #include "host/broker/cgroup.h"
 #include "host/broker/config.h"
+#include "host/broker/fd_store.h"
 #include "host/broker/gpu_accounts.h"
 #include "host/broker/gpus.h"
 #include "host/broker/mps.h"
@@ -23,11 +24,14 @@ struct WorkerProgram {
   GpuAccounts* accounts = nullptr;        // of which VMs get device memory; null: nobody counts it
   const Groups* groups = nullptr;         // where VMs get theirs; null: nowhere
   turns::Scheduler* scheduler = nullptr;  // of their turns on the GPUs; null: nobody schedules them
+  FdStore* store = nullptr;               // where VMs keep what the next broker goes on with; null: nowhere
+  int life_fd = -1;                       // of the workers that may outlive the broker (host/worker/life_line.h)
+  std::uint32_t outlive_ms = 0;           // by so much
   Mps* mps = nullptr;                     // whose clients workers are; null: nobody's
   VmGpus gpus;                            // the VM's; `environment` shows its workers no others
 };
 
-// All but `accounts`, `groups`, `scheduler`, `mps` and `gpus`. `own_folder`: where ivgpud lies. False on failure, and `error` is
+// All but `accounts`, `groups`, `scheduler`, `store` and the next two, `mps` and `gpus`. `own_folder`: where ivgpud lies. False on failure, and `error` is
 // one sentence.
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);

@@ -16,9 +16,20 @@ turns::Scheduler::Options options_for_turns(const GpuOptions& gpu) {
 }
 
 std::unique_ptr<WorkerTurns> WorkerTurns::create(turns::Scheduler& scheduler, turns::Scheduler::Vm vm,
-                                                 const VmGpus& gpus, const std::string& name, std::string& error) {
-  auto line = turns::Line::create(name, error);
-  if (!line) return nullptr;
+                                                 const VmGpus& gpus, const std::string& name, bool kept,
+                                                 std::string& error) {
+  auto line = turns::Line::create(name, kept, error);
+  return line ? join(scheduler, vm, gpus, std::move(line)) : nullptr;
+}
+
+std::unique_ptr<WorkerTurns> WorkerTurns::adopt(turns::Scheduler& scheduler, turns::Scheduler::Vm vm,
+                                                const VmGpus& gpus, Fd grants, Fd requests) {
+  auto line = turns::Line::adopt(std::move(grants), std::move(requests));
+  return line ? join(scheduler, vm, gpus, std::move(line)) : nullptr;
+}
+
+std::unique_ptr<WorkerTurns> WorkerTurns::join(turns::Scheduler& scheduler, turns::Scheduler::Vm vm, const VmGpus& gpus,
+                                               std::shared_ptr<turns::Line> line) {
   std::vector<std::string> names;
   std::ranges::transform(gpus.list, std::back_inserter(names), name_for_turns);
   std::unique_ptr<WorkerTurns> place(new WorkerTurns(scheduler, line, names));

@@ -1,7 +1,8 @@
 // The pages of ring/turns.h for one worker, as the broker has them: it makes them, passes the worker descriptors of
 // both, and keeps them mapped for the scheduler's thread for as long as somebody holds the Line.
 //
-// Trust: a worker can neither write the grants, nor resize either page, so reading and writing never fault.
+// Trust: but for the grants of a line that the next broker takes over, nothing can be mapped to be written later. A worker
+// can neither write the grants, nor resize either page, so reading and writing never fault.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,11 @@ namespace host::turns {
 class Line {
  public:
   // Null on failure, and `error` is one sentence. `name` is shown in /proc.
-  static std::shared_ptr<Line> create(const std::string& name, std::string& error);
+  // `kept`: the next broker is to write its grants, too, by grants_to_keep(); what keeps others from that is the file's
+  // mode, and that the worker closes its descriptor.
+  static std::shared_ptr<Line> create(const std::string& name, bool kept, std::string& error);
+  // The pages of one that an earlier broker has made to be kept. Null on failure.
+  static std::shared_ptr<Line> adopt(broker::Fd grants, broker::Fd requests);
   ~Line();
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
@@ -23,15 +28,17 @@ class Line {
   // What the worker gets: a descriptor of the grants that cannot write, and one of the requests.
   int grants_fd() const { return grants_fd_.get(); }
   int requests_fd() const { return requests_fd_.get(); }
+  // -1 unless it was made to be kept.
+  int grants_to_keep() const { return writable_grants_.get(); }
 
   ring::DeviceGrant& grant(std::uint32_t device) const { return grants_->device[device]; }
   const ring::DeviceRequest& request(std::uint32_t device) const { return requests_->device[device]; }
 
  private:
   Line() = default;
-  bool open(const std::string& name);
+  bool open(const std::string& name, bool kept);
 
-  broker::Fd grants_fd_, requests_fd_;
+  broker::Fd grants_fd_, requests_fd_, writable_grants_;
   ring::GrantPage* grants_ = nullptr;
   ring::RequestPage* requests_ = nullptr;
 };

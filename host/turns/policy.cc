@@ -25,6 +25,14 @@ void Policy::add(Client client, Vm vm, bool makes_context) {
   may_begin_ = std::min(may_begin_, began_ + dwell_);
 }
 
+void Policy::take_over(Client client, ring::Grant shown, const Request& said) {
+  ClientState& state = clients_.at(client);
+  state.grant = shown;
+  state.said = state.sampled = said;
+  state.let_in = said.submitted;
+  number_ = std::max(number_, shown.number);
+}
+
 void Policy::remove(Client client, Time now) {
   if (holder_ && holder_->client == client) end_turn(now);
   const auto found = clients_.find(client);

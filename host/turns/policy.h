@@ -92,6 +92,9 @@ class Policy {
   // `makes_context`: its worker begins with a context on this GPU. That, and its end, cost others time, with which its VM
   // is charged.
   void add(Client client, Vm vm, bool makes_context = false);
+  // It was added, and comes from an earlier scheduler: `shown` is the grant that it sees, `said` what it has said until
+  // now. Numbers go on behind `shown`, so that no answer to a grant of that scheduler's answers one of this one's.
+  void take_over(Client client, ring::Grant shown, const Request& said);
   void remove(Client client, Time now);
   void forget(Vm vm);  // as soon as it has no clients
 

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "ring/turn_gate.h"
 
@@ -34,10 +35,11 @@ void ring_bell(int fd) {
 
 }  // namespace
 
-std::unique_ptr<Scheduler> Scheduler::start(const Options& options, bool naps, std::string& error) {
+std::unique_ptr<Scheduler> Scheduler::start(const Options& options, bool naps, std::string& error, broker::Fd bell) {
   std::unique_ptr<Scheduler> scheduler(new Scheduler(options, naps));
+  scheduler->bell_ = std::move(bell);
   for (broker::Fd* fd : {&scheduler->bell_, &scheduler->news_, &scheduler->post_})
-    fd->reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!*fd) fd->reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   try {
     if (!scheduler->bell_ || !scheduler->news_ || !scheduler->post_)
       throw std::system_error(errno, std::generic_category());
@@ -154,6 +156,8 @@ void Scheduler::take(const NewClient& message) {
     }
     gpu.places[message.client] = {message.line, d};
     gpu.policy.add(message.client, message.vm, d == 0);  // a worker's first context is on its first GPU
+    const auto shown = ring::Grant::of(message.line->grant(d).word.load(std::memory_order_relaxed));
+    if (shown != ring::Grant{}) gpu.policy.take_over(message.client, shown, request_of(gpu.places.at(message.client)));
   }
 }
 
@@ -187,18 +191,19 @@ void Scheduler::take(Tell) {
   reports_.push(report);
 }
 
+Request Scheduler::request_of(const Place& place) {
+  const ring::DeviceRequest& words = place.line->request(place.device);
+  return {.waits_for_turn = words.waiting.load(std::memory_order_relaxed) != 0,
+          .given_back = ring::answer_of(words),
+          .submitted = words.submitted.load(std::memory_order_relaxed),
+          .waits = words.waits.load(std::memory_order_relaxed),
+          .waited_ns = words.waited_ns.load(std::memory_order_relaxed),
+          .busy_ns = words.busy_ns.load(std::memory_order_relaxed),
+          .under_way = words.under_way.load(std::memory_order_relaxed) != 0};
+}
+
 Time Scheduler::step(Gpu& gpu, Time now) {
-  const auto ask = [&](Client client) {
-    const Place& place = gpu.places.at(client);
-    const ring::DeviceRequest& words = place.line->request(place.device);
-    return Request{.waits_for_turn = words.waiting.load(std::memory_order_relaxed) != 0,
-                   .given_back = ring::answer_of(words),
-                   .submitted = words.submitted.load(std::memory_order_relaxed),
-                   .waits = words.waits.load(std::memory_order_relaxed),
-                   .waited_ns = words.waited_ns.load(std::memory_order_relaxed),
-                   .busy_ns = words.busy_ns.load(std::memory_order_relaxed),
-                   .under_way = words.under_way.load(std::memory_order_relaxed) != 0};
-  };
+  const auto ask = [&](Client client) { return request_of(gpu.places.at(client)); };
   return gpu.policy.step(now, ask, [&](Client client, ring::Grant grant) {
     give(gpu.places.at(client), grant, gpu.policy.most_under_way());
   });

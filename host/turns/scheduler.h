@@ -48,8 +48,10 @@ class Scheduler {
     Time made{};
   };
 
-  // Null where the thread cannot be had, and `error` is one sentence.
-  static std::unique_ptr<Scheduler> start(const Options& options, bool naps, std::string& error);
+  // Null where the thread cannot be had, and `error` is one sentence. `bell`: the one that the workers of an earlier
+  // scheduler ring; empty: there are none.
+  static std::unique_ptr<Scheduler> start(const Options& options, bool naps, std::string& error,
+                                          broker::Fd bell = broker::Fd());
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -60,7 +62,7 @@ class Scheduler {
   Vm add_vm(const Share& share);
   void change_vm(Vm vm, const Share& share);
   void remove_vm(Vm vm);
-  // A worker that comes. `gpus`: the names of those that it sees, by its ordinals.
+  // A worker that comes, or comes from an earlier scheduler, as its grants show. `gpus`: the names of those that it sees, by its ordinals.
   Client add(Vm vm, std::shared_ptr<Line> line, std::vector<std::string> gpus);
   void remove(Client client);
   // It has used this GPU without a turn, it seems (Policy::suspect()).
@@ -126,6 +128,7 @@ class Scheduler {
   void take(const Suspect& message);
   void take(Tell);
   void take(Stop) {}
+  static Request request_of(const Place& place);
   Time step(Gpu& gpu, Time now);
   void tell_of_turns(Gpu& gpu) const;
   static void give(const Place& place, ring::Grant grant, Time most_under_way);

@@ -27,6 +27,14 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   gtest_discover_tests(faults_oracle_test TEST_PREFIX faults. PROPERTIES TIMEOUT 120 RUN_SERIAL ON)
   label_tests(faults_oracle_test faults)
 
+  add_executable(faults_restart_test ${CMAKE_CURRENT_LIST_DIR}/restart_test.cc)
+  target_link_libraries(faults_restart_test PRIVATE ivgpu_ring GTest::gtest_main)
+  target_compile_definitions(faults_restart_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>" IVGPU="$<TARGET_FILE:ivgpu>"
+    FAKE_WORKER="" PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
+  add_dependencies(faults_restart_test faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
+  gtest_discover_tests(faults_restart_test TEST_PREFIX faults. PROPERTIES TIMEOUT 120 RUN_SERIAL ON)
+  label_tests(faults_restart_test faults)
+
   add_test(NAME faults.loopback COMMAND faults --vm-rounds 0)
   add_test(NAME faults.vm COMMAND faults --rounds 0)
   # Alone: they count what is in /dev/shm, and a guest notices the end of its broker by a heartbeat, within a second only

@@ -120,17 +120,26 @@ class Broker {
   // is named, since fake workers load none. `keys`: of [broker]; `gpu_keys`: of [gpu].
   explicit Broker(
       const std::string& vm_keys = "", const std::string& fake = "", const std::function<void()>& before = [] {},
-      const std::string& library = "", const std::string& keys = "", const std::string& gpu_keys = "") {
+      const std::string& library = "", const std::string& keys = "", const std::string& gpu_keys = "",
+      const std::string& worker = FAKE_WORKER)
+      : fake_(fake) {
     folder.write("libcuda.so.1", "");
     folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
-                               "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n" + keys +
+                               "\"\nlog_level = \"debug\"\nworker = \"" + worker + "\"\n" + keys +
                                "\n[gpu]\nlibrary = \"" + (library.empty() ? folder / "libcuda.so.1" : library) +
                                "\"\n" + gpu_keys + "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" +
                                vm_keys + "\n");
-    start(fake, before);
+    start(before);
+  }
+  // The next one, in the same folder; the last has ended.
+  void again(const std::function<void()>& before = [] {}) {
+    let_go();
+    ready.clear();
+    reaped_ = false;
+    start(before);
   }
   ~Broker() {
-    if (stay_ >= 0) close(stay_);
+    let_go();
     if (pid > 0 && !reaped_) {
       kill(pid, SIGKILL);
       waitpid(pid, nullptr, 0);
@@ -153,7 +162,7 @@ class Broker {
     return times;
   }
   void let_go() {
-    close(stay_);
+    if (stay_ >= 0) close(stay_);
     stay_ = -1;
   }
   bool ended() const { return reaped_; }
@@ -183,18 +192,22 @@ class Broker {
   std::string ready;  // what came over --ready-fd
 
  private:
-  void start(const std::string& fake, const std::function<void()>& before) {
+  void start(const std::function<void()>& before) {
     int ready_pipe[2], stay_pipe[2];
     ASSERT_EQ(pipe(ready_pipe), 0);
     ASSERT_EQ(pipe2(stay_pipe, O_CLOEXEC), 0);
     const int log = open((folder / "log").c_str(), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
     pid = fork();
     if (pid == 0) {
-      if (!fake.empty()) setenv("IVGPU_SIM_FAKE", fake.c_str(), 1);
+      if (!fake_.empty()) setenv("IVGPU_SIM_FAKE", fake_.c_str(), 1);
       dup2(log, 2);
-      const int stay = dup(stay_pipe[0]);
-      const int last = open((folder / "last-status").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
-      const std::string config = folder / "c.toml", ready_fd = std::to_string(ready_pipe[1]),
+      // Out of the way of what a service manager passes.
+      constexpr int above = 600;
+      const int stay = fcntl(stay_pipe[0], F_DUPFD, above), ready_end = fcntl(ready_pipe[1], F_DUPFD, above);
+      const int last_file = open((folder / "last-status").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+      const int last = fcntl(last_file, F_DUPFD, above);
+      for (const int moved : {ready_pipe[1], last_file}) close(moved);
+      const std::string config = folder / "c.toml", ready_fd = std::to_string(ready_end),
                         stay_fd = std::to_string(stay), last_fd = std::to_string(last);
       close(ready_pipe[0]);
       before();
@@ -216,6 +229,7 @@ class Broker {
     }
     close(ready_pipe[0]);
   }
+  const std::string fake_;
   int stay_ = -1;
   bool reaped_ = false;
 };

@@ -85,6 +85,34 @@ class Leases : public testing::Test {
   broker::GpuAccounts accounts{loop};
 };
 
+TEST_F(Leases, OfAnEarlierBrokerCountFromTheStart) {
+  gpu().missing = "nobody";
+  Played vm(accounts, 200 * mebi);
+  const std::uint64_t lent[ring::max_devices] = {128 * mebi, 7 * mebi};
+  vm.leases.adopt(0, 100, ready_message(), lent);
+  EXPECT_EQ(vm.leases.lent(0, 0), 128 * mebi);
+  EXPECT_EQ(vm.leases.lent(0, 1), 0U) << "it has one device";
+  vm.workers[0].taken = 128 * mebi;
+  vm.start(1);
+  EXPECT_EQ(vm.borrow(1, 100 * mebi), 0U) << "there is no room for that beside it";
+  EXPECT_FALSE(vm.say(0, MemoryWord::Return, 129 * mebi, 0)) << "more than it was lent";
+  EXPECT_TRUE(vm.say(0, MemoryWord::Return, 128 * mebi, 0));
+  vm.workers[0].taken = 0;
+  EXPECT_EQ(vm.borrow(1, 100 * mebi), 128 * mebi);
+}
+
+TEST_F(Leases, OfAnEarlierBrokerMayBeMoreThanThereIsByNow) {
+  gpu().missing = "nobody";
+  Played vm(accounts, 100 * mebi);
+  const std::uint64_t lent[ring::max_devices] = {~std::uint64_t{0}};
+  vm.leases.adopt(0, 100, ready_message(), lent);
+  vm.workers[0].taken = ~std::uint64_t{0};
+  vm.start(1);
+  EXPECT_EQ(vm.borrow(1, 1), 0U);
+  vm.leases.gone(0);
+  EXPECT_EQ(vm.borrow(1, mebi), 64 * mebi) << "all of it has come back";
+}
+
 TEST_F(Leases, AreGivenInChunksUpToTheQuota) {
   gpu().missing = "nobody";
   Played vm(accounts, 200 * mebi);

@@ -27,13 +27,16 @@ class Manager {
   Manager& operator=(const Manager&) = delete;
 
   const std::string& name() const { return name_; }
-  // "" where nothing comes in time.
+  // "" where nothing comes in time. What is said of descriptors is for tests of their own (broker_restart_test.cc).
   std::string next(int milliseconds = 10000) const {
-    pollfd news{socket_, POLLIN, 0};
-    if (poll(&news, 1, milliseconds) != 1) return "";
-    char bytes[512];
-    const ssize_t length = recv(socket_, bytes, sizeof bytes, 0);
-    return std::string(bytes, length > 0 ? static_cast<std::size_t>(length) : 0);
+    for (;;) {
+      pollfd news{socket_, POLLIN, 0};
+      if (poll(&news, 1, milliseconds) != 1) return "";
+      char bytes[512];
+      const ssize_t length = recv(socket_, bytes, sizeof bytes, 0);
+      const std::string text(bytes, length > 0 ? static_cast<std::size_t>(length) : 0);
+      if (!text.starts_with("FDSTORE")) return text;
+    }
   }
   // Nobody reads what is here already, as of a manager that hangs.
   int fill() const {

@@ -242,7 +242,7 @@ TEST(WorkerTurns, AWorkerWhoseGpusAreInAnotherOrderIsSureOfNone) {
   const auto scheduler = Scheduler::start({.on = true, .limits = {}}, true, error);
   ASSERT_TRUE(scheduler) << error;
   const auto place = WorkerTurns::create(*scheduler, scheduler->add_vm({}),
-                                         VmGpus{.list = simulated_gpus("3"), .devices = {}}, "test", error);
+                                         VmGpus{.list = simulated_gpus("3"), .devices = {}}, "test", false, error);
   ASSERT_TRUE(place) << error;
   EXPECT_TRUE(place->sure().empty()) << "it has said nothing yet";
   host::worker::ReadyMessage said{};

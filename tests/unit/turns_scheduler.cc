@@ -33,7 +33,7 @@ class Played {
  public:
   Played(Scheduler& scheduler, Scheduler::Vm vm) : scheduler_(scheduler) {
     std::string error;
-    line_ = Line::create("test", error);
+    line_ = Line::create("test", false, error);
     requests_ = static_cast<ring::RequestPage*>(
         mmap(nullptr, sizeof(ring::RequestPage), PROT_READ | PROT_WRITE, MAP_SHARED, line_->requests_fd(), 0));
     client_ = scheduler.add(vm, line_, {gpu});
@@ -108,6 +108,41 @@ TEST_F(TurnsScheduler, TwoThatWaitAllTheTimeTakeTurns) {
     EXPECT_NE(a_->grant().mode, GrantMode::Turn);
   }
   EXPECT_TRUE(act_until([&] { return scheduler_->report().takes_turns.contains(gpu); }));
+}
+
+// Its workers hear of another scheduler by its grants alone.
+TEST_F(TurnsScheduler, TheNextOneOpensTheGatesOfAnEarlierOne) {
+  const std::uint64_t one = 1;
+  std::string error;
+  for (const GrantMode mode : {GrantMode::Closed, GrantMode::Turn}) {
+    const auto line = Line::create("test", true, error);
+    ASSERT_TRUE(line) << error;
+    const Grant before{.mode = mode, .number = 4711};
+    line->grant(0).word = before.word();
+    const auto adopted =
+        Line::adopt(host::broker::Fd(dup(line->grants_to_keep())), host::broker::Fd(dup(line->requests_fd())));
+    ASSERT_TRUE(adopted);
+    host::broker::Fd bell(dup(scheduler_->bell_fd()));
+    const auto next = Scheduler::start({.on = true, .limits = {}}, true, error, std::move(bell));
+    ASSERT_TRUE(next) << error;
+    next->add(next->add_vm({}), adopted, {gpu});
+    const auto seen = [&] { return Grant::of(line->grant(0).word.load()); };
+    EXPECT_TRUE(comes_true([&] { return seen().mode == GrantMode::Open || seen().mode == GrantMode::Told; }));
+    EXPECT_GT(seen().number, 4711U) << "no answer to a grant of before is one to this";
+    EXPECT_EQ(write(next->bell_fd(), &one, sizeof one), 8);
+  }
+}
+
+TEST_F(TurnsScheduler, PagesThatWereNotKeptAreNotTakenOver) {
+  std::string error;
+  const auto line = Line::create("test", false, error);
+  ASSERT_TRUE(line) << error;
+  EXPECT_EQ(line->grants_to_keep(), -1);
+  const auto copy = [](int fd) { return host::broker::Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); };
+  EXPECT_FALSE(Line::adopt(copy(line->grants_fd()), copy(line->requests_fd()))) << "sealed against it";
+  EXPECT_FALSE(Line::adopt({}, copy(line->requests_fd())));
+  const host::broker::Fd small(memfd_create("small", MFD_CLOEXEC));
+  EXPECT_FALSE(Line::adopt(copy(small.get()), copy(small.get())));
 }
 
 TEST_F(TurnsScheduler, OneAloneIsNeverStopped) {

@@ -1,0 +1,75 @@
+// Descriptors that outlive the broker: the service manager holds a copy of each from when it is made until it is gone, and
+// passes all of them to the next broker (sd_notify(3): FDSTORE, FDSTOREREMOVE, and LISTEN_FDS). So whatever the other end
+// of a socket or a pipe is, it sees no end while one broker follows another (docs/design/034-restart.md).
+//
+// Each has a name of its own: "VM/region", "VM/3/control". Trust: the manager is trusted, and what it passes was made by a
+// broker; but by which, and whether all of it is there, whoever takes a descriptor has to look at.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "host/broker/fd.h"
+#include "host/broker/service_manager.h"
+
+namespace host::broker {
+
+class FdStore {
+ public:
+  // Takes over what an earlier broker has left, by LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, and takes these out of the
+  // environment: the broker's children are passed none of it.
+  explicit FdStore(ServiceManager& manager);
+  FdStore(const FdStore&) = delete;
+  FdStore& operator=(const FdStore&) = delete;
+
+  // From now on a copy of it is held. Nothing else has this name.
+  void keep(const std::string& name, int fd);
+  void forget(const std::string& name);
+  // What an earlier broker has left under this name; empty: nothing. It is held on.
+  Fd take(const std::string& name);
+  bool has(const std::string& name) const { return left_.contains(name); }
+  // The names that begin so, of what is left.
+  std::set<std::string> left(const std::string& beginning) const;
+  // Everything whose name begins so, taken or not, is held no more. Of what nobody has taken, connections end, and processes
+  // are killed.
+  void forget_all(const std::string& beginning);
+  // What nobody has taken.
+  void forget_left();
+
+ private:
+  ServiceManager& manager_;
+  std::map<std::string, Fd> left_;  // not taken yet
+  std::set<std::string> held_;
+};
+
+// Ends a connection for all who have its descriptor, and kills the process of a pidfd.
+void end_what_it_names(int fd);
+
+// A VM's part of it, whose names it completes. One without a store keeps nothing, and finds nothing.
+class VmStore {
+ public:
+  VmStore() = default;
+  VmStore(FdStore* store, const std::string& vm) : store_(store), beginning_(vm + "/") {}
+
+  explicit operator bool() const { return store_ != nullptr; }
+  void keep(const std::string& name, int fd) const {
+    if (store_ != nullptr) store_->keep(beginning_ + name, fd);
+  }
+  void forget(const std::string& name) const {
+    if (store_ != nullptr) store_->forget(beginning_ + name);
+  }
+  Fd take(const std::string& name) const { return store_ != nullptr ? store_->take(beginning_ + name) : Fd(); }
+  bool has(const std::string& name) const { return store_ != nullptr && store_->has(beginning_ + name); }
+  // Without the VM's own beginning.
+  std::set<std::string> left(const std::string& beginning = "") const;
+  void forget_all() const {
+    if (store_ != nullptr) store_->forget_all(beginning_);
+  }
+
+ private:
+  FdStore* store_ = nullptr;
+  std::string beginning_;
+};
+
+}  // namespace host::broker

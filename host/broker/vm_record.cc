@@ -1,0 +1,86 @@
+#include "host/broker/vm_record.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "host/broker/worker_process.h"
+
+namespace host::broker {
+namespace {
+
+constexpr std::uint64_t record_magic = 0x314d5654'5352'4749;  // "IGRSTVM1"
+// Of SavedVm, and of everything by which a broker and a worker of an earlier one speak with each other: the messages of
+// host/worker/control.h, the life line, the pages of telemetry and of turns.
+constexpr std::uint32_t record_version = 1;
+
+bool is_good(const SavedSlot& slot) {
+  if (ring::SlotWord::of(slot.word).state > ring::SlotState::Dead || slot.worker < 0 || slot.worker == 1) return false;
+  return slot.worker == 0 || slot.is_ready == 0 || parse_ready(&slot.said, sizeof slot.said, 0).has_value();
+}
+
+}  // namespace
+
+std::uint64_t mark_of(const std::string& text) {
+  std::uint64_t mark = 0xcbf29ce484222325;  // FNV-1a
+  for (const char letter : text) mark = (mark ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return mark;
+}
+
+SavedVm* VmRecord::map(const Fd& memfd) {
+  void* at = mmap(nullptr, sizeof(SavedVm), PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  return at == MAP_FAILED ? nullptr : static_cast<SavedVm*>(at);
+}
+
+std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t configuration, std::uint32_t slots,
+                                           std::uint64_t generation, std::string& error) {
+  Fd memfd(memfd_create(("ivgpud:" + vm).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const bool made = memfd && fchmod(memfd.get(), 0600) == 0 && ftruncate(memfd.get(), sizeof(SavedVm)) == 0 &&
+                    fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+  SavedVm* const saved = made ? map(memfd) : nullptr;
+  if (saved == nullptr) {
+    error = fmt::format("VM {}: its record for the next broker cannot be made: {}", vm, std::strerror(errno));
+    return nullptr;
+  }
+  *saved = {};
+  saved->version = record_version;
+  saved->bytes = sizeof(SavedVm);
+  saved->configuration = configuration;
+  saved->generation = generation;
+  saved->slots = slots;
+  std::atomic_signal_fence(std::memory_order_release);  // a broker that is killed here has left no record yet
+  saved->magic = record_magic;
+  return std::unique_ptr<VmRecord>(new VmRecord(std::move(memfd), saved));
+}
+
+std::unique_ptr<VmRecord> VmRecord::adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots,
+                                          std::string& why) {
+  struct stat status {};
+  const auto refuse = [&](const char* half) {
+    why = half;
+    return nullptr;
+  };
+  if (!memfd || fstat(memfd.get(), &status) != 0 || status.st_size != static_cast<off_t>(sizeof(SavedVm)))
+    return refuse("the record of the ivgpud before this one is of another release");
+  SavedVm* const saved = map(memfd);
+  if (saved == nullptr) return refuse("the record of the ivgpud before this one cannot be mapped");
+  std::unique_ptr<VmRecord> record(new VmRecord(std::move(memfd), saved));
+  if (saved->magic != record_magic || saved->version != record_version || saved->bytes != sizeof(SavedVm))
+    return refuse("the record of the ivgpud before this one is of another release");
+  if (saved->configuration != configuration || saved->slots != slots)
+    return refuse("keys that need a restart are others by now");
+  if (!std::all_of(std::begin(saved->slot), std::begin(saved->slot) + slots, is_good))
+    return refuse("the record of the ivgpud before this one makes no sense");
+  return record;
+}
+
+VmRecord::~VmRecord() { munmap(saved_, sizeof(SavedVm)); }
+
+}  // namespace host::broker
