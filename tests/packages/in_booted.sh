@@ -17,6 +17,11 @@ eventually() {
 fails() { ! "$@"; }
 journal_has() { journalctl -u ivgpud --no-pager -o cat | grep -qE -- "$1"; }
 property_is() { [[ $(systemctl show -P "$1" ivgpud) == "$2" ]]; }
+# For so many seconds, with every result checked.
+a_program_works() { IVGPU_REGION=/run/ivgpu/vm1.sock ivgpu run /test/faults_program libcuda.so.1 busy "$1"000; }
+starts_told() { journalctl -u ivgpud --no-pager -o cat | grep -c '^vm1: session . of faults_program .* starts$'; }
+has_started() { [[ $(starts_told) == "$1" ]]; }
+went_on() { [[ $(journalctl -u ivgpud --no-pager -o cat | grep -c '1 session(s) and 1 connection(s) of before the restart go on') -ge "$1" ]]; }
 a_program_runs() { IVGPU_REGION=/run/ivgpu/vm1.sock timeout 60 ivgpu run /test/vector_add --n 1000; }
 toml=/etc/ivgpu/ivgpud.toml
 
@@ -28,6 +33,9 @@ check "without a VM it does not start" fails systemctl start ivgpud
 check "and says why, as an error" sh -c "journalctl -u ivgpud -p err -o cat | grep 'there is no VM'"
 check "and is not tried again" property_is NRestarts 0
 
+# An emulated machine may take longer to start a service than a worker waits.
+sed -i '0,/^#*outlive_s = .*/s//outlive_s = 60/' "$toml"
+grep -q '^outlive_s' "$toml" || sed -i 's/^\[broker\]/[broker]\noutlive_s = 60/' "$toml"
 sed -i 's/^library = "auto"/library = "sim"/; s/^#\[vm.vm1\]/[vm.vm1]\nregion_size = "128MiB"\nslots = 2/' "$toml"
 mkdir -p /etc/systemd/system/ivgpud.service.d
 printf '[Service]\nWatchdogSec=10\n' >/etc/systemd/system/ivgpud.service.d/test.conf
@@ -53,7 +61,24 @@ check "an ivgpud that stands still" kill -STOP "$(systemctl show -P MainPID ivgp
 check "is ended by the watchdog and started anew" eventually property_is NRestarts 1
 check "and serves" eventually sh -c 'systemctl is-active -q ivgpud && test -S /run/ivgpu/vm1.sock'
 check "programs" a_program_runs
+a_program_works 40 >/test/worked 2>&1 &
+work=$!
+check "a program works" eventually has_started 1
+check "a restart" systemctl restart ivgpud
+check "leaves it its session" went_on 1
+check "within its VM's group" sh -c 'grep -q . /sys/fs/cgroup/system.slice/ivgpud.service/ivgpu-vm1/cgroup.procs'
+check "which is bounded again" grep -qv max /sys/fs/cgroup/system.slice/ivgpud.service/ivgpu-vm1/pids.max
+kill -9 "$(systemctl show -P MainPID ivgpud)"
+check "so does a fault" eventually went_on 2
+[[ $status == 0 ]] || journalctl -u ivgpud --no-pager -o short-monotonic | tail -n 40 | sed "s/^/      /"
+check "whose results are right" sh -c "wait_for() { while kill -0 $work 2>/dev/null; do sleep 0.5; done; }; wait_for; cat /test/worked; grep '^right' /test/worked"
+a_program_works 600 >/test/worked 2>&1 &
+work=$!
+check "another one works" eventually has_started 2
 check "it stops" systemctl stop ivgpud
+check "which ends sessions" eventually fails kill -0 "$work"
+check "and leaves no worker" eventually fails grep -qs ivgpu-worker /proc/[0-9]*/comm
+check "with a line for each" journal_has 'session . of faults_program .* ends after'
 check "and leaves no socket" test -z "$(ls /run/ivgpu)"
 
 systemctl start ivgpud
