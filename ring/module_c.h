@@ -8,6 +8,12 @@
 //   poll      POLLIN: read would not wait. POLLHUP: the device has gone.
 //   close     Gives the slot back; so does the end of the process that claimed it, whoever else has the descriptor.
 //
+// When a slot ends, because it was given back, or the device has gone, or its claimer has, mappings of it show no memory
+// of the slot any more, for good. The slot's first IVGPU_QUIET_BYTES, and the header where the device has gone, then read
+// as zeros, and what is written there is lost: so the library looks at the slot's magic after what it has read. The rest
+// is what programs take for memory of their own, and raises SIGBUS. Where the module has no pages of the region (flags),
+// all of it does.
+//
 // Errors of all calls: ENODEV, the device has gone, or the call needs a slot and the descriptor has none. EBADF, the
 // call changes something and the descriptor was opened read-only. EINVAL, an argument is out of range, or reserved and
 // not 0. ENOTTY, an older module.
@@ -40,6 +46,8 @@ struct IvgpuModuleInfo {
   uint32_t reserved;
   char release[32];  // the module's, NUL-terminated
 };
+
+#define IVGPU_QUIET_BYTES (IVGPU_ARENA_OFFSET + (8 << 20))  // rings, mailboxes, and the library's staging memory
 
 // Takes a slot that is Ready, and waits for one for `timeout_ms`. EBUSY: the descriptor has a slot. ETIMEDOUT: none
 // became Ready. EINTR: a signal came.

@@ -189,6 +189,7 @@ class Staged {
     if (copy_.to.pageable)
       for (std::size_t row = 0; row < shape.height; ++row)
         std::memcpy(pageable.bytes(x, y + row, z), chunk_.at + row * shape.width, shape.width);
+    if (!this_channel().read_is_good()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
     s.staged_bytes.fetch_add(shape.width * shape.height, std::memory_order_relaxed);
     return CUDA_SUCCESS;
   }

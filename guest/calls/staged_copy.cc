@@ -171,6 +171,10 @@ int Copy::call() const {
   return async ? api::id_of::cuMemcpyDtoHAsync_v2 : api::id_of::cuMemcpyDtoH_v2;
 }
 
-CUresult copy_staged(const Copy& copy) { return Pipeline(copy).run(); }
+CUresult copy_staged(const Copy& copy) {
+  const CUresult result = Pipeline(copy).run();
+  if (result != CUDA_SUCCESS || this_channel().read_is_good()) return result;
+  return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
 
 }  // namespace guest

@@ -84,6 +84,7 @@ struct ivgpu_opener {
 	struct ivgpu_device *dev;
 	struct list_head node;
 	int slot;			/* -1: none; the device's mutex */
+	unsigned long claims;		/* so far; a mapping is of one of them */
 	u32 word;			/* the slot's, when it was claimed */
 	fl_owner_t files;		/* the claimer's table of descriptors, compared only */
 	struct pid *process;		/* the claimer */

@@ -7,6 +7,12 @@
  * it keeps until the page is in the page table. Who takes a slot away writes that
  * first, then passes each page's lock: no later fault finds the slot, and all
  * earlier ones are in the page tables, to be taken out of them.
+ *
+ * A mapping belongs to one claim, and is at its end with that claim's. What only
+ * a library reads of a slot then shows zeros, since a library cannot catch a
+ * SIGBUS; what a program takes for memory of its own does not, since it could
+ * not tell them from its data. Zeros are shown only when nothing of the slot is
+ * mapped any more: who has read one finds zeros wherever it looks afterwards.
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -28,8 +34,9 @@ static int slot_of(struct ivgpu_device *dev, u64 offset, u64 bytes)
 	return slot;
 }
 
-static bool may_reach(struct ivgpu_opener *opener, u64 offset)
+static bool may_reach(struct vm_area_struct *vma, u64 offset)
 {
+	struct ivgpu_opener *opener = vma->vm_file->private_data;
 	struct ivgpu_device *dev = opener->dev;
 	int slot;
 
@@ -38,15 +45,16 @@ static bool may_reach(struct ivgpu_opener *opener, u64 offset)
 	if (offset < IVGPU_HEADER_BYTES)
 		return true;
 	slot = slot_of(dev, offset, PAGE_SIZE);
-	return slot >= 0 && READ_ONCE(dev->slot[slot].opener) == opener;
+	return slot >= 0 && smp_load_acquire(&dev->slot[slot].opener) == opener &&
+	       (unsigned long)vma->vm_private_data == READ_ONCE(opener->claims);
 }
 
-static vm_fault_t insert_page(struct ivgpu_opener *opener, struct vm_fault *vmf, u64 offset)
+static vm_fault_t insert_page(struct ivgpu_device *dev, struct vm_fault *vmf, u64 offset)
 {
-	struct page *page = pfn_to_page(PHYS_PFN(opener->dev->memory + offset));
+	struct page *page = pfn_to_page(PHYS_PFN(dev->memory + offset));
 
 	lock_page(page);
-	if (!may_reach(opener, offset)) {
+	if (!may_reach(vmf->vma, offset)) {
 		unlock_page(page);
 		return VM_FAULT_SIGBUS;
 	}
@@ -55,16 +63,41 @@ static vm_fault_t insert_page(struct ivgpu_opener *opener, struct vm_fault *vmf,
 	return VM_FAULT_LOCKED;
 }
 
-static vm_fault_t insert_frame(struct ivgpu_opener *opener, struct vm_fault *vmf, u64 offset)
+static vm_fault_t insert_frame(struct ivgpu_device *dev, struct vm_fault *vmf, u64 offset)
 {
-	struct ivgpu_device *dev = opener->dev;
 	vm_fault_t result = VM_FAULT_SIGBUS;
 
 	down_read(&dev->fault_lock);
-	if (may_reach(opener, offset))
+	if (may_reach(vmf->vma, offset))
 		result = vmf_insert_pfn(vmf->vma, vmf->address, PHYS_PFN(dev->memory + offset));
 	up_read(&dev->fault_lock);
 	return result;
+}
+
+/* Whether only a library reads what is there: no memory of the program's own. */
+static bool is_quiet(struct ivgpu_device *dev, u64 offset)
+{
+	int slot = slot_of(dev, offset, PAGE_SIZE);
+
+	return slot < 0 || offset - ivgpu_slot_start(dev, slot) < IVGPU_QUIET_BYTES;
+}
+
+/*
+ * A page of zeros for a mapping that is at its end, of this mapping alone. Without
+ * pages of the region the mapping is one of frame numbers, and has no room for it.
+ */
+static vm_fault_t insert_zeros(struct ivgpu_device *dev, struct vm_fault *vmf, u64 offset)
+{
+	bool ended;
+
+	/* Whoever takes a slot away has this until nothing of it is mapped. */
+	mutex_lock(&dev->mutex);
+	ended = !may_reach(vmf->vma, offset);
+	mutex_unlock(&dev->mutex);
+	if (!ended || !dev->pages || !is_quiet(dev, offset))
+		return VM_FAULT_SIGBUS;
+	vmf->page = alloc_page(GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT);
+	return vmf->page ? 0 : VM_FAULT_OOM;
 }
 
 static vm_fault_t fault(struct vm_fault *vmf)
@@ -77,11 +110,11 @@ static vm_fault_t fault(struct vm_fault *vmf)
 
 	srcu = srcu_read_lock(&dev->srcu);
 	/* Once more under the lock; here, because the page may be there no more. */
-	if (may_reach(opener, offset))
-		result = dev->pages ? insert_page(opener, vmf, offset)
-				    : insert_frame(opener, vmf, offset);
+	if (may_reach(vmf->vma, offset))
+		result = dev->pages ? insert_page(dev, vmf, offset)
+				    : insert_frame(dev, vmf, offset);
 	srcu_read_unlock(&dev->srcu, srcu);
-	return result;
+	return result == VM_FAULT_SIGBUS ? insert_zeros(dev, vmf, offset) : result;
 }
 
 static const struct vm_operations_struct operations = {
@@ -93,8 +126,12 @@ int ivgpu_mmap(struct file *file, struct vm_area_struct *vma)
 	struct ivgpu_opener *opener = file->private_data;
 	struct ivgpu_device *dev = opener->dev;
 	u64 bytes = vma->vm_end - vma->vm_start;
-	/* Its pages cannot be grown into, dumped, or inherited. */
-	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY;
+	/*
+	 * Its pages cannot be grown into, or dumped. A forked child has them,
+	 * which it could map anyway, by the descriptor: VM_DONTCOPY would be for
+	 * good, as later kernels (7.x) refuse MADV_DOFORK with VM_DONTEXPAND.
+	 */
+	unsigned long set = VM_DONTEXPAND | VM_DONTDUMP;
 	unsigned long clear = VM_MAYEXEC;
 	u64 offset;
 	int slot;
@@ -124,6 +161,7 @@ int ivgpu_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!dev->pages)
 		set |= VM_PFNMAP;
 	ivgpu_change_vm_flags(vma, set, clear);
+	vma->vm_private_data = (void *)READ_ONCE(opener->claims);
 	vma->vm_ops = &operations;
 	return 0;
 }

@@ -96,6 +96,8 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	claim->slot = k;
 	claim->word = with_state(seen, IVGPU_SLOT_CLAIMED);
 
+	/* Mappings of earlier claims stay ended; a fault finds this with the opener. */
+	WRITE_ONCE(opener->claims, opener->claims + 1);
 	opener->word = claim->word;
 	opener->files = current->files;
 	put_pid(opener->process);
@@ -103,7 +105,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	atomic64_set(&opener->rung, 0);
 	spin_lock_irq(&slot->lock);
 	slot->words = words;
-	slot->opener = opener;
+	smp_store_release(&slot->opener, opener);
 	spin_unlock_irq(&slot->lock);
 	WRITE_ONCE(opener->slot, k);
 	ivgpu_ring(dev, 0);

@@ -26,7 +26,7 @@ class Module {
   // Takes a slot that is Ready, without waiting. Nothing: there is none, or the device has gone. The broker hears of
   // the wish then.
   virtual std::optional<Claim> claim(const char* program) = 0;
-  // Gives the slot back. All mappings of it end: who touches one gets SIGBUS.
+  // Gives the slot back. All mappings of it end: they show zeros, or raise SIGBUS (ring/module_c.h).
   virtual void release() = 0;
 
   // Whether threads that sleep here are woken, if the worker of this slot raises vector slot % guest_vectors.

@@ -35,6 +35,7 @@ bool ArenaBinding::map(Region& region, std::uint64_t offset, std::uint64_t bytes
   bytes_ = bytes;
   base_ = map_at_window(region, offset);
   if (base_ == nullptr) return log(Level::Error, "cannot map the arena: %s", std::strerror(errno)), false;
+  if (region.module() != nullptr) madvise(base_, bytes_, MADV_DONTFORK);  // pinned memory stays the parent's
   static_assert(ring::min_arena_bytes == Arena::staging_bytes + ring::huge_page);
   if (bytes_ < ring::min_arena_bytes)
     return log(Level::Error, "the arena of %llu bytes is too small: give the VM a larger region or fewer slots",

@@ -55,6 +55,12 @@ class Channel {
   CUresult take_deferred();
   // Call it for a reply that is shorter than its call's: the session ends. Returns the error that the call returns.
   CUresult lose_to_short_reply() { return liveness_.lose_to_short_reply(); }
+  // Call it for what a call has read of a reply or of staging memory. False: the slot had ended by then, so these may be
+  // zeros that nobody wrote; the session is lost.
+  bool read_is_good() {
+    if (slot_.intact()) return true;
+    return liveness_.lose_slot(), false;
+  }
   // Whether take_deferred() has an error to return. A thread may ask its own channel without the lock; threads that
   // share a channel may then see an error late.
   bool has_deferred_error() const {

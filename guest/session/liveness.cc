@@ -6,9 +6,11 @@
 
 namespace guest {
 
+// What a slot shows whose device has gone makes no sense: that it has gone explains it.
 void Liveness::lose(const char* why) {
-  if (condition_.exchange(Condition::Lost) != Condition::Lost)
-    log(Level::Error, "the session with the host is lost: %s", why);
+  if (condition_.exchange(Condition::Lost) == Condition::Lost) return;
+  if (region_.module() != nullptr && region_.broker() == Region::Broker::Gone) why = region_.gone_in_words();
+  log(Level::Error, "the session with the host is lost: %s", why);
 }
 
 void Liveness::lose_slot() {

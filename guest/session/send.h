@@ -55,6 +55,7 @@ Sent send(Channel& channel, const Sending& s, Write write, Read read) {
   const Reply reply = channel.await_reply(use.position);
   ring::SharedReader reader(reply.payload);
   read(reply.result, reader);
+  if (reply.came && !channel.read_is_good()) return {CUDA_ERROR_DEVICE_UNAVAILABLE, use};
   if (reply.result != CUDA_SUCCESS) return {reply.result, use, !reply.came};
   if (!reader.ok()) return {channel.lose_to_short_reply(), use};
   return {s.after == Earlier::Returned ? channel.take_deferred() : CUDA_SUCCESS, use};

@@ -1,7 +1,5 @@
 #include "guest/session/session.h"
 
-#include <sys/mman.h>
-
 #include <utility>
 
 #include "guest/log.h"
@@ -9,18 +7,19 @@
 #include "guest/region/cache_probe.h"
 #include "guest/session/order.h"
 #include "ring/api/call.h"
+#include "ring/module_c.h"
 
 namespace guest {
 namespace {
 
 std::atomic<Session*> the_session{nullptr};
 
-// A mapping that takes the place of the program's own memory, which a forked child keeps. The kernel module's mappings
-// are not inherited unless that is asked for; for others asking changes nothing.
+// What this library reads of a slot while it may be taken away.
+static_assert(ring::arena_offset + Arena::staging_bytes == IVGPU_QUIET_BYTES);
+
+// A mapping that takes the place of the program's own memory, which a forked child keeps.
 std::byte* map_for_program(Region& region, std::uint64_t offset, std::size_t bytes) {
-  std::byte* at = region.same_address_space() ? nullptr : region.map(offset, bytes, nullptr);
-  if (at != nullptr) madvise(at, bytes, MADV_DOFORK);
-  return at;
+  return region.same_address_space() ? nullptr : region.map(offset, bytes, nullptr);
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ Entered Slot::map(Region& region, const CheckedRegion& checked, std::uint32_t in
   std::byte* control = region.map(checked.start_of(index), ring::arena_offset, nullptr);
   if (control == nullptr)
     return log(Level::Error, "cannot map the session slot: %s", std::strerror(errno)), Entered::Refused;
+  if (region.module() != nullptr) madvise(control, ring::arena_offset, MADV_DONTFORK);
   view_ = ring::SlotView(control, ring::arena_offset);
   host_release_ = checked.release;
   return check(checked, index);

@@ -44,6 +44,12 @@ class Slot {
   CUresult fault() const {
     return static_cast<CUresult>(view_.header()[&ring::SlotHeader::fault].load(std::memory_order_acquire));  // T
   }
+  // Whether the slot was this session's when it was last read. By the kernel module a slot that has ended reads as zeros
+  // (ring/module_c.h), so look after what was read.
+  bool intact() const {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return view_.header()[&ring::SlotHeader::magic].load(std::memory_order_relaxed) == ring::slot_magic;
+  }
   bool output_waiting() const { return view_.header()[&ring::SlotHeader::output].load(std::memory_order_relaxed) != 0; }
 
  private:

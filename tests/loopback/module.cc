@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include "guest/process/process.h"
 #include "guest/process/thread.h"
@@ -98,6 +99,67 @@ TEST_F(WithModule, ADeviceThatIsTakenAwayFailsTheCallsThatSleep) {
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
   CUdeviceptr more = 0;
   EXPECT_EQ(cu::cuMemAlloc_v2(&more, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
+}
+
+// The kernel has put zeros in the slot's place while a thread polled: whatever such a thread has read meanwhile, its call
+// fails, and so does the next. Before the look was there, calls returned success with zeros for results.
+class Ended : public WithModule {
+ protected:
+  void end_slot() { loopback_.slot().header()[&ring::SlotHeader::magic].store(0); }
+  void expect_lost() {
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "ivgpu: the session with the host is lost: its slot was taken away\n");
+    EXPECT_TRUE(guest::session()->lost());
+    EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  }
+};
+
+TEST_F(Ended, AReplyOfASlotThatHasEndedIsNone) {
+  testing::internal::CaptureStderr();
+  end_slot();
+  CUdeviceptr more = 0;
+  EXPECT_EQ(cu::cuMemAlloc_v2(&more, 16), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  expect_lost();
+}
+
+TEST_F(Ended, AReplyWithoutResultsNeither) {
+  ASSERT_EQ(cu::cuMemsetD8Async(device_, 1, 1, stream_), CUDA_SUCCESS);
+  testing::internal::CaptureStderr();
+  end_slot();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  expect_lost();
+}
+
+TEST_F(Ended, StagedBytesNeither) {
+  std::vector<std::byte> bytes(4 << 20);
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, bytes.size()), CUDA_SUCCESS);
+  testing::internal::CaptureStderr();
+  end_slot();
+  EXPECT_EQ(cu::cuMemcpyDtoH_v2(bytes.data(), device, bytes.size()), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  expect_lost();
+}
+
+TEST_F(Ended, StagedRowsNeither) {
+  std::vector<std::byte> bytes(64 * 64);
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_DEVICE, rows.srcDevice = device_, rows.srcPitch = 64;
+  rows.dstMemoryType = CU_MEMORYTYPE_HOST, rows.dstHost = bytes.data(), rows.dstPitch = 64;
+  rows.WidthInBytes = 32, rows.Height = 64;
+  ASSERT_EQ(cu::cuMemcpy2D_v2(&rows), CUDA_SUCCESS);
+  testing::internal::CaptureStderr();
+  end_slot();
+  EXPECT_EQ(cu::cuMemcpy2D_v2(&rows), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  expect_lost();
+}
+
+// What a slot shows whose device has gone makes no sense, and the log says why.
+TEST_F(Ended, ThatTheDeviceHasGoneIsTheReason) {
+  module().unplug();
+  testing::internal::CaptureStderr();
+  guest::session()->lose("a reply is shorter than its call's");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ivgpu: the session with the host is lost: the ivshmem device was taken away\n");
 }
 
 TEST_F(WithModule, AModuleInWhichNobodyMaySleepIsNappedBeside) {

@@ -4,8 +4,8 @@
 # a program was killed: the next program that wants a slot finds it out. Three programs are killed that hold it: before
 # the next one starts, while the next one waits, and with a parent that never asks after it.
 # Then the module is loaded, and an ordinary user's programs run: whom it does not let in is told so, a killed program's
-# slot is free by itself, waits sleep until they are woken, and a device that is unbound fails the calls that sleep. What
-# is felt of it is printed for both ways.
+# slot is free by itself, waits sleep until they are woken, and a device that is unbound fails the calls that sleep and
+# those that poll. What is felt of it is printed for both ways.
 set -euo pipefail
 sources=$1 build=$2
 code=0
@@ -62,9 +62,17 @@ as_user waking /lib/ivgpu/libcuda.so.1 death /dev/ivgpu0
 works "with the module"
 as_user waking /lib/ivgpu/libcuda.so.1 figures | sed 's/^/with the module: /'
 as_user IVGPU_OFF=wakes waking /lib/ivgpu/libcuda.so.1 figures | sed 's/^/naps beside the module: /'
-as_user waking /lib/ivgpu/libcuda.so.1 wait 2>/dev/null & waiting=$! && sleep 3
-for device in /sys/bus/pci/drivers/ivgpu/0000:*; do basename "$device" >/sys/bus/pci/drivers/ivgpu/unbind; done
-wait "$waiting"
+driver=/sys/bus/pci/drivers/ivgpu
+device=$(basename $driver/0000:*)
+for way in poll wait; do
+  as_user waking /lib/ivgpu/libcuda.so.1 $way 2>/tmp/said & waiting=$! && sleep 3
+  echo "$device" >$driver/unbind
+  wait "$waiting"
+  grep -o 'the session with the host is lost.*' /tmp/said
+  echo "$device" >$driver/bind
+  chgrp video /dev/ivgpu0 && chmod 660 /dev/ivgpu0
+done
+echo "$device" >$driver/unbind
 works unbound
 JOB
 
@@ -82,8 +90,12 @@ cannot open /dev/ivgpu0: Permission denied (mode 0600, user 0, group video); add
 with the module: an ordinary user's program works
 ok       module       /dev/ivgpu0 of kernel module 0.1.0: processes are apart, and their waits are woken
 with the module: the next program works
-a forked child gets 3
+a copy that polls gives 46
+a call that polls gives 46, the next one 46
+the session with the host is lost: the ivshmem device was taken away
+a forked child gets 3, of registered memory 42, of pinned memory -11
 a call that waits gives 46, the next one 46
+the session with the host is lost: the ivshmem device was taken away
 unbound: the next program works
 TEXT
 status=0

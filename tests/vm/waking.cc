@@ -3,8 +3,10 @@
 //
 // usage: waking LIBCUDA figures           a line for each figure, p50 in us, and how often a long wait has slept
 //        waking LIBCUDA hold              says "held" when it has memory of the GPU, and waits to be killed
-//        waking LIBCUDA wait              says what a forked child's call gives, then how a call ends that waits for
-//                                         20 s, and the one after it
+//        waking LIBCUDA wait              says what a forked child's call gives and what it finds in memory that the GPU
+//                                         reaches, then how a call ends that waits for 20 s, and the one after it
+//        waking LIBCUDA poll              makes short calls and copies, which wait without a sleep, until one fails; says
+//                                         how, and how the next one ends
 //        waking LIBCUDA death REGION      kills a `hold` of its own, in a VM with one slot; REGION: the file that the
 //                                         region's header is in
 // Exit codes: 0, 1 a call failed, 2 it could not begin.
@@ -111,19 +113,61 @@ CUresult allocate() {
   return CU(cuMemAlloc_v2)(&memory, 16);
 }
 
+// What `f` returns in a forked child, or which signal ends the child, below 0.
+template <class F>
+int in_child(F f) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) _exit(f());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
 void wait_long() {
   begin();
   run_kernel(1ms);
-  const pid_t child = fork();
-  if (child == 0) _exit(static_cast<int>(allocate()));
-  int status = 0;
-  waitpid(child, &status, 0);
-  std::printf("a forked child gets %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+  std::printf("a forked child gets %d, ", in_child([] { return static_cast<int>(allocate()); }));
+  // Registered memory is the program's own, as the child's copy of it is the child's.
+  constexpr std::size_t bytes = 1 << 16;
+  auto* own =
+      static_cast<volatile char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  own[0] = 42;
+  DO(cuMemHostRegister_v2, const_cast<char*>(own), bytes, 0);
+  void* pinned = nullptr;
+  DO(cuMemHostAlloc, &pinned, bytes, 0);
+  std::printf("of registered memory %d, ", in_child([&] { return static_cast<int>(own[0]); }));
+  std::printf("of pinned memory %d\n",
+              in_child([&] { return static_cast<int>(*static_cast<volatile char*>(pinned)); }));
   unsigned long long ns = 20'000'000'000;
   void* parameters[] = {&ns};
   DO(cuLaunchKernel, kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
   std::printf("a call that waits gives %d, ", static_cast<int>(CU(cuStreamSynchronize)(nullptr)));
   std::printf("the next one %d\n", static_cast<int>(allocate()));
+}
+
+// One thread makes short calls, the other one copies what goes through staging memory.
+void poll_on() {
+  constexpr std::size_t bytes = 8 << 20;
+  begin();
+  CUcontext context = nullptr;
+  CUdeviceptr memory = 0;
+  DO(cuCtxGetCurrent, &context);
+  DO(cuMemAlloc_v2, &memory, bytes);
+  std::thread copier([&] {
+    DO(cuCtxSetCurrent, context);
+    std::vector<char> here(bytes);
+    CUresult result = CUDA_SUCCESS;
+    while (result == CUDA_SUCCESS) {
+      result = CU(cuMemcpyHtoD_v2)(memory, here.data(), bytes);
+      if (result == CUDA_SUCCESS) result = CU(cuMemcpyDtoH_v2)(here.data(), memory, bytes);
+    }
+    std::printf("a copy that polls gives %d\n", static_cast<int>(result));
+  });
+  CUresult result = CUDA_SUCCESS;
+  for (CUfunc_cache config{}; result == CUDA_SUCCESS;) result = CU(cuCtxGetCacheConfig)(&config);
+  copier.join();
+  std::printf("a call that polls gives %d, the next one %d\n", static_cast<int>(result), static_cast<int>(allocate()));
 }
 
 // Starts this program as `hold`, and returns when it has said that it holds.
@@ -171,9 +215,13 @@ int death(const char* own, const char* driver, const char* region) {
 int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[2] : "";
   if (mode == "death" && argc == 4) return death(argv[0], argv[1], argv[3]);
-  void (*const run)() = mode == "figures" ? figures : mode == "hold" ? hold : mode == "wait" ? wait_long : nullptr;
+  void (*const run)() = mode == "figures" ? figures
+                        : mode == "hold"  ? hold
+                        : mode == "wait"  ? wait_long
+                        : mode == "poll"  ? poll_on
+                                          : nullptr;
   if (run == nullptr || open_library(argv[1]) == nullptr)
-    return std::fprintf(stderr, "usage: waking LIBCUDA figures|hold|wait|death [REGION]\n"), 2;
+    return std::fprintf(stderr, "usage: waking LIBCUDA figures|hold|wait|poll|death [REGION]\n"), 2;
   run();
   return 0;
 }

@@ -112,6 +112,12 @@ int signal_of_read(const volatile char* at) {
   return got;
 }
 
+int shows_end(const struct Opened* any, const volatile char* at, int quiet) {
+  const int got = signal_of_read(at);
+  if (!quiet || !(any->info.flags & IVGPU_MODULE_WRITE_BACK)) return got == SIGBUS;
+  return got == 0 && *at == 0;
+}
+
 int child(void (*body)(void*), void* argument) {
   int status = -1;
   fflush(stdout);

@@ -68,6 +68,9 @@ struct Request* request_of(const struct Opened* session);
 void ask(const struct Opened* session, enum RequestKind kind, uint64_t offset, uint32_t value, uint32_t delay_us);
 // The signal that reading a byte there ends with, 0 for none.
 int signal_of_read(const volatile char* at);
+// Whether a mapping of a slot that has ended shows that there: zeros where only a library reads (`quiet`), else SIGBUS;
+// without pages SIGBUS everywhere.
+int shows_end(const struct Opened* any, const volatile char* at, int quiet);
 // How a child that runs `body` ended, as waitpid() says.
 int child(void (*body)(void*), void* argument);
 // Sorts; the value below which `share` of them lie.
