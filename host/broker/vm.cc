@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/broker/slot_step.h"
+#include "ring/mutants.h"
 
 namespace host::broker {
 namespace {
@@ -246,7 +247,7 @@ void Vm::release_held(std::uint32_t k) {
 
 // The kernel that used pages of it has ended.
 void Vm::forget_pins(std::uint32_t k) {
-  region_->clear_pinned(k);
+  if (!ring::wrong(ring::Mutant::pins_outlive)) region_->clear_pinned(k);
   look_at_pins(k);
 }
 
@@ -290,6 +291,7 @@ void Vm::release(std::uint32_t k) {
   slot.known = slot.known.with(SlotState::Released);
   session_ends(k, "");
   save(k);
+  if (ring::wrong(ring::Mutant::worker_kept) && region_->pinned(k)) return;
   if (slot.worker) {
     slot.worker->end(end_patience);
   } else {
@@ -302,6 +304,7 @@ void Vm::start_emptying(std::uint32_t k) {
   Slot& slot = slots_[k];
   loop_.forget(slot.empty_timer);
   slot.held_back = slot.known.state == SlotState::Released && region_->pinned(k);
+  if (ring::wrong(ring::Mutant::pins_unseen)) slot.held_back = false;
   if (slot.held_back) return spdlog::debug("{}: slot {}: its guest's kernel still uses pages of it", options_.name, k);
   slot.wiper->start([this, k] {
     if (may_be_emptied(k)) make_empty(k);
