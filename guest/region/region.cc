@@ -74,8 +74,10 @@ bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64
                static_cast<unsigned long long>(magic), static_cast<unsigned long long>(ring::region_magic)),
            false;
   if (header.version != ring::layout_version)
-    return log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u",
-               header.version, ring::layout_version),
+    return log(Level::Error, "the broker is of another version: its region has layout %u, this library layout %u; %s",
+               header.version, ring::layout_version,
+               header.version > ring::layout_version ? "upgrade ivgpu-guest in this VM"
+                                                     : "upgrade ivgpu-host on the host"),
            false;
   if (header.region_bytes != bytes)
     return log(Level::Error, "region says it has %llu bytes, the device has %llu",

@@ -96,11 +96,16 @@ TEST(CheckRegion, RefusesEveryFieldThatIsWrong) {
 }
 
 TEST(CheckRegion, SaysThatTheBrokerIsOfAnotherVersion) {
-  testing::internal::CaptureStderr();
-  EXPECT_FALSE(accepted(64 * mib, [](auto& h) { h.version = 77; }));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "ivgpu: the broker is of another version: its region has layout 77, this library layout " +
-                std::to_string(ring::layout_version) + "\n");
+  const auto said_of = [](std::uint32_t version) {
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(accepted(64 * mib, [&](auto& h) { h.version = version; }));
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string ours = std::to_string(ring::layout_version);
+  EXPECT_EQ(said_of(77), "ivgpu: the broker is of another version: its region has layout 77, this library layout " +
+                             ours + "; upgrade ivgpu-guest in this VM\n");
+  EXPECT_EQ(said_of(1), "ivgpu: the broker is of another version: its region has layout 1, this library layout " +
+                            ours + "; upgrade ivgpu-host on the host\n");
 }
 
 // A region smaller than its own directory is refused before anything of it is read: there may be no page behind it.

@@ -40,7 +40,7 @@ Finding check_region(const Mapping& mapping) {
     return {"region", State::Wrong,
             "the host's layout has version " + std::to_string(h.version) + ", this guest's " +
                 std::to_string(ring::layout_version),
-            "install broker and guest library of one version"};
+            h.version > ring::layout_version ? "upgrade ivgpu-guest in this VM" : "upgrade ivgpu-host on the host"};
   if (h.region_bytes != mapping.size())
     return {
         "region", State::Wrong,
