@@ -133,5 +133,21 @@ TEST(BrokerConfig, ExtraSettingsBelongToTheVm) {
   EXPECT_EQ(text.substr(text.find("[vm.v]")), "[vm.v]\nregion_size = \"1GiB\"\nslots = 2\n");
 }
 
+TEST(BrokerConfig, VectorsAreTheExtraSettingsOwnWhereTheseSayThem) {
+  const TempDir folder;
+  const BrokerOptions options{.vm = "v", .vectors = 64, .extra_config = folder.path() / "extra"};
+  const auto vm_of = [&](const char* extra) {
+    std::ofstream(options.extra_config) << extra;
+    const std::string text = broker_config(options, "/run/x");
+    return text.substr(text.find("[vm.v]"));
+  };
+  EXPECT_EQ(vm_of("slots = 2\n"), "[vm.v]\nregion_size = \"1GiB\"\nvectors = 64\nslots = 2\n");
+  EXPECT_EQ(extra_vectors(options), std::nullopt);
+  EXPECT_EQ(vm_of("slots = 2\nvectors=3\n"), "[vm.v]\nregion_size = \"1GiB\"\nslots = 2\nvectors=3\n");
+  EXPECT_EQ(extra_vectors(options), 3U);
+  vm_of("slots = 2\n[vm.other]\nvectors = 3\n");
+  EXPECT_EQ(extra_vectors(options), std::nullopt) << "another VM's";
+}
+
 }  // namespace
 }  // namespace ivgpu

@@ -44,6 +44,10 @@ TEST(QemuCommand, HasTheDeviceAndNoNetwork) {
   EXPECT_TRUE(has(text, "-nic none "));
 }
 
+TEST(QemuCommand, TheDeviceHasAsManyInterruptsAsTheConfigurationSays) {
+  EXPECT_TRUE(has(line({.vectors = 64}), "-device ivshmem-doorbell,chardev=ivgpu,vectors=64 "));
+}
+
 TEST(QemuCommand, TheSerialPortsKeepTheirOrder) {
   const std::string text = line({.serial = {.console_log = "/c", .out = 5, .err = 6, .control = 7}});
   EXPECT_TRUE(has(text,

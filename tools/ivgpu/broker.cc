@@ -115,11 +115,24 @@ BrokerOptions for_a_program_here(BrokerOptions options) {
   return for_this_machine(std::move(options));
 }
 
+std::optional<std::uint32_t> extra_vectors(const BrokerOptions& options) {
+  if (options.extra_config.empty()) return std::nullopt;
+  std::istringstream lines(read_file(options.extra_config));
+  for (std::string line; std::getline(lines, line) && line.find('[') != 0;) {
+    unsigned vectors = 0;
+    if (std::sscanf(line.c_str(), " vectors = %u", &vectors) == 1) return vectors;
+  }
+  return std::nullopt;
+}
+
 std::string broker_config(const BrokerOptions& options, const fs::path& runtime_dir) {
   const bool named = options.gpu == "auto" || options.gpu == "sim";
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
+  // A key that stands twice is a mistake.
+  const bool says_vectors = options.vectors != 1 && !extra_vectors(options);
   const auto vm_table = [&](const std::string& vm) {
     return "\n[vm." + vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n" +
+           (says_vectors ? "vectors = " + std::to_string(options.vectors) + "\n" : "") +
            (std::ranges::count(options.sharing.latency_vms, vm) ? "latency = true\n" : "");
   };
   // It bounds no user but its own.

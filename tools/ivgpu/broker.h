@@ -2,6 +2,7 @@
 // any kind of end. ivgpud watches a pipe whose other end only this process holds.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ struct BrokerOptions {
   std::string region_size = "1GiB";        // as in ivgpud's configuration
   std::vector<std::string> more_vms = {};  // beside `vm`, with the same settings
   Sharing sharing = {};
+  std::uint32_t vectors = 1;                // interrupts of each VM's device, if extra_config does not say it
   std::filesystem::path extra_config = {};  // TOML appended to ours, for settings without an option here
   bool verbose = false;                     // let the broker's log through to stderr
   // The program has our environment, and chooses from all GPUs of this machine by CUDA_VISIBLE_DEVICES and
@@ -73,6 +75,9 @@ BrokerOptions for_a_program_here(BrokerOptions options);
 
 // The configuration as text; a GPU given as a path becomes absolute.
 std::string broker_config(const BrokerOptions& options, const std::filesystem::path& runtime_dir);
+
+// The key `vectors` of options.extra_config, whose first lines belong to the VM. Nothing: it is not said there.
+std::optional<std::uint32_t> extra_vectors(const BrokerOptions& options);
 
 // The socket of a broker that serves programs of this machine already, if there is one.
 std::optional<std::string> running_broker();

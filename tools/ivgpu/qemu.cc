@@ -55,9 +55,8 @@ std::vector<std::string> qemu_command(const QemuOptions& options) {
   append(argv, {"-nic", "none", "-display", "none", "-vga", "none"});
   append(argv, {"-kernel", options.kernel.string(), "-initrd", options.initrd.string(), "-append",
                 kernel_arguments(options.accelerator)});
-  // As many vectors as `vectors` says in ivgpud's configuration, whose default this is.
   append(argv, {"-chardev", "socket,id=ivgpu,path=" + options.ivshmem_socket.string(), "-device",
-                "ivshmem-doorbell,chardev=ivgpu,vectors=1"});
+                "ivshmem-doorbell,chardev=ivgpu,vectors=" + std::to_string(options.vectors)});
   if (options.serial.console_log.empty())
     // The terminal is the guest's: Ctrl-C goes there, Ctrl-A X ends QEMU.
     append(argv,

@@ -2,6 +2,7 @@
 // serial ports. qemu-config/ explains the same for a VM of one's own.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct QemuOptions {
   std::filesystem::path kernel = {};
   std::filesystem::path initrd = {};
   std::filesystem::path ivshmem_socket = {};
+  std::uint32_t vectors = 1;  // of the device, as many as `vectors` says in ivgpud's configuration
   SerialPorts serial = {};
 };
 std::vector<std::string> qemu_command(const QemuOptions& options);

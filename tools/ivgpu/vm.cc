@@ -13,6 +13,7 @@
 #include <iterator>
 #include <optional>
 
+#include "ring/layout.h"
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/deaths.h"
@@ -270,7 +271,9 @@ int vm(const VmOptions& options) {
   write_initrd(initrd, image, settings);
   steps.say("guest image is ready: " + image.initramfs.string());
 
-  const BrokerOptions broker_options = for_this_machine(options.broker);
+  BrokerOptions broker_options = for_this_machine(options.broker);
+  // One for each slot that a VM can have; the broker and the guest's module use as many as it has.
+  broker_options.vectors = ring::max_slots;
   PrivateBroker broker(install, broker_options, folder.path(), gate);
   steps.say("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
 
@@ -281,6 +284,7 @@ int vm(const VmOptions& options) {
                    .kernel = options.kernel.empty() ? image.kernel : require(options.kernel, "the kernel"),
                    .initrd = initrd,
                    .ivshmem_socket = broker.socket(),
+                   .vectors = extra_vectors(broker_options).value_or(broker_options.vectors),
                    .serial = {.console_log = terminal ? fs::path() : folder.path() / "console.log"}};
   steps.say("booting " + qemu.kernel.filename().string() + " in QEMU (" +
             (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
