@@ -30,5 +30,5 @@ need_base() {
 }
 in_root() {
   chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-    DEBIAN_FRONTEND=noninteractive RELEASE="$release" "$@"
+    DEBIAN_FRONTEND=noninteractive RELEASE="$release" KERNEL="${kernel:-}" "$@"
 }

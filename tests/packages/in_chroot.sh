@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Run by packages.sh inside a fresh Debian without systemd, with the packages in /test: they are installed, used,
-# upgraded, removed and purged; beside NVIDIA's library; half configured. RELEASE is theirs.
+# upgraded, removed and purged; beside NVIDIA's library; half configured. RELEASE is theirs, KERNEL a kernel whose headers are
+# below /usr/src.
 set -uo pipefail
 cd /test || exit 1
 status=0
@@ -175,4 +176,22 @@ expect 0 '[Hh]eaders' apt-get install -yq --no-install-recommends "$(package dkm
 expect 0 "^ivgpu/$RELEASE: added" dkms status
 expect 0 '' apt-get purge -yq ivgpu-dkms
 same_state before "ivgpu-dkms"
+
+# With those of the kernel KERNEL, for which dkms then builds it by itself.
+# The headers' own package would bring libelf1.
+install libelf1
+state >with_libelf
+mkdir -p "/lib/modules/$KERNEL"
+ln -s "/usr/src/linux-headers-$KERNEL" "/lib/modules/$KERNEL/build"
+expect 0 '' apt-get install -yq --no-install-recommends "$(package dkms)"
+expect 0 "^ivgpu/$RELEASE, $KERNEL, x86_64: installed" dkms status
+module=$(find "/lib/modules/$KERNEL" -name 'ivgpu.ko*')
+[[ $module ]] || fail "dkms has installed no module"
+expect 0 "^vermagic: *$KERNEL " modinfo "$module"
+expect 0 "^version: *$RELEASE" modinfo "$module"
+expect 0 '' apt-get purge -yq ivgpu-dkms
+[[ ! $(find "/lib/modules/$KERNEL" -name 'ivgpu.ko*') ]] || fail "ivgpu-dkms, purged, leaves a module"
+rm -r "/lib/modules/$KERNEL"
+rmdir --ignore-fail-on-non-empty /lib/modules
+same_state with_libelf "ivgpu-dkms with headers"
 exit "$status"

@@ -42,6 +42,11 @@ printf '#!/bin/sh\nupdate-alternatives --remove played /usr/lib/x86_64-linux-gnu
 printf 'activate-noawait ldconfig\n' >"$played/DEBIAN/triggers"
 chmod 755 "$played"/DEBIAN/p*
 
+# Headers of the guest's kernel, which tools/guest-module keeps.
+module=$("$sources/tools/guest-module" --image "$build/guest-image" --output "$work/module") || exit 1
+kernel=$(modinfo -F vermagic "$module" | cut -d ' ' -f 1)
+headers=$build/guest-image/headers-$kernel/usr
+
 root=$work/root
 mkdir "$root"
 # in_memory: runs in a mount namespace of its own, which takes its mounts along.
@@ -51,10 +56,15 @@ in_memory() {
   cp "$work"/*.deb "$here/in_chroot.sh" "$build/programs/vector_add" "$root/test/"
   dpkg-deb --build --root-owner-group "$played" "$root/test/played-nvidia.deb" >/dev/null || return 1
   "$compiler" -o "$root/test/which_libcuda" "$here/which_libcuda.c" || return 1
+  local part
+  for part in "$headers"/src/linux-headers-* "$headers"/lib/linux-kbuild-*; do
+    part=${part#"$headers"}
+    mkdir -p "$root/usr$part" && mount --bind -o ro "$headers$part" "$root/usr$part" || return 1
+  done
   rm -f "$root/etc/resolv.conf"
   cat /etc/resolv.conf >"$root/etc/resolv.conf"
   in_root bash /test/in_chroot.sh
 }
 export -f in_memory in_root
-export root base work here build played compiler release
+export root base work here build played compiler release headers kernel
 unshare -m bash -c in_memory
