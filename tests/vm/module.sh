@@ -7,6 +7,10 @@
 #   plain     an ivshmem-plain device: no doorbell, nobody wakes
 #   none      the kernel gives no vectors: nobody wakes
 #   sleep     the machine sleeps and wakes
+#   kexec     a kexec while a program sleeps on its slot; only if it is asked for
+# For a kernel that looks for mistakes (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the seconds
+# that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_APPEND, more of its command line. For one whose headers
+# need another machine's tools: IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
@@ -34,7 +38,11 @@ checked=()
 if command -v sparse >/dev/null; then checked=(--sparse); else echo "sparse is not installed: it does not look at the module"; fi
 code=0
 mkdir -p "$work/root/bin"
-"$sources/tools/guest-module" --image "$image" --output "$work/root" "${checked[@]}" --also kernel/drivers/block/brd.ko >/dev/null || code=$?
+if [[ ${IVGPU_TEST_MODULES:-} ]]; then
+  cp "$IVGPU_TEST_MODULES"/{ivgpu,brd}.ko "$work/root/"
+else
+  "$sources/tools/guest-module" --image "$image" --output "$work/root" "${checked[@]}" --also kernel/drivers/block/brd.ko >/dev/null || code=$?
+fi
 if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's kernel: skipped"; exit 77; fi
 [[ $code == 0 ]] || exit 1
 
@@ -65,6 +73,8 @@ serve() {
 # doorbell ID VECTORS BUS: the device whose other end is the socket ID.
 doorbell() { devices+=(-chardev "socket,id=$1,path=$1" -device "ivshmem-doorbell,id=ivgpu-$1,chardev=$1,vectors=$2${3:+,bus=$3}"); }
 
+pack() { (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null); }
+
 boot() {
   local name=$1 append='' passed=0
   devices=(-device 'pcie-root-port,id=port1,chassis=1')
@@ -87,12 +97,19 @@ boot() {
       devices+=(-object "memory-backend-file,id=memory,share=on,size=256M,mem-path=ours" -device 'ivshmem-plain,memdev=memory')
       ;;
     none) serve ours --vectors 4 --slots 4; doorbell ours 4; append=pci=nomsi ;;
-    sleep) serve ours --vectors 4 --slots 4; doorbell ours 4 ;;
+    sleep | kexec) serve ours --vectors 4 --slots 4; doorbell ours 4 ;;
   esac
-  (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >initramfs
-  timeout 300 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 512M -nic none \
-    -display none -vga none -kernel "$kernel" -initrd initramfs \
-    -append "console=ttyS0 loglevel=4 panic=-1 oops=panic tsc=reliable $append" "${devices[@]}" \
+  pack >initramfs
+  if [[ $name == kexec ]]; then
+    mv initramfs "$work/root/next"
+    cp "$kernel" "$work/root/vmlinuz"
+    pack >initramfs
+    rm "$work/root"/{next,vmlinuz}
+  fi
+  local patience=$((${IVGPU_TEST_PATIENCE:-300} + ${IVGPU_FUZZ_SECONDS:-0}))
+  timeout "$patience" "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 \
+    -m "${IVGPU_TEST_MEMORY:-512M}" -nic none -display none -vga none -kernel "$kernel" -initrd initramfs \
+    -append "console=ttyS0 loglevel=4 panic=-1 oops=panic tsc=reliable $append ${IVGPU_TEST_APPEND:-}" "${devices[@]}" \
     -serial file:console -serial file:said -chardev socket,id=line,path=line,server=on,wait=off -serial chardev:line \
     -chardev socket,id=monitor,path=monitor,server=on,wait=off -mon chardev=monitor 2>qemu.log &
   local qemu_process=$!
@@ -135,6 +152,13 @@ rmmod ivgpu || failed=1"
       boot sleep '/module_test binding asleep || failed=1
 /module_test hold >/dev/null & sleep 1'
       told 'released by held' sleep
+      ;;
+    kexec)
+      # The second kernel binds the device anew, and has all slots.
+      boot kexec 'grep -q second /proc/cmdline || /module_test binding kexecs || failed=1
+grep -q second /proc/cmdline && echo "the second kernel" && /module_test claim || failed=1; /module_test wake woken || failed=1'
+      told 'released by kexeced' kexec
+      grep -qx 'the second kernel' "$work/kexec/said" || { echo "kexec: there was none"; failed=1; }
       ;;
     *) echo "there is no boot $name"; exit 2 ;;
   esac

@@ -1,6 +1,7 @@
 // The device comes and goes: unbound, unplugged, the machine asleep; the module not to be unloaded while it is used.
 // These cases end each other's sessions, so they run alone.
 #include <dirent.h>
+#include <linux/reboot.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -248,6 +249,32 @@ static void asleep(void) {
 static void unplug(void) { put("/dev/ttyS2", "device_del ivgpu-ours\n"); }
 static void unplugged(void) { takes_away("unplugged", unplug); }
 
+// Into the same kernel, while a program has a slot and sleeps on it.
+static void kexecs(void) {
+  struct Opened session = open_module();
+  struct IvgpuModuleClaim got;
+  char line[4096] = "";
+  fflush(stdout);
+  if (fork() == 0) {
+    CHECK(claim(session.fd, 2000, "kexeced", &got) == 0, "claim");
+    session.slot = got.slot;
+    map_session(&session);
+    wait_word(session.fd, 0, *word_at(&session, 0), IVGPU_FOREVER);
+    _exit(0);
+  }
+  nap_us(300000);
+  const int kernel = open("/vmlinuz", O_RDONLY), initramfs = open("/next", O_RDONLY),
+            own = open("/proc/cmdline", O_RDONLY);
+  ssize_t bytes = read(own, line, sizeof line - 16);
+  CHECK(bytes > 1, "the command line");
+  strcpy(line + bytes - 1, " second");
+  CHECK(syscall(SYS_kexec_file_load, kernel, initramfs, strlen(line) + 1, line, 0UL) == 0, "kexec_file_load");
+  printf("    kexec\n");
+  fflush(stdout);
+  syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC, NULL);
+  CHECK(0, "no kexec");
+}
+
 // Until the machine goes down.
 static void held(void) {
   struct Opened any = open_module();
@@ -264,4 +291,5 @@ const struct Case binding_cases[] = {{"not_unloaded", not_unloaded},
                                      {"rebound_in_use", rebound_in_use},
                                      {"asleep", asleep},
                                      {"unplugged", unplugged},
+                                     {"kexecs", kexecs},
                                      {NULL, NULL}};
