@@ -2,12 +2,14 @@
 # usage: qemu_config.sh BUILD QEMU
 # Boots a guest with each command line and each -readconfig file of qemu-config/, only the paths and the size changed,
 # unpacks the guest's tarball there, checks the guest, and runs a program with the tarball's library. Two at a time: a
-# form's command line and its file.
+# form's command line and its file. In one VM of each device the kernel module is loaded then, and the same said and run
+# with it; what is felt of either is printed.
 set -euo pipefail
 build=$1 qemu=$2
 # shellcheck source=tests/oracle.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../oracle.sh"
-files=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../qemu-config" && pwd)
+sources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+files=$sources/qemu-config
 work=$(mktemp -d)
 shm=/dev/shm/ivgpu-test-$$
 broker=''
@@ -39,11 +41,24 @@ mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-ima
   --programs "$build/programs")
 busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
 mkdir -p "$work/root/ivgpu"
-"$(dirname "${BASH_SOURCE[0]}")/../../tools/guest-tarball" --build "$build" --out "$work/root/ivgpu/guest.tar.gz"
+"$sources/tools/guest-tarball" --build "$build" --out "$work/root/ivgpu/guest.tar.gz"
+cp "$build/tests/waking" "$work/root/ivgpu/"
+# A bundle's kernel may have no headers; vm.module skips then, too.
+code=0
+"$sources/tools/guest-module" --image "${IVGPU_TEST_IMAGE:-$build/guest-image}" --output "$work/root/ivgpu" >/dev/null || code=$?
+if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's kernel: without the module"; code=0; fi
+[[ $code == 0 ]] || exit 1
 cat >"$work/root/ivgpu/job" <<'JOB'
 interactive=0 keep=0
 export LD_LIBRARY_PATH=/usr/local/lib/ivgpu/guest:/lib/ivgpu
-command='tar -C / -xzf /ivgpu/guest.tar.gz && /usr/local/bin/ivgpu-check && IVGPU_LOG=info vector_add --n 1000'
+command='tar -C / -xzf /ivgpu/guest.tar.gz && /usr/local/bin/ivgpu-check && IVGPU_LOG=info vector_add --n 1000 || exit 1
+[ -e /ivgpu/ivgpu.ko ] && grep -q ivgpu.module=1 /proc/cmdline || exit 0
+measure() { /ivgpu/waking /usr/local/lib/ivgpu/guest/libcuda.so.1 "$@"; }
+felt() { measure figures | sed "s/^/$1: /"; measure idle | sed "s/^/$1: /"; }
+felt "by sysfs"
+insmod /ivgpu/ivgpu.ko || exit 1
+/usr/local/bin/ivgpu-check | sed "s/^/with the module: /"
+measure death /dev/ivgpu0 && vector_add --n 1000 && felt "with the module"'
 JOB
 cp "${image[0]}" "$work/initrd"
 truncate -s %4 "$work/initrd"
@@ -57,6 +72,9 @@ adapted() {
     -e "s,/proc/PID/fd/N,$(memory_of "$2")," -e 's/size=1G/size=128M/; s/size = "1G"/size = "128M"/' "$files/$1"
 }
 
+# One VM of each device, or the test takes twice as long.
+with_module() { if [[ $1 == doorbell-args || $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
+
 boot() {
   local form=$1 vm=$1-$2 words
   if [[ $2 == args ]]; then
@@ -68,7 +86,7 @@ boot() {
   fi
   timeout 120 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
     -display none -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
-    -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable' "${words[@]}" \
+    -append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable ivgpu.module=$(with_module "$vm")" "${words[@]}" \
     -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
     -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
 }
@@ -80,10 +98,23 @@ check() {
     grep -qE "^ok +region +128 MiB in 1 slots, $device\$" "$work/$vm.out" &&
     grep -q '/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library' "$work/$vm.out"; then
     echo "$1.$2: $(grep '^exit' "$work/$vm.control" | cut -d ' ' -f 3) s in the guest"
+    if [[ $(with_module "$vm") == 0 || ! -e $work/root/ivgpu/ivgpu.ko ]]; then return; fi
+    check_module "$vm" "$device"
   else
     fail "$1.$2: no program ran with it"
     tail -n 5 "$work/$vm".{qemu,console,out,err,control}
   fi
+}
+
+# What the module gives by this device, and what a device without doorbell lacks.
+check_module() {
+  local words='ok +module +/dev/ivgpu0 of .*their waits are woken$'
+  if [[ $2 == ivshmem-plain ]]; then words='warning +module +/dev/ivgpu0 of .*processes are apart, but waits nap .*no interrupts and no doorbell'; fi
+  grep -qE "^with the module: $words" "$work/$1.out" || fail "$1: ivgpu-check says something else of the module"
+  grep -q '^killed: the slot is free' "$work/$1.out" || fail "$1: a killed program's slot did not come back"
+  (($(grep -c 'sleeps in 300 ms' "$work/$1.out") == 2)) || fail "$1: no program ran with the module"
+  grep -E '^by sysfs|^with the module: [^ow ]|^killed' "$work/$1.out" | sed "s/^/  $2 /"
+  if ((status)); then tail -n 30 "$work/$1".{console,out,err}; fi
 }
 
 for form in doorbell plain-file plain-memfd; do

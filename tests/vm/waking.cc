@@ -2,6 +2,7 @@
 // kernel module and without it.
 //
 // usage: waking LIBCUDA figures           a line for each figure, p50 in us, and how often a long wait has slept
+//        waking LIBCUDA idle              the same for a call after a time in which everybody has gone to sleep
 //        waking LIBCUDA hold              says "held" when it has memory of the GPU, and waits to be killed
 //        waking LIBCUDA wait              says what a forked child's call gives and what it finds in memory that the GPU
 //                                         reaches, then how a call ends that waits for 20 s, and the one after it
@@ -97,6 +98,14 @@ void figures() {
   run_kernel(300ms);
   getrusage(RUSAGE_THREAD, &after);
   std::printf("sleeps in 300 ms %ld\n", after.ru_nvcsw - before.ru_nvcsw);
+}
+
+// Longer than a broker that looks at bells looks often (host/broker/bell_line.h).
+void idle() {
+  begin();
+  run_kernel(1ms);
+  std::printf("call after 1.2 s idle %.0f\n", median_us(
+                                                  3, [] { std::this_thread::sleep_for(1200ms); }, empty_call));
 }
 
 void hold() {
@@ -216,12 +225,13 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[2] : "";
   if (mode == "death" && argc == 4) return death(argv[0], argv[1], argv[3]);
   void (*const run)() = mode == "figures" ? figures
+                        : mode == "idle"  ? idle
                         : mode == "hold"  ? hold
                         : mode == "wait"  ? wait_long
                         : mode == "poll"  ? poll_on
                                           : nullptr;
   if (run == nullptr || open_library(argv[1]) == nullptr)
-    return std::fprintf(stderr, "usage: waking LIBCUDA figures|hold|wait|poll|death [REGION]\n"), 2;
+    return std::fprintf(stderr, "usage: waking LIBCUDA figures|idle|hold|wait|poll|death [REGION]\n"), 2;
   run();
   return 0;
 }

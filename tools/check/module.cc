@@ -42,7 +42,8 @@ Findings check_open_node(const Machine& machine, const std::string& node, int fd
   Findings all = {check_region(header)};
   if (all.back().state == State::Ok) {
     const ring::RegionHeader h = header.header().copy_out();
-    all.insert(all.begin(), judge_wakes(node, info, std::min(h.slot_count, ring::max_slots), h.guest_vectors));
+    const Wakers wakers{std::min(h.slot_count, ring::max_slots), h.guest_vectors, h.no_doorbell != 0};
+    all.insert(all.begin(), judge_wakes(node, info, wakers));
     all.push_back(release(header));
     all.push_back(check_broker(header, [fd] { ioctl(fd, IVGPU_IOC_RING, IVGPU_RING_BROKER); }));
   }
@@ -58,23 +59,29 @@ bool module_is_there(const Machine& machine, const std::vector<std::string>& dev
   });
 }
 
-Finding judge_wakes(const std::string& node, const IvgpuModuleInfo& info, std::uint32_t slots,
-                    std::uint32_t guest_vectors) {
+Finding judge_wakes(const std::string& node, const IvgpuModuleInfo& info, const Wakers& wakers) {
+  const std::uint32_t slots = wakers.slots;
   std::uint32_t woken = 0;
-  for (std::uint32_t slot = 0; slot < slots; ++slot) woken += guest::wakes_slot(info, slot, guest_vectors) ? 1 : 0;
+  for (std::uint32_t slot = 0; slot < slots; ++slot)
+    woken += guest::wakes_slot(info, slot, wakers.guest_vectors) ? 1 : 0;
   const std::string apart = node + " of kernel module " + guest::release_of(info) + ": processes are apart";
   const std::string naps = apart + ", but waits nap (20 us to 1 ms)";
   if (slots > 0 && woken == slots) return {"module", State::Ok, apart + ", and their waits are woken", ""};
-  if (guest_vectors == 0)
-    return {"module", State::Warning, naps + ": the broker raises no interrupts for this VM",
-            "update ivgpud; with an ivshmem-plain device there is no way"};
+  if (wakers.no_doorbell)
+    return {"module", State::Warning,
+            naps +
+                ", and the host hears of a call after idle within 20 ms: an ivshmem-plain device has no interrupts "
+                "and no doorbell",
+            "give the VM an ivshmem-doorbell device (qemu-config/doorbell.md), or live with that"};
+  if (wakers.guest_vectors == 0)
+    return {"module", State::Warning, naps + ": the broker raises no interrupts for this VM", "update ivgpud"};
   if ((info.flags & IVGPU_MODULE_WAKES) == 0)
     return {"module", State::Warning, naps + ": the module has no interrupts of the device",
             "the kernel's log says why (dmesg)"};
   return {"module", State::Warning,
           apart + ", but waits in " + std::to_string(slots - woken) + " of " + std::to_string(slots) +
-              " slots nap: the broker raises " + std::to_string(guest_vectors) + " interrupts, QEMU's device has " +
-              std::to_string(info.device_vectors),
+              " slots nap: the broker raises " + std::to_string(wakers.guest_vectors) +
+              " interrupts, QEMU's device has " + std::to_string(info.device_vectors),
           "give QEMU's device and the VM's configuration the same vectors"};
 }
 

@@ -15,9 +15,13 @@ bool module_is_there(const Machine& machine, const std::vector<std::string>& dev
 
 Findings check_module(const Machine& machine);
 
-// Which interrupts wake the programs of a region of so many slots, for each of which its worker raises interrupt
-// slot % guest_vectors.
-Finding judge_wakes(const std::string& node, const IvgpuModuleInfo& info, std::uint32_t slots,
-                    std::uint32_t guest_vectors);
+// What the region's header says of how its programs are woken.
+struct Wakers {
+  std::uint32_t slots, guest_vectors;  // the worker of a slot raises interrupt slot % guest_vectors; 0: none
+  bool no_doorbell;
+};
+
+// Which interrupts wake the programs of such a region.
+Finding judge_wakes(const std::string& node, const IvgpuModuleInfo& info, const Wakers& wakers);
 
 }  // namespace check
