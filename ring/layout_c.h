@@ -81,7 +81,7 @@ struct IvgpuRegionHeader {
   uint64_t first_slot;    // offset of slot 0
   uint64_t slot_bytes;    // extent of each slot
   char vm[64];            // the VM's name in the broker's configuration, NUL-terminated
-  uint32_t no_doorbell;   // 1: the device is an ivshmem-plain; guests ring through `rung`
+  uint32_t no_doorbell;   // 1: an ivshmem-plain or persistent memory; guests ring through `rung`
   // broker: how many interrupts the device has for its guest; the worker of slot k raises number k % guest_vectors for a
   // guest that sleeps by IVGPU_ASLEEP_BY_DOORBELL. 0: nobody does
   uint32_t guest_vectors;

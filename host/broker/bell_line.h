@@ -24,11 +24,14 @@ class BellLine {
   BellLine(EventLoop& loop, ring::Shared<ring::RegionHeader> header, std::uint32_t peers, Pace pace,
            std::function<void(std::uint32_t peer)> rung, std::function<void()> looked);
   ~BellLine();
+  // Looks at once: somebody says that bits are set.
+  void look_now();
   BellLine(const BellLine&) = delete;
   BellLine& operator=(const BellLine&) = delete;
 
  private:
   void look();
+  bool take_all();
   bool take(std::uint32_t word);
   void look_again();
 

@@ -12,7 +12,7 @@
 #include "host/broker/config_node.h"
 #include "host/broker/toml_guard.h"
 #include "host/broker/worker_users.h"
-#include "ring/layout.h"
+#include "ring/bells.h"
 
 namespace host::broker {
 namespace {
@@ -183,7 +183,8 @@ class Parser {
   // Two VMs must not share one memory, and a key that is set without effect is a mistake.
   bool good_file(const std::string& title, const VmOptions& vm) {
     if (vm.plain_file.empty()) return true;
-    if (vm.transport != "plain") return say(fmt::format("[{}] plain_file goes with transport = \"plain\"", title));
+    if (!opened_by_path(vm))
+      return say(fmt::format("[{}] plain_file goes with transport = \"plain\" or \"pmem\"", title));
     if (vm.huge_pages)
       return say(
           fmt::format("[{}] huge_pages is for a memfd: a plain_file has huge pages where it lies on hugetlbfs", title));
@@ -221,7 +222,15 @@ bool is_vm_name(const std::string& name) {
 }
 
 std::uint32_t guest_vectors(const VmOptions& options) {
-  return options.transport == "plain" ? 0 : static_cast<std::uint32_t>(std::min(options.vectors, options.slots));
+  if (options.transport == "plain") return 0;
+  return static_cast<std::uint32_t>(options.transport == "pmem" ? options.slots
+                                                                : std::min(options.vectors, options.slots));
+}
+
+std::size_t region_start(const VmOptions& options) { return options.transport == "pmem" ? ring::devdax_start : 0; }
+
+std::size_t memory_bytes(const VmOptions& options) {
+  return region_start(options) + static_cast<std::size_t>(options.region_size);
 }
 
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error) {

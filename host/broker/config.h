@@ -87,8 +87,14 @@ FileAccess access_of(const Options& options) {
 }
 
 // How many interrupts the broker gives each of the VM's guests: the worker of slot k raises number k % guest_vectors.
-// 0: none, the device is an ivshmem-plain.
+// 0: none, the device is an ivshmem-plain. With a bell channel each slot has one.
 std::uint32_t guest_vectors(const VmOptions& options);
+
+// Whether QEMU opens the region by a path, and gets no descriptor of it: all but ivshmem-doorbell.
+inline bool opened_by_path(const VmOptions& options) { return options.transport != "doorbell"; }
+// The region's start in the memory that QEMU opens, and the size of all of it.
+std::size_t region_start(const VmOptions& options);
+std::size_t memory_bytes(const VmOptions& options);
 
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error);

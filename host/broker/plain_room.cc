@@ -46,7 +46,7 @@ bool plain_files_fit(const std::vector<VmOptions>& vms, std::string& error) {
     Room& room = rooms[status.st_dev];
     if (room.vms.empty()) room = {folder, "", 0, bytes_left(system)};
     room.vms += (room.vms.empty() ? "" : ", ") + vm.name;
-    room.needed += static_cast<std::uint64_t>(vm.region_size);
+    room.needed += memory_bytes(vm);
     room.left += bytes_of_leftover(vm.plain_file);
   }
   for (const auto& [device, room] : rooms) {

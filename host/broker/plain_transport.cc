@@ -1,5 +1,7 @@
 // ivshmem-plain: the VM has the memory and nothing else. The broker looks at the bits that guests set
-// (host/broker/bell_line.h), rings workers for them, and asks the kernel whether the VM has the memory open.
+// (host/broker/bell_line.h), rings workers for them, and asks the kernel whether the VM has the memory open. A VM with
+// persistent memory in the place of the device may have bell channels besides (host/broker/bell_server.h); a guest
+// without one rings and is served all the same, and nobody wakes it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "host/broker/bell_line.h"
+#include "host/broker/bell_server.h"
 #include "host/broker/fd.h"
 #include "host/broker/plain_memory.h"
 #include "host/broker/transport.h"
@@ -46,7 +49,7 @@ class PlainTransport final : public Transport {
       : loop_(loop), region_(region), name_(std::move(name)), events_(std::move(events)) {}
   ~PlainTransport() override { close(); }
 
-  bool open(const VmOptions& options, std::string& error) {
+  bool open(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     doorbells_.resize(static_cast<std::size_t>(options.slots));
     for (Doorbell& doorbell : doorbells_)
       if (!doorbell.make()) {
@@ -58,25 +61,42 @@ class PlainTransport final : public Transport {
     bells_ = std::make_unique<BellLine>(
         loop_, region_.header(), ring::peer_of_slot(static_cast<std::uint32_t>(options.slots)), pace,
         [this](std::uint32_t peer) { on_bell(peer); }, [this] { look_for_vm(); });
-    return true;
+    return options.transport != "pmem" || open_channels(options, broker, error);
   }
 
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
-  int interrupt(std::uint32_t) const override { return -1; }
+  int interrupt(std::uint32_t slot) const override { return channels_ ? channels_->interrupt(slot) : -1; }
   void forget_rings(std::uint32_t slot) override { drain(doorbell(slot)); }
   bool anybody() const override { return open_elsewhere(region_.memfd()); }
   bool tells_peers() const override { return false; }
   bool has(std::uint32_t) const override { return false; }
-  std::size_t connections() const override { return 0; }
-  std::string socket() const override { return ""; }
-  void bound_connections(std::size_t) override {}
-  void shut_door() override {}
+  std::size_t connections() const override { return channels_ ? channels_->connected() : 0; }
+  std::string socket() const override { return socket_; }
+  void bound_connections(std::size_t most) override {
+    if (channels_) channels_->bound_connections(most);
+  }
+  void shut_door() override {
+    if (channels_) channels_->shut_door();
+  }
   void close() override {
+    channels_.reset();
     bells_.reset();
     loop_.forget(pause_);
   }
 
  private:
+  bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+    socket_ = socket_path(broker.runtime_dir, options.name);
+    channels_ = BellServer::listen(
+        loop_,
+        {.vm = name_,
+         .socket = {socket_, access_of(options)},
+         .slots = static_cast<std::uint32_t>(options.slots),
+         .connections = static_cast<std::size_t>(options.connections)},
+        [this] { bells_->look_now(); }, error);
+    return channels_ != nullptr;
+  }
+
   void on_bell(std::uint32_t peer) {
     if (peer != ring::peer_broker) return doorbells_[peer - 1].ring();
     if (pause_ != 0) return;
@@ -111,6 +131,8 @@ class PlainTransport final : public Transport {
   const Events events_;
   std::vector<Doorbell> doorbells_;
   std::unique_ptr<BellLine> bells_;
+  std::string socket_;                    // "": no channels
+  std::unique_ptr<BellServer> channels_;  // after what it calls
   bool vm_seen_ = false;
   Clock::time_point vm_looked_, last_;
   EventLoop::Id pause_ = 0;
@@ -119,9 +141,10 @@ class PlainTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                Transport::Events events, std::string& error) {
+                                                const BrokerOptions& broker, Transport::Events events,
+                                                std::string& error) {
   auto transport = std::make_unique<PlainTransport>(loop, region, options.name, std::move(events));
-  if (!transport->open(options, error)) return nullptr;
+  if (!transport->open(options, broker, error)) return nullptr;
   return transport;
 }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "host/broker/dax_label.h"
 #include "host/broker/hostile_text.h"
 #include "ring/release.h"
 
@@ -55,8 +56,9 @@ bool region_fits_machine(const VmOptions& vm, std::string& error) {
 }
 
 std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& access, std::string& error) {
-  const auto bytes = static_cast<std::size_t>(vm.region_size);
-  const std::size_t slot_bytes = ring::slot_bytes_for(bytes, static_cast<std::uint32_t>(vm.slots));
+  const std::size_t bytes = memory_bytes(vm), start = region_start(vm);
+  const std::size_t slot_bytes =
+      ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots));
   const auto fail = [&](const char* what) {
     error = fmt::format("VM {}: a region of {} MiB cannot be made: {}: {}{}", vm.name, bytes >> 20, what,
                         std::strerror(errno),
@@ -76,15 +78,16 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& ac
     memfd = make_memfd(vm);
     if (!memfd) return fail("memfd_create");
     if (!size_and_seal(memfd.get(), bytes)) return fail("sizing and sealing");
-    if (vm.transport == "plain") memfd = reopened(memfd);
+    if (opened_by_path(vm)) memfd = reopened(memfd);
     if (!memfd) return fail("opening it again");
   }
   // Huge pages are taken now: a guest that met an empty pool later would be killed by SIGBUS.
   if (huge && fallocate(memfd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return fail("taking its pages");
-  void* base = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  void* base = mmap(nullptr, start + ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return fail("mmap");
   std::unique_ptr<Region> region(
-      new Region(std::move(memfd), huge, static_cast<std::byte*>(base), slot_bytes, vm, random_number()));
+      new Region(std::move(memfd), huge, static_cast<std::byte*>(base) + start, slot_bytes, vm, random_number()));
+  region->label();
   region->restore_header();
   return region;
 }
@@ -106,10 +109,16 @@ std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64
 
 Region::Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm,
                std::uint64_t generation)
-    : memfd_(std::move(memfd)), base_(base), slot_bytes_(slot_bytes), vm_(vm), huge_(huge), generation_(generation) {
+    : memfd_(std::move(memfd)),
+      base_(base),
+      start_(region_start(vm)),
+      slot_bytes_(slot_bytes),
+      vm_(vm),
+      huge_(huge),
+      generation_(generation) {
   if (!vm.plain_file.empty())
     path_ = vm.plain_file;
-  else if (vm.transport == "plain")
+  else if (opened_by_path(vm))
     path_ = fmt::format("/proc/{}/fd/{}", getpid(), memfd_.get());
 }
 
@@ -123,7 +132,7 @@ void Region::restore_header() const {
   put(&Header::region_bytes, static_cast<std::uint64_t>(vm_.region_size));
   put(&Header::first_slot, std::uint64_t{ring::first_slot_offset});
   put(&Header::slot_bytes, std::uint64_t{slot_bytes_});
-  put(&Header::no_doorbell, vm_.transport == "plain" ? 1u : 0u);
+  put(&Header::no_doorbell, opened_by_path(vm_) ? 1u : 0u);
   put(&Header::guest_vectors, guest_vectors(vm_));
   char name[sizeof Header::vm] = {};
   vm_.name.copy(name, sizeof name - 1);
@@ -138,6 +147,12 @@ void Region::restore_header() const {
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
 }
 
+void Region::label() const {
+  if (start_ == 0) return;
+  const DaxLabel label = dax_label(start_, static_cast<std::size_t>(vm_.region_size));
+  std::memcpy(base_ - start_ + dax_label_offset, &label, sizeof label);
+}
+
 bool Region::touched(std::uint32_t slot) const {
   if (huge_) return false;  // all of it is there from the start
   const auto from = static_cast<off_t>(slot_offset(slot) + ring::huge_page);
@@ -149,19 +164,19 @@ std::vector<Region::Range> Region::rest() const {
   if (huge_) return {};
   constexpr std::size_t vm_page_end = ring::vm_page_offset + ring::page;
   const std::size_t slots_end = slot_offset(static_cast<std::uint32_t>(vm_.slots));
-  std::vector<Range> ranges = {{vm_page_end, ring::first_slot_offset - vm_page_end},
-                               {slots_end, static_cast<std::size_t>(vm_.region_size) - slots_end}};
+  std::vector<Range> ranges = {{start_ + vm_page_end, ring::first_slot_offset - vm_page_end},
+                               {slots_end, memory_bytes(vm_) - slots_end}};
   std::erase_if(ranges, [](const Range& range) { return range.bytes == 0; });
   return ranges;
 }
 
 std::vector<Region::Range> Region::everything() const {
   if (huge_) return {};
-  return {{0, static_cast<std::size_t>(vm_.region_size)}};
+  return {{0, memory_bytes(vm_)}};
 }
 
 Region::~Region() {
-  munmap(base_, ring::first_slot_offset);
+  munmap(base_ - start_, start_ + ring::first_slot_offset);
   if (!vm_.plain_file.empty()) unlink(vm_.plain_file.c_str());
 }
 

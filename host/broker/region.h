@@ -26,7 +26,7 @@ bool region_fits_machine(const VmOptions& vm, std::string& error);
 class Region {
  public:
   struct Range {
-    std::size_t from, bytes;  // in the region
+    std::size_t from, bytes;  // in the memory
   };
 
   // Null on failure, and `error` is one sentence.
@@ -40,10 +40,11 @@ class Region {
 
   int memfd() const { return memfd_.get(); }
   std::uint64_t generation() const { return generation_; }
-  // The path that QEMU opens for an ivshmem-plain device; "" if the region comes through the VM's socket.
+  // The path that QEMU opens; "" if the region comes through the VM's socket.
   const std::string& path() const { return path_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
-  std::size_t slot_offset(std::uint32_t slot) const { return ring::first_slot_offset + slot * slot_bytes_; }
+  // Of a slot in the memory.
+  std::size_t slot_offset(std::uint32_t slot) const { return start_ + ring::first_slot_offset + slot * slot_bytes_; }
 
   ring::Shared<ring::RegionHeader> header() const { return ring::RegionView(base_).header(); }
   ring::Shared<ring::SlotEntry> entry(std::uint32_t slot) const { return ring::RegionView(base_).entry(slot); }
@@ -60,6 +61,9 @@ class Region {
   // Puts back the constant words of the header and of the VM's page, and leaves their counts. A guest may have written
   // over them.
   void restore_header() const;
+  // Writes what describes persistent memory to the guest's kernel (host/broker/dax_label.h), before the region. Other
+  // memory has nothing there.
+  void label() const;
   // True if there are bytes where nothing is written before a slot is claimed: behind the worker's part, up to one huge
   // page. Nothing is read.
   bool touched(std::uint32_t slot) const;
@@ -79,7 +83,8 @@ class Region {
   Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm, std::uint64_t generation);
 
   Fd memfd_;
-  std::byte* base_;  // of ring::first_slot_offset bytes
+  std::byte* base_;          // of the region: ring::first_slot_offset bytes
+  const std::size_t start_;  // of the region in the memory, and mapped before `base_`
   const std::size_t slot_bytes_;
   const VmOptions vm_;
   const bool huge_;

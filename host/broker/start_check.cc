@@ -116,10 +116,10 @@ class Look {
   void look_at(const VmOptions& vm) {
     std::string error;
     if (!region_fits_machine(vm, error)) wrong(error);
-    if (vm.transport == "plain") {
+    if (opened_by_path(vm)) {
       if (!vm.plain_file.empty() && !may_make_plain_file(vm.plain_file, access_of(vm), error))
         wrong(fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, error));
-      return;
+      if (vm.transport == "plain") return;
     }
     if (!socket_path_fits(socket_path(config_.broker.runtime_dir, vm.name), error)) wrong(error);
     if (vm.socket_owner == config_.broker.socket_owner && vm.socket_group == config_.broker.socket_group) return;
@@ -140,8 +140,7 @@ class Look {
     if (std::string error; !plain_files_fit(config_.vms, error)) wrong(error);
     std::map<std::uint64_t, std::uint64_t> needed;  // by the pages' size
     for (const VmOptions& vm : config_.vms)
-      if (const std::uint64_t page = huge_page_of(vm); page != 0)
-        needed[page] += (static_cast<std::uint64_t>(vm.region_size) + page - 1) / page;
+      if (const std::uint64_t page = huge_page_of(vm); page != 0) needed[page] += (memory_bytes(vm) + page - 1) / page;
     for (const auto& [page, pages] : needed) {
       const std::uint64_t free = free_pages(page);
       if (pages <= free) continue;

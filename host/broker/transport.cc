@@ -9,8 +9,8 @@ namespace host::broker {
 std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                           const BrokerOptions& broker, const KeptTransport& keep,
                                           Transport::Events events, std::string& error) {
-  return options.transport == "plain"
-             ? make_plain_transport(loop, region, options, std::move(events), error)
+  return opened_by_path(options)
+             ? make_plain_transport(loop, region, options, broker, std::move(events), error)
              : make_doorbell_transport(loop, region, options, broker, keep, std::move(events), error);
 }
 

@@ -1,7 +1,7 @@
-// The way of a VM's guests to the host, a kind for each form of the ivshmem device (`transport` in the configuration):
-// rings for the broker and for its workers, and the presence of guests. doorbell_transport.cc has the ivshmem server
-// and its eventfds; plain_transport.cc, for a device that is memory and nothing else, has bits in the region's header
-// and the file's openings.
+// The way of a VM's guests to the host, a kind for each form of its device (`transport` in the configuration): rings
+// for the broker and for its workers, and the presence of guests. doorbell_transport.cc has the ivshmem server and its
+// eventfds; plain_transport.cc, for a device that is memory and nothing else, has bits in the region's header and the
+// file's openings, and bell channels where the VM has them (bell_server.h).
 //
 // Trust: a guest may ring without end, so a ring of the broker's is passed on once a millisecond.
 #pragma once
@@ -51,7 +51,7 @@ class Transport {
   virtual void close() = 0;
 };
 
-// The path of an ivshmem-doorbell VM's socket, for QEMU.
+// The path of a VM's socket, for QEMU.
 std::string socket_path(const std::string& runtime_dir, const std::string& vm);
 
 // Where a transport keeps its doorbells and connections for the next broker, and takes those of the one before.
@@ -73,7 +73,8 @@ std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region
                                                    const BrokerOptions& broker, const KeptTransport& keep,
                                                    Transport::Events events, std::string& error);
 std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                Transport::Events events, std::string& error);
+                                                const BrokerOptions& broker, Transport::Events events,
+                                                std::string& error);
 
 // A ring that comes too soon after the last is passed on later, once for all that came meanwhile.
 inline constexpr auto between_rings = std::chrono::milliseconds(1);

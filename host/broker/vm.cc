@@ -74,7 +74,10 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
       {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); }}, error);
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
-               transport_->tells_peers() ? "" : ", for an ivshmem-plain device whose memory is ", region_->path());
+               transport_->tells_peers()      ? ""
+               : options_.transport == "pmem" ? ", for a pmem device whose memory is "
+                                              : ", for an ivshmem-plain device whose memory is ",
+               region_->path());
   if (!join_mps(error)) return false;
   if (saved) go_on_with(*saved);
   if (options_.jail_ioctls == "any" && options_.jail != "off")
@@ -256,6 +259,7 @@ void Vm::look_at_pins(std::uint32_t k) {
 }
 
 void Vm::nobody_left() {
+  region_->label();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) forget_pins(k);
   end_surplus();
   rest_wiper_->start();

@@ -231,7 +231,7 @@ constexpr Mistake mistakes[] = {
     {"RootAsWorker", "[vm.a]\nworker_uid = 0",
      "f.toml: [vm.a] worker_uid = 0: worker_uid takes an integer from 1 to 4294967294"},
     {"FileWithoutPlain", "[vm.a]\nplain_file = \"/dev/shm/a\"",
-     "f.toml: [vm.a] plain_file goes with transport = \"plain\""},
+     "f.toml: [vm.a] plain_file goes with transport = \"plain\" or \"pmem\""},
     {"OneFileForTwo", "[defaults]\ntransport = \"plain\"\nplain_file = \"/dev/shm/a\"\n[vm.a]\n[vm.b]",
      "f.toml: [vm.b] plain_file = \"/dev/shm/a\" is that of [vm.a]"},
     {"FileWithHugePages", "[vm.a]\ntransport = \"plain\"\nplain_file = \"/dev/shm/a\"\nhuge_pages = true",
@@ -240,7 +240,7 @@ constexpr Mistake mistakes[] = {
      "f.toml: [vm.a] plain_file = \"a\": plain_file takes the path of a file in /dev/shm or on hugetlbfs, beginning "
      "with /, or \"\" for a memfd"},
     {"BadTransport", "[vm.a]\ntransport = \"vsock\"",
-     "f.toml: [vm.a] transport = \"vsock\": transport takes \"doorbell\" or \"plain\""},
+     "f.toml: [vm.a] transport = \"vsock\": transport takes \"doorbell\", \"plain\" or \"pmem\""},
     {"BellTooFast", "[vm.a]\nbell_us = 10", "f.toml: [vm.a] bell_us = 10: bell_us takes an integer from 50 to 1000000"},
     {"BadVmMode", "[vm.a]\nsocket_mode = \"-1\"",
      "f.toml: [vm.a] socket_mode = \"-1\": socket_mode takes permissions in octal, as \"0660\", or \"\" for those in "

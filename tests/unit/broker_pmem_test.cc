@@ -1,0 +1,274 @@
+// A VM whose region is persistent memory: what its kernel reads before the region, and bell channels, well used and
+// not. A real ivgpud and fake workers; the test is the VM, and QEMU.
+#include <sys/stat.h>
+
+#include "broker_harness.h"
+#include "host/broker/dax_label.h"
+#include "ring/bells.h"
+#include "tests/other_side.h"
+
+namespace {
+
+using namespace broker_test;
+using ring::SlotState;
+
+struct Files {
+  ~Files() {
+    for (const std::string& name : names) unlink(name.c_str());
+  }
+  std::vector<std::string> names;
+};
+
+std::string memory_file(const char* name) {
+  static Files files;
+  return files.names.emplace_back("/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-pmem-" + name);
+}
+
+// Idle looks are so rare that what happens at once was told by a channel.
+std::string pmem(const std::string& file, const std::string& more = "") {
+  return "transport = \"pmem\"\nbell_idle_ms = 500\nplain_file = \"" + file + "\"\n" + more;
+}
+
+// The memory as QEMU maps it; the guest's devdax device is what lies behind its label.
+class Vm {
+ public:
+  explicit Vm(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    bytes_ = fd < 0 ? 0 : static_cast<std::size_t>(lseek(fd, 0, SEEK_END));
+    void* at = fd < 0 ? MAP_FAILED : mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at != MAP_FAILED) base_ = static_cast<std::byte*>(at);
+    fd_ = fd;
+  }
+  ~Vm() {
+    if (base_ != nullptr) munmap(base_, bytes_);
+    if (fd_ >= 0) close(fd_);
+  }
+  Vm(const Vm&) = delete;
+  Vm& operator=(const Vm&) = delete;
+
+  bool there() const { return base_ != nullptr; }
+  std::size_t bytes() const { return bytes_; }
+  std::byte* memory() const { return base_; }
+  ring::RegionHeader& header() const { return other_side::region(region()); }
+  ring::SlotEntry& entry(std::uint32_t k) const { return other_side::entry(region(), k); }
+  ring::Shared<std::uint32_t> state(std::uint32_t k) const { return other_side::shared(entry(k).state); }
+  bool becomes(std::uint32_t k, SlotState wanted) const {
+    return eventually([&] { return ring::SlotWord::of(state(k).load()).state == wanted; });
+  }
+  void set_bit(std::uint32_t peer) const { other_side::shared(header().rung[peer / 64]).fetch_or(1ULL << peer % 64); }
+  bool claim(std::uint32_t k) const {
+    if (!becomes(k, SlotState::Ready)) return false;
+    state(k).store(ring::SlotWord::of(state(k).load()).with(SlotState::Claimed).word());
+    entry(k).owner.pid = 7;
+    set_bit(ring::peer_broker);
+    return true;
+  }
+  volatile char* command(std::uint32_t k) const {
+    return reinterpret_cast<volatile char*>(region() + header().first_slot + k * header().slot_bytes +
+                                            ring::arena_offset);
+  }
+
+ private:
+  std::byte* region() const { return base_ + ring::devdax_start; }
+
+  int fd_ = -1;
+  std::size_t bytes_ = 0;
+  std::byte* base_ = nullptr;
+};
+
+// A port of the VM's, as QEMU connects it.
+class Port {
+ public:
+  explicit Port(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << path;
+  }
+  ~Port() { end(); }
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  void end() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+  bool say(unsigned char byte) const { return send(fd_, &byte, 1, MSG_NOSIGNAL) == 1; }
+  void flood(const std::string& bytes) const {
+    [[maybe_unused]] const auto n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  // How many bytes came, each a wake-up, until it is quiet for so long.
+  int woken(int milliseconds = 200) const {
+    int count = 0;
+    for (pollfd port{fd_, POLLIN, 0}; poll(&port, 1, milliseconds) == 1;) {
+      unsigned char byte = 0;
+      if (recv(fd_, &byte, 1, 0) != 1) break;
+      EXPECT_EQ(byte, ring::bell_woken);
+      ++count;
+    }
+    return count;
+  }
+  bool ended() const {
+    unsigned char byte = 0;
+    pollfd port{fd_, POLLIN, 0};
+    return poll(&port, 1, 10000) == 1 && recv(fd_, &byte, 1, 0) == 0;
+  }
+
+ private:
+  int fd_;
+};
+
+// The sum that the guest's kernel makes, over the page with a sum of 0.
+std::uint64_t sum(host::broker::DaxLabel label) {
+  label.checksum = 0;
+  std::uint32_t words[1024], low = 0;
+  std::memcpy(words, &label, sizeof words);
+  std::uint64_t high = 0;
+  for (const std::uint32_t word : words) low += word, high += low;
+  return high << 32 | low;
+}
+
+TEST(Pmem, TheGuestsKernelFindsADevdaxNamespaceOfTheRegionsSize) {
+  const std::string file = memory_file("label");
+  Broker broker(pmem(file));
+  Vm vm(file);
+  ASSERT_TRUE(vm.there()) << broker.log();
+  EXPECT_EQ(vm.bytes(), (128u << 20) + ring::devdax_start);
+  host::broker::DaxLabel label;
+  std::memcpy(&label, vm.memory() + host::broker::dax_label_offset, sizeof label);
+  EXPECT_STREQ(label.signature, "NVDIMM_DAX_INFO");
+  EXPECT_EQ(label.data_offset, ring::devdax_start);
+  EXPECT_EQ(label.pages * label.page_size, 128u << 20);
+  EXPECT_EQ(label.align, 4096u);
+  EXPECT_EQ(label.checksum, sum(label));
+  EXPECT_EQ(vm.header().magic, ring::region_magic);
+  EXPECT_EQ(vm.header().region_bytes, 128u << 20);
+  EXPECT_EQ(vm.header().no_doorbell, 1u);
+  EXPECT_EQ(vm.header().guest_vectors, vm.header().slot_count);
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Pmem, ALabelThatAGuestHasSpoiltIsThereForItsNextStart) {
+  const std::string file = memory_file("spoilt");
+  Broker broker(pmem(file));
+  {
+    Vm vm(file);
+    ASSERT_TRUE(vm.there());
+    std::memset(vm.memory(), 0x5a, ring::devdax_start);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1200));  // that the broker sees a VM
+  }
+  ASSERT_TRUE(broker.eventually_logged("t: the VM has ended"));
+  Vm next(file);
+  host::broker::DaxLabel label;
+  std::memcpy(&label, next.memory() + host::broker::dax_label_offset, sizeof label);
+  EXPECT_STREQ(label.signature, "NVDIMM_DAX_INFO");
+  EXPECT_EQ(label.checksum, sum(label));
+}
+
+TEST(Pmem, AChannelHasTheBrokerLookAndWakesTheSlotThatItNames) {
+  const std::string file = memory_file("woken");
+  Broker broker(pmem(file, "slots = 2"));
+  Vm vm(file);
+  ASSERT_TRUE(vm.claim(0));
+  Port port(broker.socket_path());
+  ASSERT_TRUE(port.say(ring::bell_look));
+  EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
+  ASSERT_TRUE(port.say(0));
+  EXPECT_EQ(port.woken(), 1) << "the worker may have rung before";
+  const auto start = std::chrono::steady_clock::now();
+  vm.command(0)[0] = 'i';  // its worker interrupts when it is rung
+  vm.set_bit(ring::peer_of_slot(0));
+  ASSERT_TRUE(port.say(ring::bell_look));
+  EXPECT_EQ(port.woken(1000), 1);
+  EXPECT_EQ(vm.command(0)[2], 'y');
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1400)) << "it was not looked at once";
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Pmem, WithoutAChannelAVmIsServedAllTheSame) {
+  const std::string file = memory_file("without");
+  Broker broker(pmem(file, "slots = 2"));
+  Vm vm(file);
+  ASSERT_TRUE(vm.claim(0));
+  EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the bit was not seen";
+  vm.command(0)[0] = 'i';
+  vm.set_bit(ring::peer_of_slot(0));
+  EXPECT_TRUE(eventually([&] { return vm.command(0)[2] == 'y'; }));
+  Port late(broker.socket_path());
+  ASSERT_TRUE(late.say(0));
+  EXPECT_EQ(late.woken(), 1);
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Pmem, TheChannelThatNamedASlotLastHasIt) {
+  const std::string file = memory_file("last");
+  Broker broker(pmem(file, "slots = 2"));
+  Vm vm(file);
+  ASSERT_TRUE(vm.claim(0));
+  Port first(broker.socket_path()), second(broker.socket_path());
+  first.say(0), second.say(ring::bell_look);
+  EXPECT_EQ(first.woken(), 1);
+  second.say(0);
+  EXPECT_EQ(second.woken(), 1);
+  vm.command(0)[0] = 'i';
+  vm.set_bit(ring::peer_of_slot(0));
+  EXPECT_EQ(second.woken(1000), 1);
+  EXPECT_EQ(first.woken(), 0);
+  first.say(0);
+  EXPECT_EQ(first.woken(), 1);
+  first.end();  // now nobody has it, and a worker that rings hurts nobody
+  vm.command(0)[2] = 0;
+  vm.set_bit(ring::peer_of_slot(0));
+  EXPECT_TRUE(eventually([&] { return vm.command(0)[2] == 'y'; }));
+  EXPECT_EQ(second.woken(), 0);
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Pmem, NonsenseIsToldOnceAndChangesNothing) {
+  const std::string file = memory_file("nonsense");
+  Broker broker(pmem(file, "slots = 2"));
+  Vm vm(file);
+  ASSERT_TRUE(vm.there());
+  Port port(broker.socket_path()), flooding(broker.socket_path());
+  for (int byte = 2; byte < 256; ++byte) ASSERT_TRUE(port.say(static_cast<unsigned char>(byte)));
+  EXPECT_TRUE(broker.eventually_logged("t: a bell channel says 0x02, which means nothing"));
+  // Both slots' numbers, looks, and nonsense, as fast as they are taken, and nothing is read.
+  std::string all(4096, '\0');
+  for (std::size_t k = 0; k < all.size(); ++k) all[k] = static_cast<char>(k * 31 % 256);
+  for (int round = 0; round < 2000; ++round) {
+    flooding.flood(all);
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  EXPECT_LT(broker.times_logged("which means nothing"), 20u);
+  ASSERT_TRUE(vm.claim(0));
+  EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the broker has no time any more";
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Pmem, MoreChannelsThanConnectionsAreRefused) {
+  const std::string file = memory_file("full");
+  Broker broker(pmem(file, "connections = 1"));
+  Port first(broker.socket_path());
+  ASSERT_TRUE(first.say(0));
+  EXPECT_EQ(first.woken(), 1);
+  Port second(broker.socket_path());
+  EXPECT_TRUE(second.ended());
+  EXPECT_TRUE(broker.eventually_logged("t: a bell channel is refused: there are 1 already"));
+  first.end();
+  EXPECT_TRUE(eventually([&] {
+    Port next(broker.socket_path());
+    return next.say(0) && next.woken() == 1;
+  }));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Pmem, TheBrokersEndEndsTheChannels) {
+  const std::string file = memory_file("ends");
+  Broker broker(pmem(file));
+  Port port(broker.socket_path());
+  ASSERT_TRUE(port.say(0));
+  EXPECT_EQ(port.woken(), 1);
+  EXPECT_EQ(broker.terminate(), 0);
+  EXPECT_TRUE(port.ended());
+}
+
+}  // namespace
