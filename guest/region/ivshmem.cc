@@ -20,18 +20,10 @@
 #include "guest/region/bell.h"
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
+#include "guest/region/sysfs.h"
 
 namespace guest {
 namespace {
-
-unsigned long read_number(const std::string& path) {
-  char text[32] = {};
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  return n > 0 ? std::strtoul(text, nullptr, 0) : 0;
-}
 
 class Ivshmem final : public Region {
  public:

@@ -7,6 +7,7 @@
 
 #include "guest/log.h"
 #include "guest/region/cache_probe.h"
+#include "guest/region/devdax.h"
 #include "guest/region/module.h"
 #include "guest/region/release.h"
 #include "ring/mutants.h"
@@ -29,11 +30,11 @@ void tell_cache(Region& region) {
   munmap(at, ring::page);
   if (uncached(ns))
     log(Level::Warn,
-        "BAR2 of the ivshmem device seems to be mapped uncached (%.0f ns a line), and everything will be slow then; "
+        "%s seems to be mapped uncached (%.0f ns a line), and everything will be slow then; "
         "ivgpu-check says more",
-        ns);
+        region.memory_in_words(), ns);
   else
-    log(Level::Info, "BAR2 of the ivshmem device is mapped write-back (%.1f ns a line)", ns);
+    log(Level::Info, "%s is mapped write-back (%.1f ns a line)", region.memory_in_words(), ns);
 }
 
 }  // namespace
@@ -48,6 +49,10 @@ std::unique_ptr<Region> find_region() {
   auto region = open_module("/dev", why);
   // Where there is a module it alone maps the device. A program that it does not let in is told so.
   if (region == nullptr && why.empty()) region = open_ivshmem("/sys/bus/pci/devices", why);
+  if (std::string dax; region == nullptr) {
+    region = open_devdax({}, dax);
+    if (!dax.empty()) why = dax;
+  }
   if (region != nullptr) tell_cache(*region);
   // Programs that only ask whether there is a GPU may ask often.
   static std::atomic<bool> reported{false};

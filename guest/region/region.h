@@ -1,5 +1,5 @@
 // How this process reaches the VM's region: in a VM through the kernel module or, without one, the ivshmem device's
-// files in sysfs; on the host itself through the broker's socket (loopback). Callers need not know which it is. Any
+// files in sysfs, or a devdax device where the VM has persistent memory instead; on the host itself through the broker's socket (loopback). Callers need not know which it is. Any
 // thread may call a Region.
 #pragma once
 
@@ -14,6 +14,7 @@
 
 namespace guest {
 
+class BellChannel;
 class Module;
 
 class Region {
@@ -38,6 +39,11 @@ class Region {
   // The guest's kernel module, if the region is reached by it: it claims and frees slots. Null: this process changes
   // the directory itself.
   virtual Module* module() { return nullptr; }
+  // The bell channel, where the region has neither module nor doorbell and the VM has a port for it. Null: none, or it
+  // has ended.
+  virtual BellChannel* bells() { return nullptr; }
+  // What the region is mapped from, for the log.
+  virtual const char* memory_in_words() const { return "BAR2 of the ivshmem device"; }
   // Whether worker and guest are one process with one mapping, as in tests. The arena then has the same address in both
   // already.
   virtual bool same_address_space() const { return false; }
@@ -46,7 +52,7 @@ class Region {
 };
 
 // The region of IVGPU_REGION (a broker's socket) if that is set, else of the kernel module (guest/region/module.h),
-// else of the first ivshmem device that carries our magic. Null if there is none; the log then warns once and says why.
+// else of the first ivshmem device that carries our magic, else of a devdax device (guest/region/devdax.h). Null if there is none; the log then warns once and says why.
 // At level info the log says what is looked for.
 std::unique_ptr<Region> find_region();
 

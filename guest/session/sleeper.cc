@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "guest/log.h"
+#include "guest/region/bell_channel.h"
 #include "guest/switches.h"
 
 namespace guest {
@@ -20,6 +21,8 @@ timespec after(std::uint64_t ns) {
 ring::Asleep find_how(Region& region, const CheckedRegion& checked, std::uint32_t slot) {
   if (!switches().wakes) return ring::Asleep::No;
   if (region.same_kernel()) return ring::Asleep::ByFutex;
+  if (BellChannel* bells = region.bells(); bells != nullptr && checked.guest_vectors > slot)
+    return bells->serve(slot), ring::Asleep::ByDoorbell;
   const Module* module = region.module();
   if (module != nullptr && module->wakes(slot, checked.guest_vectors)) return ring::Asleep::ByDoorbell;
   if (module != nullptr)
@@ -41,6 +44,11 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
   if (how_ == ring::Asleep::ByFutex) {
     const timespec limit = after(nanoseconds);
     syscall(SYS_futex, at, FUTEX_WAIT, announced, &limit, nullptr, 0);
+    return true;
+  }
+  if (region_.module() == nullptr) {
+    BellChannel* bells = region_.bells();
+    if (bells == nullptr || !listeners_.sleep(*bells, word, announced, nanoseconds)) nap(longest_nap_ns);
     return true;
   }
   const auto offset = static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(at) - base_);

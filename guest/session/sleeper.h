@@ -1,5 +1,5 @@
 // How the threads of this process sleep until their worker wakes them: on a futex where both run on one kernel, in
-// the guest's kernel module until the slot's interrupt comes, or not at all. Where nobody wakes them they nap, and look
+// the guest's kernel module until the slot's interrupt comes, at a bell channel, or not at all. Where nobody wakes them they nap, and look
 // again. IVGPU_OFF=wakes has them nap everywhere.
 //
 // Any thread may call it once the slot is mapped. Sleeping orders no memory: ring/queue/parking.h does, and the sleeper
@@ -10,6 +10,7 @@
 
 #include "guest/region/module.h"
 #include "guest/region/region.h"
+#include "guest/session/listeners.h"
 #include "ring/layout.h"
 #include "ring/shared.h"
 
@@ -38,6 +39,7 @@ class Sleeper {
   Region& region_;
   ring::Asleep how_ = ring::Asleep::No;
   const std::byte* base_ = nullptr;
+  mutable Listeners listeners_;  // at a bell channel
 };
 
 // Naps are the interval at which a thread looks that nobody wakes. They grow during a wait, so that short waits stay

@@ -89,7 +89,7 @@ TEST(Pasted, ABrokenCommandIsFound) {
 }
 
 TEST(Pasted, ConfigurationsAreGood) {
-  for (const char* page : {"doorbell.md", "plain.md"}) {
+  for (const char* page : {"doorbell.md", "plain.md", "pmem.md", "cloud-hypervisor.md"}) {
     const auto blocks = blocks_of(root / "qemu-config" / page, "toml");
     ASSERT_EQ(blocks.size(), 1u) << page;
     EXPECT_EQ(mistake_in(joined(blocks[0].lines)), "") << page;

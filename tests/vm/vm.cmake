@@ -11,9 +11,11 @@ target_link_libraries(waking PRIVATE ivgpu_api ivgpu_ring ivgpu_options ${CMAKE_
 add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 add_test(NAME vm.qemu_config
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
+add_test(NAME vm.pmem COMMAND ${CMAKE_CURRENT_LIST_DIR}/pmem.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})
 add_test(NAME vm.bad_input COMMAND ${CMAKE_CURRENT_LIST_DIR}/bad_input.sh ${CMAKE_BINARY_DIR})
 set_tests_properties(vm.programs vm.command vm.install vm.reclaim vm.qemu_config vm.bad_input
                      PROPERTIES LABELS vm TIMEOUT 600 FIXTURES_REQUIRED guest_image)
+set_tests_properties(vm.pmem PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 600 FIXTURES_REQUIRED guest_image)
 
 # That they notice when a worker, ivgpud or QEMU dies.
 add_test(NAME vm.oracle COMMAND ${CMAKE_CURRENT_LIST_DIR}/oracle.sh ${CMAKE_BINARY_DIR})

@@ -8,6 +8,7 @@
 //                                         reaches, then how a call ends that waits for 20 s, and the one after it
 //        waking LIBCUDA poll              makes short calls and copies, which wait without a sleep, until one fails; says
 //                                         how, and how the next one ends
+//        waking LIBCUDA direct DISK       writes pinned memory to a disk and reads it back, past the page cache
 //        waking LIBCUDA death REGION      kills a `hold` of its own, in a VM with one slot; REGION: the file that the
 //                                         region's header is in
 // Exit codes: 0, 1 a call failed, 2 it could not begin.
@@ -179,6 +180,21 @@ void poll_on() {
   std::printf("a call that polls gives %d, the next one %d\n", static_cast<int>(result), static_cast<int>(allocate()));
 }
 
+// The kernel takes the pages of pinned memory for I/O of its own.
+int direct(const char* disk) {
+  constexpr std::size_t half = 1 << 20;
+  begin();
+  void* memory = nullptr;
+  DO(cuMemHostAlloc, &memory, 2 * half, 0);
+  auto* const bytes = static_cast<unsigned char*>(memory);
+  for (std::size_t k = 0; k < half; ++k) bytes[k] = static_cast<unsigned char>(k * 7 + k / 4096);
+  const int fd = open(disk, O_RDWR | O_DIRECT | O_CLOEXEC);
+  if (fd < 0 || pwrite(fd, bytes, half, 0) != half || pread(fd, bytes + half, half, 0) != half)
+    return std::perror(disk), 1;
+  if (std::memcmp(bytes, bytes + half, half) != 0) return std::puts("O_DIRECT brings other bytes"), 1;
+  return std::puts("O_DIRECT from and into pinned memory works"), 0;
+}
+
 // Starts this program as `hold`, and returns when it has said that it holds.
 pid_t start_holder(const char* own, const char* driver) {
   int said[2];
@@ -224,6 +240,7 @@ int death(const char* own, const char* driver, const char* region) {
 int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[2] : "";
   if (mode == "death" && argc == 4) return death(argv[0], argv[1], argv[3]);
+  if (mode == "direct" && argc == 4 && open_library(argv[1]) != nullptr) return direct(argv[3]);
   void (*const run)() = mode == "figures" ? figures
                         : mode == "idle"  ? idle
                         : mode == "hold"  ? hold
@@ -231,7 +248,7 @@ int main(int argc, char** argv) {
                         : mode == "poll"  ? poll_on
                                           : nullptr;
   if (run == nullptr || open_library(argv[1]) == nullptr)
-    return std::fprintf(stderr, "usage: waking LIBCUDA figures|idle|hold|wait|poll|death [REGION]\n"), 2;
+    return std::fprintf(stderr, "usage: waking LIBCUDA figures|idle|hold|wait|poll|direct DISK|death REGION\n"), 2;
   run();
   return 0;
 }

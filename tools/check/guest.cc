@@ -12,6 +12,7 @@
 #include "ring/region_view.h"
 #include "ring/view.h"
 #include "tools/check/cache.h"
+#include "tools/check/devdax.h"
 #include "tools/check/machine.h"
 #include "tools/check/module.h"
 #include "tools/check/region.h"
@@ -162,6 +163,11 @@ Findings check_sysfs(const Machine& machine, const std::string& device) {
 
 Findings check_guest(const Machine& machine) {
   const auto devices = ivshmem_devices(machine);
+  if (const auto memories = devdax_devices(machine); devices.empty() && !memories.empty()) {
+    Findings all = check_devdax(machine, memories);
+    all.push_back(library(machine));
+    return all;
+  }
   Findings all = {device(devices)};
   if (!devices.empty()) {
     const Findings more =

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "tools/check/devdax.h"
 #include "tools/check/machine.h"
 
 namespace {
@@ -12,7 +13,7 @@ namespace {
 constexpr const char* usage =
     "usage: ivgpu-check [--host|--guest] [--json] [--runtime-dir DIR] [--root DIR]\n"
     "Says what is wrong with this machine, a line for each thing and its remedy: ok, warning or wrong.\n"
-    "  --host, --guest    which it is; without one, a machine with an ivshmem device is a guest\n"
+    "  --host, --guest    which it is; without one, a machine with an ivshmem device or bell channels is a guest\n"
     "  --json             one JSON document instead\n"
     "  --runtime-dir DIR  the runtime_dir of the broker's configuration (/run/ivgpu)\n"
     "  --root DIR         look at the files below DIR as if it were the machine\n"
@@ -56,7 +57,8 @@ int main(int argc, char** argv) {
   const check::Machine machine(arguments.root);
   if (!arguments.root.empty() && !machine.has("/"))
     return std::fprintf(stderr, "ivgpu-check: %s: there is no such folder\n", arguments.root.c_str()), 2;
-  const bool guest = arguments.side.empty() ? !check::ivshmem_devices(machine).empty() : arguments.side == "guest";
+  const bool device = !check::ivshmem_devices(machine).empty() || check::bell_channels(machine) > 0;
+  const bool guest = arguments.side.empty() ? device : arguments.side == "guest";
   const check::Findings found = guest ? check::check_guest(machine) : check::check_host(machine, arguments.host);
   const std::string text = arguments.json ? check::as_json(found, guest ? "guest" : "host") : check::as_text(found);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)

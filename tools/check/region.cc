@@ -19,14 +19,14 @@ Mapping::Mapping(const std::string& file, std::size_t bytes) : mapped_(bytes) {
   if (fd >= 0) close(fd);
 }
 
-Mapping::Mapping(int node, std::size_t bytes, std::uint64_t size)
-    : mapped_(bytes), size_(size), at_(guest::map_shared(node, 0, bytes, nullptr, PROT_READ)) {}
+Mapping::Mapping(int node, std::size_t bytes, std::uint64_t size, int protection)
+    : mapped_(bytes), size_(size), at_(guest::map_shared(node, 0, bytes, nullptr, protection)) {}
 
 Mapping::~Mapping() {
   if (at_ != nullptr) munmap(at_, mapped_);
 }
 
-Finding check_region(const Mapping& mapping) {
+Finding check_region(const Mapping& mapping, const char* plain) {
   if (!mapping.there())
     return {"region", State::Wrong,
             "the device's memory cannot be mapped (BAR2 of " + std::to_string(mapping.size()) + " bytes)",
@@ -48,7 +48,7 @@ Finding check_region(const Mapping& mapping) {
         "give QEMU's memory-backend-file the size of region_size"};
   return {"region", State::Ok,
           std::to_string(h.region_bytes >> 20) + " MiB in " + std::to_string(h.slot_count) + " slots, " +
-              (h.no_doorbell != 0 ? "ivshmem-plain" : "ivshmem-doorbell"),
+              (h.no_doorbell != 0 ? plain : "ivshmem-doorbell"),
           ""};
 }
 

@@ -2,6 +2,8 @@
 // files or by the kernel module.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,8 +23,8 @@ std::string install_rule(const Machine& machine, const std::string& file, const 
 class Mapping {
  public:
   Mapping(const std::string& file, std::size_t bytes);
-  // Of a kernel module's open node, whose region has `size` bytes: to be read only.
-  Mapping(int node, std::size_t bytes, std::uint64_t size);
+  // Of an open node, whose region has `size` bytes; a kernel module's is to be read only.
+  Mapping(int node, std::size_t bytes, std::uint64_t size, int protection = PROT_READ);
   ~Mapping();
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -39,8 +41,8 @@ class Mapping {
   std::byte* at_ = nullptr;
 };
 
-// Whether it is a region of this release's.
-Finding check_region(const Mapping& mapping);
+// Whether it is a region of this release's. `plain`: what it is called where it has no doorbell.
+Finding check_region(const Mapping& mapping, const char* plain = "ivshmem-plain");
 
 // As the library asks: the broker's heartbeat answers a guest that rings it.
 Finding check_broker(const Mapping& mapping, const std::function<void()>& ring);

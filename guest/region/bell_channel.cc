@@ -1,0 +1,76 @@
+#include "guest/region/bell_channel.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "guest/log.h"
+#include "guest/region/access.h"
+#include "guest/region/sysfs.h"
+#include "ring/bells.h"
+
+namespace guest {
+namespace {
+
+// The nodes of the ports that QEMU's options name for this.
+std::vector<std::string> bell_ports(const std::string& ports) {
+  std::vector<std::string> found;
+  for (const std::string& port : names_in(ports))
+    if (read_text(ports + "/" + port + "/name").starts_with(ring::bell_port)) found.push_back(port);
+  return found;
+}
+
+}  // namespace
+
+bool BellChannel::open(const std::string& ports, const std::string& nodes, std::string& why) {
+  const auto all = bell_ports(ports);
+  why = "the VM has no virtio-serial port whose name begins with " + std::string(ring::bell_port) +
+        " (qemu-config/pmem.md), or the kernel no module virtio_console";
+  for (const std::string& port : all) {
+    const std::string node = nodes + "/" + port;
+    // Not waiting: without this a write spins in the kernel until QEMU has taken the byte.
+    fd_ = ::open(node.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd_ >= 0) return log(Level::Info, "%s is the bell channel", node.c_str()), true;
+    why = errno == EBUSY ? "all " + std::to_string(all.size()) + " bell channels of the VM are taken"
+                         : "cannot open " + node + ": " + std::strerror(errno) + access_in_words(node.c_str());
+  }
+  return false;
+}
+
+void BellChannel::serve(std::uint32_t slot) { say(static_cast<unsigned char>(slot)); }
+void BellChannel::ring() { say(ring::bell_look); }
+
+// What the port does not take now is not said: the broker looks at the header by itself, too.
+void BellChannel::say(unsigned char byte) {
+  if (fd_ >= 0) [[maybe_unused]]
+    const auto n = write(fd_, &byte, 1);
+}
+
+BellChannel::Heard BellChannel::listen(std::uint64_t nanoseconds) {
+  pollfd port{fd_, POLLIN, 0};
+  const timespec limit{.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000),
+                       .tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000)};
+  const int ready = ppoll(&port, 1, &limit, nullptr);
+  if (ready == 0 || (ready < 0 && errno == EINTR)) return Heard::TimedOut;
+  char bytes[64];
+  const ssize_t n = ready > 0 && (port.revents & POLLIN) != 0 ? read(fd_, bytes, sizeof bytes) : 0;
+  if (n > 0) return Heard::Rung;
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Heard::TimedOut;
+  if (!ended_.exchange(true, std::memory_order_relaxed))
+    log(Level::Info, "the bell channel has no other end any more: waits nap from now on");
+  return Heard::Ended;
+}
+
+void BellChannel::forget() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+}  // namespace guest

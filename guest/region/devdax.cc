@@ -1,0 +1,96 @@
+#include "guest/region/devdax.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "guest/log.h"
+#include "guest/region/access.h"
+#include "guest/region/bell.h"
+#include "guest/region/bell_channel.h"
+#include "guest/region/map_shared.h"
+#include "guest/region/region.h"
+#include "guest/region/sysfs.h"
+
+namespace guest {
+namespace {
+
+class Devdax final : public Region {
+ public:
+  Devdax(int memory, std::uint64_t size) : memory_(memory), size_(size) {}
+  ~Devdax() override { forget(); }
+
+  std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
+    return map_shared(memory_, offset, bytes, address);
+  }
+  // The bit alone would do; the byte has the broker look at once.
+  void ring(std::uint32_t peer) override {
+    ring_by_header(header_, peer);
+    bells_.ring();
+  }
+  std::uint64_t size() const override { return size_; }
+  std::uint32_t peer() const override { return 0; }
+  bool same_kernel() const override { return false; }
+  BellChannel* bells() override { return bells_.works() ? &bells_ : nullptr; }
+  const char* memory_in_words() const override { return "the devdax memory"; }
+  void forget() override {
+    bells_.forget();
+    if (memory_ >= 0) close(memory_);
+    memory_ = -1;
+  }
+
+  // Call it before the first ring. Preconditions: the header stays mapped.
+  void open_bells(ring::Shared<ring::RegionHeader> header, const DevdaxPlaces& places) {
+    header_ = header;
+    std::string why;
+    if (!bells_.open(places.ports, places.nodes, why))
+      log(Level::Info, "no bell channel, so waits nap, and the host hears of a call after idle within 20 ms: %s",
+          why.c_str());
+  }
+
+ private:
+  int memory_;
+  const std::uint64_t size_;
+  ring::Shared<ring::RegionHeader> header_;
+  BellChannel bells_;
+};
+
+std::unique_ptr<Devdax> open_device(const std::string& node, std::uint64_t size, std::string& why) {
+  const int fd = open(node.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd >= 0) return std::make_unique<Devdax>(fd, size);
+  why = "cannot open " + node + ": " + std::strerror(errno) + access_in_words(node.c_str()) +
+        (errno == EACCES || errno == EPERM ? "; run the program as root, or let a group have the node"
+                                           : "; `ivgpu-check` says what is wrong with this guest");
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why) {
+  why.clear();
+  for (const std::string& name : names_in(places.devices)) {
+    const std::string device = places.devices + "/" + name, node = places.nodes + "/" + name;
+    std::string refusal;
+    auto region = open_device(node, read_number(device + "/size"), refusal);
+    if (region == nullptr) {
+      log(Level::Info, "%s", refusal.c_str());
+    } else if (const std::uint64_t align = read_number(device + "/align"); align > ring::page) {
+      refusal =
+          node + " maps pieces of " + std::to_string(align) +
+          " bytes only: let the broker describe the memory, or make the namespace with -a 4k (qemu-config/pmem.md)";
+      log(Level::Info, "%s", refusal.c_str());
+    } else if (const auto checked = check_region(*region)) {
+      log(Level::Info, "%s has the region", node.c_str());
+      region->open_bells(checked->view.header(), places);
+      return region;
+    } else {
+      refusal = no_usable_region("the devdax device " + node);
+    }
+    if (why.empty()) why = refusal;
+  }
+  return nullptr;
+}
+
+}  // namespace guest

@@ -1,0 +1,21 @@
+// The region in a VM whose device is persistent memory (an NVDIMM, or virtio-pmem): a devdax device of the guest's
+// kernel, which maps the memory itself, where /dev/pmemN would map copies in the page cache.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace guest {
+
+class Region;
+
+// Where things are; a test's are folders of its own.
+struct DevdaxPlaces {
+  std::string devices = "/sys/bus/dax/devices", ports = "/sys/class/virtio-ports", nodes = "/dev";
+};
+
+// The first devdax device that carries our magic. Null: there is none. `why` then is "" if there is no devdax device at
+// all; else it is one sentence with the remedy.
+std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why);
+
+}  // namespace guest
