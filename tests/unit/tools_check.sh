@@ -197,6 +197,24 @@ chmod 600 "$m/dev/ivgpu0"
 good_guest
 ln -s ../../../bus/pci/drivers/ivgpu "$m/$device/driver"; expect 1 '^wrong +module .*here is no node /dev/ivgpuN'; good_guest
 
+# Persistent memory in the place of the device.
+put $device/device 0x1000
+dax=sys/bus/dax/devices/dax0.0
+put $dax/size $((32 << 20)); put $dax/align 4096
+mkdir -p "$m/dev"; ln -s "$m/$device/resource2" "$m/dev/dax0.0"
+expect 0 '^ok +device +devdax device dax0.0' --guest
+expect 0 '^warning +bells +no bell channel: waits nap' --guest
+expect 0 '^warning +module +/dev/dax0.0 is whole to each program' --guest
+put sys/class/virtio-ports/vport1p1/name org.qemu.guest_agent.0; expect 0 '^warning +bells ' --guest
+put sys/class/virtio-ports/vport1p2/name org.ivgpu.bell.0; expect 0 '^ok +bells +1 bell channels'
+expect 0 '^ok +region +32 MiB in 1 slots'
+expect 0 '^ok +broker +ivgpud answers'
+put $dax/align 2097152; expect 1 '^wrong +region +/dev/dax0.0 maps pieces of 2097152 bytes only'; put $dax/align 4096
+put $dax/size $((64 << 20)); expect 1 '^wrong +region +ivgpud made 33554432 bytes, the device shows 67108864'
+put sys/bus/dax/devices/dax1.0/size $((32 << 20)); ln -s "$m/$device/resource2" "$m/dev/dax1.0"; expect 0 '^ok +device +devdax device dax1.0'
+rm "$m"/dev/dax*; expect 1 '^wrong +permission +this user may not open /dev/dax0.0'
+rm -r "$m/sys/bus/dax" "$m/sys/class/virtio-ports"; good_guest
+
 # The command line.
 m=$work/nowhere; expect 2 'there is no such folder'
 m=$work
