@@ -2,8 +2,8 @@
 # usage: pmem.sh SOURCES BUILD QEMU
 # VMs without an ivshmem device: the region is persistent memory, which the guest's kernel makes a devdax device of by
 # what the broker has written before it. In one, virtio-pmem and two bell channels: the guest is checked, programs run,
-# sleep and are woken, two at a time; pinned memory takes part in O_DIRECT. In the other, an NVDIMM and no channel:
-# programs run, and nap. Command lines are qemu-config/'s, only the paths, the size and the number of channels changed.
+# sleep and are woken, two at a time; pinned memory takes part in O_DIRECT. In the other, an NVDIMM that is a memfd, and no
+# channel: programs run, and nap. Command lines are qemu-config/'s, only the paths, the size and the number of channels changed.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 # shellcheck source=tests/oracle.sh
@@ -23,7 +23,7 @@ fail() { echo "FAIL: $1"; status=1; }
 {
   printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\n'
-  for vm in virtio-pmem nvdimm; do printf '[vm.%s]\nplain_file = "%s-%s"\n' "$vm" "$shm" "$vm"; done
+  printf '[vm.virtio-pmem]\nplain_file = "%s"\n[vm.nvdimm]\n' "$shm"
 } >"$work/ivgpud.toml"
 mkfifo "$work/ready"
 "$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 --last-status-fd 8 9>"$work/ready" 8>"$work/last" \
@@ -75,8 +75,9 @@ truncate -s %4 "$work/initrd"
 
 # boot VM CHANNELS
 boot() {
-  local vm=$1 words k
-  sed -e "s,/dev/shm/ivgpu-vm1,$shm-$vm,; s/size=1026M/size=130M/" "$sources/qemu-config/$vm.args" | grep -v ivgpu0 >"$work/$vm.args"
+  local vm=$1 words k memory
+  memory=$(sed -n "s/.* $vm: .*whose memory is //p" "$work/log")
+  sed -e "s,/dev/shm/ivgpu-vm1,$memory,; s/size=1026M/size=130M/" "$sources/qemu-config/$vm.args" | grep -v ivgpu0 >"$work/$vm.args"
   for ((k = 0; k < $2; ++k)); do
     sed -n "s,/run/ivgpu/vm1.sock,$work/$vm.sock,; s/ivgpu0/ivgpu$k/; s/bell\.0/bell.$k/; /ivgpu$k/p" "$sources/qemu-config/$vm.args" >>"$work/$vm.args"
   done
@@ -120,5 +121,5 @@ wait "$broker" || fail "ivgpud ended with $?"
 broker=''
 said=$(workers_failed "$work/last")
 [[ -z $said ]] || fail "$said"
-[[ ! -e $shm-virtio-pmem && ! -e $shm-nvdimm ]] || fail "a memory file was left behind"
+[[ ! -e $shm ]] || fail "a memory file was left behind"
 exit "$status"
