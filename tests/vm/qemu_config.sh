@@ -84,7 +84,7 @@ boot() {
     adapted "$form.cfg" "$vm" >"$work/$vm.cfg"
     words=(-readconfig "$work/$vm.cfg")
   fi
-  timeout 120 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
+  timeout 240 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
     -display none -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
     -append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable ivgpu.module=$(with_module "$vm")" "${words[@]}" \
     -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
