@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/broker/config_node.h"
+#include "host/broker/drop_ins.h"
 #include "host/broker/toml_guard.h"
 #include "host/broker/worker_users.h"
 #include "ring/bells.h"
@@ -46,10 +47,17 @@ std::string one_line(std::string text) {
   return text;
 }
 
+constexpr const char* no_vm = "there is no VM; add a table [vm.NAME], which may be empty";
+constexpr const char* names_of_vms =
+    "a VM's name has 1 to 63 letters, digits, '-', '_' and '.', and begins with a letter or digit";
+
+// The broker's file first, then the files of single VMs, which its [defaults] hold for as well.
 class Parser {
  public:
-  Parser(std::string file, unsigned cores, Config& config) : file_(std::move(file)), cores_(cores), config_(config) {}
+  Parser(std::string file, unsigned cores, Config& config)
+      : broker_file_(std::move(file)), file_(broker_file_), cores_(cores), config_(config) {}
 
+  // May leave the configuration without a VM.
   bool parse(const toml::table& root) {
     for (const auto& [name, node] : root) {
       const std::string_view known = name.str();
@@ -58,20 +66,43 @@ class Parser {
       }
       if (!node.is_table()) return say(fmt::format("'{}' must be a table, as in [{}]", known, known));
     }
-    VmOptions defaults;
+    const toml::table* defaults = root["defaults"].as_table();
+    gid_in_defaults_ = defaults != nullptr && defaults->contains("worker_gid");
     return table("broker", "broker", root["broker"].as_table(), config_.broker) &&
-           table("gpu", "gpu", root["gpu"].as_table(), config_.gpu) && defaults_of("vm", defaults) &&
-           overlay("vm", "defaults", root["defaults"].as_table(), defaults) && vms(root["vm"].as_table(), defaults) &&
-           users(root);
+           table("gpu", "gpu", root["gpu"].as_table(), config_.gpu) && defaults_of("vm", defaults_) &&
+           overlay("vm", "defaults", defaults, defaults_) && vms(root["vm"].as_table()) && users(defaults);
   }
-  const std::string& error() const { return error_; }
 
- private:
+  // False adds nothing.
+  bool add(const DropIn& drop_in, const toml::table& root) {
+    file_ = drop_in.path;
+    const toml::table* table = root["vm"].as_table();
+    const toml::node* node = table != nullptr ? table->get(drop_in.vm) : nullptr;
+    if (!is_vm_name(drop_in.vm)) return say(fmt::format("it is named as its VM is: {}", names_of_vms));
+    if (root.size() != 1 || node == nullptr || table->size() != 1)
+      return say(fmt::format("it takes one table, [vm.{}], which is named as the file is", drop_in.vm));
+    for (const VmOptions& other : config_.vms)
+      if (other.name == drop_in.vm)
+        return say(
+            fmt::format("[vm.{}] stands in {}, too", other.name, other.file.empty() ? broker_file_ : other.file));
+    if (!vm(drop_in.vm, *node, drop_in.path)) return false;
+    std::string why;
+    const bool given = give_all_users(why);
+    if (!given) {
+      wishes_.pop_back();
+      config_.vms.pop_back();
+      return say(why);
+    }
+    return true;
+  }
+
   bool say(const std::string& what) {
     error_ = file_ + ": " + one_line(what);
     return false;
   }
+  const std::string& error() const { return error_; }
 
+ private:
   // The table's defaults go through the same checks as the file.
   template <class Object>
   bool defaults_of(std::string_view which, Object& object) {
@@ -108,24 +139,28 @@ class Parser {
     return defaults_of(which, object) && overlay(which, title, given, object);
   }
 
-  bool vms(const toml::table* given, const VmOptions& defaults) {
-    if (given == nullptr || given->empty()) return say("there is no VM; add a table [vm.NAME], which may be empty");
-    for (const auto& [name, node] : *given) {
-      VmOptions vm = defaults;
-      vm.name = name.str();
-      const std::string title = "vm." + vm.name;
-      if (!is_vm_name(vm.name)) {
-        return say(
-            fmt::format("[{}]: a VM's name has 1 to 63 letters, digits, '-', '_' and '.', "
-                        "and begins with a letter or digit",
-                        title));
-      }
-      if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
-      if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm)) return false;
-      if (!settle_memory(title, vm) || !has_share(title, vm)) return false;
-      inherit(vm);
-      config_.vms.push_back(vm);
-    }
+  bool vms(const toml::table* given) {
+    if (given == nullptr) return true;
+    for (const auto& [name, node] : *given)
+      if (!vm(std::string(name.str()), node, "")) return false;
+    return true;
+  }
+
+  // `file`: as in VmOptions.
+  bool vm(const std::string& name, const toml::node& node, const std::string& file) {
+    VmOptions vm = defaults_;
+    vm.name = name;
+    vm.file = file;
+    const std::string title = "vm." + vm.name;
+    if (!is_vm_name(vm.name)) return say(fmt::format("[{}]: {}", title, names_of_vms));
+    if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
+    if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm)) return false;
+    if (!settle_memory(title, vm) || !has_share(title, vm)) return false;
+    inherit(vm);
+    const toml::table& table = *node.as_table();
+    wishes_.push_back({config_.vms.size(), table.source().begin.line, table.contains("worker_uid"),
+                       table.contains("worker_gid") || gid_in_defaults_});
+    config_.vms.push_back(vm);
     return true;
   }
 
@@ -137,23 +172,18 @@ class Parser {
   }
 
   // The table's order is that of the names; VMs are counted in the order of the file.
-  bool users(const toml::table& root) {
-    const toml::table* defaults = root["defaults"].as_table();
-    const auto in_defaults = [&](const char* key) { return defaults != nullptr && defaults->contains(key); };
-    if (!config_.broker.worker_uids.empty() && in_defaults("worker_uid"))
+  bool users(const toml::table* defaults) {
+    if (!config_.broker.worker_uids.empty() && defaults != nullptr && defaults->contains("worker_uid"))
       return say("[defaults] worker_uid is one user for all VMs; leave it out, or [broker] worker_uids");
-    std::vector<std::pair<std::uint32_t, UserWish>> wishes;
-    for (VmOptions& vm : config_.vms) {
-      const toml::table& table = *root["vm"][vm.name].as_table();
-      wishes.push_back(
-          {table.source().begin.line,
-           {&vm, table.contains("worker_uid"), table.contains("worker_gid") || in_defaults("worker_gid")}});
-    }
-    std::stable_sort(wishes.begin(), wishes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<UserWish> in_order;
-    for (const auto& [line, wish] : wishes) in_order.push_back(wish);
+    std::stable_sort(wishes_.begin(), wishes_.end(), [](const Wish& a, const Wish& b) { return a.line < b.line; });
     std::string why;
-    if (!give_users(config_.broker.worker_uids, in_order, why)) return say(why);
+    return give_all_users(why) || say(why);
+  }
+
+  bool give_all_users(std::string& why) {
+    std::vector<UserWish> in_order;
+    for (const Wish& wish : wishes_) in_order.push_back({&config_.vms[wish.vm], wish.uid_given, wish.gid_given});
+    if (!give_users(config_.broker.worker_uids, in_order, why)) return false;
     note_own_users(config_.vms);
     return true;
   }
@@ -207,11 +237,67 @@ class Parser {
     return all;
   }
 
-  std::string file_;
-  unsigned cores_;
+  // Of a VM's user, in the order in which VMs are counted.
+  struct Wish {
+    std::size_t vm;  // of config_.vms
+    std::uint32_t line;
+    bool uid_given, gid_given;
+  };
+
+  const std::string broker_file_;
+  std::string file_;  // that is read now
+  const unsigned cores_;
   Config& config_;
+  VmOptions defaults_;
+  bool gid_in_defaults_ = false;
+  std::vector<Wish> wishes_;
   std::string error_;
 };
+
+bool parse_text(std::string text, const std::string& file, toml::table& root, std::string& error) {
+  if (const auto unfit = prepare_for_toml(text)) {
+    error = fmt::format("{}:{}: {}", file, unfit->line, unfit->why);
+    return false;
+  }
+  try {
+    root = toml::parse(text);
+    return true;
+  } catch (const toml::parse_error& failed) {
+    error = fmt::format("{}:{}:{}: {}", file, failed.source().begin.line, failed.source().begin.column,
+                        one_line(std::string(failed.description())));
+  } catch (const TomlSurprised&) {
+    error = fmt::format("{}: this is no TOML", file);
+  }
+  return false;
+}
+
+bool read_text(const std::string& path, std::string& text, std::string& error) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::ifstream file(path);
+  std::stringstream all;
+  if (file && !fs::is_directory(path, failed) && (all << file.rdbuf())) {
+    text = all.str();
+    return true;
+  }
+  error =
+      fmt::format("{}: cannot be read{}", path, fs::exists(path, failed) ? " or is empty" : ": there is no such file");
+  return false;
+}
+
+// What is wrong in one of these files concerns its VM alone.
+void read_drop_ins(const DropIns& found, Parser& parser, Config& config) {
+  config.refused = found.refused;
+  config.may_be_empty = found.folders > 0;
+  for (const DropIn& drop_in : found.files) {
+    std::string text, error;
+    toml::table root;
+    if (!read_text(drop_in.path, text, error) || !parse_text(text, drop_in.path, root, error))
+      config.refused.push_back({drop_in.vm, error});
+    else if (!parser.add(drop_in, root))
+      config.refused.push_back({drop_in.vm, parser.error()});
+  }
+}
 
 }  // namespace
 
@@ -234,36 +320,27 @@ std::size_t memory_bytes(const VmOptions& options) {
 }
 
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error) {
-  if (const auto unfit = prepare_for_toml(text)) {
-    error = fmt::format("{}:{}: {}", file, unfit->line, unfit->why);
-    return false;
-  }
   toml::table root;
-  try {
-    root = toml::parse(text);
-  } catch (const toml::parse_error& failed) {
-    error = fmt::format("{}:{}:{}: {}", file, failed.source().begin.line, failed.source().begin.column,
-                        one_line(std::string(failed.description())));
-    return false;
-  } catch (const TomlSurprised&) {
-    error = fmt::format("{}: this is no TOML", file);
-    return false;
-  }
+  if (!parse_text(std::move(text), file, root, error)) return false;
   Parser parser(file, cores, config);
-  if (parser.parse(root)) return true;
+  if (parser.parse(root) && (!config.vms.empty() || parser.say(no_vm))) return true;
   error = parser.error();
   return false;
 }
 
 bool read_config(const std::string& path, unsigned cores, Config& config, std::string& error) {
-  namespace fs = std::filesystem;
-  std::ifstream file(path);
-  std::stringstream text;
-  if (!file || fs::is_directory(path) || !(text << file.rdbuf())) {
-    error = fmt::format("{}: cannot be read{}", path, fs::exists(path) ? " or is empty" : ": there is no such file");
+  std::string text;
+  toml::table root;
+  if (!read_text(path, text, error) || !parse_text(std::move(text), path, root, error)) return false;
+  Parser parser(path, cores, config);
+  if (!parser.parse(root)) {
+    error = parser.error();
     return false;
   }
-  return parse_config(text.str(), path, cores, config, error);
+  read_drop_ins(find_drop_ins(path, config.broker.runtime_dir), parser, config);
+  if (!config.vms.empty() || config.may_be_empty) return true;
+  error = fmt::format("{}: {}", path, no_vm);
+  return false;
 }
 
 }  // namespace host::broker

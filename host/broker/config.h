@@ -1,4 +1,4 @@
-// ivgpud's configuration: one TOML file, one table of keys (config_keys.cc) that parses, checks, explains and prints
+// ivgpud's configuration: a TOML file, beside it one for each VM that is added and removed by itself (drop_ins.h), and one table of keys (config_keys.cc) that parses, checks, explains and prints
 // itself. The operator writes it and is trusted; a mistake gets one sentence that names the file, the key and what is
 // allowed.
 #pragma once
@@ -38,6 +38,7 @@ struct GpuOptions {
 
 struct VmOptions {
   std::string name;
+  std::string file;  // its own, "" where its table stands in the broker's
   std::int64_t region_size = 0;
   std::int64_t slots = 0;
   std::int64_t spare = 0;
@@ -74,10 +75,18 @@ struct VmOptions {
   bool own_uid = false;         // no other VM's workers, and no other program by custom, run as worker_uid
 };
 
+// A VM's own file that is not taken.
+struct RefusedFile {
+  std::string vm;        // by the file's name, which may be no VM's; "" for a folder of them
+  std::string sentence;  // that names the file
+};
+
 struct Config {
   BrokerOptions broker;
   GpuOptions gpu;
   std::vector<VmOptions> vms;
+  std::vector<RefusedFile> refused;
+  bool may_be_empty = false;  // there is a folder for files of VMs, so that VMs may come later
 };
 
 // Who may connect to the socket of a VM, or to the broker's own for its status.
@@ -99,7 +108,8 @@ std::size_t memory_bytes(const VmOptions& options);
 // `text` is the contents of `file`. False when something is wrong, and `error` is one sentence.
 bool parse_config(std::string text, const std::string& file, unsigned cores, Config& config, std::string& error);
 
-// The same of a file at `path`, which may be unreadable.
+// The same of a file at `path`, which may be unreadable, and of the files of single VMs that belong to it: what is wrong
+// in one of those is in `config.refused`, and no failure.
 bool read_config(const std::string& path, unsigned cores, Config& config, std::string& error);
 
 // True if it can be a VM's name: a file has this name, too, and the region's header holds it.

@@ -26,8 +26,8 @@ slots = 4
 ```
 
 A VM's name has 1 to 63 letters, digits, `-`, `_` and `.`, and begins with a letter or digit. Its socket is
-`<runtime_dir>/NAME.sock`. What a VM's table does not say is as in `[defaults]`, and what that does not say is as below.
-Sizes are texts with a unit, KiB to TiB.
+`<runtime_dir>/NAME.sock`. Its table may stand in [a file of its own](#a-file-for-each-vm) instead. What the table does not say
+is as in `[defaults]`, and what that does not say is as below. Sizes are texts with a unit, KiB to TiB.
 
 The file is read at the start, and again at SIGHUP (`systemctl reload`) or `ivgpu reload`. The last column says of each key when a change of
 it counts then: at once, for sessions or VMs that are new from then on, or not before a restart of `ivgpud`, after which
@@ -35,12 +35,34 @@ its VMs must be started again. [More of that](#reading-the-file-again).
 )";
 
 constexpr const char* tail = R"(
+## A file for each VM
+
+A VM that somebody else adds than who writes the file, or that comes and goes while the machine runs, has a file of its own:
+
+| | |
+|---|---|
+| `vms.d/NAME.toml` beside the file, as `/etc/ivgpu/vms.d/vm1.toml` | stays, as the file does |
+| `<runtime_dir>/vms.d/NAME.toml`, as `/run/ivgpu/vms.d/vm1.toml` | goes when the machine restarts; `ivgpu add` and `ivgpu remove` write and remove it, by libvirt's [hook](host.md#giving-a-vm-the-device) and by hand |
+
+It has the table `[vm.NAME]`, named as the file is, and no other: `[defaults]` and the rest are the broker's file's. Files
+that are not called `*.toml` are not looked at, nor hidden ones. They are read when the broker's file is read, at the start
+and at a reload.
+
+* A mistake in such a file concerns its VM alone: the other VMs are served, the log and `ivgpu reload` give the sentence,
+  and a VM that is served already stays as it is. So it is where a VM's GPUs, quota or user are not possible beside those
+  of the broker's file and of the VMs that are there. `ivgpud --check`, and so `systemctl reload`, fail for it.
+* A VM has one table. Where another file has it as well, that is a mistake that names both, and the first counts: the
+  broker's file, then the folder beside it, then that in `runtime_dir`.
+* With `worker_uids` these VMs are counted behind those of the broker's file.
+* Where one of the two folders is there, `ivgpud` starts without a VM, and goes on when the last has gone. The packages bring
+  both.
+
 ## Reading the file again
 
 SIGHUP and `ivgpu reload` have `ivgpud` read its file again. The log has a line for each thing that changes, and for each
 key that needs a restart; `ivgpu reload` prints these lines, waits until what is removed has gone and what is new is
 served, and fails where something is not. A file with a mistake changes nothing, and the log says where the mistake is.
-`ivgpud --check --config FILE` says it before.
+`ivgpud --check --config FILE` says it before. Files of single VMs are read again with it.
 
 * A VM that is new in the file is served from then on.
 * A VM that is not in it any more is removed: nobody connects any more, its sessions end (their programs' calls return
@@ -50,7 +72,7 @@ served, and fails where something is not. A file with a mistake changes nothing,
   have.
 * VMs keep the user of `worker_uids` that they have, wherever they stand in the file by then.
 * A VM that could not be served at the start, or the last time, is tried again. One such VM keeps no other from being
-  served; where none can be, `ivgpud` ends with exit code 1.
+  served; where the file has VMs and none can be, `ivgpud` ends with exit code 1.
 
 A closed terminal sends SIGHUP as well: `ivgpud` goes on. Brokers that `ivgpu run` and `ivgpu vm` start end with them.
 

@@ -47,6 +47,15 @@ std::string Daemon::not_served(const std::string& vm, const std::string& why) {
   return fmt::format("VM {} is not served: {}", vm, why.starts_with(own) ? why.substr(own.size()) : why);
 }
 
+std::string Daemon::not_taken(const RefusedFile& file, bool served) {
+  if (file.vm.empty()) return file.sentence;
+  return fmt::format("{}; {}", file.sentence, served ? "the VM stays as it is" : "the file is not taken");
+}
+
+bool Daemon::may_hold(const Config& config, const std::vector<VmGpus>& gpus, std::string& error) {
+  return holds_.take_for(config, gpus, error);
+}
+
 bool Daemon::start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus,
                    std::string& error) {
   broker_ = config.broker;
@@ -64,7 +73,9 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   std::vector<std::string> failures;
   for (std::size_t i = 0; i < config.vms.size(); ++i)
     if (!add(config.vms[i], gpus[i], error)) failures.push_back(not_served(config.vms[i].name, error));
-  if (vms_.empty()) {
+  const auto& vms = config.vms;
+  const bool own = std::any_of(vms.begin(), vms.end(), [](const VmOptions& vm) { return vm.file.empty(); });
+  if (vms_.empty() && (own || !config.may_be_empty)) {
     if (failures.size() > 1) error = fmt::format("{}", fmt::join(failures, "; "));
     return false;
   }
@@ -74,6 +85,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   forget_left();
   tell_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);
+  for (const RefusedFile& file : config.refused) spdlog::error("{}", not_taken(file, false));
   return true;
 }
 

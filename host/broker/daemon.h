@@ -39,12 +39,14 @@ class Daemon {
   // Where GPUs' memory is counted: to be told who measures it, before start().
   GpuAccounts& accounts() { return accounts_; }
   EventLoop& loop() { return loop_; }
+  // Takes these VMs' GPUs for this broker, where they are shared so that it must be alone with them.
+  bool may_hold(const Config& config, const std::vector<VmGpus>& gpus, std::string& error);
   // Who measures which processes GPUs work for: to be told before start().
   void measure_work_by(std::unique_ptr<GpuUsage> usage) { work_usage_ = std::move(usage); }
 
   // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served does not keep others
-  // from being served: the log gives the reason, and it is tried again when the file is read again. Without any VM it
-  // is a failure.
+  // from being served: the log gives the reason, and it is tried again when the file is read again. It is a failure where
+  // the broker's file has VMs and none can be served.
   bool start(const Config& config, const WorkerProgram& program, const std::vector<VmGpus>& gpus, std::string& error);
   std::size_t served() const { return vms_.size(); }
 
@@ -71,6 +73,7 @@ class Daemon {
   void tell_groups() const;
   std::string status_line() const;
   static std::string not_served(const std::string& vm, const std::string& why);
+  static std::string not_taken(const RefusedFile& file, bool served);
   bool add(const VmOptions& options, const VmGpus& gpus, std::string& error);
   WorkerProgram program_for(const VmOptions& options, const VmGpus& gpus) const;
   bool open_status(const BrokerOptions& broker, std::string& error);
@@ -93,6 +96,9 @@ class Daemon {
   void finish_reload();
   void take_file_over();
   bool read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
+  bool is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error);
+  bool keep_refused(Config& wanted) const;
+  bool serves(const std::string& name) const;
   bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);

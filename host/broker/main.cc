@@ -22,6 +22,7 @@
 
 #include "host/broker/config.h"
 #include "host/broker/daemon.h"
+#include "host/broker/drop_ins.h"
 #include "host/broker/listener.h"
 #include "host/broker/log.h"
 #include "host/broker/placement.h"
@@ -105,17 +106,28 @@ void tell_last_status(int fd, const BrokerStatus& status) {
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-// Who measures GPUs' memory, which VM gets which GPU, and whether these are enough for what VMs are promised.
-bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, const Config& config, std::vector<VmGpus>& gpus,
-                    std::string& error) {
+// Who measures GPUs' memory, which VM gets which GPU, and whether these are enough for what VMs are promised. `hold`: as
+// in GpuHolds; where it fails for VMs of the broker's own file, the start says so.
+bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std::vector<VmGpus>& gpus,
+                    const Possible& hold, std::string& error) {
   // Of an H200; other GPUs take less.
   const std::uint64_t first_context = config.gpu.library == "sim" ? simulated_context() : std::uint64_t{523} << 20;
   accounts.measure_by(make_gpu_usage(loop, config.gpu.library, own_folder()), first_context);
   accounts.look_first(config, gpus);
-  return settle_gpus(config, accounts.all(), {}, gpus, error);
+  const Possible fit = [&](Config& some, std::vector<VmGpus>& its, std::string& why) {
+    return find_gpus(some, its, why) && settle_gpus(some, accounts.all(), {}, its, why);
+  };
+  if (!take_possible(config, gpus, fit, error)) return false;
+  const Possible all = [&](Config& some, std::vector<VmGpus>& its, std::string& why) {
+    return fit(some, its, why) && hold(some, its, why);
+  };
+  std::vector<VmGpus> its;
+  std::string why;
+  if (take_possible(config, its, all, why)) gpus = std::move(its);
+  return true;
 }
 
-int serve(const Arguments& arguments, const Config& config, const WorkerProgram& program, std::vector<VmGpus> gpus) {
+int serve(const Arguments& arguments, Config config, const WorkerProgram& program, std::vector<VmGpus> gpus) {
   open_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGIO, SIG_IGN);    // sent if a VM's memory is opened while the kernel is asked about openings
@@ -132,7 +144,8 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   if (!make_runtime_dir(config.broker.runtime_dir, error)) return complain(exit_bad_configuration, error);
   hold_hangups();
   Daemon daemon(arguments.config, cores());
-  if (!look_at_memory(daemon.accounts(), daemon.loop(), config, gpus, error))
+  const Possible hold = [&](Config& some, auto& its, std::string& why) { return daemon.may_hold(some, its, why); };
+  if (!look_at_memory(daemon.accounts(), daemon.loop(), config, gpus, hold, error))
     return complain(exit_bad_configuration, arguments.config + ": " + error);
   daemon.measure_work_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
   if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
@@ -147,15 +160,17 @@ int serve(const Arguments& arguments, const Config& config, const WorkerProgram&
   _exit(0);
 }
 
-int check_and_tell(const std::string& file, const Config& config, std::vector<VmGpus> gpus,
-                   const std::string& library) {
+int check_and_tell(const std::string& file, Config config, std::vector<VmGpus> gpus, const std::string& library) {
   EventLoop loop;
   GpuAccounts accounts(loop);
-  if (std::string error; !look_at_memory(accounts, loop, config, gpus, error))
+  const Possible all = [](Config&, auto&, std::string&) { return true; };
+  if (std::string error; !look_at_memory(accounts, loop, config, gpus, all, error))
     return complain(exit_bad_configuration, file + ": " + error);
+  for (const RefusedFile& refused : config.refused) complain(exit_bad_configuration, refused.sentence);
   const StartCheck found = check_start(config);
   for (const std::string& sentence : found.wrong) complain(exit_failed, file + ": " + sentence);
   for (const std::string& sentence : found.notes) complain(0, file + ": note: " + sentence);
+  if (!config.refused.empty()) return exit_bad_configuration;
   if (!found.wrong.empty()) return exit_failed;
   fmt::print("{}: good: {} VM(s), {}\n", file, config.vms.size(), library);
   return 0;
@@ -172,11 +187,12 @@ int run(const Arguments& arguments) {
   if (!read_config(arguments.config, cores(), config, error)) return complain(exit_bad_configuration, error);
   WorkerProgram program;
   std::vector<VmGpus> gpus;
-  if (!find_worker(config, own_folder(), program, error) || !find_gpus(config, gpus, error)) {
+  const Possible found = [](Config& some, auto& its, std::string& why) { return find_gpus(some, its, why); };
+  if (!find_worker(config, own_folder(), program, error) || !take_possible(config, gpus, found, error)) {
     return complain(exit_bad_configuration, arguments.config + ": " + error);
   }
-  if (arguments.check) return check_and_tell(arguments.config, config, gpus, program.library);
-  return serve(arguments, config, program, gpus);
+  if (arguments.check) return check_and_tell(arguments.config, std::move(config), gpus, program.library);
+  return serve(arguments, std::move(config), program, gpus);
 }
 
 int parse_and_run(int argc, char** argv) {

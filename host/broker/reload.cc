@@ -1,6 +1,7 @@
-// SIGHUP and `ivgpu reload`: the file is read again. Changes that can count while sessions run are taken over key by
-// key (config_changes.h); VMs that are not in it any more are removed, and new ones are added once these have left. A
-// file with a mistake changes nothing. Each change is one line of the log.
+// SIGHUP and `ivgpu reload`: the file is read again, with those of single VMs. Changes that can count while sessions run
+// are taken over key by key (config_changes.h); VMs that are not there any more are removed, and new ones are added once
+// these have left. A mistake in the broker's file changes nothing, one in a VM's own file nothing of that VM. Each change
+// is one line of the log.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -12,6 +13,7 @@
 
 #include "host/broker/config_changes.h"
 #include "host/broker/daemon.h"
+#include "host/broker/drop_ins.h"
 #include "host/broker/placement.h"
 #include "host/broker/worker_users.h"
 
@@ -56,6 +58,7 @@ void Daemon::take_file_over() {
   std::vector<VmGpus> gpus;
   std::string error;
   if (!read_again(wanted, gpus, error)) return report_.error(error + "; nothing is changed");
+  for (const RefusedFile& file : wanted.refused) report_.error(not_taken(file, serves(file.vm)));
   change_broker(wanted);
   remove_vms(wanted.vms);
   change_vms(wanted.vms, gpus);
@@ -64,18 +67,49 @@ void Daemon::take_file_over() {
   add_vms();
 }
 
-// False where the file has a mistake, and `error` is one sentence.
+// False where the broker's file has a mistake, and `error` is one sentence.
 bool Daemon::read_again(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
   if (!read_config(file_, cores_, wanted, error)) return false;
-  std::vector<VmOptions> stay = options_of_vms();
-  std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
-  if (may_give_users(wanted.broker, error) && keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) &&
-      find_gpus_again(wanted, gpus, error) && holds_.take_for(wanted, gpus, error)) {
-    note_own_users(wanted.vms);
-    return true;
+  keep_refused(wanted);
+  // What is there is not refused for what is new.
+  std::stable_partition(wanted.vms.begin(), wanted.vms.end(),
+                        [&](const VmOptions& vm) { return vm.file.empty() || serves(vm.name); });
+  const Possible possible = [this](Config& config, auto& its, std::string& why) {
+    return is_possible(config, its, why);
+  };
+  if (may_give_users(wanted.broker, error) && take_possible(wanted, gpus, possible, error)) {
+    if (!keep_refused(wanted)) return true;
+    gpus.clear();
+    if (is_possible(wanted, gpus, error)) return true;
   }
   error = file_ + ": " + error;
   return false;
+}
+
+bool Daemon::is_possible(Config& wanted, std::vector<VmGpus>& gpus, std::string& error) {
+  std::vector<VmOptions> stay = options_of_vms();
+  std::erase_if(stay, [&](const VmOptions& vm) { return find(wanted.vms, vm.name) == nullptr; });
+  if (!keep_users(wanted.broker.worker_uids, stay, wanted.vms, error) || !find_gpus_again(wanted, gpus, error) ||
+      !holds_.take_for(wanted, gpus, error))
+    return false;
+  note_own_users(wanted.vms);
+  return true;
+}
+
+// A VM that is served is not removed for a mistake in its file. True if there is one.
+bool Daemon::keep_refused(Config& wanted) const {
+  bool any = false;
+  for (const RefusedFile& file : wanted.refused)
+    for (const auto& vm : vms_) {
+      if (vm->options().name != file.vm || find(wanted.vms, file.vm) != nullptr) continue;
+      wanted.vms.push_back(vm->options());
+      any = true;
+    }
+  return any;
+}
+
+bool Daemon::serves(const std::string& name) const {
+  return std::any_of(vms_.begin(), vms_.end(), [&](const auto& vm) { return vm->options().name == name; });
 }
 
 // A worker is the client of its GPU's daemon, and a choice holds for as long as the VM is served.

@@ -56,6 +56,9 @@ row 2 'status has no option --fast'                     "$ivgpu" status --fast
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" status --runtime-dir /nowhere
 row 2 'nonsense not in {name,calls,submitted,'          "$ivgpu" top --sort nonsense
 row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" top --once --runtime-dir /nowhere
+row 2 'letters, digits'                                 "$ivgpu" add 'a b'
+row 3 'no ivgpud answers at /nowhere/ivgpud.status'     "$ivgpu" add vm1 --runtime-dir /nowhere
+row 1 'VM vm1 was not added by'                         "$ivgpu" remove vm1 --runtime-dir /nowhere
 row 2 'reload takes no now'                             "$ivgpu" reload now
 row 3 'no ivgpud answers at /nowhere/ivgpud.control'    "$ivgpu" reload --runtime-dir /nowhere
 row 2 'bench has no option --fast'                      "$ivgpu" bench --fast

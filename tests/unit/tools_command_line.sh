@@ -55,6 +55,17 @@ expect 0 'until they have gone' reload --help
 expect 2 'reload has no option --fast' reload --fast
 expect 2 'reload takes no extra' reload extra
 expect 3 '^ivgpu: no ivgpud answers at /nowhere/ivgpud.control: No such file or directory$' reload --runtime-dir /nowhere
+expect 0 'vms.d/NAME.toml' add --help
+expect 2 '^ivgpu: NAME is required; see ivgpu add --help$' add
+expect 2 'add has no option --fast' add a --fast
+expect 2 'begins with a letter or digit$' add ../a
+expect 2 'KEY = VALUE' add a --set slots
+expect 2 'one line of ASCII' add a --set $'slots = 4\n[broker]'
+expect 3 '^ivgpu: no ivgpud answers at /nowhere/ivgpud.status: No such file or directory$' add a --runtime-dir /nowhere
+expect 0 'its memory has gone' remove --help
+expect 2 'remove has no option --fast' remove a --fast
+expect 2 'begins with a letter or digit$' remove ../a
+expect 1 'was not added by' remove a --runtime-dir /nowhere
 expect 0 'PROGRAM \[ARGUMENTS' trace --help
 expect 0 'is not shown' trace --help
 expect 2 'trace has no option --fast' trace --fast

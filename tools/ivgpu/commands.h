@@ -58,6 +58,21 @@ struct ReloadOptions {
 };
 int reload(const ReloadOptions& options);
 
+struct AddOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
+  std::string vm;
+  std::vector<std::string> lines;  // of its table
+  std::string owner;               // whom it is for; empty: nobody in particular
+};
+int add_vm_file(const AddOptions& options);
+
+struct RemoveOptions {
+  std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
+  std::string vm;
+  std::string owner;  // only if it is for this one; empty: whoever it is for
+};
+int remove_vm_file(const RemoveOptions& options);
+
 struct TopOptions {
   std::filesystem::path runtime_dir = "/run/ivgpu";  // of the broker's configuration
   double interval_s = 1;

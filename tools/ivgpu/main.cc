@@ -63,6 +63,8 @@ int parse_and_run(int argc, char** argv) {
   add_trace(app, chosen);
   add_end(app, chosen);
   add_reload(app, chosen);
+  add_add(app, chosen);
+  add_remove(app, chosen);
   add_bench(app, chosen);
   add_check(app, chosen);
   add_coverage(app, chosen);

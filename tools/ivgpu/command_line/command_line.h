@@ -48,6 +48,10 @@ CLI::App& add_end(CLI::App& app, Chosen& chosen);
 CLI::App& add_reload(CLI::App& app, Chosen& chosen);
 CLI::App& add_check(CLI::App& app, Chosen& chosen);
 
+// vms.cc: commands that add VMs to a broker and take them away.
+CLI::App& add_add(CLI::App& app, Chosen& chosen);
+CLI::App& add_remove(CLI::App& app, Chosen& chosen);
+
 // shared.cc, from here on.
 
 // All words behind the options belong to the program, its own options included, and its name as well, which CLI11 may
