@@ -28,10 +28,11 @@ done
 compare ivgpud.8 "$("$build/bin/ivgpud" --help | help_options)"
 compare ivgpu-worker.8 "$(grep -oE 'name == "--[a-z-]+"' "$sources/host/worker/options.cc" | grep -oE -- '--[a-z-]+' | sort -u)"
 compare ivgpu-guest-setup.8 "$("$sources/tools/guest/ivgpu-guest-setup" --help | grep -oE -- '--[a-z-]+' | cat - <(echo --help) | sort -u)"
+compare ivgpu-libvirt-hook.8 "$(python3 -I "$sources/tools/host/ivgpu-libvirt-hook" --help | sed 's/, --/,--/' | help_options)"
 for page in "$man"/*; do
   name=$(basename "$page")
   case $name in
-    ivgpu.1 | ivgpud.8 | ivgpu-worker.8 | ivgpu-guest-setup.8 | ivgpu-nvml.8) ;;
+    ivgpu.1 | ivgpud.8 | ivgpu-worker.8 | ivgpu-guest-setup.8 | ivgpu-libvirt-hook.8 | ivgpu-nvml.8) ;;
     ivgpu-*.1) grep -qw "$(sed -E 's/ivgpu-(.*)\.1/\1/' <<<"$name")" <<<"$commands" || fail "docs/man/$name is no command's" ;;
     *) fail "docs/man/$name belongs to nothing" ;;
   esac

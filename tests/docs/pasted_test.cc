@@ -94,10 +94,9 @@ TEST(Pasted, ConfigurationsAreGood) {
     ASSERT_EQ(blocks.size(), 1u) << page;
     EXPECT_EQ(mistake_in(joined(blocks[0].lines)), "") << page;
   }
-  const std::string written = part(docs_test::lines_of(docs_test::read(root / "docs/host.md")),
-                                   "sudo tee /etc/ivgpu/ivgpud.toml <<'END'", "END", false);
-  EXPECT_NE(written.find("[vm.vm1]"), std::string::npos);
-  EXPECT_EQ(mistake_in(written), "");
+  const std::string packaged = docs_test::read(root / "tools/host/ivgpud.toml");
+  EXPECT_NE(packaged.find("\n#[vm.vm1]\n"), std::string::npos);
+  EXPECT_EQ(mistake_in(packaged + "[vm.vm1]\n"), "");
   const std::string manual =
       part(docs_test::lines_of(docs_test::read(root / "docs/man/ivgpud.8")), ".Bd -literal", ".Ed", false);
   EXPECT_NE(manual.find("[vm.vm2]"), std::string::npos);

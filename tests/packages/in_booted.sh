@@ -29,9 +29,13 @@ check "no unit has failed" test -z "$(systemctl --failed --no-legend)"
 check "the guest's unit shows the library" sh -c 'ldconfig -p | grep /usr/lib/ivgpu/guest/libcuda.so.1'
 check "and the device to containers" grep hostPath:.*/sys/devices/pci /run/cdi/ivgpu.yaml
 check "ivgpud waits for its administrator" test "$(systemctl is-enabled ivgpud) $(systemctl is-active ivgpud)" = "disabled inactive"
-check "without a VM it does not start" fails systemctl start ivgpud
+mv /etc/ivgpu/vms.d /test/
+rmdir /run/ivgpu/vms.d
+check "with neither a VM nor a folder for VMs it does not start" fails systemctl start ivgpud
 check "and says why, as an error" sh -c "journalctl -u ivgpud -p err -o cat | grep 'there is no VM'"
 check "and is not tried again" property_is NRestarts 0
+mv /test/vms.d /etc/ivgpu/
+check "tmpfiles makes the folder" sh -c 'systemd-tmpfiles --create && test -d /run/ivgpu/vms.d'
 
 # An emulated machine may take longer to start a service than a worker waits.
 sed -i '0,/^#*outlive_s = .*/s//outlive_s = 60/' "$toml"
@@ -49,6 +53,8 @@ check "sessions are in the journal, without times" journal_has '^vm1: session 0 
 check "nothing is a warning" test -z "$(journalctl -u ivgpud -p warning -o cat _COMM=ivgpud | grep -v 'there is no VM')"
 
 sed -i 's/^slots = 2/slots = 2\nspare = 2/' "$toml"
+check "a VM is added" ivgpu add vm2 --set 'region_size = "64MiB"' --set 'slots = 2'
+check "and has its socket" test -S /run/ivgpu/vm2.sock
 check "a reload is taken over" systemctl reload ivgpud
 check "with its change in the journal" eventually journal_has 'VM vm1: spare 1 -> 2'
 cp "$toml" /test/good
@@ -79,9 +85,9 @@ check "it stops" systemctl stop ivgpud
 check "which ends sessions" eventually fails kill -0 "$work"
 check "and leaves no worker" eventually fails grep -qs ivgpu-worker /proc/[0-9]*/comm
 check "with a line for each" journal_has 'session . of faults_program .* ends after'
-check "and leaves no socket" test -z "$(ls /run/ivgpu)"
-
-systemctl start ivgpud
+check "and leaves no socket" test "$(ls /run/ivgpu)" = vms.d
+check "started again, it has the VM that was added" sh -c 'systemctl start ivgpud && test -S /run/ivgpu/vm2.sock'
+check "which is removed" sh -c 'ivgpu remove vm2 && test ! -e /run/ivgpu/vm2.sock'
 check "purged while it runs" dpkg --purge ivgpu-tools ivgpu-host
 check "it has ended" fails grep -qs ivgpud /proc/[0-9]*/comm
 check "and nothing is left" fails ls /run/ivgpu /etc/ivgpu /usr/bin/ivgpud

@@ -49,10 +49,19 @@ expect 0 '^ivgpud gives VMs a virtual GPU' ivgpud --help
 expect 0 "^ivgpud $RELEASE\$" ivgpud --version
 expect 0 "$RELEASE" ivgpu --version
 expect 1 'this machine has no ivshmem device' ivgpu-check --guest
-expect 2 "$toml: .*vm" ivgpud --check --config "$toml"
+expect 2 'this machine has no libcuda.so.1' ivgpud --check --config "$toml"
+[[ -d /etc/ivgpu/vms.d && -d /run/ivgpu/vms.d ]] || fail "there are no folders for VMs' files"
 getent group ivgpu >/dev/null || fail "there is no group ivgpu"
 [[ -d /run/ivgpu ]] || fail "there is no folder for the sockets"
 libcuda_is none "no device"
+# libvirt's hook: a VM without the device starts, one with it not, where there is no Python.
+hook=/etc/libvirt/hooks/qemu.d/ivgpu
+shmem="<shmem name='a'><model type='ivshmem-doorbell'/><server path='/run/ivgpu/a.sock'/></shmem>"
+# shellcheck disable=SC2317
+runs_hook() { echo "<domain><devices>$1</devices></domain>" | "$hook" a "$2" "$3" -; }
+expect 0 '' runs_hook '' prepare begin
+expect 1 'needs python3: install it' runs_hook "$shmem" prepare begin
+expect 0 '' runs_hook "$shmem" release end
 
 # A broker as the service starts it, with the file that comes along, and a program through it.
 sed -i 's/^library = "auto"/library = "sim"/; s/^#\[vm.vm1\]/[vm.vm1]/' "$toml"
@@ -66,6 +75,9 @@ expect 0 '^VM vm1' ivgpu status
 expect 0 '^vector_add: float, 1000 elements, checksum [0-9a-f]{16}$' env IVGPU_REGION=/run/ivgpu/vm1.sock ivgpu run \
   /test/vector_add --n 1000
 expect 0 'the file says nothing new' ivgpu reload
+expect 0 '^VM vm2: added' ivgpu add vm2 --set 'region_size = "64MiB"' --set 'slots = 2' --set 'spare = 0'
+[[ $(stat -c %G:%a /run/ivgpu/vm2.sock) == ivgpu:660 ]] || fail "the socket of a VM that is added is another's"
+expect 0 '^VM vm2: removed' ivgpu remove vm2
 kill "$broker"
 wait "$broker" || fail "ivgpud ends with $?: $(cat log)"
 expect 0 '^vector_add: float, 1000 elements' ivgpu sim /test/vector_add --n 1000
@@ -75,6 +87,7 @@ grep -q '^library = "sim"' "$toml" || fail "installed again, the configuration i
 expect 0 '' apt-get remove -yq ivgpu-host ivgpu-guest ivgpu-tools
 grep -q '^library = "sim"' "$toml" || fail "the configuration is gone before it is purged"
 [[ ! -e /usr/lib/ivgpu && ! -e /usr/bin/ivgpud ]] || fail "removed packages leave programs"
+expect 0 '' runs_hook "$shmem" prepare begin
 expect 0 '' apt-get purge -yq ivgpu-host ivgpu-guest ivgpu-tools
 expect 0 '' apt-get autoremove -yq --purge
 same_state before "installing, removing and purging"

@@ -2,9 +2,11 @@
 # usage: libvirt.sh BUILD
 # The domains of qemu-config/ are libvirt's XML; libvirt makes of them the QEMU options that the pages show, takes the
 # device as the pages give it, and starts a VM with it. Nothing boots in that VM: the firmware has seen the device. All
-# of it in a libvirtd of its own, as a user without rights, where there is one. 77: nothing could be tried.
+# of it in a libvirtd of its own, as a user without rights, where there is one. Last, libvirt's hook adds the VM; that needs
+# root, for an /etc/libvirt of its own. 77: nothing could be tried.
 set -euo pipefail
 build=$1
+if ((EUID == 0)) && [[ -d /etc/libvirt && ! ${IVGPU_OWN_ETC:-} ]]; then IVGPU_OWN_ETC=1 exec unshare -m "$0" "$@"; fi
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 files=$top/qemu-config
 command -v virt-xml-validate >/dev/null || { echo "there is no virt-xml-validate here"; exit 77; }
@@ -50,6 +52,17 @@ virsh_() {
 mkdir -m 777 "$work/libvirt"
 echo 'stdio_handler = "file"' >"$work/libvirt/qemu.conf"
 
+# libvirtd looks for hooks when it starts, and this one is for no VM as yet.
+if [[ ${IVGPU_OWN_ETC:-} ]]; then
+  hook=/etc/libvirt/hooks/qemu.d/ivgpu
+  mount -t tmpfs -o mode=755 none /etc/libvirt
+  mkdir -p "${hook%/*}" "$work/prefix/bin" "$work/prefix/libexec/ivgpu"
+  cp "$build/bin/ivgpu" "$work/prefix/bin/"
+  cp "$top/tools/host/ivgpu-libvirt-hook" "$work/prefix/libexec/ivgpu/"
+  sed "s,@CMAKE_INSTALL_PREFIX@,$work/prefix,; s,^folder=.*,folder=/nowhere," "$top/tools/host/libvirt-hook.in" >"$hook"
+  chmod 755 "$hook"
+fi
+
 # Its own part is what matters: this machine need not have KVM or a network for guests.
 expect() {
   local form=$1 pattern
@@ -70,7 +83,7 @@ expect plain-memfd '^memory-backend-file,id=ivgpu,mem-path=/proc/PID/fd/N,size=1
 cp "$build/bin/ivgpud" "$build/bin/ivgpu-worker" "$build/simgpu/libcuda.so.1" "$work/"
 serve() {
   end_broker
-  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "%s/libcuda.so.1"\n[vm.vm1]\nspare = 0\n' "$work" "$work" \
+  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "%s/libcuda.so.1"\n[defaults]\nspare = 0\n' "$work" "$work" \
     >"$work/ivgpud.toml"
   printf '%s\n' "$@" >>"$work/ivgpud.toml"
   rm -f "$work/ready"
@@ -107,7 +120,7 @@ starts() {
 }
 without="/<shmem/,/<.shmem>/d"
 
-serve 'region_size = "1GiB"'
+serve '[vm.vm1]' 'region_size = "1GiB"'
 define doorbell "$without"
 attach docs/host.md "s,/run/ivgpu/,$work/,"
 starts doorbell memfd:ivgpu
@@ -118,15 +131,39 @@ log=$work/libvirt/qemu/log/vm1.log
 grep -q "Failed to connect to '$work/vm1.sock'" "$log" || { cat "$work/said" "$log"; fail "doorbell: QEMU says something else"; }
 virsh_ undefine vm1
 
-serve 'transport = "plain"' "plain_file = \"/dev/shm/$shm\""
+serve '[vm.vm1]' 'transport = "plain"' "plain_file = \"/dev/shm/$shm\""
 define plain-file "$without"
 attach qemu-config/plain.md "s/ivgpu-vm1/$shm/"
 starts plain-file "/dev/shm/$shm"
 virsh_ undefine vm1
 
-serve 'transport = "plain"'
+serve '[vm.vm1]' 'transport = "plain"'
 memory=$(sed -n 's/.* vm1: .*whose memory is //p' "$work/log")
 define plain-memfd "s,/proc/PID/fd/N,$memory,"
 starts plain-memfd memfd:ivgpu
+virsh_ undefine vm1
 end_broker
+
+[[ ${IVGPU_OWN_ETC:-} ]] || { echo "only root can give libvirt a hook: it was not tried here"; exit "$status"; }
+sed -i "s,^folder=.*,folder=$work," "$hook"
+mkdir -m 777 "$work/vms.d"
+serve
+define doorbell "$without"
+virsh_ start vm1 || fail "hook: a VM without the device does not start"
+virsh_ destroy vm1
+attach docs/host.md "s,/run/ivgpu/,$work/,"
+say() { virsh_ metadata vm1 urn:ivgpu:libvirt:1 --config --key ivgpu --set "$1" >/dev/null; }
+say "<vm slots='99'/>"
+if virsh_ start vm1 >"$work/said" 2>&1; then fail "hook: the VM starts with a mistake"; fi
+grep -q 'slots = 99: slots takes an integer from 1 to 64' "$work/said" || { cat "$work/said"; fail "hook: it says something else"; }
+[[ ! -e $work/vm1.sock && ! -e $work/vms.d/vm1.toml ]] || fail "hook: what was refused stays"
+# As the page has it, but with a region that a small machine holds.
+page=$(sed -n "s/^virsh metadata vm1 urn.*--set \"\(.*\)\"$/\1/p" "$top/docs/host.md")
+say "${page/2GiB/512MiB}"
+starts hook memfd:ivgpu
+grep -q 'VM vm1: added' "$work/log" || { cat "$work/log"; fail "hook: it adds no VM"; }
+[[ ! -e $work/vm1.sock && ! -e $work/vms.d/vm1.toml ]] || fail "hook: the VM stays when QEMU has ended"
+end_broker
+if virsh_ start vm1 >"$work/said" 2>&1; then fail "hook: the VM starts without ivgpud"; fi
+grep -q 'systemctl start ivgpud' "$work/said" || { cat "$work/said"; fail "hook: without ivgpud it says something else"; }
 exit "$status"
