@@ -212,6 +212,11 @@ for key, kind in hook.KEYS.items():
     assert form(defaults[key]) == {"list": "text"}.get(kind, kind), f"{key} is no {kind}"
 PYTHON
 
+for key in ${keys//,/}; do
+  grep '^\.Cm ' "$sources/docs/man/ivgpu-libvirt-hook.8" | grep -qw -- "$key" || fail "the man page names no $key"
+  grep -qF "\`$key\`" <(sed -n '/^These are \[keys of a VM\]/,/^$/p' "$sources/docs/host.md") || fail "docs/host.md names no $key"
+done
+
 # ---- a real ivgpud --------------------------------------------------------------------------------------------------
 ln -s "$build/bin/ivgpu" prefix/bin/ivgpu
 printf '[broker]\nruntime_dir = "%s"\ncgroups = "off"\n[gpu]\nlibrary = "%s/simgpu/libcuda.so.1"\n[defaults]\nspare = 0\n%s' \

@@ -24,7 +24,7 @@ set_tests_properties(vm.oracle PROPERTIES LABELS vm TIMEOUT 300 FIXTURES_REQUIRE
 
 # What qemu-config/ and docs/host.md say to libvirt; boots nothing.
 add_test(NAME vm.libvirt COMMAND ${CMAKE_CURRENT_LIST_DIR}/libvirt.sh ${CMAKE_BINARY_DIR})
-set_tests_properties(vm.libvirt PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 120)
+set_tests_properties(vm.libvirt PROPERTIES LABELS vm SKIP_RETURN_CODE 77 TIMEOUT 240)
 
 # The guest's kernel module, with a host of the test's own. Skipped where a bundle's kernel has no headers.
 add_test(NAME vm.module COMMAND ${CMAKE_CURRENT_LIST_DIR}/module.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
