@@ -97,8 +97,10 @@ void Policy::read(Time now, const Ask& ask) {
       behind = std::max(behind, floor_ - limits_.quantum);
     }
     if (wants || holds) state.wanted = now;
+    if (wants && !holds) vms_[state.vm].wanted += seconds(now - read_);
     state.asked = state.said.waits_for_turn && !holds ? std::optional(state.asked.value_or(now)) : std::nullopt;
   }
+  read_ = now;
 }
 
 void Policy::watch_work(ClientState& holder, const Request& before, Time now) {
@@ -148,7 +150,7 @@ Time Policy::let_everybody(Time now, const Give& give) {
 
 Time Policy::in_slices(Time now, const Give& give) {
   const bool may = now >= may_begin_ && active(now) >= 2 && !somebody_is_sliced(now);
-  if (may && (wants_latency(now) || would_pay(now))) {
+  if (may && (somebody_goes_first(now) || would_pay(now))) {
     begin_settling(now, give);
     return Time::zero();
   }
@@ -263,7 +265,7 @@ void Policy::stand_aside(ClientState& client, Time now, Time lost) {
 
 Time Policy::in_turns(Time now, const Give& give) {
   const bool sampled = now == *sampled_;
-  if (sampled && (wants_latency(now) || pays(now))) paid_ = now;
+  if (sampled && (somebody_goes_first(now) || pays(now))) paid_ = now;
   const bool together = active(now) >= 2;
   bar_who_does_not_end(now);
   if (!together || now - paid_ > patience(now) || somebody_is_sliced(now)) {

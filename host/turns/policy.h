@@ -7,8 +7,8 @@
 // GPU: the driver pays a change for each as soon as two processes have work.
 //
 // Regimes. *Slices*: every client is Open and the driver shares the GPU by time slices, which is best where programs
-// keep a queue or use the GPU now and then. *Turns*: where slices make a program lose much of its time in waits, or
-// where a VM of the latency class has company. *Settling* leads from one to the other: work that was queued before must
+// keep a queue or use the GPU now and then. *Turns*: where slices make a program lose much of its time in waits, where
+// a VM of the latency class has company, or where a *light* VM, which uses little of the GPU, has a heavy one beside it. *Settling* leads from one to the other: work that was queued before must
 // end first, which takes a second where a program has queued a thousand long kernels. Meanwhile everybody else is Open.
 // docs/design/028-turns.md has the measurements behind each number.
 //
@@ -123,6 +123,11 @@ class Policy {
     bool forgotten = false;
     Time behind{};  // its virtual time
     Account account;
+    // Of the GPU's time it wants, and costs others, this part, of late; in turns since the newest sample, in seconds.
+    double part = 0, wanted = 0;
+    int samples = 0;     // that `part` is of
+    bool light = false;  // it wants little, now and then
+    Time not_light_until{};
     // Under slices.
     double debt = 0;           // in seconds; below 0: others have had what was its part
     double busy = 0;           // the part of its time, of late, in which one of its clients waits for the GPU
@@ -162,6 +167,7 @@ class Policy {
     bool gains = false;         // by turns
     std::optional<Time> tried;  // when turns were last tried, and paid for nobody
     bool had_work = false;      // at the newest sample, though its gate was closed
+    bool was_watched = false;   // at the newest sample
     std::optional<Time> idle;   // since when nothing of it is under way, while its VM is held back
     // Work that does not end.
     unsigned overlong_in_a_row = 0;
@@ -195,7 +201,11 @@ class Policy {
   bool is_active(const ClientState& client, Time now) const;
   std::size_t active(Time now) const;
   double part_of_vm(Vm vm, Time now) const;
+  void weigh(Time now, double elapsed);
+  std::optional<double> part_wanted(Vm vm, Time now, double elapsed) const;
   bool wants_latency(Time now) const;
+  bool light_beside_heavy(Time now) const;
+  bool somebody_goes_first(Time now) const { return wants_latency(now) || light_beside_heavy(now); }
   bool somebody_is_sliced(Time now) const;
 
   bool may_use(Client client, const ClientState& state) const;
@@ -274,6 +284,7 @@ class Policy {
   std::map<Vm, VmState> vms_;
   std::optional<Holder> holder_;
   std::optional<Time> sampled_;
+  Time read_{};                        // when the clients were last asked
   Time may_begin_{};                   // turns do not begin before this
   Time dwell_;                         // how long slices last at least
   Time began_{};                       // this regime

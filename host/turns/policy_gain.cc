@@ -12,12 +12,14 @@ void Policy::sample(Time now) {
   sampled_ = now;
   if (regime_ == Regime::Slices) begin_anew_in_other_company(now);
   if (regime_ == Regime::Slices) keep_debts(now, elapsed);
+  weigh(now, elapsed);
   for (auto& [client, state] : clients_) {
     if (elapsed > 0 && is_active(state, now)) add(state.waits, state, elapsed);
     if (regime_ == Regime::Slices) state.in_slices = state.waits;
     state.gains = does_more(state, now);
     state.sampled = state.said;
     state.had_work = has_work(state);
+    state.was_watched = state.grant.watched;
   }
 }
 
@@ -60,18 +62,6 @@ double Policy::part_of_vm(Vm vm, Time now) const {
   double all = 0;
   for (const auto& [other, count] : processes) all += vms_.at(other).weight;
   return vms_.at(vm).weight / all / static_cast<double>(processes.at(vm));
-}
-
-// Whether a VM of the latency class uses the GPU, and another one, too.
-bool Policy::wants_latency(Time now) const {
-  std::set<Vm> vms;
-  bool latency = false;
-  for (const auto& [client, state] : clients_) {
-    if (!is_active(state, now)) continue;
-    vms.insert(state.vm);
-    latency |= vms_.at(state.vm).latency;
-  }
-  return latency && vms.size() > 1;
 }
 
 bool Policy::somebody_is_sliced(Time now) const {

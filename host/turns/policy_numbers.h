@@ -67,7 +67,14 @@ constexpr Time cost_of_a_turn = 180us;      // a change, and two hand-overs
 constexpr double newest_cost = 0.02;        // the weight of the newest turn in what turns cost
 constexpr double highest_tax = 10;          // on the time of those who gain by turns
 constexpr Time quiet_of_latency = 500us;    // then its turn is over; pauses of 0.4 ms between two launches were seen
+constexpr Time quiet_after_wait = 150us;    // the same, after a wait: what a change costs
 constexpr int credit_of_latency = 4;        // quanta by which a VM of the latency class may be ahead and still go first
+
+// A VM that uses so little of the GPU is light, and goes first beside one that uses so much.
+constexpr double most_to_be_light = 0.25, most_of_light = 0.35;
+constexpr double least_to_be_heavy = 0.5, least_of_heavy = 0.3;
+constexpr double newest_part = 0.05;  // the weight of the newest sample in what a VM uses
+constexpr int enough_to_weigh = 20;   // samples
 
 // What the making and the end of a worker's context cost whoever works meanwhile. Assumed, until tests/probes/cheats.cc
 // has asked a GPU.

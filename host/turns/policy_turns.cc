@@ -29,9 +29,11 @@ void Policy::watch_holder(Time now, const Give& give) {
 }
 
 // One whose gate is open, of the latency class, gives nothing back, since it is closed out by nobody: it is done when it
-// has been quiet.
+// has been quiet, which is soon believed once it has waited for all that it has submitted.
 bool Policy::holder_is_done(const ClientState& holder, Time now) const {
-  if (holder.grant.mode == GrantMode::Open) return now - holder_->worked > quiet_of_latency;
+  const bool waited = holder_->waited && holder.said.submitted == holder_->submitted;
+  if (holder.grant.mode == GrantMode::Open)
+    return now - holder_->worked > (waited ? quiet_after_wait : quiet_of_latency);
   return ring::is_over(holder_->turn, holder.grant, holder.said.given_back);
 }
 
@@ -58,6 +60,7 @@ void Policy::end_turn(Time now) {
   charge(now);
   // Its own short turns cost others a change each.
   if (once && !holder_->ended) vm.behind = std::max(vm.behind, before + over(2 * cost_of_a_turn, vm.weight));
+  vm.wanted += seconds(std::max(2 * cost_of_a_turn - (now - holder_->since), Time::zero()));
   holder_.reset();
 }
 
@@ -84,14 +87,17 @@ bool Policy::must_end(const ClientState& waiting, Time now) const {
 }
 
 // A program whose waits are long has a few of them in a turn. Beside one with long turns nobody has much shorter ones,
-// or it would change the context more often than the other for the same time.
+// or it would change the context more often than the other for the same time. Where turns are taken for a light VM, which
+// ends them itself, the others change as seldom as they may.
 Time Policy::quantum_of(const ClientState& client, Time now) const {
   const auto wants = [](const ClientState& one) { return waits_in_a_turn * one.wait.value_or(Time::zero()); };
   Time longest{};
   for (const auto& [other, state] : clients_)
     if (is_active(state, now)) longest = std::max(longest, wants(state));
   const Time most = longest_quantum * limits_.quantum;
-  const Time usual = client.gains && !wants_latency(now) ? quanta_of_gainers * limits_.quantum : limits_.quantum;
+  const bool latency = wants_latency(now);
+  const Time of_gainers = client.gains ? quanta_of_gainers * limits_.quantum : limits_.quantum;
+  const Time usual = latency ? limits_.quantum : !client.gains && light_beside_heavy(now) ? most : of_gainers;
   return std::clamp(wants(client), std::max(std::min(longest, most) / 2, usual), most);
 }
 
@@ -116,6 +122,7 @@ void Policy::charge(Time now) {
   gainers_had_ = (1 - newest_cost) * gainers_had_ + (client.gains ? seconds(had - cost) : 0);
   vm.behind += price(client, now);
   vm.account.held += had;
+  vm.wanted += seconds(had);
   holder_->charged = now;
 }
 
@@ -175,11 +182,6 @@ std::optional<Policy::Client> Policy::best_waiting() const {
     if (waits(client, state) && as_far && state.served < clients_.at(best).served) best = client;
   }
   return best;
-}
-
-// Whether a VM of the latency class is not too far ahead to end others' turns.
-bool Policy::at_once(const VmState& vm) const {
-  return vm.latency && vm.behind < floor_ + credit_of_latency * limits_.quantum;
 }
 
 // A VM of the latency class, unless it is far ahead; then the VM that is furthest behind; in one VM the client that has

@@ -175,14 +175,22 @@ TEST(TurnsWorld, TrainersAreLeftAlone) {
   }
 }
 
-TEST(TurnsWorld, AnInferenceBesideATrainerOrProductsIsLeftAlone) {
-  for (const Load& other : {trainer(), products()}) {
+TEST(TurnsWorld, AnInferenceBesideATrainerIsNoSlower) {
+  const std::vector<Vm> both = {{trainer(), {}}, {inference(), {}}};
+  const auto native = run(slices(), both, 1s, 12s), all = run(turns(), both, 2s, 12s);
+  EXPECT_GE(all[0].each_second, 0.98 * native[0].each_second);
+  EXPECT_LE(all[1].p50, 1.02 * native[1].p50);
+  EXPECT_LE(all[1].p99, 1.02 * native[1].p99);
+}
+
+// An inference is light, so it waits for what is under way and no more. Beside very long kernels that is all the same.
+TEST(TurnsWorld, AnInferenceBesideProductsIsQuicker) {
+  for (const auto& [other, most] : {std::pair{products(), 0.8}, {burst(8, 1250us), 0.8}, {burst(8, 6500us), 1.05}}) {
     const std::vector<Vm> both = {{other, {}}, {inference(), {}}};
-    const auto native = run(slices(), both, 1s, 12s), all = run(turns(), both, 2s, 12s);
-    EXPECT_GE(all[0].each_second, 0.98 * native[0].each_second);
-    // The phase of its beginnings against the slices drifts, so two runs differ.
-    EXPECT_LE(all[1].p50, 1.03 * native[1].p50);
-    EXPECT_LE(all[1].p99, 1.03 * native[1].p99);
+    const auto native = run(slices(), both, 1s, 12s), all = run(turns(), both, 4s, 12s);
+    EXPECT_GE(all[0].each_second, 0.96 * native[0].each_second);
+    EXPECT_LE(all[1].p50, most * native[1].p50);
+    EXPECT_LE(all[1].p99, most * native[1].p99);
   }
 }
 
@@ -369,7 +377,7 @@ TEST(TurnsWorld, AVmThatComesBackHasItsTurnAfterThoseBeforeIt) {
 }
 
 TEST(TurnsWorld, WhatDoesNotPayIsSeldomTried) {
-  for (const char* name : {"pi", "ti", "tttt"}) {
+  for (const char* name : {"ti", "tttt"}) {
     World world(turns());
     for (const Vm& vm : mix(name).vms) world.add(world.add_vm(vm.share), vm.load);
     int tries = 0;
@@ -379,14 +387,6 @@ TEST(TurnsWorld, WhatDoesNotPayIsSeldomTried) {
     }
     EXPECT_LE(tries, 4) << name << " in half a minute";
   }
-}
-
-// The products' waits are longer than a round of slices, so nothing tries turns, which would only delay the inferences.
-TEST(TurnsWorld, ProductsThatWaitNowAndThenBesideAnInferenceAreNotTried) {
-  const std::vector<Vm> both = mix("fi").vms;
-  const auto native = run(slices(), both, 0s, 10s), all = run(turns(), both, 0s, 10s);
-  EXPECT_LE(all[1].p99, 1.02 * native[1].p99);
-  EXPECT_EQ(all[0].longest_wait + all[1].longest_wait, 0) << "for a turn";
 }
 
 TEST(TurnsWorld, AKernelWithoutAnEndIsLeftToTheSlices) {
