@@ -37,13 +37,23 @@ void pause_for(std::chrono::nanoseconds time) {
 }  // namespace
 
 void Batch::finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
-  const std::uint32_t count = std::exchange(count_, 0);
-  if (count == 0) return;
-  if (took > wanted) most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(count * wanted / took));
-  if (took >= wanted / 2) quick_ = 0;
-  if (count < most_ || took >= wanted / 2 || ++quick_ < enough_quick) return;
+  const bool quick = count_ >= most_ && took < wanted / 2;
+  waited(took, wanted);
+  count_ = 0;
+  quick_ = quick ? quick_ + 1 : 0;
+  if (quick_ < enough_quick) return;
   most_ = std::min(2 * most_, many);
   quick_ = 0;
+}
+
+void Batch::waited(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
+  if (count_ > 0 && took > wanted)
+    most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(count_ * wanted / took));
+}
+
+void Batch::ended(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
+  waited(took, wanted);
+  count_ = quick_ = 0;
 }
 
 void ShortQueue::done(std::chrono::nanoseconds took, bool waited) {
@@ -147,7 +157,7 @@ void Turns::bound_work(Device& device, std::uint32_t channel, Grant& under) {
   if (done || took >= pages_.longest_drain)
     batches_[channel].finished(took, work_wanted(device.grant));
   else
-    batches_[channel].forget();  // the turn is over, and the next begins when all is done
+    batches_[channel].ended(took, work_wanted(device.grant));  // the turn is over, and the next begins when all is done
   if (device.gate.enter(channel, under) != Entry::LetIn) wait_for_turn(device, channel, under);
 }
 
@@ -219,7 +229,7 @@ void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanosec
   if (device == nullptr) return;
   waits_at_[channel].store(nullptr, std::memory_order_relaxed);
   device->request.under_way.fetch_sub(1, std::memory_order_relaxed);
-  batches_[channel].finished(took, work_wanted(device->grant));
+  batches_[channel].waited(took, work_wanted(device->grant));
   device->request.waits.fetch_add(1, std::memory_order_relaxed);
   device->request.waited_ns.fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);
 }

@@ -70,7 +70,10 @@ class Batch {
   void submitted() { ++count_; }
   // Those that were under way have taken this time.
   void finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
-  void forget() { count_ = 0; }  // nothing is under way, and nobody knows how long it took
+  // The guest has waited for so long, perhaps for some of them only.
+  void waited(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
+  // They have taken longer than this. When the next is submitted they are done.
+  void ended(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
 
  private:
   static constexpr std::uint32_t fewest = 1, many = 4096, enough_quick = 4;

@@ -120,10 +120,11 @@ host::turns::Request Worker::request() const {
 
 void Worker::batch_done() {
   waits_for_batch_ = false;
+  const Time took = timeline_.now() - wait_began_;
   if (grant_ == keeps_)
-    batch_.finished(timeline_.now() - wait_began_, most_under_way_);
+    batch_.finished(took, most_under_way_);
   else
-    batch_.forget();
+    batch_.ended(took, most_under_way_);
   enter();
 }
 
@@ -175,7 +176,7 @@ void Worker::wait() {
 
 void Worker::waited() {
   const Time took = timeline_.now() - wait_began_;
-  batch_.finished(took, most_under_way_);
+  batch_.waited(took, most_under_way_);
   ++request_.waits;
   request_.under_way = false;
   request_.waited_ns += static_cast<std::uint64_t>(took.count());

@@ -124,11 +124,10 @@ class Broker {
       const std::string& worker = FAKE_WORKER)
       : fake_(fake) {
     folder.write("libcuda.so.1", "");
-    folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() +
-                               "\"\nlog_level = \"debug\"\nworker = \"" + worker + "\"\n" + keys +
-                               "\n[gpu]\nlibrary = \"" + (library.empty() ? folder / "libcuda.so.1" : library) +
-                               "\"\n" + gpu_keys + "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" +
-                               vm_keys + "\n");
+    folder.write("c.toml", "[broker]\nruntime_dir = \"" + folder.path() + "\"\nlog_level = \"debug\"\nworker = \"" +
+                               worker + "\"\n" + keys + "\n[gpu]\nlibrary = \"" +
+                               (library.empty() ? folder / "libcuda.so.1" : library) + "\"\n" + gpu_keys +
+                               "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\n[vm.t]\n" + vm_keys + "\n");
     start(before);
   }
   // The next one, in the same folder; the last has ended.

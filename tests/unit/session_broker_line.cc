@@ -50,6 +50,11 @@ class Broker : private Sockets, public testing::Test {
     const MemoryMessage message{host::worker::memory_kind, word, 0, sequence, bytes, total};
     EXPECT_EQ(send(ends_[0], &message, sizeof message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof message));
   }
+  void take_over() const {
+    MemoryMessage words{};
+    words.kind = host::worker::adopt_kind;
+    EXPECT_EQ(send(ends_[0], &words, sizeof words, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof words));
+  }
   void hang_up() {
     if (ends_[0] >= 0) close(std::exchange(ends_[0], -1));
   }
@@ -129,11 +134,6 @@ TEST_F(Broker, ThatGoesAnswersNobody) {
 
 // Another broker, which may not know of the question.
 TEST_F(Broker, ThatTakesOverIsAskedAgain) {
-  const auto take_over = [this] {
-    MemoryMessage words{};
-    words.kind = host::worker::adopt_kind;
-    EXPECT_EQ(send(ends_[0], &words, sizeof words, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof words));
-  };
   MemoryMessage none{};
   take_over();
   EXPECT_FALSE(hears(none)) << "nothing was asked";

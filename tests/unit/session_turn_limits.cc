@@ -60,13 +60,34 @@ TEST(Batch, LearnsHowManySubmissionsAreAQuantum) {
   }
   batch.finished(10us, 1ms);
   EXPECT_GE(until_full(), 1000) << "short kernels are waited for again and again";
-  batch.forget();
+  batch.ended(10us, 1ms);
   EXPECT_FALSE(batch.is_full());
   batch.submitted();
   batch.finished(10us, 1ms);
   for (int i = 0; i < 4; ++i) batch.submitted();
   batch.finished(4ms, 1ms);
   EXPECT_EQ(until_full(), 1) << "few submissions tell as much as many";
+}
+
+TEST(Batch, AWaitTellsOfLongWorkAndNotOfShort) {
+  host::Batch batch;
+  batch.submitted();
+  batch.waited(3ms, 1ms);
+  EXPECT_TRUE(batch.is_full()) << "it may have been for an older one";
+  for (int i = 0; i < 50; ++i) batch.waited(1us, 1ms);
+  EXPECT_TRUE(batch.is_full());
+}
+
+TEST(Batch, ATurnThatEndsMeanwhileTells) {
+  host::Batch batch;
+  for (int i = 0; i < 4; ++i) batch.submitted();
+  batch.ended(4ms, 1ms);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(batch.is_full());
+    batch.submitted();
+    EXPECT_TRUE(batch.is_full());
+    batch.ended(100us, 1ms);
+  }
 }
 
 TEST(Batch, AnEventAfterEachFewLongKernelsMakesItNoLarger) {
