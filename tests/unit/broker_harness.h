@@ -203,7 +203,9 @@ class Broker {
       // Out of the way of what a service manager passes.
       constexpr int above = 600;
       const int stay = fcntl(stay_pipe[0], F_DUPFD, above), ready_end = fcntl(ready_pipe[1], F_DUPFD, above);
-      const int last_file = open((folder / "last-status").c_str(), O_CREAT | O_WRONLY | O_TRUNC, 0600);
+      // Emptied, the file of the broker before would wait until a busy disk has its bytes.
+      unlink((folder / "last-status").c_str());
+      const int last_file = open((folder / "last-status").c_str(), O_CREAT | O_WRONLY | O_EXCL, 0600);
       const int last = fcntl(last_file, F_DUPFD, above);
       for (const int moved : {ready_pipe[1], last_file}) close(moved);
       const std::string config = folder / "c.toml", ready_fd = std::to_string(ready_end),
