@@ -11,7 +11,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "host/broker/worker_process.h"
+#include "host/broker/worker_message.h"
 
 namespace host::broker {
 namespace {

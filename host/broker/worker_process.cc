@@ -59,21 +59,6 @@ WorkerProcess::End kind_of_end(const siginfo_t& info, bool killed) {
 
 }  // namespace
 
-std::optional<ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags) {
-  ReadyMessage message;
-  if (length != sizeof message || (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::nullopt;
-  std::memcpy(&message, bytes, sizeof message);
-  if (message.kind != worker::ready_kind || message.text[sizeof message.text - 1] != '\0') return std::nullopt;
-  return message;
-}
-
-std::optional<worker::MemoryMessage> parse_memory(const void* bytes, std::size_t length, int flags) {
-  worker::MemoryMessage message;
-  if (length != sizeof message || (flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) return std::nullopt;
-  std::memcpy(&message, bytes, sizeof message);
-  return message.kind == worker::memory_kind ? std::optional(message) : std::nullopt;
-}
-
 WorkerProcess::WorkerProcess(EventLoop& loop, std::string label, Events events)
     : loop_(loop), label_(std::move(label)), events_(std::move(events)), lines_left_(lines_per_second) {}
 

@@ -20,6 +20,7 @@
 #include "host/broker/hostile_text.h"
 #include "host/broker/log_limiter.h"
 #include "host/broker/rate.h"
+#include "host/broker/worker_message.h"
 #include "host/worker/control.h"
 
 namespace host::broker {
@@ -45,10 +46,6 @@ struct WorkerCommand {
   int group_entrance = -1;  // of the control group that it goes into; -1: it stays in the broker's
   WorkerLog* log;           // outlives the worker
 };
-
-// The first message of a worker, and every other; `flags` are recvmsg's. Anything else: nullopt.
-std::optional<worker::ReadyMessage> parse_ready(const void* bytes, std::size_t length, int flags);
-std::optional<worker::MemoryMessage> parse_memory(const void* bytes, std::size_t length, int flags);
 
 class WorkerProcess {
  public:

@@ -100,6 +100,10 @@ std::unique_ptr<WorkerProcess> WorkerProcess::start(EventLoop& loop, const Worke
   stage->workers[made] = {slot, [made] { made->on_control(); }, [made] { made->on_exit(); }};
   return process;
 }
+// Only a VM with a store takes over workers.
+std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop&, Kept, pid_t, int, WorkerLog&, std::string, Events) {
+  return nullptr;
+}
 void WorkerProcess::end(Clock::duration) { stage->asked_to_end.insert(this); }
 void WorkerProcess::kill_now(const char*) { stage->asked_to_end.insert(this); }
 bool WorkerProcess::send(const worker::MemoryMessage&) const { return true; }

@@ -143,7 +143,12 @@ class Script {
   static constexpr std::size_t connections = 3;
 
   explicit Script(fuzz::Input& in) : in_(in), loop_(make_epoll_waiter()), path_(fuzz::socket_folder() + "/vm.sock") {
-    ServerOptions options{{path_, {0600, "", ""}}, connections, doorbell_.get(), {}, {doorbell_.get()}};
+    ServerOptions options{.socket = {path_, {0600, "", ""}},
+                          .connections = connections,
+                          .memfd = doorbell_.get(),
+                          .host_peers = {},
+                          .store = {},
+                          .guest_interrupts = {doorbell_.get()}};
     for (std::uint32_t k = 0; k < 5; ++k) options.host_peers.push_back({k, doorbell_.get()});
     std::string error;
     server_ = IvshmemServer::listen(
