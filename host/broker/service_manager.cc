@@ -55,6 +55,7 @@ ServiceManager::ServiceManager(EventLoop& loop) : loop_(loop) {
 }
 
 ServiceManager::~ServiceManager() {
+  finish();
   loop_.forget(retry_timer_);
   loop_.forget(watchdog_timer_);
 }

@@ -462,6 +462,7 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"trace_owner", "\"3\""},
                                                    {"trace_group", "\"4\""},
                                                    {"worker_uids", "\"100-200\""},
+                                                   {"outlive_s", "9"},
                                                    {"log_level", "\"debug\""},
                                                    {"worker", "\"/bin/true\""},
                                                    {"cgroups", "\"off\""},
