@@ -223,7 +223,8 @@ TEST_F(Restart, MemoryThatWasLentIsLentStill) {
   ASSERT_TRUE(guest->tell(slot, 'B')) << "it is answered";
   EXPECT_EQ(number[1], lent);
   *number = lent + 1;
-  ASSERT_TRUE(guest->tell(slot, 'G'));
+  guest->command(slot)[0] = 'G';  // nobody waits for an answer: it may be dead before it gives one
+  guest->ring_peer(ring::peer_of_slot(slot));
   EXPECT_TRUE(ends(worker)) << "nobody was lent so much";
 }
 
