@@ -238,7 +238,9 @@ struct Served {
   }
   Served(const Served&) = delete;
   Served& operator=(const Served&) = delete;
-  bool logged(const std::string& text) const { return place.config.read("log").find(text) != std::string::npos; }
+  bool eventually_logged(const std::string& text) const {
+    return eventually([&] { return place.config.read("log").find(text) != std::string::npos; });
+  }
   Outcome ivgpu(std::vector<std::string> words) const {
     words.insert(words.begin() + 1, {"--runtime-dir", place.runtime.path()});
     return run_program(IVGPU, words);
@@ -253,7 +255,8 @@ TEST(DropIns, ABadOneKeepsNoOtherVmFromBeingServed) {
   place.permanent("good.toml", "[vm.good]\n");
   const Served broker(place);
   EXPECT_TRUE(broker.serves("t") && broker.serves("good"));
-  EXPECT_TRUE(broker.logged(bad + ": [vm.bad] slots = 0: slots takes an integer from 1 to 64; the file is not taken"));
+  EXPECT_TRUE(broker.eventually_logged(
+      bad + ": [vm.bad] slots = 0: slots takes an integer from 1 to 64; the file is not taken"));
   const Outcome check = run_ivgpud({"--check", "--config", place.config / "c.toml"});
   EXPECT_EQ(check.code, 2);
   EXPECT_EQ(check.text.rfind("ivgpud: " + bad + ": [vm.bad] slots = 0", 0), 0U) << check.text;
@@ -298,7 +301,7 @@ TEST(DropIns, AGpuThatIsNotThereConcernsItsVmAlone) {
   place.permanent("second.toml", "[vm.second]\ngpus = [1]\n");
   const Served broker(place);
   EXPECT_TRUE(broker.serves("t") && broker.serves("second"));
-  EXPECT_TRUE(broker.logged(ninth + ": [vm.ninth] gpus: ")) << place.config.read("log");
+  EXPECT_TRUE(broker.eventually_logged(ninth + ": [vm.ninth] gpus: ")) << place.config.read("log");
   place.permanent("second.toml", "[vm.second]\ngpus = [7]\n");
   const Outcome moved = broker.ivgpu({"reload"});
   EXPECT_EQ(moved.code, 1);
