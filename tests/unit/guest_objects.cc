@@ -174,7 +174,8 @@ TEST(GuestObjects, AnOwnerOfManyIsDroppedInTheirTime) {
     few = std::min(few, time_to_drop(10'000));
     many = std::min(many, time_to_drop(100'000));
   }
-  EXPECT_LE(many, 15 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
+  // Ten times as many do not fit into a cache that holds the few; a search for each would take a hundred times as long.
+  EXPECT_LE(many, 40 * few) << "10,000: " << few * 1e3 << " ms, 100,000: " << many * 1e3 << " ms";
 }
 
 TEST(GuestObjects, ThreadsGetDifferentObjects) {
