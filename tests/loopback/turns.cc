@@ -170,7 +170,7 @@ TEST_F(Turns, AHolderThatIsKilledPassesItsTurnOn) {
   EXPECT_LE(b.progress().longest_gap, 50'000'000) << "in nanoseconds";
   EXPECT_LE(c.progress().longest_gap, 50'000'000);
   EXPECT_TRUE(b.works() && c.works());
-  EXPECT_TRUE(takes_turns());
+  EXPECT_TRUE(eventually([this] { return takes_turns(); })) << "a busy machine may have ended them for a moment";
 }
 
 // Its turn ends by time, and then it is left to the slices.
