@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "host/broker/fd_message.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -27,22 +28,8 @@ constexpr auto setup_patience = std::chrono::seconds(5);
 enum class Sent { Yes, Later, Failed };
 
 Sent send_message(int socket, const Announcement& what) {
-  std::int64_t value = what.value;  // little-endian, as x86-64 is
-  iovec data{&value, sizeof value};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (what.fd >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &what.fd, sizeof(int));
-  }
-  const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const std::int64_t value = what.value;  // little-endian, as x86-64 is
+  const ssize_t sent = send_with_fd(socket, &value, sizeof value, what.fd);
   if (sent == static_cast<ssize_t>(sizeof value)) return Sent::Yes;
   return sent < 0 && (errno == EAGAIN || errno == EINTR) ? Sent::Later : Sent::Failed;
 }

@@ -18,6 +18,8 @@
 #include <thread>
 #include <utility>
 
+#include "host/broker/fd_message.h"
+
 namespace host::broker {
 namespace {
 
@@ -111,28 +113,10 @@ void ServiceManager::say(const std::string& text, Fd fd) {
   if (retry_timer_ == 0) send_waiting();
 }
 
-bool ServiceManager::send_datagram(const Datagram& datagram) const {
-  iovec data{const_cast<char*>(datagram.text.data()), datagram.text.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (datagram.fd) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = datagram.fd.get();
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
-  return sendmsg(socket_.get(), &message, MSG_NOSIGNAL) >= 0;
-}
-
 void ServiceManager::send_waiting() {
   while (!waiting_.empty()) {
-    if (!send_datagram(waiting_.front())) {
+    const Datagram& next = waiting_.front();
+    if (send_with_fd(socket_.get(), next.text.data(), next.text.size(), next.fd.get()) < 0) {
       if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ETOOMANYREFS) {
         retry_timer_ = loop_.after(retry_after, [this] {
           retry_timer_ = 0;

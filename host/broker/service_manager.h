@@ -50,7 +50,6 @@ class ServiceManager {
   };
   void connect_to(const char* path);
   void say(const std::string& text, Fd fd = {});
-  bool send_datagram(const Datagram& datagram) const;
   void send_waiting();
   void keep_watchdog();
 

@@ -1,13 +1,13 @@
 #include "host/broker/telemetry.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "host/broker/sealed_memory.h"
 
 namespace host::broker {
 namespace {
@@ -43,34 +43,24 @@ std::unique_ptr<Telemetry> Telemetry::create(const std::string& name, std::strin
     error = fmt::format("cannot be given its telemetry: {}: {}", what, std::strerror(errno));
     return nullptr;
   };
-  Fd memfd(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd) return fail("memfd_create");
-  // A memfd's mode is 0777: the holder of a descriptor that only reads could open another through /proc that writes.
-  if (fchmod(memfd.get(), 0600) != 0 || ftruncate(memfd.get(), ring::telemetry_bytes) != 0 ||
-      fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-    return fail("sizing and sealing");
-  void* base = mmap(nullptr, ring::trace_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (base == MAP_FAILED) return fail("mmap");
+  Fd memfd = make_sealed_memory(name, ring::telemetry_bytes);
+  if (!memfd) return fail("memfd_create, sizing and sealing");
+  void* const base = map_memory(memfd, ring::trace_offset);
+  if (base == nullptr) return fail("mmap");
   return std::unique_ptr<Telemetry>(new Telemetry(std::move(memfd), static_cast<std::byte*>(base)));
 }
 
 std::unique_ptr<Telemetry> Telemetry::adopt(Fd memfd) {
-  struct stat status {};
-  if (fstat(memfd.get(), &status) != 0 || status.st_size != static_cast<off_t>(ring::telemetry_bytes)) return nullptr;
-  void* base = mmap(nullptr, ring::trace_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (base == MAP_FAILED) return nullptr;
+  void* const base = has_size(memfd, ring::telemetry_bytes) ? map_memory(memfd, ring::trace_offset) : nullptr;
+  if (base == nullptr) return nullptr;
   return std::unique_ptr<Telemetry>(new Telemetry(std::move(memfd), static_cast<std::byte*>(base)));
 }
 
 Telemetry::~Telemetry() { munmap(base_, ring::trace_offset); }
 
-bool Telemetry::seal(bool kept) const {
-  return fcntl(memfd_.get(), F_ADD_SEALS, (kept ? 0 : F_SEAL_FUTURE_WRITE) | F_SEAL_SEAL) == 0;
-}
+bool Telemetry::seal(bool kept) const { return seal_for_good(memfd_, kept); }
 
-Fd Telemetry::read_only() const {
-  return Fd(open(("/proc/self/fd/" + std::to_string(memfd_.get())).c_str(), O_RDONLY | O_CLOEXEC));
-}
+Fd Telemetry::read_only() const { return reader_of(memfd_); }
 
 Counters Telemetry::counters() const {
   Counters sum;

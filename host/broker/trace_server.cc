@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "host/broker/fd_message.h"
+
 namespace host::broker {
 namespace {
 
@@ -147,19 +149,7 @@ bool TraceServer::report(const Client& client, TraceNews news, Session session, 
 }
 
 bool TraceServer::send_message(const Client& client, const TraceMessage& message, int descriptor) {
-  iovec data{const_cast<TraceMessage*>(&message), sizeof message};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET, c->cmsg_type = SCM_RIGHTS, c->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(c), &descriptor, sizeof descriptor);
-  }
-  return sendmsg(client.socket.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
+  return send_with_fd(client.socket.get(), &message, sizeof message, descriptor) == sizeof message;
 }
 
 // ---- sessions ------------------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
 #include "host/broker/vm_record.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +9,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "host/broker/sealed_memory.h"
 #include "host/broker/worker_message.h"
 
 namespace host::broker {
@@ -34,17 +33,12 @@ std::uint64_t mark_of(const std::string& text) {
   return mark;
 }
 
-SavedVm* VmRecord::map(const Fd& memfd) {
-  void* at = mmap(nullptr, sizeof(SavedVm), PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  return at == MAP_FAILED ? nullptr : static_cast<SavedVm*>(at);
-}
+SavedVm* VmRecord::map(const Fd& memfd) { return static_cast<SavedVm*>(map_memory(memfd, sizeof(SavedVm))); }
 
 std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t configuration, std::uint32_t slots,
                                            std::uint64_t generation, std::string& error) {
-  Fd memfd(memfd_create(("ivgpud:" + vm).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  const bool made = memfd && fchmod(memfd.get(), 0600) == 0 && ftruncate(memfd.get(), sizeof(SavedVm)) == 0 &&
-                    fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
-  SavedVm* const saved = made ? map(memfd) : nullptr;
+  Fd memfd = make_sealed_memory("ivgpud:" + vm, sizeof(SavedVm));
+  SavedVm* const saved = memfd && seal_for_good(memfd, true) ? map(memfd) : nullptr;
   if (saved == nullptr) {
     error = fmt::format("VM {}: its record for the next broker cannot be made: {}", vm, std::strerror(errno));
     return nullptr;
@@ -62,12 +56,11 @@ std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t 
 
 std::unique_ptr<VmRecord> VmRecord::adopt(Fd memfd, std::uint64_t configuration, std::uint32_t slots,
                                           std::string& why) {
-  struct stat status {};
   const auto refuse = [&](const char* half) {
     why = half;
     return nullptr;
   };
-  if (!memfd || fstat(memfd.get(), &status) != 0 || status.st_size != static_cast<off_t>(sizeof(SavedVm)))
+  if (!has_size(memfd, sizeof(SavedVm)))
     return refuse("the record of the ivgpud before this one is of another release");
   SavedVm* const saved = map(memfd);
   if (saved == nullptr) return refuse("the record of the ivgpud before this one cannot be mapped");

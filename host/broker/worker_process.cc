@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "host/broker/child_setup.h"
+#include "host/broker/fd_message.h"
 
 namespace host::broker {
 namespace {
@@ -139,17 +140,7 @@ std::unique_ptr<WorkerProcess> WorkerProcess::adopt(EventLoop& loop, Kept kept, 
 bool WorkerProcess::tell_adopted(int life_fd) const {
   worker::MemoryMessage words{};
   words.kind = worker::adopt_kind;
-  iovec data{&words, sizeof words};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data, message.msg_iovlen = 1;
-  message.msg_control = room, message.msg_controllen = sizeof room;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &life_fd, sizeof life_fd);
-  return sendmsg(control_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof words || errno == EPIPE ||
+  return send_with_fd(control_.get(), &words, sizeof words, life_fd) == sizeof words || errno == EPIPE ||
          errno == ECONNRESET;
 }
 

@@ -1,0 +1,26 @@
+// One message of a UNIX socket with a descriptor beside it.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace host::broker {
+
+// Sends it at once or not at all, as sendmsg() tells. `fd`: stays the caller's; below 0: none is sent.
+inline ssize_t send_with_fd(int socket, const void* bytes, std::size_t length, int fd) {
+  iovec data{const_cast<void*>(bytes), length};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data, message.msg_iovlen = 1;
+  if (fd >= 0) {
+    message.msg_control = room, message.msg_controllen = sizeof room;
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace host::broker
