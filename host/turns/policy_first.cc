@@ -3,7 +3,7 @@
 // others' slices, and so it does in turns; if it ends others' turns instead, as one of the latency class does, they lose
 // little, since it uses little.
 #include <algorithm>
-#include <set>
+#include <optional>
 
 #include "host/turns/policy.h"
 #include "host/turns/policy_numbers.h"
@@ -44,14 +44,15 @@ std::optional<double> Policy::part_wanted(Vm vm, Time now, double elapsed) const
 
 // Whether a VM of the latency class uses the GPU, and another one, too.
 bool Policy::wants_latency(Time now) const {
-  std::set<Vm> vms;
-  bool latency = false;
+  std::optional<Vm> first;
+  bool latency = false, others = false;
   for (const auto& [client, state] : clients_) {
     if (!is_active(state, now)) continue;
-    vms.insert(state.vm);
+    others |= first.value_or(state.vm) != state.vm;
+    first = state.vm;
     latency |= vms_.at(state.vm).latency;
   }
-  return latency && vms.size() > 1;
+  return latency && others;
 }
 
 // Whether a light VM uses the GPU beside one that uses it most of the time.

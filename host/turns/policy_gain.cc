@@ -1,6 +1,5 @@
 // Of the scheduler's decisions what programs do: how often and how long they wait, and whether they would do more in turns.
 #include <algorithm>
-#include <set>
 
 #include "host/turns/policy.h"
 #include "host/turns/policy_numbers.h"

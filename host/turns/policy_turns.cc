@@ -95,9 +95,9 @@ Time Policy::quantum_of(const ClientState& client, Time now) const {
   for (const auto& [other, state] : clients_)
     if (is_active(state, now)) longest = std::max(longest, wants(state));
   const Time most = longest_quantum * limits_.quantum;
-  const bool latency = wants_latency(now);
-  const Time of_gainers = client.gains ? quanta_of_gainers * limits_.quantum : limits_.quantum;
-  const Time usual = latency ? limits_.quantum : !client.gains && light_beside_heavy(now) ? most : of_gainers;
+  const Time longer = client.gains ? quanta_of_gainers * limits_.quantum : most;
+  const bool is_longer = (client.gains || light_beside_heavy(now)) && !wants_latency(now);
+  const Time usual = is_longer ? longer : limits_.quantum;
   return std::clamp(wants(client), std::max(std::min(longest, most) / 2, usual), most);
 }
 
