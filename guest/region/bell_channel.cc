@@ -1,19 +1,17 @@
 #include "guest/region/bell_channel.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <vector>
 
 #include "guest/log.h"
 #include "guest/region/access.h"
 #include "guest/region/sysfs.h"
+#include "guest/timespec.h"
 #include "ring/bells.h"
 
 namespace guest {
@@ -55,8 +53,7 @@ void BellChannel::say(unsigned char byte) {
 
 BellChannel::Heard BellChannel::listen(std::uint64_t nanoseconds) {
   pollfd port{fd_, POLLIN, 0};
-  const timespec limit{.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000),
-                       .tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000)};
+  const timespec limit = timespec_of(nanoseconds);
   const int ready = ppoll(&port, 1, &limit, nullptr);
   if (ready == 0 || (ready < 0 && errno == EINTR)) return Heard::TimedOut;
   char bytes[64];

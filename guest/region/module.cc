@@ -2,7 +2,6 @@
 // may only read, and the slot that it has claimed (ring/module_c.h).
 #include "guest/region/module.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "guest/region/map_shared.h"
 #include "guest/region/module_info.h"
 #include "guest/region/region.h"
+#include "guest/region/sysfs.h"
 #include "ring/module_c.h"
 #include "ring/release.h"
 
@@ -87,14 +87,12 @@ class ByModule final : public Region, public Module {
 // The numbers of the nodes ivgpuN, in order.
 std::vector<unsigned> nodes_in(const char* folder) {
   std::vector<unsigned> numbers;
-  DIR* nodes = opendir(folder);
-  while (const dirent* entry = nodes != nullptr ? readdir(nodes) : nullptr) {
+  for (const std::string& name : names_in(folder)) {
     unsigned number = 0;
     int end = 0;
-    if (std::sscanf(entry->d_name, "ivgpu%3u%n", &number, &end) == 1 && entry->d_name[end] == '\0')
+    if (std::sscanf(name.c_str(), "ivgpu%3u%n", &number, &end) == 1 && name[static_cast<std::size_t>(end)] == '\0')
       numbers.push_back(number);
   }
-  if (nodes != nullptr) closedir(nodes);
   std::sort(numbers.begin(), numbers.end());
   return numbers;
 }

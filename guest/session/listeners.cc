@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <climits>
-#include <ctime>
 #include <utility>
+
+#include "guest/timespec.h"
 
 namespace guest {
 
@@ -26,8 +27,7 @@ bool Listeners::sleep(BellChannel& bells, ring::Shared<std::uint32_t> word, std:
     there = bells.listen(nanoseconds) != BellChannel::Heard::Ended;
   } else {
     // Within this process: no other maps the slot, and its worker's kernel is another.
-    const timespec limit{.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000),
-                         .tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000)};
+    const timespec limit = timespec_of(nanoseconds);
     syscall(SYS_futex, at, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
   }
   leave(at, listens);

@@ -10,13 +10,10 @@
 #include "guest/log.h"
 #include "guest/region/bell_channel.h"
 #include "guest/switches.h"
+#include "guest/timespec.h"
 
 namespace guest {
 namespace {
-
-timespec after(std::uint64_t ns) {
-  return {.tv_sec = static_cast<time_t>(ns / 1'000'000'000), .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
-}
 
 ring::Asleep find_how(Region& region, const CheckedRegion& checked, std::uint32_t slot) {
   if (!switches().wakes) return ring::Asleep::No;
@@ -42,7 +39,7 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
   const auto announced = static_cast<std::uint32_t>(how_);
   const std::uint32_t* at = word.futex_word();
   if (how_ == ring::Asleep::ByFutex) {
-    const timespec limit = after(nanoseconds);
+    const timespec limit = timespec_of(nanoseconds);
     syscall(SYS_futex, at, FUTEX_WAIT, announced, &limit, nullptr, 0);
     return true;
   }
@@ -58,7 +55,7 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
 
 // Only by the module can the slot go away: the device's files keep theirs mapped.
 bool Sleeper::nap(std::uint64_t nanoseconds) const {
-  const timespec pause = after(nanoseconds);
+  const timespec pause = timespec_of(nanoseconds);
   nanosleep(&pause, nullptr);
   return region_.module() == nullptr || region_.broker() != Region::Broker::Gone;
 }

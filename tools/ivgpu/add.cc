@@ -13,9 +13,6 @@
 namespace ivgpu {
 namespace {
 
-// As of `ivgpu reload`: it may have to wait for the memory of a large VM that leaves.
-constexpr auto patience = std::chrono::minutes(5);
-
 bool is_served(const std::filesystem::path& runtime_dir, const std::string& vm) {
   const json status = parse_status(read_status(runtime_dir));
   for (const json& one : status.at("vms"))
@@ -28,7 +25,7 @@ bool is_served(const std::filesystem::path& runtime_dir, const std::string& vm) 
 std::string reload_for(const std::filesystem::path& runtime_dir, const std::string& vm, const std::string& file) {
   std::string wrong;
   bool done = false;
-  ask_broker(runtime_dir, "reload", patience, [&](const std::string& line) {
+  ask_broker(runtime_dir, "reload", reload_patience, [&](const std::string& line) {
     done = done || line == "done";
     if (!line.starts_with("error ")) return;
     const std::string sentence = line.substr(6);

@@ -13,4 +13,7 @@ namespace ivgpu {
 void ask_broker(const std::filesystem::path& runtime_dir, const std::string& request,
                 std::chrono::milliseconds patience, const std::function<void(const std::string& line)>& each);
 
+// Of "reload": a VM that leaves has its memory wiped, however large that is, before the next line comes.
+inline constexpr auto reload_patience = std::chrono::minutes(5);
+
 }  // namespace ivgpu

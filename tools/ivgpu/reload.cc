@@ -10,9 +10,6 @@
 namespace ivgpu {
 namespace {
 
-// A VM that leaves has its memory wiped, however large that is, before the next line comes.
-constexpr auto patience = std::chrono::minutes(5);
-
 class Lines {
  public:
   void take(const std::string& line) {
@@ -42,7 +39,7 @@ class Lines {
 
 int reload(const ReloadOptions& options) {
   Lines lines;
-  ask_broker(options.runtime_dir, "reload", patience, [&](const std::string& line) { lines.take(line); });
+  ask_broker(options.runtime_dir, "reload", reload_patience, [&](const std::string& line) { lines.take(line); });
   return lines.code();
 }
 
