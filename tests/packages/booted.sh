@@ -29,7 +29,8 @@ tar -C "$root" -xpf "$base"
 rm -f "$root/etc/resolv.conf"
 cat /etc/resolv.conf >"$root/etc/resolv.conf"
 mkdir "$root/test"
-cp "$work"/*.deb "$build/programs/vector_add" "$build/test-programs/faults/faults_program" "$sources/tests/packages/$script" "$root/test/"
+cp "$work"/*.deb "$build/programs/vector_add" "$build/test-programs/faults/faults_program" "$root/test/"
+cp "$sources/tests/packages/in_guest.sh" "$sources/tests/packages/$script" "$root/test/"
 # dkms and its compiler would only make the guest's memory larger.
 in_root sh -c 'apt-get purge -yq dkms systemd-standalone-sysusers && apt-get autoremove -yq --purge && apt-get update -q &&
   apt-get install -yq --no-install-recommends systemd systemd-sysv /test/ivgpu-host_*.deb /test/ivgpu-guest_*.deb \

@@ -1,20 +1,8 @@
 #!/usr/bin/env bash
 # Run by booted.sh in a guest that systemd has booted with the packages: the services as an administrator meets them.
 set -uo pipefail
-status=0
-check() {
-  local what=$1
-  shift
-  if "$@" >/test/said 2>&1; then echo "ok    $what"; else echo "FAIL  $what"; sed 's/^/      /' /test/said; status=1; fi
-}
-eventually() {
-  for ((i = 0; i < 300; ++i)); do
-    "$@" && return
-    sleep 0.2
-  done
-  return 1
-}
-fails() { ! "$@"; }
+# shellcheck source=tests/packages/in_guest.sh
+source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
 journal_has() { journalctl -u ivgpud --no-pager -o cat | grep -qE -- "$1"; }
 property_is() { [[ $(systemctl show -P "$1" ivgpud) == "$2" ]]; }
 # For so many seconds, with every result checked.

@@ -2,20 +2,8 @@
 # Run by booted.sh in a guest that systemd has booted with the packages, Debian's libvirt and AppArmor: the VMs of the
 # system's libvirtd get ivgpu's device by the hook, and libvirtd and QEMU are confined meanwhile. QEMU's VMs boot nothing.
 set -uo pipefail
-status=0
-check() {
-  local what=$1
-  shift
-  if "$@" >/test/said 2>&1; then echo "ok    $what"; else echo "FAIL  $what"; sed 's/^/      /' /test/said; status=1; fi
-}
-eventually() {
-  for ((i = 0; i < 300; ++i)); do
-    "$@" && return
-    sleep 0.2
-  done
-  return 1
-}
-fails() { ! "$@"; }
+# shellcheck source=tests/packages/in_guest.sh
+source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
 says() {
   local pattern=$1
   shift

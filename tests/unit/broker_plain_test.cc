@@ -4,87 +4,28 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
-#include "broker_harness.h"
+#include "broker_opened_memory.h"
 #include "host/broker/plain_memory.h"
 #include "host/broker/plain_room.h"
-#include "tests/other_side.h"
 
 namespace {
 
 using namespace broker_test;
 using ring::SlotState;
 
-// A broker that is killed leaves its file; this test leaves none.
-struct Files {
-  ~Files() {
-    for (const std::string& name : names) unlink(name.c_str());
-  }
-  std::vector<std::string> names;
-};
-
-// In memory, as such a file must be.
-std::string plain_file(const char* name) {
-  static Files files;
-  return files.names.emplace_back("/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-" + name);
-}
-
 std::string plain(const std::string& file, const std::string& more = "") {
   return "transport = \"plain\"\nplain_file = \"" + file + "\"\n" + more;
 }
 
-// The memory as QEMU opens it, by its path.
-class Vm {
- public:
-  explicit Vm(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
-    if (fd_ < 0) return;
-    bytes_ = static_cast<std::size_t>(lseek(fd_, 0, SEEK_END));
-    void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-    if (at != MAP_FAILED) base_ = static_cast<std::byte*>(at);
-  }
-  ~Vm() { end(); }
-  Vm(const Vm&) = delete;
-  Vm& operator=(const Vm&) = delete;
-  void end() {
-    if (base_ != nullptr) munmap(base_, bytes_);
-    if (fd_ >= 0) close(fd_);
-    base_ = nullptr, fd_ = -1;
-  }
-
-  bool there() const { return base_ != nullptr; }
-  ring::RegionHeader& header() const { return other_side::region(base_); }
-  ring::SlotEntry& entry(std::uint32_t k) const { return other_side::entry(base_, k); }
-  ring::Shared<std::uint32_t> state(std::uint32_t k) const { return other_side::shared(entry(k).state); }
-  bool becomes(std::uint32_t k, SlotState wanted) const {
-    return eventually([&] { return ring::SlotWord::of(state(k).load()).state == wanted; });
-  }
-  void ring_peer(std::uint32_t peer) const { other_side::shared(header().rung[peer / 64]).fetch_or(1ULL << peer % 64); }
-  bool claim(std::uint32_t k, std::uint32_t pid) const {
-    if (!becomes(k, SlotState::Ready)) return false;
-    const ring::SlotWord now = ring::SlotWord::of(state(k).load());
-    state(k).store(now.with(SlotState::Claimed).word());
-    entry(k).owner.pid = pid;
-    ring_peer(ring::peer_broker);
-    return true;
-  }
-  volatile char* command(std::uint32_t k) const {
-    return reinterpret_cast<volatile char*>(base_ + header().first_slot + k * header().slot_bytes + ring::arena_offset);
-  }
-
- private:
-  int fd_;
-  std::size_t bytes_ = 0;
-  std::byte* base_ = nullptr;
-};
-
 TEST(Plain, AVmIsServedThroughAFile) {
-  const std::string file = plain_file("served");
+  const std::string file = memory_file("served");
   {
     Broker broker(plain(file));
     struct stat status {};
     ASSERT_EQ(stat(file.c_str(), &status), 0) << broker.log();
     EXPECT_EQ(status.st_mode & 0777, 0660U);
     EXPECT_EQ(status.st_size, 128 << 20);
-    Vm vm(file);
+    OpenedMemory vm(file);
     ASSERT_TRUE(vm.there());
     EXPECT_EQ(vm.header().no_doorbell, 1U);
     EXPECT_EQ(vm.header().guest_vectors, 0U);
@@ -105,7 +46,7 @@ TEST(Plain, AMemfdIsOpenedByTheProcessThatHasIt) {
   ASSERT_NE(at, std::string::npos) << log;
   const std::string path = log.substr(at + marker.size(), log.find('\n', at) - at - marker.size());
   EXPECT_EQ(path.rfind("/proc/" + std::to_string(broker.pid) + "/fd/", 0), 0U) << path;
-  Vm vm(path);
+  OpenedMemory vm(path);
   ASSERT_TRUE(vm.there());
   EXPECT_TRUE(vm.claim(0, 7));
   EXPECT_TRUE(vm.becomes(1, SlotState::Ready));
@@ -114,9 +55,9 @@ TEST(Plain, AMemfdIsOpenedByTheProcessThatHasIt) {
 }
 
 TEST(Plain, AVmThatEndsGivesItsSlotsBack) {
-  const std::string file = plain_file("ends");
+  const std::string file = memory_file("ends");
   Broker broker(plain(file));
-  Vm vm(file), watcher_opened_late(file);
+  OpenedMemory vm(file), watcher_opened_late(file);
   ASSERT_TRUE(vm.claim(0, 7));
   ASSERT_TRUE(vm.becomes(1, SlotState::Ready));
   std::this_thread::sleep_for(std::chrono::milliseconds(2600));  // longer than an owner that is no owner is kept
@@ -128,9 +69,9 @@ TEST(Plain, AVmThatEndsGivesItsSlotsBack) {
 }
 
 TEST(Plain, RingingEverybodyAllTheTimeHurtsNobody) {
-  const std::string file = plain_file("rings");
+  const std::string file = memory_file("rings");
   Broker broker(plain(file, "bell_us = 50"));
-  Vm vm(file);
+  OpenedMemory vm(file);
   ASSERT_TRUE(vm.there());
   for (int i = 0; i < 3000; ++i) {
     for (auto& word : vm.header().rung) other_side::shared(word).store(~0ULL);
@@ -142,7 +83,7 @@ TEST(Plain, RingingEverybodyAllTheTimeHurtsNobody) {
 }
 
 TEST(Plain, AFileOfADeadBrokerIsReplacedAndALivingOnesIsNot) {
-  const std::string file = plain_file("left");
+  const std::string file = memory_file("left");
   {
     Broker killed(plain(file));
     killed.terminate(SIGKILL);
@@ -173,19 +114,19 @@ TEST(PlainFile, WhatCannotBeOneIsToldAndNothingIsLeft) {
   EXPECT_EQ(refusal(folder / "no/such/folder"), "No such file or directory");
   std::filesystem::create_directory(folder / "a-folder");
   EXPECT_EQ(refusal(folder / "a-folder"), "something is in the way that is no file of ours");
-  const std::string link = plain_file("link"), target = folder.write("target", "keep me");
+  const std::string link = memory_file("link"), target = folder.write("target", "keep me");
   std::filesystem::create_symlink(target, link);
   EXPECT_EQ(refusal(link), "something is in the way that is no file of ours");
   EXPECT_EQ(folder.read("target"), "keep me");
   std::filesystem::remove(link);
-  EXPECT_EQ(refusal(plain_file("group"), {0660, "", "no-such-group"}), "there is no group no-such-group");
-  EXPECT_NE(access(plain_file("group").c_str(), F_OK), 0);
+  EXPECT_EQ(refusal(memory_file("group"), {0660, "", "no-such-group"}), "there is no group no-such-group");
+  EXPECT_NE(access(memory_file("group").c_str(), F_OK), 0);
 }
 
 // QEMU opens such a file with O_CREAT: a VM that libvirt starts before the broker makes it, as another user.
 TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
-  const std::string file = plain_file("qemus");
+  const std::string file = memory_file("qemus");
   close(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   ASSERT_EQ(chown(file.c_str(), 65534, 65534), 0);
   EXPECT_EQ(refusal(file),
@@ -211,7 +152,7 @@ TEST(PlainFile, ThoseOfAllVmsMustFitTogether) {
   const std::int64_t half = std::int64_t{1} << 39;
   std::string error;
   EXPECT_FALSE(plain_files_fit(
-      {of_size("a", plain_file("a"), half), of_size("m", "", half), of_size("b", plain_file("b"), half)}, error));
+      {of_size("a", memory_file("a"), half), of_size("m", "", half), of_size("b", memory_file("b"), half)}, error));
   EXPECT_EQ(error.rfind("the plain_file of a, b needs 1048576 MiB in all, and the file system of /dev/shm has ", 0), 0U)
       << error;
   EXPECT_NE(error.find(" MiB left; give it more (mount -o remount,size=...) or the VMs a smaller region_size"),

@@ -2,78 +2,23 @@
 // not. A real ivgpud and fake workers; the test is the VM, and QEMU.
 #include <sys/stat.h>
 
-#include "broker_harness.h"
+#include "broker_opened_memory.h"
 #include "host/broker/dax_label.h"
 #include "ring/bells.h"
-#include "tests/other_side.h"
 
 namespace {
 
 using namespace broker_test;
 using ring::SlotState;
 
-struct Files {
-  ~Files() {
-    for (const std::string& name : names) unlink(name.c_str());
-  }
-  std::vector<std::string> names;
-};
-
-std::string memory_file(const char* name) {
-  static Files files;
-  return files.names.emplace_back("/dev/shm/ivgpu-test-" + std::to_string(getpid()) + "-pmem-" + name);
-}
-
 // Idle looks are so rare that what happens at once was told by a channel.
 std::string pmem(const std::string& file, const std::string& more = "") {
   return "transport = \"pmem\"\nbell_idle_ms = 500\nplain_file = \"" + file + "\"\n" + more;
 }
 
-// The memory as QEMU maps it; the guest's devdax device is what lies behind its label.
-class Vm {
- public:
-  explicit Vm(const std::string& path) {
-    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    bytes_ = fd < 0 ? 0 : static_cast<std::size_t>(lseek(fd, 0, SEEK_END));
-    void* at = fd < 0 ? MAP_FAILED : mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at != MAP_FAILED) base_ = static_cast<std::byte*>(at);
-    fd_ = fd;
-  }
-  ~Vm() {
-    if (base_ != nullptr) munmap(base_, bytes_);
-    if (fd_ >= 0) close(fd_);
-  }
-  Vm(const Vm&) = delete;
-  Vm& operator=(const Vm&) = delete;
-
-  bool there() const { return base_ != nullptr; }
-  std::size_t bytes() const { return bytes_; }
-  std::byte* memory() const { return base_; }
-  ring::RegionHeader& header() const { return other_side::region(region()); }
-  ring::SlotEntry& entry(std::uint32_t k) const { return other_side::entry(region(), k); }
-  ring::Shared<std::uint32_t> state(std::uint32_t k) const { return other_side::shared(entry(k).state); }
-  bool becomes(std::uint32_t k, SlotState wanted) const {
-    return eventually([&] { return ring::SlotWord::of(state(k).load()).state == wanted; });
-  }
-  void set_bit(std::uint32_t peer) const { other_side::shared(header().rung[peer / 64]).fetch_or(1ULL << peer % 64); }
-  bool claim(std::uint32_t k) const {
-    if (!becomes(k, SlotState::Ready)) return false;
-    state(k).store(ring::SlotWord::of(state(k).load()).with(SlotState::Claimed).word());
-    entry(k).owner.pid = 7;
-    set_bit(ring::peer_broker);
-    return true;
-  }
-  volatile char* command(std::uint32_t k) const {
-    return reinterpret_cast<volatile char*>(region() + header().first_slot + k * header().slot_bytes +
-                                            ring::arena_offset);
-  }
-
- private:
-  std::byte* region() const { return base_ + ring::devdax_start; }
-
-  int fd_ = -1;
-  std::size_t bytes_ = 0;
-  std::byte* base_ = nullptr;
+// The guest's devdax device is what lies behind its label.
+struct Vm : OpenedMemory {
+  explicit Vm(const std::string& path) : OpenedMemory(path, ring::devdax_start) {}
 };
 
 // A port of the VM's, as QEMU connects it.
@@ -175,8 +120,7 @@ TEST(Pmem, AChannelHasTheBrokerLookAndWakesTheSlotThatItNames) {
   ASSERT_TRUE(port.say(0));
   EXPECT_EQ(port.woken(), 1) << "the worker may have rung before";
   const auto start = std::chrono::steady_clock::now();
-  vm.command(0)[0] = 'i';  // its worker interrupts when it is rung
-  vm.set_bit(ring::peer_of_slot(0));
+  vm.ask_for_interrupt(0);
   ASSERT_TRUE(port.say(ring::bell_look));
   EXPECT_EQ(port.woken(1000), 1);
   EXPECT_EQ(vm.command(0)[2], 'y');
@@ -190,8 +134,7 @@ TEST(Pmem, WithoutAChannelAVmIsServedAllTheSame) {
   Vm vm(file);
   ASSERT_TRUE(vm.claim(0));
   EXPECT_TRUE(vm.becomes(1, SlotState::Ready)) << "the bit was not seen";
-  vm.command(0)[0] = 'i';
-  vm.set_bit(ring::peer_of_slot(0));
+  vm.ask_for_interrupt(0);
   EXPECT_TRUE(eventually([&] { return vm.command(0)[2] == 'y'; }));
   Port late(broker.socket_path());
   ASSERT_TRUE(late.say(0));
@@ -209,15 +152,14 @@ TEST(Pmem, TheChannelThatNamedASlotLastHasIt) {
   EXPECT_EQ(first.woken(), 1);
   second.say(0);
   EXPECT_EQ(second.woken(), 1);
-  vm.command(0)[0] = 'i';
-  vm.set_bit(ring::peer_of_slot(0));
+  vm.ask_for_interrupt(0);
   EXPECT_EQ(second.woken(1000), 1);
   EXPECT_EQ(first.woken(), 0);
   first.say(0);
   EXPECT_EQ(first.woken(), 1);
   first.end();  // now nobody has it, and a worker that rings hurts nobody
   vm.command(0)[2] = 0;
-  vm.set_bit(ring::peer_of_slot(0));
+  vm.ring_peer(ring::peer_of_slot(0));
   EXPECT_TRUE(eventually([&] { return vm.command(0)[2] == 'y'; }));
   EXPECT_EQ(second.woken(), 0);
   EXPECT_EQ(broker.terminate(), 0);

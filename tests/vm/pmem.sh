@@ -8,28 +8,15 @@ set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 # shellcheck source=tests/oracle.sh
 source "$sources/tests/oracle.sh"
-work=$(mktemp -d)
-shm=/dev/shm/ivgpu-test-$$
-broker=''
-# shellcheck disable=SC2317
-finish() {
-  if [[ $broker ]]; then kill "$broker" 2>/dev/null || true; wait "$broker" || true; fi
-  rm -rf "$work"
-}
-trap finish EXIT
-status=0
-fail() { echo "FAIL: $1"; status=1; }
+# shellcheck source=tests/vm/own_broker.sh
+source "$sources/tests/vm/own_broker.sh"
 
 {
   printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\n'
   printf '[vm.virtio-pmem]\nplain_file = "%s"\n[vm.nvdimm]\n' "$shm"
 } >"$work/ivgpud.toml"
-mkfifo "$work/ready"
-"$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 --last-status-fd 8 9>"$work/ready" 8>"$work/last" \
-  2>"$work/log" &
-broker=$!
-read -r _ <"$work/ready" || { cat "$work/log"; exit 1; }
+start_broker
 
 mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" \
   --programs "$build/programs")

@@ -10,17 +10,8 @@ build=$1 qemu=$2
 source "$(dirname "${BASH_SOURCE[0]}")/../oracle.sh"
 sources=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 files=$sources/qemu-config
-work=$(mktemp -d)
-shm=/dev/shm/ivgpu-test-$$
-broker=''
-# shellcheck disable=SC2317
-finish() {
-  if [[ $broker ]]; then kill "$broker" 2>/dev/null || true; wait "$broker" || true; fi
-  rm -rf "$work"
-}
-trap finish EXIT
-status=0
-fail() { echo "FAIL: $1"; status=1; }
+# shellcheck source=tests/vm/own_broker.sh
+source "$sources/tests/vm/own_broker.sh"
 
 {
   printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n' "$work"
@@ -31,11 +22,7 @@ fail() { echo "FAIL: $1"; status=1; }
     printf '[vm.plain-file-%s]\ntransport = "plain"\nplain_file = "%s-%s"\n' "$kind" "$shm" "$kind"
   done
 } >"$work/ivgpud.toml"
-mkfifo "$work/ready"
-"$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 9 --last-status-fd 8 9>"$work/ready" 8>"$work/last" \
-  2>"$work/log" &
-broker=$!
-read -r _ <"$work/ready" || { cat "$work/log"; exit 1; }
+start_broker
 
 mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" \
   --programs "$build/programs")

@@ -1,0 +1,17 @@
+# What a script of booted.sh's says of each thing that it checks in its guest; sourced there, never run.
+# shellcheck shell=bash disable=SC2034
+
+status=0
+check() {
+  local what=$1
+  shift
+  if "$@" >/test/said 2>&1; then echo "ok    $what"; else echo "FAIL  $what"; sed 's/^/      /' /test/said; status=1; fi
+}
+eventually() {
+  for ((i = 0; i < 300; ++i)); do
+    "$@" && return
+    sleep 0.2
+  done
+  return 1
+}
+fails() { ! "$@"; }
