@@ -1,6 +1,6 @@
 // How this process reaches the VM's region: in a VM through the kernel module or, without one, the ivshmem device's
-// files in sysfs, or a devdax device where the VM has persistent memory instead; on the host itself through the broker's socket (loopback). Callers need not know which it is. Any
-// thread may call a Region.
+// files in sysfs, or a devdax device where the VM has persistent memory instead; on the host itself through the
+// broker's socket (loopback). Callers need not know which it is. Any thread may call a Region.
 #pragma once
 
 #include <atomic>
@@ -52,8 +52,8 @@ class Region {
 };
 
 // The region of IVGPU_REGION (a broker's socket) if that is set, else of the kernel module (guest/region/module.h),
-// else of the first ivshmem device that carries our magic, else of a devdax device (guest/region/devdax.h). Null if there is none; the log then warns once and says why.
-// At level info the log says what is looked for.
+// else of the first ivshmem device that carries our magic, else of a devdax device (guest/region/devdax.h). Null if
+// there is none; the log then warns once and says why. At level info the log says what is looked for.
 std::unique_ptr<Region> find_region();
 
 // The region behind a broker's socket.

@@ -1,6 +1,6 @@
 // How the threads of this process sleep until their worker wakes them: on a futex where both run on one kernel, in
-// the guest's kernel module until the slot's interrupt comes, at a bell channel, or not at all. Where nobody wakes them they nap, and look
-// again. IVGPU_OFF=wakes has them nap everywhere.
+// the guest's kernel module until the slot's interrupt comes, at a bell channel, or not at all. Where nobody wakes
+// them they nap, and look again. IVGPU_OFF=wakes has them nap everywhere.
 //
 // Any thread may call it once the slot is mapped. Sleeping orders no memory: ring/queue/parking.h does, and the sleeper
 // looks again in any case. Trust: the worker may wake too often or never; each sleep has a time limit.

@@ -1,6 +1,6 @@
-// ivgpud's configuration: a TOML file, beside it one for each VM that is added and removed by itself (drop_ins.h), and one table of keys (config_keys.cc) that parses, checks, explains and prints
-// itself. The operator writes it and is trusted; a mistake gets one sentence that names the file, the key and what is
-// allowed.
+// ivgpud's configuration: a TOML file, beside it one for each VM that is added and removed by itself (drop_ins.h),
+// and one table of keys (config_keys.cc) that parses, checks, explains and prints itself. The operator writes it and
+// is trusted; a mistake gets one sentence that names the file, the key and what is allowed.
 #pragma once
 
 #include <sys/types.h>

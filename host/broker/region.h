@@ -31,8 +31,8 @@ class Region {
 
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Region> create(const VmOptions& vm, const FileAccess& access, std::string& error);
-  // The memfd of one that an earlier broker has made for the same VM, whose `generation` it had. Null on failure, and `error`
-  // is half a sentence.
+  // The memfd of one that an earlier broker has made for the same VM, whose `generation` it had. Null on failure, and
+  // `error` is half a sentence.
   static std::unique_ptr<Region> adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error);
   ~Region();
   Region(const Region&) = delete;

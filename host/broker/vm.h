@@ -1,6 +1,6 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
-// the workers, vm_restart.cc what outlives the broker, vm_memory.cc their device memory, vm_turns.cc their turns, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in
-// `ivgpu status`.
+// the workers, vm_restart.cc what outlives the broker, vm_memory.cc their device memory, vm_turns.cc their turns,
+// vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and

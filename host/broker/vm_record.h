@@ -1,6 +1,6 @@
 // What the next broker must know of a VM and cannot see in its region, its pages or its descriptors
-// (docs/design/034-restart.md): a page of the broker's own memory that it keeps current, so that one that is killed leaves it
-// as well. No guest and no worker reaches it.
+// (docs/design/034-restart.md): a page of the broker's own memory that it keeps current, so that one that is killed
+// leaves it as well. No guest and no worker reaches it.
 //
 // Trust: it was written by a broker, of whatever release and configuration. So it is taken as a whole or not at all: size,
 // version, what the VM was configured to be, and every number's range are looked at first.

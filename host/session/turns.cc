@@ -157,7 +157,8 @@ void Turns::bound_work(Device& device, std::uint32_t channel, Grant& under) {
   if (done || took >= pages_.longest_drain)
     batches_[channel].finished(took, work_wanted(device.grant));
   else
-    batches_[channel].ended(took, work_wanted(device.grant));  // the turn is over, and the next begins when all is done
+    // The turn is over, and the next begins when all is done.
+    batches_[channel].ended(took, work_wanted(device.grant));
   if (device.gate.enter(channel, under) != Entry::LetIn) wait_for_turn(device, channel, under);
 }
 

@@ -7,10 +7,11 @@
 // GPU: the driver pays a change for each as soon as two processes have work.
 //
 // Regimes. *Slices*: every client is Open and the driver shares the GPU by time slices, which is best where programs
-// keep a queue or use the GPU now and then. *Turns*: where slices make a program lose much of its time in waits, where
-// a VM of the latency class has company, or where a *light* VM, which uses little of the GPU, has a heavy one beside it. *Settling* leads from one to the other: work that was queued before must
-// end first, which takes a second where a program has queued a thousand long kernels. Meanwhile everybody else is Open.
-// docs/design/028-turns.md has the measurements behind each number.
+// keep a queue or use the GPU now and then. *Turns*: where slices make a program lose much of its time in waits,
+// where a VM of the latency class has company, or where a *light* VM, which uses little of the GPU, has a heavy one
+// beside it. *Settling* leads from one to the other: work that was queued before must end first, which takes a second
+// where a program has queued a thousand long kernels. Meanwhile everybody else is Open. docs/design/028-turns.md has
+// the measurements behind each number.
 //
 // Fairness. Each VM has a virtual time, which advances by the time of its turns over its weight; the waiting VM that is
 // furthest behind goes next. A VM that comes back after a pause starts no further behind than one quantum. Under slices

@@ -62,7 +62,8 @@ class Scheduler {
   Vm add_vm(const Share& share);
   void change_vm(Vm vm, const Share& share);
   void remove_vm(Vm vm);
-  // A worker that comes, or comes from an earlier scheduler, as its grants show. `gpus`: the names of those that it sees, by its ordinals.
+  // A worker that comes, or comes from an earlier scheduler, as its grants show. `gpus`: the names of those that it
+  // sees, by its ordinals.
   Client add(Vm vm, std::shared_ptr<Line> line, std::vector<std::string> gpus);
   void remove(Client client);
   // It has used this GPU without a turn, it seems (Policy::suspect()).
