@@ -5,6 +5,7 @@ include(GoogleTest)
 add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_files.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_numbers.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_bench_share.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_bench_shown.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_call_text.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_check_cache.cc

@@ -41,7 +41,8 @@ refuses 'the simulated one has no MPS' --gpu sim --mps sessions
 refuses 'share is measured alone' --gpu sim share copy
 refuses "there is no mix '9 wait'" --gpu sim share --mix '9 wait'
 refuses '--mix is for share' --gpu sim copy --mix '4 wait'
-refuses '--pairs and --round are for share' --gpu sim copy --round 2
+refuses '--pairs, --round and --no-alone are for share' --gpu sim copy --round 2
+refuses '--pairs, --round and --no-alone are for share' --gpu sim copy --no-alone
 expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
 "$ivgpu" bench start --gpu sim --quick >/dev/full 2>"$work/said"
 [[ $? == 3 && $(cat "$work/said") == 'ivgpu: the output cannot be written: No space left on device' ]] ||
@@ -50,11 +51,17 @@ rm "$work/said"
 # What was refused left nothing behind.
 [[ $(ls "$work") == $'future.json\ntext.json' ]] || fail "something is left behind: $(ls "$work")"
 
-# Loads in four VMs, natively and under both policies: a row with Jain's index at its end.
-expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){12} [01][.0-9]* \|' --gpu sim --quick share --mix '4 wait' --round 0.1 --json "$work/share.json" --plot "$work/share.svg"
+# Loads in four VMs, natively and under both policies: first the load alone, once, then a row with the part of that, the
+# part by weight and Jain's index before its last number.
+expect 0 '\| 4 wait \| wait \|( [0-9.]+ \|){16} [01][.0-9]* \| [0-9.]+ \|' --gpu sim --quick share --mix '4 wait' --round 0.1 --json "$work/share.json" --plot "$work/share.svg"
+[[ $output =~ '| wait | wait |'[^$'\n']*' | - | 1.000 | 1.000 | '[0-9.]*' |'$'\n''| 4 wait | wait |' ]] || fail "not alone, and then in four VMs: $output"
 grep -q '"turns"' "$work/share.json" || fail "the JSON of share has no turns"
 grep -q '>4 wait: wait<' "$work/share.svg" || fail "the picture of share has no row: $(cat "$work/share.svg")"
 rm -f "$work/share.json" "$work/share.svg"
+# VMs of unlike weights have a row each; of the same load, they are compared without what it does alone.
+expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1
+[[ $(grep -cE '^\| 3 wait, weights 1 2 4 \| wait(, weight [24])? \|( [0-9.]+ \|){3} - \|( [0-9.]+ \|){4} - \|( [0-9.]+ \|){6} - \|( [0-9.]+ \|){3}$' <<<"$output") == 3 ]] ||
+  fail "not three VMs: $output"
 
 # Loads that PyTorch makes: left out where there is none; else its program is told to go as ours is.
 mkdir "$work/bin"

@@ -5,7 +5,6 @@
 
 #include "tests/unit/tools_bench_report.h"
 #include "tools/ivgpu/bench/plot.h"
-#include "tools/ivgpu/bench/share_picture.h"
 #include "tools/ivgpu/bench/svg.h"
 #include "tools/ivgpu/bench/table.h"
 
@@ -131,19 +130,6 @@ TEST(Plot, ACopyOfTheGroupMemoryIsNoPointOfACurveAndATimeOfItIsALatency) {
 TEST(Plot, AMedianIsSeenOnItsBar) {
   const std::string text = as_picture(some_report()), rim = "r=\"6.0\" fill=\"#ffffff\"/>\n<circle";
   EXPECT_TRUE(has(text, rim)) << text;
-}
-
-TEST(SharePicture, HasARowForEachLoadAndIsWellFormed) {
-  Shared one{"wait, full", "wait", 1, {}, {}, {}};
-  one.native = {1800, 540, 549, 700, 1}, one.slices = {900, 1000, 1100, 1300, 1}, one.turns = {20000, 50, 12, 3000, 1};
-  Shared nothing{"4 busy", "busy", 4, {}, {}, {}};
-  for (const auto& all : {std::vector<Shared>{one, nothing}, std::vector<Shared>{}, std::vector<Shared>{nothing}}) {
-    const std::string text = share_picture(all);
-    EXPECT_EQ(std::count(text.begin(), text.end(), '<'), std::count(text.begin(), text.end(), '>'));
-    EXPECT_TRUE(text.starts_with("<svg ") && text.ends_with("</svg>\n"));
-    EXPECT_FALSE(has(text, "nan") || has(text, "inf")) << text;
-    EXPECT_EQ(has(text, ">wait, full: wait<"), all.size() == 2);
-  }
 }
 
 TEST(Plot, OfNothingIsAnEmptyPicture) {

@@ -111,12 +111,12 @@ TEST(BrokerConfig, NamesTheFolderTheGpuAndTheVm) {
             "\"sim\"\npolicy = \"time-slice\"\n\n[vm.guest]\nregion_size = \"64MiB\"\n");
 }
 
-TEST(BrokerConfig, SharingNamesThePolicyAndTheVmsOfTheLatencyClass) {
+TEST(BrokerConfig, SharingNamesThePolicyWeightsAndTheVmsOfTheLatencyClass) {
   BrokerOptions options{.vm = "m0", .gpu = "sim", .region_size = "64MiB", .more_vms = {"m1"}};
-  options.sharing = {.policy = "turns", .latency_vms = {"m1"}};
+  options.sharing = {.policy = "turns", .latency_vms = {"m1"}, .weights = {{"m0", 4}}};
   const std::string text = broker_config(options, "/run/x");
   EXPECT_EQ(text.substr(text.find("policy")),
-            "policy = \"turns\"\n\n[vm.m0]\nregion_size = \"64MiB\"\n\n[vm.m1]\nregion_size = "
+            "policy = \"turns\"\n\n[vm.m0]\nregion_size = \"64MiB\"\nweight = 4\n\n[vm.m1]\nregion_size = "
             "\"64MiB\"\nlatency = true\n");
 }
 

@@ -130,10 +130,12 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   const std::string library = named ? options.gpu : fs::absolute(options.gpu).string();
   // A key that stands twice is a mistake.
   const bool says_vectors = options.vectors != 1 && !extra_vectors(options);
+  const auto& weights = options.sharing.weights;
   const auto vm_table = [&](const std::string& vm) {
     return "\n[vm." + vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n" +
            (says_vectors ? "vectors = " + std::to_string(options.vectors) + "\n" : "") +
-           (std::ranges::count(options.sharing.latency_vms, vm) ? "latency = true\n" : "");
+           (std::ranges::count(options.sharing.latency_vms, vm) ? "latency = true\n" : "") +
+           (weights.contains(vm) ? "weight = " + std::to_string(weights.at(vm)) + "\n" : "");
   };
   // It bounds no user but its own.
   std::string text = "[broker]\ncgroups = \"off\"\nruntime_dir = " + toml_string(runtime_dir.string()) +

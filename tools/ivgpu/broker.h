@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace ivgpu {
 struct Sharing {
   std::string policy = "time-slice";
   std::vector<std::string> latency_vms = {};  // those of the latency class
+  std::map<std::string, int> weights = {};    // of VMs that have another one than 1
 };
 
 struct BrokerOptions {

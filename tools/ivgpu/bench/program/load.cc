@@ -47,7 +47,7 @@ constexpr std::size_t copied = 16 << 20;
 
 class Load {
  public:
-  Load() : device_(open_device()) {
+  explicit Load(double rounds_per_us = 0) : device_(open_device()), rounds_per_us_(rounds_per_us) {
     CUmodule module = nullptr;
     CHECK(cuModuleLoadData(&module, work_kernel));
     CHECK(cuModuleGetFunction(&work_, module, "work"));
@@ -55,7 +55,6 @@ class Load {
     int multiprocessors = 0;
     CHECK(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device_.device));
     blocks_of_all_ = 2 * static_cast<unsigned>(multiprocessors);
-    calibrate();
   }
 
   void launch_empty() const { launch(device_.nothing); }
@@ -64,6 +63,18 @@ class Load {
     launch_rounds(static_cast<std::uint32_t>(us * rounds_per_us_), on_all ? blocks_of_all_ : 1, on_all ? 1024 : 32);
   }
   void wait() const { CHECK(cuCtxSynchronize()); }
+  // With more and more rounds, until they take long beside a launch; then the least of some, as others may disturb one.
+  double measured_rounds_per_us() const {
+    constexpr double long_enough = 5000;
+    constexpr std::uint32_t most_rounds = 1 << 29;
+    constexpr int times = 5;
+    std::uint32_t rounds = 1000;
+    double took = 0;
+    while ((took = time_of(rounds)) < long_enough)
+      if ((rounds *= 4) > most_rounds) fail("the kernel that works", "it takes no time");
+    for (int i = 0; i < times; ++i) took = std::min(took, time_of(rounds));
+    return rounds / took;
+  }
   void copy() {
     if (pinned_ == nullptr) {
       CHECK(cuMemAlloc(&memory_, copied));
@@ -78,25 +89,17 @@ class Load {
     void* parameters[] = {&rounds, &at};
     CHECK(cuLaunchKernel(work_, blocks, 1, 1, threads, 1, 1, 0, nullptr, parameters, nullptr));
   }
-  // With more and more rounds, until they take long beside a launch. The first launch is not counted.
-  void calibrate() {
-    constexpr double long_enough = 5000;
-    constexpr std::uint32_t most_rounds = 1 << 29;
-    double took = 0;
-    for (std::uint32_t rounds = 1000; took < long_enough; rounds *= 4) {
-      if (rounds > most_rounds) fail("the kernel that works", "it takes no time");
-      const auto begin = Clock::now();
-      launch_rounds(rounds, 1, 32);
-      wait();
-      took = microseconds_since(begin);
-      rounds_per_us_ = rounds / took;
-    }
+  double time_of(std::uint32_t rounds) const {
+    const auto begin = Clock::now();
+    launch_rounds(rounds, 1, 32);
+    wait();
+    return microseconds_since(begin);
   }
 
   Device device_;
   CUfunction work_ = nullptr;
   unsigned blocks_of_all_ = 0;  // of 1024 threads
-  double rounds_per_us_ = 0;
+  double rounds_per_us_;
   CUdeviceptr rare_ = 0, memory_ = 0;
   void* pinned_ = nullptr;
 };
@@ -176,10 +179,13 @@ void run(const Kind& kind, Load& load, double seconds) {
 
 }  // namespace
 
-void load(const std::string& name, double seconds) {
+void speed() { tell_samples("speed", 0, {Load().measured_rounds_per_us()}); }
+
+void load(const std::string& name, double seconds, double rounds_per_us) {
   const auto kind = std::ranges::find_if(kinds(), [&](const Kind& one) { return name == one.name; });
   if (kind == kinds().end()) fail(name.c_str(), "there is no such load");
-  Load load;
+  if (!(rounds_per_us > 0)) fail(name.c_str(), "the GPU's speed is no positive number");
+  Load load(rounds_per_us);
   kind->once(load);
   say_ready();
   while (told_to_go()) run(*kind, load, seconds);

@@ -12,6 +12,11 @@ namespace measure {
 //   train  400 short kernels and a wait          infer  80 of them and a wait, every 10 ms
 //   full   kernels of 1.25 ms on all multiprocessors, 8 and a wait
 //   copy   16 MiB of pinned memory to the GPU
-void load(const std::string& name, double seconds);
+// `rounds_per_us`: how fast the GPU is, as speed() told it once for all programs that are compared: if each of them
+// measured it, each would have kernels of other lengths.
+void load(const std::string& name, double seconds, double rounds_per_us);
+
+// Tells that one number.
+void speed();
 
 }  // namespace measure

@@ -16,7 +16,7 @@ using namespace measure;
 int usage() {
   std::fprintf(stderr,
                "usage: ivgpu-measure [--library PATH] [--quick] [--only NAME,...] "
-               "latency|copy|memory|start|session SECONDS|load KIND SECONDS|idle|about\n"
+               "latency|copy|memory|start|session SECONDS|load KIND SECONDS SPEED|speed|idle|about\n"
                "Started by `ivgpu bench`, which puts what it prints beside each other, and by tools/compare-builds.\n"
                "--only: of latency's figures only these.\n");
   return 2;
@@ -31,7 +31,7 @@ void about() {
   std::printf("about %d %s\n", version, name);
 }
 
-std::size_t words_behind(const std::string& part) { return part == "load" ? 2 : part == "session" ? 1 : 0; }
+std::size_t words_behind(const std::string& part) { return part == "load" ? 3 : part == "session" ? 1 : 0; }
 
 int run(const std::string& part, const std::vector<std::string>& more, const char* library, bool quick) {
   if (more.size() != words_behind(part)) return usage();
@@ -42,7 +42,8 @@ int run(const std::string& part, const std::vector<std::string>& more, const cha
   if (part == "memory") return memory(quick), 0;
   if (part == "idle") return idle(), 0;
   if (part == "about") return about(), 0;
-  if (part == "load") return load(more[0], std::atof(more[1].c_str())), 0;
+  if (part == "load") return load(more[0], std::atof(more[1].c_str()), std::atof(more[2].c_str())), 0;
+  if (part == "speed") return speed(), 0;
   if (part == "session") return session(std::atof(more[0].c_str())), 0;
   return usage();
 }
