@@ -49,6 +49,7 @@ void TurnWatch::begin() {
   if (std::exchange(looking_, true)) return;
   offset_.reset();
   suspicions_.clear();
+  overuses_.clear();
   look_again();
 }
 
@@ -78,9 +79,11 @@ void TurnWatch::answered(const GpuUses& uses) {
 
 void TurnWatch::judge(const GpuUses& uses, const turns::Scheduler::Report& report, Offset offset) {
   const std::vector<Worker> workers = acts_.workers();
-  std::erase_if(suspicions_, [&](const auto& one) {
+  const auto has_gone = [&](const auto& one) {
     return std::ranges::none_of(workers, [&](const Worker& w) { return w.client == one.first.second; });
-  });
+  };
+  std::erase_if(suspicions_, has_gone);
+  std::erase_if(overuses_, has_gone);
   for (const Worker& worker : workers)
     for (const std::string& gpu : worker.gpus) {
       const auto use = uses.find(gpu);
@@ -97,6 +100,7 @@ void TurnWatch::judge(const GpuUses& uses, const turns::Scheduler::Report& repor
 void TurnWatch::judge(const std::string& gpu, const Worker& worker, const Suspicion::Sample& sample,
                       const turns::Right& right) {
   const Key key{gpu, worker.client};
+  if (right.charged) return weigh(gpu, worker, sample, *right.charged);
   const auto verdict = suspicions_[key].named(sample, right);
   if (verdict == Suspicion::Verdict::Suspected) acts_.suspect(worker.client, gpu);
   if (verdict != Suspicion::Verdict::Caught) return;
@@ -106,6 +110,17 @@ void TurnWatch::judge(const std::string& gpu, const Worker& worker, const Suspic
   acts_.end(worker.client,
             fmt::format("its process {} gave {} work without a turn: it has had none for {} ms, and had {} and {}",
                         worker.process, gpu, without.count(), in_words(suspicion.before()), in_words(sample)));
+}
+
+// It is to take turns like others: then one that submits without them is found.
+void TurnWatch::weigh(const std::string& gpu, const Worker& worker, const turns::Suspicion::Sample& sample,
+                      double charged) {
+  const Key key{gpu, worker.client};
+  if (!overuses_[key].named(sample, charged)) return;
+  overuses_.erase(key);
+  spdlog::warn("process {} used {} far more than the {:.0f} % that it is charged with: it takes turns like others",
+               worker.process, gpu, 100 * charged);
+  acts_.suspect(worker.client, gpu);
 }
 
 // Once for each GPU. Turns are taken all the same.

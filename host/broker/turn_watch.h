@@ -69,6 +69,7 @@ class TurnWatch {
   void judge(const GpuUses& uses, const turns::Scheduler::Report& report, Offset offset);
   void judge(const std::string& gpu, const Worker& worker, const turns::Suspicion::Sample& sample,
              const turns::Right& right);
+  void weigh(const std::string& gpu, const Worker& worker, const turns::Suspicion::Sample& sample, double charged);
   void note_missing(const GpuUses& uses);
 
   EventLoop& loop_;
@@ -78,6 +79,7 @@ class TurnWatch {
   bool looking_ = false, watches_ = false;
   std::optional<Offset> offset_;  // at the look before
   std::map<Key, turns::Suspicion> suspicions_;
+  std::map<Key, turns::Overuse> overuses_;  // of those whose gates are open
   std::set<std::string> told_missing_;
 };
 

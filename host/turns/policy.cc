@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "host/turns/policy_numbers.h"
 #include "ring/turn_gate.h"
@@ -88,6 +89,7 @@ void Policy::read(Time now, const Ask& ask) {
     note_right(state, might_use, now);
     const bool works = state.said.submitted != before.submitted || state.said.busy_ns != before.busy_ns;
     const bool holds = holder_ && holder_->client == client;
+    if (state.said.submitted != before.submitted) note_pause(state, now);
     if (holds) watch_work(state, before, now);
     const bool wants = wants_turn(state);
     if (works || wants) state.last_active = now;
@@ -106,9 +108,16 @@ void Policy::read(Time now, const Ask& ask) {
 void Policy::watch_work(ClientState& holder, const Request& before, Time now) {
   const Request& said = holder.said;
   const bool waited = said.waits != before.waits;
-  if (waited) holder_->waited = now, holder_->submitted = said.submitted;
+  if (waited) holder_->waited = holder.waited_for_all = now, holder_->submitted = said.submitted;
   if (waited || said.submitted != before.submitted || said.under_way) holder_->worked = now;
   holder.let_in = said.submitted;
+}
+
+// It submits again after it had waited for all that it had submitted. Several pauses in a row tell what the next is like.
+void Policy::note_pause(ClientState& client, Time now) {
+  if (!client.waited_for_all) return;
+  const bool was_long = now - *std::exchange(client.waited_for_all, {}) > quiet_after_wait;
+  client.pauses = was_long ? std::min(client.pauses + 1, pauses_to_believe) : 0;
 }
 
 // What a client has just said tells by what right it may have used the GPU.
@@ -116,7 +125,10 @@ void Policy::note_right(ClientState& client, bool might_use, Time now) {
   if (might_use) client.by_right = now;
   if (!owes_an_answer(client)) client.ended = now;
   if (!client.grant.copies) client.no_copies_since.reset();
-  if (client.grant.copies && !is_ending(client) && !client.no_copies_since) client.no_copies_since = now;
+  if (client.grant.copies && !is_ending(client)) {
+    client.no_copies_since = client.no_copies_since.value_or(now);
+    client.unanswered = 0;
+  }
   if (client.suspected_until && now >= *client.suspected_until) client.suspected_until.reset();
 }
 
@@ -129,10 +141,17 @@ bool Policy::may_use(Client client, const ClientState& state) const {
 
 Right Policy::right_of(Client client, Time now) const {
   const ClientState& state = clients_.at(client);
-  return {may_use(client, state) ? now : state.by_right, state.no_copies_since};
+  Right right{may_use(client, state) ? now : state.by_right, state.no_copies_since, state.unanswered};
+  if (regime_ == Regime::Turns && state.grant.mode == GrantMode::Open) right.charged = vms_.at(state.vm).part;
+  return right;
 }
 
-void Policy::suspect(Client client, Time now) { clients_.at(client).suspected_until = now + suspected_for; }
+void Policy::suspect(Client client, Time now) {
+  ClientState& state = clients_.at(client);
+  VmState& vm = vms_.at(state.vm);
+  if (at_once(vm)) vm.not_first_until = now + known_for;
+  state.suspected_until = now + suspected_for;
+}
 
 bool Policy::copies_need_turns(const ClientState& client, GrantMode mode) {
   return client.suspected_until && (mode == GrantMode::Closed || mode == GrantMode::Turn);
@@ -293,9 +312,17 @@ void Policy::close_who_is_not(const Give& give) {
 
 // Work that goes on beside others' turns has half of the GPU, whatever its VM's part is. Whether its client says that it
 // is active does not count: it may be one that lies.
+//
+// One that owes an answer about its copies alone may have a long queue of them. It gets longer the next time.
 void Policy::bar_who_does_not_end(Time now) {
-  for (auto& [client, state] : clients_)
-    if (owes_an_answer(state) && now - state.ended > long_ending) state.barred_until = now + retries_cost * long_ending;
+  for (auto& [client, state] : clients_) {
+    if (!owes_an_answer(state)) continue;
+    const bool copies_alone = !has_work(state);
+    const unsigned times = copies_alone ? std::min(state.unanswered, most_unanswered - 1) : 0;
+    if (now - state.ended <= long_ending * (1 << 2 * times)) continue;
+    state.barred_until = now + retries_cost * long_ending;
+    if (copies_alone) ++state.unanswered;
+  }
 }
 
 void Policy::note_success(Time now, bool success) {

@@ -71,7 +71,13 @@ struct Account {
 struct Right {
   Time until{};  // now, but where turns are taken, it has none, and it has answered that its work is done
   std::optional<Time> no_copies_since;  // where it was suspected, and has answered that none is under way
+  unsigned unanswered = 0;  // how often in a row it has not answered for far too long, while it was suspected
+  // Where its gate is open beside others' turns: the part of the GPU's time that its VM is charged with, of late.
+  std::optional<double> charged{};
 };
+
+// So often in a row may a client that was suspected be silent, for 1 s, 4 s and 16 s. No queue of copies is as long.
+constexpr unsigned most_unanswered = 3;
 
 class Policy {
  public:
@@ -110,7 +116,8 @@ class Policy {
   Time most_under_way() const { return limits_.quantum; }
   // By what right this client may have used the GPU. Precondition: it was added.
   Right right_of(Client client, Time now) const;
-  // It has used the GPU without a turn, it seems. That may be large copies, which pass no gate: they do from now on.
+  // It has used the GPU without a turn, it seems. That may be large copies, which pass no gate: they do from now on. If its
+  // gate is open, since its VM goes before others, the VM takes turns like others for a while.
   void suspect(Client client, Time now);
   Account account(Vm vm, Time now) const;
 
@@ -129,6 +136,7 @@ class Policy {
     int samples = 0;     // that `part` is of
     bool light = false;  // it wants little, now and then
     Time not_light_until{};
+    Time not_first_until{};  // it has used more than it said, while it went first
     // Under slices.
     double debt = 0;           // in seconds; below 0: others have had what was its part
     double busy = 0;           // the part of its time, of late, in which one of its clients waits for the GPU
@@ -167,9 +175,12 @@ class Policy {
     std::optional<Time> piece;  // of work: the time from one wait to the next
     bool gains = false;         // by turns
     std::optional<Time> tried;  // when turns were last tried, and paid for nobody
-    bool had_work = false;      // at the newest sample, though its gate was closed
-    bool was_watched = false;   // at the newest sample
-    std::optional<Time> idle;   // since when nothing of it is under way, while its VM is held back
+    // In a turn: since when it has waited for all that it has submitted, and how many such pauses in a row were long.
+    std::optional<Time> waited_for_all;
+    int pauses = 0;
+    bool had_work = false;     // at the newest sample, though its gate was closed
+    bool was_watched = false;  // at the newest sample
+    std::optional<Time> idle;  // since when nothing of it is under way, while its VM is held back
     // Work that does not end.
     unsigned overlong_in_a_row = 0;
     Time sliced_until{};
@@ -179,6 +190,7 @@ class Policy {
     // Suspected: its large copies need turns until then, and since when it has none under way.
     std::optional<Time> suspected_until;
     std::optional<Time> no_copies_since;
+    unsigned unanswered = 0;  // how often in a row it has not said that none is under way
     bool makes_context = false;
   };
   struct Holder {
@@ -194,6 +206,7 @@ class Policy {
 
   void read(Time now, const Ask& ask);
   void watch_work(ClientState& holder, const Request& before, Time now);
+  static void note_pause(ClientState& client, Time now);
   void sample(Time now);
   void begin_anew_in_other_company(Time now);
   void add(Waits& waits, const ClientState& client, double elapsed) const;
@@ -263,6 +276,9 @@ class Policy {
   void end_overlong(Time now);
   bool must_end(const ClientState& waiting, Time now) const;
   bool holder_is_done(const ClientState& holder, Time now) const;
+  bool has_waited_for_all(const ClientState& holder) const;
+  bool may_be_done(const ClientState& holder, Time now) const;
+  void wake(Client waiting, const Give& give) const;
   bool goes_in_beside(std::optional<Client> waiting) const;
   Time quantum_of(const ClientState& client, Time now) const;
   Time price(const ClientState& holder, Time now) const;

@@ -68,9 +68,11 @@ bool Policy::light_beside_heavy(Time now) const {
   return light && heavy;
 }
 
-// Whether this VM ends others' turns. One that is too far ahead waits for its turn like others.
+// Whether this VM ends others' turns. One that is too far ahead, or has used more than it said, waits for its turn like
+// others.
 bool Policy::at_once(const VmState& vm) const {
-  return (vm.latency || vm.light) && vm.behind < floor_ + credit_of_latency * limits_.quantum;
+  return (vm.latency || vm.light) && read_ >= vm.not_first_until &&
+         vm.behind < floor_ + credit_of_latency * limits_.quantum;
 }
 
 }  // namespace host::turns

@@ -68,7 +68,9 @@ constexpr double newest_cost = 0.02;        // the weight of the newest turn in 
 constexpr double highest_tax = 10;          // on the time of those who gain by turns
 constexpr Time quiet_of_latency = 500us;    // then its turn is over; pauses of 0.4 ms between two launches were seen
 constexpr Time quiet_after_wait = 150us;    // the same, after a wait: what a change costs
-constexpr int credit_of_latency = 4;        // quanta by which a VM of the latency class may be ahead and still go first
+constexpr Time quiet_as_always = 20us;      // the same, where so many pauses in a row were longer than that
+constexpr int pauses_to_believe = 4;
+constexpr int credit_of_latency = 4;  // quanta by which a VM of the latency class may be ahead and still go first
 
 // A VM that uses so little of the GPU is light, and goes first beside one that uses so much.
 constexpr double most_to_be_light = 0.25, most_of_light = 0.35;

@@ -19,23 +19,36 @@ void Policy::watch_holder(Time now, const Give& give) {
   const auto waiting = best_waiting();
   if (!holder_->ended) {
     if (!waiting) return go_on_alone(now);
+    if (may_be_done(state, now)) wake(*waiting, give);
     if (!must_end(clients_.at(*waiting), now)) return;
     holder_->ended = now;
     set(state, holder_->client, {.mode = GrantMode::Closed}, give);
-    give(*waiting, clients_.at(*waiting).grant);  // the same again: it wakes up while the holder's work ends
+    wake(*waiting, give);
   }
   if (now - *holder_->ended >= limits_.longest) return end_overlong(now);
   if (goes_in_beside(waiting)) end_turn(now);
 }
 
-// One whose gate is open, of the latency class, gives nothing back, since it is closed out by nobody: it is done when it
-// has been quiet, which is soon believed once it has waited for all that it has submitted.
+// One whose gate is open, since it goes before others, gives nothing back, since it is closed out by nobody: it is done
+// when it has been quiet, which is soon believed once it has waited for all that it has submitted, and sooner if it has
+// always made a pause then.
 bool Policy::holder_is_done(const ClientState& holder, Time now) const {
-  const bool waited = holder_->waited && holder.said.submitted == holder_->submitted;
-  if (holder.grant.mode == GrantMode::Open)
-    return now - holder_->worked > (waited ? quiet_after_wait : quiet_of_latency);
-  return ring::is_over(holder_->turn, holder.grant, holder.said.given_back);
+  if (holder.grant.mode != GrantMode::Open) return ring::is_over(holder_->turn, holder.grant, holder.said.given_back);
+  const Time quiet = holder.pauses < pauses_to_believe ? quiet_after_wait : quiet_as_always;
+  return now - holder_->worked > (has_waited_for_all(holder) ? quiet : quiet_of_latency);
 }
+
+bool Policy::has_waited_for_all(const ClientState& holder) const {
+  return holder_->waited && holder.said.submitted == holder_->submitted;
+}
+
+// Whether it has just waited for all that it has submitted, so that another may have its turn in a moment.
+bool Policy::may_be_done(const ClientState& holder, Time now) const {
+  return holder.grant.mode == GrantMode::Open && holder_->waited == now && has_waited_for_all(holder);
+}
+
+// By the same grant again. So whoever goes next is awake when the holder's work has ended.
+void Policy::wake(Client waiting, const Give& give) const { give(waiting, clients_.at(waiting).grant); }
 
 // Whether this one, which goes next, does not wait for the holder's work to end: it is of the latency class. The driver
 // slices between its work and what is left of the holder's, which can be a long kernel.
