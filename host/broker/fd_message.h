@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "host/broker/fd.h"
+
 namespace host::broker {
 
 // Sends it at once or not at all, as sendmsg() tells. `fd`: stays the caller's; below 0: none is sent.
@@ -21,6 +23,15 @@ inline ssize_t send_with_fd(int socket, const void* bytes, std::size_t length, i
     std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
   }
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// The descriptor beside a message for which recvmsg() had room for one; none where none came.
+inline Fd fd_beside(const msghdr& message) {
+  int fd = -1;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+  return Fd(fd);
 }
 
 }  // namespace host::broker

@@ -27,6 +27,10 @@ void MpsSeat::watch() { gpu_.watch(); }
 
 void MpsSeat::before_kill(pid_t worker, std::function<void()> then) { gpu_.terminate(worker, std::move(then)); }
 
+std::unique_ptr<MpsDoor> MpsSeat::open_door(Fd listener, const std::string& worker) {
+  return gpu_.open_door(std::move(listener), worker);
+}
+
 Mps::Mps(EventLoop& loop, Setting setting) : loop_(loop), setting_(std::move(setting)) {}
 
 Mps::~Mps() = default;

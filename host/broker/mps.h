@@ -21,9 +21,11 @@
 #include <string>
 
 #include "host/broker/event_loop.h"
+#include "host/broker/fd.h"
 
 namespace host::broker {
 
+class MpsDoor;
 class MpsGpu;
 
 // A VM's place at its GPU's daemon, for as long as the object lives.
@@ -55,6 +57,8 @@ class MpsSeat {
   void crashed(const std::string& how);
   // A session begins: its faults are looked for, four times a second, while some VM of the GPU has one.
   void watch();
+  // The door of a worker of this VM to the daemon, with the listener that it has passed. Null where that cannot be one.
+  std::unique_ptr<MpsDoor> open_door(Fd listener, const std::string& worker);
   // Has the server let go of a worker that is to be killed, then calls `then`: within a second, whatever the daemon does.
   void before_kill(pid_t worker, std::function<void()> then);
 

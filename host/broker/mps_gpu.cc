@@ -143,6 +143,14 @@ void MpsGpu::watch() {
   });
 }
 
+std::unique_ptr<MpsDoor> MpsGpu::open_door(Fd listener, const std::string& worker) {
+  return MpsDoor::open(loop_, std::move(listener),
+                       {.daemon = daemon_.folders().pipe + "/control",
+                        .worker = worker,
+                        .uid = daemon_.place().uid,
+                        .gid = daemon_.place().gid});
+}
+
 // A client that the server has let go of can be killed without harm to the others; one that is killed while the GPU
 // works for it ends them all.
 void MpsGpu::terminate(pid_t worker, std::function<void()> then) {

@@ -3,12 +3,14 @@
 // Invariant: while `lost_` has workers, none starts; when its last has gone, the daemon is up or will be tried again.
 #pragma once
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "host/broker/mps.h"
 #include "host/broker/mps_daemon.h"
+#include "host/broker/mps_door.h"
 #include "host/broker/rate.h"
 
 namespace host::broker {
@@ -32,6 +34,7 @@ class MpsGpu {
   void gone(pid_t worker);
   void lose(const std::string& why);
   void watch();
+  std::unique_ptr<MpsDoor> open_door(Fd listener, const std::string& worker);
   void terminate(pid_t worker, std::function<void()> then);
 
  private:

@@ -14,12 +14,15 @@ namespace host::broker {
 
 class PacedWatch {
  public:
+  struct Pace {
+    double per_second, burst;
+  };
   // More than any program rings: one that sleeps and wakes for each call makes some 10,000 calls a second.
-  static constexpr double per_second = 20'000, burst = 200;
+  static constexpr Pace of_bells = {20'000, 200};
 
   // `readable` takes what there is; it may destroy this object. The descriptor stays open as long as this lives.
-  PacedWatch(EventLoop& loop, int fd, std::function<void()> readable)
-      : loop_(loop), fd_(fd), readable_(std::move(readable)), bucket_(per_second, burst, Clock::now()) {
+  PacedWatch(EventLoop& loop, int fd, std::function<void()> readable, Pace pace = of_bells)
+      : loop_(loop), fd_(fd), readable_(std::move(readable)), bucket_(pace.per_second, pace.burst, Clock::now()) {
     watch();
   }
   ~PacedWatch() {

@@ -31,6 +31,7 @@
 #include "host/broker/gpus.h"
 #include "host/broker/log_limiter.h"
 #include "host/broker/memory_leases.h"
+#include "host/broker/mps_door.h"
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
 #include "host/broker/status.h"
@@ -102,7 +103,8 @@ class Vm {
     TraceServer::Session session = 0;      // its worker's
     std::unique_ptr<WorkerTurns> turns;    // its worker's; null: nobody schedules it
     std::unique_ptr<WorkerProcess> worker;
-    WorkerJail jail;  // of the worker, once it is ready
+    std::unique_ptr<MpsDoor> door;  // its worker's; null: it connects to nothing
+    WorkerJail jail;                // of the worker, once it is ready
     std::unique_ptr<Wiper> wiper;
     EventLoop::Id start_timer = 0;  // its worker's patience, until it is ready
     EventLoop::Id empty_timer = 0;  // the next try to make it Empty, after a guest wrote over its word
@@ -171,6 +173,8 @@ class Vm {
 
   bool join_mps(std::string& error);
   std::function<void(std::function<void()>)> before_kill(std::uint32_t k);
+  std::function<void(Fd)> door_for(std::uint32_t k);
+  void tell_door(const Slot& slot);
   void on_mps_lost(const std::string& why);
   void end_lost_sessions();
   std::string reported_fault() const;
@@ -232,7 +236,8 @@ class Vm {
   EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
-  bool adopted_ = false;         // an earlier broker's sessions go on
+  bool adopted_ = false;  // an earlier broker's sessions go on
+  bool no_door_told_ = false;
   bool no_memory_told_ = false;  // since there was room last
   WorkerJail jail_told_;
   Counters ended_;   // of the workers that have gone

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "host/broker/vm.h"
+#include "host/jail/layer.h"
 
 namespace host::broker {
 
@@ -37,6 +38,22 @@ bool Vm::join_mps(std::string& error) {
 std::function<void(std::function<void()>)> Vm::before_kill(std::uint32_t k) {
   if (!mps_) return nullptr;
   return [this, k](std::function<void()> then) { mps_->before_kill(slots_[k].worker->pid(), std::move(then)); };
+}
+
+// Null where a worker may pass no descriptor.
+std::function<void(Fd)> Vm::door_for(std::uint32_t k) {
+  if (!mps_) return nullptr;
+  return [this, k](Fd listener) { slots_[k].door = mps_->open_door(std::move(listener), label_of(k)); };
+}
+
+// Once: the kernel stays the same.
+void Vm::tell_door(const Slot& slot) {
+  const bool is_filtered = (slot.jail.layers & static_cast<std::uint32_t>(jail::Layer::Seccomp)) != 0;
+  if (!mps_ || slot.door || !is_filtered || std::exchange(no_door_told_, true)) return;
+  spdlog::warn(
+      "{}: a program's own context (cuCtxCreate) fails with CUDA_ERROR_MPS_CONNECTION_FAILED: this kernel does not let "
+      "ivgpud answer the connect() of a jailed worker, as Linux 5.9 and later do; primary contexts work",
+      options_.name);
 }
 
 // The driver's own error reaches a session's program by its next call. Spare workers are as lost, and nobody would see

@@ -131,7 +131,9 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           "--outlive-ms",
           std::to_string(store_ ? program_.outlive_ms : 0),
           "--max-threads",
-          std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0)};
+          std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0),
+          "--connect",
+          mps_ ? "asked" : "refused"};
 }
 
 // A worker's right to spin is fixed at its start, so that no two processes have to agree on it: at most `spin_threads`
@@ -177,6 +179,7 @@ std::string Vm::label_of(std::uint32_t k) const { return fmt::format("{}/{}", op
 
 WorkerProcess::Events Vm::events_of(std::uint32_t k) {
   return {.ready = [this, k](const WorkerProcess::Ready& said) { on_ready(k, said); },
+          .listener = door_for(k),
           .memory =
               [this, k](const worker::MemoryMessage& said) {
                 const bool sensible = memory_ && memory_->heard(k, said);
@@ -243,6 +246,7 @@ void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
     gpu_memory_ += said.message.gpu[d].memory;
   if (slots_[k].turns) slots_[k].turns->saw(said.message);
   tell_jail(slots_[k].jail);
+  tell_door(slots_[k]);
 }
 
 // Once, and again when a worker's differs.
@@ -275,6 +279,7 @@ void Vm::on_gone(std::uint32_t k, const WorkerProcess::Exit& exit) {
   if (memory_) memory_->gone(k);
   retire_telemetry(slot);
   slot.turns.reset();
+  slot.door.reset();
   count_end(k, exit);
   const SlotWord before = slot.known;
   look_at(k);  // the guest may have claimed or released it last; a slot that is claimed becomes Dead here

@@ -186,22 +186,24 @@ void WorkerProcess::kill_now(const char* why) {
 void WorkerProcess::on_control() {
   std::array<char, sizeof(ReadyMessage) + 1> bytes;
   iovec data{bytes.data(), bytes.size()};
+  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
   msghdr header{};  // without room for descriptors: the kernel discards any that are sent
   header.msg_iov = &data;
   header.msg_iovlen = 1;
-  const ssize_t length = recvmsg(control_.get(), &header, MSG_DONTWAIT);
+  if (!ready_ && events_.listener) header.msg_control = room, header.msg_controllen = CMSG_LEN(sizeof(int));
+  const ssize_t length = recvmsg(control_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (length <= 0) {  // it is about to exit
     loop_.forget(control_watch_);
     return;
   }
-  if (!on_message(bytes.data(), static_cast<std::size_t>(length), header.msg_flags))
+  if (!on_message(bytes.data(), static_cast<std::size_t>(length), header.msg_flags, fd_beside(header)))
     return kill_now("it said something that no worker says");
   if (const auto pause = messages_.take(Clock::now()); pause != Span::zero() && control_watch_ != 0)
     pause_control(pause);
 }
 
-bool WorkerProcess::on_message(const void* bytes, std::size_t length, int flags) {
+bool WorkerProcess::on_message(const void* bytes, std::size_t length, int flags, Fd beside) {
   if (ready_) {
     const auto message = parse_memory(bytes, length, flags);
     return message && events_.memory && events_.memory(*message);
@@ -209,6 +211,7 @@ bool WorkerProcess::on_message(const void* bytes, std::size_t length, int flags)
   const auto message = parse_ready(bytes, length, flags);
   if (!message) return false;
   ready_ = true;
+  if (beside) events_.listener(std::move(beside));
   events_.ready({message->layers, escaped(message->text), *message});
   return true;
 }

@@ -1,8 +1,8 @@
 // One worker as the broker sees it: a process, its control socket, and the pipe of its output.
 //
 // Trust: a worker may be controlled by its guest. Its messages are checked byte by byte and read so often and no oftener,
-// its text is escaped, bounded and rate-limited, descriptors that it might pass are refused, and no text of it can do more
-// than end it.
+// its text is escaped, bounded and rate-limited, descriptors that it might pass are refused, but for one beside its first
+// message where `listener` takes that, and no text of it can do more than end it.
 #pragma once
 
 #include <sys/types.h>
@@ -71,6 +71,8 @@ class WorkerProcess {
   };
   struct Events {
     std::function<void(const Ready&)> ready;
+    // Before `ready`: what it has passed then, which may be any descriptor. Null: it may pass none.
+    std::function<void(Fd)> listener = {};
     // What it says about device memory. False: no worker says that. Null: none does.
     std::function<bool(const worker::MemoryMessage&)> memory;
     std::function<void(const Exit&)> gone;  // the last call; the object may be destroyed in it
@@ -115,7 +117,7 @@ class WorkerProcess {
   Exit exit_of(const siginfo_t& info) const;
   Exit unknown_exit() const;
   void on_control();
-  bool on_message(const void* bytes, std::size_t length, int flags);
+  bool on_message(const void* bytes, std::size_t length, int flags, Fd beside);
   void pause_control(Clock::duration pause);
   void on_output();
   void on_exit();

@@ -5,6 +5,7 @@
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,13 +36,27 @@ constexpr scmp_datum_t open_flags_that_matter = O_ACCMODE | O_CREAT | O_TRUNC | 
 constexpr scmp_datum_t thread_flags = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND;
 constexpr scmp_datum_t namespace_flags = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                          CLONE_NEWPID | CLONE_NEWNET | CLONE_PARENT | CLONE_PTRACE;
-// The kernel looks at no more of a request than this; the C library passes it as a long.
+// The kernel looks at no more of a request than this; the C library passes it as a long. Likewise of all of socket()'s.
 constexpr scmp_datum_t request_mask = 0xffffffff;
+constexpr scmp_datum_t int_mask = 0xffffffff;
 
 struct Limits {
   Requests requests;
   std::size_t movable_bytes;
+  bool asks_to_connect;
 };
+
+Alternative client_socket() {
+  constexpr scmp_datum_t any_of = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  return {SCMP_CMP(0, SCMP_CMP_MASKED_EQ, int_mask, AF_UNIX),
+          SCMP_CMP(1, SCMP_CMP_MASKED_EQ, int_mask & ~any_of, SOCK_SEQPACKET),
+          SCMP_CMP(2, SCMP_CMP_MASKED_EQ, int_mask, 0)};
+}
+
+Alternative credentials_option() {
+  return {SCMP_CMP(1, SCMP_CMP_MASKED_EQ, int_mask, SOL_SOCKET),
+          SCMP_CMP(2, SCMP_CMP_MASKED_EQ, int_mask, SO_PASSCRED)};
+}
 
 std::vector<Alternative> device_requests(Requests allowed) {
   if (allowed == Requests::Any) return {{}};
@@ -57,6 +72,7 @@ std::vector<Alternative> alternatives(Check check, const Limits& limits) {
     case Check::NotExecutable: return {masked(2, PROT_EXEC, 0)};
     case Check::ReadOnly: return {masked(2, open_flags_that_matter, O_RDONLY)};
     case Check::ReadWrite: return {masked(2, open_flags_that_matter, O_RDWR)};
+    case Check::WriteOnly: return {masked(2, open_flags_that_matter, O_WRONLY)};
     case Check::Thread: return {masked(0, thread_flags | namespace_flags, thread_flags)};
     case Check::OwnProcess: return {equal(0, static_cast<scmp_datum_t>(getpid())), equal(0, 0)};
     case Check::OwnLimits: return {equal(2, 0)};
@@ -69,6 +85,8 @@ std::vector<Alternative> alternatives(Check check, const Limits& limits) {
     case Check::Descriptor:
       return {equal(1, F_DUPFD), equal(1, F_DUPFD_CLOEXEC), equal(1, F_GETFD),
               equal(1, F_SETFD), equal(1, F_GETFL),         equal(1, F_SETFL)};
+    case Check::ClientSocket: return {client_socket()};
+    case Check::Credentials: return {credentials_option()};
   }
   return {};
 }
@@ -76,7 +94,9 @@ std::vector<Alternative> alternatives(Check check, const Limits& limits) {
 constexpr std::uint32_t action_of(Verdict verdict) {
   switch (verdict) {
     case Verdict::Allow:
-    case Verdict::AllowIfDevices: return SCMP_ACT_ALLOW;
+    case Verdict::AllowIfDevices:
+    case Verdict::AllowIfClient: return SCMP_ACT_ALLOW;
+    case Verdict::AskIfClient: return SCMP_ACT_NOTIFY;
     case Verdict::Deny: return SCMP_ACT_ERRNO(EPERM);
     case Verdict::Absent: return SCMP_ACT_ERRNO(ENOSYS);
     case Verdict::Kill: return SCMP_ACT_KILL_PROCESS;
@@ -103,29 +123,46 @@ int add(void* filter, const Rule& rule, const Limits& limits) {
   return 0;
 }
 
+bool is_for(Verdict verdict, const Limits& limits) {
+  switch (verdict) {
+    case Verdict::AllowIfDevices: return limits.requests != Requests::None;
+    case Verdict::AllowIfClient:
+    case Verdict::AskIfClient: return limits.asks_to_connect;
+    default: return true;
+  }
+}
+
 int set_up(void* filter, const Limits& limits) {
   int result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1);
   if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
   if (result == 0) result = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a tree: the policy is long
   for (const Rule& rule : policy) {
     if (result != 0) return result;
-    if (rule.verdict == Verdict::AllowIfDevices && limits.requests == Requests::None) continue;
-    result = add(filter, rule, limits);
+    if (is_for(rule.verdict, limits)) result = add(filter, rule, limits);
   }
+  return result;
+}
+
+// 0 or a negative errno.
+int load(const Limits& limits, int* listener) {
+  const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
+  if (!filter) return -ENOMEM;
+  int result = set_up(filter.get(), limits);
+  if (result == 0) result = seccomp_load(filter.get());
+  if (result == 0 && listener != nullptr) *listener = seccomp_notify_fd(filter.get());
   return result;
 }
 
 }  // namespace
 
-Result apply_seccomp(Requests requests, std::size_t movable_bytes) {
+Result apply_seccomp(Requests requests, std::size_t movable_bytes, int* listener) {
   Result result{Layer::Seccomp, {}};
-  const Filter filter(seccomp_init(SCMP_ACT_ERRNO(EPERM)));
-  if (!filter) {
-    result.missing = "seccomp_init failed";
-    return result;
+  int failed = -ENOSYS;
+  if (listener != nullptr) {
+    *listener = -1;
+    failed = load({requests, movable_bytes, true}, listener);
   }
-  int failed = set_up(filter.get(), {requests, movable_bytes});
-  if (failed == 0) failed = seccomp_load(filter.get());
+  if (failed != 0) failed = load({requests, movable_bytes, false}, nullptr);
   if (failed != 0) result.missing = std::string("seccomp: ") + std::strerror(-failed);
   if (failed == 0) listed_only.store(requests != Requests::Any, std::memory_order_relaxed);
   return result;

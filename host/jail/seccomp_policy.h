@@ -12,6 +12,8 @@ namespace host::jail {
 enum class Verdict {
   Allow,
   AllowIfDevices,  // only for a driver that has device files open; Landlock keeps all other files closed
+  AllowIfClient,   // only for a client of MPS that the broker answers, else as Deny
+  AskIfClient,     // likewise, and the broker acts in place of the kernel, which never looks at the arguments
   Deny,            // EPERM, as for a call that is not named: written down if a reader may look for it
   Absent,          // ENOSYS: the C library then takes the older call, whose arguments can be checked
   Kill,
@@ -23,6 +25,7 @@ enum class Check {
   NotExecutable,  // arg 2 has no PROT_EXEC
   ReadOnly,       // arg 2 (openat) asks for reading, and neither makes nor truncates
   ReadWrite,      // arg 2 (openat) asks for both, and neither makes nor truncates
+  WriteOnly,      // the same, for writing alone
   Thread,         // arg 0 (clone) makes a thread, in no new namespace
   OwnProcess,     // arg 0 is this process
   OwnLimits,      // prlimit64 that changes nothing
@@ -30,6 +33,8 @@ enum class Check {
   DeviceControl,  // ioctl: the numbers of ioctls.h
   MovesArena,     // mremap that moves as much as the arena has, and changes no size
   Descriptor,     // fcntl that copies a descriptor or asks for its flags
+  ClientSocket,   // socket(AF_UNIX, SOCK_SEQPACKET, 0): without a connection it sends nothing to anybody
+  Credentials,    // setsockopt of SO_PASSCRED
 };
 
 struct Rule {
@@ -143,9 +148,16 @@ inline constexpr Rule policy[] = {
     {"sysinfo", Verdict::Allow, Check::Any, "how much memory there is"},
     {"uname", Verdict::Allow, Check::Any, "the kernel's version"},
 
-    // refused by name, because a reader may look for them
+    // each context of a client of MPS begins with a connection to the daemon (docs/design/031-mps.md)
+    {"socket", Verdict::AllowIfClient, Check::ClientSocket, "what the broker's connection takes the place of"},
+    {"setsockopt", Verdict::AllowIfClient, Check::Credentials, "daemon and client tell each other who they are"},
+    {"connect", Verdict::AskIfClient, Check::Any, "the broker connects to the worker's daemon, whatever is asked for"},
+    {"openat", Verdict::AllowIfClient, Check::WriteOnly, "the driver names the thread of a new context by /proc"},
+
+    // refused by name, because a reader may look for them; but see the paragraph before
     {"socket", Verdict::Deny, Check::Any, "no new way out"},
     {"connect", Verdict::Deny, Check::Any, "no new way out"},
+    {"setsockopt", Verdict::Deny, Check::Any, "nothing of a socket is changed"},
     {"kill", Verdict::Deny, Check::Any, "no signal to another process"},
     {"fork", Verdict::Deny, Check::Any, "no other process"},
     {"vfork", Verdict::Deny, Check::Any, "no other process"},

@@ -1,5 +1,6 @@
 // The messages between a worker and its broker over the worker's control socket, which keeps message boundaries
-// (SOCK_SEQPACKET). The worker begins with one ReadyMessage. After that both sides send MemoryMessages
+// (SOCK_SEQPACKET). The worker begins with one ReadyMessage; under MPS the listener of its filter is beside it
+// (host/broker/mps_door.h). After that both sides send MemoryMessages
 // (docs/design/029-memory-quotas.md). The broker closes its end to make the worker end. A broker that takes over a
 // worker of an earlier one says so first: by a message of the same form, all of whose words but `kind` are 0, and a
 // descriptor beside it (host/worker/life_line.h).

@@ -54,6 +54,7 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--device") return device(value, o.devices);
   if (name == "--jail") return jail_mode(value, o.jail);
   if (name == "--ioctls") return o.any_ioctl = value == "any", value == "any" || value == "listed";
+  if (name == "--connect") return o.asks_to_connect = value == "asked", value == "asked" || value == "refused";
   if (name == "--uid") return number(value, o.uid);
   if (name == "--gid") return number(value, o.gid);
   if (name == "--spin-us") return number(value, o.spin_us);

@@ -32,6 +32,8 @@ struct Options {
   std::vector<std::string> devices;  // the device files that it may open; empty: all of NVIDIA's
   JailMode jail = JailMode::BestEffort;
   bool any_ioctl = false;  // lets every request through to the GPU's kernel modules
+  bool asks_to_connect =
+      false;  // the broker answers its connect(), by a listener of its filter (host/broker/mps_door.h)
   uid_t uid = 65534;
   gid_t gid = 65534;
   std::uint32_t spin_us = 0;        // how long its own threads poll

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "host/broker/fd_message.h"
 #include "host/jail/landlock.h"
 #include "host/jail/namespaces.h"
 #include "host/jail/privileges.h"
@@ -214,13 +215,16 @@ void look_for_pageable_access(Jail& jail, const ring::DevicePage& page) {
   }
 }
 
-void close_jail(Jail& jail, const Options& options, std::uint32_t gpus, std::size_t arena_bytes) {
-  if (!jail.wanted()) return;
+// Returns the listener for its connect(); -1: there is none.
+int close_jail(Jail& jail, const Options& options, std::uint32_t gpus, std::size_t arena_bytes) {
+  if (!jail.wanted()) return -1;
   const jail::Choice choice =
       jail::choose_requests(driver_has_device_files(), options.any_ioctl, jail::kernel_driver(), gpus);
   if (!choice.missing.empty()) jail.lacks(choice.missing);
   prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);  // other workers may have the same user and must not read this one's memory
-  jail.note(jail::apply_seccomp(choice.requests, arena_bytes));
+  int listener = -1;
+  jail.note(jail::apply_seccomp(choice.requests, arena_bytes, options.asks_to_connect ? &listener : nullptr));
+  return listener;
 }
 
 // Fills the slot's device page and header. These are the first bytes of the slot that this process touches.
@@ -266,6 +270,14 @@ ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page) {
   return message;
 }
 
+// False: the broker has closed the socket. `listener` is the broker's alone from then on: a process that answered its own
+// calls would have no filter for them.
+bool say_ready(const Options& options, const ReadyMessage& ready, int listener) {
+  const bool said = broker::send_with_fd(options.control_fd, &ready, sizeof ready, listener) == sizeof ready;
+  if (listener >= 0) close(listener);
+  return said;
+}
+
 }  // namespace
 
 int run(const Options& options, const Backend& backend) {
@@ -294,13 +306,12 @@ int run(const Options& options, const Backend& backend) {
   backend.describe(*page);
   look_for_pageable_access(jail, *page);
   stay_without_broker(options);
-  close_jail(jail, options, page->device_count, slot.arena_bytes());
+  const int listener = close_jail(jail, options, page->device_count, slot.arena_bytes());
   if (!jail.acceptable()) return jail.refusal();
   const ReadyMessage ready = ready_message(jail, *page);
   bound_memory(*page, options.gpu_memory);
   open_slot(slot, *page, options.guest_spin_us);
-  if (send(options.control_fd, &ready, sizeof ready, MSG_NOSIGNAL) != sizeof ready)
-    return exit_ended;  // the broker has closed the socket
+  if (!say_ready(options, ready, listener)) return exit_ended;
   return backend.serve(slot, shared);
 }
 

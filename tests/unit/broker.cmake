@@ -2,7 +2,7 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-add_executable(jail_test ${CMAKE_CURRENT_LIST_DIR}/jail_test.cc)
+add_executable(jail_test ${CMAKE_CURRENT_LIST_DIR}/jail_test.cc ${CMAKE_CURRENT_LIST_DIR}/jail_client_test.cc)
 target_link_libraries(jail_test PRIVATE ivgpu_jail GTest::gtest_main)
 gtest_discover_tests(jail_test)
 
@@ -13,7 +13,7 @@ add_library(broker_fake_nvml SHARED ${CMAKE_CURRENT_LIST_DIR}/broker_fake_nvml.c
 target_link_libraries(broker_fake_nvml PRIVATE ivgpu_options)
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config drop_ins gpus memory placement metrics mps pins plain pmem reload restart server service sessions slots start_check worker status top trace turn_watch)
+foreach(name parts config drop_ins gpus memory placement metrics mps mps_door pins plain pmem reload restart server service sessions slots start_check worker status top trace turn_watch)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
@@ -29,6 +29,7 @@ if(TARGET simgpu)
   add_dependencies(broker_memory_test simgpu)
   add_dependencies(broker_turn_watch_test simgpu)  # likewise
   add_dependencies(broker_mps_test simgpu)        # the same as of broker_gpus_test
+  add_dependencies(broker_mps_door_test simgpu)   # likewise
   add_dependencies(broker_placement_test simgpu)  # likewise
   add_dependencies(broker_drop_ins_test simgpu)  # likewise
   add_dependencies(broker_gpus_test simgpu)  # the broker looks for its library

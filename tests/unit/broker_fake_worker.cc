@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "host/worker/start.h"
 #include "ring/telemetry.h"
 #include "ring/turns.h"
+#include "tests/unit/mps_client.h"
 
 namespace {
 
@@ -42,6 +44,21 @@ void be_a_client_of_mps() {
     if (fd >= 0) close(fd);
 }
 
+// A message as a ready worker sends it, with more descriptors beside it than any has.
+void pass_descriptors() {
+  host::worker::ReadyMessage message{};
+  message.kind = host::worker::ready_kind;
+  iovec data{&message, sizeof message};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> room{};
+  msghdr header{};
+  header.msg_iov = &data, header.msg_iovlen = 1;
+  header.msg_control = room.data(), header.msg_controllen = room.size();
+  cmsghdr* const beside = CMSG_FIRSTHDR(&header);
+  beside->cmsg_level = SOL_SOCKET, beside->cmsg_type = SCM_RIGHTS, beside->cmsg_len = CMSG_LEN(2 * sizeof(int));
+  std::memcpy(CMSG_DATA(beside), std::array{0, 1}.data(), 2 * sizeof(int));
+  sendmsg(options.control_fd, &header, 0);
+}
+
 bool start(const std::string& library, std::string& error) {
   const char* wish = std::getenv("IVGPU_SIM_FAKE");
   const std::string what = wish != nullptr ? wish : "";
@@ -50,6 +67,7 @@ bool start(const std::string& library, std::string& error) {
     return false;
   }
   if (what == "lie") send(options.control_fd, "hello", 5, 0);
+  if (what == "pass") pass_descriptors();
   if (what == "hang") pause();
   if (what == "mps") be_a_client_of_mps();
   return true;
@@ -168,6 +186,40 @@ void take_turns(const host::TurnPages& pages) {
   if (grant.mode == ring::GrantMode::Told && write(pages.bell_fd, &one, sizeof one) < 0) std::perror("bell");
 }
 
+// ---- MPS -----------------------------------------------------------------------------------------------------------
+
+// Connections without a word, one after the other; how many there were.
+std::uint64_t knock(const std::string& path, std::uint64_t times) {
+  std::uint64_t were = 0;
+  const sockaddr_un address = mps_play::address_of(path);
+  for (std::uint64_t i = 0; i < times; ++i) {
+    const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    were += connect(own, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 1 : 0;
+    close(own);
+  }
+  return were;
+}
+
+// What no driver asks for: no address at all, and descriptors that are none.
+std::string ask_nonsense() {
+  const int own = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const std::string to_nothing = connect(own, nullptr, 0) == 0 ? mps_play::introduce(own) : mps_play::failed("connect");
+  close(own);
+  std::string of_nothing;
+  for (const int fd : {-1, 1 << 20}) of_nothing += connect(fd, nullptr, 0) == 0 ? ", connects" : ", refused";
+  return to_nothing + of_nothing;
+}
+
+// It makes a context, is one that floods its door, or asks for nonsense. The path is behind the letter, and what came of it
+// behind that.
+void be_a_client(volatile char* command) {
+  auto* const number = reinterpret_cast<volatile std::uint64_t*>(command + 8);
+  const std::string path(const_cast<const char*>(command + 64));
+  if (command[0] == 'K') return void(number[1] = knock(path, number[0]));
+  const std::string came = command[0] == 'Q' ? ask_nonsense() : mps_play::make_context(path);
+  std::memcpy(const_cast<char*>(command + 512), came.c_str(), came.size() + 1);
+}
+
 bool interrupt() {
   const std::uint64_t one = 1;
   return write(options.interrupt_fd, &one, sizeof one) == 8;
@@ -200,6 +252,9 @@ void obey(ring::SlotView slot, std::byte* telemetry, volatile char* command) {
       speak_of_memory(ring::TelemetryView(telemetry).page(), command[0],
                       reinterpret_cast<volatile std::uint64_t*>(command + 8));
       break;
+    case 'C':
+    case 'K':
+    case 'Q': be_a_client(command); break;
     case 'L': launches = true; break;
     case 'E': answers_ends = true; break;
     case 'm':

@@ -5,81 +5,12 @@
 
 #include <algorithm>
 
-#include "broker_harness.h"
-#include "host/simgpu/api/device_names.h"
+#include "mps_harness.h"
 
 namespace {
 
 using namespace broker_test;
 using ring::SlotState;
-
-constexpr uid_t workers_user = 65534;
-
-std::string gpu(int device) { return simgpu::device_uuid_text(device); }
-
-// The control program, and what it was told.
-class Control {
- public:
-  Control() { std::filesystem::create_symlink(FAKE_MPS, path()); }
-  // Daemons that a killed broker has left.
-  ~Control() {
-    for (const pid_t left : left_) kill(left, SIGKILL);
-  }
-  std::string path() const { return folder_ / "nvidia-cuda-mps-control"; }
-  void misbehave(const std::string& how) const { folder_.write("mps-" + how, ""); }
-  void behave(const std::string& how) const { std::filesystem::remove(folder_ / ("mps-" + how)); }
-  std::string told() const { return folder_.read("mps-told"); }
-  std::size_t times(const std::string& text) const {
-    const std::string all = told();
-    std::size_t n = 0;
-    for (std::size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++n;
-    return n;
-  }
-  std::string last_line() const {
-    const std::string all = told();
-    const std::size_t end = all.find_last_not_of('\n');
-    return all.substr(all.rfind('\n', end) + 1, end - all.rfind('\n', end));
-  }
-  void kill_at_the_end(pid_t daemon) { left_.push_back(daemon); }
-
- private:
-  Folder folder_;
-  std::vector<pid_t> left_;
-};
-
-std::string mps_keys(const Control& control) { return "policy = \"mps\"\nmps_control = \"" + control.path() + "\"\n"; }
-
-// A broker whose VM "t", and those of `vms`, share the devices of a simulated machine with three.
-class MpsBroker : public Broker {
- public:
-  // `fake`: what its workers do (tests/unit/broker_fake_worker.cc), and `shared` the file in /dev/shm for it.
-  explicit MpsBroker(const Control& control, const std::string& vms = "", const std::string& fake = "",
-                     const std::string& shared = "")
-      : Broker(
-            "gpus = [0]\n" + vms, fake,
-            [&] {
-              setenv("IVGPU_SIM_DEVICES", "3", 1);
-              setenv("IVGPU_SIM_SHM", shared.c_str(), 1);
-            },
-            "sim", "", mps_keys(control)) {}
-
-  std::string folder_of(int device) const { return folder / ("mps/" + gpu(device)); }
-  pid_t daemon_of(int device) const {
-    return std::atoi(folder.read("mps/" + gpu(device) + "/pipe/nvidia-cuda-mps-control.pid").c_str());
-  }
-};
-
-bool is_worker(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/comm");
-  std::string name;
-  return std::getline(file, name) && name == "broker_fake_wor";
-}
-
-std::vector<pid_t> workers_of(const Broker& broker) {
-  std::vector<pid_t> all = broker.workers();
-  std::erase_if(all, [](pid_t child) { return !is_worker(child); });
-  return all;
-}
 
 bool lives(pid_t process) { return kill(process, 0) == 0; }
 

@@ -303,7 +303,10 @@ TEST(Seccomp, WhatIsNotNamedIsRefused) {
     CHILD_EXPECT(apply_no_new_privileges().active());
     CHILD_EXPECT(apply_seccomp(Requests::None, 0).active());
     CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_STREAM, 0), EPERM));
+    CHILD_EXPECT(refused(socket(AF_UNIX, SOCK_SEQPACKET, 0), EPERM));  // nor what a client of MPS may
     CHILD_EXPECT(refused(connect(0, nullptr, 0), EPERM));
+    const int on = 1;
+    CHILD_EXPECT(refused(setsockopt(0, SOL_SOCKET, SO_PASSCRED, &on, sizeof on), EPERM));
     CHILD_EXPECT(refused(kill(getppid(), 0), EPERM));
     CHILD_EXPECT(refused(syscall(SYS_tgkill, getppid(), getppid(), 0), EPERM));
     CHILD_EXPECT(syscall(SYS_tgkill, getpid(), getpid(), 0) == 0);

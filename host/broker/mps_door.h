@@ -1,0 +1,55 @@
+// The way of a jailed worker to the MPS daemon of its GPU, and to nothing else. NVIDIA's driver connects to the daemon
+// anew for each context that a program makes. The worker's filter has each of its connect() calls wait for the broker
+// here, by seccomp's user notification, and the broker acts in its place: it makes a connection of its own and puts it
+// where the worker's descriptor was. docs/design/031-mps.md has the reasons.
+//
+// Trust: a guest may control the worker. Nothing of its call counts but the number of a descriptor, which is its own to
+// lose: neither the address that it names nor any other memory of it is read. So often a second and no oftener it is
+// answered, and waits otherwise.
+//
+// Threads: the broker's one; no call here waits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "host/broker/event_loop.h"
+#include "host/broker/fd.h"
+#include "host/broker/log_limiter.h"
+#include "host/broker/paced_watch.h"
+
+namespace host::broker {
+
+class MpsDoor {
+ public:
+  // More than a GPU makes contexts: one takes it tens of milliseconds.
+  static constexpr PacedWatch::Pace pace = {100, 20};
+
+  struct Place {
+    std::string daemon;  // the path of the socket by which it is reached
+    std::string worker;  // its name in the log
+    // As whom the daemon sees who connects: the worker's user. Only a root's broker becomes him for that moment.
+    uid_t uid = 0;
+    gid_t gid = 0;
+  };
+
+  // `listener`: whatever a worker has passed. Null where it is no listener, or the kernel's put no descriptor in place
+  // (before Linux 5.9): it is closed then, and the worker's connect() fails.
+  static std::unique_ptr<MpsDoor> open(EventLoop& loop, Fd listener, Place place);
+  MpsDoor(const MpsDoor&) = delete;
+  MpsDoor& operator=(const MpsDoor&) = delete;
+
+ private:
+  MpsDoor(EventLoop& loop, Fd listener, Place place);
+  void on_call();
+  bool let_in(std::uint64_t call, std::uint32_t number);
+
+  const Fd listener_;
+  const Place place_;
+  LogLimiter failures_;
+  std::unique_ptr<PacedWatch> watch_;
+};
+
+}  // namespace host::broker
