@@ -237,7 +237,11 @@ int execute(const std::string& program) {
 
 int make_socket(const std::string& kind) {
   const int family = kind == "inet" ? AF_INET : kind == "inet6" ? AF_INET6 : kind == "netlink" ? AF_NETLINK : AF_UNIX;
-  return opened(socket(family, kind == "netlink" ? SOCK_RAW : SOCK_STREAM, 0));
+  const int type = kind == "netlink"     ? SOCK_RAW
+                   : kind == "seqpacket" ? SOCK_SEQPACKET
+                   : kind == "dgram"     ? SOCK_DGRAM
+                                         : SOCK_STREAM;
+  return opened(socket(family, type, 0));
 }
 
 int make_socket_pair(const std::string&) {

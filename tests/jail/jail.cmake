@@ -19,6 +19,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(jail_holds_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
   target_compile_definitions(jail_holds_test PRIVATE
     IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" PROGRAM="$<TARGET_FILE:jail_program>"
+    FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control"
     DRIVER="$<TARGET_FILE:misbehaving_driver>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(jail_holds_test jail_program misbehaving_driver guest_cuda ivgpu ivgpud ivgpu-worker)
   gtest_discover_tests(jail_holds_test PROPERTIES TIMEOUT 120)

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "tests/unit/broker_harness.h"
+#include "tests/unit/mps_harness.h"
 
 namespace {
 
@@ -18,8 +18,9 @@ using namespace broker_test;
 struct Wish {
   const char* command;  // %s: a file anybody may read; %p: one for its owner; %d: a folder; %b, %o: the broker's and
                         // another worker's process
-  const char* alone;    // the layer that refuses it alone: S seccomp, L landlock, N namespaces; "R": the broker is root
-  bool works_without;   // whether it works where there is no jail: where not, the machine may refuse it
+  const char* alone;   // the layer that refuses it alone: S seccomp, L landlock, N namespaces; "R": the broker is root;
+                       // "M": what is no client of MPS
+  bool works_without;  // whether it works where there is no jail: where not, the machine may refuse it
 };
 
 constexpr Wish wishes[] = {
@@ -70,6 +71,8 @@ constexpr Wish wishes[] = {
     {"socket inet6", "S", true},
     {"socket netlink", "S", true},
     {"socket unix", "S", true},
+    {"socket seqpacket", "SM", true},
+    {"socket dgram", "S", true},
     {"socketpair", "S", true},
     {"connect %a", "", true},
     {"connect %d/t.sock", "", true},
@@ -215,8 +218,10 @@ pid_t spare_worker(const Broker& broker, const Client& watcher, pid_t own) {
 }
 
 // All attempts below one broker; what came of each.
-std::vector<std::string> outcomes(const std::string& jail, const std::function<void()>& before) {
-  Broker broker("starts_per_second = 1000\nstart_burst = 1000\njail = \"" + jail + "\"", "", before, DRIVER);
+std::vector<std::string> outcomes(const std::string& jail, const std::function<void()>& before,
+                                  const std::string& vm_keys = "", const std::string& gpu_keys = "") {
+  Broker broker("starts_per_second = 1000\nstart_burst = 1000\njail = \"" + jail + "\"\n" + vm_keys, "", before, DRIVER,
+                "", gpu_keys);
   const AbstractSocket listener;
   const std::string secret = broker.folder.write("secret", "a guest's"),
                     hidden = broker.folder.write("hidden", "root's");
@@ -236,6 +241,7 @@ std::vector<std::string> outcomes(const std::string& jail, const std::function<v
     command = replaced(command, "%o", std::to_string(spare_worker(broker, watcher, own)));
     all.push_back(inside.attempt(command));
   }
+  broker.terminate();  // a killed one would leave its MPS daemon
   return all;
 }
 
@@ -247,6 +253,17 @@ void expect_refusals(char missing, const std::function<void()>& before) {
   ASSERT_EQ(all.size(), std::size(wishes));
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool falls = std::strchr(wishes[i].alone, missing) != nullptr;
+    EXPECT_EQ(refused(all[i]), !falls) << wishes[i].command << ": " << all[i];
+  }
+}
+
+// The same of a client of MPS.
+void expect_refusals_of_a_client(char missing, const std::function<void()>& before) {
+  const Control control;
+  const std::vector<std::string> all = outcomes("best-effort", before, "gpus = [1]", mps_keys(control));
+  ASSERT_EQ(all.size(), std::size(wishes));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool falls = std::strchr(wishes[i].alone, missing) != nullptr || std::strchr(wishes[i].alone, 'M') != nullptr;
     EXPECT_EQ(refused(all[i]), !falls) << wishes[i].command << ": " << all[i];
   }
 }
@@ -372,6 +389,45 @@ TEST(JailHolds, WithoutLandlockTheDeviceFilesOfOthersAreOpen) {
   Inside one(broker, broker.socket_path());
   EXPECT_EQ(one.attempt("change /dev/nvidia1"), "done");
   EXPECT_TRUE(broker.eventually_logged("t: the workers' jail is incomplete: landlock"));
+}
+
+TEST(JailHolds, ForAClientOfMpsToo) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  const Folder machine;
+  expect_refusals_of_a_client('-', [&] { make_two_gpus(machine.path()); });
+}
+
+// It may open for writing alone, so that each layer below the filter is looked at by itself.
+TEST(JailHolds, ForAClientOfMpsWithoutLandlock) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  const Folder machine;
+  expect_refusals_of_a_client('L', [&] {
+    make_two_gpus(machine.path());
+    take_away(SYS_landlock_create_ruleset);
+  });
+}
+
+TEST(JailHolds, ForAClientOfMpsWithoutNamespaces) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  const Folder machine;
+  expect_refusals_of_a_client('N', [&] {
+    make_two_gpus(machine.path());
+    take_away(SYS_unshare);
+  });
+}
+
+TEST(JailHolds, AClientOfMpsAnswersNoCallOfItsOwn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a /dev of its own";
+  const Folder machine;
+  const Control control;
+  Broker broker(
+      "gpus = [1]", "", [&] { make_two_gpus(machine.path()); }, DRIVER, "", mps_keys(control));
+  Inside inside(broker, broker.socket_path());
+  const std::string held = inside.attempt("descriptors");
+  EXPECT_EQ(held.find("seccomp"), std::string::npos) << held;
+  const std::string listened = run_program("/bin/sh", {"-c", "ls -l /proc/" + std::to_string(broker.pid) + "/fd"}).text;
+  EXPECT_NE(listened.find("anon_inode:seccomp notify"), std::string::npos) << listened;
+  broker.terminate();
 }
 
 TEST(JailHolds, ListedRequestsPassAndOthersAreToldByNumber) {
