@@ -49,7 +49,7 @@ class AsUser {
   bool is_ = true;
 };
 
-// Without waiting: where the daemon takes nobody up, its queue is full after some. Empty on failure, and errno says why.
+// Without waiting: where the daemon takes nobody up, its queue is full after some, which is EAGAIN. Empty on failure, and errno says why.
 Fd connected_to(const std::string& path, uid_t uid, gid_t gid) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -59,7 +59,7 @@ Fd connected_to(const std::string& path, uid_t uid, gid_t gid) {
   const int on = 1;
   if (!own || setsockopt(own.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) return Fd();
   const AsUser user(uid, gid);
-  if (!user || connect(own.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Fd();
+  if (!user || ::connect(own.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return Fd();
   fcntl(own.get(), F_SETFL, 0);  // its next owner waits for what the daemon says
   return own;
 }
@@ -79,10 +79,15 @@ std::unique_ptr<MpsDoor> MpsDoor::open(EventLoop& loop, Fd listener, Place place
 }
 
 MpsDoor::MpsDoor(EventLoop& loop, Fd listener, Place place)
-    : listener_(std::move(listener)),
+    : loop_(loop),
+      listener_(std::move(listener)),
       place_(std::move(place)),
       watch_(std::make_unique<PacedWatch>(
           loop, listener_.get(), [this] { on_call(); }, pace)) {}
+
+MpsDoor::~MpsDoor() {
+  for (auto& [call, timer] : waiting_) loop_.forget(timer);
+}
 
 // The kernel has no request that takes a call without waiting for one. It does not wait where poll() has seen one: no one
 // else takes any, and one whose thread was killed since still counts.
@@ -98,30 +103,44 @@ void MpsDoor::on_call() {
     char room[1024] = {};  // a later kernel may tell more
   } taken;
   if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &taken) != 0) return;
+  connect({taken.call.id, static_cast<std::uint32_t>(taken.call.data.args[0]), Clock::now() + patience});
+}
+
+void MpsDoor::connect(const Call& call) {
+  const Fd connection = connected_to(place_.daemon, place_.uid, place_.gid);
+  const int why = errno;
+  if (!connection && why == EAGAIN && Clock::now() < call.until) return try_later(call);
+  if (!connection) tell_failure(why);
   seccomp_notif_resp answer{};
-  answer.id = taken.call.id;
-  answer.error = let_in(taken.call.id, static_cast<std::uint32_t>(taken.call.data.args[0])) ? 0 : -ECONNREFUSED;
+  answer.id = call.id;
+  answer.error = connection && put_in_place(call, connection) ? 0 : -ECONNREFUSED;
   ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer);  // fails where the thread has gone
 }
 
-// `number`: of the worker's descriptor, which the connection takes the place of. The kernel looks whether that thread
-// still waits in its call, so SECCOMP_IOCTL_NOTIF_ID_VALID would add nothing: no memory of it is looked at.
-bool MpsDoor::let_in(std::uint64_t call, std::uint32_t number) {
-  const Fd connection = connected_to(place_.daemon, place_.uid, place_.gid);
-  if (!connection) {
-    const int why = errno;
-    if (const auto more = failures_.admit())
-      spdlog::warn("{}: the MPS daemon at {} cannot be reached for it: {}{}", place_.worker, place_.daemon,
-                   std::strerror(why), *more);
-    return false;
-  }
+// The kernel looks whether that thread still waits in its call, so SECCOMP_IOCTL_NOTIF_ID_VALID would add nothing: no
+// memory of it is looked at.
+bool MpsDoor::put_in_place(const Call& call, const Fd& connection) const {
   seccomp_notif_addfd given{};
-  given.id = call;
+  given.id = call.id;
   given.flags = SECCOMP_ADDFD_FLAG_SETFD;
   given.srcfd = static_cast<std::uint32_t>(connection.get());
-  given.newfd = number;
+  given.newfd = call.number;
   given.newfd_flags = O_CLOEXEC;
   return ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &given) >= 0;
+}
+
+void MpsDoor::tell_failure(int why) {
+  if (const auto more = failures_.admit())
+    spdlog::warn("{}: the MPS daemon at {} cannot be reached for it: {}{}", place_.worker, place_.daemon,
+                 std::strerror(why), *more);
+}
+
+// A worker can have no more calls wait than `pace` lets in within `patience`.
+void MpsDoor::try_later(const Call& call) {
+  waiting_[call.id] = loop_.after(between_tries, [this, call] {
+    waiting_.erase(call.id);
+    connect(call);
+  });
 }
 
 }  // namespace host::broker

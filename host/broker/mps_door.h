@@ -12,6 +12,9 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -27,6 +30,9 @@ class MpsDoor {
   // More than a GPU makes contexts: one takes it tens of milliseconds.
   static constexpr PacedWatch::Pace pace = {100, 20};
 
+  // How long a call waits for a daemon whose queue is full, and between the tries.
+  static constexpr std::chrono::milliseconds patience{500}, between_tries{25};
+
   struct Place {
     std::string daemon;  // the path of the socket by which it is reached
     std::string worker;  // its name in the log
@@ -38,17 +44,29 @@ class MpsDoor {
   // `listener`: whatever a worker has passed. Null where it is no listener, or the kernel's put no descriptor in place
   // (before Linux 5.9): it is closed then, and the worker's connect() fails.
   static std::unique_ptr<MpsDoor> open(EventLoop& loop, Fd listener, Place place);
+  ~MpsDoor();
   MpsDoor(const MpsDoor&) = delete;
   MpsDoor& operator=(const MpsDoor&) = delete;
 
  private:
+  struct Call {
+    std::uint64_t id;
+    std::uint32_t number;  // of the worker's descriptor
+    Clock::time_point until;
+  };
+
   MpsDoor(EventLoop& loop, Fd listener, Place place);
   void on_call();
-  bool let_in(std::uint64_t call, std::uint32_t number);
+  void connect(const Call& call);
+  bool put_in_place(const Call& call, const Fd& connection) const;
+  void tell_failure(int why);
+  void try_later(const Call& call);
 
+  EventLoop& loop_;
   const Fd listener_;
   const Place place_;
   LogLimiter failures_;
+  std::map<std::uint64_t, EventLoop::Id> waiting_;  // calls, and the timers of their next tries
   std::unique_ptr<PacedWatch> watch_;
 };
 

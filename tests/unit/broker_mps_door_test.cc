@@ -36,10 +36,10 @@ class PlayedDaemon {
 
   // `queue`: how many may wait to be taken up. One that is deaf takes none up.
   explicit PlayedDaemon(const std::string& folder, bool deaf = false, int queue = 64)
-      : path_(folder + "/pipe/control"), deaf_(deaf) {
+      : path_(folder + "/pipe/control") {
     std::filesystem::rename(path_, path_ + ".fake");
     listener_ = listen_at(path_, queue);
-    if (!deaf_) thread_ = std::thread([this] { serve(); });
+    if (!deaf) wake();
   }
   ~PlayedDaemon() {
     go();
@@ -48,6 +48,9 @@ class PlayedDaemon {
   PlayedDaemon(const PlayedDaemon&) = delete;
   PlayedDaemon& operator=(const PlayedDaemon&) = delete;
 
+  void wake() {
+    thread_ = std::thread([this] { serve(); });
+  }
   void go() {
     over_ = true;
     if (thread_.joinable()) thread_.join();
@@ -102,7 +105,6 @@ class PlayedDaemon {
   }
 
   const std::string path_;
-  const bool deaf_;
   int listener_ = -1;
   std::thread thread_;
   std::atomic<bool> over_{false};
@@ -220,12 +222,44 @@ TEST(MpsDoor, ADeafDaemonKeepsNobodyWaiting) {
   const Session session(broker.socket_path());
   {
     const PlayedDaemon deaf(broker.folder_of(0), true, 3);
-    EXPECT_EQ(session.knocks(deaf.path(), 15), 4U) << "what its queue holds";
+    EXPECT_EQ(session.knocks(deaf.path(), 6), 4U) << "what its queue holds";
     EXPECT_TRUE(broker.eventually_logged("t/0: the MPS daemon at " + deaf.path() +
                                          " cannot be reached for it: Resource temporarily unavailable"));
   }
   PlayedDaemon daemon(broker.folder_of(0));
   EXPECT_EQ(session.makes_context(daemon.path()), "talks");
+}
+
+TEST(MpsDoor, ADaemonThatIsBusyForAMomentIsWaitedFor) {
+  const Control control;
+  MpsBroker broker(control);
+  const Session session(broker.socket_path());
+  PlayedDaemon daemon(broker.folder_of(0), true, 0);
+  EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
+  std::thread later([&] {
+    std::this_thread::sleep_for(host::broker::MpsDoor::patience / 4);
+    daemon.wake();
+  });
+  EXPECT_EQ(session.makes_context(daemon.path()), "talks");
+  later.join();
+  EXPECT_FALSE(broker.logged("cannot be reached for it")) << broker.log();
+}
+
+// Its calls that wait go with it.
+TEST(MpsDoor, AWorkerThatEndsWhileItsCallWaitsIsForgotten) {
+  const Control control;
+  MpsBroker broker(control);
+  PlayedDaemon deaf(broker.folder_of(0), true, 0);
+  const pid_t worker = workers_of(broker).front();
+  const Session session(broker.socket_path());
+  session.begin_knocks(deaf.path(), 1000);
+  std::this_thread::sleep_for(host::broker::MpsDoor::patience / 4);
+  kill(worker, SIGKILL);
+  EXPECT_TRUE(broker.eventually_logged("all clients of MPS on"));
+  deaf.wake();
+  EXPECT_TRUE(eventually([&] { return !lives(worker); }));
+  const Session next(broker.socket_path());
+  EXPECT_EQ(next.makes_context(deaf.path()), "talks");
 }
 
 TEST(MpsDoor, ADaemonThatHasGoneIsTold) {

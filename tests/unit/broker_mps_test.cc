@@ -12,8 +12,6 @@ namespace {
 using namespace broker_test;
 using ring::SlotState;
 
-bool lives(pid_t process) { return kill(process, 0) == 0; }
-
 // A worker's or a daemon's variable; "" where it has none.
 std::string variable_of(pid_t process, const std::string& name) {
   std::ifstream file("/proc/" + std::to_string(process) + "/environ");

@@ -91,4 +91,6 @@ inline std::vector<pid_t> workers_of(const Broker& broker) {
   return all;
 }
 
+inline bool lives(pid_t process) { return kill(process, 0) == 0; }
+
 }  // namespace broker_test
