@@ -3,6 +3,7 @@
 // daemon of the tests; what they say is their own.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -89,6 +90,7 @@ inline std::string talk(const std::vector<int>& fds) {
 }
 
 inline std::string introduce(int socket) {
+  if ((fcntl(socket, F_GETFL) & O_NONBLOCK) != 0) return "it would not wait for the daemon's words";
   Message hello, descriptors;
   if (!receive(socket, hello) || hello.text != "who is it?") return "the daemon did not ask";
   if (hello.sender.pid <= 0) return "the daemon did not say who it is";
