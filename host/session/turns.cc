@@ -36,26 +36,6 @@ void pause_for(std::chrono::nanoseconds time) {
 
 }  // namespace
 
-void Batch::finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
-  const bool quick = count_ >= most_ && took < wanted / 2;
-  waited(took, wanted);
-  count_ = 0;
-  quick_ = quick ? quick_ + 1 : 0;
-  if (quick_ < enough_quick) return;
-  most_ = std::min(2 * most_, many);
-  quick_ = 0;
-}
-
-void Batch::waited(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
-  if (count_ > 0 && took > wanted)
-    most_ = std::max<std::uint32_t>(fewest, static_cast<std::uint32_t>(count_ * wanted / took));
-}
-
-void Batch::ended(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted) {
-  waited(took, wanted);
-  count_ = quick_ = 0;
-}
-
 void ShortQueue::done(std::chrono::nanoseconds took, bool waited) {
   const bool was_known = std::exchange(is_known_, true);
   count_ -= std::exchange(asked_, 0);
@@ -91,7 +71,7 @@ Turns::Device* Turns::device_of(unsigned context) {
   return number < ring::max_devices ? devices_[number].get() : nullptr;
 }
 
-void Turns::pass_gate(std::uint32_t channel, unsigned context) {
+void Turns::pass_gate(std::uint32_t channel, unsigned context, std::uint32_t kind) {
   Device* const device = device_of(context);
   if (device == nullptr) return;
   Grant under;
@@ -100,8 +80,9 @@ void Turns::pass_gate(std::uint32_t channel, unsigned context) {
     keep_short(*device, channel, under);
   else
     queues_[channel].queue.forget();
-  if (under.mode == GrantMode::Turn && batches_[channel].is_full()) bound_work(*device, channel, under);
-  if (under.mode == GrantMode::Turn) batches_[channel].submitted();
+  const auto wanted = work_wanted(device->grant);
+  if (under.mode == GrantMode::Turn && batches_[channel].is_full(wanted)) bound_work(*device, channel, under);
+  if (under.mode == GrantMode::Turn) batches_[channel].submitted(kind, wanted);
   inside_[channel] = {device, context};
   device->request.submitted.fetch_add(1, std::memory_order_relaxed);
   if (ring::wrong(ring::Mutant::use_noted_early)) device->note_use(context);

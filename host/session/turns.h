@@ -25,6 +25,7 @@
 #include <thread>
 #include <utility>
 
+#include "host/session/batch.h"
 #include "ring/layout.h"
 #include "ring/turn_gate.h"
 #include "ring/turns.h"
@@ -58,27 +59,6 @@ class Patience {
  private:
   static constexpr int most_misses = 4;
   int misses_ = 0;
-};
-
-// How many submissions in a row are some amount of work, by the time that the newest took. A few that take long tell at
-// once; several batches in a row must have been quick before one is larger: a program may record an event, which takes no
-// time, after each few long kernels.
-class Batch {
- public:
-  // Before a submission. True: as many are under way as should be.
-  bool is_full() const { return count_ >= most_; }
-  void submitted() { ++count_; }
-  // Those that were under way have taken this time.
-  void finished(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
-  // The guest has waited for so long, perhaps for some of them only.
-  void waited(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
-  // They have taken longer than this. When the next is submitted they are done.
-  void ended(std::chrono::nanoseconds took, std::chrono::nanoseconds wanted);
-
- private:
-  static constexpr std::uint32_t fewest = 1, many = 4096, enough_quick = 4;
-  std::uint32_t count_ = 0, most_ = 16;
-  std::uint32_t quick_ = 0;  // whole batches in a row that took less than half of the time
 };
 
 // How many submissions a channel has queued at most while its VM may be held back soon: two halves. When the second is
@@ -116,8 +96,9 @@ class Turns {
   void stop();
 
   // Around a call that submits, in the context with this number. enter() waits for a turn if need be; it holds no lock.
-  void enter(std::uint32_t channel, unsigned context) {
-    if (are_taken()) pass_gate(channel, context);
+  // `kind`: Batch's.
+  void enter(std::uint32_t channel, unsigned context, std::uint32_t kind) {
+    if (are_taken()) pass_gate(channel, context, kind);
   }
   void leave(std::uint32_t channel) {
     if (inside_[channel].device != nullptr) leave_gate(channel, inside_[channel]);
@@ -177,7 +158,7 @@ class Turns {
     unsigned context = 0;
   };
 
-  void pass_gate(std::uint32_t channel, unsigned context);
+  void pass_gate(std::uint32_t channel, unsigned context, std::uint32_t kind);
   void leave_gate(std::uint32_t channel, const Inside& inside);
   bool let_in_beside(std::uint32_t channel, unsigned context);
   void wait_for_turn(Device& device, std::uint32_t channel, ring::Grant& under);

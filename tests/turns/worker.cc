@@ -55,8 +55,10 @@ void Worker::enter() {
     waits_for_turn_.push_back(timeline_.now() - gate_began_);
     listeners_.requested();
   }
-  if (grant_.mode == GrantMode::Turn && batch_.is_full()) return await_batch();
-  if (grant_.mode == GrantMode::Turn) batch_.submitted();
+  if (grant_.mode == GrantMode::Turn && batch_.is_full(most_under_way_)) return await_batch();
+  // Kernels of one length are taken for one kernel.
+  const auto kind = static_cast<std::uint32_t>(ring_.front().takes.count());
+  if (grant_.mode == GrantMode::Turn) batch_.submitted(kind, most_under_way_);
   if (must_await_half()) return;
   inside_gate_ = true;
   work();
