@@ -2,9 +2,9 @@
 // not. A real ivgpud and fake workers; the test is the VM, and QEMU.
 #include <sys/stat.h>
 
+#include "broker_bell_port.h"
 #include "broker_opened_memory.h"
 #include "host/broker/dax_label.h"
-#include "ring/bells.h"
 
 namespace {
 
@@ -19,47 +19,6 @@ std::string pmem(const std::string& file, const std::string& more = "") {
 // The guest's devdax device is what lies behind its label.
 struct Vm : OpenedMemory {
   explicit Vm(const std::string& path) : OpenedMemory(path, ring::devdax_start) {}
-};
-
-// A port of the VM's, as QEMU connects it.
-class Port {
- public:
-  explicit Port(const std::string& path) : fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0) << path;
-  }
-  ~Port() { end(); }
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
-  void end() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-  bool say(unsigned char byte) const { return send(fd_, &byte, 1, MSG_NOSIGNAL) == 1; }
-  void flood(const std::string& bytes) const {
-    [[maybe_unused]] const auto n = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  }
-  // How many bytes came, each a wake-up, until it is quiet for so long.
-  int woken(int milliseconds = 200) const {
-    int count = 0;
-    for (pollfd port{fd_, POLLIN, 0}; poll(&port, 1, milliseconds) == 1;) {
-      unsigned char byte = 0;
-      if (recv(fd_, &byte, 1, 0) != 1) break;
-      EXPECT_EQ(byte, ring::bell_woken);
-      ++count;
-    }
-    return count;
-  }
-  bool ended() const {
-    unsigned char byte = 0;
-    pollfd port{fd_, POLLIN, 0};
-    return poll(&port, 1, 10000) == 1 && recv(fd_, &byte, 1, 0) == 0;
-  }
-
- private:
-  int fd_;
 };
 
 // The sum that the guest's kernel makes, over the page with a sum of 0.

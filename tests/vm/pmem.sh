@@ -10,6 +10,8 @@ sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 source "$sources/tests/oracle.sh"
 # shellcheck source=tests/vm/own_broker.sh
 source "$sources/tests/vm/own_broker.sh"
+# shellcheck source=tests/vm/pmem_guest.sh
+source "$sources/tests/vm/pmem_guest.sh"
 
 {
   printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n' "$work"
@@ -18,31 +20,8 @@ source "$sources/tests/vm/own_broker.sh"
 } >"$work/ivgpud.toml"
 start_broker
 
-mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" \
-  --programs "$build/programs")
-images=${IVGPU_TEST_IMAGE:-$build/guest-image} busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
-# In the order in which they need each other; brd is a disk for O_DIRECT.
-modules=(drivers/virtio/virtio_ring drivers/virtio/virtio drivers/virtio/virtio_pci_modern_dev drivers/virtio/virtio_pci_legacy_dev
-  drivers/virtio/virtio_pci drivers/char/virtio_console drivers/nvdimm/libnvdimm drivers/acpi/nfit/nfit drivers/nvdimm/nd_virtio
-  drivers/nvdimm/virtio_pmem drivers/nvdimm/nd_btt drivers/nvdimm/nd_pmem drivers/dax/device_dax drivers/dax/dax_pmem
-  drivers/block/brd)
-also=()
-for module in "${modules[@]}"; do also+=(--also "kernel/$module.ko"); done
-mkdir -p "$work/root/ivgpu/modules"
 code=0
-"$sources/tools/guest-module" --image "$images" --output "$work/root/ivgpu/modules" "${also[@]}" >/dev/null || code=$?
-if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no modules of the bundle's kernel: skipped"; exit 77; fi
-[[ $code == 0 ]] || exit 1
-cp "$build/tests/waking" "$build/bin/ivgpu-check" "$work/root/ivgpu/"
-{
-  echo 'interactive=0 keep=0 command=". /ivgpu/commands"'
-  # shellcheck disable=SC2016
-  echo 'export LD_LIBRARY_PATH=/lib/ivgpu PATH=/ivgpu:$PATH'
-} >"$work/root/ivgpu/job"
-{
-  for module in "${modules[@]}"; do echo "insmod /ivgpu/modules/${module##*/}.ko || exit 1"; done
-  cat <<'JOB'
-felt() { waking /lib/ivgpu/libcuda.so.1 "$@"; }
+make_guest <<'JOB' || code=$?
 ivgpu-check --guest
 IVGPU_LOG=info vector_add --n 1000 >/dev/null && echo "a program works"
 felt direct /dev/ram0
@@ -55,39 +34,19 @@ grep -o "vport.* is the bell channel" /tmp/second || grep -o "no bell channel" /
 kill -9 $holder
 vector_add --n 1000 >/dev/null && vector_add --n 1000 >/dev/null && echo "so do those after it"
 JOB
-} >"$work/root/ivgpu/commands"
-cp "${image[0]}" "$work/initrd"
-truncate -s %4 "$work/initrd"
-(cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
+if [[ $code == 77 ]]; then echo "no modules of the bundle's kernel: skipped"; fi
+[[ $code == 0 ]] || exit "$code"
 
 # boot VM CHANNELS
 boot() {
-  local vm=$1 words k memory
-  memory=$(sed -n "s/.* $vm: .*whose memory is //p" "$work/log")
-  sed -e "s,/dev/shm/ivgpu-vm1,$memory,; s/size=1026M/size=130M/" "$sources/qemu-config/$vm.args" | grep -v ivgpu0 >"$work/$vm.args"
+  local vm=$1 words k
+  sed -e "s,/dev/shm/ivgpu-vm1,$(memory_of "$vm"),; s/size=1026M/size=130M/" "$sources/qemu-config/$vm.args" | grep -v ivgpu0 >"$work/$vm.args"
   for ((k = 0; k < $2; ++k)); do
     sed -n "s,/run/ivgpu/vm1.sock,$work/$vm.sock,; s/ivgpu0/ivgpu$k/; s/bell\.0/bell.$k/; /ivgpu$k/p" "$sources/qemu-config/$vm.args" >>"$work/$vm.args"
   done
   mapfile -t words < <(tr ' ' '\n' <"$work/$vm.args")
-  timeout 200 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
-    -display none -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
-    -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable' "${words[@]}" \
-    -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
-    -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
+  boot_guest "$vm" 200 "${words[@]}"
 }
-
-figures='^(round|after|call|sleeps)'
-# said VM PATTERN...: each is a line of the guest.
-said() {
-  local vm=$1 pattern
-  shift
-  for pattern in "$@"; do
-    grep -qE "$pattern" "$work/$vm.out" || fail "$vm: the guest does not say: $pattern"
-  done
-  grep -q '^exit 0 ' "$work/$vm.control" || fail "$vm: the guest failed"
-  sed -nE "s/($figures)/  $vm: \\1/p" "$work/$vm.out"
-}
-figure() { sed -n "s/^$2 //p" "$work/$1.out"; }
 
 boot virtio-pmem 2 & first=$!
 boot nvdimm 0 & second=$!

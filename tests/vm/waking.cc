@@ -9,8 +9,7 @@
 //        waking LIBCUDA poll              makes short calls and copies, which wait without a sleep, until one fails; says
 //                                         how, and how the next one ends
 //        waking LIBCUDA direct DISK       writes pinned memory to a disk and reads it back, past the page cache
-//        waking LIBCUDA death REGION      kills a `hold` of its own, in a VM with one slot; REGION: the file that the
-//                                         region's header is in
+//        waking LIBCUDA death REGION      kills a `hold` of its own; REGION: the file that the region's header is in
 // Exit codes: 0, 1 a call failed, 2 it could not begin.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -212,14 +211,25 @@ pid_t start_holder(const char* own, const char* driver) {
   return child;
 }
 
-int death(const char* own, const char* driver, const char* region) {
-  const int fd = open(region, O_RDWR | O_CLOEXEC);
+// The state of the slot that the process holds, by the process's own account.
+ring::Shared<std::uint32_t> slot_of(pid_t process, const ring::RegionView& region) {
+  const auto slots = region.header()[&ring::RegionHeader::slot_count].load();
+  for (std::uint32_t k = 0; k < slots && k < ring::max_slots; ++k)
+    if (region.entry(k)[&ring::SlotEntry::owner].copy_out().pid == static_cast<std::uint32_t>(process))
+      return region.entry(k)[&ring::SlotEntry::state];
+  std::puts("killed: it has no slot");
+  std::exit(1);
+}
+
+int death(const char* own, const char* driver, const char* file) {
+  const int fd = open(file, O_RDWR | O_CLOEXEC);
   void* at = mmap(nullptr, ring::region_header_bytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) return std::perror(region), 2;
-  const auto word = ring::RegionView(static_cast<std::byte*>(at)).entry(0)[&ring::SlotEntry::state];
+  if (at == MAP_FAILED) return std::perror(file), 2;
+  const ring::RegionView region(static_cast<std::byte*>(at));
   std::vector<double> all;
   for (int round = 0; round < 7; ++round) {
     const pid_t holder = start_holder(own, driver);
+    const auto word = slot_of(holder, region);
     const std::uint32_t claimed = word.load();
     const auto start = Clock::now();
     kill(holder, SIGKILL);

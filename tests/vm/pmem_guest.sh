@@ -1,0 +1,65 @@
+# The guest of VMs whose region is persistent memory; sourced, never run. `sources`, `build`, `qemu` and `work` are set; own_broker.sh
+# has `fail`.
+# shellcheck shell=bash disable=SC2034,SC2154
+
+# In the order in which they need each other; brd is a disk for O_DIRECT.
+modules=(drivers/virtio/virtio_ring drivers/virtio/virtio drivers/virtio/virtio_pci_modern_dev drivers/virtio/virtio_pci_legacy_dev
+  drivers/virtio/virtio_pci drivers/char/virtio_console drivers/nvdimm/libnvdimm drivers/acpi/nfit/nfit drivers/nvdimm/nd_virtio
+  drivers/nvdimm/virtio_pmem drivers/nvdimm/nd_btt drivers/nvdimm/nd_pmem drivers/dax/device_dax drivers/dax/dax_pmem
+  drivers/block/brd)
+
+# make_guest: $work/initrd, whose guest loads `modules` and then runs the lines on standard input; `kernel` is its kernel. 77: the
+# bundle's kernel has no modules.
+make_guest() {
+  local image also=() module code=0 images busybox
+  mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" \
+    --programs "$build/programs")
+  kernel=${image[1]}
+  images=${IVGPU_TEST_IMAGE:-$build/guest-image} busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
+  for module in "${modules[@]}"; do also+=(--also "kernel/$module.ko"); done
+  mkdir -p "$work/root/ivgpu/modules"
+  "$sources/tools/guest-module" --image "$images" --output "$work/root/ivgpu/modules" "${also[@]}" >/dev/null || code=$?
+  if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then return 77; fi
+  [[ $code == 0 ]] || return 1
+  cp "$build/tests/waking" "$build/bin/ivgpu-check" "$work/root/ivgpu/"
+  {
+    echo 'interactive=0 keep=0 command=". /ivgpu/commands"'
+    # shellcheck disable=SC2016
+    echo 'export LD_LIBRARY_PATH=/lib/ivgpu PATH=/ivgpu:$PATH'
+  } >"$work/root/ivgpu/job"
+  {
+    for module in "${modules[@]}"; do echo "insmod /ivgpu/modules/${module##*/}.ko || exit 1"; done
+    echo 'felt() { waking /lib/ivgpu/libcuda.so.1 "$@"; }'
+    cat
+  } >"$work/root/ivgpu/commands"
+  cp "${image[0]}" "$work/initrd"
+  truncate -s %4 "$work/initrd"
+  (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
+}
+
+# boot_guest VM SECONDS WORD...: QEMU's words beside those of the machine. What the guest says is in $work/VM.out.
+boot_guest() {
+  local vm=$1 seconds=$2
+  shift 2
+  timeout "$seconds" "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
+    -display none -vga none -kernel "$kernel" -initrd "$work/initrd" \
+    -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable' "$@" \
+    -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
+    -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
+}
+
+figures='^(round|after|call|sleeps|killed)'
+# said VM PATTERN...: each is a line of the guest.
+said() {
+  local vm=$1 pattern
+  shift
+  for pattern in "$@"; do
+    grep -qE "$pattern" "$work/$vm.out" || fail "$vm: the guest does not say: $pattern"
+  done
+  grep -q '^exit 0 ' "$work/$vm.control" || fail "$vm: the guest failed"
+  sed -nE "s/($figures)/  $vm: \\1/p" "$work/$vm.out"
+}
+figure() { sed -n "s/^$2 //p" "$work/$1.out"; }
+
+# memory_of VM: the file that its QEMU opens, as the broker's log has it.
+memory_of() { sed -n "s/.* $1: .*whose memory is //p" "$work/log"; }
