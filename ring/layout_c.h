@@ -96,6 +96,9 @@ struct IvgpuRegionHeader {
   IVGPU_ALIGNAS(IVGPU_LINE) char release[32];
   uint64_t common_offset;  // broker: where the common extent begins, from the region's start
   uint64_t common_bytes;   // broker: its size; 0: there is none
+  // broker: its port of vsock, where a program that has no doorbell gets a bell channel (ring/bells.h). 0: it has none, or
+  // is from before it said so.
+  uint32_t bell_port;
 };
 
 // What a slot is doing. The word holds an epoch beside the state, so that nobody mistakes a slot for its predecessor;
@@ -295,6 +298,7 @@ IVGPU_AT(IvgpuRegionHeader, rung, 256);
 IVGPU_AT(IvgpuRegionHeader, release, 320);
 IVGPU_AT(IvgpuRegionHeader, common_offset, 352);
 IVGPU_AT(IvgpuRegionHeader, common_bytes, 360);
+IVGPU_AT(IvgpuRegionHeader, bell_port, 368);
 IVGPU_SIZE(IvgpuRegionHeader, 384);
 IVGPU_AT(IvgpuSlotOwner, boot, 0);
 IVGPU_AT(IvgpuSlotOwner, pid_space, 8);

@@ -42,9 +42,11 @@ class Devdax final : public Region {
   }
 
   // Call it before the first ring. Preconditions: the header stays mapped.
-  void open_bells(ring::Shared<ring::RegionHeader> header, const DevdaxPlaces& places) {
-    header_ = header;
+  void open_bells(const CheckedRegion& checked, const DevdaxPlaces& places) {
+    header_ = checked.view.header();
     std::string why;
+    if (checked.bell_port != 0 && bells_.connect(checked.bell_port, places.dial, why)) return;
+    if (!why.empty()) log(Level::Info, "%s; looking for a port of virtio-serial instead", why.c_str());
     if (!bells_.open(places.ports, places.nodes, why))
       log(Level::Info, "no bell channel, so waits nap, and the host hears of a call after idle within 20 ms: %s",
           why.c_str());
@@ -83,7 +85,7 @@ std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why
       log(Level::Info, "%s", refusal.c_str());
     } else if (const auto checked = check_region(*region)) {
       log(Level::Info, "%s has the region", node.c_str());
-      region->open_bells(checked->view.header(), places);
+      region->open_bells(*checked, places);
       return region;
     } else {
       refusal = no_usable_region("the devdax device " + node);

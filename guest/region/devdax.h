@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "guest/region/vsock.h"
+
 namespace guest {
 
 class Region;
@@ -12,6 +14,7 @@ class Region;
 // Where things are; a test's are folders of its own.
 struct DevdaxPlaces {
   std::string devices = "/sys/bus/dax/devices", ports = "/sys/class/virtio-ports", nodes = "/dev";
+  Dial dial = dial_host;
 };
 
 // The first devdax device that carries our magic. Null: there is none. `why` then is "" if there is no devdax device at

@@ -113,9 +113,14 @@ std::optional<CheckedRegion> check_region(Region& region) {
   ring::RegionHeader header = view.header().copy_out();
   if (is_sound(magic, header, region.size())) {
     if (ring::wrong(ring::Mutant::region_twice)) header = view.header().copy_out();
-    CheckedRegion checked{
-        view, header.slot_count, header.first_slot, header.slot_bytes, header.no_doorbell != 0, header.guest_vectors,
-        {}};
+    CheckedRegion checked{view,
+                          header.slot_count,
+                          header.first_slot,
+                          header.slot_bytes,
+                          header.no_doorbell != 0,
+                          header.bell_port,
+                          header.guest_vectors,
+                          {}};
     copy_release(header.release, checked.release);
     return checked;
   }

@@ -39,8 +39,8 @@ class Region {
   // The guest's kernel module, if the region is reached by it: it claims and frees slots. Null: this process changes
   // the directory itself.
   virtual Module* module() { return nullptr; }
-  // The bell channel, where the region has neither module nor doorbell and the VM has a port for it. Null: none, or it
-  // has ended.
+  // The bell channel, where the region has neither module nor doorbell and the VM has vsock or a port for it. Null:
+  // none, or it has ended.
   virtual BellChannel* bells() { return nullptr; }
   // What the region is mapped from, for the log.
   virtual const char* memory_in_words() const { return "BAR2 of the ivshmem device"; }
@@ -72,6 +72,7 @@ struct CheckedRegion {
   std::uint32_t slot_count;              // 1..ring::max_slots
   std::uint64_t first_slot, slot_bytes;  // all slots lie within the region
   bool no_doorbell;
+  std::uint32_t bell_port;                           // of vsock, at the host; 0: none
   std::uint32_t guest_vectors;                       // the worker of slot k raises interrupt k % guest_vectors; 0: none
   char release[sizeof ring::RegionHeader::release];  // of the broker, printable; "unknown": an old broker
 

@@ -5,28 +5,39 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "host/broker/transport.h"
 #include "ring/bells.h"
 
 namespace host::broker {
 
-std::unique_ptr<BellServer> BellServer::listen(EventLoop& loop, Options options, std::function<void()> look,
-                                               std::string& error) {
-  std::unique_ptr<BellServer> server(new BellServer(loop, std::move(options), std::move(look)));
-  BellServer& self = *server;
-  if (!self.make_interrupts()) {
-    error = fmt::format("VM {}: an interrupt: {}", self.options_.vm, std::strerror(errno));
+std::unique_ptr<BellServer> BellServer::listen(EventLoop& loop, Options options, Events events, std::string& error) {
+  std::unique_ptr<BellServer> server(new BellServer(loop, std::move(options), std::move(events)));
+  if (!server->make_interrupts()) {
+    error = fmt::format("VM {}: an interrupt: {}", server->options_.vm, std::strerror(errno));
     return nullptr;
   }
-  self.listener_ = Listener::open(
-      loop, self.options_.socket, [&self](Fd client) { self.admit(std::move(client)); }, error);
-  return self.listener_ ? std::move(server) : nullptr;
+  return server->open_doors(error) ? std::move(server) : nullptr;
 }
 
-BellServer::~BellServer() = default;
+bool BellServer::open_doors(std::string& error) {
+  listener_ = Listener::open(
+      loop_, options_.socket, [this](Fd client) { admit(std::move(client), false); }, error);
+  if (!listener_ || !options_.vsock) return listener_ != nullptr;
+  const TokenBucket pace(options_.vsock->per_second, options_.vsock->burst, Clock::now());
+  vsock_ = Listener::open(
+      loop_, std::move(options_.vsock->socket), "vsock of " + options_.vm, pace,
+      [this](Fd client) { admit_program(std::move(client)); }, error);
+  return vsock_ != nullptr;
+}
+
+BellServer::~BellServer() {
+  for (auto& [id, client] : clients_) loop_.forget(client.silence);
+}
 
 bool BellServer::make_interrupts() {
   slots_.resize(options_.slots);
@@ -39,7 +50,7 @@ bool BellServer::make_interrupts() {
   return true;
 }
 
-void BellServer::admit(Fd socket) {
+void BellServer::admit(Fd socket, bool process) {
   if (clients_.size() >= options_.connections) {
     if (const auto more = full_.admit())
       spdlog::warn("{}: a bell channel is refused: there are {} already{}", options_.vm, clients_.size(), *more);
@@ -49,48 +60,78 @@ void BellServer::admit(Fd socket) {
   Client& client = clients_[id];
   client.socket = std::move(socket);
   client.watch = std::make_unique<PacedWatch>(loop_, client.socket.get(), [this, id] { on_bytes(id); });
-  spdlog::debug("{}: bell channel {} of {}", options_.vm, clients_.size(), options_.connections);
+  client.process = process;
+  spdlog::debug("{}: bell channel {} of {}{}", options_.vm, clients_.size(), options_.connections,
+                process ? ", by vsock" : "");
+  if (!process) return;
+  wake(id);  // it is taken
+  client.silence = loop_.after(options_.vsock->patience, [this, id] { on_silence(id); });
+}
+
+// The socket of a program that connects by itself: of this VM, or else of another, or of this machine.
+void BellServer::admit_program(Fd socket) {
+  const auto cid = options_.vsock->cid_of(socket.get());
+  if (cid == options_.vsock->cid) return admit(std::move(socket), true);
+  if (const auto more = strangers_.admit(); cid && more)
+    spdlog::warn("{}: a connection by vsock is refused: it comes from CID {}, and the VM's vsock_cid is {}{}",
+                 options_.vm, *cid, options_.vsock->cid, *more);
+}
+
+void BellServer::on_silence(ClientId id) {
+  Client& client = clients_[id];
+  client.silence = 0;
+  if (std::any_of(slots_.begin(), slots_.end(), [id](const Slot& slot) { return slot.client == id; })) {
+    client.silence = loop_.after(options_.vsock->patience, [this, id] { on_silence(id); });
+  } else {
+    spdlog::debug("{}: a bell channel that has no slot makes room", options_.vm);
+    on_end(id);
+  }
 }
 
 void BellServer::on_bytes(ClientId id) {
   unsigned char bytes[256];
   const ssize_t n = recv(clients_[id].socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (n <= 0) {
-    for (Slot& slot : slots_)
-      if (slot.client == id) slot.client = 0;
-    clients_.erase(id);
-    spdlog::debug("{}: a bell channel has ended", options_.vm);
-    return;
-  }
-  bool looks = false;
-  for (ssize_t k = 0; k < n; ++k) take(id, bytes[k], looks);
-  if (looks) look_();
+  if (n <= 0) return on_end(id);
+  Heard heard;
+  for (ssize_t k = 0; k < n; ++k) take(id, bytes[k], heard);
+  if (heard.slot) wake(id);  // the worker may have rung before it was named
+  if (heard.look) events_.look();
 }
 
-void BellServer::take(ClientId id, unsigned char byte, bool& looks) {
+void BellServer::on_end(ClientId id) {
+  const auto client = clients_.find(id);
+  const bool process = client->second.process;
+  loop_.forget(client->second.silence);
+  clients_.erase(client);
+  spdlog::debug("{}: a bell channel has ended", options_.vm);
+  for (std::uint32_t k = 0; k < slots_.size(); ++k) {
+    if (slots_[k].client != id) continue;
+    slots_[k].client = 0;
+    if (process) events_.ended(k);
+  }
+}
+
+void BellServer::take(ClientId id, unsigned char byte, Heard& heard) {
   if (byte == ring::bell_look) {
-    looks = true;
-    return;
+    heard.look = true;
+  } else if (byte < slots_.size()) {
+    slots_[byte].client = id;
+    heard.slot = true;
+  } else if (const auto more = nonsense_.admit()) {
+    spdlog::warn("{}: a bell channel says {:#04x}, which means nothing{}", options_.vm, byte, *more);
   }
-  if (byte >= slots_.size()) {
-    if (const auto more = nonsense_.admit())
-      spdlog::warn("{}: a bell channel says {:#04x}, which means nothing{}", options_.vm, byte, *more);
-    return;
-  }
-  slots_[byte].client = id;
-  wake(slots_[byte]);  // its worker may have rung before this was said
 }
 
 // Read whether or not there is somebody to hear it: a worker does not ring where it has not been heard yet.
 void BellServer::on_interrupt(std::uint32_t slot) {
   drain(slots_[slot].interrupt.get());
-  wake(slots_[slot]);
+  wake(slots_[slot].client);
 }
 
 // A channel that takes no byte has one that was not read yet.
-void BellServer::wake(const Slot& slot) const {
-  const auto client = clients_.find(slot.client);
+void BellServer::wake(ClientId id) const {
+  const auto client = clients_.find(id);
   if (client == clients_.end()) return;
   [[maybe_unused]] const auto n = send(client->second.socket.get(), &ring::bell_woken, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -12,6 +12,7 @@
 #include "host/broker/config_node.h"
 #include "host/broker/drop_ins.h"
 #include "host/broker/toml_guard.h"
+#include "host/broker/vsock.h"
 #include "host/broker/worker_users.h"
 #include "ring/bells.h"
 
@@ -154,7 +155,9 @@ class Parser {
     const std::string title = "vm." + vm.name;
     if (!is_vm_name(vm.name)) return say(fmt::format("[{}]: {}", title, names_of_vms));
     if (!node.is_table()) return say(fmt::format("[vm] {} must be a table, as in [{}]", vm.name, title));
-    if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm)) return false;
+    if (!overlay("vm", title, node.as_table(), vm) || !fits(title, vm) || !good_file(title, vm) ||
+        !good_vsock(title, vm))
+      return false;
     if (!settle_memory(title, vm) || !has_share(title, vm)) return false;
     inherit(vm);
     const toml::table& table = *node.as_table();
@@ -221,6 +224,26 @@ class Parser {
     for (const VmOptions& other : config_.vms)
       if (other.plain_file == vm.plain_file)
         return say(fmt::format("[{}] plain_file = \"{}\" is that of [vm.{}]", title, vm.plain_file, other.name));
+    return true;
+  }
+
+  // Who connects is taken for the VM of its CID, so no two VMs share one.
+  bool good_vsock(const std::string& title, const VmOptions& vm) {
+    const auto wrong = [&](const std::string& why) { return say(fmt::format("[{}] {}", title, why)); };
+    if (vm.vsock_cid == 0 && vm.vsock_port == 0) return true;
+    if (vm.transport != "pmem") return wrong("vsock_cid and vsock_port go with transport = \"pmem\"");
+    if (vm.vsock_cid == 0 || vm.vsock_port == 0)
+      return wrong("vsock_cid and vsock_port go together: QEMU's guest-cid, and a port that is this VM's alone");
+    if (vm.vsock_cid == vsock_host)
+      return wrong("vsock_cid = 2 is the CID of every host: give the VM another, 3 or more, in QEMU's guest-cid, too");
+    if (vm.vsock_port < 1024)
+      return wrong(fmt::format("vsock_port = {} is reserved: take 1024 or more", vm.vsock_port));
+    for (const VmOptions& other : config_.vms) {
+      if (other.vsock_cid == vm.vsock_cid)
+        return wrong(fmt::format("vsock_cid = {} is that of [vm.{}]: each VM has its own", vm.vsock_cid, other.name));
+      if (other.vsock_port == vm.vsock_port)
+        return wrong(fmt::format("vsock_port = {} is that of [vm.{}]: each VM has its own", vm.vsock_port, other.name));
+    }
     return true;
   }
 

@@ -60,6 +60,8 @@ struct VmOptions {
   std::string transport = "doorbell";
   std::int64_t vectors = 1;  // of QEMU's device
   std::string plain_file;
+  std::int64_t vsock_cid = 0;   // of the VM; 0: it has no vsock, and neither has
+  std::int64_t vsock_port = 0;  // this VM's broker
   std::int64_t bell_us = 0;
   std::int64_t bell_idle_ms = 0;
   std::int64_t weight = 1;

@@ -167,6 +167,14 @@ const Key keys[] = {
      "the path of a file in /dev/shm or on hugetlbfs, beginning with /, or \"\" for a memfd",
      "With \"plain\" and \"pmem\": the file that QEMU opens. It is made at the start and removed at the end.",
      Reload::Restart, &V::plain_file},
+    {"vm", "vsock_cid", Kind::Integer, "0", nullptr, 0, last_id,
+     "an integer from 3 to 4294967294, 1 for this machine's own programs, or 0 for none",
+     "With \"pmem\": the VM's CID, guest-cid of QEMU's vhost-vsock device, whose programs may connect to vsock_port. "
+     "Each then has a channel for its rings, and its end is noticed at once.",
+     Reload::Restart, &V::vsock_cid},
+    {"vm", "vsock_port", Kind::Integer, "0", nullptr, 0, last_id, "an integer from 1024 to 4294967294, or 0 for none",
+     "With \"pmem\": a port of vsock that is this VM's alone, where ivgpud takes the connections of its programs.",
+     Reload::Restart, &V::vsock_port},
     {"vm", "bell_us", Kind::Integer, "200", nullptr, 50, 1000000, "an integer from 50 to 1000000",
      "With \"plain\" and \"pmem\": how often the broker looks for rings until a second after the last, in "
      "microseconds.",

@@ -39,12 +39,17 @@ std::unique_ptr<Listener> Listener::open(EventLoop& loop, const ListenerOptions&
 
 std::unique_ptr<Listener> Listener::open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
                                          std::string& error) {
-  std::unique_ptr<Listener> listener(new Listener(loop, {in_words(address), {}}, std::move(accepted)));
-  listener->socket_ = bind_to(address);
-  if (!listener->socket_) {
-    error = fmt::format("{}: {}", in_words(address), std::strerror(errno));
-    return nullptr;
-  }
+  Fd bound = bind_to(address);
+  if (bound) return open(loop, std::move(bound), in_words(address), std::nullopt, std::move(accepted), error);
+  error = fmt::format("{}: {}", in_words(address), std::strerror(errno));
+  return nullptr;
+}
+
+std::unique_ptr<Listener> Listener::open(EventLoop& loop, Fd bound, const std::string& name,
+                                         std::optional<TokenBucket> pace, Accepted accepted, std::string& error) {
+  std::unique_ptr<Listener> listener(new Listener(loop, {name, {}}, std::move(accepted)));
+  listener->socket_ = std::move(bound);
+  listener->pace_ = pace;
   return listener->start(error) ? std::move(listener) : nullptr;
 }
 
@@ -159,18 +164,23 @@ void Listener::on_connection() {
     Fd client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
       accepted_(std::move(client));
+      const Span wait = pace_ ? pace_->take(Clock::now()) : Span::zero();
+      if (wait > Span::zero()) return pause(wait);
       continue;
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
     // No descriptors or memory left: the connection stays in the queue and would wake us again at once.
     spdlog::warn("{}: accept: {}", options_.path, std::strerror(errno));
-    loop_.forget(watch_);
-    timer_ = loop_.after(std::chrono::seconds(1), [this] {
-      timer_ = 0;
-      watch();
-    });
-    return;
+    return pause(std::chrono::seconds(1));
   }
+}
+
+void Listener::pause(Clock::duration time) {
+  loop_.forget(watch_);
+  timer_ = loop_.after(time, [this] {
+    timer_ = 0;
+    watch();
+  });
 }
 
 }  // namespace host::broker

@@ -1,16 +1,18 @@
 // A listening socket at a path that nobody else serves: bound under a lock, with the permissions of the configuration,
-// and gone with its lock when this object goes. Or one at an address of this machine's loopback, which has none of these.
-// Its clients are handed out as they come.
+// and gone with its lock when this object goes. Or one that is bound already, which has none of these. Its clients are
+// handed out as they come, or so many a second.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
 #include "host/broker/loopback_address.h"
 #include "host/broker/owner.h"
+#include "host/broker/rate.h"
 
 namespace host::broker {
 
@@ -35,6 +37,9 @@ class Listener {
                                         std::string& error);
   static std::unique_ptr<Listener> open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
                                         std::string& error);
+  // `name`: what sentences call it. `pace`: clients that come faster wait, and those that find the queue full are refused.
+  static std::unique_ptr<Listener> open(EventLoop& loop, Fd bound, const std::string& name,
+                                        std::optional<TokenBucket> pace, Accepted accepted, std::string& error);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -48,11 +53,13 @@ class Listener {
   bool set_permissions(std::string& error);
   void watch();
   void on_connection();
+  void pause(Clock::duration time);
 
   EventLoop& loop_;
-  const ListenerOptions options_;  // of a loopback address: the path is its words
+  const ListenerOptions options_;  // of one that was bound already: the path is its name
   const Accepted accepted_;
   Fd lock_, socket_;
+  std::optional<TokenBucket> pace_;
   EventLoop::Id watch_ = 0, timer_ = 0;
   bool bound_ = false;
 };

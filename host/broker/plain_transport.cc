@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -66,7 +67,10 @@ class PlainTransport final : public Transport {
 
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
   int interrupt(std::uint32_t slot) const override { return channels_ ? channels_->interrupt(slot) : -1; }
-  void forget_rings(std::uint32_t slot) override { drain(doorbell(slot)); }
+  void forget_rings(std::uint32_t slot) override {
+    drain(doorbell(slot));
+    if (channels_) channels_->forget(slot);
+  }
   bool anybody() const override { return open_elsewhere(region_.memfd()); }
   bool tells_peers() const override { return false; }
   bool has(std::uint32_t) const override { return false; }
@@ -87,14 +91,31 @@ class PlainTransport final : public Transport {
  private:
   bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     socket_ = socket_path(broker.runtime_dir, options.name);
-    channels_ = BellServer::listen(
-        loop_,
-        {.vm = name_,
-         .socket = {socket_, access_of(options)},
-         .slots = static_cast<std::uint32_t>(options.slots),
-         .connections = static_cast<std::size_t>(options.connections)},
-        [this] { bells_->look_now(); }, error);
+    BellServer::Options channels{.vm = name_,
+                                 .socket = {socket_, access_of(options)},
+                                 .slots = static_cast<std::uint32_t>(options.slots),
+                                 .connections = static_cast<std::size_t>(options.connections),
+                                 .vsock = std::nullopt};
+    if (options.vsock_port != 0 && !open_vsock(options, channels.vsock, error)) return false;
+    channels_ =
+        BellServer::listen(loop_, std::move(channels), {[this] { bells_->look_now(); }, events_.holder_gone}, error);
     return channels_ != nullptr;
+  }
+
+  bool open_vsock(const VmOptions& options, std::optional<VsockDoor>& vsock, std::string& error) const {
+    std::string why;
+    Fd bound = bind_vsock(static_cast<std::uint32_t>(options.vsock_port), why);
+    if (!bound) {
+      error = fmt::format("VM {}: vsock_port = {}: {}", name_, options.vsock_port, why);
+      return false;
+    }
+    vsock.emplace();
+    vsock->socket = std::move(bound);
+    vsock->cid = static_cast<std::uint32_t>(options.vsock_cid);
+    spdlog::info("{}: programs of CID {} connect to port {} of vsock", name_, options.vsock_cid, options.vsock_port);
+    if (options.vsock_cid != vsock_local && access("/dev/vhost-vsock", F_OK) != 0)
+      spdlog::warn("{}: there is no /dev/vhost-vsock, which QEMU needs: `modprobe vhost_vsock`", name_);
+    return true;
   }
 
   void on_bell(std::uint32_t peer) {

@@ -142,6 +142,7 @@ void Region::restore_header() const {
   to[&Header::release].copy_in(release);
   put(&Header::common_offset, std::uint64_t{0});
   put(&Header::common_bytes, std::uint64_t{0});  // there is none
+  put(&Header::bell_port, static_cast<std::uint32_t>(vm_.vsock_port));
   ring::RegionView(base_).vm_page().copy_in({.version = ring::vm_page_version, .reserved = {}});
   // Pairs with the acquire of each process that opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);

@@ -24,6 +24,7 @@
 #include "host/broker/status.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/transport.h"
+#include "host/broker/vsock.h"
 #include "host/broker/worker_users.h"
 
 namespace host::broker {
@@ -120,6 +121,8 @@ class Look {
       if (!vm.plain_file.empty() && !may_make_plain_file(vm.plain_file, access_of(vm), error))
         wrong(fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, error));
       if (vm.transport == "plain") return;
+      if (std::string missing; vm.vsock_port != 0 && !(missing = vsock_missing()).empty())
+        wrong(fmt::format("VM {}: vsock_port = {}: {}", vm.name, vm.vsock_port, missing));
     }
     if (!socket_path_fits(socket_path(config_.broker.runtime_dir, vm.name), error)) wrong(error);
     if (vm.socket_owner == config_.broker.socket_owner && vm.socket_group == config_.broker.socket_group) return;

@@ -22,9 +22,10 @@ namespace host::broker {
 class Transport {
  public:
   struct Events {
-    std::function<void()> rung;                         // the broker is
-    std::function<void(std::uint32_t peer)> peer_gone;  // a connection has ended
-    std::function<void()> vm_gone;                      // the VM has, where it has no connection
+    std::function<void()> rung;                           // the broker is
+    std::function<void(std::uint32_t peer)> peer_gone;    // a connection has ended
+    std::function<void()> vm_gone;                        // the VM has, where it has no connection
+    std::function<void(std::uint32_t slot)> holder_gone;  // the process that has the slot has ended
   };
   virtual ~Transport() = default;
 
@@ -33,7 +34,7 @@ class Transport {
   // The descriptor by which the worker of a slot interrupts its guest; it stays the transport's. Slots may share one.
   // -1: nothing interrupts a guest.
   virtual int interrupt(std::uint32_t slot) const = 0;
-  // Rings that the slot's last worker has not taken.
+  // Rings that the slot's last worker has not taken, and who has held it: it is about to be another's.
   virtual void forget_rings(std::uint32_t slot) = 0;
 
   virtual bool anybody() const = 0;

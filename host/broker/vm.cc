@@ -69,9 +69,10 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   rest_wiper_ = wiper(region_->rest(), "what belongs to no slot");
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
     slots_[k].wiper = wiper({region_->slot_range(k)}, fmt::format("slot {}", k));
-  transport_ = make_transport(
-      loop_, *region_, options_, broker, {store_, first_peer(saved.get())},
-      {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); }}, error);
+  transport_ = make_transport(loop_, *region_, options_, broker, {store_, first_peer(saved.get())},
+                              {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
+                               [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); }},
+                              error);
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
                transport_->tells_peers()      ? ""
@@ -236,6 +237,11 @@ void Vm::on_vm_gone() {
   look();  // what it did last
   for (std::uint32_t k = 0; k < slots_.size(); ++k) release_held(k);
   nobody_left();
+}
+
+void Vm::on_holder_gone(std::uint32_t k) {
+  look();  // what it did last
+  release_held(k);
 }
 
 void Vm::release_held(std::uint32_t k) {

@@ -155,6 +155,7 @@ class Vm {
   void look_at_wanted();
   void on_peer_gone(std::uint32_t peer);
   void on_vm_gone();
+  void on_holder_gone(std::uint32_t k);
   void nobody_left();
   void release_held(std::uint32_t k);
   void forget_pins(std::uint32_t k);

@@ -40,6 +40,7 @@ Structs in_the_headers() {
   FIELD(ring, RegionHeader, release)
   FIELD(ring, RegionHeader, common_offset)
   FIELD(ring, RegionHeader, common_bytes)
+  FIELD(ring, RegionHeader, bell_port)
   FIELD(ring, SlotEntry, state)
   FIELD(ring, SlotEntry, pinned)
   FIELD(ring, SlotEntry, owner)
@@ -103,7 +104,7 @@ Structs in_the_headers() {
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record,
                                               ring::VmPage& vm, ring::LaneControl& lane) {
-  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15] = region;
+  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16] = region;
   [[maybe_unused]] auto& [e0, e1, e2, e3] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
   [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = slot;

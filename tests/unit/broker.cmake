@@ -12,17 +12,21 @@ target_link_libraries(broker_fake_worker PRIVATE ivgpu_worker_start)
 add_library(broker_fake_nvml SHARED ${CMAKE_CURRENT_LIST_DIR}/broker_fake_nvml.cc)
 target_link_libraries(broker_fake_nvml PRIVATE ivgpu_options)
 
+add_library(broker_vsock_by_unix SHARED ${CMAKE_CURRENT_LIST_DIR}/vsock_by_unix.cc)
+target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS})
+
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config drop_ins gpus memory placement metrics mps mps_door pins plain pmem reload restart server service sessions slots start_check worker status top trace turn_watch)
+foreach(name parts config drop_ins gpus memory placement metrics mps mps_door pins plain pmem reload restart server service sessions slots start_check worker status top trace turn_watch vsock)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
                                                          FAKE_WORKER="$<TARGET_FILE:broker_fake_worker>"
                                                          IVGPU="$<TARGET_FILE:ivgpu>" QEMU="${IVGPU_QEMU}"
                                                          NVML="$<TARGET_FILE:ivgpu-nvml>"
+                                                         VSOCK_BY_UNIX="$<TARGET_FILE:broker_vsock_by_unix>"
                                                          FAKE_NVML="$<TARGET_FILE:broker_fake_nvml>"
                                                          FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control")
-  add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml broker_fake_nvml)
+  add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml broker_fake_nvml broker_vsock_by_unix)
   gtest_discover_tests(broker_${name}_test)
 endforeach()
 if(TARGET simgpu)

@@ -1,8 +1,12 @@
 // The region as persistent memory: which devdax device is taken, what is refused, and how threads sleep at a bell
-// channel. Devices are folders, memory a file, and a port is a terminal whose other end the test has.
+// channel. Devices are folders, memory a file, a port is a terminal whose other end the test has, and so is the host's end of
+// vsock a socket's.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -13,6 +17,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "guest/region/bell_channel.h"
@@ -86,11 +91,12 @@ class Places {
     std::ofstream(folder_ / "ports/" + name + "/name") << called << "\n";
     std::filesystem::create_symlink(target, folder_ / "nodes/" + name);
   }
-  guest::DevdaxPlaces paths() const { return {folder_ / "devices", folder_ / "ports", folder_ / "nodes"}; }
+  guest::DevdaxPlaces paths() const { return {folder_ / "devices", folder_ / "ports", folder_ / "nodes", dial}; }
   std::unique_ptr<guest::Region> find() { return guest::open_devdax(paths(), why); }
   bool says(const char* words) const { return why.find(words) != std::string::npos; }
 
   std::string why;
+  guest::Dial dial = [](std::uint32_t) { return ADD_FAILURE() << "there is no port of vsock", -1; };
 
  private:
   Folder folder_;
@@ -175,6 +181,150 @@ TEST(BellChannel, ListensUntilTheOtherEndHasGone) {
   EXPECT_EQ(bells.listen(1'000'000'000), Heard::Ended);
   EXPECT_FALSE(bells.works());
   bells.ring();  // and hurts nobody
+}
+
+// The host's port 5000 of vsock: a socket's other end is the broker.
+class Host {
+ public:
+  enum class Answer : std::uint8_t { Takes, Refuses, SaysNothing, IsNotThere };
+
+  Host(Places& places, Answer answer) {
+    places.ours("dax0.0");
+    places.header("dax0.0").bell_port = 5000;
+    places.dial = dial;
+    answer_ = answer;
+    end();
+  }
+  ~Host() { end(); }
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  // -1: the other end has gone; -2: it says nothing.
+  int next(int milliseconds = 5000) const {
+    unsigned char byte = 0;
+    pollfd there{fd_, POLLIN, 0};
+    if (poll(&there, 1, milliseconds) != 1) return -2;
+    return recv(fd_, &byte, 1, 0) == 1 ? byte : -1;
+  }
+  void wake() const { EXPECT_EQ(send(fd_, &ring::bell_woken, 1, MSG_NOSIGNAL), 1); }
+  void end() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  static int dial(std::uint32_t port) {
+    EXPECT_EQ(port, 5000u);
+    if (answer_ == Answer::IsNotThere) return errno = ECONNRESET, -1;
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    fd_ = ends[1];
+    if (answer_ == Answer::Takes) {
+      EXPECT_EQ(send(fd_, &ring::bell_woken, 1, 0), 1);
+    }
+    if (answer_ == Answer::Refuses) close(std::exchange(fd_, -1));
+    return ends[0];
+  }
+
+  static inline Answer answer_ = Answer::Takes;
+  static inline int fd_ = -1;
+};
+
+TEST(BellChannel, VsockIsTakenBeforeAPort) {
+  Places places;
+  Host host(places, Host::Answer::Takes);
+  places.port("vport1p1", "org.ivgpu.bell.0", "/nowhere");
+  const auto region = places.find();
+  ASSERT_NE(region, nullptr) << places.why;
+  ASSERT_NE(region->bells(), nullptr);
+  EXPECT_EQ(region->bells()->listen(1'000'000), Heard::TimedOut) << "that it was taken is no wake-up";
+  region->ring(ring::peer_of_slot(1));
+  EXPECT_EQ(host.next(), ring::bell_look);
+  EXPECT_EQ(places.header("dax0.0").rung[0], 1u << ring::peer_of_slot(1));
+  region->bells()->serve(1);
+  EXPECT_EQ(host.next(), 1);
+  host.wake();
+  EXPECT_EQ(region->bells()->listen(1'000'000'000), Heard::Rung);
+}
+
+TEST(BellChannel, WithoutVsockAPortIsTaken) {
+  for (const auto answer : {Host::Answer::IsNotThere, Host::Answer::Refuses, Host::Answer::SaysNothing}) {
+    Places places;
+    const Port port;
+    Host host(places, answer);
+    places.port("vport1p1", "org.ivgpu.bell.0", port.node());
+    const auto region = places.find();
+    ASSERT_NE(region, nullptr) << places.why;
+    ASSERT_NE(region->bells(), nullptr);
+    region->ring(0);
+    EXPECT_EQ(port.next(), ring::bell_look);
+    if (answer == Host::Answer::SaysNothing) {
+      EXPECT_EQ(host.next(), -1) << "the connection was left open";
+    }
+  }
+}
+
+TEST(BellChannel, WithoutVsockAndPortAProgramNaps) {
+  Places places;
+  Host host(places, Host::Answer::Refuses);
+  const auto region = places.find();
+  ASSERT_NE(region, nullptr) << places.why;
+  EXPECT_EQ(region->bells(), nullptr);
+  region->ring(3);
+  EXPECT_EQ(places.header("dax0.0").rung[0], 1u << 3);
+}
+
+TEST(BellChannel, ABrokerThatHasEndedHurtsNobody) {
+  Places places;
+  Host host(places, Host::Answer::Takes);
+  const auto region = places.find();
+  ASSERT_NE(region->bells(), nullptr);
+  host.end();
+  region->ring(0);  // no signal ends this program
+  EXPECT_EQ(region->bells()->listen(1'000'000'000), Heard::Ended);
+  EXPECT_EQ(region->bells(), nullptr);
+  region->ring(0);
+}
+
+// The broker takes the connection's end for the end of the process.
+TEST(BellChannel, AForkedChildNeitherSharesNorKeepsNorEndsTheConnection) {
+  Places places;
+  Host host(places, Host::Answer::Takes);
+  auto region = places.find();
+  ASSERT_NE(region->bells(), nullptr);
+  int go[2];
+  ASSERT_EQ(pipe2(go, O_CLOEXEC), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    host.end();
+    region->forget();
+    region->ring(0);
+    char byte = 0;
+    close(go[1]);
+    _exit(read(go[0], &byte, 1) == 0 ? 0 : 1);  // it outlives the parent's connection
+  }
+  close(go[0]);
+  EXPECT_EQ(host.next(300), -2) << "the child has rung, or has ended the connection";
+  region->ring(0);
+  EXPECT_EQ(host.next(), ring::bell_look);
+  region.reset();
+  EXPECT_EQ(host.next(), -1) << "the child has it open";
+  close(go[1]);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(Vsock, WhatIsMissingIsSaid) {
+  const auto said = [](guest::Dial dial) {
+    std::string why;
+    EXPECT_EQ(guest::open_vsock(5000, dial, why), -1);
+    return why;
+  };
+  EXPECT_NE(said([](std::uint32_t) { return errno = EAFNOSUPPORT, -1; }).find("modprobe"), std::string::npos);
+  EXPECT_NE(said([](std::uint32_t) { return errno = ENODEV, -1; }).find("no vhost-vsock device"), std::string::npos);
+  EXPECT_NE(said([](std::uint32_t) { return errno = ECONNRESET, -1; }).find("port 5000 of the host: no ivgpud listens"),
+            std::string::npos);
+  EXPECT_NE(said([](std::uint32_t) { return errno = EPERM, -1; }).find("seccomp"), std::string::npos);
 }
 
 TEST(BellChannel, NoneToBeHad) {

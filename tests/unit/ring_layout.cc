@@ -32,6 +32,7 @@ TEST(Layout, RegionHeaderIsThePageThatTheBrokerWrites) {
   EXPECT_EQ(offsetof(ring::RegionHeader, release), 320u);
   EXPECT_EQ(offsetof(ring::RegionHeader, common_offset), 352u);
   EXPECT_EQ(offsetof(ring::RegionHeader, common_bytes), 360u);
+  EXPECT_EQ(offsetof(ring::RegionHeader, bell_port), 368u);
   EXPECT_LE(sizeof(ring::RegionHeader), 4096u);
 }
 

@@ -209,6 +209,12 @@ put sys/class/virtio-ports/vport1p1/name org.qemu.guest_agent.0; expect 0 '^warn
 put sys/class/virtio-ports/vport1p2/name org.ivgpu.bell.0; expect 0 '^ok +bells +1 bell channels'
 expect 0 '^ok +region +32 MiB in 1 slots'
 expect 0 '^ok +broker +ivgpud answers'
+# A port of vsock in the header, and a guest without vsock: the other channels count.
+printf '\x15\xcd\x5b\x07' | dd of="$m/$device/resource2" bs=1 seek=368 conv=notrunc status=none
+expect 0 '^warning +vsock +ivgpud listens at vsock port 123456789, and there is no vsock'
+expect 0 '^ok +bells +1 bell channels'
+expect 0 '^warning +module +/dev/dax0.0 is whole to each program: .*comes back when the next one starts'
+printf '\0\0\0\0' | dd of="$m/$device/resource2" bs=1 seek=368 conv=notrunc status=none
 put $dax/align 2097152; expect 1 '^wrong +region +/dev/dax0.0 maps pieces of 2097152 bytes only'; put $dax/align 4096
 put $dax/size $((64 << 20)); expect 1 '^wrong +region +ivgpud made 33554432 bytes, the device shows 67108864'
 put sys/bus/dax/devices/dax1.0/size $((32 << 20)); ln -s "$m/$device/resource2" "$m/dev/dax1.0"; expect 0 '^ok +device +devdax device dax1.0'

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "guest/region/bell.h"
+#include "guest/region/vsock.h"
 #include "ring/bells.h"
 #include "tools/check/region.h"
 
@@ -14,6 +15,22 @@ namespace check {
 namespace {
 
 constexpr const char* folder = "/sys/bus/dax/devices";
+
+// As the library does it.
+Finding vsock(const Machine& machine, std::uint32_t port) {
+  constexpr const char* remedy = "programs take a port of virtio-serial instead; qemu-config/pmem.md sets vsock up";
+  if (!machine.has("/dev/vsock"))
+    return {"vsock", State::Warning, "ivgpud listens at vsock port " + std::to_string(port) + ", and there is no vsock",
+            "modprobe vmw_vsock_virtio_transport, and give the VM a vhost-vsock device (qemu-config/pmem.md)"};
+  std::string why;
+  const int fd = guest::open_vsock(port, guest::dial_host, why);
+  if (fd < 0) return {"vsock", State::Warning, why, remedy};
+  close(fd);
+  return {
+      "vsock", State::Ok,
+      "port " + std::to_string(port) + " of the host: each program is woken, and what it held comes back when it ends",
+      ""};
+}
 
 Finding bells(const Machine& machine) {
   if (const unsigned count = bell_channels(machine); count > 0)
@@ -27,11 +44,14 @@ Findings look_behind(const Machine& machine, const std::string& node, int fd, st
   const Mapping mapping(fd, ring::region_header_bytes, size, PROT_READ | PROT_WRITE);
   Findings all = {check_region(mapping, "devdax")};
   if (all.back().state == State::Ok) {
-    all.push_back(bells(machine));
+    const std::uint32_t port = mapping.header()[&ring::RegionHeader::bell_port].load(std::memory_order_relaxed);
+    if (port != 0) all.push_back(vsock(machine, port));
+    const bool connected = port != 0 && all.back().state == State::Ok;
+    if (!connected) all.push_back(bells(machine));
     all.push_back(check_broker(mapping, [&] { guest::ring_by_header(mapping.header(), ring::peer_broker); }));
     all.push_back({"module", State::Warning,
-                   node + " is whole to each program: the processes of this VM can read each other's GPU data, and "
-                          "what a killed program held comes back when the next one starts",
+                   node + " is whole to each program: the processes of this VM can read each other's GPU data" +
+                       (connected ? "" : ", and what a killed program held comes back when the next one starts"),
                    "the kernel module needs an ivshmem device: give the VM one, or live with that"});
   }
   return all;

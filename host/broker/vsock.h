@@ -1,0 +1,25 @@
+// vsock, by which programs of a VM reach this machine without a network: a VM has a number there, its CID, which its
+// kernel's own connections carry and which it cannot choose. All that knows the address family stands here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "host/broker/fd.h"
+
+namespace host::broker {
+
+inline constexpr std::uint32_t vsock_host = 2;  // every host's CID, to its own VMs
+inline constexpr std::uint32_t vsock_local = 1;
+
+// A bound socket, close-on-exec and non-blocking. Empty on failure, and `error` is half a sentence with the remedy.
+Fd bind_vsock(std::uint32_t port, std::string& error);
+
+// Why this process has no vsock, with the remedy; "" where it has.
+std::string vsock_missing();
+
+// The CID of a connection's other end; nothing where it has ended, or is no vsock.
+std::optional<std::uint32_t> cid_of_peer(int socket);
+
+}  // namespace host::broker

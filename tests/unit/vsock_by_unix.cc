@@ -1,0 +1,81 @@
+// vsock for a program on a machine without it: preloaded, it turns the program's sockets of AF_VSOCK into UNIX ones in the
+// folder VSOCK_BY_UNIX, named as their ports are. Whoever connects there has the CID that the file `cid` beside them says.
+// Strict: what a kernel's vsock would refuse here ends the program.
+#include <dlfcn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+// After sys/socket.h, which it needs.
+#include <linux/vm_sockets.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+namespace {
+
+std::string folder() {
+  const char* set = std::getenv("VSOCK_BY_UNIX");
+  if (set == nullptr) std::abort();
+  return std::string(set) + "/";
+}
+
+template <class F>
+F* next(const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
+}
+
+sockaddr_un path_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) std::abort();
+  path.copy(address.sun_path, path.size());
+  return address;
+}
+
+}  // namespace
+
+#define EXPORTED __attribute__((visibility("default")))
+
+extern "C" {
+
+EXPORTED int socket(int family, int type, int protocol) {
+  if (family == AF_VSOCK && (type & 0xf) != SOCK_STREAM) std::abort();
+  return next<decltype(socket)>("socket")(family == AF_VSOCK ? AF_UNIX : family, type, protocol);
+}
+
+EXPORTED int setsockopt(int fd, int level, int name, const void* value, socklen_t length) {
+  if (level != AF_VSOCK) return next<decltype(setsockopt)>("setsockopt")(fd, level, name, value, length);
+  if (name != SO_VM_SOCKETS_BUFFER_SIZE || length != sizeof(unsigned long long)) std::abort();
+  return 0;
+}
+
+EXPORTED int bind(int fd, const sockaddr* address, socklen_t length) {
+  if (address->sa_family != AF_VSOCK) return next<decltype(bind)>("bind")(fd, address, length);
+  sockaddr_vm to;
+  if (length != sizeof to) std::abort();
+  std::memcpy(&to, address, sizeof to);
+  if (to.svm_cid != VMADDR_CID_ANY || to.svm_reserved1 != 0 || to.svm_flags != 0) std::abort();
+  const sockaddr_un path = path_of(folder() + std::to_string(to.svm_port));
+  return next<decltype(bind)>("bind")(fd, reinterpret_cast<const sockaddr*>(&path), sizeof path);
+}
+
+EXPORTED int getpeername(int fd, sockaddr* address, socklen_t* length) {
+  sockaddr_un own{};
+  socklen_t room = sizeof own;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&own), &room);
+  if (own.sun_family != AF_UNIX || std::string(own.sun_path).rfind(folder(), 0) != 0)
+    return next<decltype(getpeername)>("getpeername")(fd, address, length);
+  sockaddr_vm peer{};
+  peer.svm_family = AF_VSOCK;
+  peer.svm_port = 1024;
+  std::ifstream(folder() + "cid") >> peer.svm_cid;
+  if (*length < sizeof peer) std::abort();
+  std::memcpy(address, &peer, sizeof peer);
+  *length = sizeof peer;
+  return 0;
+}
+
+}  // extern "C"

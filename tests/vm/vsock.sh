@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# usage: vsock.sh SOURCES BUILD QEMU FOLDER [PART...]
+# By hand: vsock for the bells, with a kernel's own, since the kernel of a machine that builds this may have none. A VM in QEMU
+# whose kernel, Debian's, has vhost-vsock is the host: it sees this machine's files, read-only. FOLDER keeps the kernel, and
+# what the parts said. Needs root; some two minutes, and ten more for the nested VM, which QEMU emulates in an emulated machine.
+#   loopback  a program of the host itself, by vsock_loopback: it is taken, named, woken, killed; another VM's port refuses it
+#   nested    a VM with vhost-vsock-pci, virtio-pmem and no port of virtio-serial: it is checked, programs run, sleep, are woken,
+#             two at a time, and killed
+# Exit codes: 0 all parts went well, 1 one has not, 2 usage, 3 something is missing.
+# shellcheck disable=SC2317  # the parts are called by their names
+set -euo pipefail
+inside=''
+[[ ${1:-} != --inside ]] || { inside=1; shift; }
+(($# >= 4)) || { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }
+sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
+mkdir -p "$4"
+folder=$(cd "$4" && pwd)
+shift 4
+parts=("$@")
+((${#parts[@]})) || parts=(loopback nested)
+for part in "${parts[@]}"; do [[ $part == loopback || $part == nested ]] || { echo "vsock.sh: there is no part $part"; exit 2; }; done
+# shellcheck source=tests/vm/own_broker.sh
+source "$sources/tests/vm/own_broker.sh"
+# shellcheck source=tests/vm/pmem_guest.sh
+source "$sources/tests/vm/pmem_guest.sh"
+
+# ---- on this machine ------------------------------------------------------------------------------------------------------------
+
+die() { echo "vsock.sh: $1"; exit 3; }
+
+# Debian's kernel for machines that are none of a cloud's: its modules have 9p, by which the host sees this machine's files.
+fetch_kernel() {
+  local package
+  package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }')
+  [[ $package ]] || die "apt knows no linux-image-amd64; 'apt-get update' may help"
+  (cd "$work" && apt-get download -q "$package" && dpkg-deb -x "$package"_*.deb "$folder/kernel") >"$work/apt" 2>&1 ||
+    { cat "$work/apt"; die "Debian's kernel could not be fetched"; }
+}
+
+make_host() {
+  local release module
+  [[ -d $folder/kernel ]] || fetch_kernel
+  release=$(ls "$folder/kernel/lib/modules")
+  depmod -b "$folder/kernel" "$release"
+  mkdir -p "$work/host"/{bin,modules,proc,sys,dev,root}
+  cp "${IVGPU_BUNDLE:-$build/guest-image}/busybox" "$work/host/bin/"
+  for module in virtio_pci 9pnet_virtio 9p vhost_vsock vsock_loopback; do
+    modprobe -d "$folder/kernel" -S "$release" --show-depends "$module" || die "Debian's kernel $release has no module $module"
+  done | awk '!seen[$0]++ { print $2 }' >"$work/modules"
+  while read -r module; do
+    cp "$module" "$work/host/modules/"
+    basename "$module"
+  done <"$work/modules" >"$work/host/modules/order"
+  cat >"$work/host/init" <<INIT
+#!/bin/busybox sh
+b=/bin/busybox
+\$b mount -t proc proc /proc; \$b mount -t sysfs sys /sys; \$b mount -t devtmpfs dev /dev
+while read -r module; do \$b insmod /modules/\$module; done </modules/order
+\$b mount -t 9p -o trans=virtio,version=9p2000.L,msize=524288,cache=loose,ro files /root
+for kind in proc sys dev; do \$b mount --move /\$kind /root/\$kind; done
+cd /root
+\$b ln -s /proc/self/fd dev/fd
+\$b mount -t tmpfs run run; \$b mkdir -p dev/shm; \$b mount -t tmpfs shm dev/shm
+TMPDIR=/run \$b chroot /root /bin/bash $sources/tests/vm/vsock.sh --inside $sources $build $qemu $folder ${parts[*]} >/root/dev/ttyS1 2>&1
+echo "exit \$?" >/root/dev/ttyS1
+\$b poweroff -f
+INIT
+  chmod +x "$work/host/init"
+  (cd "$work/host" && find . | ./bin/busybox cpio -o -H newc 2>/dev/null) >"$work/host.cpio"
+}
+
+# What the nested guest boots is made here, where a compiler is quick.
+make_nested() {
+  modules+=(net/vmw_vsock/vsock net/vmw_vsock/vmw_vsock_virtio_transport_common net/vmw_vsock/vmw_vsock_virtio_transport)
+  make_guest <<'JOB' || die "the nested guest could not be made"
+ivgpu-check --guest
+IVGPU_LOG=info vector_add --n 1000 2>/tmp/first >/dev/null && echo "a program works"
+grep -o "vsock port .* is the bell channel" /tmp/first
+felt figures
+felt idle
+felt hold >/dev/null & holder=$!
+sleep 5
+vector_add --n 1000 >/dev/null && echo "a second one works beside it"
+kill -9 $holder
+felt death /dev/dax0.0
+JOB
+  cp "$work/initrd" "$folder/initrd"
+  cp "$kernel" "$folder/vmlinuz"
+}
+
+# A TSC that is measured on a busy machine may run several times as fast as the world: this host has the HPET's time.
+on_this_machine() {
+  make_host
+  [[ " ${parts[*]} " != *" nested "* ]] || make_nested
+  timeout 1800 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 4G -nic none -display none \
+    -vga none -kernel "$folder"/kernel/boot/vmlinuz-* -initrd "$work/host.cpio" \
+    -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=unstable' \
+    -fsdev local,id=files,path=/,security_model=none,readonly=on,multidevs=remap -device virtio-9p-pci,fsdev=files,mount_tag=files \
+    -serial "file:$folder/console" -serial "file:$folder/said" || { tail "$folder/console"; fail "QEMU ended with $?"; }
+  tr -d '\r' <"$folder/said" | grep -v '^exit 0$' || true
+  grep -q '^exit 0' "$folder/said" || fail "see $folder/said and $folder/console"
+}
+
+# ---- in the host ----------------------------------------------------------------------------------------------------------------
+
+loopback() {
+  local line
+  echo "loopback on $(uname -r):"
+  {
+    printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\n[gpu]\nlibrary = "sim"\n' "$work"
+    printf '[defaults]\nregion_size = "64MiB"\nslots = 2\ntransport = "pmem"\nspare = 2\nspin_threads = 0\n'
+    printf '[vm.own]\nplain_file = "%s"\nvsock_cid = 1\nvsock_port = 5000\n' "$shm"
+    printf '[vm.other]\nvsock_cid = 3\nvsock_port = 5001\n'
+  } >"$work/ivgpud.toml"
+  start_broker
+  "$build/tests/vsock_program" "$shm" || fail "the program"
+  sleep 1
+  grep -q 'own: session .* ends after' "$work/log" || fail "the killed program's session has not ended"
+  "$build/tests/vsock_program" --refused 5001 || fail "the other VM's port"
+  grep -q 'other: a connection by vsock is refused: it comes from CID 1, and the VM.s vsock_cid is 3' "$work/log" ||
+    fail "the log does not say who is refused"
+  "$build/tests/vsock_program" --absent 5002 || fail "a port where nobody listens"
+  sed "s,runtime_dir = .*,runtime_dir = \"$work/second\",; /plain_file/d" "$work/ivgpud.toml" >"$work/second.toml"
+  line=$("$build/bin/ivgpud" --config "$work/second.toml" 2>&1 >/dev/null) && fail "a second ivgpud at the same port starts"
+  grep -q 'vsock_port = 500[01]: another program listens at this port' <<<"$line" || fail "the second ivgpud says: $line"
+  end_broker
+}
+
+nested() {
+  local words
+  echo "nested on $(uname -r):"
+  {
+    printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\n[gpu]\nlibrary = "sim"\n' "$work"
+    printf '[vm.virtio-pmem]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\nplain_file = "%s"\n' "$shm"
+    printf 'vsock_cid = 3\nvsock_port = 5000\n'
+  } >"$work/ivgpud.toml"
+  start_broker
+  mapfile -t words < <(sed -e "s,/dev/shm/ivgpu-vm1,$shm,; s/size=1026M/size=130M/" "$sources/qemu-config/virtio-pmem.args" |
+    grep -v 'ivgpu0\|virtio-serial' | tr ' ' '\n')
+  kernel=$folder/vmlinuz
+  cp "$folder/initrd" "$work/initrd"
+  boot_guest virtio-pmem 1500 "${words[@]}" -device vhost-vsock-pci,guest-cid=3 || fail "QEMU failed"
+  said virtio-pmem '^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^ok +vsock +port 5000 of the host' '^a program works$' \
+    '^vsock port 5000 of the host is the bell channel$' '^a second one works beside it$' '^killed: the slot is free after'
+  (($(figure virtio-pmem 'sleeps in 300 ms' | grep . || echo 1000) <= 30)) || fail "a wait naps"
+  ((status == 0)) || tail -n 50 "$work"/virtio-pmem.{qemu,console,out,err,control}
+  end_broker
+}
+
+end_broker() {
+  ((status == 0)) || tail -n 30 "$work/log"
+  kill "$broker"
+  wait "$broker" || fail "ivgpud ended with $?"
+  broker=''
+  rm -f "$work/ready"
+}
+
+if [[ $inside ]]; then
+  for part in "${parts[@]}"; do
+    "$part"
+    ((status)) || echo "$part went well"
+  done
+else
+  on_this_machine
+fi
+exit "$status"

@@ -1,0 +1,152 @@
+// A program of a machine's own that takes a bell channel by its kernel's vsock, for vsock.sh: by vsock_loopback it comes from
+// CID 1, and the machine is its host as well.
+//
+// usage: vsock_program FILE            claims a slot of the region in FILE, a file behind a label (ring::devdax_start), is answered
+//                                      1000 times and says how quickly; then a child that has another slot is killed, and its slot must
+//                                      come back while this program keeps its own
+//        vsock_program --refused PORT  must be refused there
+//        vsock_program --absent PORT   must find nobody there
+// Exit codes: 0, 1 that is not so, 2 usage.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "guest/region/bell.h"
+#include "guest/region/bell_channel.h"
+#include "guest/session/owner.h"
+#include "guest/session/slot_step.h"
+#include "ring/bells.h"
+#include "ring/region_view.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+using Heard = guest::BellChannel::Heard;
+
+constexpr std::uint64_t second_ns = 1'000'000'000;
+
+[[noreturn]] void fail(const std::string& what) {
+  std::printf("vsock_program: %s\n", what.c_str());
+  std::exit(1);
+}
+
+ring::RegionView region_of(const char* file) {
+  const int fd = open(file, O_RDWR | O_CLOEXEC);
+  void* at = mmap(nullptr, ring::region_header_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, ring::devdax_start);
+  if (at == MAP_FAILED) fail(std::string(file) + " cannot be mapped");
+  return ring::RegionView(static_cast<std::byte*>(at));
+}
+
+// A process with a slot and a channel.
+class Program {
+ public:
+  explicit Program(ring::RegionView region) : region_(region) {
+    std::string why;
+    const std::uint32_t port = region.header()[&ring::RegionHeader::bell_port].load(std::memory_order_acquire);
+    if (!bells_.connect(port, guest::dial_host, why)) fail(why);
+    const auto until = Clock::now() + 20s;
+    while (!claim())
+      if (Clock::now() > until) fail("no slot is Ready");
+    guest::ring_by_header(region.header(), ring::peer_broker);
+    bells_.ring();
+    bells_.serve(slot_);
+    if (bells_.listen(20 * second_ns) != Heard::Rung) fail("the slot's name is not answered");
+  }
+  std::uint32_t slot() const { return slot_; }
+  std::uint32_t word() const { return entry()[&ring::SlotEntry::state].load(std::memory_order_acquire); }
+  // p50 of a name and its answer, in us.
+  double answered() {
+    std::vector<double> all;
+    for (int k = 0; k < 1000; ++k) {
+      const auto start = Clock::now();
+      bells_.serve(slot_);
+      if (bells_.listen(20 * second_ns) != Heard::Rung) fail("a name is not answered");
+      all.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    }
+    std::nth_element(all.begin(), all.begin() + 500, all.end());
+    return all[500];
+  }
+  void forget() { bells_.forget(); }
+
+ private:
+  ring::Shared<ring::SlotEntry> entry() const { return region_.entry(slot_); }
+  bool claim() {
+    const auto slots = region_.header()[&ring::RegionHeader::slot_count].load(std::memory_order_relaxed);
+    for (slot_ = 0; slot_ < slots; ++slot_)
+      if (guest::claim(entry(), guest::this_process(0))) return true;
+    std::this_thread::sleep_for(10ms);
+    return false;
+  }
+
+  ring::RegionView region_;
+  guest::BellChannel bells_;
+  std::uint32_t slot_ = 0;
+};
+
+int taken(const char* file) {
+  const ring::RegionView region = region_of(file);
+  int said[2];
+  if (pipe(said) != 0) fail("pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    const Program held(region);
+    const std::uint32_t slot = held.slot();
+    if (write(said[1], &slot, sizeof slot) != sizeof slot) _exit(1);
+    pause();
+  }
+  std::uint32_t slot = 0;
+  if (read(said[0], &slot, sizeof slot) != sizeof slot) fail("the child has no slot");
+  Program own(region);
+  std::printf("  a name is answered in %.0f us\n", own.answered());
+  // A fork of this one lets go of the connection, and its end changes nothing.
+  if (const pid_t fork_of_it = fork(); fork_of_it == 0) {
+    own.forget();
+    _exit(0);
+  } else {
+    waitpid(fork_of_it, nullptr, 0);
+  }
+  const auto state = region.entry(slot)[&ring::SlotEntry::state];
+  const ring::SlotWord before = ring::SlotWord::of(state.load(std::memory_order_acquire));
+  const std::uint32_t kept = own.word();
+  const auto start = Clock::now();
+  kill(child, SIGKILL);
+  while (ring::SlotWord::of(state.load(std::memory_order_acquire)).epoch == before.epoch) {
+    if (Clock::now() - start > 5s) fail("the killed child's slot is not free after 5 s");
+    std::this_thread::sleep_for(500us);
+  }
+  std::printf("  a killed program's slot is free after %.0f ms\n",
+              std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  if (own.word() != kept) fail("this program's slot has changed, too");
+  own.answered();
+  return 0;
+}
+
+int not_taken(std::uint32_t port, const char* words) {
+  std::string why;
+  guest::BellChannel bells;
+  if (bells.connect(port, guest::dial_host, why)) fail("it is taken");
+  if (why.find(words) == std::string::npos) fail(why);
+  std::printf("  %s\n", why.c_str());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (argc == 2 && first != "--refused" && first != "--absent") return taken(argv[1]);
+  if (argc != 3) return std::fprintf(stderr, "usage: vsock_program FILE | --refused PORT | --absent PORT\n"), 2;
+  const auto port = static_cast<std::uint32_t>(std::atoi(argv[2]));
+  return not_taken(port, first == "--refused" ? "refuses this VM" : "no ivgpud listens there");
+}
