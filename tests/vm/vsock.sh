@@ -131,11 +131,11 @@ nested() {
   echo "nested on $(uname -r):"
   {
     printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\n[gpu]\nlibrary = "sim"\n' "$work"
-    printf '[vm.virtio-pmem]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\nplain_file = "%s"\n' "$shm"
+    printf '[vm.virtio-pmem]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\n'
     printf 'vsock_cid = 3\nvsock_port = 5000\n'
   } >"$work/ivgpud.toml"
   start_broker
-  mapfile -t words < <(sed -e "s,/dev/shm/ivgpu-vm1,$shm,; s/size=1026M/size=130M/" "$sources/qemu-config/virtio-pmem.args" |
+  mapfile -t words < <(sed -e "s,/dev/shm/ivgpu-vm1,$(memory_of virtio-pmem),; s/size=1026M/size=130M/" "$sources/qemu-config/virtio-pmem.args" |
     grep -v 'ivgpu0\|virtio-serial' | tr ' ' '\n')
   kernel=$folder/vmlinuz
   cp "$folder/initrd" "$work/initrd"
