@@ -9,6 +9,8 @@
 #include "broker_bell_port.h"
 #include "broker_opened_memory.h"
 #include "host/broker/bell_server.h"
+#include "host/broker/config.h"
+#include "host/broker/start_check.h"
 
 namespace {
 
@@ -340,6 +342,23 @@ TEST(VsockBroker, WithoutVsockInTheKernelTheStartSaysWhatToDo) {
   EXPECT_NE(broker.wait(), 0);
   EXPECT_TRUE(broker.logged("VM t: vsock_port = 5000: this machine's kernel has no vsock")) << broker.log();
   EXPECT_TRUE(broker.logged("`modprobe vhost_vsock`"));
+}
+
+TEST(VsockBroker, AndTheCheckSaysItBefore) {
+  const pid_t child = fork();
+  if (child == 0) {
+    take_vsock_away();
+    host::broker::Config config;
+    std::string error;
+    const std::string text = "[vm.t]\ntransport = \"pmem\"\nvsock_cid = 5\nvsock_port = 5000\n";
+    if (!parse_config(text, "f.toml", 4, config, error)) _exit(2);
+    for (const std::string& sentence : check_start(config).wrong)
+      if (sentence.starts_with("VM t: vsock_port = 5000: this machine's kernel has no vsock")) _exit(0);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(VsockBroker, APortThatIsTakenIsNamed) {

@@ -2,7 +2,7 @@
 # usage: vsock.sh SOURCES BUILD QEMU FOLDER [PART...]
 # By hand: vsock for the bells, with a kernel's own, since the kernel of a machine that builds this may have none. A VM in QEMU
 # whose kernel, Debian's, has vhost-vsock is the host: it sees this machine's files, read-only. FOLDER keeps the kernel, and
-# what the parts said. Needs root; some two minutes, and ten more for the nested VM, which QEMU emulates in an emulated machine.
+# what the parts said. Needs root and kmod; some two minutes, and ten more for the nested VM, which QEMU emulates in an emulated machine.
 #   loopback  a program of the host itself, by vsock_loopback: it is taken, named, woken, killed; another VM's port refuses it
 #   nested    a VM with vhost-vsock-pci, virtio-pmem and no port of virtio-serial: it is checked, programs run, sleep, are woken,
 #             two at a time, and killed
