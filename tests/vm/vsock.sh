@@ -11,7 +11,7 @@
 set -euo pipefail
 inside=''
 [[ ${1:-} != --inside ]] || { inside=1; shift; }
-(($# >= 4)) || { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }
+(($# >= 4)) || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 mkdir -p "$4"
 folder=$(cd "$4" && pwd)
