@@ -208,15 +208,15 @@ bool Daemon::open_status(const BrokerOptions& broker, std::string& error) {
     answer.say(status_as_json(status()));
     answer.end();
   };
-  status_ =
-      AnswerServer::listen(loop_, ListenerOptions{status_path(broker.runtime_dir), access_of(broker)}, {}, tell, error);
+  const ListenerOptions socket{status_path(broker.runtime_dir), access_of(broker), "socket", program_.store};
+  status_ = AnswerServer::listen(loop_, socket, {}, tell, error);
   return status_ != nullptr;
 }
 
 bool Daemon::open_metrics(std::string& error) {
   metrics_.reset();  // the next may want its path
   if (broker_.metrics.empty()) return true;
-  AnswerServer::Address address = ListenerOptions{broker_.metrics, access_of(broker_)};
+  AnswerServer::Address address = ListenerOptions{broker_.metrics, access_of(broker_), "socket", program_.store};
   if (const auto loopback = parse_loopback(broker_.metrics)) address = *loopback;
   const auto page = [this] { return metrics_as_text(status()); };
   metrics_ = MetricsServer::listen(loop_, address, page, error);
@@ -227,12 +227,13 @@ bool Daemon::open_metrics(std::string& error) {
 bool Daemon::open_traces(const BrokerOptions& broker, std::string& error) {
   return traces_.listen({trace_path(broker.runtime_dir),
                          {static_cast<unsigned>(broker.trace_mode), broker.trace_owner, broker.trace_group},
-                         "trace"},
+                         "trace",
+                         program_.store},
                         error);
 }
 
 bool Daemon::open_control(std::string& error) {
-  const ListenerOptions socket{control_path(broker_.runtime_dir), {0600, "", ""}, "control"};
+  const ListenerOptions socket{control_path(broker_.runtime_dir), {0600, "", ""}, "control", program_.store};
   const auto asked = [this](std::string_view line, AnswerServer::Answer answer) { on_control(line, answer); };
   control_ = AnswerServer::listen(loop_, socket, control_protocol(), asked, error);
   return control_ != nullptr;

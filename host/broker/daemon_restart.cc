@@ -34,6 +34,7 @@ void Daemon::forget_left() {
   for (const std::string& name : store_.left(""))
     if (const std::size_t slash = name.find('/'); slash != std::string::npos) vms.insert(name.substr(0, slash));
   for (const std::string& vm : vms) spdlog::warn("{}: its sessions of before the restart end", vm);
+  remove_left_sockets(store_);
   store_.forget_left();
 }
 

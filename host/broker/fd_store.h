@@ -29,6 +29,8 @@ class FdStore {
   // What an earlier broker has left under this name; empty: nothing. It is held on.
   Fd take(const std::string& name);
   bool has(const std::string& name) const { return left_.contains(name); }
+  // The same without taking it. Precondition: has(name).
+  const Fd& peek(const std::string& name) const { return left_.at(name); }
   // The names that begin so, of what is left.
   std::set<std::string> left(const std::string& beginning) const;
   // Everything whose name begins so, taken or not, is held no more. Of what nobody has taken, connections end, and processes
@@ -53,6 +55,7 @@ class VmStore {
   VmStore(FdStore* store, const std::string& vm) : store_(store), beginning_(vm + "/") {}
 
   explicit operator bool() const { return store_ != nullptr; }
+  FdStore* all() const { return store_; }
   void keep(const std::string& name, int fd) const {
     if (store_ != nullptr) store_->keep(beginning_ + name, fd);
   }

@@ -14,13 +14,55 @@
 #include <filesystem>
 #include <utility>
 
+#include "host/broker/mark.h"
+
 namespace host::broker {
 
 namespace {
 
 constexpr int accepts_per_wakeup = 16;  // then the others have their turn
 
+// How the names of kept sockets begin. No VM's descriptor: these have a slash.
+constexpr const char* kept = "listen-";
+
+// Which file it is. No other can have its number while a socket that is bound to it is kept. "": no socket is there.
+std::string file_in_words(const std::string& path) {
+  struct stat there {};
+  if (lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode)) return "";
+  return fmt::format("{}{:x}-{:x}-", kept, there.st_dev, there.st_ino);
+}
+
+// Another one where the file or what the configuration says of it is another.
+std::string kept_name(const ListenerOptions& options) {
+  const auto& [mode, owner, group] = options.access;
+  const std::string file = file_in_words(options.path);
+  return file.empty() ? "" : fmt::format("{}{:x}", file, mark_of(fmt::format("{:o}\n{}\n{}", mode, owner, group)));
+}
+
+bool is_listening(const Fd& fd) {
+  int answer = 0;
+  socklen_t size = sizeof answer;
+  return getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer == 1;
+}
+
+std::string path_of(const Fd& socket) {
+  sockaddr_un address{};
+  socklen_t size = sizeof address - 1;
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0 || address.sun_family != AF_UNIX)
+    return "";
+  return address.sun_path;
+}
+
 }  // namespace
+
+void remove_left_sockets(const FdStore& store) {
+  for (const std::string& name : store.left(kept)) {
+    const std::string path = path_of(store.peek(name)), file = file_in_words(path);
+    if (file.empty() || !name.starts_with(file)) continue;
+    unlink(path.c_str());
+    unlink((path + ".lock").c_str());
+  }
+}
 
 std::string folder_remedy(const std::string& folder, int error) {
   if (error != EACCES && error != EPERM && error != EROFS) return "";
@@ -33,8 +75,11 @@ std::string folder_remedy(const std::string& folder, int error) {
 std::unique_ptr<Listener> Listener::open(EventLoop& loop, const ListenerOptions& options, Accepted accepted,
                                          std::string& error) {
   std::unique_ptr<Listener> listener(new Listener(loop, options, std::move(accepted)));
-  if (!listener->lock(error) || !listener->bind_socket(error) || !listener->set_permissions(error)) return nullptr;
-  return listener->start(error) ? std::move(listener) : nullptr;
+  if (!listener->lock(error)) return nullptr;
+  if (listener->adopt_socket()) return listener;
+  if (!listener->bind_socket(error) || !listener->set_permissions(error) || !listener->start(error)) return nullptr;
+  listener->keep();
+  return listener;
 }
 
 std::unique_ptr<Listener> Listener::open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
@@ -65,6 +110,7 @@ bool Listener::start(std::string& error) {
 Listener::~Listener() {
   loop_.forget(watch_);
   loop_.forget(timer_);
+  if (!kept_as_.empty()) options_.store->forget(kept_as_);
   if (bound_) unlink(options_.path.c_str());
   // While the lock is held: a process that locked the old file meanwhile finds that it is not the one at the path.
   if (lock_) unlink((options_.path + ".lock").c_str());
@@ -102,6 +148,27 @@ bool socket_path_fits(const std::string& path, std::string& error) {
   if (path.size() < room) return true;
   error = fmt::format("{}: a socket's path has {} characters at most, this has {}", path, room - 1, path.size());
   return false;
+}
+
+bool Listener::adopt_socket() {
+  const std::string name = options_.store != nullptr ? kept_name(options_) : "";
+  if (name.empty() || !options_.store->has(name)) return false;
+  if (!is_listening(options_.store->peek(name))) {
+    options_.store->forget(name);  // nothing keeps the file's number from the next one
+    return false;
+  }
+  socket_ = options_.store->take(name);
+  fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
+  kept_as_ = name;
+  bound_ = true;
+  watch();
+  return true;
+}
+
+void Listener::keep() {
+  if (options_.store == nullptr) return;
+  kept_as_ = kept_name(options_);
+  if (!kept_as_.empty()) options_.store->keep(kept_as_, socket_.get());
 }
 
 bool Listener::bind_socket(std::string& error) {

@@ -1,6 +1,9 @@
 // A listening socket at a path that nobody else serves: bound under a lock, with the permissions of the configuration,
 // and gone with its lock when this object goes. Or one that is bound already, which has none of these. Its clients are
 // handed out as they come, or so many a second.
+//
+// With a store it listens on while one broker follows another, and whoever connects meanwhile waits for the next. That one
+// takes it if it is the socket at the path still, with the permissions of the configuration; else it makes another.
 #pragma once
 
 #include <functional>
@@ -10,6 +13,7 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/fd_store.h"
 #include "host/broker/loopback_address.h"
 #include "host/broker/owner.h"
 #include "host/broker/rate.h"
@@ -20,7 +24,11 @@ struct ListenerOptions {
   std::string path;  // a lock file lies beside it
   FileAccess access;
   std::string keys = "socket";  // the beginning of its keys in the configuration
+  FdStore* store = nullptr;     // which keeps it for the next broker; null: it ends with this one
 };
+
+// Sockets that an earlier broker has left and this one did not take: what is still at their paths is removed.
+void remove_left_sockets(const FdStore& store);
 
 // True if a socket can have this path; else `error` is one sentence.
 bool socket_path_fits(const std::string& path, std::string& error);
@@ -49,8 +57,10 @@ class Listener {
       : loop_(loop), options_(options), accepted_(std::move(accepted)) {}
   bool start(std::string& error);
   bool lock(std::string& error);
+  bool adopt_socket();
   bool bind_socket(std::string& error);
   bool set_permissions(std::string& error);
+  void keep();
   void watch();
   void on_connection();
   void pause(Clock::duration time);
@@ -62,6 +72,7 @@ class Listener {
   std::optional<TokenBucket> pace_;
   EventLoop::Id watch_ = 0, timer_ = 0;
   bool bound_ = false;
+  std::string kept_as_;  // "": it is not kept
 };
 
 }  // namespace host::broker

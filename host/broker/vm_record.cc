@@ -27,12 +27,6 @@ bool is_good(const SavedSlot& slot) {
 
 }  // namespace
 
-std::uint64_t mark_of(const std::string& text) {
-  std::uint64_t mark = 0xcbf29ce484222325;  // FNV-1a
-  for (const char letter : text) mark = (mark ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  return mark;
-}
-
 SavedVm* VmRecord::map(const Fd& memfd) { return static_cast<SavedVm*>(map_memory(memfd, sizeof(SavedVm))); }
 
 std::unique_ptr<VmRecord> VmRecord::create(const std::string& vm, std::uint64_t configuration, std::uint32_t slots,

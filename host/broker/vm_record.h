@@ -36,9 +36,6 @@ struct SavedVm {
   SavedSlot slot[ring::max_slots] = {};
 };
 
-// A number that is another where one of the texts is another.
-std::uint64_t mark_of(const std::string& text);
-
 class VmRecord {
  public:
   // An empty one of a VM. Null on failure, and `error` is one sentence.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "host/broker/config_changes.h"
+#include "host/broker/mark.h"
 #include "host/broker/vm.h"
 
 namespace host::broker {

@@ -1,108 +1,25 @@
-// A broker that is started again while its sessions go on: a real ivgpud and fake workers, and a stand-in for systemd, which
-// holds the descriptors meanwhile.
-#include "fd_keeper.h"
+// A broker that is started again while its sessions go on.
+#include "broker_restart.h"
 #include "host/broker/vm_record.h"
 
 namespace {
 
 using namespace broker_test;
-using ring::SlotState;
-using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
-
-// One whose new parent has not asked after it yet has ended all the same.
-bool lives(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string stat;
-  std::getline(file, stat);
-  return !stat.empty() && stat.find(") Z ") == std::string::npos;
-}
-
-bool ends(pid_t process, int within_ms = 10000) {
-  return eventually([&] { return !lives(process); }, within_ms);
-}
-
-// The process that serves a slot, as the broker tells.
-pid_t worker_of(const Broker& broker, std::uint32_t slot) {
-  const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
-  const std::string key = "\"slot\":" + std::to_string(slot) + ",";
-  const std::size_t from = told.find(key), at = told.find("\"worker\":", from);
-  return from == std::string::npos || at == std::string::npos ? 0 : std::atoi(told.c_str() + at + 9);
-}
-
-// A broker with a session.
-class Restart : public ::testing::Test {
- protected:
-  void begin(const std::string& vm_keys = "", const std::string& keys = "") {
-    broker = std::make_unique<Broker>(vm_keys, "", keeper.environment(), "", keys);
-    ASSERT_EQ(broker->ready, "ready\n");
-    guest = std::make_unique<Client>(broker->socket_path());
-    ASSERT_TRUE(guest->greet(3));
-    const auto taken = guest->claim();
-    ASSERT_TRUE(taken);
-    slot = *taken;
-    ASSERT_TRUE(guest->tell(slot, 'c')) << "the worker serves";
-    ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, slot)) > 1; }));
-    ASSERT_TRUE(eventually([&] { return guest->count(SlotState::Ready) == 1; })) << "the next one is ready";
-    ASSERT_TRUE(eventually([&] { return keeper.holds("t/peer/" + std::to_string(guest->peer)); }));
-    ASSERT_TRUE(keeper.holds("t/" + std::to_string(slot) + "/control"));
-  }
-  // Ends the broker as the manager would, or as a fault would.
-  void end(int signal) {
-    broker->terminate(signal);
-    ASSERT_TRUE(lives(worker)) << "it goes on without a broker";
-  }
-  void next(bool pass = true) {
-    broker->again(keeper.environment(pass));
-    ASSERT_EQ(broker->ready, "ready\n");
-  }
-  bool answers(Client& client) const {
-    const std::uint64_t before = client.heartbeat().load();
-    client.ring_peer(ring::peer_broker);
-    return eventually([&] { return client.heartbeat().load() != before; });
-  }
-  // The guest's connection has not ended.
-  bool is_connected() const {
-    pollfd socket{guest->socket_fd(), POLLIN | POLLRDHUP, 0};
-    return poll(&socket, 1, 0) == 0;
-  }
-  void expect_the_session_goes_on() {
-    EXPECT_TRUE(broker->logged("t: 1 session(s) and 1 connection(s) of before the restart go on"));
-    EXPECT_TRUE(answers(*guest));
-    EXPECT_TRUE(is_connected());
-    EXPECT_EQ(guest->word(slot).state, SlotState::Claimed);
-    EXPECT_TRUE(lives(worker));
-    EXPECT_TRUE(guest->tell(slot, 'c')) << "the worker serves";
-    EXPECT_EQ(worker_of(*broker, slot), worker);
-  }
-  void expect_the_session_has_ended(const std::string& why) {
-    EXPECT_TRUE(broker->eventually_logged("t: its sessions of before the restart end")) << why;
-    EXPECT_TRUE(broker->logged(why)) << why;
-    EXPECT_TRUE(ends(worker));
-    EXPECT_FALSE(is_connected());
-    Client other(broker->socket_path());
-    ASSERT_TRUE(other.greet(broker->log().find("t: 2 slots") == std::string::npos ? 3 : 2));
-    EXPECT_TRUE(other.claim()) << "new programs are served";
-    EXPECT_FALSE(keeper.holds("t/peer/" + std::to_string(guest->peer)) && other.peer != guest->peer);
-  }
-
-  FdKeeper keeper;
-  std::unique_ptr<Broker> broker;
-  std::unique_ptr<Client> guest;
-  std::uint32_t slot = 0;
-  pid_t worker = 0;
-};
 
 TEST_F(Restart, WhatIsMadeIsHeldAndWhatIsGoneIsNot) {
   begin();
   const std::string peer = "t/peer/" + std::to_string(guest->peer), own = "t/" + std::to_string(slot) + "/";
+  constexpr std::size_t everything = 8 + 2 * 6 + 1 + 4;  // of the VM, of two workers, a connection, and sockets
+  eventually([&] { return keeper.names().size() == everything; });
   const std::set<std::string> all = keeper.names();
   for (const char* name :
        {"bell", "t/region", "t/record", "t/broker", "t/doorbell/0", "t/doorbell/1", "t/doorbell/2", "t/interrupt/0"})
     EXPECT_TRUE(all.contains(name)) << name;
   for (const char* name : {"control", "output", "process", "telemetry", "grants", "requests"})
     EXPECT_TRUE(all.contains(own + name)) << own << name;
-  EXPECT_EQ(all.size(), 8U + 2 * 6 + 1) << "of two workers and a connection; nothing else";
+  const auto listens = [](const std::string& name) { return name.starts_with("listen-"); };
+  EXPECT_EQ(std::ranges::count_if(all, listens), 4) << "the VM's socket, and those for status, traces and control";
+  EXPECT_EQ(all.size(), everything) << "and nothing else";
   ASSERT_TRUE(guest->step(slot, SlotState::Claimed, SlotState::Released));
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(eventually([&] { return !keeper.holds(own + "control"); }));
@@ -173,6 +90,33 @@ TEST_F(Restart, ASpareWorkerOfBeforeMakesPlaceUnlessItIsClaimedMeanwhile) {
   EXPECT_TRUE(broker->logged("t: 2 session(s) and 1 connection(s) of before the restart go on")) << broker->log();
   EXPECT_TRUE(lives(fresh));
   EXPECT_TRUE(guest->tell(spare, 'c'));
+}
+
+// The program of the process, as it was started.
+std::string program_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/cmdline");
+  std::string name;
+  std::getline(file, name, '\0');
+  return name;
+}
+
+TEST_F(Restart, AnUpgradeLeavesSessionsTheirWorkersAndStartsSpareOnesAnew) {
+  begin();
+  const std::string upgraded = broker->folder / "upgraded";
+  std::filesystem::copy_file(FAKE_WORKER, upgraded);
+  std::string file = broker->folder.read("c.toml");
+  file.replace(file.find(FAKE_WORKER), std::strlen(FAKE_WORKER), upgraded);
+  end(SIGTERM);
+  broker->folder.write("c.toml", file);
+  next();
+  expect_the_session_goes_on();
+  EXPECT_EQ(program_of(worker), FAKE_WORKER);
+  pid_t fresh = 0;
+  EXPECT_TRUE(eventually([&] {
+    std::uint32_t spare = 0;
+    while (spare < 3 && guest->word(spare).state != SlotState::Ready) ++spare;
+    return spare < 3 && (fresh = worker_of(*broker, spare)) > 1 && program_of(fresh) == upgraded;
+  })) << program_of(fresh);
 }
 
 TEST_F(Restart, ASessionThatEndsMeanwhileIsSeen) {

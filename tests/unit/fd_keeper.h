@@ -56,6 +56,12 @@ class FdKeeper {
     const std::lock_guard lock(mutex_);
     if (const auto found = held_.extract(name)) close(found.mapped());
   }
+  // It holds another descriptor under this name, which stays the caller's.
+  void replace(const std::string& name, int fd) {
+    lose(name);
+    const std::lock_guard lock(mutex_);
+    held_.emplace(name, fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  }
   // The service has become inactive.
   void drop_all() {
     catch_up();
