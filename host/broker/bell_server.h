@@ -3,6 +3,9 @@
 // has the bytes). A channel says that there are bits in the region's header, and passes a worker's interrupts on to the
 // program that has the worker's slot. With a connection by vsock the process ends that had it, so its slot is free then.
 //
+// Channels outlive the broker where there is a store, under the same numbers: a port does not tell its program to say its
+// slot once more, and QEMU may not connect again. A program's own connection ends with the broker, and the program naps.
+//
 // Trust: whoever connects to the socket is the VM, and so is who comes from its CID; and so is whoever writes. A byte of
 // it chooses nothing but which of the VM's own slots is woken where, and which is free when its writer ends: no more than
 // the VM can do in the directory. Each channel, and each worker, is read so often a second at most; so many connections by
@@ -39,16 +42,20 @@ struct VsockDoor {
 
 class BellServer {
  public:
+  using ClientId = std::uint64_t;  // 0: none
   struct Options {
     std::string vm;  // for the log
     ListenerOptions socket;
     std::uint32_t slots = 0;
     std::size_t connections = 0;  // the most that may exist
     std::optional<VsockDoor> vsock;
+    VmStore store;                   // where ports' channels are kept for the next broker, as "port/N"
+    std::vector<ClientId> channels;  // of each slot, as `named` was told by an earlier broker; empty: none
   };
   struct Events {
     std::function<void()> look;                     // a channel's byte asks for it
     std::function<void(std::uint32_t slot)> ended;  // the process that has the slot
+    std::function<void(std::uint32_t slot, ClientId client)> named;  // whose channel has a slot's interrupts
   };
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<BellServer> listen(EventLoop& loop, Options options, Events events, std::string& error);
@@ -65,7 +72,6 @@ class BellServer {
   void forget(std::uint32_t slot) { slots_[slot].client = 0; }
 
  private:
-  using ClientId = std::uint64_t;  // 0: none
   struct Client {
     Fd socket;
     std::unique_ptr<PacedWatch> watch;
@@ -82,8 +88,14 @@ class BellServer {
       : loop_(loop), options_(std::move(options)), events_(std::move(events)) {}
   bool make_interrupts();
   bool open_doors(std::string& error);
-  void admit(Fd socket, bool process);
+  Fd make_interrupt(std::uint32_t slot) const;
+  void adopt_channels();
+  bool has_room();
+  void admit_port(Fd socket);
   void admit_program(Fd socket);
+  void admit_own(Fd socket);
+  void enter(ClientId id, Fd socket, bool process);
+  void drop(ClientId id);
   void on_silence(ClientId id);
   void on_bytes(ClientId id);
   void on_end(ClientId id);

@@ -20,10 +20,6 @@
 namespace host::broker {
 namespace {
 
-constexpr const char* broker_name = "broker";
-std::string doorbell_name(std::uint32_t slot) { return fmt::format("doorbell/{}", slot); }
-std::string interrupt_name(std::uint32_t vector) { return fmt::format("interrupt/{}", vector); }
-
 class DoorbellTransport final : public Transport {
  public:
   DoorbellTransport(EventLoop& loop, const KeptTransport& keep, Events events)
@@ -56,6 +52,7 @@ class DoorbellTransport final : public Transport {
   bool has(std::uint32_t peer) const override { return server_ && server_->has(peer); }
   std::size_t connections() const override { return server_ ? server_->connected() : 0; }
   std::string socket() const override { return socket_; }
+  std::string memory() const override { return ""; }
   void bound_connections(std::size_t most) override { server_->bound_connections(most); }
   void shut_door() override { server_->shut_door(); }
   void close() override {
@@ -73,11 +70,11 @@ class DoorbellTransport final : public Transport {
   }
 
   bool make_doorbells(std::uint32_t slots, ServerOptions& server) {
-    broker_ = make(broker_name);
+    broker_ = make(name_of_broker_bell);
     bool made = static_cast<bool>(broker_);
     server.host_peers = {{ring::peer_broker, broker_.get()}};
     for (std::uint32_t k = 0; made && k < slots; ++k) {
-      doorbells_.push_back(make(doorbell_name(k)));
+      doorbells_.push_back(make(name_of_doorbell(k)));
       made = static_cast<bool>(doorbells_.back());
       server.host_peers.push_back({ring::peer_of_slot(k), doorbells_.back().get()});
     }
@@ -87,7 +84,7 @@ class DoorbellTransport final : public Transport {
   // Preconditions: vectors > 0.
   bool make_interrupts(std::uint32_t vectors, ServerOptions& server) {
     for (std::uint32_t v = 0; v < vectors; ++v) {
-      interrupts_.push_back(make(interrupt_name(v)));
+      interrupts_.push_back(make(name_of_interrupt(v)));
       if (!interrupts_.back()) return false;
       server.guest_interrupts.push_back(interrupts_.back().get());
     }
@@ -128,17 +125,6 @@ class DoorbellTransport final : public Transport {
 };
 
 }  // namespace
-
-std::string socket_path(const std::string& runtime_dir, const std::string& vm) {
-  return runtime_dir + "/" + vm + ".sock";
-}
-
-std::vector<std::string> kept_doorbells(const VmOptions& options) {
-  std::vector<std::string> names = {broker_name};
-  for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(options.slots); ++k) names.push_back(doorbell_name(k));
-  for (std::uint32_t v = 0; v < guest_vectors(options); ++v) names.push_back(interrupt_name(v));
-  return names;
-}
 
 std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                                    const BrokerOptions& broker, const KeptTransport& keep,

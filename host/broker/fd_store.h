@@ -38,6 +38,8 @@ class FdStore {
   void forget_all(const std::string& beginning);
   // What nobody has taken.
   void forget_left();
+  // The manager has been told by now, or does not listen: for who needs that it has let go.
+  void tell_now() { manager_.finish(); }
 
  private:
   ServiceManager& manager_;

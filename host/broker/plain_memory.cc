@@ -110,6 +110,37 @@ bool may_make_plain_file(const std::string& path, const FileAccess& access, std:
   return false;
 }
 
+bool is_plain_file(const Fd& memory, const std::string& path, bool& huge) {
+  struct stat own {
+  }, named{};
+  struct statfs system {};
+  std::string error;
+  return fstat(memory.get(), &own) == 0 && lstat(path.c_str(), &named) == 0 && own.st_ino == named.st_ino &&
+         own.st_dev == named.st_dev && S_ISREG(own.st_mode) &&
+         lives_in_memory(fstatfs(memory.get(), &system), system, huge, error);
+}
+
+// Put in the place of the last one at once: QEMU never finds none there.
+std::unique_ptr<MemoryLink> MemoryLink::make(const std::string& path, int memory, std::string& error) {
+  const std::string target = fmt::format("/proc/{}/fd/{}", getpid(), memory), fresh = path + ".new";
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0 && !S_ISLNK(there.st_mode)) {
+    error = fmt::format(
+        "{}: is in the way and no link; QEMU does that where the VM is started before ivgpud: end the VM "
+        "and remove the file",
+        path);
+    return nullptr;
+  }
+  unlink(fresh.c_str());
+  if (symlink(target.c_str(), fresh.c_str()) != 0 || rename(fresh.c_str(), path.c_str()) != 0) {
+    error = fmt::format("{}: {}", path, std::strerror(errno));
+    return nullptr;
+  }
+  return std::unique_ptr<MemoryLink>(new MemoryLink(path));
+}
+
+MemoryLink::~MemoryLink() { unlink(path_.c_str()); }
+
 Fd reopened(const Fd& memory) {
   return Fd(open(fmt::format("/proc/self/fd/{}", memory.get()).c_str(), O_RDWR | O_CLOEXEC));
 }

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "host/broker/fd.h"
 #include "host/broker/owner.h"
@@ -22,6 +24,25 @@ Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess&
 // True if make_plain_file() could make it, as far as that can be seen without making it; `error` as there. A file that
 // an ivgpud serves now is taken for one that it will have let go of.
 bool may_make_plain_file(const std::string& path, const FileAccess& access, std::string& error);
+
+// True if `memory` is the file at that path. `huge` as in make_plain_file().
+bool is_plain_file(const Fd& memory, const std::string& path, bool& huge);
+
+// The path by which QEMU opens a memfd: a link to the process that has it, which the next broker makes anew. Between two
+// of them it leads nowhere, so that QEMU finds neither memory nor a place to make a file of its own.
+class MemoryLink {
+ public:
+  // Null on failure, and `error` is one sentence.
+  static std::unique_ptr<MemoryLink> make(const std::string& path, int memory, std::string& error);
+  ~MemoryLink();
+  MemoryLink(const MemoryLink&) = delete;
+  MemoryLink& operator=(const MemoryLink&) = delete;
+
+ private:
+  explicit MemoryLink(std::string path) : path_(std::move(path)) {}
+
+  const std::string path_;
+};
 
 // The same memory under a descriptor of its own that the kernel counts as an opening of it, which a memfd's first does
 // not: only so can open_elsewhere() be asked.

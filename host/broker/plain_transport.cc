@@ -35,8 +35,17 @@ struct Doorbell {
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
     const Fd reading(ends[0]);
     bell.reset(ends[1]);
-    worker.reset(::open(fmt::format("/proc/self/fd/{}", reading.get()).c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    worker = another_opening(reading, O_RDWR);
     return static_cast<bool>(worker);
+  }
+  // Of an earlier broker, by the worker's.
+  bool adopt(Fd left) {
+    worker = std::move(left);
+    bell = another_opening(worker, O_WRONLY);
+    return static_cast<bool>(bell);
+  }
+  static Fd another_opening(const Fd& of, int flags) {
+    return Fd(::open(fmt::format("/proc/self/fd/{}", of.get()).c_str(), flags | O_CLOEXEC | O_NONBLOCK));
   }
   void ring() const {
     const char ring[8] = {1};                                              // as many bytes as a worker takes at once
@@ -46,17 +55,19 @@ struct Doorbell {
 
 class PlainTransport final : public Transport {
  public:
-  PlainTransport(EventLoop& loop, const Region& region, std::string name, Events events)
-      : loop_(loop), region_(region), name_(std::move(name)), events_(std::move(events)) {}
+  PlainTransport(EventLoop& loop, const Region& region, std::string name, KeptTransport keep, Events events)
+      : loop_(loop), region_(region), name_(std::move(name)), keep_(std::move(keep)), events_(std::move(events)) {}
   ~PlainTransport() override { close(); }
 
   bool open(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     doorbells_.resize(static_cast<std::size_t>(options.slots));
-    for (Doorbell& doorbell : doorbells_)
-      if (!doorbell.make()) {
+    vm_seen_ = keep_.guests;  // a VM that has ended meanwhile is found to have gone
+    for (std::uint32_t k = 0; k < doorbells_.size(); ++k)
+      if (!open(doorbells_[k], name_of_doorbell(k))) {
         error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
         return false;
       }
+    if (!name_memory(options, broker, error)) return false;
     const BellLine::Pace pace{std::chrono::microseconds(options.bell_us),
                               std::chrono::milliseconds(options.bell_idle_ms)};
     bells_ = std::make_unique<BellLine>(
@@ -76,6 +87,7 @@ class PlainTransport final : public Transport {
   bool has(std::uint32_t) const override { return false; }
   std::size_t connections() const override { return channels_ ? channels_->connected() : 0; }
   std::string socket() const override { return socket_; }
+  std::string memory() const override { return memory_; }
   void bound_connections(std::size_t most) override {
     if (channels_) channels_->bound_connections(most);
   }
@@ -89,16 +101,34 @@ class PlainTransport final : public Transport {
   }
 
  private:
+  bool open(Doorbell& doorbell, const std::string& name) const {
+    if (Fd left = keep_.store.take(name); left) return doorbell.adopt(std::move(left));
+    if (!doorbell.make()) return false;
+    keep_.store.keep(name, doorbell.worker.get());
+    return true;
+  }
+
+  bool name_memory(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
+    memory_ = options.plain_file;
+    if (!memory_.empty()) return true;
+    memory_ = memory_path(broker.runtime_dir, options.name);
+    link_ = MemoryLink::make(memory_, region_.memfd(), error);
+    if (!link_) error = fmt::format("VM {}: {}", options.name, error);
+    return link_ != nullptr;
+  }
+
   bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     socket_ = socket_path(broker.runtime_dir, options.name);
     BellServer::Options channels{.vm = name_,
-                                 .socket = {socket_, access_of(options)},
+                                 .socket = {socket_, access_of(options), "socket", keep_.store.all()},
                                  .slots = static_cast<std::uint32_t>(options.slots),
                                  .connections = static_cast<std::size_t>(options.connections),
-                                 .vsock = std::nullopt};
+                                 .vsock = std::nullopt,
+                                 .store = keep_.store,
+                                 .channels = keep_.channels};
     if (options.vsock_port != 0 && !open_vsock(options, channels.vsock, error)) return false;
     channels_ =
-        BellServer::listen(loop_, std::move(channels), {[this] { bells_->look_now(); }, events_.holder_gone}, error);
+        BellServer::listen(loop_, std::move(channels), {[this] { bells_->look_now(); }, events_.holder_gone, events_.channel_named}, error);
     return channels_ != nullptr;
   }
 
@@ -149,9 +179,12 @@ class PlainTransport final : public Transport {
   EventLoop& loop_;
   const Region& region_;
   const std::string name_;
+  const KeptTransport keep_;
   const Events events_;
   std::vector<Doorbell> doorbells_;
   std::unique_ptr<BellLine> bells_;
+  std::string memory_;
+  std::unique_ptr<MemoryLink> link_;      // null: it is a file
   std::string socket_;                    // "": no channels
   std::unique_ptr<BellServer> channels_;  // after what it calls
   bool vm_seen_ = false;
@@ -162,9 +195,9 @@ class PlainTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                const BrokerOptions& broker, Transport::Events events,
-                                                std::string& error) {
-  auto transport = std::make_unique<PlainTransport>(loop, region, options.name, std::move(events));
+                                                const BrokerOptions& broker, const KeptTransport& keep,
+                                                Transport::Events events, std::string& error) {
+  auto transport = std::make_unique<PlainTransport>(loop, region, options.name, keep, std::move(events));
   if (!transport->open(options, broker, error)) return nullptr;
   return transport;
 }

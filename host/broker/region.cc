@@ -13,6 +13,7 @@
 
 #include "host/broker/dax_label.h"
 #include "host/broker/hostile_text.h"
+#include "host/broker/sealed_memory.h"
 #include "ring/release.h"
 
 namespace host::broker {
@@ -33,6 +34,11 @@ Fd make_memfd(const VmOptions& vm) {
 bool size_and_seal(int fd, std::size_t bytes) {
   return ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
          fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+bool is_sealed(const Fd& memfd) {
+  const int seals = fcntl(memfd.get(), F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
 std::uint64_t random_number() {
@@ -93,16 +99,18 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& ac
 }
 
 std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error) {
-  struct stat status {};
-  const int seals = fcntl(memfd.get(), F_GET_SEALS);
-  if (fstat(memfd.get(), &status) != 0 || status.st_size != vm.region_size || seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-    return error = "its region is of another size", nullptr;
-  void* base = mmap(nullptr, ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  bool huge = vm.huge_pages;
+  if (!has_size(memfd, memory_bytes(vm))) return error = "its region is of another size", nullptr;
+  if (vm.plain_file.empty() ? !is_sealed(memfd) : !is_plain_file(memfd, vm.plain_file, huge))
+    return error = vm.plain_file.empty() ? "its region is not sealed" : "its plain_file is another by now", nullptr;
+  const std::size_t start = region_start(vm);
+  void* base = mmap(nullptr, start + ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
   if (base == MAP_FAILED) return error = "its region cannot be mapped", nullptr;
   const std::size_t slot_bytes =
       ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots));
   std::unique_ptr<Region> region(
-      new Region(std::move(memfd), vm.huge_pages, static_cast<std::byte*>(base), slot_bytes, vm, generation));
+      new Region(std::move(memfd), huge, static_cast<std::byte*>(base) + start, slot_bytes, vm, generation));
+  region->label();  // its VM may have ended without anybody to write it anew
   region->restore_header();
   return region;
 }
@@ -115,12 +123,7 @@ Region::Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, con
       slot_bytes_(slot_bytes),
       vm_(vm),
       huge_(huge),
-      generation_(generation) {
-  if (!vm.plain_file.empty())
-    path_ = vm.plain_file;
-  else if (opened_by_path(vm))
-    path_ = fmt::format("/proc/{}/fd/{}", getpid(), memfd_.get());
-}
+      generation_(generation) {}
 
 void Region::restore_header() const {
   using Header = ring::RegionHeader;

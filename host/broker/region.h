@@ -31,7 +31,7 @@ class Region {
 
   // Null on failure, and `error` is one sentence.
   static std::unique_ptr<Region> create(const VmOptions& vm, const FileAccess& access, std::string& error);
-  // The memfd of one that an earlier broker has made for the same VM, whose `generation` it had. Null on failure, and
+  // The memory of one that an earlier broker has made for the same VM, whose `generation` it had. Null on failure, and
   // `error` is half a sentence.
   static std::unique_ptr<Region> adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error);
   ~Region();
@@ -40,8 +40,6 @@ class Region {
 
   int memfd() const { return memfd_.get(); }
   std::uint64_t generation() const { return generation_; }
-  // The path that QEMU opens; "" if the region comes through the VM's socket.
-  const std::string& path() const { return path_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
   // Of a slot in the memory.
   std::size_t slot_offset(std::uint32_t slot) const { return start_ + ring::first_slot_offset + slot * slot_bytes_; }
@@ -88,7 +86,6 @@ class Region {
   const std::size_t slot_bytes_;
   const VmOptions vm_;
   const bool huge_;
-  std::string path_;
   const std::uint64_t generation_;
 };
 

@@ -26,6 +26,8 @@ class Transport {
     std::function<void(std::uint32_t peer)> peer_gone;    // a connection has ended
     std::function<void()> vm_gone;                        // the VM has, where it has no connection
     std::function<void(std::uint32_t slot)> holder_gone;  // the process that has the slot has ended
+    // The interrupts of a slot's worker go to this bell channel from now on.
+    std::function<void(std::uint32_t slot, std::uint64_t channel)> channel_named;
   };
   virtual ~Transport() = default;
 
@@ -43,6 +45,7 @@ class Transport {
   virtual bool has(std::uint32_t peer) const = 0;
   virtual std::size_t connections() const = 0;
   virtual std::string socket() const = 0;  // its path, or ""
+  virtual std::string memory() const = 0;  // the path that QEMU opens; "": the region comes through the socket
 
   // The most connections that may exist; those that exist stay.
   virtual void bound_connections(std::size_t most) = 0;
@@ -52,19 +55,25 @@ class Transport {
   virtual void close() = 0;
 };
 
-// The path of a VM's socket, for QEMU.
+// The path of a VM's socket, for QEMU, and of its memory where this is no file.
 std::string socket_path(const std::string& runtime_dir, const std::string& vm);
+std::string memory_path(const std::string& runtime_dir, const std::string& vm);
 
 // Where a transport keeps its doorbells and connections for the next broker, and takes those of the one before.
 struct KeptTransport {
   VmStore store;
   std::uint32_t first_peer = ring::first_guest_peer;  // the number of the next connection at the least
+  std::vector<std::uint64_t> channels;                // of each slot, as Events::channel_named was told; empty: none
+  bool guests = false;                                // slots that an earlier broker's guests had
 };
+inline constexpr const char* name_of_broker_bell = "broker";
+std::string name_of_doorbell(std::uint32_t slot);
+std::string name_of_interrupt(std::uint32_t number);
 // The names of the descriptors without which the transport of an earlier broker cannot be gone on with.
 std::vector<std::string> kept_doorbells(const VmOptions& options);
 
 // The one that `options` names. Null on failure, and `error` is one sentence. `region` outlives it.
-// `keep`: what the next broker goes on with; a plain one keeps nothing.
+// `keep`: what the next broker goes on with.
 std::unique_ptr<Transport> make_transport(EventLoop& loop, const Region& region, const VmOptions& options,
                                           const BrokerOptions& broker, const KeptTransport& keep,
                                           Transport::Events events, std::string& error);
@@ -74,8 +83,8 @@ std::unique_ptr<Transport> make_doorbell_transport(EventLoop& loop, const Region
                                                    const BrokerOptions& broker, const KeptTransport& keep,
                                                    Transport::Events events, std::string& error);
 std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& region, const VmOptions& options,
-                                                const BrokerOptions& broker, Transport::Events events,
-                                                std::string& error);
+                                                const BrokerOptions& broker, const KeptTransport& keep,
+                                                Transport::Events events, std::string& error);
 
 // A ring that comes too soon after the last is passed on later, once for all that came meanwhile.
 inline constexpr auto between_rings = std::chrono::milliseconds(1);

@@ -32,7 +32,7 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       program_(program),
       traces_(traces),
       wipes_(wipes),
-      store_(options.transport == "doorbell" ? program.store : nullptr, options.name),
+      store_(program.store, options.name),
       slots_(static_cast<std::size_t>(options.slots)),
       starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {
   if (program.scheduler != nullptr) turns_vm_ = program.scheduler->add_vm(share());
@@ -69,16 +69,18 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   rest_wiper_ = wiper(region_->rest(), "what belongs to no slot");
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
     slots_[k].wiper = wiper({region_->slot_range(k)}, fmt::format("slot {}", k));
-  transport_ = make_transport(loop_, *region_, options_, broker, {store_, first_peer(saved.get())},
-                              {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
-                               [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); }},
-                              error);
+  transport_ =
+      make_transport(loop_, *region_, options_, broker, kept_transport(saved.get()),
+                     {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); },
+                      [this](std::uint32_t k) { on_holder_gone(k); },
+                      [this](auto slot, auto channel) { save_channel(slot, channel); }},
+                     error);
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
                transport_->tells_peers()      ? ""
                : options_.transport == "pmem" ? ", for a pmem device whose memory is "
                                               : ", for an ivshmem-plain device whose memory is ",
-               region_->path());
+               transport_->memory());
   if (!join_mps(error)) return false;
   if (saved) go_on_with(*saved);
   if (options_.jail_ioctls == "any" && options_.jail != "off")

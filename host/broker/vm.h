@@ -131,7 +131,8 @@ class Vm {
   void forget_worker(std::uint32_t k);
   void save(std::uint32_t k);
   void save_counts();
-  static std::uint32_t first_peer(const SavedVm* saved);
+  void save_channel(std::uint32_t k, std::uint64_t channel);
+  KeptTransport kept_transport(const SavedVm* saved) const;
   void go_on_with(const SavedVm& saved);
   void adopt_slot(std::uint32_t k, const SavedSlot& was);
   bool adopt_worker(std::uint32_t k, const SavedSlot& was);

@@ -20,6 +20,7 @@ struct SavedSlot {
   std::uint32_t word = 0;  // SlotWord::word(), as the broker believes it
   std::uint32_t peer = 0;
   std::uint64_t claimed_ns = 0;  // CLOCK_MONOTONIC
+  std::uint64_t channel = 0;     // the bell channel that has its worker's interrupts; 0: none
   std::int32_t worker = 0;       // its process; 0: none
   std::uint8_t is_ready = 0, may_spin = 0, start_logged = 0, ended = 0;
   std::uint64_t lent[ring::max_devices] = {};  // of device memory, to the worker

@@ -34,6 +34,7 @@ std::uint64_t Vm::mark() const {
 
 bool Vm::make_region(std::string& error) {
   store_.forget_all();
+  if (store_ && !options_.plain_file.empty()) store_.all()->tell_now();  // the last one's file is locked until then
   region_ = Region::create(options_, access_of(options_), error);
   if (!region_ || !store_) return region_ != nullptr;
   record_ =
@@ -103,13 +104,23 @@ void Vm::save_counts() {
   record_->saved().demand = demand_;
 }
 
+void Vm::save_channel(std::uint32_t k, std::uint64_t channel) {
+  if (record_) record_->saved().slot[k].channel = channel;
+}
+
 // ---- how it goes on --------------------------------------------------------------------------------------------------
 
-// Above the numbers that slots name.
-std::uint32_t Vm::first_peer(const SavedVm* saved) {
-  std::uint32_t first = ring::first_guest_peer;
-  for (std::uint32_t k = 0; saved != nullptr && k < saved->slots; ++k) first = std::max(first, saved->slot[k].peer + 1);
-  return first;
+// New connections have numbers above those that slots name.
+KeptTransport Vm::kept_transport(const SavedVm* saved) const {
+  KeptTransport keep;
+  keep.store = store_;
+  for (std::uint32_t k = 0; saved != nullptr && k < saved->slots; ++k) {
+    keep.first_peer = std::max(keep.first_peer, saved->slot[k].peer + 1);
+    keep.channels.push_back(saved->slot[k].channel);
+    const SlotWord word = SlotWord::of(saved->slot[k].word);
+    keep.guests = keep.guests || word.held() || word.state == SlotState::Released;
+  }
+  return keep;
 }
 
 void Vm::go_on_with(const SavedVm& saved) {

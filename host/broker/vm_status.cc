@@ -26,7 +26,7 @@ BoundsStatus Vm::bounds() const {
 VmStatus Vm::status() const {
   VmStatus status{options_.name,
                   transport_->socket(),
-                  region_->path(),
+                  transport_->memory(),
                   static_cast<std::uint64_t>(options_.region_size),
                   region_->slot_bytes(),
                   options_.jail,

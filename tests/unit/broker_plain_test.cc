@@ -39,13 +39,14 @@ TEST(Plain, AVmIsServedThroughAFile) {
   EXPECT_NE(access(file.c_str(), F_OK), 0) << "the file was left behind";
 }
 
-TEST(Plain, AMemfdIsOpenedByTheProcessThatHasIt) {
+TEST(Plain, AMemfdIsOpenedByALinkToTheProcessThatHasIt) {
   Broker broker("transport = \"plain\"");
   const std::string log = broker.log(), marker = "whose memory is ";
   const std::size_t at = log.find(marker);
   ASSERT_NE(at, std::string::npos) << log;
   const std::string path = log.substr(at + marker.size(), log.find('\n', at) - at - marker.size());
-  EXPECT_EQ(path.rfind("/proc/" + std::to_string(broker.pid) + "/fd/", 0), 0U) << path;
+  EXPECT_EQ(path, broker.folder / "t.memory");
+  EXPECT_EQ(std::filesystem::read_symlink(path).string().rfind("/proc/" + std::to_string(broker.pid) + "/fd/", 0), 0U);
   OpenedMemory vm(path);
   ASSERT_TRUE(vm.there());
   EXPECT_TRUE(vm.claim(0, 7));

@@ -77,7 +77,7 @@ expect() {
 expect doorbell '^socket,id=charshmem0,path=/run/ivgpu/vm1.sock$' '"driver":"ivshmem-doorbell".*"vectors":1,'
 expect plain-file '"qom-type":"memory-backend-file".*"mem-path":"/dev/shm/ivgpu-vm1","size":1073741824,"share":true' \
   '"driver":"ivshmem-plain"'
-expect plain-memfd '^memory-backend-file,id=ivgpu,mem-path=/proc/PID/fd/N,size=1G,share=on$' '^ivshmem-plain,memdev=ivgpu,'
+expect plain-memfd '^memory-backend-file,id=ivgpu,mem-path=/run/ivgpu/vm1.memory,size=1G,share=on$' '^ivshmem-plain,memdev=ivgpu,'
 
 # The broker runs as QEMU's user, which the memfd needs; that user need not reach the build tree. No worker is started.
 cp "$build/bin/ivgpud" "$build/bin/ivgpu-worker" "$build/simgpu/libcuda.so.1" "$work/"
@@ -138,8 +138,7 @@ starts plain-file "/dev/shm/$shm"
 virsh_ undefine vm1
 
 serve '[vm.vm1]' 'transport = "plain"'
-memory=$(sed -n 's/.* vm1: .*whose memory is //p' "$work/log")
-define plain-memfd "s,/proc/PID/fd/N,$memory,"
+define plain-memfd "s,/run/ivgpu/vm1.memory,$work/vm1.memory,"
 starts plain-memfd memfd:ivgpu
 virsh_ undefine vm1
 end_broker

@@ -51,12 +51,10 @@ cp "${image[0]}" "$work/initrd"
 truncate -s %4 "$work/initrd"
 (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
 
-memory_of() { sed -n "s/.* $1: .*whose memory is //p" "$work/log"; }
-
 # What the file says, with this broker's paths and size.
 adapted() {
-  sed -e "s,/run/ivgpu/vm1.sock,$work/$2.sock," -e "s,/dev/shm/ivgpu-vm1,$shm-${2##*-}," \
-    -e "s,/proc/PID/fd/N,$(memory_of "$2")," -e 's/size=1G/size=128M/; s/size = "1G"/size = "128M"/' "$files/$1"
+  sed -e "s,/run/ivgpu/vm1\\.,$work/$2.," -e "s,/dev/shm/ivgpu-vm1,$shm-${2##*-}," \
+    -e 's/size=1G/size=128M/; s/size = "1G"/size = "128M"/' "$files/$1"
 }
 
 # One VM of each device, or the test takes twice as long.
