@@ -28,11 +28,12 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   label_tests(faults_oracle_test faults)
 
   add_executable(faults_restart_test ${CMAKE_CURRENT_LIST_DIR}/restart_test.cc)
-  target_link_libraries(faults_restart_test PRIVATE ivgpu_ring GTest::gtest_main)
+  target_link_libraries(faults_restart_test PRIVATE faults_host ivgpu_api ivgpu_ring GTest::gtest_main)
   target_compile_definitions(faults_restart_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>" IVGPU="$<TARGET_FILE:ivgpu>"
-    FAKE_WORKER="" PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
+    FAKE_WORKER="" BUILD="${CMAKE_BINARY_DIR}" PROGRAM="$<TARGET_FILE:faults_program>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1")
   add_dependencies(faults_restart_test faults_program guest_cuda ivgpud ivgpu-worker ivgpu simgpu)
-  gtest_discover_tests(faults_restart_test TEST_PREFIX faults. PROPERTIES TIMEOUT 120 RUN_SERIAL ON)
+  gtest_discover_tests(faults_restart_test TEST_PREFIX faults. PROPERTIES TIMEOUT 120 RUN_SERIAL ON
+                       FIXTURES_REQUIRED guest_image)
   label_tests(faults_restart_test faults)
 
   add_test(NAME faults.loopback COMMAND faults --vm-rounds 0)

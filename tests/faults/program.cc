@@ -1,13 +1,16 @@
 // The program of the faults: works on the GPU for a while and checks every result, or waits for ever, or takes all the
 // memory; says when it has begun, and how it ended.
 //
-// usage: faults_program LIBCUDA MODE MILLISECONDS [LABEL]; MODE is busy, wait or exhaust. Lines, each behind the label:
+// usage: faults_program LIBCUDA MODE MILLISECONDS [LABEL]; MODE is busy, wait, exhaust or again. Lines, each behind the label:
 //   begun                       the first result was right
 //   right NUMBER at TIME        so many results, all right; exit code 0
 //   ended ERROR at TIME took T  a call returned this CUresult after T; exit code 3
+//   lost ERROR took T           again: a call returned this CUresult, and the program goes on trying
+//   back                        again: calls are made once more
 //   wrong ...                   a result was wrong; exit code 4
 // Times are nanoseconds of CLOCK_MONOTONIC.
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -172,6 +175,33 @@ int exhaust(long milliseconds) {
   return busy(milliseconds);
 }
 
+// Gives nothing up: after an error it tries again, ten times a second.
+int again(long milliseconds) {
+  start();
+  const CUfunction add_one = function("add_one");
+  CUdeviceptr at = 0;
+  CU(cuMemAlloc_v2, &at, sizeof(unsigned) * words);
+  one_result(add_one, at, 0);
+  say("begun");
+  const long long until = now() + milliseconds * 1'000'000;
+  void* parameters[] = {&at};
+  unsigned results = 1;
+  CUresult before = CUDA_SUCCESS;
+  for (long long since = now(); since < until; since = now()) {
+    CUresult result = TRY(cuLaunchKernel, add_one, grid, 1U, 1U, block, 1U, 1U, 0U, nullptr, parameters, nullptr);
+    if (result == CUDA_SUCCESS) result = TRY(cuCtxSynchronize);
+    if (result != CUDA_SUCCESS && before == CUDA_SUCCESS)
+      say("lost " + std::to_string(static_cast<int>(result)) + " took " + std::to_string(now() - since));
+    if (result == CUDA_SUCCESS && before != CUDA_SUCCESS) say("back");
+    if (result != CUDA_SUCCESS) usleep(100'000);
+    results += result == CUDA_SUCCESS ? 1 : 0;
+    before = result;
+  }
+  if (before == CUDA_SUCCESS) return say("right " + std::to_string(results) + " at " + std::to_string(now())), 0;
+  say("ended " + std::to_string(static_cast<int>(before)) + " at " + std::to_string(now()) + " took 0");
+  return 3;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -184,5 +214,6 @@ int main(int argc, char** argv) {
   if (mode == "busy") return busy(milliseconds);
   if (mode == "wait") return wait_for_ever();
   if (mode == "exhaust") return exhaust(milliseconds);
+  if (mode == "again") return again(milliseconds);
   return 2;
 }

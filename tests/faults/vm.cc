@@ -22,7 +22,8 @@ std::string bundled(const char* name, const std::string& otherwise) {
 }
 
 // The guest's image with the program under test alone in it, and the job.
-ivgpu::QemuOptions prepare(const Paths& paths, const Host& host, const fs::path& folder, const std::string& job) {
+ivgpu::QemuOptions prepare(const Paths& paths, const std::string& socket, const fs::path& folder,
+                           const std::string& job) {
   ivgpu::Install install = ivgpu::install_at(paths.build / "bin/ivgpu");
   install.programs.clear();
   const ivgpu::GuestImage image = ivgpu::make_guest_image(install, {paths.program.parent_path()}, true);
@@ -34,7 +35,7 @@ ivgpu::QemuOptions prepare(const Paths& paths, const Host& host, const fs::path&
           .cpus = 2,
           .kernel = image.kernel,
           .initrd = initrd,
-          .ivshmem_socket = host.socket(guest_vm),
+          .ivshmem_socket = socket,
           .serial = {.console_log = folder / "console.log"}};
 }
 
@@ -55,9 +56,9 @@ while :; do
 done
 )sh";
 
-Machine::Machine(const Paths& paths, const Host& host, const std::string& job)
+Machine::Machine(const Paths& paths, const std::string& socket, const std::string& job)
     : out_(ivgpu::make_socket_pair()), err_(ivgpu::make_socket_pair()), control_(ivgpu::make_socket_pair()) {
-  ivgpu::QemuOptions options = prepare(paths, host, folder_.path(), job);
+  ivgpu::QemuOptions options = prepare(paths, socket, folder_.path(), job);
   options.serial.out = out_.theirs.get();
   options.serial.err = err_.theirs.get();
   options.serial.control = control_.theirs.get();

@@ -14,7 +14,8 @@ namespace faults {
 class Machine {
  public:
   // `job`: commands for the guest's shell; the folder of the program under test is in its PATH.
-  Machine(const Paths& paths, const Host& host, const std::string& job);
+  Machine(const Paths& paths, const std::string& socket, const std::string& job);
+  Machine(const Paths& paths, const Host& host, const std::string& job) : Machine(paths, host.socket(guest_vm), job) {}
 
   pid_t pid() const { return qemu_->pid(); }
   // The next line; a Failure when none comes, with what the guest said on its standard error output.
