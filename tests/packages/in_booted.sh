@@ -58,12 +58,17 @@ check "programs" a_program_runs
 a_program_works 40 >/test/worked 2>&1 &
 work=$!
 check "a program works" eventually has_started 1
+sockets() { stat -c %i /run/ivgpu/vm1.sock /run/ivgpu/ivgpud.control; }
+sockets=$(sockets)
 check "a restart" systemctl restart ivgpud
 check "leaves it its session" went_on 1
+check "and its sockets" test "$sockets" = "$(sockets)"
 check "within its VM's group" sh -c 'grep -q . /sys/fs/cgroup/system.slice/ivgpud.service/ivgpu-vm1/cgroup.procs'
 check "which is bounded again" grep -qv max /sys/fs/cgroup/system.slice/ivgpud.service/ivgpu-vm1/pids.max
 kill -9 "$(systemctl show -P MainPID ivgpud)"
-check "so does a fault" eventually went_on 2
+check "a command that comes meanwhile waits" timeout 60 ivgpu status
+check "so does a fault leave it its session" eventually went_on 2
+check "and its sockets" test "$sockets" = "$(sockets)"
 [[ $status == 0 ]] || journalctl -u ivgpud --no-pager -o short-monotonic | tail -n 40 | sed "s/^/      /"
 check "whose results are right" sh -c "wait_for() { while kill -0 $work 2>/dev/null; do sleep 0.5; done; }; wait_for; cat /test/worked; grep '^right' /test/worked"
 a_program_works 600 >/test/worked 2>&1 &

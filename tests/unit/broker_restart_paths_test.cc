@@ -1,4 +1,6 @@
 // VMs whose memory QEMU opens by a path, while one broker follows another: the test is the VM.
+#include <future>
+
 #include "broker_bell_port.h"
 #include "broker_opened_memory.h"
 #include "broker_restart.h"
@@ -183,6 +185,25 @@ TEST_P(RestartLink, BetweenTwoBrokersItLeadsNowhereAndNobodyCanMakeAFileThere) {
   next();
   OpenedMemory other(path);
   EXPECT_TRUE(other.there());
+}
+
+// QEMU tries again and again, and has the region once the next broker has made the link anew.
+TEST_P(RestartLink, AQemuThatStartsMeanwhileWaits) {
+  begin();
+  broker->terminate(SIGKILL);
+  auto qemu = std::async(std::launch::async, [&] {
+    return run_program("/bin/sh", {"-c", "(sleep 1; echo info pci; echo quit) | timeout 60 " QEMU
+                                         " -nodefaults -display none -machine q35 -accel tcg -S -monitor stdio -object "
+                                         "memory-backend-file,id=m,size=128M,share=on,mem-path=" +
+                                             path + " -device ivshmem-plain,memdev=m"});
+  });
+  EXPECT_EQ(qemu.wait_for(milliseconds(1500)), std::future_status::timeout) << "without its memory";
+  next();
+  const Outcome outcome = qemu.get();
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_NE(outcome.text.find("PCI device 1af4:1110"), std::string::npos) << outcome.text;
+  expect_the_session_goes_on();
+  EXPECT_TRUE(std::filesystem::is_symlink(path)) << "QEMU has made a file";
 }
 
 TEST_P(RestartLink, WhatIsInItsWayIsToldAndLeftAlone) {
