@@ -144,8 +144,14 @@ std::unique_ptr<Region> connect_region(const char* socket_path) {
     return nullptr;
   }
   auto region = std::make_unique<Loopback>(fd);
+  errno = 0;
   if (region->greet()) return region;
-  log(Level::Error, "what listens at %s is no ivgpud: it does not greet as an ivshmem server", socket_path);
+  // Between two brokers the socket listens, and nobody is there (docs/design/034-restart.md).
+  if (errno == EAGAIN)
+    log(Level::Error, "nothing at %s has greeted within 5 s: see whether ivgpud is started again, then try again",
+        socket_path);
+  else
+    log(Level::Error, "what listens at %s is no ivgpud: it does not greet as an ivshmem server", socket_path);
   return nullptr;
 }
 
