@@ -101,7 +101,7 @@ class FaultsRestartLate : public ::testing::Test {
 
 // Its worker answers all the while; then a call waits, for longer than a guest of a VM would.
 TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
-  begin("outlive_s = 30\n", 5500);
+  begin("outlive_s = 30\n", 4500);
   broker->terminate(SIGKILL);
   std::this_thread::sleep_for(milliseconds(1000));
   kill(worker, SIGSTOP);
@@ -115,7 +115,7 @@ TEST_F(FaultsRestartLate, WithinTheWorkersTimeItDoesNotNotice) {
 
 // Its connection lives as long as systemd holds it, so it waits for somebody to say what has become of its worker.
 TEST_F(FaultsRestartLate, AfterItTheNextBrokerTellsItThatItsWorkerHasEnded) {
-  begin("outlive_s = 1\n", 5000);
+  begin("outlive_s = 1\n", 4000);
   broker->terminate(SIGKILL);
   EXPECT_TRUE(ends(worker, 5000));
   next_after(1000);
@@ -126,7 +126,7 @@ TEST_F(FaultsRestartLate, AfterItTheNextBrokerTellsItThatItsWorkerHasEnded) {
 }
 
 TEST_F(FaultsRestartLate, WithoutANextBrokerTheEndOfTheServiceTellsIt) {
-  begin("outlive_s = 30\n", 3000);
+  begin("outlive_s = 30\n", 2000);
   broker->terminate(SIGKILL);
   std::this_thread::sleep_for(milliseconds(500));
   keeper.drop_all();

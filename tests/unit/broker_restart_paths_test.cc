@@ -227,7 +227,7 @@ class RestartChannels : public RestartPaths {};
 
 // Its program does not say its slot once more.
 TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
-  begin("bell_idle_ms = 500\n");
+  begin();
   Port first(broker->socket_path()), second(broker->socket_path());
   ASSERT_TRUE(first.say(0));
   EXPECT_EQ(first.woken(), 1);
@@ -240,7 +240,7 @@ TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
     vm->ask_for_interrupt(0);
     next();
     EXPECT_TRUE(broker->logged("t: 1 session(s) and 2 connection(s) of before the restart go on")) << broker->log();
-    EXPECT_GE(first.woken(2000), 1) << "what it rang meanwhile is passed on";
+    EXPECT_GE(first.woken(1000), 1) << "what it rang meanwhile is passed on";
     EXPECT_EQ(second.woken(), 0);
     broker->folder.write("log", "");
   }
