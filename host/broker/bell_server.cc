@@ -156,7 +156,7 @@ void BellServer::on_end(ClientId id) {
 void BellServer::drop(ClientId id) {
   for (Slot& slot : slots_)
     if (slot.client == id) slot.client = 0;
-  const Client& client = clients_[id];
+  Client& client = clients_[id];
   loop_.forget(client.silence);
   shutdown(client.socket.get(), SHUT_RDWR);
   if (!client.process) options_.store.forget(name_of_port(id));

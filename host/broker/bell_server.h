@@ -53,8 +53,8 @@ class BellServer {
     std::vector<ClientId> channels;  // of each slot, as `named` was told by an earlier broker; empty: none
   };
   struct Events {
-    std::function<void()> look;                     // a channel's byte asks for it
-    std::function<void(std::uint32_t slot)> ended;  // the process that has the slot
+    std::function<void()> look;                                      // a channel's byte asks for it
+    std::function<void(std::uint32_t slot)> ended;                   // the process that has the slot
     std::function<void(std::uint32_t slot, ClientId client)> named;  // whose channel has a slot's interrupts
   };
   // Null on failure, and `error` is one sentence.

@@ -81,6 +81,7 @@ class Watched : public testing::Test {
                                .workers = [this] { return workers_; },
                                .suspect =
                                    [this](TurnWatch::Client client, const std::string& on) {
+                                     suspected_.insert(client);
                                      if (answers) report_.rights[on][client].no_copies_since = now();
                                    },
                                .end =
@@ -108,6 +109,7 @@ class Watched : public testing::Test {
   std::function<void()> before_report;
   bool fresh = true, answers = true;
   std::map<TurnWatch::Client, std::string> ended_;
+  std::set<TurnWatch::Client> suspected_;
   Time ended_at_{};
   bool watches_ = false;
   std::function<std::chrono::nanoseconds()> offset_ = offset_of_clocks;
@@ -131,6 +133,22 @@ TEST_F(Watched, WhoseCopiesMayStillBeUnderWayIsNot) {
   answers = false;
   samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
   EXPECT_TRUE(look_for(1200ms).empty());
+}
+
+TEST_F(Watched, WhoNeverAnswersIsEndedWithTheNextSample) {
+  answers = false;
+  report_.rights[gpu][1].unanswered = host::turns::most_unanswered;
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 99, from, to)}; };
+  EXPECT_EQ(look_for(1200ms).count(1), 1U);
+}
+
+TEST_F(Watched, WhoGoesFirstAndUsesMoreThanItIsChargedWithIsToTakeTurns) {
+  answers = false;
+  report_.rights[gpu][1] = {.until = now(), .no_copies_since = {}, .unanswered = 0, .charged = 0.1};
+  report_.rights[gpu][2] = {.until = now(), .no_copies_since = {}, .unanswered = 0, .charged = 0.1};
+  samples_.next = [](auto from, auto to) { return std::vector{worked(101, 90, from, to), worked(102, 20, from, to)}; };
+  EXPECT_TRUE(look_for(2500ms).empty());
+  EXPECT_EQ(suspected_, std::set<TurnWatch::Client>{1});
 }
 
 TEST_F(Watched, OneSampleEndsNobody) {

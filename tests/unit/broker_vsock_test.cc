@@ -38,16 +38,18 @@ class Bells {
   explicit Bells(const std::function<void(BellServer::Options&)>& change = [](BellServer::Options&) {}) {
     next_cid = our_cid;
     asked = 0;
-    BellServer::Options options{
-        .vm = "t", .socket = {folder_ / "t.sock", {0600, "", ""}}, .slots = 4, .connections = 8, .vsock = std::nullopt};
+    BellServer::Options options;
+    options.vm = "t", options.slots = 4, options.connections = 8;
+    options.socket = {folder_ / "t.sock", {0600, "", ""}};
     options.vsock.emplace();
     options.vsock->socket = bound(folder_ / "vsock");
     options.vsock->cid = our_cid;
     options.vsock->cid_of = cid_of;
     change(options);
     std::string error;
-    server_ = BellServer::listen(loop_, std::move(options),
-                                 {[this] { ++looks; }, [this](std::uint32_t slot) { note(slot); }}, error);
+    server_ =
+        BellServer::listen(loop_, std::move(options),
+                           {[this] { ++looks; }, [this](std::uint32_t slot) { note(slot); }, [](auto, auto) {}}, error);
     EXPECT_NE(server_, nullptr) << error;
     for (std::uint32_t k = 0; k < 4; ++k) interrupts_[k] = server_->interrupt(k);
     loop_.watch(calls_.get(), POLLIN, [this](short) { make_call(); });

@@ -48,7 +48,10 @@ class Gpu {
   Time look() {
     return policy.step(
         now, [this](Policy::Client client) { return pages_.at(client).request; },
-        [this](Policy::Client client, Grant grant) { pages_.at(client).grant = grant; });
+        [this](Policy::Client client, Grant grant) {
+          pages_.at(client).grant = grant;
+          given.push_back(client);
+        });
   }
   Time look_after(Time time) {
     now += time;
@@ -122,6 +125,7 @@ class Gpu {
 
   Policy policy;
   Time now = 1s;
+  std::vector<Policy::Client> given;  // whose grants were written
 
  private:
   struct Page {
@@ -781,6 +785,62 @@ TEST(TurnsCheat, WhoIsSuspectedAndDoesNotAnswerEndsTheTurns) {
   EXPECT_FALSE(gpu.policy.takes_turns());
 }
 
+// A queue of copies ends at some time. So who is silent for ever longer is one that gives no answer at all.
+TEST(TurnsCheat, WhoNeverAnswersIsCaughtTheThirdTime) {
+  using Verdict = host::turns::Suspicion::Verdict;
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  const auto turns_while_silent = [&] {
+    gpu.begin_turns({a, b});
+    gpu.policy.suspect(c, gpu.now);
+    const Time begin = gpu.now;
+    for (; gpu.policy.takes_turns() && gpu.now - begin < 20s; gpu.look_after(500us)) {
+      gpu.policy.suspect(c, gpu.now);  // by a sample now and then
+      for (const auto client : {a, b}) {
+        gpu.request(client).waits_for_turn = !gpu.has_turn(client);
+        if (gpu.has_turn(client)) gpu.launches_and_waits(client, 500us, 10us);
+        if (gpu.is_closed(client)) gpu.answers(client);
+      }
+    }
+    return gpu.now - begin;
+  };
+  const auto verdict = [&] {
+    host::turns::Suspicion suspicion;
+    const auto right = gpu.policy.right_of(c, gpu.now);
+    return suspicion.named({right.until + 200ms, right.until + 400ms, 50}, right);
+  };
+  for (const Time most : {1s, 4s, 16s}) {
+    EXPECT_EQ(verdict(), Verdict::Suspected);
+    EXPECT_NEAR(std::chrono::duration<double>(turns_while_silent()).count(),
+                std::chrono::duration<double>(most).count(), 0.1);
+    gpu.slices({a, b}, 21s);
+  }
+  EXPECT_EQ(verdict(), Verdict::Caught);
+}
+
+TEST(TurnsCheat, OneAnswerAndItBeginsAnew) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b});
+  for (int i = 0; i < 2400 && gpu.policy.takes_turns(); ++i) {
+    gpu.policy.suspect(c, gpu.now);
+    for (const auto client : {a, b}) {
+      gpu.request(client).waits_for_turn = !gpu.has_turn(client);
+      if (gpu.has_turn(client)) gpu.launches_and_waits(client, 500us, 10us);
+      if (gpu.is_closed(client)) gpu.answers(client);
+    }
+    gpu.look_after(500us);
+  }
+  ASSERT_EQ(gpu.policy.right_of(c, gpu.now).unanswered, 1U);
+  gpu.slices({a, b}, 21s);
+  gpu.begin_turns({a, b});
+  gpu.policy.suspect(c, gpu.now);
+  gpu.look_after(10us);
+  gpu.answers(c);
+  gpu.look_after(10us);
+  EXPECT_EQ(gpu.policy.right_of(c, gpu.now).unanswered, 0U);
+}
+
 // ---- starts and ends of workers ---------------------------------------------------------------------------------------
 
 TEST(TurnsPolicy, AVmIsChargedWithTheContextsThatItMakesAndEnds) {
@@ -928,6 +988,71 @@ TEST(TurnsPolicy, ALightVmEndsTurnsAtOnceBesideAHeavyOne) {
   gpu.submits(light);
   gpu.look_after(10us);
   EXPECT_TRUE(gpu.is_closed(heavy));
+}
+
+// A light VM beside a heavy one, in turns, where the heavy one has its turn.
+struct LightBesideHeavy : Gpu {
+  LightBesideHeavy() {
+    use_parts(*this, heavy, light, 0.1, 1s);
+    answers(heavy), asks(heavy);
+    look_after(10us);
+    look_after(600us);
+  }
+  // The light one does something and waits for it. Then: how long the heavy one still has no turn.
+  Time after_its_wait() {
+    submits(light);
+    look_after(10us);
+    if (is_closed(heavy)) answers(heavy), asks(heavy);
+    look_after(10us);
+    ++request(light).waits;
+    look_after(10us);
+    Time time{};
+    for (; !has_turn(heavy) && time < 1ms; time += 10us) look_after(10us);
+    return time;
+  }
+  const Policy::Client heavy = add(), light = add();
+};
+
+TEST(TurnsPolicy, OneThatAlwaysPausesAfterItsWaitIsDoneAtOnce) {
+  LightBesideHeavy gpu;
+  ASSERT_TRUE(gpu.has_turn(gpu.heavy));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_NEAR(std::chrono::duration<double>(gpu.after_its_wait()).count(), 150e-6, 30e-6) << i;
+    gpu.look_after(8ms);
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_LE(gpu.after_its_wait(), 30us) << i;
+    gpu.look_after(8ms);
+  }
+  // It goes on soon after a wait, once.
+  EXPECT_LE(gpu.after_its_wait(), 30us);
+  EXPECT_NEAR(std::chrono::duration<double>(gpu.after_its_wait()).count(), 150e-6, 30e-6);
+}
+
+TEST(TurnsPolicy, WhoeverGoesNextIsWokenAtTheWait) {
+  LightBesideHeavy gpu;
+  gpu.submits(gpu.light);
+  gpu.look_after(10us);
+  gpu.answers(gpu.heavy), gpu.asks(gpu.heavy);
+  gpu.look_after(10us);
+  ++gpu.request(gpu.light).waits;
+  gpu.given.clear();
+  gpu.look_after(10us);
+  ASSERT_EQ(gpu.given.size(), 1U) << "the same grant once more";
+  EXPECT_EQ(gpu.given.front(), gpu.heavy);
+  EXPECT_TRUE(gpu.is_closed(gpu.heavy));
+}
+
+TEST(TurnsCheat, WhoGoesFirstAndUsesMoreThanItSaysTakesTurns) {
+  LightBesideHeavy gpu;
+  const auto charged = gpu.policy.right_of(gpu.light, gpu.now).charged;
+  ASSERT_TRUE(charged);
+  EXPECT_LE(*charged, 0.35);
+  EXPECT_FALSE(gpu.policy.right_of(gpu.heavy, gpu.now).charged);
+  gpu.policy.suspect(gpu.light, gpu.now);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.is_closed(gpu.light));
+  EXPECT_FALSE(gpu.policy.right_of(gpu.light, gpu.now).charged);
 }
 
 TEST(TurnsPolicy, WhoUsesMuchOrHasNoHeavyOneBesideItIsNotLight) {

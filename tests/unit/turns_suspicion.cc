@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -73,6 +75,31 @@ TEST(Suspicion, TwoThatLieFarApartAreAnError) {
 TEST(Suspicion, SamplesThatMakeNoSenseEndNobody) {
   Suspicion s;
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(caught(s, {5s, 4s, 99}, 1s)) << "it ends before it begins";
+}
+
+// ---- more than is said -----------------------------------------------------------------------------------------------
+
+// Samples of 200 ms, one after the other.
+bool overuses(std::initializer_list<unsigned> percents, double charged) {
+  host::turns::Overuse overuse;
+  Time at = 100s;
+  bool found = false;
+  for (const unsigned percent : percents) {
+    found |= overuse.named({at, at + 200ms, percent}, charged);
+    EXPECT_FALSE(overuse.named({at, at + 200ms, percent}, charged)) << "the same sample counts once";
+    at += 200ms;
+  }
+  return found;
+}
+
+TEST(Overuse, IsMuchMoreThanIsSaidOverTwoSeconds) {
+  EXPECT_TRUE(overuses({60, 60, 60, 60, 60, 60, 60, 60, 60, 60}, 0.1));
+  EXPECT_TRUE(overuses({99, 99, 99, 99, 99, 99}, 0.1)) << "found before the two seconds are over";
+  EXPECT_FALSE(overuses({60, 60, 60, 60, 60, 60, 60, 60, 60, 60}, 0.3));
+}
+
+TEST(Overuse, SamplesThatNameItForAnotherAreNone) {
+  EXPECT_FALSE(overuses({99, 0, 0, 99, 0, 0, 0, 99, 0, 99, 0, 0, 99, 0, 0, 0}, 0.1));
 }
 
 }  // namespace

@@ -76,23 +76,23 @@ struct Rounds {
   std::vector<Round> native, slices, turns;
 };
 
+// Native rounds are made between the others, by programs that do nothing meanwhile: a GPU that has worked for a minute is
+// warmer and, where its power is bounded, slower.
 Rounds measure_mix(Runner& runner, const Mix& mix, int pairs, const Terms& terms) {
   Rounds rounds;
-  runner.progress().say("natively: " + std::string(mix.name));
+  runner.progress().say("natively and through ivgpu: " + std::string(mix.name));
   runner.take_side(Side::Native);
-  {
-    Crowd crowd(runner, Side::Native, mix, terms);
-    for (int i = 0; i < pairs; ++i) rounds.native.push_back(crowd.round());
-  }
-  runner.progress().say("through ivgpu: " + std::string(mix.name));
+  Crowd native(runner, Side::Native, mix, terms);
   runner.take_side(Side::Ivgpu);
   Crowd crowd(runner, Side::Ivgpu, mix, terms);
-  for (int i = 0; i < pairs; ++i)
+  for (int i = 0; i < pairs; ++i) {
+    rounds.native.push_back(native.round());
     for (const bool turns : {i % 2 == 0, i % 2 != 0}) {
       runner.take_sharing(turns ? sharing_of(mix) : Sharing());
       crowd.round();  // in which the policy learns what the programs do
       (turns ? rounds.turns : rounds.slices).push_back(crowd.round());
     }
+  }
   return rounds;
 }
 
