@@ -13,7 +13,7 @@ namespace host::turns {
 using ring::Grant;
 using ring::GrantMode;
 
-Policy::Policy(Limits limits) : limits_(limits), dwell_(shortest_dwell), hold_dwell_(shortest_dwell) {}
+Policy::Policy(Limits limits) : limits_(limits), dwell_(shortest_dwell) {}
 
 void Policy::add(Client client, Vm vm, bool makes_context) {
   ClientState& state = clients_[client];
@@ -21,7 +21,8 @@ void Policy::add(Client client, Vm vm, bool makes_context) {
   state.makes_context = makes_context;
   vms_[vm].forgotten = false;  // with the usual weight, if none was set
   charge_for_context(state, cost_of_a_start);
-  dwell_ = hold_dwell_ = shortest_dwell;  // what was learnt was about others
+  dwell_ = shortest_dwell;  // what was learnt was about others
+  hold_dwell_ = {};
   may_hold_ = {};
   may_begin_ = std::min(may_begin_, began_ + dwell_);
 }
@@ -84,15 +85,18 @@ Time Policy::step(Time now, const Ask& ask, const Give& give) {
 void Policy::read(Time now, const Ask& ask) {
   for (auto& [client, state] : clients_) {
     const Request before = state.said;
-    const bool might_use = may_use(client, state);  // until it is asked: its answer may be this old
+    // Until it is asked: its answer may be this old.
+    const bool might_use = may_use(client, state), had_work = has_work(state);
     state.said = ask(client);
     note_right(state, might_use, now);
+    if (had_work && !has_work(state)) state.done_at = now;
     const bool works = state.said.submitted != before.submitted || state.said.busy_ns != before.busy_ns;
     const bool holds = holder_ && holder_->client == client;
     if (state.said.submitted != before.submitted) note_pause(state, now);
     if (holds) watch_work(state, before, now);
     const bool wants = wants_turn(state);
-    if (works || wants) state.last_active = now;
+    const bool is_held_at_work = vms_[state.vm].held && has_work(state);  // its worker counts nothing then
+    if (works || wants || is_held_at_work) state.last_active = now;
     if (wants && now - state.wanted > limits_.quantum) {
       state.came_back = true;
       Time& behind = vms_[state.vm].behind;

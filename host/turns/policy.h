@@ -144,6 +144,7 @@ class Policy {
     std::optional<Time> held;  // since when it is Closed
     std::optional<Time> idle;  // since when nothing of it is under way, then
     Time let_in{};             // when it was last let in again
+    Time longest_hold{};       // how long it may be kept from the GPU
   };
   struct Use {           // of one VM, in one sample
     double had = 0;      // seconds of the GPU
@@ -178,9 +179,9 @@ class Policy {
     // In a turn: since when it has waited for all that it has submitted, and how many such pauses in a row were long.
     std::optional<Time> waited_for_all;
     int pauses = 0;
-    bool had_work = false;     // at the newest sample, though its gate was closed
-    bool was_watched = false;  // at the newest sample
-    std::optional<Time> idle;  // since when nothing of it is under way, while its VM is held back
+    std::optional<Time> done_at;  // when it last had no work any more, after its gate was closed
+    bool was_watched = false;     // at the newest sample
+    std::optional<Time> idle;     // since when nothing of it is under way, while its VM is held back
     // Work that does not end.
     unsigned overlong_in_a_row = 0;
     Time sliced_until{};
@@ -233,9 +234,10 @@ class Policy {
 
   void keep_debts(Time now, double elapsed);
   std::map<Vm, Use> uses(Time now, double elapsed);
-  bool has_known_use(const ClientState& client, Time now) const;
+  bool has_known_use(const ClientState& client, Time now, double elapsed) const;
   double part_used(const ClientState& client, Time now, double elapsed) const;
-  static double busy_part(const ClientState& client, double elapsed);
+  double busy_part(const ClientState& client, double elapsed) const;
+  double ending_part(const ClientState& client, double elapsed) const;
   void charge_debts(const std::map<Vm, Use>& uses, double elapsed);
   void hold_back(Time now, const std::map<Vm, Use>& uses);
   bool may_be_held(Vm vm, Time now, const std::map<Vm, Use>& uses) const;
@@ -243,6 +245,7 @@ class Policy {
   bool note_idle(Vm vm, Time now);
   bool has_waited_enough(const ClientState& client, Time now) const;
   void let_in(Vm number, Time now);
+  void note_vain_hold(Time now);
   void judge_hold(const std::map<Vm, Use>& uses, double elapsed);
   bool held_in_vain() const;
   void forgive_debts();
@@ -308,7 +311,7 @@ class Policy {
   Time closed_{};                      // while settling: when everybody was told to end
   Time paid_{};                        // when turns were last seen to pay
   Time may_hold_{};                    // nobody is held back before this
-  Time hold_dwell_;                    // how long nobody is, after it was of no use
+  Time hold_dwell_{};                  // how long nobody is, if it is of no use once more
   double freed_ = 0, freed_used_ = 0;  // seconds of the GPU, while somebody was held back
   Round settling_ = Round::First;
   std::size_t company_ = 0;             // how many were active when turns began

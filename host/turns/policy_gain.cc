@@ -17,7 +17,6 @@ void Policy::sample(Time now) {
     if (regime_ == Regime::Slices) state.in_slices = state.waits;
     state.gains = does_more(state, now);
     state.sampled = state.said;
-    state.had_work = has_work(state);
     state.was_watched = state.grant.watched;
   }
 }

@@ -48,15 +48,19 @@ constexpr Time suspected_for = 10s;    // then its large copies pass no gate aga
 constexpr Time long_ending = 1s;       // in turns: the driver slices beside them all that time
 constexpr int retries_cost = 20;       // a client that cannot take turns may cost a twentieth of the time by tries
 
-// Debts under slices. The bound is ten slices, so that whoever is charged by samples of 10 ms is not closed for the noise
-// of one, and short against what people notice.
-constexpr Time longest_debt = 20ms;
-constexpr double most_debt = 0.04;   // seconds, that are remembered: of what could not be prevented
-constexpr Time longest_hold = 50ms;  // for a client with nothing under way
+// Debts under slices. The bound is five slices, so that whoever is charged by samples of 10 ms is not closed for the noise
+// of one, and little beside what a VM of a seventh has in two seconds. Who was closed is let in at a debt of 0.
+constexpr Time longest_debt = 10ms;
+constexpr double most_debt = 0.06;  // seconds, that are remembered: of what could not be prevented
+// For a client with nothing under way, as long as its VM takes to pay the bound back, between these.
+constexpr Time usual_hold = 50ms, longest_hold = 100ms;
 // For one with work that may not end before it submits more; then it is let in for as long at least.
 constexpr Time longest_hold_at_work = 500ms;
-constexpr double busy_all_the_time = 0.85;  // who has work for this part of the time wants the GPU all the time
-constexpr double use_of_a_hold = 0.9;       // of the GPU that it frees, at least
+constexpr double busy_all_the_time = 0.85;   // who has work for this part of the time wants the GPU all the time
+constexpr double newest_of_more = 0.5;       // as `newest`, where that is more: who comes back soon counts again
+constexpr double all_pause_below = 0.1;      // of a sample, in which all together had work: it tells nothing of any
+constexpr double changes_not_charged = 0.2;  // this part of what they cost
+constexpr double use_of_a_hold = 0.9;        // of the GPU that it frees, at least
 
 // Turns.
 constexpr int waits_in_a_turn = 6;          // so that its end cuts a small part of its work

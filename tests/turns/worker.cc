@@ -104,9 +104,16 @@ void Worker::half_done() {
   enter();
 }
 
-// While the keeper would find the channel in a call.
+// While the keeper would find the channel in a call. It looks under a watched grant alone, so nothing counts while the gate
+// is closed.
 void Worker::begin_busy() {
-  if (!busy_since_) busy_since_ = timeline_.now();
+  if (!busy_since_ && grant_.watched) busy_since_ = timeline_.now();
+}
+
+void Worker::go_on_busy() {
+  if (!grant_.watched) return end_busy();
+  const bool in_a_copy = in_call_ && ring_.front().kind == Record::Kind::Copy;
+  if ((in_call_ && !in_a_copy) || waits_for_half_) begin_busy();
 }
 
 void Worker::end_busy() {
@@ -235,6 +242,7 @@ void Worker::end_call() {
 void Worker::give(ring::Grant grant, Time most_under_way) {
   most_under_way_ = most_under_way;
   grant_ = grant;
+  go_on_busy();
   if (waits_for_half_) half_alarm_.set(timeline_.now() + channel_sees);
   if (request_.waits_for_turn) {
     const bool polls = timeline_.now() < polls_until_;

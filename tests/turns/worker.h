@@ -65,6 +65,7 @@ class Worker {
   bool must_await_half();
   void half_done();
   void begin_busy();
+  void go_on_busy();
   void end_busy();
   void work();
   void launch();

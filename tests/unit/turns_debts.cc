@@ -76,9 +76,17 @@ std::vector<double> parts(const std::vector<Group>& groups, const Outcome& outco
   return result;
 }
 
-void expect_parts(const std::vector<Group>& groups, Time warm = 6s) {
-  const auto all = parts(groups, run(groups, true, warm));
-  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(all[i], 1, 0.1) << groups[i].load.name << ' ' << i;
+constexpr double nearly = 0.05;
+
+void expect_parts(const std::vector<Group>& groups, Time warm, Time time = 6s) {
+  const auto all = parts(groups, run(groups, true, warm, time));
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_NEAR(all[i], 1, nearly) << groups[i].load.name << ' ' << i;
+}
+
+// Soon after the start, and over longer.
+void expect_parts_soon(const std::vector<Group>& groups) {
+  expect_parts(groups, 2s, 2s);
+  expect_parts(groups, 2s, 6s);
 }
 
 Load kernels_of(Time kernel) {
@@ -91,19 +99,58 @@ TEST(TurnsDebts, ThreeProcessesHaveThePartOfOne) {
   for (const Load& load : {products(), kernels_of(200us), long_kernels(), burst(8, 1250us)}) {
     const std::vector<Group> groups = {{load, 3}, {load, 1}};
     EXPECT_NEAR(parts(groups, run(groups, false, 1s))[0], 1.5, 0.02) << "by the driver alone";
+    if (load.waits) expect_parts_soon(groups);
     expect_parts(groups, 12s);  // what is queued at first takes seconds
   }
 }
 
 TEST(TurnsDebts, WeightsAreParts) {
-  for (const Load& load : {products(), long_kernels(), burst(8, 1250us)})
-    expect_parts({{load, 1, 1}, {load, 1, 2}, {load, 1, 4}}, 14s);
+  for (const Load& load : {long_kernels(), burst(4, 500us), burst(8, 1250us)})
+    expect_parts_soon({{load, 1, 1}, {load, 1, 2}, {load, 1, 4}});
+  expect_parts({{products(), 1, 1}, {products(), 1, 2}, {products(), 1, 4}}, 8s);
 }
 
-// Kernels that are long against the time for which somebody is held back: it is less exact, but for the better.
+TEST(TurnsDebts, ATenthIsOne) {
+  expect_parts_soon({{burst(4, 500us), 1, 1}, {burst(4, 500us), 1, 10}});
+  expect_parts({{products(), 1, 1}, {products(), 1, 10}}, 6s);
+}
+
+TEST(TurnsDebts, EqualVmsStayEven) {
+  for (const Load& load : {products(), burst(4, 500us)})
+    for (const double part : parts({{load}, {load}, {load}}, run({{load}, {load}, {load}}, true, 2s)))
+      EXPECT_NEAR(part, 1, 0.005);
+}
+
+// As a benchmark makes them: rounds of 2 s, with a pause of all programs between them.
+TEST(TurnsDebts, APauseOfAllProgramsMakesLittleOfIt) {
+  for (const Time pause : {5ms, 30ms, 150ms}) {
+    World world;
+    const auto all = [&](auto&& act) { std::ranges::for_each(world.programs(), act); };
+    for (const double weight : {1., 2., 4.}) world.add(world.add_vm({.weight = weight}), burst(4, 500us));
+    world.run_for(2s);
+    for (int round = 0; round < 4; ++round) {
+      all([](const auto& program) { program->pause(); });
+      world.run_for(pause);
+      world.forget();
+      all([](const auto& program) { program->resume(); });
+      world.run_for(2s);
+      double done = 0;
+      all([&](const auto& program) { done += static_cast<double>(program->worker().done()); });
+      for (std::size_t vm = 0; vm < 3; ++vm)
+        EXPECT_NEAR(static_cast<double>(world.programs()[vm]->worker().done()) / done * 7 / (1 << vm), 1, nearly)
+            << pause.count() << ' ' << vm;
+    }
+  }
+}
+
+// Kernels that are long against the time for which somebody is held back.
 TEST(TurnsDebts, LongPiecesAreNearerToTheirParts) {
-  const std::vector<Group> groups = {{burst(2, 30ms), 3}, {burst(2, 30ms), 1}};
-  EXPECT_LT(parts(groups, run(groups, true))[0], 1.4);
+  const std::vector<Group> groups = {{burst(2, 30ms), 3}, {burst(2, 30ms), 1}},
+                           weights = {{burst(8, 6500us), 1, 1}, {burst(8, 6500us), 1, 2}, {burst(8, 6500us), 1, 4}};
+  EXPECT_NEAR(parts(groups, run(groups, true, 6s, 6s))[0], 1, 0.1);
+  const auto all = parts(weights, run(weights, true, 2s, 6s));
+  EXPECT_LT(all[0], 1.45) << "2.33 by the driver";
+  EXPECT_GT(all[2], 0.85) << "0.58 by the driver";
 }
 
 TEST(TurnsDebts, NobodyIsKeptFromTheGpuForLong) {
@@ -111,7 +158,8 @@ TEST(TurnsDebts, NobodyIsKeptFromTheGpuForLong) {
     for (const Group& other : {Group{load, 1, 1}, Group{load, 1, 8}}) {
       const Outcome outcome = run({{load, 3}, other}, true);
       EXPECT_GT(outcome.longest[0], 0ms);
-      EXPECT_LE(outcome.longest[0], 50ms + 10ms + 4 * (load.kernels * load.kernel + 150us)) << "and its own work";
+      const Time bound = other.weight > 4 ? 100ms : 50ms;
+      EXPECT_LE(outcome.longest[0], bound + 10ms + 4 * (load.kernels * load.kernel + 150us)) << "and its own work";
       EXPECT_EQ(outcome.longest[1], 0ms) << "who is behind never is";
       EXPECT_GT(outcome.busy, 0.93);
     }
@@ -121,8 +169,8 @@ TEST(TurnsDebts, ALightVmIsNotHeldAndNoSlower) {
   for (const Load& heavy : {products(), long_kernels()}) {
     const std::vector<Group> groups = {{heavy, 3}, {inference()}, {heavy, 1}};
     const Outcome native = run(groups, false, 12s, 10s), now = run(groups, true, 12s, 10s);
-    EXPECT_EQ(now.longest[1], 0ms);
-    EXPECT_LE(now.p(1, .5), 1.03 * native.p(1, .5));
+    EXPECT_LE(now.longest[1], 50ms) << "once, by a try of turns";
+    EXPECT_LE(now.p(1, .5), 1.05 * native.p(1, .5));
     EXPECT_LE(now.p(1, .99), 1.03 * native.p(1, .99));
   }
 }
@@ -169,8 +217,8 @@ TEST(TurnsDebts, AVmThatComesBackIsOwedNoMoreThanTheBound) {
 }
 
 // The promise of turns_world.cc, for VMs of several processes: none gets less than the smaller of 0.95 of what slices
-// give it and its part of what it gets alone. But for 4 percent: who is held back is charged by an estimate, and three
-// processes with pieces a little shorter than a slice, beside products, have 0.97 of their part.
+// give it and its part of what it gets alone. But for its part in what changes cost, which all share, and for 6 percent:
+// who is held back is charged by an estimate, and pieces a little shorter than a slice beside products count as long.
 TEST(TurnsDebts, FloorsHold) {
   const std::vector<std::vector<Group>> mixes = {{{products(), 3}, {long_kernels(), 1}},
                                                  {{long_kernels(), 3}, {products(), 1}},
@@ -187,8 +235,8 @@ TEST(TurnsDebts, FloorsHold) {
     double weights = 0;
     for (const Group& group : groups) weights += group.weight;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      const double rate = alone(groups[i].load), part = groups[i].weight / weights * rate;
-      EXPECT_GE(now.rates[i], 0.96 * std::min(0.95 * native.rates[i], part)) << groups[0].load.name << ' ' << i;
+      const double rate = alone(groups[i].load), part = groups[i].weight / weights * rate * now.busy;
+      EXPECT_GE(now.rates[i], 0.94 * std::min(0.95 * native.rates[i], part)) << groups[0].load.name << ' ' << i;
     }
   }
 }

@@ -1223,7 +1223,7 @@ TEST(TurnsPolicyDebts, WhoHasMoreProcessesIsClosedForAPartOfTheTime) {
   debts.add_to_first(1);
   debts.closed(1s);
   const auto closed = debts.closed(4s);
-  EXPECT_NEAR(closed[0], 0.3, 0.1);
+  EXPECT_NEAR(closed[0], 0.4, 0.05);  // its work goes on for 10 ms, each time
   EXPECT_EQ(closed[1], 0);
   EXPECT_LE(debts.longest, 70ms);
   debts.gpu.policy.set_on(false);
