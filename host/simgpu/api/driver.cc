@@ -11,6 +11,7 @@
 #include "host/simgpu/api/memory_pool.h"
 #include "host/simgpu/api/settings.h"
 #include "host/simgpu/api/usage_file.h"
+#include "host/simgpu/memory/address_space.h"
 
 namespace simgpu {
 namespace {
@@ -89,6 +90,7 @@ Driver::Driver(const Settings& settings)
     devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory, print_to));
     devices.back()->pageable = settings.pageable;
     devices.back()->context_memory = settings.context_memory;
+    if (settings.chunks_below != 0) devices.back()->space.impl().place_chunks_below(settings.chunks_below);
     if (told == nullptr) continue;
     devices.back()->space.tell_use(&told->bytes[index]);
     devices.back()->time.share(usage->time[index], told->busy_ns[index]);

@@ -48,6 +48,20 @@ bool read_size(const char* variable, const char* text, std::size_t& into) {
   return bytes.has_value();
 }
 
+// False where the variable is set to no such address.
+bool read_address(const char* variable, const char* text, std::uint64_t& into) {
+  if (text == nullptr) return true;
+  const std::string_view digits = text;
+  constexpr std::uint64_t least = std::uint64_t{1} << 40, most = std::uint64_t{1} << 47, step = std::uint64_t{2} << 20;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), into, 16);
+  const bool good =
+      error == std::errc() && end == digits.data() + digits.size() && into >= least && into <= most && into % step == 0;
+  if (!good)
+    say(std::string(variable).append(" is \"").append(digits).append(
+        "\"; allowed are hexadecimal multiples of 200000 from 10000000000 to 800000000000."));
+  return good;
+}
+
 }  // namespace
 
 CUuuid device_uuid(int index) {
@@ -59,7 +73,8 @@ CUuuid device_uuid(int index) {
 
 CUresult read_settings(Settings& out) {
   if (!read_size("IVGPU_SIM_MEMORY", std::getenv("IVGPU_SIM_MEMORY"), out.memory) ||
-      !read_size("IVGPU_SIM_CONTEXT_MEMORY", std::getenv("IVGPU_SIM_CONTEXT_MEMORY"), out.context_memory))
+      !read_size("IVGPU_SIM_CONTEXT_MEMORY", std::getenv("IVGPU_SIM_CONTEXT_MEMORY"), out.context_memory) ||
+      !read_address("IVGPU_SIM_CHUNKS_BELOW", std::getenv("IVGPU_SIM_CHUNKS_BELOW"), out.chunks_below))
     return CUDA_ERROR_NO_DEVICE;
   out.usage_file = std::getenv("IVGPU_SIM_USAGE");
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");

@@ -12,6 +12,7 @@ namespace simgpu {
 struct Settings {
   std::size_t memory = std::size_t{4} << 30;  // of each device: IVGPU_SIM_MEMORY, bytes or with K, M, G
   std::size_t context_memory = 0;             // that a context takes of it: IVGPU_SIM_CONTEXT_MEMORY, the same
+  std::uint64_t chunks_below = 0;             // IVGPU_SIM_CHUNKS_BELOW, an address (memory/chunks.h); 0: not so
   const char* usage_file = nullptr;           // IVGPU_SIM_USAGE (usage_file.h)
   bool launch_blocking = false;               // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel is done
   bool pageable = false;                      // IVGPU_SIM_HMM=1: reports that kernels reach all of the process's memory

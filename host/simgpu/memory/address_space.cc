@@ -52,8 +52,17 @@ void AddressSpace::Impl::changed() {
   generation.fetch_add(1, std::memory_order_release);  // A
 }
 
+Address AddressSpace::Impl::take_of_chunks(std::size_t size) {
+  const std::size_t charged = round_up(size, granule);
+  if (!charge(charged)) return 0;
+  const Address start = chunks_->take(size);
+  if (start == 0) discharge(charged);
+  return start;
+}
+
 // Room in the reservation, charged. 0 when there is not enough.
 Address AddressSpace::Impl::take(std::size_t size) {
+  if (chunks_) return take_of_chunks(size);
   const std::size_t charged = round_up(size, granule);
   const std::size_t align = size >= large ? large : granule;
   for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
@@ -123,6 +132,7 @@ bool AddressSpace::Impl::free(Address start) {
 void AddressSpace::Impl::put_back(Address start, std::size_t size) {
   const std::size_t charged = round_up(size, granule);
   discharge(charged);
+  if (chunks_) return chunks_->put_back(start, size), give_back(start, start + charged);
   Address from = start;
   Address to = start + charged + gap;
   auto after = holes_.lower_bound(start);

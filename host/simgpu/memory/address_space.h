@@ -11,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "host/simgpu/engine.h"
+#include "host/simgpu/memory/chunks.h"
 #include "host/simgpu/texture/texture.h"
 
 namespace simgpu {
@@ -26,6 +28,8 @@ struct AddressSpace::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
+  // Allocations get addresses as those of the real driver, below this one. Call it before the first.
+  void place_chunks_below(Address address) { chunks_.emplace(address); }
   Address allocate(std::size_t size);
   bool free(Address start);
   Address claim(std::size_t size);
@@ -54,6 +58,7 @@ struct AddressSpace::Impl {
   void changed();
   void give_back(Address start, Address end);
   Address take(std::size_t size);
+  Address take_of_chunks(std::size_t size);
   void put_back(Address start, std::size_t size);
   bool overlaps(const Range& range) const;
   const Range* find_locked(Address inside) const;
@@ -63,6 +68,7 @@ struct AddressSpace::Impl {
   std::mutex mutex_;  // for the members below
   std::map<Address, Range> ranges_;
   std::map<Address, std::size_t> holes_;  // free parts of the reservation
+  std::optional<Chunks> chunks_;          // in place of the reservation
   std::shared_ptr<const RangeList> snapshot_;
   std::uint64_t next_id_ = 1;
 };
