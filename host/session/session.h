@@ -17,6 +17,7 @@
 
 #include "host/driver/driver.h"
 #include "host/session/addresses.h"
+#include "host/session/avoided.h"
 #include "host/session/budget.h"
 #include "host/session/charges.h"
 #include "host/session/contexts.h"
@@ -157,6 +158,7 @@ class Session {
   Shares images;
   Links links;
   Mirrors mirrors;
+  Avoided avoided;
   Resources resources;
   Turns turns{*this, options.turns};
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops

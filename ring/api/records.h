@@ -44,6 +44,20 @@ struct PinArenaRecord {
                                      field::pages("bytes", &PinArenaRecord::bytes)};
 };
 
+// avoid: the guest's process has something in [start, start + bytes), so the driver shall place no memory there from now
+// on. Both are multiples of ring::huge_page, and the range ends at most where a process's addresses do
+// (docs/design/004-reservation.md).
+struct AvoidRecord {
+  std::uint64_t start, bytes;
+
+  static constexpr std::tuple fields{field::pages("start", &AvoidRecord::start),
+                                     field::pages("bytes", &AvoidRecord::bytes)};
+};
+inline constexpr std::uint64_t end_of_addresses = std::uint64_t{1} << 47;
+inline constexpr std::uint64_t max_avoided_range = std::uint64_t{1} << 36;
+inline constexpr std::uint64_t max_avoided_bytes = std::uint64_t{1} << 40;  // of a session's ranges together
+inline constexpr std::size_t max_avoided_ranges = 64;
+
 inline constexpr std::uint64_t max_output = 32 << 10;  // of one reply
 inline constexpr std::uint64_t max_diagnosis = 4 << 10;
 

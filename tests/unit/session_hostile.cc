@@ -782,7 +782,8 @@ TEST(AnyRecord, NeverReachesTheDriverWithWhatIsNotTheSessions) {
                                              {ids::cuLinkCreate_v2, 2},
                                              {ids::cuLinkComplete, 1},
                                              {ids::cuLinkDestroy, 1},
-                                             {ids::take_image, 3}};
+                                             {ids::take_image, 3},
+                                             {ids::avoid, 2}};
   std::vector<std::pair<int, std::size_t>> calls(custom.begin(), custom.end());
   for (const Line& line : lines) calls.emplace_back(line.id, line.arity);
   std::uint64_t passed = 0;

@@ -1,4 +1,5 @@
-// The session's own calls: hello, the arena's registration, mirrors of managed variables, and the output of kernels.
+// The session's own calls: hello, the arena's registration, mirrors of managed variables, addresses to keep clear of,
+// and the output of kernels.
 #include <array>
 #include <span>
 
@@ -42,6 +43,14 @@ CUresult join_arena(asked::join_arena& a) {
 CUresult mirror_variable(asked::mirror_variable& a) {
   const auto beside = a.session().making();
   return a.session().mirrors.add(a.record.address, a.record.arena, a.arena());
+}
+
+// What a guest names harms its own session only, so that it need not be believed.
+CUresult avoid(asked::avoid& a) {
+  const auto& [start, bytes] = a.record;
+  const bool fits = start != 0 && start < api::end_of_addresses && bytes <= api::end_of_addresses - start;
+  if (!a.session().greeted() || !fits || bytes == 0 || bytes > api::max_avoided_range) return a.request.broken();
+  return a.session().avoided.add(start, bytes);
 }
 
 CUresult take_output(asked::take_output& a) {
