@@ -19,12 +19,37 @@ CUresult allocate_once(int call, Context& context, const api::AllocateRecord& re
       .result;
 }
 
+// Small pieces come from blocks of 2 MiB, first fit, so one that collides again may have come from what is left of a
+// block. Plugs of half the size each time fill that: one that fits shows that no block where others collide has room for
+// its like.
+class Plugs {
+ public:
+  // Uses up pieces of the next size that collide. An error is left for the call itself to meet.
+  void fill(NewMemory& fitting, Context& context) {
+    if (bytes_ < least_) return;
+    const api::AllocateRecord record{.bytes = bytes_, .height = 0, .element_bytes = 0, .pad = 0};
+    api::AllocateReply reply{};
+    CUresult result = CUDA_SUCCESS;
+    do result = allocate_once(api::id_of::cuMemAlloc_v2, context, record, reply);
+    while (result == CUDA_SUCCESS && !fitting.keep(reply.address, reply.bytes, result));
+    if (result == CUDA_SUCCESS) fitting.give_back(reply.address, reply.bytes);
+    bytes_ /= 2;
+  }
+
+ private:
+  static constexpr std::uint64_t least_ = 512;  // the driver's step
+  std::uint64_t bytes_ = NewMemory::least_large / 2;
+};
+
 CUresult allocate(int call, Context& context, const api::AllocateRecord& record, api::AllocateReply& reply) {
   Session& s = *session();
   NewMemory fitting(context, api::Range::Stays);
+  Plugs plugs;
   CUresult result = allocate_once(call, context, record, reply);
-  while (result == CUDA_SUCCESS && !fitting.keep(reply.address, reply.bytes, result))
+  while (result == CUDA_SUCCESS && !fitting.keep(reply.address, reply.bytes, result)) {
+    if (fitting.collided() > 1 && reply.bytes < NewMemory::least_large) plugs.fill(fitting, context);
     result = allocate_once(call, context, record, reply);
+  }
   if (result == CUDA_SUCCESS)
     s.addresses.add({.kind = Place::Kind::Device,
                      .start = reply.address,

@@ -18,19 +18,28 @@ void send_slots(int call, Context& context, const std::array<std::uint64_t, N>& 
 
 }  // namespace
 
+// Once for each place: what the worker was told it keeps from the driver until the session ends. A worker that does not know
+// the call is not told, and one that refuses has been told enough: the driver is then asked again all the same.
+void NewMemory::tell_worker(std::uint64_t start, std::uint64_t bytes) {
+  if (!session()->serves(api::id_of::avoid)) return;
+  const auto there = session()->occupied.around(start, bytes);
+  if (there) send_slots<2>(api::id_of::avoid, context_, {there->start, there->end - there->start});
+}
+
 bool NewMemory::keep(std::uint64_t start, std::uint64_t bytes, CUresult& result) {
   if (start == 0 || session()->addresses.reserve(start, bytes)) return true;
   log(Level::Debug, "device memory at %llx collides with a mapping of this process",
       static_cast<unsigned long long>(start));
-  collided_[count_++] = {start, bytes};
+  ++count_;
+  if (range_ == api::Range::Made || bytes >= least_large) give_back(start, bytes);
+  tell_worker(start, bytes);
   if (count_ < most_) return false;
   result = CUDA_ERROR_OUT_OF_MEMORY;
   return true;
 }
 
 NewMemory::~NewMemory() {
-  for (std::size_t i = 0; i < count_; ++i) {
-    const auto [start, bytes] = collided_[i];
+  for (const auto& [start, bytes] : to_give_back_) {
     if (range_ == api::Range::Made)
       send_slots<2>(api::id_of::cuMemAddressFree, context_, {start, bytes});
     else

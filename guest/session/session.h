@@ -21,6 +21,7 @@
 #include "guest/objects/arena.h"
 #include "guest/objects/managed_ranges.h"
 #include "guest/objects/objects.h"
+#include "guest/objects/occupied.h"
 #include "guest/objects/registered.h"
 #include "guest/objects/textures.h"
 #include "guest/objects/variables.h"
@@ -112,6 +113,7 @@ class Session {
   Objects objects;
   Textures textures;
   Addresses addresses;
+  Occupied occupied;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Registered> registered;
   std::unique_ptr<Variables> variables;

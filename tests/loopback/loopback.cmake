@@ -54,16 +54,18 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(loopback_taker PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   add_executable(loopback_turner ${CMAKE_CURRENT_LIST_DIR}/turner.cc)
   target_link_libraries(loopback_turner PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
-  foreach(name processes gpus interrupts quotas turns warnings)
+  add_executable(loopback_collider ${CMAKE_CURRENT_LIST_DIR}/collider.cc)
+  target_link_libraries(loopback_collider PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
+  foreach(name collisions processes gpus interrupts quotas turns warnings)
     add_executable(loopback_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}.cc)
     target_link_libraries(loopback_${name} PRIVATE ivgpu_ring GTest::gtest_main nlohmann_json::nlohmann_json
                                                    Threads::Threads)
     target_compile_definitions(loopback_${name} PRIVATE
       IVGPU="$<TARGET_FILE:ivgpu>" IVGPUD="$<TARGET_FILE:ivgpud>" WORKER="$<TARGET_FILE:ivgpu-worker>"
       FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" WORKER_SCRIPT="${CMAKE_CURRENT_LIST_DIR}/worker.sh"
-      PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" TURNER="$<TARGET_FILE:loopback_turner>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
+      PROGRAM="$<TARGET_FILE:loopback_program>" TAKER="$<TARGET_FILE:loopback_taker>" TURNER="$<TARGET_FILE:loopback_turner>" COLLIDER="$<TARGET_FILE:loopback_collider>" GUEST_CUDA="${CMAKE_BINARY_DIR}/guest/libcuda.so.1"
       SIMULATED_GPU="${CMAKE_BINARY_DIR}/simgpu/libcuda.so.1")
-    add_dependencies(loopback_${name} loopback_program loopback_taker loopback_turner guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
+    add_dependencies(loopback_${name} loopback_collider loopback_program loopback_taker loopback_turner guest_cuda ivgpu ivgpud ivgpu-worker simgpu)
     # Turns are about time: with other tests beside them the programs would wait for processors.
     set(alone OFF)
     if("${name}" STREQUAL "turns")

@@ -1,0 +1,72 @@
+// Programs that have memory of their own where the driver places its: a real ivgpud, a real worker, and the simulated GPU
+// with addresses chosen as the real driver chooses them (host/simgpu/memory/chunks.h).
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "tests/unit/watched_broker.h"
+
+namespace {
+
+using namespace broker_test;
+
+constexpr const char* top = "7ee000000000";
+
+class Collisions : public testing::Test {
+ protected:
+  Outcome collide(const std::vector<std::string>& ranges) {
+    setenv("IVGPU_REGION", (broker_.folder / "t.sock").c_str(), 1);
+    setenv("IVGPU_LOG_FILE", (broker_.folder / "guest.log").c_str(), 1);
+    setenv("IVGPU_LOG", "debug", 1);
+    std::vector<std::string> arguments = {GUEST_CUDA, top};
+    arguments.insert(arguments.end(), ranges.begin(), ranges.end());
+    const Outcome outcome = run_program(COLLIDER, arguments);
+    for (const char* name : {"IVGPU_REGION", "IVGPU_LOG_FILE", "IVGPU_LOG"}) unsetenv(name);
+    return outcome;
+  }
+  // All pieces are apart, after so many collisions, and of the thousand small ones that follow no more than `later` collide.
+  void expect_that_all_fits(const std::vector<std::string>& ranges, unsigned long least, unsigned long most,
+                            unsigned long later = 0) {
+    const Outcome outcome = collide(ranges);
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+    std::smatch found;
+    const std::regex form("apart\ncollided ([0-9]+)\na thousand more\ncollided ([0-9]+)\n");
+    ASSERT_TRUE(std::regex_match(outcome.text, found, form)) << outcome.text;
+    const unsigned long collided = std::stoul(found[1]);
+    EXPECT_GE(collided, least);
+    EXPECT_LE(collided, most);
+    EXPECT_LE(std::stoul(found[2]) - collided, later) << outcome.text;
+  }
+
+ private:
+  WatchedBroker broker_{"spare = 0\nslots = 2\nregion_size = \"256MiB\"\n", "",
+                        [] {
+                          setenv("IVGPU_SIM_CHUNKS_BELOW", top, 1);
+                          setenv("IVGPU_SIM_MEMORY", "16G", 1);
+                        },
+                        "sim"};
+};
+
+TEST_F(Collisions, WithoutAnyNothingIsAskedTwice) { expect_that_all_fits({}, 0, 0); }
+
+// The first block of the first chunk: its other pieces are used up, and the chunk's next block serves.
+TEST_F(Collisions, ABlockIsFilled) { expect_that_all_fits({"32-30"}, 3, 40); }
+
+// In a chunk that the driver has already. Large pieces that collided were given back, so two of the blocks that the thousand
+// need are filled only then.
+TEST_F(Collisions, BlocksHereAndThereAreFilled) { expect_that_all_fits({"32-30", "28-24", "10-9"}, 3, 120, 60); }
+
+// As a process with large libraries: the driver's chunks go around what is told, a whole range at once. The piece of 2000 MiB
+// met the second range and was given back, so the thousand meet a block of it.
+TEST_F(Collisions, RangesOfGigabytesAreSteppedOver) {
+  expect_that_all_fits({"5120-0", "12288-6144", "30000-16384"}, 3, 200, 60);
+}
+
+// Libraries with small gaps in between, in which no chunk has room, are one range.
+TEST_F(Collisions, ManyNeighboursAreOneRange) {
+  std::vector<std::string> ranges;
+  for (int at = 20; at < 4000; at += 40) ranges.push_back(std::to_string(at + 20) + "-" + std::to_string(at));
+  expect_that_all_fits(ranges, 3, 200);
+}
+
+}  // namespace
