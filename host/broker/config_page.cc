@@ -124,8 +124,8 @@ ends itself. Kernels of several VMs run side by side then: a launch and its wait
 in time slices. The price: the VMs
 of a GPU are one trust domain. A fault in one VM's kernel ends the sessions of all of them. Their workers run as one user, and
 one process of NVIDIA's, the MPS server, stands alone between the memory of one VM and that of another.
-A program that makes contexts of its own needs a host with Linux 5.9 or later there, or gets CUDA_ERROR_MPS_CONNECTION_FAILED; a GPU
-has not shown it yet. [How it works, and what a GPU has answered](design/031-mps.md).
+A program that makes contexts of its own needs a host with Linux 5.9 or later there, or gets CUDA_ERROR_MPS_CONNECTION_FAILED.
+[How it works, and what a GPU has answered](design/031-mps.md).
 
 * A VM has one GPU; on a host with several, `gpus` names it or `placement` chooses it. The VMs of a GPU have one `worker_uid`, so `worker_uids` stays out.
 * After a fault, a crash of a worker, or the end of the daemon, the log has a line for each VM of the GPU. Programs get the driver's

@@ -127,8 +127,8 @@ class PlainTransport final : public Transport {
                                  .store = keep_.store,
                                  .channels = keep_.channels};
     if (options.vsock_port != 0 && !open_vsock(options, channels.vsock, error)) return false;
-    channels_ =
-        BellServer::listen(loop_, std::move(channels), {[this] { bells_->look_now(); }, events_.holder_gone, events_.channel_named}, error);
+    channels_ = BellServer::listen(loop_, std::move(channels),
+                                   {[this] { bells_->look_now(); }, events_.holder_gone, events_.channel_named}, error);
     return channels_ != nullptr;
   }
 

@@ -69,12 +69,11 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
   rest_wiper_ = wiper(region_->rest(), "what belongs to no slot");
   for (std::uint32_t k = 0; k < slots_.size(); ++k)
     slots_[k].wiper = wiper({region_->slot_range(k)}, fmt::format("slot {}", k));
-  transport_ =
-      make_transport(loop_, *region_, options_, broker, kept_transport(saved.get()),
-                     {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); }, [this] { on_vm_gone(); },
-                      [this](std::uint32_t k) { on_holder_gone(k); },
-                      [this](auto slot, auto channel) { save_channel(slot, channel); }},
-                     error);
+  transport_ = make_transport(loop_, *region_, options_, broker, kept_transport(saved.get()),
+                              {[this] { look(); }, [this](std::uint32_t peer) { on_peer_gone(peer); },
+                               [this] { on_vm_gone(); }, [this](std::uint32_t k) { on_holder_gone(k); },
+                               [this](auto slot, auto channel) { save_channel(slot, channel); }},
+                              error);
   if (!transport_) return false;
   spdlog::info("{}: {} slots of {} MiB{}{}", options_.name, slots_.size(), region_->slot_bytes() >> 20,
                transport_->tells_peers()      ? ""
