@@ -494,6 +494,8 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"transport", "\"plain\""},
                                                    {"vectors", "2"},
                                                    {"plain_file", "\"/dev/shm/x\""},
+                                                   {"vsock_cid", "4"},
+                                                   {"vsock_port", "4000"},
                                                    {"bell_us", "100"},
                                                    {"bell_idle_ms", "5"},
                                                    {"chaos_delay_us", "9"},
@@ -506,7 +508,18 @@ const std::map<std::string, std::string> others = {{"runtime_dir", "\"/tmp/x\""}
                                                    {"cpu_max", "\"2.5\""}};
 
 // What goes only with another key.
-std::string with(const std::string& key) { return key == "plain_file" ? "transport = \"plain\"\n" : ""; }
+std::string with(const std::string& key) {
+  if (key == "plain_file") return "transport = \"plain\"\n";
+  if (key == "vsock_cid") return "transport = \"pmem\"\nvsock_port = 3000\n";
+  if (key == "vsock_port") return "transport = \"pmem\"\nvsock_cid = 3\n";
+  return "";
+}
+
+// Its value before, where it must have one.
+std::string before(const std::string& key) {
+  if (key == "vsock_cid") return "vsock_cid = 3\n";
+  return key == "vsock_port" ? "vsock_port = 3000\n" : "";
+}
 
 std::string behind(const std::string& key) { return key == "active_threads" ? "[gpu]\npolicy = \"mps\"\n" : ""; }
 
@@ -515,7 +528,7 @@ TEST(Changes, OfEveryKeyAreSaid) {
     const std::string name = key.name, table = key.table;
     ASSERT_TRUE(others.contains(name)) << "a new key: give it another value here";
     const std::string line = with(name) + name + " = " + others.at(name) + "\n";
-    const std::string base = table == "vm" ? "[vm.a]\n" + with(name) + behind(name) : "[vm.a]\n";
+    const std::string base = table == "vm" ? "[vm.a]\n" + with(name) + before(name) + behind(name) : "[vm.a]\n";
     Config running = parsed(base);
     const Config wanted = parsed(table == "vm" ? "[vm.a]\n" + line + behind(name) : "[" + table + "]\n" + line + base);
     Changes changes;

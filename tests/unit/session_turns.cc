@@ -54,6 +54,7 @@ class SessionTurns : public testing::Test {
 
   Grant give(GrantMode mode, bool watched = false, bool shallow = false) {
     const Grant grant{mode, ++number_, watched, shallow};
+    grants_.device[0].most_us.store(1000);
     grants_.device[0].word.store(grant.word());
     return grant;
   }
