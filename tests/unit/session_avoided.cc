@@ -43,7 +43,7 @@ class SessionAvoided : public testing::Test {
   }
 
   std::unique_ptr<World> world = std::make_unique<World>();
-  std::uint64_t start = 0x7d00'0000'0000;
+  std::uint64_t start = 0x7ef0'0000'0000;  // where sanitizers let a program map, too
 };
 
 TEST_F(SessionAvoided, ARangeIsTakenAndComesBackWithTheSessionsEnd) {
@@ -109,9 +109,9 @@ TEST_F(SessionAvoided, ASessionHasSoManyRanges) {
 
 TEST_F(SessionAvoided, AndSoManyBytes) {
   greet();
-  std::uint64_t at = 0x1000'0000'0000;
+  const std::uint64_t same = 0x7ee0'0000'0000;
   for (std::uint64_t sum = 0; sum < api::max_avoided_bytes; sum += api::max_avoided_range)
-    EXPECT_EQ(avoid(at += api::max_avoided_range, api::max_avoided_range).result, CUDA_SUCCESS) << sum;
+    EXPECT_EQ(avoid(same, api::max_avoided_range).result, CUDA_SUCCESS) << sum;
   EXPECT_EQ(avoid(start, page).result, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_TRUE(is_free(start));
 }
