@@ -4,6 +4,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "ring/api/cuda.h"
 
 inline void* library = nullptr;
@@ -11,9 +14,11 @@ inline void* library = nullptr;
 // Null when it cannot be opened, else `library`.
 inline void* open_library(const char* path) { return library = dlopen(path, RTLD_NOW | RTLD_LOCAL); }
 
-// Precondition: the library has the entry point.
+// Ends the program where the library has no such entry point.
 template <class F>
 F find(const char* name) {
-  return reinterpret_cast<F>(dlsym(library, name));
+  void* const at = dlsym(library, name);
+  if (at == nullptr) std::printf("no %s\n", name), std::exit(9);
+  return reinterpret_cast<F>(at);
 }
 #define CU(fn) find<decltype(&::fn)>(#fn)

@@ -227,7 +227,7 @@ class Parser {
     return true;
   }
 
-  // Who connects is taken for the VM of its CID, so no two VMs share one.
+  // The CID of a connection says which VM it is, so no two VMs share one.
   bool good_vsock(const std::string& title, const VmOptions& vm) {
     const auto wrong = [&](const std::string& why) { return say(fmt::format("[{}] {}", title, why)); };
     if (vm.vsock_cid == 0 && vm.vsock_port == 0) return true;

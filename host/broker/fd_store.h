@@ -38,7 +38,7 @@ class FdStore {
   void forget_all(const std::string& beginning);
   // What nobody has taken.
   void forget_left();
-  // The manager has been told by now, or does not listen: for who needs that it has let go.
+  // Sends what the manager is to be told, as far as it reads within a moment, for a caller that goes on once it has let go.
   void tell_now() { manager_.finish(); }
 
  private:

@@ -12,19 +12,18 @@ void Batch::submitted(std::uint32_t kind, Time wanted) {
 }
 
 void Batch::finished(Time took, Time wanted) {
-  if (expected_ > Time::zero())
-    scale(std::max(shrinks, took / std::chrono::duration<double, std::nano>(expected_)), wanted);
+  if (has_.any()) scale(std::max(shrinks, factor_of(took)), wanted);
   begin_anew();
 }
 
 void Batch::waited(Time took, Time wanted) {
   if (took <= wanted || took <= expected_ || has_.none()) return;
-  scale(took / std::chrono::duration<double, std::nano>(expected_), wanted);
+  scale(factor_of(took), wanted);
   expected_ = took;
 }
 
 void Batch::ended(Time took, Time wanted) {
-  if (took > expected_ && has_.any()) scale(took / std::chrono::duration<double, std::nano>(expected_), wanted);
+  if (took > expected_ && has_.any()) scale(factor_of(took), wanted);
   begin_anew();
 }
 

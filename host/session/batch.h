@@ -35,6 +35,8 @@ class Batch {
   static constexpr double shrinks = 0.84;
   static constexpr Time longest = std::chrono::seconds(1);
 
+  // How many times as long as expected this is. Precondition: something is under way.
+  double factor_of(Time took) const { return took / std::chrono::duration<double, std::nano>(expected_); }
   void scale(double factor, Time wanted);
   void begin_anew() { expected_ = {}, has_.reset(); }
 

@@ -96,9 +96,10 @@ class Turns {
   void stop();
 
   // Around a call that submits, in the context with this number. enter() waits for a turn if need be; it holds no lock.
-  // `kind`: Batch's.
-  void enter(std::uint32_t channel, unsigned context, std::uint32_t kind) {
-    if (are_taken()) pass_gate(channel, context, kind);
+  // `kind_of_work()` gives Batch's kind; only scheduled sessions ask.
+  template <class KindOfWork>
+  void enter(std::uint32_t channel, unsigned context, const KindOfWork& kind_of_work) {
+    if (are_taken()) pass_gate(channel, context, kind_of_work());
   }
   void leave(std::uint32_t channel) {
     if (inside_[channel].device != nullptr) leave_gate(channel, inside_[channel]);

@@ -16,18 +16,9 @@
 #include <vector>
 
 #include "ring/api/cuda.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  void* at = dlsym(library, name);
-  if (at == nullptr) std::printf("no %s\n", name), std::exit(9);
-  return reinterpret_cast<F>(at);
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
@@ -95,7 +86,6 @@ int main(int argc, char** argv) {
   const std::uint64_t top = std::strtoull(argv[2], nullptr, 16);
   for (int i = 3; i < argc; ++i)
     if (!map_range(top, argv[i])) return std::printf("%s is not free\n", argv[i]), 7;
-  library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return std::printf("%s\n", dlerror()), 7;
+  if (open_library(argv[1]) == nullptr) return std::printf("%s\n", dlerror()), 7;
   return start() ? run() : 6;
 }

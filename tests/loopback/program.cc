@@ -18,21 +18,9 @@
 #include <vector>
 
 #include "ring/api/cuda.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  void* at = dlsym(library, name);
-  if (at == nullptr) {
-    std::printf("no %s\n", name);
-    std::exit(9);
-  }
-  return reinterpret_cast<F>(at);
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 void say(const char* word) {
   std::puts(word);

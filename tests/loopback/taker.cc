@@ -12,18 +12,9 @@
 #include <vector>
 
 #include "ring/api/cuda.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  void* at = dlsym(library, name);
-  if (at == nullptr) std::printf("no %s\n", name), std::exit(9);
-  return reinterpret_cast<F>(at);
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 constexpr std::size_t piece = std::size_t{16} << 20;
 constexpr unsigned most_pieces = 1024;
@@ -142,8 +133,7 @@ int take_all(CUresult (*take)(), bool hold) {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 8;
-  library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return std::printf("%s\n", dlerror()), 7;
+  if (open_library(argv[1]) == nullptr) return std::printf("%s\n", dlerror()), 7;
   for (const auto& way : ways)
     if (std::strcmp(argv[2], way.name) == 0) return take_all(way.take, argc > 3);
   return 8;

@@ -12,18 +12,9 @@
 
 #include "ring/api/cuda.h"
 #include "tests/loopback/turner.h"
+#include "tests/named_driver.h"
 
 namespace {
-
-void* library = nullptr;
-
-template <class F>
-F find(const char* name) {
-  void* at = dlsym(library, name);
-  if (at == nullptr) std::printf("no %s\n", name), std::exit(1);
-  return reinterpret_cast<F>(at);
-}
-#define CU(fn) find<decltype(&::fn)>(#fn)
 
 void check(CUresult result, const char* what) {
   if (result != CUDA_SUCCESS) std::printf("%s: %d\n", what, result), std::exit(1);
