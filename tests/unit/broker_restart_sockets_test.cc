@@ -36,10 +36,17 @@ class RestartSockets : public Restart {
     char byte;
     return poll(&socket, 1, 5000) == 1 && recv(client.socket_fd(), &byte, 1, 0) <= 0;
   }
-  void expect_new_programs_are_served(std::uint32_t slots = 3) const {
-    Client other(broker->socket_path());
-    ASSERT_TRUE(other.greet(slots));
-    EXPECT_TRUE(other.claim());
+  // And the broker has seen their end, so that a next one has nothing of theirs to take over.
+  void expect_new_programs_are_served(std::uint32_t slots = 3) {
+    std::string connection;
+    {
+      Client other(broker->socket_path());
+      ASSERT_TRUE(other.greet(slots));
+      EXPECT_TRUE(other.claim());
+      connection = "t/peer/" + std::to_string(other.peer);
+    }
+    EXPECT_TRUE(eventually([&] { return !keeper.holds(connection); }));
+    EXPECT_TRUE(eventually([&] { return guest->count(SlotState::Claimed) == 1; }));
   }
 };
 

@@ -221,7 +221,7 @@ constexpr unsigned more_than_a_batch = 20;
 TEST_F(SessionTurns, AFullBatchIsWaitedFor) {
   world_->driver.keep_working(true);
   submit_in_turn(more_than_a_batch);
-  ASSERT_TRUE(was_submitted(16));
+  ASSERT_TRUE(was_submitted_in_turns(16));
   std::this_thread::sleep_for(5ms);
   EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 16U);
   world_->driver.keep_working(false);
@@ -242,7 +242,7 @@ TEST_F(SessionTurnsOfImpatience, AKernelThatWaitsForTheNextOneOfItsProcessGetsIt
 TEST_F(SessionTurns, AChannelThatWaitsForItsBatchIsOutsideOfTheGate) {
   world_->driver.keep_working(true);
   submit_in_turn(more_than_a_batch);
-  ASSERT_TRUE(was_submitted(16));
+  ASSERT_TRUE(was_submitted_in_turns(16));
   const Grant closed = give(GrantMode::Closed);
   std::this_thread::sleep_for(20ms);
   EXPECT_NE(request().given_back.load(), closed.number) << "its work is not done";
