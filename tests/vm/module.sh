@@ -109,7 +109,7 @@ boot() {
   local patience=$((${IVGPU_TEST_PATIENCE:-300} + ${IVGPU_FUZZ_SECONDS:-0}))
   timeout "$patience" "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 \
     -m "${IVGPU_TEST_MEMORY:-512M}" -nic none -display none -vga none -kernel "$kernel" -initrd initramfs \
-    -append "console=ttyS0 loglevel=4 panic=-1 oops=panic tsc=reliable $append ${IVGPU_TEST_APPEND:-}" "${devices[@]}" \
+    -append "console=ttyS0 loglevel=4 panic=-1 oops=panic $("$build/tests/emulated_clock") $append ${IVGPU_TEST_APPEND:-}" "${devices[@]}" \
     -serial file:console -serial file:said -chardev socket,id=line,path=line,server=on,wait=off -serial chardev:line \
     -chardev socket,id=monitor,path=monitor,server=on,wait=off -mon chardev=monitor 2>qemu.log &
   local qemu_process=$!

@@ -43,7 +43,7 @@ boot_guest() {
   shift 2
   timeout "$seconds" "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
     -display none -vga none -kernel "$kernel" -initrd "$work/initrd" \
-    -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable' "$@" \
+    -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock")" "$@" \
     -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
     -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
 }

@@ -3,7 +3,8 @@
 # Boots a guest with each command line and each -readconfig file of qemu-config/, only the paths and the size changed,
 # unpacks the guest's tarball there, checks the guest, and runs a program with the tarball's library. Two at a time: a
 # form's command line and its file. In one VM of each device the kernel module is loaded then, and the same said and run
-# with it; what is felt of either is printed.
+# with it; what is felt of either is printed. In a VM that nobody can wake a program waits for its turns, too, while a
+# program of this machine goes first with kernels of 3 ms.
 set -euo pipefail
 build=$1 qemu=$2
 # shellcheck source=tests/oracle.sh
@@ -14,9 +15,9 @@ files=$sources/qemu-config
 source "$sources/tests/vm/own_broker.sh"
 
 {
-  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n' "$work"
+  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\nquantum_us = 100000\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 1\n'
-  printf '[vm.doorbell-args]\n[vm.doorbell-cfg]\n'
+  printf '[vm.first]\nlatency = true\n[vm.doorbell-args]\n[vm.doorbell-cfg]\n'
   for kind in args cfg; do
     printf '[vm.plain-memfd-%s]\ntransport = "plain"\n' "$kind"
     printf '[vm.plain-file-%s]\ntransport = "plain"\nplain_file = "%s-%s"\n' "$kind" "$shm" "$kind"
@@ -43,6 +44,7 @@ command='tar -C / -xzf /ivgpu/guest.tar.gz && /usr/local/bin/ivgpu-check && IVGP
 measure() { /ivgpu/waking /usr/local/lib/ivgpu/guest/libcuda.so.1 "$@"; }
 felt() { measure figures | sed "s/^/$1: /"; measure idle | sed "s/^/$1: /"; }
 felt "by sysfs"
+if grep -q ivgpu.queued=1 /proc/cmdline; then measure queued; fi
 insmod /ivgpu/ivgpu.ko || exit 1
 /usr/local/bin/ivgpu-check | sed "s/^/with the module: /"
 measure death /dev/ivgpu0 && vector_add --n 1000 && felt "with the module"'
@@ -57,8 +59,21 @@ adapted() {
     -e 's/size=1G/size=128M/; s/size = "1G"/size = "128M"/' "$files/$1"
 }
 
+# go_first VM PROCESS: once a program in the VM is to be held back, and until it says how it waited, or the process has ended.
+go_first() {
+  local program
+  while kill -0 "$2" 2>/dev/null && ! grep -qs '^queued: it begins' "$work/$1.out"; do sleep 0.1; done
+  LD_LIBRARY_PATH=$build/guest IVGPU_REGION=$work/first.sock \
+    "$build/tests/loopback_turner" "$build/guest/libcuda.so.1" "$work/progress" long &
+  program=$!
+  while kill -0 "$2" 2>/dev/null && ! grep -q '^queued for' "$work/$1.out"; do sleep 0.1; done
+  kill "$program" || fail "$1: the program that went first has ended"
+}
+
 # One VM of each device, or the test takes twice as long.
 with_module() { if [[ $1 == doorbell-args || $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
+
+is_queued() { if [[ $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
 
 boot() {
   local form=$1 vm=$1-$2 words
@@ -71,7 +86,7 @@ boot() {
   fi
   timeout 240 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
     -display none -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
-    -append "console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable ivgpu.module=$(with_module "$vm")" "${words[@]}" \
+    -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock") ivgpu.module=$(with_module "$vm") ivgpu.queued=$(is_queued "$vm")" "${words[@]}" \
     -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
     -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
 }
@@ -99,12 +114,22 @@ check_module() {
   grep -q '^killed: the slot is free' "$work/$1.out" || fail "$1: a killed program's slot did not come back"
   (($(grep -c 'sleeps in 300 ms' "$work/$1.out") == 2)) || fail "$1: no program ran with the module"
   grep -E '^by sysfs|^with the module: [^ow ]|^killed' "$work/$1.out" | sed "s/^/  $2 /"
+  if [[ $(is_queued "$1") == 1 ]]; then check_naps "$1"; fi
   if ((status)); then tail -n 30 "$work/$1".{console,out,err}; fi
+}
+
+# 50 us, and what an emulated machine takes to sleep and to wake; naps else grow to 1 ms.
+check_naps() {
+  local nap
+  nap=$(sed -n 's/^queued: a nap takes //p' "$work/$1.out")
+  ((${nap:-1000} <= 800)) || fail "$1: naps of ${nap:-no} us while it waits for a turn"
+  grep '^queued [^ib]\|^queued: a nap' "$work/$1.out" | sed "s/^/  /"
 }
 
 for form in doorbell plain-file plain-memfd; do
   boot "$form" args & first=$!
   boot "$form" cfg & second=$!
+  if [[ $form == plain-file ]]; then go_first plain-file-args "$first"; fi
   wait "$first" || fail "$form.args: QEMU failed"
   wait "$second" || fail "$form.cfg: QEMU failed"
   check "$form" args

@@ -8,6 +8,10 @@ add_test(NAME vm.command COMMAND ${CMAKE_CURRENT_LIST_DIR}/command.sh ${CMAKE_BI
 add_test(NAME vm.install COMMAND ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 add_executable(waking ${CMAKE_CURRENT_LIST_DIR}/waking.cc)
 target_link_libraries(waking PRIVATE ivgpu_api ivgpu_ring ivgpu_options ${CMAKE_DL_LIBS})
+# For the scripts that start QEMU by themselves.
+add_executable(emulated_clock ${CMAKE_CURRENT_LIST_DIR}/emulated_clock.cc
+                              ${CMAKE_SOURCE_DIR}/tools/ivgpu/vm/emulated_clock.cc)
+target_link_libraries(emulated_clock PRIVATE ivgpu_options)
 # For vsock.sh, by hand.
 add_executable(vsock_program ${CMAKE_CURRENT_LIST_DIR}/vsock_program.cc)
 target_link_libraries(vsock_program PRIVATE ivgpu_guest)

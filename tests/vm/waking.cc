@@ -2,6 +2,7 @@
 // kernel module and without it.
 //
 // usage: waking LIBCUDA figures           a line for each figure, p50 in us, and how often a long wait has slept
+//        waking LIBCUDA queued            how long it naps while another VM keeps its work from the GPU, mean in us
 //        waking LIBCUDA idle              the same for a call after a time in which everybody has gone to sleep
 //        waking LIBCUDA hold              says "held" when it has memory of the GPU, and waits to be killed
 //        waking LIBCUDA wait              says what a forked child's call gives and what it finds in memory that the GPU
@@ -98,6 +99,31 @@ void figures() {
   run_kernel(300ms);
   getrusage(RUSAGE_THREAD, &after);
   std::printf("sleeps in 300 ms %ld\n", after.ru_nvcsw - before.ru_nvcsw);
+}
+
+// Of waits that are longer than any of a call that has its turn. The other VM begins when it reads the first line.
+void queued() {
+  begin();
+  run_kernel(1ms);
+  std::puts("queued: it begins");
+  std::fflush(stdout);
+  long naps = 0;
+  auto waited = Clock::duration::zero();
+  for (const auto latest = Clock::now() + 60s; waited < 300ms && Clock::now() < latest;) {
+    rusage before{}, after{};
+    getrusage(RUSAGE_THREAD, &before);
+    const auto start = Clock::now();
+    run_kernel(1us);
+    const auto took = Clock::now() - start;
+    getrusage(RUSAGE_THREAD, &after);
+    if (took < 20ms) continue;
+    waited += took;
+    naps += after.ru_nvcsw - before.ru_nvcsw;
+  }
+  std::printf("queued for %.0f ms\n", std::chrono::duration<double, std::milli>(waited).count());
+  if (naps != 0)
+    std::printf("queued: a nap takes %.0f\n",
+                std::chrono::duration<double, std::micro>(waited).count() / static_cast<double>(naps));
 }
 
 // Longer than a broker that looks at bells looks often (host/broker/bell_line.h).
@@ -251,14 +277,16 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 2 ? argv[2] : "";
   if (mode == "death" && argc == 4) return death(argv[0], argv[1], argv[3]);
   if (mode == "direct" && argc == 4 && open_library(argv[1]) != nullptr) return direct(argv[3]);
-  void (*const run)() = mode == "figures" ? figures
-                        : mode == "idle"  ? idle
-                        : mode == "hold"  ? hold
-                        : mode == "wait"  ? wait_long
-                        : mode == "poll"  ? poll_on
-                                          : nullptr;
+  void (*const run)() = mode == "figures"  ? figures
+                        : mode == "queued" ? queued
+                        : mode == "idle"   ? idle
+                        : mode == "hold"   ? hold
+                        : mode == "wait"   ? wait_long
+                        : mode == "poll"   ? poll_on
+                                           : nullptr;
   if (run == nullptr || open_library(argv[1]) == nullptr)
-    return std::fprintf(stderr, "usage: waking LIBCUDA figures|idle|hold|wait|poll|direct DISK|death REGION\n"), 2;
+    return std::fprintf(stderr, "usage: waking LIBCUDA figures|queued|idle|hold|wait|poll|direct DISK|death REGION\n"),
+           2;
   run();
   return 0;
 }

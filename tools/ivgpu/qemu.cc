@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tools/ivgpu/size.h"
+#include "tools/ivgpu/vm/emulated_clock.h"
 
 namespace ivgpu {
 namespace {
@@ -16,11 +17,10 @@ void append(std::vector<std::string>& argv, std::initializer_list<std::string> w
   argv.insert(argv.end(), words.begin(), words.end());
 }
 
-// The kernel's command line. panic=-1 with -no-reboot: a guest that cannot go on ends QEMU at once. Under TCG the TSC
-// is the host's, so it can be believed; otherwise each look at the clock would leave the guest for the HPET.
+// The kernel's command line. panic=-1 with -no-reboot: a guest that cannot go on ends QEMU at once.
 std::string kernel_arguments(Accelerator accelerator) {
   const std::string common = "console=ttyS0 quiet loglevel=1 panic=-1";
-  return accelerator == Accelerator::Kvm ? common : common + " tsc=reliable";
+  return accelerator == Accelerator::Kvm ? common : common + " " + emulated_clock();
 }
 
 void add_serial(std::vector<std::string>& argv, const std::string& id, int socket) {
