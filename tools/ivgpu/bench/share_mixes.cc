@@ -34,6 +34,7 @@ const std::vector<Mix>& mixes() {
       {"4 long", {{"long", 4}}},
       {"2 train", {{"train", 2}}},
       {"4 train", {{"train", 4}}},
+      {"wait, copy", {{"wait", 1}, {"copy", 1}}},
       {"copy, train", {{"copy", 1}, {"train", 1}}},
       {"wait, burst, long, copy", {{"wait", 1}, {"burst", 1}, {"long", 1}, {"copy", 1}}},
       {"wait, burst, long", {{"wait", 1}, {"burst", 1}, {"long", 1}}},
