@@ -52,14 +52,15 @@ std::size_t Policy::active(Time now) const {
       std::ranges::count_if(clients_, [&](const auto& one) { return is_active(one.second, now); }));
 }
 
-// The part of the GPU that turns would give each process of this VM.
-double Policy::part_of_vm(Vm vm, Time now) const {
+// The part of the GPU that turns would give each process of this VM, by the weights or if all of them were equal.
+double Policy::part_of_vm(Vm vm, Weights weights, Time now) const {
+  const auto weight = [&](Vm one) { return weights == Weights::AsTheyAre ? vms_.at(one).weight : 1; };
   std::map<Vm, std::size_t> processes;
   for (const auto& [client, state] : clients_)
     if (is_active(state, now)) ++processes[state.vm];
   double all = 0;
-  for (const auto& [other, count] : processes) all += vms_.at(other).weight;
-  return vms_.at(vm).weight / all / static_cast<double>(processes.at(vm));
+  for (const auto& [other, count] : processes) all += weight(other);
+  return weight(vm) / all / static_cast<double>(processes.at(vm));
 }
 
 bool Policy::somebody_is_sliced(Time now) const {
@@ -73,10 +74,10 @@ bool Policy::somebody_is_sliced(Time now) const {
 // they do, all of its waits are taken for loss, so that turns are tried; but a wait shorter than a change has met none.
 // More than if its waits took no time it cannot do in any case. Waits longer than one round of slices are of pieces that
 // are not short. What could be little more, and was not in a try, is not tried again soon.
-double Policy::gain(const ClientState& client, Time now) const {
+double Policy::gain(const ClientState& client, Weights weights, Time now) const {
   const Waits& waits = client.in_slices;
   if (waits.samples < enough_samples || waits.each_second <= 0) return 0;
-  const double part = part_of_vm(client.vm, now);
+  const double part = part_of_vm(client.vm, weights, now);
   const double without_waits = 1 / std::max(1 - waits.part, 1e-3);
   if (client.piece && now - client.learnt_at < known_for) {
     if (!has_short_pieces(client)) return 0;
@@ -91,8 +92,9 @@ double Policy::gain(const ClientState& client, Time now) const {
 }
 
 bool Policy::would_pay(Time now) const {
-  return std::ranges::any_of(
-      clients_, [&](const auto& one) { return is_active(one.second, now) && gain(one.second, now) > gain_to_begin; });
+  return std::ranges::any_of(clients_, [&](const auto& one) {
+    return is_active(one.second, now) && gain(one.second, Weights::AsTheyAre, now) > gain_to_begin;
+  });
 }
 
 bool Policy::has_short_pieces(const ClientState& client) { return client.piece && *client.piece < short_pieces; }
@@ -102,10 +104,12 @@ bool Policy::was_seen_in_slices(const ClientState& client, Time now) const {
 }
 
 // Whether a client does more in turns, as far as it is known: a change is dear for each of its pieces of work, and in
-// the same company it did less under slices.
+// the same company it did less under slices. A small weight is no reason why it would not: such a VM is to have less than
+// slices give it, and would have more than its part if it paid for no changes.
 bool Policy::does_more(const ClientState& client, Time now) const {
   if (!is_active(client, now) || !has_short_pieces(client)) return false;
-  return !was_seen_in_slices(client, now) || gain(client, now) > 1;
+  return !was_seen_in_slices(client, now) ||
+         std::max(gain(client, Weights::AsTheyAre, now), gain(client, Weights::Equal, now)) > 1;
 }
 
 // In turns: whether some client with short pieces of work does more than it did under slices in the same company. In

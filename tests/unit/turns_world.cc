@@ -252,8 +252,9 @@ TEST(TurnsWorld, SharesOfUnlikeLoadsAreEven) {
 }
 
 TEST(TurnsWorld, WeightsAreParts) {
-  for (const auto& loads :
-       {std::vector<Load>(3, launch_and_wait()), {launch_and_wait(), burst(20, 1500ns), burst(20, 19500ns)}}) {
+  for (const auto& loads : {std::vector<Load>(3, launch_and_wait()),
+                            std::vector<Load>(3, burst(20, 1500ns)),
+                            {launch_and_wait(), burst(20, 1500ns), burst(20, 19500ns)}}) {
     std::vector<Vm> all;
     for (double weight = 1; const Load& load : loads) all.push_back({load, {.weight = weight}}), weight *= 2;
     const auto parts = progress(all, run(turns(), all));
