@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "tests/faults/program.h"
-#include "tools/ivgpu/guest.h"
-#include "tools/ivgpu/qemu.h"
+#include "tools/ivgpu/vm/guest.h"
+#include "tools/ivgpu/vm/qemu.h"
 
 namespace faults {
 

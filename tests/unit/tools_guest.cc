@@ -9,9 +9,9 @@
 #include <string>
 
 #include "tools/ivgpu/child.h"
-#include "tools/ivgpu/cpio.h"
+#include "tools/ivgpu/vm/cpio.h"
 #include "tools/ivgpu/error.h"
-#include "tools/ivgpu/guest.h"
+#include "tools/ivgpu/vm/guest.h"
 
 namespace ivgpu {
 namespace {

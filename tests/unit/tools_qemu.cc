@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "tools/ivgpu/qemu.h"
 #include "tools/ivgpu/vm/emulated_clock.h"
+#include "tools/ivgpu/vm/qemu.h"
 
 namespace ivgpu {
 namespace {

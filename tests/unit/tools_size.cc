@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tools/ivgpu/broker.h"
-#include "tools/ivgpu/qemu.h"
+#include "tools/ivgpu/vm/qemu.h"
 #include "tools/ivgpu/size.h"
 
 namespace ivgpu {

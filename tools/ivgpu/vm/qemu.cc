@@ -1,5 +1,5 @@
 // Every option has its reason beside it; all others are QEMU's defaults.
-#include "tools/ivgpu/qemu.h"
+#include "tools/ivgpu/vm/qemu.h"
 
 #include <unistd.h>
 

@@ -1,13 +1,13 @@
 // The image's script prints the two paths, the initramfs first.
-#include "tools/ivgpu/guest.h"
+#include "tools/ivgpu/vm/guest.h"
 
 #include <unistd.h>
 
 #include <fstream>
 
 #include "tools/ivgpu/child.h"
-#include "tools/ivgpu/cpio.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/vm/cpio.h"
 
 namespace ivgpu {
 namespace {

@@ -1,7 +1,7 @@
 // The format, from the kernel's Documentation/driver-api/early-userspace/buffer-format.rst: a header of thirteen
 // 8-digit hexadecimal numbers after the magic, the name with its NUL, the content; header and content start on
 // multiples of 4.
-#include "tools/ivgpu/cpio.h"
+#include "tools/ivgpu/vm/cpio.h"
 
 #include <array>
 #include <cstdio>

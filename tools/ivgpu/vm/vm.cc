@@ -1,0 +1,83 @@
+// `ivgpu vm`: broker, guest image, QEMU.
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "ring/layout.h"
+#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/error.h"
+#include "tools/ivgpu/say.h"
+#include "tools/ivgpu/vm/boot.h"
+#include "tools/ivgpu/vm/guest.h"
+#include "tools/ivgpu/vm/qemu.h"
+#include "tools/ivgpu/vm/steps.h"
+
+namespace ivgpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+// Without a command the terminal's shell, and without a terminal the text on standard input.
+GuestJob job_of(const VmOptions& options) {
+  GuestJob job{.keep = options.keep, .command = joined(options.command), .environment = options.environment};
+  if (!options.command.empty()) return job;
+  job.interactive = isatty(STDIN_FILENO) != 0;
+  char buffer[4096];
+  ssize_t n = 0;
+  while (!job.interactive && (n = read(STDIN_FILENO, buffer, sizeof buffer)) > 0)
+    job.command.append(buffer, static_cast<std::size_t>(n));
+  return job;
+}
+
+std::string bundled(const char* name, const std::string& otherwise) {
+  const char* bundle = std::getenv("IVGPU_BUNDLE");
+  return bundle && *bundle ? (fs::path(bundle) / name).string() : otherwise;
+}
+
+}  // namespace
+
+int vm(const VmOptions& options) {
+  const Steps steps(options.steps);
+  const Install install = find_install();
+  const GuestJob job = job_of(options);
+  const std::string settings = job_settings(job);  // reports a wrong command line before any work
+  tell_unknown_log_level();
+  const bool terminal = job.interactive || job.keep;
+  if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");
+
+  const SignalGate gate;
+  const TempDir folder;
+  const GuestImage image = make_guest_image(install, options.program_dirs, options.kernel.empty());
+  const fs::path initrd = folder.path() / "initrd";
+  write_initrd(initrd, image, settings);
+  steps.say("guest image is ready: " + image.initramfs.string());
+
+  BrokerOptions broker_options = for_this_machine(options.broker);
+  // One for each slot that a VM can have; the broker and the guest's module use as many as it has.
+  broker_options.vectors = ring::max_slots;
+  PrivateBroker broker(install, broker_options, folder.path(), gate);
+  steps.say("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
+
+  QemuOptions qemu{.qemu = bundled("qemu", "qemu-system-x86_64"),
+                   .accelerator = usable_accelerator(),
+                   .memory = options.memory,
+                   .cpus = options.cpus,
+                   .kernel = options.kernel.empty() ? image.kernel : require(options.kernel, "the kernel"),
+                   .initrd = initrd,
+                   .ivshmem_socket = broker.socket(),
+                   .vectors = extra_vectors(broker_options).value_or(broker_options.vectors),
+                   .serial = {.console_log = terminal ? fs::path() : folder.path() / "console.log"}};
+  steps.say("booting " + qemu.kernel.filename().string() + " in QEMU (" +
+            (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
+            " processors, " + options.memory + ")");
+  return broker.end(boot(options, gate, steps, folder.path() / "qemu.log", qemu));
+}
+
+}  // namespace ivgpu
