@@ -26,7 +26,7 @@ ivgpu::QemuOptions prepare(const Paths& paths, const std::string& socket, const 
                            const std::string& job) {
   ivgpu::Install install = ivgpu::install_at(paths.build / "bin/ivgpu");
   install.programs.clear();
-  const ivgpu::GuestImage image = ivgpu::make_guest_image(install, {paths.program.parent_path()}, true);
+  const ivgpu::GuestImage image = ivgpu::make_guest_image(install, {.program_dirs = {paths.program.parent_path()}});
   const fs::path initrd = folder / "initrd";
   ivgpu::write_initrd(initrd, image, ivgpu::job_settings({.command = job}));
   return {.qemu = bundled("qemu", "qemu-system-x86_64"),

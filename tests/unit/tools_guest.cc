@@ -9,8 +9,8 @@
 #include <string>
 
 #include "tools/ivgpu/child.h"
-#include "tools/ivgpu/vm/cpio.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/vm/cpio.h"
 #include "tools/ivgpu/vm/guest.h"
 
 namespace ivgpu {
@@ -68,6 +68,23 @@ TEST(Initrd, TheJobFollowsTheImageOnAMultipleOf4) {
   EXPECT_EQ(initrd.substr(0, 8), std::string("12345\0\0\0", 8));
   EXPECT_EQ(initrd.substr(8, 6), "070701");
   EXPECT_NE(initrd.find("command='true'"), std::string::npos);
+}
+
+TEST(Initrd, ModulesAreThereAndNamedInTheirOrder) {
+  const TempDir folder;
+  std::ofstream(folder.path() / "image") << "1234";
+  for (const char* name : {"second.ko", "first.ko"}) std::ofstream(folder.path() / name) << "text of " << name;
+  const GuestImage image{.kernel = "",
+                         .initramfs = folder.path() / "image",
+                         .modules = {folder.path() / "first.ko", folder.path() / "second.ko"}};
+  write_initrd(folder.path() / "initrd", image, job_settings({.command = "true", .awaited = "/dev/x /dev/y*"}));
+  const std::string initrd = read_file(folder.path() / "initrd");
+  EXPECT_NE(initrd.find("command='true'\nawaited='/dev/x /dev/y*'\nmodules='first second'\n"), std::string::npos);
+  EXPECT_LT(initrd.find(std::string("ivgpu/modules\0", 14)), initrd.find("ivgpu/modules/first.ko"))
+      << "the folder comes first";
+  EXPECT_NE(initrd.find("text of second.ko"), std::string::npos);
+  fs::remove(folder.path() / "first.ko");
+  EXPECT_THROW(write_initrd(folder.path() / "again", image, ""), Error);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ TEST(Install, TheBuildTree) {
   const TempDir root;
   const Install install = install_at(root.path() / "bin/ivgpu");
   EXPECT_EQ(install.broker, root.path() / "bin/ivgpud");
+  EXPECT_EQ(install.check, root.path() / "bin/ivgpu-check");
   EXPECT_EQ(install.guest_lib, root.path() / "guest");
   EXPECT_EQ(install.sim_lib, root.path() / "simgpu");
   EXPECT_EQ(install.measure, root.path() / "libexec/ivgpu/ivgpu-measure");

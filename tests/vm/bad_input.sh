@@ -14,7 +14,7 @@ echo text >no-kernel
 # the files do not, since other tests make images of other programs beside this one.
 need=$("$ivgpu" vm --gpu sim --memory 24M --timeout 20 -- true 2>&1 </dev/null | sed -n 's/.*initrd is too large.*need \([0-9]*\)).*/\1/p')
 [[ $need ]] || fail "QEMU does not say how large the image is"
-little=$((${need:-0} / 1048576 + 8))M
+little=$((${need:-0} / 1048576 + 4))M
 
 # Everything that the PATH has, but for QEMU.
 mkdir without-qemu

@@ -41,7 +41,7 @@ mkdir -p "$work/root/bin"
 if [[ ${IVGPU_TEST_MODULES:-} ]]; then
   cp "$IVGPU_TEST_MODULES"/{ivgpu,brd}.ko "$work/root/"
 else
-  "$sources/tools/guest-module" --image "$image" --output "$work/root" "${checked[@]}" --also kernel/drivers/block/brd.ko >/dev/null || code=$?
+  "$sources/tools/guest-module" --image "$image" --output "$work/root" "${checked[@]}" --also brd >/dev/null || code=$?
 fi
 if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's kernel: skipped"; exit 77; fi
 [[ $code == 0 ]] || exit 1

@@ -21,6 +21,7 @@ source "$sources/tests/vm/pmem_guest.sh"
 start_broker
 
 code=0
+# shellcheck disable=SC2119  # it has no options here
 make_guest <<'JOB' || code=$?
 ivgpu-check --guest
 IVGPU_LOG=info vector_add --n 1000 >/dev/null && echo "a program works"

@@ -2,33 +2,29 @@
 # has `fail`.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# In the order in which they need each other; brd is a disk for O_DIRECT.
-modules=(drivers/virtio/virtio_ring drivers/virtio/virtio drivers/virtio/virtio_pci_modern_dev drivers/virtio/virtio_pci_legacy_dev
-  drivers/virtio/virtio_pci drivers/char/virtio_console drivers/nvdimm/libnvdimm drivers/acpi/nfit/nfit drivers/nvdimm/nd_virtio
-  drivers/nvdimm/virtio_pmem drivers/nvdimm/nd_btt drivers/nvdimm/nd_pmem drivers/dax/device_dax drivers/dax/dax_pmem
-  drivers/block/brd)
-
-# make_guest: $work/initrd, whose guest loads `modules` and then runs the lines on standard input; `kernel` is its kernel. 77: the
-# bundle's kernel has no modules.
+# make_guest [OPTION...]: $work/initrd, whose guest loads the modules of this way, and runs the lines on standard input; `kernel` is its
+# kernel. The options are more of guest-image's. 77: the bundle's kernel has no modules.
 make_guest() {
-  local image also=() module code=0 images busybox
-  mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" \
-    --programs "$build/programs")
-  kernel=${image[1]}
-  images=${IVGPU_TEST_IMAGE:-$build/guest-image} busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
-  for module in "${modules[@]}"; do also+=(--also "kernel/$module.ko"); done
-  mkdir -p "$work/root/ivgpu/modules"
-  "$sources/tools/guest-module" --image "$images" --output "$work/root/ivgpu/modules" "${also[@]}" >/dev/null || code=$?
+  local image paths path code=0 names='' busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
+  # brd is a disk for O_DIRECT.
+  paths=$("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" --programs "$build/programs" \
+    --check "$build/bin/ivgpu-check" --way pmem --module brd "$@") || code=$?
   if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then return 77; fi
   [[ $code == 0 ]] || return 1
-  cp "$build/tests/waking" "$build/bin/ivgpu-check" "$work/root/ivgpu/"
+  mapfile -t image <<<"$paths"
+  kernel=${image[1]}
+  mkdir -p "$work/root/ivgpu/modules"
+  for path in "${image[@]:2}"; do
+    cp "$path" "$work/root/ivgpu/modules/"
+    names+=" $(basename "$path" .ko)"
+  done
+  cp "$build/tests/waking" "$work/root/ivgpu/"
   {
-    echo 'interactive=0 keep=0 command=". /ivgpu/commands"'
+    echo "interactive=0 keep=0 command='. /ivgpu/commands' modules='$names' awaited=/dev/dax0.0"
     # shellcheck disable=SC2016
     echo 'export LD_LIBRARY_PATH=/lib/ivgpu PATH=/ivgpu:$PATH'
   } >"$work/root/ivgpu/job"
   {
-    for module in "${modules[@]}"; do echo "insmod /ivgpu/modules/${module##*/}.ko || exit 1"; done
     echo 'felt() { waking /lib/ivgpu/libcuda.so.1 "$@"; }'
     cat
   } >"$work/root/ivgpu/commands"

@@ -71,8 +71,7 @@ INIT
 
 # What the nested guest boots is made here, where a compiler is quick.
 make_nested() {
-  modules+=(net/vmw_vsock/vsock net/vmw_vsock/vmw_vsock_virtio_transport_common net/vmw_vsock/vmw_vsock_virtio_transport)
-  make_guest <<'JOB' || die "the nested guest could not be made"
+  make_guest --way vsock <<'JOB' || die "the nested guest could not be made"
 ivgpu-check --guest
 IVGPU_LOG=info vector_add --n 1000 2>/tmp/first >/dev/null && echo "a program works"
 grep -o "vsock port .* is the bell channel" /tmp/first

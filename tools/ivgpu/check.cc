@@ -11,7 +11,7 @@
 namespace ivgpu {
 
 int check(const CheckOptions& options) {
-  const auto program = find_install().broker.parent_path() / "ivgpu-check";
+  const auto program = find_install().check;
   std::vector<std::string> words = {require(program, "the program ivgpu-check").string(), "--runtime-dir",
                                     options.runtime_dir.string()};
   if (!options.root.empty()) words.insert(words.end(), {"--root", options.root.string()});

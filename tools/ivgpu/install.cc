@@ -40,6 +40,7 @@ Install install_at(const fs::path& executable) {
   const bool built = !fs::exists(root / "lib/ivgpu");
   const fs::path lib = built ? root : root / "lib/ivgpu";
   return {.broker = root / "bin/ivgpud",
+          .check = root / "bin/ivgpu-check",
           .guest_lib = lib / "guest",
           .sim_lib = lib / "simgpu",
           .measure = root / "libexec/ivgpu/ivgpu-measure",

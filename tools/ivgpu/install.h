@@ -8,6 +8,7 @@ namespace ivgpu {
 
 struct Install {
   std::filesystem::path broker;       // ivgpud
+  std::filesystem::path check;        // ivgpu-check
   std::filesystem::path guest_lib;    // folder of the guest's libcuda.so.1
   std::filesystem::path sim_lib;      // folder of the simulated GPU's libcuda.so.1
   std::filesystem::path measure;      // the program that `ivgpu bench` runs

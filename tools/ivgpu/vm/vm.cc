@@ -54,7 +54,7 @@ int vm(const VmOptions& options) {
 
   const SignalGate gate;
   const TempDir folder;
-  const GuestImage image = make_guest_image(install, options.program_dirs, options.kernel.empty());
+  const GuestImage image = make_guest_image(install, {.program_dirs = options.program_dirs, .kernel = options.kernel});
   const fs::path initrd = folder.path() / "initrd";
   write_initrd(initrd, image, settings);
   steps.say("guest image is ready: " + image.initramfs.string());
@@ -69,7 +69,7 @@ int vm(const VmOptions& options) {
                    .accelerator = usable_accelerator(),
                    .memory = options.memory,
                    .cpus = options.cpus,
-                   .kernel = options.kernel.empty() ? image.kernel : require(options.kernel, "the kernel"),
+                   .kernel = image.kernel,
                    .initrd = initrd,
                    .ivshmem_socket = broker.socket(),
                    .vectors = extra_vectors(broker_options).value_or(broker_options.vectors),

@@ -1,0 +1,68 @@
+# What comes out of Debian's packages without being installed; sourced, never run. The caller has set -euo pipefail, `work`, a folder
+# of its own, and `die SENTENCE [CODE]`.
+# shellcheck shell=bash disable=SC2154
+
+# unpack PACKAGE FOLDER [CODE]: fails with 3, or with this code.
+unpack() {
+  rm -rf "$work/deb"
+  mkdir -p "$work/deb" "$2"
+  (cd "$work/deb" && apt-get download -q "$1" >"$work/apt.log" 2>&1) ||
+    { cat "$work/apt.log" >&2; die "Debian's package $1 could not be fetched; 'apt-get update' may help" "${3:-3}"; }
+  dpkg-deb -x "$work/deb/$1"_*.deb "$2"
+}
+
+# kernel_release VMLINUZ: the boot protocol has at 0x20e where the version's text is, less 512.
+kernel_release() {
+  local at release
+  at=$(od -An -tu2 -j 526 -N 2 "$1" 2>/dev/null) || true
+  release=$(dd if="$1" bs=1 skip=$((${at:-0} + 512)) count=128 status=none | tr '\0' ' ' | cut -d ' ' -f 1)
+  [[ $release =~ ^[0-9]+\.[0-9][0-9A-Za-z.+_~-]*$ ]] || die "$1 is no kernel: it says no version"
+  echo "$release"
+}
+
+# kernel_modules VMLINUZ CACHE NAME...: the paths of these modules of the kernel's own, each behind those that it needs, as they are to
+# be loaded. CACHE keeps them: an empty file where the kernel has one built in. They come from this machine, if the kernel is its own,
+# else from Debian, which may not have the kernel any more: code 4.
+kernel_modules() {
+  local -A listed=()
+  local release kept name
+  release=$(kernel_release "$1") || exit
+  kept=$2/modules-$release
+  shift 2
+  mkdir -p "$kept"
+  for name in "$@"; do list_module "${name//-/_}"; done
+}
+
+# In kernel_modules, whose variables it has. A module says by itself what it needs.
+list_module() {
+  local name=$1 needs needed
+  [[ ! ${listed[$name]:-} ]] || return 0
+  listed[$name]=1
+  [[ -e $kept/$name.ko ]] || keep_module "$name"
+  [[ -s $kept/$name.ko ]] || return 0
+  needs=$(tr '\0' '\n' <"$kept/$name.ko" | sed -n 's/^depends=//p' | tr ',-' ' _')
+  for needed in $needs; do list_module "$needed"; done
+  echo "$kept/$name.ko"
+}
+
+# Debian's later kernels have their modules below /usr, and pack them. $work/kernel is the package.
+keep_module() {
+  local name=$1 tree found
+  if [[ -e /lib/modules/$release/modules.builtin ]]; then
+    tree=/lib/modules/$release
+  else
+    [[ -d $work/kernel ]] || unpack "linux-image-$release" "$work/kernel" 4
+    tree=$(find "$work/kernel" -path "*/lib/modules/$release" -print -quit)
+  fi
+  found=$(find "${tree:-/nowhere}" -name "${name//_/[-_]}.ko*" -print -quit 2>/dev/null)
+  case $found in
+    *.ko) cp "$found" "$kept/$name.ko.new" ;;
+    *.xz) xz -dc "$found" >"$kept/$name.ko.new" ;;
+    *.zst) zstd -qdc "$found" >"$kept/$name.ko.new" ;;
+    *)
+      grep -qs "/${name//_/[-_]}\.ko" "${tree:-/nowhere}/modules.builtin" || die "the kernel $release has no module $name"
+      : >"$kept/$name.ko.new"
+      ;;
+  esac
+  mv "$kept/$name.ko.new" "$kept/$name.ko"
+}
