@@ -35,7 +35,7 @@ ivgpu::QemuOptions prepare(const Paths& paths, const std::string& socket, const 
           .cpus = 2,
           .kernel = image.kernel,
           .initrd = initrd,
-          .ivshmem_socket = socket,
+          .device = {.socket = socket},
           .serial = {.console_log = folder / "console.log"}};
 }
 

@@ -11,6 +11,7 @@ add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_check_cache.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_check_module.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_child.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_device.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_guest.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_install.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_qemu.cc
@@ -18,11 +19,14 @@ add_executable(tools_test
   ${CMAKE_CURRENT_LIST_DIR}/tools_status_text.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_top.cc
   ${CMAKE_CURRENT_LIST_DIR}/tools_trace_source.cc
+  ${CMAKE_CURRENT_LIST_DIR}/tools_vsock.cc
   ${CMAKE_SOURCE_DIR}/tools/check/cache.cc ${CMAKE_SOURCE_DIR}/tools/check/machine.cc
   ${CMAKE_SOURCE_DIR}/tools/check/module.cc ${CMAKE_SOURCE_DIR}/tools/check/region.cc
   ${CMAKE_SOURCE_DIR}/guest/region/cache_probe.cc ${CMAKE_SOURCE_DIR}/guest/region/module_info.cc)
 set_source_files_properties(${CMAKE_SOURCE_DIR}/tools/check/module.cc TARGET_DIRECTORY tools_test
                             PROPERTIES COMPILE_DEFINITIONS IVGPU_VERSION="${PROJECT_VERSION}")
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/tools_device.cc
+                            PROPERTIES COMPILE_DEFINITIONS IVGPU_SOURCES="${CMAKE_SOURCE_DIR}")
 target_link_libraries(tools_test PRIVATE ivgpu_tools ivgpu_api GTest::gtest_main)
 gtest_discover_tests(tools_test TEST_PREFIX unit.)
 

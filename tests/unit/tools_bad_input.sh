@@ -39,6 +39,11 @@ row 2 'File does not exist: /nowhere/vmlinuz'           "$ivgpu" vm --kernel /no
 row 2 'Directory does not exist: /nowhere'              "$ivgpu" vm --program-dir /nowhere -- true
 row 2 'cpus'                                            "$ivgpu" vm --cpus 65 -- true
 row 2 'timeout'                                         "$ivgpu" vm --timeout 0 -- true
+row 2 'transport'                                       "$ivgpu" vm --transport carrier -- true
+row 2 '--vsock needs --transport pmem'                  "$ivgpu" vm --vsock -- true
+if [[ ! -e /dev/vhost-vsock ]]; then
+  row 3 "has no /dev/vhost-vsock: 'modprobe vhost_vsock'" "$ivgpu" vm --transport pmem --vsock -- true
+fi
 # A cache that somebody else may have filled: root's, or one that root has given away.
 anothers=/
 if ((EUID == 0)); then mkdir anothers && chown 65534 anothers && anothers=anothers; fi

@@ -36,6 +36,9 @@ expect 2 'sim has no option --fast' sim --fast ls
 expect 2 'vm has no option --fast' vm --fast
 expect 2 'cpus' vm --cpus many
 expect 2 'kernel' vm --kernel /nowhere/vmlinuz
+expect 2 '^ivgpu: --transport: carrier not in \{doorbell,plain,pmem\}; see ivgpu vm --help$' vm --transport carrier -- true
+expect 2 '^ivgpu: --vsock needs --transport pmem$' vm --vsock -- true
+expect 2 '^ivgpu: --vsock needs --transport pmem$' vm --vsock --transport plain -- true
 expect 0 'runtime-dir' status --help
 expect 2 'watch-the-stars' status --watch-the-stars
 expect 3 'no ivgpud answers at /nowhere/ivgpud.status: No such file or directory' status --runtime-dir /nowhere

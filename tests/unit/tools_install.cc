@@ -121,6 +121,15 @@ TEST(BrokerConfig, SharingNamesThePolicyWeightsAndTheVmsOfTheLatencyClass) {
             "\"64MiB\"\nlatency = true\n");
 }
 
+TEST(BrokerConfig, TheTransportAndVsocksNumbersAreSaidWhereTheyAreOthers) {
+  BrokerOptions options{.vm = "v", .more_vms = {"w"}, .transport = "pmem"};
+  options.vsock = 1000003;
+  const std::string text = broker_config(options, "/run/x");
+  EXPECT_EQ(text.substr(text.find("[vm.v]")),
+            "[vm.v]\nregion_size = \"1GiB\"\ntransport = \"pmem\"\nvsock_cid = 1000003\nvsock_port = 1000003\n"
+            "\n[vm.w]\nregion_size = \"1GiB\"\ntransport = \"pmem\"\n");
+}
+
 TEST(BrokerConfig, AGpuByPathBecomesAbsoluteAndIsQuoted) {
   const std::string text = broker_config({.vm = "v", .gpu = "a \"b\"\\c"}, "/run/x");
   EXPECT_NE(text.find("library = \"" + fs::current_path().string() + "/a \\\"b\\\"\\\\c\"\n"), std::string::npos)

@@ -55,7 +55,7 @@ TEST(EmulatedClock, CountsEquallyFastOnABusyMachine) {
 }
 
 TEST(QemuCommand, HasTheDeviceAndNoNetwork) {
-  const std::string text = line({.ivshmem_socket = "/run/x/guest.sock"});
+  const std::string text = line({.device = {.socket = "/run/x/guest.sock"}});
   EXPECT_TRUE(has(text,
                   "-chardev socket,id=ivgpu,path=/run/x/guest.sock "
                   "-device ivshmem-doorbell,chardev=ivgpu,vectors=1 "));
@@ -63,7 +63,7 @@ TEST(QemuCommand, HasTheDeviceAndNoNetwork) {
 }
 
 TEST(QemuCommand, TheDeviceHasAsManyInterruptsAsTheConfigurationSays) {
-  EXPECT_TRUE(has(line({.vectors = 64}), "-device ivshmem-doorbell,chardev=ivgpu,vectors=64 "));
+  EXPECT_TRUE(has(line({.device = {.vectors = 64}}), "-device ivshmem-doorbell,chardev=ivgpu,vectors=64 "));
 }
 
 TEST(QemuCommand, TheSerialPortsKeepTheirOrder) {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "tools/ivgpu/broker.h"
-#include "tools/ivgpu/vm/qemu.h"
 #include "tools/ivgpu/size.h"
+#include "tools/ivgpu/vm/qemu.h"
 
 namespace ivgpu {
 namespace {
@@ -26,6 +26,14 @@ TEST(Size, WhatIsNoneIsLeftToWhoSaysWhatIsWrong) {
     EXPECT_EQ(size_for_config(text), text);
     EXPECT_EQ(size_for_qemu(text), text);
   }
+}
+
+TEST(Size, InBytes) {
+  EXPECT_EQ(size_in_bytes("65536KiB"), 65536U << 10);
+  EXPECT_EQ(size_in_bytes("2048"), std::uint64_t{2048} << 20);
+  EXPECT_EQ(size_in_bytes("3T"), std::uint64_t{3} << 40);
+  for (const char* text : {"", "lots", "1GB", "99999999T", "99999999999999999999"})
+    EXPECT_EQ(size_in_bytes(text), std::nullopt) << text;
 }
 
 TEST(Size, ReachesTheBrokerAndQemuInTheirNotation) {

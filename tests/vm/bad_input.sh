@@ -30,6 +30,9 @@ row 4 "ended before it said anything; --memory $little" "$ivgpu" vm --gpu sim --
 row 3 'ivgpud did not start'                        "$ivgpu" vm --gpu sim --region-size 3MiB --timeout 20 -- true
 row 3 "the GPU's libcuda is missing"                "$ivgpu" vm --gpu /nowhere/libcuda.so.1 --timeout 20 -- true
 row 3 'no folder can be made in /nowhere'           env TMPDIR=/nowhere "$ivgpu" vm --gpu sim -- true
+echo 'transport = "plain"' >plain.toml
+row 2 "the VM's transport is not doorbell: --extra-"  "$ivgpu" vm --gpu sim --extra-config plain.toml --timeout 20 -- true
+row 3 'no-kernel is no kernel: it says no version'    "$ivgpu" vm --gpu sim --transport pmem --kernel no-kernel --timeout 20 -- true
 stops_reading "$ivgpu" vm --gpu sim -- yes
 long=$TMPDIR/$(printf 'x%.0s' {1..90})
 mkdir "$long"
@@ -37,4 +40,4 @@ said=$(env TMPDIR="$long" timeout 60 "$ivgpu" vm --gpu sim -- true 2>&1 </dev/nu
 got=$?
 [[ $got == 3 && $said == *'characters at most'* ]] || fail "a socket's path that is too long: $got: $said"
 [[ -z $(ls -A "$long") ]] || fail "a socket's path that is too long leaves $(ls -A "$long")"
-finish 8
+finish 11

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: command.sh BUILD
 # What `ivgpu vm` promises of a command: its output and errors byte for byte and apart, its exit code, the environment,
-# the folders, and that a command that does not end is ended.
+# the folders, and that a command that does not end is ended. With the other devices programs compute the same, and it is said which
+# device the guest has.
 set -euo pipefail
 build=$1
 ivgpu=$build/bin/ivgpu
@@ -12,6 +13,23 @@ fail() { echo "FAIL: $1"; status=1; }
 
 mkdir "$work/mine"
 head -c 300000 /dev/urandom >"$work/mine/bytes"
+
+# Beside the guests below. The kernel of a bundle may be none of those whose modules Debian has.
+ways=(plain pmem) code=0
+"$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" --programs "$build/programs" \
+  --check "$build/bin/ivgpu-check" --way pmem >/dev/null || code=$?
+if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then
+  echo "no modules of the bundle's kernel: pmem is left out"
+  ways=(plain)
+fi
+echo 'slots = 2' >"$work/extra"
+declare -A booted
+for way in "${ways[@]}"; do
+  "$ivgpu" vm --gpu sim --transport "$way" --extra-config "$work/extra" --region-size 256M --steps --timeout 200 -- \
+    'vector_add --n 1000; ivgpu-check --guest >&2; IVGPU_LOG=info vector_add --n 1000 >/dev/null' \
+    >"$work/$way.out" 2>"$work/$way.err" &
+  booted[$way]=$!
+done
 
 code=0
 "$ivgpu" vm --gpu sim --program-dir "$work/mine" --env "WORD=it's here" --timeout 120 -- \
@@ -26,4 +44,19 @@ code=0
 [[ $code == 124 ]] || fail "exit code $code instead of 124 after the time ran out"
 grep -q '^ivgpu: the command did not end within 40 s$' "$work/err" || fail "no word about the time that ran out"
 [[ $(cat "$work/out") == begun ]] || fail "what the command wrote before its end is lost"
+
+"$ivgpu" sim "$build/programs/vector_add" --n 1000 >"$work/direct"
+for way in "${ways[@]}"; do
+  wait "${booted[$way]}" || fail "$way: exit code $?"
+  cmp "$work/direct" "$work/$way.out" || fail "$way: the program computes something else"
+done
+# said WAY PATTERN...: each is a line of the guest's check, of its library, or of the steps.
+said() {
+  local way=$1 pattern
+  shift
+  for pattern in "$@"; do grep -qE "$pattern" "$work/$way.err" || { fail "$way: nothing says: $pattern"; cat "$work/$way.err"; }; done
+}
+said plain "guest's device: ivshmem-plain of 256 MiB, bells by bits in memory\$" '^ok +region +256 MiB in 2 slots, ivshmem-plain$' '^ok +broker '
+[[ ${ways[*]} == plain ]] || said pmem "guest's device: virtio-pmem of 258 MiB, bells by 2 ports of virtio-serial\$" '^ok +region +256 MiB in 2 slots, devdax$' \
+  '^ok +broker ' '^ok +bells +2 bell channels' '^ivgpu: /dev/vport[0-9]+p1 is the bell channel$'
 exit "$status"

@@ -6,19 +6,20 @@
 #   loopback  a program of the host itself, by vsock_loopback: it is taken, named, woken, killed; another VM's port refuses it
 #   nested    a VM with vhost-vsock-pci, virtio-pmem and no port of virtio-serial: it is checked, programs run, sleep, are woken,
 #             two at a time, and killed
+#   vm        `ivgpu vm --transport pmem --vsock` there, beside a program that has the first CID and one that listens at the second port
 # Exit codes: 0 all parts went well, 1 one has not, 2 usage, 3 something is missing.
 # shellcheck disable=SC2317  # the parts are called by their names
 set -euo pipefail
 inside=''
 [[ ${1:-} != --inside ]] || { inside=1; shift; }
-(($# >= 4)) || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+(($# >= 4)) || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 mkdir -p "$4"
 folder=$(cd "$4" && pwd)
 shift 4
 parts=("$@")
-((${#parts[@]})) || parts=(loopback nested)
-for part in "${parts[@]}"; do [[ $part == loopback || $part == nested ]] || { echo "vsock.sh: there is no part $part"; exit 2; }; done
+((${#parts[@]})) || parts=(loopback nested vm)
+for part in "${parts[@]}"; do [[ $part =~ ^(loopback|nested|vm)$ ]] || { echo "vsock.sh: there is no part $part"; exit 2; }; done
 # shellcheck source=tests/vm/own_broker.sh
 source "$sources/tests/vm/own_broker.sh"
 # shellcheck source=tests/vm/pmem_guest.sh
@@ -87,10 +88,20 @@ JOB
   cp "$kernel" "$folder/vmlinuz"
 }
 
+# The folders are read-only there, so the image is made here, of a bundle whose places are the same there.
+make_vm() {
+  mkdir -p "$folder/bundle"
+  cp "$build"/guest-image/{vmlinuz,busybox} "$folder/bundle/"
+  ln -sf "$(command -v "$qemu")" "$folder/bundle/qemu"
+  IVGPU_BUNDLE=$folder/bundle "$build/share/ivgpu/guest-image" --output "$folder/image/ivgpu" --guest-lib "$build/guest" \
+    --programs "$build/programs" --check "$build/bin/ivgpu-check" --way pmem --way vsock >/dev/null || die "the command's guest could not be made"
+}
+
 # A TSC that is measured on a busy machine may run several times as fast as the world: this host has the HPET's time.
 on_this_machine() {
   make_host
   [[ " ${parts[*]} " != *" nested "* ]] || make_nested
+  [[ " ${parts[*]} " != *" vm "* ]] || make_vm
   timeout 1800 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 4G -nic none -display none \
     -vga none -kernel "$folder"/kernel/boot/vmlinuz-* -initrd "$work/host.cpio" \
     -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=unstable' \
@@ -144,6 +155,36 @@ nested() {
   (($(figure virtio-pmem 'sleeps in 300 ms' | grep . || echo 1000) <= 30)) || fail "a wait naps"
   ((status == 0)) || tail -n 50 "$work"/virtio-pmem.{qemu,console,out,err,control}
   end_broker
+}
+
+# Has CID 1000000 and port 1000001 until its input ends.
+taken() {
+  python3 -c 'import fcntl, socket, struct, sys
+device = open("/dev/vhost-vsock", "rb+", buffering=0)
+fcntl.ioctl(device, 0x4008AF60, struct.pack("Q", 1000000))
+port = socket.socket(socket.AF_VSOCK)
+port.bind((socket.VMADDR_CID_ANY, 1000001))
+print("taken", flush=True)
+sys.stdin.read()'
+}
+
+vm() {
+  local code=0
+  echo "vm on $(uname -r):"
+  cp -a "$folder/image" "$work/image"
+  exec 7> >(taken >"$work/taken")
+  until [[ -s $work/taken ]] || ! kill -0 $!; do sleep 0.1; done
+  XDG_CACHE_HOME=$work/image IVGPU_BUNDLE=$folder/bundle "$build/bin/ivgpu" vm --gpu sim --transport pmem --vsock --region-size 256M --steps \
+    --timeout 1500 -- 'vector_add --n 1000; ivgpu-check --guest >&2; IVGPU_LOG=info vector_add --n 1000 >/dev/null' \
+    >"$work/said.out" 2>"$work/said.err" || code=$?
+  exec 7>&-
+  [[ $code == 0 ]] || fail "ivgpu vm ended with $code"
+  "$build/bin/ivgpu" sim "$build/programs/vector_add" --n 1000 | cmp - "$work/said.out" || fail "the program computes something else"
+  for pattern in 'virtio-pmem of 258 MiB, bells by vsock, CID 1000002$' '^ok +vsock +port 1000002 of the host' '^ok +broker ' \
+    '^ivgpu: vsock port 1000002 of the host is the bell channel$'; do
+    grep -qE "$pattern" "$work/said.err" || fail "nothing says: $pattern"
+  done
+  ((status == 0)) || cat "$work/said.err"
 }
 
 end_broker() {

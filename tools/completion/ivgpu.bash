@@ -22,6 +22,7 @@ _ivgpu_commands() { sed -nE '/^Subcommands:/,/^$/ s/^  ([a-z]+) .*/\1/p'; }
 _ivgpu_value() {
   case $1 in
     --gpu) _ivgpu_paths -f "$2"; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'auto sim' -- "$2") ;;
+    --transport) _ivgpu_words 'doorbell plain pmem' "$2" ;;
     --config | --extra-config | --kernel | --json | --plot | --against | --perfetto) _ivgpu_paths -f "$2" ;;
     --runtime-dir | --program-dir | --build | --out) _ivgpu_paths -d "$2" ;;
     *) return 1 ;;

@@ -131,8 +131,11 @@ std::string broker_config(const BrokerOptions& options, const fs::path& runtime_
   // A key that stands twice is a mistake.
   const bool says_vectors = options.vectors != 1 && !extra_vectors(options);
   const auto& weights = options.sharing.weights;
+  const std::string vsock = std::to_string(options.vsock);
   const auto vm_table = [&](const std::string& vm) {
     return "\n[vm." + vm + "]\nregion_size = " + toml_string(size_for_config(options.region_size)) + "\n" +
+           (options.transport != "doorbell" ? "transport = " + toml_string(options.transport) + "\n" : "") +
+           (options.vsock != 0 && vm == options.vm ? "vsock_cid = " + vsock + "\nvsock_port = " + vsock + "\n" : "") +
            (says_vectors ? "vectors = " + std::to_string(options.vectors) + "\n" : "") +
            (std::ranges::count(options.sharing.latency_vms, vm) ? "latency = true\n" : "") +
            (weights.contains(vm) ? "weight = " + std::to_string(weights.at(vm)) + "\n" : "");

@@ -27,6 +27,8 @@ struct BrokerOptions {
   std::string region_size = "1GiB";        // as in ivgpud's configuration
   std::vector<std::string> more_vms = {};  // beside `vm`, with the same settings
   Sharing sharing = {};
+  std::string transport = "doorbell";       // as in ivgpud's configuration, of each VM
+  std::uint32_t vsock = 0;                  // the first VM's vsock_cid and vsock_port; 0: neither is said
   std::uint32_t vectors = 1;                // interrupts of each VM's device, if extra_config does not say it
   std::filesystem::path extra_config = {};  // TOML appended to ours, for settings without an option here
   bool verbose = false;                     // let the broker's log through to stderr

@@ -28,6 +28,7 @@ int sim(const SimOptions& options);
 
 struct VmOptions {
   BrokerOptions broker;
+  bool vsock = false;  // the bells of "pmem" by vsock
   std::string memory = "1G";
   int cpus = 2;
   std::filesystem::path kernel;                     // empty: a stock Debian cloud kernel

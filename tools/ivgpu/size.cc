@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 namespace ivgpu {
 namespace {
@@ -30,5 +32,14 @@ std::string size_for_config(const std::string& text) {
 }
 
 std::string size_for_qemu(const std::string& text) { return number_and_unit(text).value_or(text); }
+
+std::optional<std::uint64_t> size_in_bytes(const std::string& text) {
+  const auto size = number_and_unit(text);
+  std::uint64_t bytes = 0;
+  if (!size || std::from_chars(size->data(), size->data() + size->size(), bytes).ec != std::errc()) return std::nullopt;
+  for (std::size_t k = std::string_view("KMGT").find(size->back()) + 1; k > 0; --k)
+    if (__builtin_mul_overflow(bytes, std::uint64_t{1024}, &bytes)) return std::nullopt;
+  return bytes;
+}
 
 }  // namespace ivgpu

@@ -2,6 +2,8 @@
 // number alone is MiB, as with QEMU.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace ivgpu {
@@ -12,5 +14,8 @@ std::string size_for_config(const std::string& text);
 
 // The same for QEMU: "1G", "1G" and "1024M".
 std::string size_for_qemu(const std::string& text);
+
+// Nothing where the text is no such size, or too large a one.
+std::optional<std::uint64_t> size_in_bytes(const std::string& text);
 
 }  // namespace ivgpu

@@ -5,6 +5,14 @@ namespace ivgpu {
 namespace {
 
 void add_guest_options(CLI::App& command, VmOptions& options) {
+  command
+      .add_option("--transport", options.broker.transport,
+                  "The guest's way to the host, as in ivgpud's configuration: ivshmem-doorbell, ivshmem-plain, or "
+                  "persistent memory with ports of virtio-serial")
+      ->type_name("WAY")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"doorbell", "plain", "pmem"}));
+  command.add_flag("--vsock", options.vsock, "With --transport pmem: vsock in the place of these ports");
   command.add_option("--memory", options.memory, "The guest's memory")->type_name("SIZE")->capture_default_str();
   command.add_option("--cpus", options.cpus, "The guest's processors")->capture_default_str()->check(CLI::Range(1, 64));
   existing_file_option(command, "--kernel", options.kernel, "A bzImage instead of Debian's cloud kernel");
@@ -86,6 +94,8 @@ CLI::App& add_vm(CLI::App& app, Chosen& chosen) {
   command.prefix_command()->callback([&command, &chosen, options] {
     chosen = [&command, options](const Words& words) {
       options->command = program_of(command, words);
+      if (options->vsock && options->broker.transport != "pmem")
+        throw Error(exit_code::usage, "--vsock needs --transport pmem");
       return vm(*options);
     };
   });

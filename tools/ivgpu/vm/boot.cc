@@ -113,6 +113,7 @@ void Boot::start(QemuOptions& qemu) {
   qemu.serial.err = err_.theirs();
   qemu.serial.control = control_.theirs();
   Command command{.argv = qemu_command(qemu), .keep = {out_.theirs(), err_.theirs(), control_.theirs()}};
+  if (qemu.device.vsock >= 0) command.keep.push_back(qemu.device.vsock);
   const bool terminal = qemu.serial.console_log.empty();
   const Fd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
   const Fd log(open(qemu_log_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
-#include "tools/ivgpu/size.h"
 #include "tools/ivgpu/vm/emulated_clock.h"
 
 namespace ivgpu {
@@ -51,12 +51,11 @@ std::vector<std::string> qemu_command(const QemuOptions& options) {
   const bool kvm = options.accelerator == Accelerator::Kvm;
   std::vector<std::string> argv = {options.qemu, "-machine", "q35", "-nodefaults", "-no-reboot"};
   append(argv, {"-accel", kvm ? "kvm" : "tcg,thread=multi", "-cpu", kvm ? "host" : "max"});
-  append(argv, {"-smp", std::to_string(options.cpus), "-m", size_for_qemu(options.memory)});
+  append(argv, {"-smp", std::to_string(options.cpus), "-m", memory_words(options.memory, options.device)});
   append(argv, {"-nic", "none", "-display", "none", "-vga", "none"});
   append(argv, {"-kernel", options.kernel.string(), "-initrd", options.initrd.string(), "-append",
                 kernel_arguments(options.accelerator)});
-  append(argv, {"-chardev", "socket,id=ivgpu,path=" + options.ivshmem_socket.string(), "-device",
-                "ivshmem-doorbell,chardev=ivgpu,vectors=" + std::to_string(options.vectors)});
+  for (std::string& word : qemu_words(options.device)) argv.push_back(std::move(word));
   if (options.serial.console_log.empty())
     // The terminal is the guest's: Ctrl-C goes there, Ctrl-A X ends QEMU.
     append(argv,

@@ -1,11 +1,12 @@
-// The command line of QEMU for the demo's guest: a stock kernel, no disk, no network, one ivshmem device and four
-// serial ports. qemu-config/ explains the same for a VM of one's own.
+// The command line of QEMU for the demo's guest: a stock kernel, no disk, no network, the device (device.h) and four serial
+// ports. qemu-config/ explains the same for a VM of one's own.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tools/ivgpu/vm/device.h"
 
 namespace ivgpu {
 
@@ -31,8 +32,7 @@ struct QemuOptions {
   int cpus = 1;
   std::filesystem::path kernel = {};
   std::filesystem::path initrd = {};
-  std::filesystem::path ivshmem_socket = {};
-  std::uint32_t vectors = 1;  // of the device, as many as `vectors` says in ivgpud's configuration
+  Device device = {};
   SerialPorts serial = {};
 };
 std::vector<std::string> qemu_command(const QemuOptions& options);

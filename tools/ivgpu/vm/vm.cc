@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "ring/layout.h"
 #include "tools/ivgpu/child.h"
@@ -9,9 +10,11 @@
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/say.h"
 #include "tools/ivgpu/vm/boot.h"
+#include "tools/ivgpu/vm/device.h"
 #include "tools/ivgpu/vm/guest.h"
 #include "tools/ivgpu/vm/qemu.h"
 #include "tools/ivgpu/vm/steps.h"
+#include "tools/ivgpu/vm/vsock.h"
 
 namespace ivgpu {
 namespace {
@@ -26,7 +29,10 @@ std::string joined(const std::vector<std::string>& words) {
 
 // Without a command the terminal's shell, and without a terminal the text on standard input.
 GuestJob job_of(const VmOptions& options) {
-  GuestJob job{.keep = options.keep, .command = joined(options.command), .environment = options.environment};
+  GuestJob job{.keep = options.keep,
+               .command = joined(options.command),
+               .environment = options.environment,
+               .awaited = awaited_for(options.broker.transport, options.vsock)};
   if (!options.command.empty()) return job;
   job.interactive = isatty(STDIN_FILENO) != 0;
   char buffer[4096];
@@ -53,17 +59,27 @@ int vm(const VmOptions& options) {
   if (terminal && !isatty(STDIN_FILENO)) throw Error(exit_code::usage, "--keep needs a terminal");
 
   const SignalGate gate;
+  std::optional<VsockPlace> vsock;
+  if (options.vsock) vsock = take_vsock();
   const TempDir folder;
-  const GuestImage image = make_guest_image(install, {.program_dirs = options.program_dirs, .kernel = options.kernel});
+  const std::string& transport = options.broker.transport;
+  const GuestImage image = make_guest_image(
+      install,
+      {.program_dirs = options.program_dirs, .kernel = options.kernel, .ways = ways_of(transport, options.vsock)});
   const fs::path initrd = folder.path() / "initrd";
   write_initrd(initrd, image, settings);
   steps.say("guest image is ready: " + image.initramfs.string());
 
   BrokerOptions broker_options = for_this_machine(options.broker);
   // One for each slot that a VM can have; the broker and the guest's module use as many as it has.
-  broker_options.vectors = ring::max_slots;
+  if (transport == by_doorbell) broker_options.vectors = ring::max_slots;
+  if (vsock) broker_options.vsock = vsock->both;
   PrivateBroker broker(install, broker_options, folder.path(), gate);
   steps.say("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
+  Device device = device_behind(read_status(folder.path()), broker_options.vm, transport);
+  device.vectors = extra_vectors(broker_options).value_or(broker_options.vectors);
+  if (vsock) device.take_vsock(vsock->both, vsock->device.get());
+  steps.say("the guest's device: " + described(device));
 
   QemuOptions qemu{.qemu = bundled("qemu", "qemu-system-x86_64"),
                    .accelerator = usable_accelerator(),
@@ -71,8 +87,7 @@ int vm(const VmOptions& options) {
                    .cpus = options.cpus,
                    .kernel = image.kernel,
                    .initrd = initrd,
-                   .ivshmem_socket = broker.socket(),
-                   .vectors = extra_vectors(broker_options).value_or(broker_options.vectors),
+                   .device = device,
                    .serial = {.console_log = terminal ? fs::path() : folder.path() / "console.log"}};
   steps.say("booting " + qemu.kernel.filename().string() + " in QEMU (" +
             (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
