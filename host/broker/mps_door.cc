@@ -85,35 +85,51 @@ MpsDoor::MpsDoor(EventLoop& loop, Fd listener, Place place)
       watch_(std::make_unique<PacedWatch>(
           loop, listener_.get(), [this] { on_call(); }, pace)) {}
 
-MpsDoor::~MpsDoor() {
-  for (auto& [call, timer] : waiting_) loop_.forget(timer);
+short MpsDoor::state() const {
+  pollfd state{listener_.get(), POLLIN, 0};
+  poll(&state, 1, 0);
+  return state.revents;
+}
+
+void MpsDoor::on_call() {
+  const short is = state();
+  if ((is & POLLIN) == 0) {
+    if (is != 0) watch_.reset();  // its worker has ended
+    return;
+  }
+  const Fd connection = connected_to(place_.daemon, place_.uid, place_.gid);
+  const int why = errno;
+  if (!connection && may_wait(why)) return watch_->pause(between_tries);
+  if (!connection) tell_failure(why);
+  answer(connection);
+  waits_since_.reset();
+}
+
+// For a daemon whose queue is full.
+bool MpsDoor::may_wait(int why) {
+  if (why != EAGAIN) return false;
+  const auto now = Clock::now();
+  if (!waits_since_) waits_since_ = now;
+  return now - *waits_since_ < patience;
 }
 
 // The kernel has no request that takes a call without waiting for one. It does not wait where poll() has seen one: no one
 // else takes any, and one whose thread was killed since still counts.
-void MpsDoor::on_call() {
-  pollfd state{listener_.get(), POLLIN, 0};
-  poll(&state, 1, 0);
-  if ((state.revents & POLLIN) == 0) {
-    if (state.revents != 0) watch_.reset();  // its worker has ended
-    return;
-  }
+std::optional<MpsDoor::Call> MpsDoor::take() const {
   union {
     seccomp_notif call;
     char room[1024] = {};  // a later kernel may tell more
   } taken;
-  if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &taken) != 0) return;
-  connect({taken.call.id, static_cast<std::uint32_t>(taken.call.data.args[0]), Clock::now() + patience});
+  if (ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &taken) != 0) return std::nullopt;
+  return Call{taken.call.id, static_cast<std::uint32_t>(taken.call.data.args[0])};
 }
 
-void MpsDoor::connect(const Call& call) {
-  const Fd connection = connected_to(place_.daemon, place_.uid, place_.gid);
-  const int why = errno;
-  if (!connection && why == EAGAIN && Clock::now() < call.until) return try_later(call);
-  if (!connection) tell_failure(why);
+void MpsDoor::answer(const Fd& connection) const {
+  const auto call = take();
+  if (!call) return;
   seccomp_notif_resp answer{};
-  answer.id = call.id;
-  answer.error = connection && put_in_place(call, connection) ? 0 : -ECONNREFUSED;
+  answer.id = call->id;
+  answer.error = connection && put_in_place(*call, connection) ? 0 : -ECONNREFUSED;
   ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer);  // fails where the thread has gone
 }
 
@@ -133,14 +149,6 @@ void MpsDoor::tell_failure(int why) {
   if (const auto more = failures_.admit())
     spdlog::warn("{}: the MPS daemon at {} cannot be reached for it: {}{}", place_.worker, place_.daemon,
                  std::strerror(why), *more);
-}
-
-// A worker can have no more calls wait than `pace` lets in within `patience`.
-void MpsDoor::try_later(const Call& call) {
-  waiting_[call.id] = loop_.after(between_tries, [this, call] {
-    waiting_.erase(call.id);
-    connect(call);
-  });
 }
 
 }  // namespace host::broker

@@ -7,6 +7,9 @@
 // lose: neither the address that it names nor any other memory of it is read. So often a second and no oftener it is
 // answered, and waits otherwise.
 //
+// A call is taken from the kernel once it can be answered, and not before: one that nobody has taken waits for the next
+// broker, which is passed the listener (docs/design/034-restart.md), and one that was taken and not answered would wait for ever.
+//
 // Threads: the broker's one; no call here waits.
 #pragma once
 
@@ -14,8 +17,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/broker/event_loop.h"
@@ -44,29 +47,31 @@ class MpsDoor {
   // `listener`: whatever a worker has passed. Null where it is no listener, or the kernel's put no descriptor in place
   // (before Linux 5.9): it is closed then, and the worker's connect() fails.
   static std::unique_ptr<MpsDoor> open(EventLoop& loop, Fd listener, Place place);
-  ~MpsDoor();
   MpsDoor(const MpsDoor&) = delete;
   MpsDoor& operator=(const MpsDoor&) = delete;
+
+  int listener_fd() const { return listener_.get(); }
 
  private:
   struct Call {
     std::uint64_t id;
     std::uint32_t number;  // of the worker's descriptor
-    Clock::time_point until;
   };
 
   MpsDoor(EventLoop& loop, Fd listener, Place place);
   void on_call();
-  void connect(const Call& call);
+  short state() const;
+  std::optional<Call> take() const;
+  void answer(const Fd& connection) const;
   bool put_in_place(const Call& call, const Fd& connection) const;
   void tell_failure(int why);
-  void try_later(const Call& call);
+  bool may_wait(int why);
 
   EventLoop& loop_;
   const Fd listener_;
   const Place place_;
   LogLimiter failures_;
-  std::map<std::uint64_t, EventLoop::Id> waiting_;  // calls, and the timers of their next tries
+  std::optional<Clock::time_point> waits_since_;  // the call that is next, for a place
   std::unique_ptr<PacedWatch> watch_;
 };
 

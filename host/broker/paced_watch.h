@@ -32,19 +32,21 @@ class PacedWatch {
   PacedWatch(const PacedWatch&) = delete;
   PacedWatch& operator=(const PacedWatch&) = delete;
 
+  // From within `readable`, which has left what there is: it is called again after `wait`.
+  void pause(Span wait) {
+    loop_.forget(watch_);
+    pause_ = loop_.after(wait, [this] {
+      pause_ = 0;
+      watch();
+    });
+  }
+
  private:
   void watch() {
     watch_ = loop_.watch(fd_, POLLIN, [this](short) { ready(); });
   }
   void ready() {
-    if (const Span wait = bucket_.take(Clock::now()); wait > Span::zero()) {
-      loop_.forget(watch_);
-      pause_ = loop_.after(wait, [this] {
-        pause_ = 0;
-        watch();
-      });
-      return;
-    }
+    if (const Span wait = bucket_.take(Clock::now()); wait > Span::zero()) return pause(wait);
     const auto readable = readable_;  // it outlives this object
     readable();
   }
