@@ -3,20 +3,13 @@
 #pragma once
 
 #include "fd_keeper.h"
+#include "process_life.h"
 
 namespace broker_test {
 
 using ring::SlotState;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
-
-// One whose new parent has not asked after it yet has ended all the same.
-inline bool lives(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string stat;
-  std::getline(file, stat);
-  return !stat.empty() && stat.find(") Z ") == std::string::npos;
-}
 
 inline bool ends(pid_t process, int within_ms = 10000) {
   return eventually([&] { return !lives(process); }, within_ms);

@@ -9,6 +9,7 @@
 
 #include "broker_harness.h"
 #include "host/simgpu/api/device_names.h"
+#include "process_life.h"
 
 namespace broker_test {
 
@@ -50,6 +51,10 @@ inline std::string mps_keys(const Control& control) {
   return "policy = \"mps\"\nmps_control = \"" + control.path() + "\"\n";
 }
 
+inline pid_t daemon_of(const Broker& broker, int device) {
+  return std::atoi(broker.folder.read("mps/" + gpu(device) + "/pipe/nvidia-cuda-mps-control.pid").c_str());
+}
+
 // A broker whose VM "t", and those of `vms`, share the devices of a simulated machine with three.
 class MpsBroker : public Broker {
  public:
@@ -74,9 +79,7 @@ class MpsBroker : public Broker {
   MpsBroker& operator=(const MpsBroker&) = delete;
 
   std::string folder_of(int device) const { return folder / ("mps/" + gpu(device)); }
-  pid_t daemon_of(int device) const {
-    return std::atoi(folder.read("mps/" + gpu(device) + "/pipe/nvidia-cuda-mps-control.pid").c_str());
-  }
+  pid_t daemon_of(int device) const { return broker_test::daemon_of(*this, device); }
 };
 
 inline bool is_worker(pid_t process) {
@@ -90,7 +93,5 @@ inline std::vector<pid_t> workers_of(const Broker& broker) {
   std::erase_if(all, [](pid_t child) { return !is_worker(child); });
   return all;
 }
-
-inline bool lives(pid_t process) { return kill(process, 0) == 0; }
 
 }  // namespace broker_test
