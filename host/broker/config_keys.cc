@@ -62,7 +62,7 @@ const Key keys[] = {
      Reload::Restart, &B::cgroups},
     {"broker", "outlive_s", Kind::Integer, "5", nullptr, 0, 60, "an integer from 0 to 60",
      "As a service of systemd: how long sessions go on without ivgpud, in seconds, for it to be started again "
-     "meanwhile. 0: they end with it, as they do with policy = \"mps\" and without systemd.",
+     "meanwhile. 0: they end with it, as they do without systemd.",
      Reload::Restart, &B::outlive_s},
     {"broker", "metrics", Kind::Address, "\"\"", nullptr, 0, 0,
      "\"\" for none, the path of a socket, beginning with /, or an address of the loopback, as \"127.0.0.1:9910\" or "

@@ -67,7 +67,9 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
       !start_scheduler(error))
     return false;
   if (gpu_.policy == "mps") {
-    mps_ = std::make_unique<Mps>(loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority});
+    mps_ = std::make_unique<Mps>(
+        loop_, Mps::Setting{program_.mps_control, broker_.runtime_dir, program_.priority, program_.store,
+                            program_.mps_keeper, program_.life_fd, program_.outlive_ms, manager_.is_there()});
     spdlog::warn("{}", mps_in_words());
   }
   std::vector<std::string> failures;

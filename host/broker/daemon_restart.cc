@@ -9,12 +9,12 @@
 #include <cstring>
 
 #include "host/broker/daemon.h"
+#include "host/broker/mps_store.h"
 
 namespace host::broker {
 
-// The clients of MPS end with its daemon, which is the broker's child.
 bool Daemon::keep_sessions(std::string& error) {
-  if (!manager_.is_there() || broker_.outlive_s == 0 || gpu_.policy == "mps") return true;
+  if (!manager_.is_there() || broker_.outlive_s == 0) return true;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     error = fmt::format("a pipe for workers cannot be made: {}", std::strerror(errno));
@@ -34,6 +34,7 @@ void Daemon::forget_left() {
   for (const std::string& name : store_.left(""))
     if (const std::size_t slash = name.find('/'); slash != std::string::npos) vms.insert(name.substr(0, slash));
   for (const std::string& vm : vms) spdlog::warn("{}: its sessions of before the restart end", vm);
+  end_left_mps(store_);
   remove_left_sockets(store_);
   store_.forget_left();
 }
@@ -49,6 +50,7 @@ void Daemon::leave() {
   manager_.stopping();
   leaving_.clear();
   std::erase_if(vms_, [](const auto& vm) { return !vm->outlives_broker(); });
+  if (mps_ != nullptr) mps_->leave();
   manager_.finish();
   loop_.stop();
 }

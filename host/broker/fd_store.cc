@@ -76,8 +76,19 @@ std::set<std::string> FdStore::left(const std::string& beginning) const {
   return names;
 }
 
+void FdStore::end_process(Fd process) {
+  if (end_process_) return end_process_(std::move(process));
+  end_what_it_names(process.get());
+}
+
+void FdStore::end_left(const std::string& name) {
+  Fd fd = take(name);
+  if (name.ends_with("/process")) return end_process(std::move(fd));
+  end_what_it_names(fd.get());
+}
+
 void FdStore::forget_all(const std::string& beginning) {
-  for (const std::string& name : left(beginning)) end_what_it_names(left_.at(name).get());
+  for (const std::string& name : left(beginning)) end_left(name);
   std::vector<std::string> names;
   for (auto at = held_.lower_bound(beginning); at != held_.end() && at->starts_with(beginning); ++at)
     names.push_back(*at);
@@ -86,7 +97,7 @@ void FdStore::forget_all(const std::string& beginning) {
 
 void FdStore::forget_left() {
   for (const std::string& name : left("")) {
-    end_what_it_names(left_.at(name).get());
+    end_left(name);
     forget(name);
   }
 }

@@ -6,9 +6,11 @@
 // broker; but by which, and whether all of it is there, whoever takes a descriptor has to look at.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "host/broker/fd.h"
 #include "host/broker/service_manager.h"
@@ -34,15 +36,21 @@ class FdStore {
   // The names that begin so, of what is left.
   std::set<std::string> left(const std::string& beginning) const;
   // Everything whose name begins so, taken or not, is held no more. Of what nobody has taken, connections end, and processes
-  // are killed.
+  // are killed, or end by who is there for it.
   void forget_all(const std::string& beginning);
   // What nobody has taken.
   void forget_left();
+  // Who ends the processes among these, by their pidfds; null: they are killed.
+  void end_processes_by(std::function<void(Fd)> end) { end_process_ = std::move(end); }
+  void end_process(Fd process);
   // Sends what the manager is to be told, as far as it reads within a moment, for a caller that goes on once it has let go.
   void tell_now() { manager_.finish(); }
 
  private:
+  void end_left(const std::string& name);
+
   ServiceManager& manager_;
+  std::function<void(Fd)> end_process_;
   std::map<std::string, Fd> left_;  // not taken yet
   std::set<std::string> held_;
 };

@@ -40,9 +40,21 @@ bool make_pipe(Fd& reads, Fd& writes) {
 std::unique_ptr<Helper> Helper::start(EventLoop& loop, const Command& command, Gone gone, std::string& error) {
   std::unique_ptr<Helper> helper(new Helper(loop, std::move(gone)));
   if (!helper->spawn(command, error)) return nullptr;
-  helper->output_watch_ = loop.watch(helper->output_.get(), POLLIN, [h = helper.get()](short) { h->read_output(); });
-  helper->exit_watch_ = loop.watch(helper->process_.get(), POLLIN, [h = helper.get()](short) { h->on_exit(); });
+  helper->watch_all();
   return helper;
+}
+
+std::unique_ptr<Helper> Helper::adopt(EventLoop& loop, Fd output, Fd process, Gone gone) {
+  std::unique_ptr<Helper> helper(new Helper(loop, std::move(gone)));
+  helper->output_ = std::move(output);
+  helper->process_ = std::move(process);
+  helper->watch_all();
+  return helper;
+}
+
+void Helper::watch_all() {
+  output_watch_ = loop_.watch(output_.get(), POLLIN, [this](short) { read_output(); });
+  exit_watch_ = loop_.watch(process_.get(), POLLIN, [this](short) { on_exit(); });
 }
 
 bool Helper::spawn(const Command& command, std::string& error) {
@@ -57,7 +69,9 @@ bool Helper::spawn(const Command& command, std::string& error) {
   const std::string& text = command.input;
   if (!text.empty() && write(input.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     return fail(errno);
-  ChildSetup child(first_free);
+  ChildSetup child(first_free + static_cast<int>(command.passed.size()));
+  for (std::size_t i = 0; i < command.passed.size(); ++i)
+    child.pass(command.passed[i], first_free + static_cast<int>(i));
   child.pass(child_input.get(), STDIN_FILENO);
   for (const int number : {STDOUT_FILENO, STDERR_FILENO}) child.pass(child_output.get(), number);
   if (const int why = child.start(pid_, command.arguments, command.environment); why != 0) return fail(why);
@@ -70,14 +84,18 @@ bool Helper::spawn(const Command& command, std::string& error) {
 Helper::~Helper() {
   loop_.forget(output_watch_);
   loop_.forget(exit_watch_);
-  if (pid_ <= 0 || reaped_) return;
-  kill(pid_, SIGKILL);
+  if (reaped_) return;
+  if (process_)
+    signal(SIGKILL);
+  else if (pid_ > 0)
+    kill(pid_, SIGKILL);
   // Not waited for: a call into the GPU's kernel driver may not end.
-  waitpid(pid_, nullptr, WNOHANG);
+  if (pid_ > 0) waitpid(pid_, nullptr, WNOHANG);
 }
 
+// By the descriptor: the number of a process that is no child may be another's by now.
 void Helper::signal(int number) const {
-  if (!reaped_) kill(pid_, number);
+  if (!reaped_) syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0);
 }
 
 void Helper::read_output() {
@@ -90,13 +108,17 @@ void Helper::read_output() {
 
 void Helper::on_exit() {
   siginfo_t info{};
-  if (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return;
+  const bool is_child = pid_ > 0;
+  if (is_child &&
+      (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0))
+    return;
   reaped_ = true;
   // What it has written last; its own children may hold the pipe, so the end of it is not waited for.
   read_output();
   loop_.forget(output_watch_);
   loop_.forget(exit_watch_);
-  const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, how_it_ended(info), kept_};
+  const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, is_child ? how_it_ended(info) : "has ended",
+                  kept_};
   const auto gone = gone_;  // its own copy: the callee may destroy this object
   gone(exit);
 }

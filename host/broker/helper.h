@@ -1,5 +1,6 @@
 // A program of this machine that the broker runs beside itself and believes, as NVIDIA's MPS control: it gets a text as
-// its input, the beginning of its output is kept, and its end is reported.
+// its input, the beginning of its output is kept, and its end is reported. One that an earlier broker has started is gone on
+// with (docs/design/034-restart.md): its end shows as well, and how it ended nobody tells.
 //
 // Threads: the broker's one. Nothing here waits for the program.
 #pragma once
@@ -23,6 +24,7 @@ class Helper {
     std::vector<std::string> environment;  // NAME=value, all of it
     std::string input;                     // longest_input bytes at most
     int priority = 0;                      // as nice(1) counts
+    std::vector<int> passed = {};          // open there as 3, 4, and so on; they stay the caller's
   };
   struct Exit {
     bool good = false;   // exit code 0
@@ -36,25 +38,28 @@ class Helper {
   // Null when no process could be made, and `error` is one sentence. `gone` is the last call, never made in start() or
   // signal(); the object may be destroyed in it.
   static std::unique_ptr<Helper> start(EventLoop& loop, const Command& command, Gone gone, std::string& error);
+  // One that runs already: its output and its pidfd.
+  static std::unique_ptr<Helper> adopt(EventLoop& loop, Fd output, Fd process, Gone gone);
   // Kills it if it still runs, without waiting for it; `gone` is not called any more.
   ~Helper();
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
 
   void signal(int number) const;
-  pid_t pid() const { return pid_; }
-  const std::string& output() const { return kept_; }
+  int output_fd() const { return output_.get(); }
+  int process_fd() const { return process_.get(); }
 
  private:
   Helper(EventLoop& loop, Gone gone) : loop_(loop), gone_(std::move(gone)) {}
   bool spawn(const Command& command, std::string& error);
+  void watch_all();
   void read_output();
   void on_exit();
 
   EventLoop& loop_;
   Gone gone_;
   Fd output_, process_;
-  pid_t pid_ = -1;
+  pid_t pid_ = -1;  // of one that is no child it is not known
   EventLoop::Id output_watch_ = 0, exit_watch_ = 0;
   std::string kept_;
   bool reaped_ = false;

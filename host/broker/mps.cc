@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "host/broker/fd_store.h"
 #include "host/broker/mps_gpu.h"
 
 namespace host::broker {
@@ -19,6 +20,8 @@ bool MpsSeat::ready() const { return gpu_.ready(); }
 
 void MpsSeat::started(pid_t worker) { gpu_.started(worker); }
 
+void MpsSeat::adopted(pid_t worker) { gpu_.adopted(worker); }
+
 void MpsSeat::gone(pid_t worker) { gpu_.gone(worker); }
 
 void MpsSeat::crashed(const std::string& how) { gpu_.lose(fmt::format("a worker of VM {} {}", vm_, how)); }
@@ -31,28 +34,63 @@ std::unique_ptr<MpsDoor> MpsSeat::open_door(Fd listener, const std::string& work
   return gpu_.open_door(std::move(listener), worker);
 }
 
-Mps::Mps(EventLoop& loop, Setting setting) : loop_(loop), setting_(std::move(setting)) {}
+Mps::Mps(EventLoop& loop, Setting setting)
+    : loop_(loop),
+      setting_(std::move(setting)),
+      left_(loop, [this](pid_t worker, const std::function<void()>& then) { let_go(worker, then); }) {
+  if (setting_.store != nullptr)
+    setting_.store->end_processes_by([this](Fd process) { left_.end(std::move(process)); });
+}
 
-Mps::~Mps() = default;
+Mps::~Mps() {
+  if (setting_.store != nullptr) setting_.store->end_processes_by(nullptr);
+}
 
-std::unique_ptr<MpsSeat> Mps::join(const std::string& gpu, const std::string& vm, User user, MpsSeat::Acts acts,
-                                   std::string& error) {
-  auto& there = gpus_[gpu];
-  if (there && !there->serves(user, error)) return nullptr;
+std::unique_ptr<MpsSeat> Mps::join(const Member& member, MpsSeat::Acts acts, std::string& error) {
+  auto& there = gpus_[member.gpu];
+  if (there && !there->serves(member.user, error)) return nullptr;
   if (!there) {
     auto first = std::make_unique<MpsGpu>(loop_, MpsDaemon::Place{.program = setting_.program,
                                                                   .runtime_dir = setting_.runtime_dir,
-                                                                  .gpu = gpu,
-                                                                  .uid = user.uid,
-                                                                  .gid = user.gid,
-                                                                  .priority = setting_.priority});
-    if (!first->start(error)) return nullptr;
+                                                                  .gpu = member.gpu,
+                                                                  .uid = member.user.uid,
+                                                                  .gid = member.user.gid,
+                                                                  .priority = setting_.priority,
+                                                                  .store = setting_.store,
+                                                                  .keeper = setting_.keeper,
+                                                                  .life_fd = setting_.life_fd,
+                                                                  .outlive_ms = setting_.outlive_ms,
+                                                                  .waits = setting_.may_be_second});
+    if (!first->start(member.goes_on, error)) return nullptr;
     there = std::move(first);
   }
-  return std::unique_ptr<MpsSeat>(new MpsSeat(*there, vm, std::move(acts)));
+  return std::unique_ptr<MpsSeat>(new MpsSeat(*there, member.vm, std::move(acts)));
+}
+
+std::string Mps::pipe_of(const std::string& gpu) const { return mps_folders(setting_.runtime_dir, gpu).pipe; }
+
+// Which of them is its GPU's nobody knows; the others' servers have no such client.
+void Mps::let_go(pid_t worker, const std::function<void()>& then) {
+  auto left = std::make_shared<std::size_t>(1);
+  const auto one_less = [left, then] {
+    if (--*left == 0) then();
+  };
+  for (auto& [name, gpu] : gpus_) {
+    if (gpu == nullptr || worker == 0) continue;
+    ++*left;
+    gpu->terminate(worker, one_less);
+  }
+  one_less();
+}
+
+void Mps::leave() {
+  left_.kill_all();
+  for (auto& [name, gpu] : gpus_)
+    if (gpu != nullptr) gpu->leave();
 }
 
 void Mps::end(std::function<void()> done) {
+  left_.kill_all();
   auto left = std::make_shared<std::size_t>(1);
   const auto one_less = [left, done = std::move(done)] {
     if (--*left == 0) done();

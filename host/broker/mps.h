@@ -7,6 +7,8 @@
 // and new workers start once the last old client has gone, since a server that had a fault takes no new ones before. A
 // daemon that ends is started again, after a pause that grows with failures.
 //
+// Where sessions outlive the broker, daemons do, too, and the next broker goes on with them (docs/design/034-restart.md).
+//
 // Trust: a worker's words may say that there was a fault where none was. Its guest could make a real one.
 //
 // Threads: the broker's one.
@@ -15,6 +17,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,9 +25,11 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/mps_left.h"
 
 namespace host::broker {
 
+class FdStore;
 class MpsDoor;
 class MpsGpu;
 
@@ -50,8 +55,9 @@ class MpsSeat {
 
   // False: no worker may start now, and `ready` follows.
   bool ready() const;
-  // A worker's life: it is a client from its start on.
+  // A worker's life: it is a client from its start on. `adopted`: one of an earlier broker.
   void started(pid_t worker);
+  void adopted(pid_t worker);
   void gone(pid_t worker);
   // A worker with a session was killed, and not by the broker: its work may have been cut off in the server.
   void crashed(const std::string& how);
@@ -78,6 +84,12 @@ class Mps {
     std::string program;      // the path of nvidia-cuda-mps-control
     std::string runtime_dir;  // the broker's
     int priority = 0;         // of the daemons, as nice(1) counts
+    // Where daemons outlive the broker; null: they do not.
+    FdStore* store = nullptr;
+    std::string keeper = {};  // the path of ivgpu-mps
+    int life_fd = -1;         // ends with the broker
+    std::uint32_t outlive_ms = 0;
+    bool may_be_second = false;  // another broker may have been here, whose daemons are about to end
   };
   struct User {
     uid_t uid;
@@ -90,16 +102,28 @@ class Mps {
   Mps(const Mps&) = delete;
   Mps& operator=(const Mps&) = delete;
 
-  // `gpu`: a UUID. Starts its daemon where that does not run yet. Null where no daemon can serve the VM, and `error` is
-  // one sentence.
-  std::unique_ptr<MpsSeat> join(const std::string& gpu, const std::string& vm, User user, MpsSeat::Acts acts,
-                                std::string& error);
+  struct Member {
+    std::string gpu;  // a UUID
+    std::string vm;
+    User user;
+    bool goes_on = false;  // with workers of an earlier broker
+  };
+  // Starts its GPU's daemon where that does not run yet. Null where no daemon can serve the VM, and `error` is one
+  // sentence.
+  std::unique_ptr<MpsSeat> join(const Member& member, MpsSeat::Acts acts, std::string& error);
+  // By what its clients reach the GPU's daemon: they are its clients for life.
+  std::string pipe_of(const std::string& gpu) const;
+  // Before the broker ends and the daemons go on.
+  void leave();
   // Ends all daemons, and calls `done` once the last has gone.
   void end(std::function<void()> done);
 
  private:
+  void let_go(pid_t worker, const std::function<void()>& then);
+
   EventLoop& loop_;
   const Setting setting_;
+  MpsLeft left_;
   std::map<std::string, std::unique_ptr<MpsGpu>> gpus_;
 };
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +16,10 @@
 #include <fstream>
 #include <utility>
 
+#include "host/broker/fd_message.h"
 #include "host/broker/listener.h"
+#include "host/broker/mark.h"
+#include "host/worker/control.h"
 
 namespace host::broker {
 namespace {
@@ -80,16 +83,16 @@ MpsDaemon::MpsDaemon(EventLoop& loop, Place place, Events events)
     : loop_(loop),
       place_(std::move(place)),
       folders_(mps_folders(place_.runtime_dir, place_.gpu)),
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      store_(place_.store, fs::path(folders_.gpu).filename()) {}
 
 MpsDaemon::~MpsDaemon() {
   for (EventLoop::Id* id : {&start_timer_, &end_timer_}) loop_.forget(*id);
-  for (auto& [number, question] : questions_) loop_.forget(question.timer);
+  leave();
   if (!process_) return;
   process_->signal(SIGTERM);
-  pollfd gone{static_cast<int>(syscall(SYS_pidfd_open, process_->pid(), 0)), POLLIN, 0};
+  pollfd gone{process_->process_fd(), POLLIN, 0};
   poll(&gone, 1, last_patience_ms);
-  close(gone.fd);
 }
 
 // ---- folders --------------------------------------------------------------------------------------------------------
@@ -142,11 +145,60 @@ Helper::Command MpsDaemon::command(std::vector<std::string> arguments, const std
 void MpsDaemon::start() {
   std::string error;
   given_up_.clear();
-  // In the foreground (-f), so that it stays the broker's child, whose end is seen.
-  process_ = Helper::start(
-      loop_, command({"-f"}, ""), [this](const Helper::Exit& exit) { on_exit(exit); }, error);
+  process_ = store_ ? run_kept(error) : run(error);
   if (!process_) return fail_later("cannot be started: " + error);
   look_for_pipe(Clock::now() + start_patience);
+}
+
+Helper::Gone MpsDaemon::on_end() {
+  return [this](const Helper::Exit& exit) { on_exit(exit); };
+}
+
+// In the foreground (-f), so that it stays its parent's child, whose end is seen.
+std::unique_ptr<Helper> MpsDaemon::run(std::string& error) {
+  return Helper::start(loop_, command({"-f"}, ""), on_end(), error);
+}
+
+Helper::Command MpsDaemon::kept_command(int control) const {
+  Helper::Command its = command({"-f"}, "");
+  const std::string own[] = {place_.keeper, std::to_string(place_.outlive_ms), std::to_string(place_.priority)};
+  its.arguments.insert(its.arguments.begin(), std::begin(own), std::end(own));
+  its.passed = {control, place_.life_fd};
+  return its;
+}
+
+std::unique_ptr<Helper> MpsDaemon::run_kept(std::string& error) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    error = fmt::format("socketpair: {}", std::strerror(errno));
+    return nullptr;
+  }
+  control_.reset(ends[0]);
+  const Fd its_end(ends[1]);
+  auto process = Helper::start(loop_, kept_command(its_end.get()), on_end(), error);
+  if (process && !store_.keep(mark(), control_.get(), process->output_fd(), process->process_fd()))
+    spdlog::warn("the MPS daemon of {} ends with ivgpud: its record cannot be made: {}", place_.gpu,
+                 std::strerror(errno));
+  return process;
+}
+
+// What has to be the same for it to be gone on with.
+std::uint64_t MpsDaemon::mark() const {
+  return mark_of(fmt::format("{}\n{}\n{} {}\n", place_.gpu, folders_.pipe, place_.uid, place_.gid));
+}
+
+bool MpsDaemon::adopt(std::string& why) {
+  MpsStore::Kept kept;
+  if (!store_.take(mark(), kept, why)) return false;
+  control_ = std::move(kept.control);
+  process_ = Helper::adopt(loop_, std::move(kept.output), std::move(kept.process), on_end());
+  worker::MemoryMessage words{};
+  words.kind = worker::adopt_kind;
+  // Of one that has ended the loop finds that out.
+  send_with_fd(control_.get(), &words, sizeof words, place_.life_fd);
+  up_ = has_pipe();
+  if (!up_) look_for_pipe(Clock::now() + start_patience);
+  return true;
 }
 
 void MpsDaemon::fail_later(const std::string& why) {
@@ -157,11 +209,15 @@ void MpsDaemon::fail_later(const std::string& why) {
 }
 
 // It listens once its pipe is there.
+bool MpsDaemon::has_pipe() const {
+  struct stat status {};
+  return lstat((folders_.pipe + "/control").c_str(), &status) == 0;
+}
+
 void MpsDaemon::look_for_pipe(Clock::time_point until) {
   start_timer_ = loop_.after(look_again, [this, until] {
     start_timer_ = 0;
-    struct stat status {};
-    if (lstat((folders_.pipe + "/control").c_str(), &status) == 0) {
+    if (has_pipe()) {
       up_ = true;
       return events_.up();
     }
@@ -174,10 +230,14 @@ void MpsDaemon::look_for_pipe(Clock::time_point until) {
 void MpsDaemon::on_exit(const Helper::Exit& exit) {
   loop_.forget(start_timer_);
   loop_.forget(end_timer_);
+  const std::string word = control_ ? last_word(control_.get()) : "";
+  const std::string how = word.empty() ? exit.how : word;
   process_.reset();
+  control_.reset();
+  store_.forget();
   const bool was_up = std::exchange(up_, false);
   if (ended_) return std::exchange(ended_, nullptr)();
-  events_.down((given_up_.empty() ? exit.how : given_up_) + first_words(exit.output), was_up);
+  events_.down((given_up_.empty() ? how : given_up_) + first_words(exit.output), was_up);
 }
 
 // ---- what it is asked -----------------------------------------------------------------------------------------------
@@ -202,6 +262,11 @@ void MpsDaemon::ask(const std::string& words, Clock::duration patience, Answer a
     if (const auto still = questions_.find(number); still != questions_.end() && !still->second.client)
       questions_.erase(still);
   });
+}
+
+void MpsDaemon::leave() {
+  for (auto& [number, question] : questions_) loop_.forget(question.timer);
+  questions_.clear();
 }
 
 // Once for each question.

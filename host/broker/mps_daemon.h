@@ -1,5 +1,6 @@
-// NVIDIA's MPS control daemon of one GPU, as the broker's child: its folders, its life, and what it is asked through its
-// own client program. docs/design/031-mps.md has the reasons.
+// NVIDIA's MPS control daemon of one GPU: its folders, its life, and what it is asked through its own client program
+// (docs/design/031-mps.md). It is the broker's child; where sessions outlive the broker it is the child of a process that
+// does so as well (host/broker/mps_keeper_main.cc), which the next broker goes on with (docs/design/034-restart.md).
 //
 // Trust: the daemon is NVIDIA's and believed. Its folders belong to the workers' user, who may spoil what lies there.
 //
@@ -17,6 +18,7 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/helper.h"
+#include "host/broker/mps_store.h"
 
 namespace host::broker {
 
@@ -35,6 +37,12 @@ class MpsDaemon {
     uid_t uid = 0;            // the workers'; only root gives its folders away
     gid_t gid = 0;
     int priority = 0;  // as nice(1) counts
+    // Where it outlives the broker; null: it does not.
+    FdStore* store = nullptr;
+    std::string keeper = {};  // the path of ivgpu-mps
+    int life_fd = -1;         // ends with the broker
+    std::uint32_t outlive_ms = 0;
+    bool waits = false;  // for one that lives in its folder to end
   };
   struct Events {
     std::function<void()> up;
@@ -49,6 +57,11 @@ class MpsDaemon {
   MpsDaemon(const MpsDaemon&) = delete;
   MpsDaemon& operator=(const MpsDaemon&) = delete;
 
+  // Goes on with the one of an earlier broker, which is up, or `up` follows. False where there is none, and `why` is empty
+  // then, or where it cannot be gone on with: it ends, and `why` is half a sentence.
+  bool adopt(std::string& why);
+  // Whether one that is not this broker's lives in the folder, and is waited for.
+  bool is_in_use() const { return place_.waits && !living_other().empty(); }
   // Makes its folders anew. False where they cannot be had, as where another daemon lives there, and `error` is one
   // sentence.
   bool prepare(std::string& error) const;
@@ -63,6 +76,11 @@ class MpsDaemon {
   // called any more.
   void end(std::function<void()> done);
 
+  // Before the broker ends and it goes on: nobody waits for answers any more.
+  void leave();
+  // What the next broker gets to know.
+  SavedMps& saved() { return store_.saved(); }
+
   const Place& place() const { return place_; }
   const MpsFolders& folders() const { return folders_; }
 
@@ -74,6 +92,12 @@ class MpsDaemon {
   };
 
   Helper::Command command(std::vector<std::string> arguments, const std::string& input) const;
+  Helper::Command kept_command(int control) const;
+  std::unique_ptr<Helper> run(std::string& error);
+  std::unique_ptr<Helper> run_kept(std::string& error);
+  Helper::Gone on_end();
+  std::uint64_t mark() const;
+  bool has_pipe() const;
   std::string living_other() const;
   void look_for_pipe(Clock::time_point until);
   void fail_later(const std::string& why);
@@ -85,6 +109,8 @@ class MpsDaemon {
   const Place place_;
   const MpsFolders folders_;
   const Events events_;
+  MpsStore store_;
+  Fd control_;  // its keeper's, where it has one
   std::unique_ptr<Helper> process_;
   std::map<std::uint64_t, Question> questions_;
   std::uint64_t next_question_ = 0;

@@ -17,6 +17,8 @@ using std::chrono::seconds;
 constexpr auto between_looks = milliseconds(250);
 // Of each of the two questions before a worker is killed. A client on an H200 was let go in less than 50 ms.
 constexpr auto terminate_patience = milliseconds(500);
+// Of a keeper that ends its daemon in order (host/broker/mps_keeper_main.cc).
+constexpr auto other_patience = seconds(10);
 // A daemon that ran for so long has nothing to do with the failures before.
 constexpr auto long_run = seconds(60);
 
@@ -37,10 +39,19 @@ MpsGpu::MpsGpu(EventLoop& loop, MpsDaemon::Place place)
               {[this] { on_up(); }, [this](const std::string& why, bool was_up) { on_down(why, was_up); }}) {}
 
 MpsGpu::~MpsGpu() {
-  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_, &settle_timer_}) loop_.forget(*id);
 }
 
-bool MpsGpu::start(std::string& error) {
+bool MpsGpu::start(bool has_clients, std::string& error) {
+  is_adopted_ = daemon_.adopt(not_adopted_);
+  if (!not_adopted_.empty())
+    spdlog::warn("the MPS daemon of {} of before the restart is not gone on with: {}", daemon_.place().gpu,
+                 not_adopted_);
+  const bool is_left = !not_adopted_.empty() || daemon_.is_in_use();
+  if (is_adopted_ || is_left || has_clients) {
+    settle_later();
+    return true;
+  }
   if (!daemon_.prepare(error)) return false;
   daemon_.start();
   return true;
@@ -57,7 +68,7 @@ bool MpsGpu::serves(const Mps::User& user, std::string& error) const {
 
 void MpsGpu::end(std::function<void()> done) {
   ending_ = true;
-  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&retry_timer_, &grace_timer_, &look_timer_, &settle_timer_}) loop_.forget(*id);
   daemon_.end(std::move(done));
 }
 
@@ -69,10 +80,47 @@ std::string MpsGpu::vms() const {
   return names.empty() ? "no VM now" : names;
 }
 
+// ---- after a restart --------------------------------------------------------------------------------------------------
+
+void MpsGpu::adopted(pid_t worker) {
+  started(worker);
+  if (!is_adopted_) settle_later();
+}
+
+// Once all VMs are there.
+void MpsGpu::settle_later() {
+  if (settle_timer_ != 0) return;
+  settle_timer_ = loop_.after(Clock::duration::zero(), [this] {
+    settle_timer_ = 0;
+    settle();
+  });
+}
+
+void MpsGpu::settle() {
+  other_until_ = Clock::now() + other_patience;
+  if (!is_adopted_) {
+    lose("its MPS daemon was lost when ivgpud was restarted");
+    return try_again();
+  }
+  up_since_ = Clock::time_point(std::chrono::nanoseconds(daemon_.saved().up_since_ns));
+  spdlog::info("the MPS daemon of {} of before the restart goes on, for {}", daemon_.place().gpu, vms());
+  if (std::exchange(daemon_.saved().is_lost, 0) != 0) lose("it was so before ivgpud was restarted");
+  tell_ready();
+}
+
+// The one of before may take some seconds to end.
+bool MpsGpu::waits_for_other() {
+  if (Clock::now() > other_until_ || !daemon_.is_in_use()) return false;
+  retry_later(milliseconds(50));
+  return true;
+}
+
 // ---- the daemon ------------------------------------------------------------------------------------------------------
 
 void MpsGpu::on_up() {
   up_since_ = Clock::now();
+  daemon_.saved().up_since_ns = static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(up_since_.time_since_epoch()).count());
   spdlog::info("the MPS daemon of {} is up, for {}; what it logs is in {}", daemon_.place().gpu, vms(),
                daemon_.folders().log);
   tell_ready();
@@ -90,6 +138,10 @@ void MpsGpu::on_down(const std::string& why, bool was_up) {
   if (was_up) lose("its MPS daemon " + why);
   for (const MpsSeat* seat : std::vector(seats_))
     if (!was_up) seat->acts_.failed();
+  retry_later(pause);
+}
+
+void MpsGpu::retry_later(Clock::duration pause) {
   retry_timer_ = loop_.after(pause, [this] {
     retry_timer_ = 0;
     try_again();
@@ -98,7 +150,7 @@ void MpsGpu::on_down(const std::string& why, bool was_up) {
 
 // Once the old clients have gone: the folders are made anew.
 void MpsGpu::try_again() {
-  if (daemon_.runs() || retry_timer_ != 0 || !lost_.empty() || ending_) return;
+  if (daemon_.runs() || retry_timer_ != 0 || !lost_.empty() || ending_ || waits_for_other()) return;
   std::string error;
   if (daemon_.prepare(error)) return daemon_.start();
   on_down("cannot be started: " + error, false);
@@ -114,6 +166,7 @@ void MpsGpu::tell_ready() {
 void MpsGpu::lose(const std::string& why) {
   if (ending_ || !lost_.empty() || clients_.empty()) return;
   lost_ = clients_;
+  daemon_.saved().is_lost = 1;
   for (const MpsSeat* seat : std::vector(seats_))
     seat->acts_.lost(fmt::format("all clients of MPS on {} are lost: {}", daemon_.place().gpu, why));
   grace_timer_ = loop_.after(MpsSeat::grace, [this] {
@@ -126,6 +179,7 @@ void MpsGpu::gone(pid_t worker) {
   clients_.erase(worker);
   if (lost_.erase(worker) == 0 || !lost_.empty()) return;
   loop_.forget(grace_timer_);
+  daemon_.saved().is_lost = 0;
   tell_ready();
   try_again();
 }

@@ -80,7 +80,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
                : options_.transport == "pmem" ? ", for a pmem device whose memory is "
                                               : ", for an ivshmem-plain device whose memory is ",
                transport_->memory());
-  if (!join_mps(error)) return false;
+  if (!join_mps(saved != nullptr, error)) return false;
   if (saved) go_on_with(*saved);
   if (options_.jail_ioctls == "any" && options_.jail != "off")
     spdlog::warn("{}: jail_ioctls = \"any\": its workers may make every request of NVIDIA's kernel modules",

@@ -173,7 +173,8 @@ class Vm {
   bool has_memory_for_another();
   std::vector<std::string> memory_arguments() const;
 
-  bool join_mps(std::string& error);
+  bool join_mps(bool goes_on, std::string& error);
+  bool adopt_door(std::uint32_t k, const SavedSlot& was);
   std::function<void(std::function<void()>)> before_kill(std::uint32_t k);
   std::function<void(Fd)> door_for(std::uint32_t k);
   void tell_door(const Slot& slot);

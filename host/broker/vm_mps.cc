@@ -12,7 +12,7 @@ namespace host::broker {
 
 using ring::SlotState;
 
-bool Vm::join_mps(std::string& error) {
+bool Vm::join_mps(bool goes_on, std::string& error) {
   if (program_.mps == nullptr) return true;
   // The file was held against this; a reload whose policy waits for a restart was not.
   if (program_.gpus.list.size() != 1 || program_.gpus.list.front().uuid.empty()) {
@@ -20,7 +20,7 @@ bool Vm::join_mps(std::string& error) {
     return false;
   }
   const Mps::User user{static_cast<uid_t>(options_.worker_uid), static_cast<gid_t>(options_.worker_gid)};
-  mps_ = program_.mps->join(program_.gpus.list.front().uuid, options_.name, user,
+  mps_ = program_.mps->join({program_.gpus.list.front().uuid, options_.name, user, goes_on},
                             {.ready =
                                  [this] {
                                    if (!stopping_ && refill_timer_ == 0) refill_after(Clock::duration::zero());
@@ -44,6 +44,13 @@ std::function<void(std::function<void()>)> Vm::before_kill(std::uint32_t k) {
 std::function<void(Fd)> Vm::door_for(std::uint32_t k) {
   if (!mps_) return nullptr;
   return [this, k](Fd listener) { slots_[k].door = mps_->open_door(std::move(listener), label_of(k)); };
+}
+
+// As it was kept; false: it had one, and that is lost.
+bool Vm::adopt_door(std::uint32_t k, const SavedSlot& was) {
+  Fd listener = store_.take(name_in_store(k, "door"));
+  if (mps_ && listener) slots_[k].door = mps_->open_door(std::move(listener), label_of(k));
+  return was.ready != ready_with_door || slots_[k].door;
 }
 
 // Once: the kernel stays the same.
@@ -86,8 +93,10 @@ std::string Vm::reported_fault() const {
 
 void Vm::leave_mps(const ring::SlotWord& before, const WorkerProcess::Exit& exit) {
   mps_->gone(exit.worker);
-  if (exit.end == WorkerProcess::End::Signal && before.state == SlotState::Claimed && !stopping_)
-    mps_->crashed(exit.how);
+  // Of one that an earlier broker has started nobody knows whether it was a signal.
+  const bool may_be_signal =
+      exit.end == WorkerProcess::End::Signal || (exit.end == WorkerProcess::End::OtherCode && !exit.is_known);
+  if (may_be_signal && before.state == SlotState::Claimed && !stopping_) mps_->crashed(exit.how);
 }
 
 }  // namespace host::broker

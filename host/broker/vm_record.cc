@@ -25,7 +25,7 @@ static_assert(sizeof(SavedSlot) == 32 + ring::max_devices * 8 + sizeof(worker::R
 
 bool is_good(const SavedSlot& slot) {
   if (ring::SlotWord::of(slot.word).state > ring::SlotState::Dead || slot.worker < 0 || slot.worker == 1) return false;
-  return slot.worker == 0 || slot.is_ready == 0 || parse_ready(&slot.said, sizeof slot.said, 0).has_value();
+  return slot.worker == 0 || slot.ready == not_ready || parse_ready(&slot.said, sizeof slot.said, 0).has_value();
 }
 
 }  // namespace

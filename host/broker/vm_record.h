@@ -16,13 +16,19 @@
 
 namespace host::broker {
 
+// Of a slot's worker. Whoever reads it takes what is not `not_ready` for ready.
+inline constexpr std::uint8_t not_ready = 0, ready_without_door = 1, ready_with_door = 2;  // host/broker/mps_door.h
+
+// A worker's descriptor in the store of its VM.
+inline std::string name_in_store(std::uint32_t slot, const char* what) { return std::to_string(slot) + "/" + what; }
+
 struct SavedSlot {
   std::uint32_t word = 0;  // SlotWord::word(), as the broker believes it
   std::uint32_t peer = 0;
   std::uint64_t claimed_ns = 0;  // CLOCK_MONOTONIC
   std::uint64_t channel = 0;     // the bell channel that has its worker's interrupts; 0: none
   std::int32_t worker = 0;       // its process; 0: none
-  std::uint8_t is_ready = 0, may_spin = 0, start_logged = 0, ended = 0;
+  std::uint8_t ready = 0, may_spin = 0, start_logged = 0, ended = 0;
   std::uint64_t lent[ring::max_devices] = {};  // of device memory, to the worker
   worker::ReadyMessage said = {};              // by the worker, when it was ready
 };

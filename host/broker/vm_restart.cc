@@ -18,9 +18,7 @@ using ring::SlotState;
 using ring::SlotWord;
 
 // Of each worker.
-constexpr const char* kept_of_worker[] = {"control", "output", "process", "telemetry", "grants", "requests"};
-
-std::string name_of(std::uint32_t k, const char* what) { return fmt::format("{}/{}", k, what); }
+constexpr const char* kept_of_worker[] = {"control", "output", "process", "telemetry", "grants", "requests", "door"};
 
 }  // namespace
 
@@ -29,6 +27,8 @@ std::uint64_t Vm::mark() const {
   std::string text = fmt::format("{}\n{}\nlayout {} telemetry {}\n", restart_keys_in_words(options_), program_.library,
                                  ring::layout_version, ring::telemetry_version);
   for (const Gpu& gpu : program_.gpus.list) text += broker::name_for_turns(gpu) + "\n";
+  if (program_.mps != nullptr && !program_.gpus.list.empty())
+    text += "client of " + program_.mps->pipe_of(program_.gpus.list.front().uuid) + "\n";
   return mark_of(text);
 }
 
@@ -73,13 +73,15 @@ void Vm::keep_worker(std::uint32_t k) {
                      slot.worker->process_fd(),
                      slot.telemetry->memfd(),
                      slot.turns ? slot.turns->line().grants_to_keep() : -1,
-                     slot.turns ? slot.turns->line().requests_fd() : -1};
+                     slot.turns ? slot.turns->line().requests_fd() : -1,
+                     slot.door ? slot.door->listener_fd() : -1};
+  static_assert(std::size(fds) == std::size(kept_of_worker));
   for (std::size_t i = 0; i < std::size(fds); ++i)
-    if (fds[i] >= 0) store_.keep(name_of(k, kept_of_worker[i]), fds[i]);
+    if (fds[i] >= 0) store_.keep(name_in_store(k, kept_of_worker[i]), fds[i]);
 }
 
 void Vm::forget_worker(std::uint32_t k) {
-  for (const char* what : kept_of_worker) store_.forget(name_of(k, what));
+  for (const char* what : kept_of_worker) store_.forget(name_in_store(k, what));
 }
 
 void Vm::save(std::uint32_t k) {
@@ -91,7 +93,8 @@ void Vm::save(std::uint32_t k) {
   to.claimed_ns = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(slot.claimed.time_since_epoch()).count());
   to.worker = slot.worker ? slot.worker->pid() : 0;
-  to.is_ready = slot.worker && slot.is_ready;
+  const bool is_ready = slot.worker && slot.is_ready;
+  to.ready = !is_ready ? not_ready : slot.door ? ready_with_door : ready_without_door;
   to.may_spin = slot.may_spin;
   to.start_logged = slot.start_logged;
   to.ended = slot.ended;
@@ -132,6 +135,7 @@ void Vm::go_on_with(const SavedVm& saved) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);  // what guests did meanwhile
   for (std::uint32_t k = 0; k < slots_.size(); ++k) settle(k);
   look_at_wanted();
+  if (mps_ && sessions() > 0) mps_->watch();
   // They are of the program and the configuration of before; those of this broker take their places.
   end_unclaimed(0);
   beat();
@@ -152,28 +156,31 @@ void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
     slot.process = region_->owner(k).pid;
     slot.program = region_->program(k);
   }
-  if (was.worker == 0 || was.is_ready == 0 || adopt_worker(k, was)) return;
+  if (was.worker == 0 || was.ready == not_ready || adopt_worker(k, was)) return;
   slot.telemetry.reset();
   slot.turns.reset();
+  slot.door.reset();
   forget_worker(k);
 }
 
 bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   Slot& slot = slots_[k];
-  const auto take = [&](const char* what) { return store_.take(name_of(k, what)); };
+  const auto take = [&](const char* what) { return store_.take(name_in_store(k, what)); };
   WorkerProcess::Kept kept{take("control"), take("output"), take("process")};
   slot.telemetry = Telemetry::adopt(take("telemetry"));
   Fd grants = take("grants"), requests = take("requests");
   if (program_.scheduler != nullptr)
     slot.turns =
         WorkerTurns::adopt(*program_.scheduler, turns_vm_, program_.gpus, std::move(grants), std::move(requests));
-  const bool complete = kept.control && kept.output && slot.telemetry && (program_.scheduler == nullptr || slot.turns);
-  if (kept.process && !complete) end_what_it_names(kept.process.get());
+  const bool complete = kept.control && kept.output && slot.telemetry &&
+                        (program_.scheduler == nullptr || slot.turns) && adopt_door(k, was);
+  if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));
   if (!kept.process || !complete) return false;
   slot.worker = WorkerProcess::adopt(loop_, std::move(kept), was.worker, program_.life_fd, worker_log_, label_of(k),
                                      events_of(k));
   if (!slot.worker) return false;
   slot.is_ready = true;
+  if (mps_) mps_->adopted(was.worker);
   if (memory_) memory_->adopt(k, was.worker, was.said, was.lent);
   slot.session = traces_.begin(options_.name, k, was.worker, *slot.telemetry);
   note_ready(k, {was.said.layers, escaped(was.said.text), was.said});

@@ -282,8 +282,8 @@ WorkerProcess::Exit WorkerProcess::exit_of(const siginfo_t& info) const {
 // Of no child the kernel tells more than that it has ended.
 WorkerProcess::Exit WorkerProcess::unknown_exit() const {
   const End end = killed_ ? End::KilledByBroker : asked_ ? End::Orderly : End::OtherCode;
-  return {end, pid_, 0, killed_ ? "was killed" : "ended, and how is not known: another ivgpud has started it",
-          last_words_};
+  return {end,         pid_, 0, killed_ ? "was killed" : "ended, and how is not known: another ivgpud has started it",
+          last_words_, false};
 }
 
 void WorkerProcess::on_exit() {

@@ -62,6 +62,7 @@ class WorkerProcess {
     int number = 0;   // of the signal, or the exit code
     std::string how;  // "exited with code 4 (driver failed)", "was killed by signal 9"
     std::string last_words;
+    bool is_known = true;  // how it ended; of one that another broker has started it is not
   };
   // Its message when it was ready; the text is escaped.
   struct Ready {

@@ -21,6 +21,7 @@ struct WorkerProgram {
   std::vector<std::string> environment;
   int priority = 0;                       // of workers, as nice(1) counts
   std::string mps_control;                // of nvidia-cuda-mps-control; "": the policy is another
+  std::string mps_keeper;                 // of ivgpu-mps
   GpuAccounts* accounts = nullptr;        // of which VMs get device memory; null: nobody counts it
   const Groups* groups = nullptr;         // where VMs get theirs; null: nowhere
   turns::Scheduler* scheduler = nullptr;  // of their turns on the GPUs; null: nobody schedules them

@@ -16,7 +16,7 @@ add_library(broker_vsock_by_unix SHARED ${CMAKE_CURRENT_LIST_DIR}/vsock_by_unix.
 target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS})
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config drop_ins gpus memory placement metrics mps mps_door pins plain pmem reload restart restart_paths restart_sockets server service sessions slots start_check worker status top trace turn_watch vsock)
+foreach(name parts config drop_ins gpus memory placement metrics mps mps_door mps_restart pins plain pmem reload restart restart_paths restart_sockets server service sessions slots start_check worker status top trace turn_watch vsock)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
@@ -25,8 +25,9 @@ foreach(name parts config drop_ins gpus memory placement metrics mps mps_door pi
                                                          NVML="$<TARGET_FILE:ivgpu-nvml>"
                                                          VSOCK_BY_UNIX="$<TARGET_FILE:broker_vsock_by_unix>"
                                                          FAKE_NVML="$<TARGET_FILE:broker_fake_nvml>"
+                                                         MPS_KEEPER="$<TARGET_FILE:ivgpu-mps>"
                                                          FAKE_MPS="${CMAKE_SOURCE_DIR}/tests/fake/nvidia-cuda-mps-control")
-  add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml broker_fake_nvml broker_vsock_by_unix)
+  add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml ivgpu-mps broker_fake_nvml broker_vsock_by_unix)
   gtest_discover_tests(broker_${name}_test)
 endforeach()
 if(TARGET simgpu)
@@ -34,6 +35,7 @@ if(TARGET simgpu)
   add_dependencies(broker_turn_watch_test simgpu)  # likewise
   add_dependencies(broker_mps_test simgpu)        # the same as of broker_gpus_test
   add_dependencies(broker_mps_door_test simgpu)   # likewise
+  add_dependencies(broker_mps_restart_test simgpu)  # likewise
   add_dependencies(broker_placement_test simgpu)  # likewise
   add_dependencies(broker_drop_ins_test simgpu)  # likewise
   add_dependencies(broker_gpus_test simgpu)  # the broker looks for its library

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "fd_keeper.h"
 #include "mps_client.h"
 #include "mps_harness.h"
 
@@ -121,8 +122,17 @@ class Session {
   }
   // What came of a context, which asks to be connected to `path`.
   std::string makes_context(const std::string& path, char how = 'C') const {
+    begin_context(path, how);
+    return came();
+  }
+  void begin_context(const std::string& path, char how = 'C') const {
     write(64, path);
-    if (!guest_.tell(slot_, how)) return "no answer";
+    guest_.command(slot_)[1] = 0;
+    guest_.command(slot_)[0] = how;
+    guest_.ring_peer(ring::peer_of_slot(slot_));
+  }
+  std::string came() const {
+    if (!eventually([&] { return guest_.command(slot_)[1] == 'k'; })) return "no answer";
     return std::string(const_cast<const char*>(guest_.command(slot_) + 512));
   }
   // Of so many connections, one after the other: how many there were.
@@ -135,6 +145,8 @@ class Session {
     guest_.command(slot_)[0] = 'K';
     guest_.ring_peer(ring::peer_of_slot(slot_));
   }
+  const Client& guest() const { return guest_; }
+  std::uint32_t slot() const { return slot_; }
   bool ends() const {
     return guest_.step(slot_, SlotState::Claimed, SlotState::Released) && guest_.becomes(slot_, SlotState::Empty);
   }
@@ -276,6 +288,87 @@ TEST(MpsDoor, ADaemonThatHasGoneIsTold) {
   }
   PlayedDaemon daemon(broker.folder_of(0));
   EXPECT_EQ(session.makes_context(daemon.path()), "talks");
+}
+
+// ---- a broker after another --------------------------------------------------------------------------------------------
+
+// A broker whose workers outlive it, and its next.
+class KeptBroker : public MpsBroker {
+ public:
+  KeptBroker(const Control& control, FdKeeper& keeper)
+      : MpsBroker(control, "", "", "", keeper.environment()), keeper_(keeper) {}
+  ~KeptBroker() {
+    if (!ended()) terminate(SIGINT);
+  }
+  KeptBroker(const KeptBroker&) = delete;
+  KeptBroker& operator=(const KeptBroker&) = delete;
+
+  bool holds_door_of(const Session& session) const {
+    return eventually([&] { return keeper_.holds(door_of(session)); });
+  }
+  static std::string door_of(const Session& session) { return "t/" + std::to_string(session.slot()) + "/door"; }
+  void next() {
+    again([of_keeper = keeper_.environment()] {
+      setenv("IVGPU_SIM_DEVICES", "3", 1);
+      of_keeper();
+    });
+  }
+
+ private:
+  FdKeeper& keeper_;
+};
+
+TEST(MpsDoor, IsThereWithTheNextBroker) {
+  const Control control;
+  FdKeeper keeper;
+  KeptBroker broker(control, keeper);
+  PlayedDaemon daemon(broker.folder_of(0));
+  const Session session(broker.socket_path());
+  EXPECT_EQ(session.makes_context(daemon.path()), "talks");
+  ASSERT_TRUE(broker.holds_door_of(session));
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    const std::size_t before = daemon.clients().size();
+    broker.terminate(signal);
+    session.begin_context(daemon.path());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_EQ(daemon.clients().size(), before) << "it waits";
+    broker.next();
+    EXPECT_EQ(session.came(), "talks");
+    EXPECT_EQ(session.makes_context(daemon.path()), "talks") << "and the next one";
+    EXPECT_EQ(daemon.clients().size(), before + 2);
+    EXPECT_EQ(daemon.clients().back().peer.uid, user_of_workers());
+  }
+}
+
+TEST(MpsDoor, ACallThatWaitsForABusyDaemonIsTheNextBrokers) {
+  const Control control;
+  FdKeeper keeper;
+  KeptBroker broker(control, keeper);
+  PlayedDaemon daemon(broker.folder_of(0), true, 0);
+  const Session session(broker.socket_path());
+  ASSERT_TRUE(broker.holds_door_of(session));
+  EXPECT_EQ(session.knocks(daemon.path(), 1), 1U);
+  session.begin_context(daemon.path());
+  std::this_thread::sleep_for(host::broker::MpsDoor::patience / 4);
+  broker.terminate(SIGKILL);
+  daemon.wake();
+  broker.next();
+  EXPECT_EQ(session.came(), "talks");
+}
+
+TEST(MpsDoor, AWorkerWhoseDoorWasNotKeptIsLostAlone) {
+  const Control control;
+  FdKeeper keeper;
+  KeptBroker broker(control, keeper);
+  const Session session(broker.socket_path()), other(broker.socket_path());
+  ASSERT_TRUE(broker.holds_door_of(session) && broker.holds_door_of(other));
+  broker.terminate(SIGKILL);
+  keeper.lose(KeptBroker::door_of(session));
+  broker.next();
+  EXPECT_TRUE(session.guest().becomes(session.slot(), SlotState::Dead));
+  EXPECT_TRUE(broker.logged("its worker was lost when ivgpud was restarted")) << broker.log();
+  EXPECT_EQ(other.guest().word(other.slot()).state, SlotState::Claimed);
+  EXPECT_FALSE(broker.logged("all clients of MPS")) << broker.log();
 }
 
 // ---- without it ------------------------------------------------------------------------------------------------------

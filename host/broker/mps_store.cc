@@ -1,0 +1,127 @@
+#include "host/broker/mps_store.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <iterator>
+#include <utility>
+
+#include "host/broker/hostile_text.h"
+#include "host/broker/sealed_memory.h"
+
+namespace host::broker {
+namespace {
+
+constexpr std::uint64_t record_magic = 0x3153'504d'5453'4749;  // "IGSTMPS1"
+// Of SavedMps, and of what a broker and an earlier one's keeper say to each other.
+constexpr std::uint32_t record_version = 1;
+static_assert(sizeof(SavedMps) == 40);
+
+constexpr const char* beginning = "mps-";
+constexpr const char* kept_of_daemon[] = {"control", "output", "process", "record"};
+
+// Of one that somebody has asked after there is no more to be told, and the descriptor is a process's still.
+bool is_process(const Fd& fd) { return syscall(SYS_pidfd_send_signal, fd.get(), 0, nullptr, 0) == 0 || errno == ESRCH; }
+
+bool has_ended(const Fd& process) {
+  pollfd end{process.get(), POLLIN, 0};
+  return poll(&end, 1, 0) != 0;
+}
+
+// Its keeper ends it in order, in some seconds.
+void end_in_order(const Fd& control) { shutdown(control.get(), SHUT_WR); }
+
+// At once where its keeper can be killed: its clients are lost in any case.
+void end_now(const MpsStore::Kept& kept) {
+  end_in_order(kept.control);
+  syscall(SYS_pidfd_send_signal, kept.process.get(), SIGKILL, nullptr, 0);
+}
+
+SavedMps* map_record(const Fd& memfd) { return static_cast<SavedMps*>(map_memory(memfd, sizeof(SavedMps))); }
+
+}  // namespace
+
+bool MpsStore::keep(std::uint64_t place, int control, int output, int process) {
+  forget();
+  const Fd memfd = make_sealed_memory("ivgpud:mps:" + gpu_, sizeof(SavedMps));
+  record_ = memfd && seal_for_good(memfd, true) ? map_record(memfd) : nullptr;
+  if (record_ == nullptr) return false;
+  *record_ = {};
+  record_->version = record_version, record_->bytes = sizeof(SavedMps), record_->place = place;
+  std::atomic_signal_fence(std::memory_order_release);  // a broker that is killed here has left no record yet
+  record_->magic = record_magic;
+  kept_ = true;
+  const int fds[] = {control, output, process, memfd.get()};
+  for (std::size_t i = 0; i < std::size(fds); ++i) store_->keep(name_of(kept_of_daemon[i]), fds[i]);
+  return true;
+}
+
+void MpsStore::forget() {
+  forget_record();
+  if (!std::exchange(kept_, false)) return;
+  for (const char* what : kept_of_daemon) store_->forget(name_of(what));
+}
+
+void MpsStore::forget_record() {
+  if (record_ != nullptr) munmap(std::exchange(record_, nullptr), sizeof(SavedMps));
+}
+
+bool MpsStore::find_record(std::uint64_t place, std::string& why) {
+  const Fd memfd = store_->take(name_of("record"));
+  record_ = has_size(memfd, sizeof(SavedMps)) ? map_record(memfd) : nullptr;
+  if (record_ == nullptr || record_->magic != record_magic || record_->version != record_version ||
+      record_->bytes != sizeof(SavedMps) || record_->is_lost > 1)
+    why = "its record is missing, or of another release";
+  else if (record_->place != place)
+    why = "its folder or its clients' user is another by now";
+  if (!why.empty()) forget_record();
+  return why.empty();
+}
+
+bool MpsStore::take(std::uint64_t place, Kept& kept, std::string& why) {
+  why.clear();
+  if (store_ == nullptr) return false;
+  for (const char* what : kept_of_daemon) kept_ = kept_ || store_->has(name_of(what));
+  if (!kept_) return false;
+  kept = {store_->take(name_of("control")), store_->take(name_of("output")), store_->take(name_of("process"))};
+  if (!find_record(place, why)) {
+    // That says why.
+  } else if (!kept.control || !kept.output || !kept.process) {
+    why = "not all of its descriptors were kept (FileDescriptorStoreMax)";
+  } else if (!is_process(kept.process)) {
+    why = "what was kept of it is no process";
+  } else if (has_ended(kept.process)) {
+    const std::string how = last_word(kept.control.get());
+    why = fmt::format("it {} meanwhile", how.empty() ? "has ended" : how);
+  }
+  if (why.empty()) return true;
+  end_now(kept);
+  forget();
+  return false;
+}
+
+std::string last_word(int control) {
+  char bytes[128];
+  const ssize_t length = recv(control, bytes, sizeof bytes, MSG_DONTWAIT);
+  return length > 0 ? escaped({bytes, static_cast<std::size_t>(length)}) : "";
+}
+
+void end_left_mps(FdStore& store) {
+  for (const std::string& name : store.left(std::string(beginning) + "control-")) {
+    const std::string gpu = name.substr(std::string(beginning).size() + std::string("control-").size());
+    spdlog::warn("the MPS daemon of {} of before the restart ends: nobody uses it any more", gpu);
+    end_in_order(store.peek(name));
+    const std::string process = std::string(beginning) + "process-" + gpu;
+    for (const std::string& its : {name, process}) store.forget(its);
+  }
+}
+
+}  // namespace host::broker
