@@ -273,13 +273,13 @@ TEST_F(MpsRestart, ADaemonOfWhichNothingIsLeftIsWaitedFor) {
   for (const char* what : {"mps-control-", "mps-output-", "mps-process-", "mps-record-"}) keeper.lose(what + gpu(0));
   keeper.lose("t/record");
   broker->again(environment());
-  EXPECT_TRUE(lives(daemon)) << "it has not ended yet";
   EXPECT_FALSE(broker->logged("already: end it by")) << broker->log();
   EXPECT_TRUE(ends(daemon));
   Client other(broker->socket_path());
   ASSERT_TRUE(other.greet(3));
   EXPECT_TRUE(other.claim()) << "new programs are served";
   EXPECT_EQ(control.times("daemon " + gpu(0)), 2U) << control.told();
+  EXPECT_LT(control.told().find("ends by SIGTERM"), control.told().rfind("daemon ")) << control.told();
 }
 
 TEST_F(MpsRestart, AnotherPolicyEndsIt) {
