@@ -3,7 +3,8 @@
 // Every broker that lets its workers outlive it (docs/design/034-restart.md) holds the writing end of a pipe, alone, and
 // its workers have the reading end: the pipe's end is the broker's. The control socket does not end then, since the service
 // manager holds a copy of its other end. The next broker sends the reading end of its own pipe by that socket. Where none
-// comes in time the worker ends, and so it does as soon as the control socket ends.
+// comes in time the worker ends, and so it does as soon as the control socket ends. Meanwhile nobody may ring the worker
+// (host/broker/bell_line.h), so it looks by itself.
 //
 // Thread-safety: the bell thread's alone.
 #pragma once
@@ -24,6 +25,7 @@ namespace host::worker {
 class LifeLine {
  public:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds between_looks{5};  // without a broker
 
   // `fd`: the pipe's reading end, from now on this object's; -1: the kernel ends the worker with its broker.
   LifeLine(int fd, std::chrono::milliseconds patience) : fd_(fd), patience_(patience) {}
@@ -35,8 +37,8 @@ class LifeLine {
   pollfd to_poll() const { return {fd_, POLLIN, 0}; }
   int timeout_ms() const {
     if (!since_) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*since_ + patience_ - Clock::now()).count();
-    return static_cast<int>(std::max<long long>(left, 0));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*since_ + patience_ - Clock::now());
+    return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), between_looks).count());
   }
   // What poll() has found of it.
   void found(short events) {

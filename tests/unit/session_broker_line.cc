@@ -2,6 +2,7 @@
 // is late, or goes.
 #include "host/session/broker_line.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -174,6 +175,21 @@ TEST_F(Broker, ManyThreadsAskOneAfterTheOther) {
   over = true;
   lends.join();
   EXPECT_EQ(memory.taken(0), 0u);
+}
+
+// Where its broker rings it for its guest, nobody does meanwhile.
+TEST(LifeLine, AWorkerWithoutABrokerLooksByItself) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  host::worker::LifeLine life(ends[0], std::chrono::milliseconds(1000));
+  EXPECT_EQ(life.timeout_ms(), -1);
+  close(ends[1]);
+  pollfd end = life.to_poll();
+  ASSERT_EQ(poll(&end, 1, 1000), 1);
+  life.found(end.revents);
+  EXPECT_FALSE(life.is_over());
+  EXPECT_GT(life.timeout_ms(), 0);
+  EXPECT_LE(life.timeout_ms(), 5);
 }
 
 }  // namespace
