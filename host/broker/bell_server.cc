@@ -17,10 +17,24 @@
 namespace host::broker {
 namespace {
 
-constexpr const char* port = "port/";
-std::string name_of_port(std::uint64_t client) { return port + std::to_string(client); }
+constexpr const char *port = "port/", *program = "program/";
+std::string name_of(std::uint64_t client, bool process) { return (process ? program : port) + std::to_string(client); }
+// 0: it has none.
+std::uint64_t number_in(const std::string& name, const char* beginning) {
+  return std::strtoull(name.c_str() + std::strlen(beginning), nullptr, 10);
+}
+
+TokenBucket pace_of_keeping(const std::optional<VsockDoor>& door) {
+  return door ? TokenBucket(door->kept_per_second, door->kept_burst, Clock::now()) : TokenBucket(1, 0, Clock::now());
+}
 
 }  // namespace
+
+BellServer::BellServer(EventLoop& loop, Options options, Events events)
+    : loop_(loop),
+      options_(std::move(options)),
+      events_(std::move(events)),
+      keeping_(pace_of_keeping(options_.vsock)) {}
 
 std::unique_ptr<BellServer> BellServer::listen(EventLoop& loop, Options options, Events events, std::string& error) {
   std::unique_ptr<BellServer> server(new BellServer(loop, std::move(options), std::move(events)));
@@ -39,26 +53,64 @@ bool BellServer::open_doors(std::string& error) {
   if (!listener_ || !options_.vsock) return listener_ != nullptr;
   const TokenBucket pace(options_.vsock->per_second, options_.vsock->burst, Clock::now());
   vsock_ = Listener::open(
-      loop_, std::move(options_.vsock->socket), "vsock of " + options_.vm, pace,
-      [this](Fd client) { admit_program(std::move(client)); }, error);
+      loop_, std::move(options_.vsock->socket), pace, [this](Fd client) { admit_program(std::move(client)); }, error);
   return vsock_ != nullptr;
 }
 
 BellServer::~BellServer() {
+  loop_.forget(lost_timer_);
   while (!clients_.empty()) drop(clients_.begin()->first);
 }
 
-// New numbers come behind those that slots name: none is taken for one that has gone, as programs' own connections have.
+// New numbers come behind those that slots name: none is taken for one that has gone.
 void BellServer::adopt_channels() {
   for (std::uint32_t k = 0; k < options_.channels.size() && k < slots_.size(); ++k) {
     slots_[k].client = options_.channels[k];
     next_ = std::max(next_, slots_[k].client + 1);
   }
-  for (const std::string& name : options_.store.left(port)) {
-    const ClientId id = std::strtoull(name.c_str() + std::strlen(port), nullptr, 10);
-    next_ = std::max(next_, id + 1);
-    enter(id, options_.store.take(name), false);
+  for (const std::string& name : options_.store.left(port)) adopt_port(name, number_in(name, port));
+  std::vector<ClientId> lost;
+  for (const std::string& name : options_.store.left(program))
+    if (const ClientId id = number_in(name, program); !adopt_program(name, id)) lost.push_back(id);
+  if (lost.empty()) return;
+  lost_timer_ = loop_.after(Clock::duration::zero(), [this, lost] {  // whoever hears of it is not up yet
+    lost_timer_ = 0;
+    for (const ClientId id : lost) end_sessions_of(id);
+  });
+}
+
+void BellServer::adopt_port(const std::string& name, ClientId id) {
+  next_ = std::max(next_, id + 1);
+  enter(id, options_.store.take(name), false, true);
+}
+
+// False if it is none of the VM's that has a slot; then it is ended.
+bool BellServer::adopt_program(const std::string& name, ClientId id) {
+  next_ = std::max(next_, id + 1);
+  Fd socket = options_.store.take(name);
+  const auto cid = options_.vsock ? options_.vsock->cid_of(socket.get()) : std::nullopt;
+  if (has_slot(id) && cid && cid == options_.vsock->cid && !clients_.contains(id)) {
+    enter(id, std::move(socket), true, true);
+    clients_[id].silence = loop_.after(options_.vsock->patience, [this, id] { on_silence(id); });
+    return true;
   }
+  if (cid && cid != options_.vsock->cid)
+    spdlog::warn(
+        "{}: a bell channel of before the restart is refused: it comes from CID {}, and the VM's vsock_cid is {}",
+        options_.vm, *cid, options_.vsock->cid);
+  shutdown(socket.get(), SHUT_RDWR);
+  options_.store.forget(name);
+  return false;
+}
+
+bool BellServer::has_slot(ClientId id) const {
+  return id != 0 && std::any_of(slots_.begin(), slots_.end(), [id](const Slot& slot) { return slot.client == id; });
+}
+
+void BellServer::give(std::uint32_t slot, ClientId id) {
+  if (slots_[slot].client == id) return;
+  slots_[slot].client = id;
+  events_.named(slot, id);
 }
 
 bool BellServer::make_interrupts() {
@@ -91,15 +143,16 @@ bool BellServer::has_room() {
 void BellServer::admit_port(Fd socket) {
   if (!has_room()) return;
   const ClientId id = next_++;
-  options_.store.keep(name_of_port(id), socket.get());
-  enter(id, std::move(socket), false);
+  options_.store.keep(name_of(id, false), socket.get());
+  enter(id, std::move(socket), false, true);
 }
 
-void BellServer::enter(ClientId id, Fd socket, bool process) {
+void BellServer::enter(ClientId id, Fd socket, bool process, bool is_kept) {
   Client& client = clients_[id];
   client.socket = std::move(socket);
   client.watch = std::make_unique<PacedWatch>(loop_, client.socket.get(), [this, id] { on_bytes(id); });
   client.process = process;
+  client.is_kept = is_kept;
   spdlog::debug("{}: bell channel {} of {}{}", options_.vm, clients_.size(), options_.connections,
                 process ? ", by vsock" : "");
 }
@@ -116,7 +169,7 @@ void BellServer::admit_program(Fd socket) {
 void BellServer::admit_own(Fd socket) {
   if (!has_room()) return;
   const ClientId id = next_++;
-  enter(id, std::move(socket), true);
+  enter(id, std::move(socket), true, false);
   wake(id);  // it is taken
   clients_[id].silence = loop_.after(options_.vsock->patience, [this, id] { on_silence(id); });
 }
@@ -124,7 +177,8 @@ void BellServer::admit_own(Fd socket) {
 void BellServer::on_silence(ClientId id) {
   Client& client = clients_[id];
   client.silence = 0;
-  if (std::any_of(slots_.begin(), slots_.end(), [id](const Slot& slot) { return slot.client == id; })) {
+  if (has_slot(id)) {
+    keep_program(id);
     client.silence = loop_.after(options_.vsock->patience, [this, id] { on_silence(id); });
   } else {
     spdlog::debug("{}: a bell channel that has no slot makes room", options_.vm);
@@ -143,32 +197,46 @@ void BellServer::on_bytes(ClientId id) {
   if (heard.look) events_.look();
 }
 
+// Sessions first: the next broker learns of the end as well, if this one is killed before they have ended.
 void BellServer::on_end(ClientId id) {
-  std::vector<std::uint32_t> freed;
-  for (std::uint32_t k = 0; k < slots_.size() && clients_[id].process; ++k)
-    if (slots_[k].client == id) freed.push_back(k);
+  if (clients_[id].process) end_sessions_of(id);
   drop(id);
   spdlog::debug("{}: a bell channel has ended", options_.vm);
-  for (const std::uint32_t slot : freed) events_.ended(slot);
 }
 
-// Not only closed: the service manager may have a copy of a port's.
+void BellServer::end_sessions_of(ClientId id) {
+  for (std::uint32_t k = 0; k < slots_.size(); ++k)
+    if (id != 0 && slots_[k].client == id) {
+      events_.ended(k);
+      give(k, 0);
+    }
+}
+
+// Not only closed: the service manager may have a copy.
 void BellServer::drop(ClientId id) {
-  for (Slot& slot : slots_)
-    if (slot.client == id) slot.client = 0;
+  for (std::uint32_t k = 0; k < slots_.size(); ++k)
+    if (slots_[k].client == id) give(k, 0);
   Client& client = clients_[id];
   loop_.forget(client.silence);
   shutdown(client.socket.get(), SHUT_RDWR);
-  if (!client.process) options_.store.forget(name_of_port(id));
+  if (client.is_kept) options_.store.forget(name_of(id, client.process));
   clients_.erase(id);
+}
+
+// A program's connection, once it has a slot. Others end with the broker.
+void BellServer::keep_program(ClientId id) {
+  Client& client = clients_[id];
+  if (!client.process || client.is_kept || keeping_.take(Clock::now()) > Span::zero()) return;
+  options_.store.keep(name_of(id, true), client.socket.get());
+  client.is_kept = true;
 }
 
 void BellServer::take(ClientId id, unsigned char byte, Heard& heard) {
   if (byte == ring::bell_look) {
     heard.look = true;
   } else if (byte < slots_.size()) {
-    slots_[byte].client = id;
-    events_.named(byte, id);
+    give(byte, id);
+    keep_program(id);
     heard.slot = true;
   } else if (const auto more = nonsense_.admit()) {
     spdlog::warn("{}: a bell channel says {:#04x}, which means nothing{}", options_.vm, byte, *more);

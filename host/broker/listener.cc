@@ -22,14 +22,11 @@ namespace {
 
 constexpr int accepts_per_wakeup = 16;  // then the others have their turn
 
-// How the names of kept sockets begin. No VM's descriptor: these have a slash.
-constexpr const char* kept = "listen-";
-
 // Which file it is. No other can have its number while a socket that is bound to it is kept. "": no socket is there.
 std::string file_in_words(const std::string& path) {
   struct stat there {};
   if (lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode)) return "";
-  return fmt::format("{}{:x}-{:x}-", kept, there.st_dev, there.st_ino);
+  return fmt::format("{}{:x}-{:x}-", kept_listener, there.st_dev, there.st_ino);
 }
 
 // Another one where the file or what the configuration says of it is another.
@@ -37,12 +34,6 @@ std::string kept_name(const ListenerOptions& options) {
   const auto& [mode, owner, group] = options.access;
   const std::string file = file_in_words(options.path);
   return file.empty() ? "" : fmt::format("{}{:x}", file, mark_of(fmt::format("{:o}\n{}\n{}", mode, owner, group)));
-}
-
-bool is_listening(const Fd& fd) {
-  int answer = 0;
-  socklen_t size = sizeof answer;
-  return getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer == 1;
 }
 
 std::string path_of(const Fd& socket) {
@@ -55,8 +46,14 @@ std::string path_of(const Fd& socket) {
 
 }  // namespace
 
+bool is_listening(const Fd& fd) {
+  int answer = 0;
+  socklen_t size = sizeof answer;
+  return getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &answer, &size) == 0 && answer == 1;
+}
+
 void remove_left_sockets(const FdStore& store) {
-  for (const std::string& name : store.left(kept)) {
+  for (const std::string& name : store.left(kept_listener)) {
     const std::string path = path_of(store.peek(name)), file = file_in_words(path);
     if (file.empty() || !name.starts_with(file)) continue;
     unlink(path.c_str());
@@ -85,17 +82,22 @@ std::unique_ptr<Listener> Listener::open(EventLoop& loop, const ListenerOptions&
 std::unique_ptr<Listener> Listener::open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
                                          std::string& error) {
   Fd bound = bind_to(address);
-  if (bound) return open(loop, std::move(bound), in_words(address), std::nullopt, std::move(accepted), error);
+  if (bound) return open(loop, {std::move(bound), in_words(address)}, std::nullopt, std::move(accepted), error);
   error = fmt::format("{}: {}", in_words(address), std::strerror(errno));
   return nullptr;
 }
 
-std::unique_ptr<Listener> Listener::open(EventLoop& loop, Fd bound, const std::string& name,
-                                         std::optional<TokenBucket> pace, Accepted accepted, std::string& error) {
-  std::unique_ptr<Listener> listener(new Listener(loop, {name, {}}, std::move(accepted)));
-  listener->socket_ = std::move(bound);
+std::unique_ptr<Listener> Listener::open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
+                                         Accepted accepted, std::string& error) {
+  const ListenerOptions options{bound.name, {}, "", bound.store};
+  std::unique_ptr<Listener> listener(new Listener(loop, options, std::move(accepted)));
+  listener->socket_ = std::move(bound.socket);
   listener->pace_ = pace;
-  return listener->start(error) ? std::move(listener) : nullptr;
+  if (!listener->start(error)) return nullptr;
+  if (bound.store == nullptr) return listener;
+  listener->kept_as_ = bound.kept_as;
+  if (!bound.is_kept) bound.store->keep(bound.kept_as, listener->socket_.get());
+  return listener;
 }
 
 bool Listener::start(std::string& error) {

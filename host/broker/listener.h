@@ -27,6 +27,18 @@ struct ListenerOptions {
   FdStore* store = nullptr;     // which keeps it for the next broker; null: it ends with this one
 };
 
+// One that is bound already, of a family without paths.
+struct BoundSocket {
+  Fd socket;
+  std::string name;          // what sentences call it
+  FdStore* store = nullptr;  // which keeps it for the next broker, as `kept_as`; null: it ends with this one
+  std::string kept_as = {};
+  bool is_kept = false;  // it is an earlier broker's, and listens
+};
+
+// How the names begin by which the store has them. No VM's descriptor: these have a slash.
+inline constexpr const char* kept_listener = "listen-";
+bool is_listening(const Fd& fd);
 // Sockets that an earlier broker has left and this one did not take: what is still at their paths is removed.
 void remove_left_sockets(const FdStore& store);
 
@@ -45,9 +57,9 @@ class Listener {
                                         std::string& error);
   static std::unique_ptr<Listener> open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
                                         std::string& error);
-  // `name`: what sentences call it. `pace`: clients that come faster wait, and those that find the queue full are refused.
-  static std::unique_ptr<Listener> open(EventLoop& loop, Fd bound, const std::string& name,
-                                        std::optional<TokenBucket> pace, Accepted accepted, std::string& error);
+  // `pace`: clients that come faster wait, and those that find the queue full are refused.
+  static std::unique_ptr<Listener> open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
+                                        Accepted accepted, std::string& error);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;

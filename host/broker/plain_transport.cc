@@ -134,8 +134,8 @@ class PlainTransport final : public Transport {
 
   bool open_vsock(const VmOptions& options, std::optional<VsockDoor>& vsock, std::string& error) const {
     std::string why;
-    Fd bound = bind_vsock(static_cast<std::uint32_t>(options.vsock_port), why);
-    if (!bound) {
+    BoundSocket bound = bind_or_adopt(static_cast<std::uint32_t>(options.vsock_port), why);
+    if (!bound.socket) {
       error = fmt::format("VM {}: vsock_port = {}: {}", name_, options.vsock_port, why);
       return false;
     }
@@ -146,6 +146,18 @@ class PlainTransport final : public Transport {
     if (options.vsock_cid != vsock_local && access("/dev/vhost-vsock", F_OK) != 0)
       spdlog::warn("{}: there is no /dev/vhost-vsock, which QEMU needs: `modprobe vhost_vsock`", name_);
     return true;
+  }
+
+  // The one that an earlier broker has left, of whatever VM: nobody else can bind to its port while the store has it.
+  BoundSocket bind_or_adopt(std::uint32_t port, std::string& why) const {
+    FdStore* const store = keep_.store.all();
+    BoundSocket made{Fd(), "vsock of " + name_, store, fmt::format("{}vsock-{}", kept_listener, port)};
+    if (store != nullptr) made.socket = store->take(made.kept_as);
+    made.is_kept = made.socket && is_at_vsock(made.socket.get(), port) && is_listening(made.socket);
+    if (made.is_kept) return made;
+    if (made.socket) store->forget(made.kept_as);
+    made.socket = bind_vsock(port, why);
+    return made;
   }
 
   void on_bell(std::uint32_t peer) {

@@ -23,7 +23,11 @@ constexpr std::uint32_t record_version = 2;
 static_assert(sizeof(SavedSlot) == 32 + ring::max_devices * 8 + sizeof(worker::ReadyMessage) &&
               sizeof(SavedVm) == 48 + ring::max_slots * sizeof(SavedSlot));
 
+// At a thousand connections a second the numbers last for millennia.
+constexpr std::uint64_t last_channel = 1ULL << 48;
+
 bool is_good(const SavedSlot& slot) {
+  if (slot.channel > last_channel) return false;
   if (ring::SlotWord::of(slot.word).state > ring::SlotState::Dead || slot.worker < 0 || slot.worker == 1) return false;
   return slot.worker == 0 || slot.ready == not_ready || parse_ready(&slot.said, sizeof slot.said, 0).has_value();
 }

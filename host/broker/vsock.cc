@@ -6,7 +6,9 @@
 #include <linux/vm_sockets.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace host::broker {
 namespace {
@@ -28,6 +30,19 @@ std::string in_words(int error) {
 // What the kernel keeps for each connection, where it would be 256 KiB: bells are single bytes.
 constexpr std::uint64_t buffer_bytes = 4096;
 
+// What a process that was killed has had with io_uring, and what the service manager is told to let go of, is closed some
+// moments later.
+constexpr int tries_to_bind = 20;
+constexpr auto between_tries = std::chrono::milliseconds(10);
+
+bool bind_in_time(const Fd& socket, const sockaddr_vm& address) {
+  for (int tries = 1;; ++tries) {
+    if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+    if (errno != EADDRINUSE || tries == tries_to_bind) return false;
+    std::this_thread::sleep_for(between_tries);
+  }
+}
+
 }  // namespace
 
 // At every CID of this machine: its own as a host is there only once the first VM has its device.
@@ -38,9 +53,16 @@ Fd bind_vsock(std::uint32_t port, std::string& error) {
   address.svm_cid = VMADDR_CID_ANY;
   address.svm_port = port;
   if (made) setsockopt(made.get(), AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, &buffer_bytes, sizeof buffer_bytes);
-  if (made && bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return made;
+  if (made && bind_in_time(made, address)) return made;
   error = in_words(errno);
   return Fd();
+}
+
+bool is_at_vsock(int socket, std::uint32_t port) {
+  sockaddr_vm address{};
+  socklen_t length = sizeof address;
+  return getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) == 0 && length == sizeof address &&
+         address.svm_family == AF_VSOCK && address.svm_port == port;
 }
 
 std::string vsock_missing() { return make_socket() ? "" : in_words(errno); }

@@ -13,13 +13,17 @@ namespace host::broker {
 inline constexpr std::uint32_t vsock_host = 2;  // every host's CID, to its own VMs
 inline constexpr std::uint32_t vsock_local = 1;
 
-// A bound socket, close-on-exec and non-blocking. Empty on failure, and `error` is half a sentence with the remedy.
+// A bound socket, close-on-exec and non-blocking; tries again for a moment while another has the port. Empty on failure, and
+// `error` is half a sentence with the remedy.
 Fd bind_vsock(std::uint32_t port, std::string& error);
+
+// Whether it is a socket of vsock that is bound to this port.
+bool is_at_vsock(int socket, std::uint32_t port);
 
 // Why this process has no vsock, with the remedy; "" where it has.
 std::string vsock_missing();
 
-// The CID of a connection's other end; nothing where it has ended, or is no vsock.
+// The CID of a connection's other end; nothing where it is no connection of vsock, or the kernel does not tell any more.
 std::optional<std::uint32_t> cid_of_peer(int socket);
 
 }  // namespace host::broker

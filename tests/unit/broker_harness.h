@@ -45,8 +45,8 @@ inline bool eventually(const std::function<bool()>& condition, int milliseconds 
 class Folder {
  public:
   Folder() {
-    char name[] = "/tmp/ivgpud-test-XXXXXX";
-    if (mkdtemp(name) != nullptr) path_ = name;
+    std::string name = std::filesystem::temp_directory_path() / "ivgpud-test-XXXXXX";
+    if (mkdtemp(name.data()) != nullptr) path_ = name;
     std::filesystem::permissions(path_, std::filesystem::perms::all);  // workers have another user
   }
   ~Folder() { std::filesystem::remove_all(path_); }

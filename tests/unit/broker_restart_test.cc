@@ -212,6 +212,7 @@ TEST_F(Restart, ARecordThatMakesNoSenseEndsItsSessions) {
       {": the record of the ivgpud before this one makes no sense", [](SavedVm& vm) { vm.slot[1].word = 0xff; }},
       {": the record of the ivgpud before this one makes no sense", [](SavedVm& vm) { vm.slot[0].worker = 1; }},
       {": the record of the ivgpud before this one makes no sense", [](SavedVm& vm) { vm.slot[0].said.kind = 0; }},
+      {": the record of the ivgpud before this one makes no sense", [](SavedVm& vm) { vm.slot[1].channel = ~0ULL; }},
   };
   for (const auto& [why, spoil] : all) {
     begin();

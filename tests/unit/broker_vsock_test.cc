@@ -6,8 +6,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "broker_bell_port.h"
-#include "broker_opened_memory.h"
+#include "broker_by_vsock.h"
 #include "host/broker/bell_server.h"
 #include "host/broker/config.h"
 #include "host/broker/start_check.h"
@@ -20,8 +19,6 @@ using host::broker::BellServer;
 using host::broker::EventLoop;
 using host::broker::Fd;
 using ring::SlotState;
-
-constexpr std::uint32_t our_cid = 5;
 
 // Of whoever connects next.
 std::atomic<std::int64_t> next_cid{our_cid};  // below 0: it has ended meanwhile
@@ -42,7 +39,7 @@ class Bells {
     options.vm = "t", options.slots = 4, options.connections = 8;
     options.socket = {folder_ / "t.sock", {0600, "", ""}};
     options.vsock.emplace();
-    options.vsock->socket = bound(folder_ / "vsock");
+    options.vsock->socket.socket = bound(folder_ / "vsock");
     options.vsock->cid = our_cid;
     options.vsock->cid_of = cid_of;
     change(options);
@@ -238,31 +235,11 @@ TEST(Vsock, ManyNamingsAreAnsweredByOneByte) {
 
 // ---- a real ivgpud --------------------------------------------------------------------------------------------------
 
-struct Vm : OpenedMemory {
-  explicit Vm(const std::string& path) : OpenedMemory(path, ring::devdax_start) {}
-};
-
-std::string by_vsock(const std::string& file, const std::string& more = "") {
-  return more +
-         "transport = \"pmem\"\nslots = 2\nbell_idle_ms = 500\nvsock_cid = 5\nvsock_port = 5000\nplain_file = \"" +
-         file + "\"\n";
-}
-
-struct Sockets : Folder {
-  Sockets() { cid(our_cid); }
-  void cid(std::uint32_t cid) const { write("cid", std::to_string(cid)); }
-  std::string port() const { return *this / "5000"; }
-  void preload() const {
-    setenv("LD_PRELOAD", VSOCK_BY_UNIX, 1);
-    setenv("VSOCK_BY_UNIX", path().c_str(), 1);
-  }
-};
-
 TEST(VsockBroker, AKilledProgramsSlotIsGivenBack) {
-  const Sockets sockets;
+  const VsockFolder sockets;
   const std::string file = memory_file("vsock");
   Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
-  Vm vm(file);
+  VmByVsock vm(file);
   ASSERT_TRUE(vm.there()) << broker.log();
   EXPECT_EQ(vm.header().bell_port, 5000u);
   ASSERT_TRUE(vm.claim(0));
@@ -283,10 +260,10 @@ TEST(VsockBroker, AKilledProgramsSlotIsGivenBack) {
 
 // Its next holder is another process, which has no connection of its own.
 TEST(VsockBroker, AnEndThatComesLateFreesNobodyElsesSlot) {
-  const Sockets sockets;
+  const VsockFolder sockets;
   const std::string file = memory_file("late");
   Broker broker(by_vsock(file, "spare = 2\n"), "", [&] { sockets.preload(); });
-  Vm vm(file);
+  VmByVsock vm(file);
   ASSERT_TRUE(vm.claim(0));
   Port program(sockets.port());
   ASSERT_TRUE(program.heard() && program.say(0) && program.heard());
@@ -304,7 +281,7 @@ TEST(VsockBroker, AnEndThatComesLateFreesNobodyElsesSlot) {
 }
 
 TEST(VsockBroker, WhoHasAnotherCidIsToldInTheLog) {
-  const Sockets sockets;
+  const VsockFolder sockets;
   const std::string file = memory_file("cid");
   Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
   sockets.cid(7);
@@ -315,10 +292,10 @@ TEST(VsockBroker, WhoHasAnotherCidIsToldInTheLog) {
 }
 
 TEST(VsockBroker, AHeaderThatAGuestHasSpoiltIsPutBack) {
-  const Sockets sockets;
+  const VsockFolder sockets;
   const std::string file = memory_file("port");
   Broker broker(by_vsock(file), "", [&] { sockets.preload(); });
-  Vm vm(file);
+  VmByVsock vm(file);
   vm.header().bell_port = 22;
   vm.ring_peer(ring::peer_broker);
   EXPECT_TRUE(eventually([&] { return other_side::shared(vm.header().bell_port).load() == 5000; }));
@@ -364,7 +341,7 @@ TEST(VsockBroker, AndTheCheckSaysItBefore) {
 }
 
 TEST(VsockBroker, APortThatIsTakenIsNamed) {
-  const Sockets sockets;
+  const VsockFolder sockets;
   sockets.write("5000", "");
   Broker broker(by_vsock(memory_file("taken")), "", [&] { sockets.preload(); });
   ASSERT_TRUE(broker.ready.empty());

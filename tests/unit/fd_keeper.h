@@ -52,6 +52,16 @@ class FdKeeper {
     const auto found = held_.find(name);
     return found == held_.end() ? -1 : found->second;
   }
+  // It has room for no more than so many by now: like systemd it lets go of what comes beyond, and tells nobody.
+  void bound(std::size_t most) { most_ = most; }
+  std::size_t beyond() const { return beyond_; }
+  // How often it was told to hold one whose name begins so.
+  std::size_t times_told(const std::string& beginning) {
+    catch_up();
+    const std::lock_guard lock(mutex_);
+    const auto begins = [&](const std::string& name) { return name.starts_with(beginning); };
+    return static_cast<std::size_t>(std::count_if(told_.begin(), told_.end(), begins));
+  }
   void lose(const std::string& name) {
     const std::lock_guard lock(mutex_);
     if (const auto found = held_.extract(name)) close(found.mapped());
@@ -165,6 +175,7 @@ class FdKeeper {
     EXPECT_TRUE(fds.empty()) << text;
     if (!words.contains("FDSTOREREMOVE")) return said_.push_back(text);
     EXPECT_EQ(words.size(), 2U) << text;
+    if (beyond_ != 0 && !held_.contains(words["FDNAME"])) return;  // it had no room
     const auto found = held_.extract(words["FDNAME"]);
     EXPECT_TRUE(found) << "nothing is held under this name: " << text;
     if (found) close(found.mapped());
@@ -179,6 +190,12 @@ class FdKeeper {
     })) << text;
     EXPECT_EQ(words.size(), 3U) << text;
     ASSERT_EQ(fds.size(), 1U) << text;
+    told_.push_back(name);
+    if (held_.size() >= most_) {
+      ++beyond_;
+      close(fds[0]);
+      return;
+    }
     EXPECT_LT(held_.size(), most_descriptors) << "more than FileDescriptorStoreMax";
     EXPECT_TRUE(held_.emplace(name, fds[0]).second) << "one is held under this name already: " << text;
   }
@@ -186,10 +203,11 @@ class FdKeeper {
   Folder folder_;
   const std::string name_;
   const int socket_;
-  std::mutex mutex_;  // for the next three
+  std::mutex mutex_;  // for the next four
   std::map<std::string, int> held_;
   std::vector<int> nameless_;
-  std::vector<std::string> said_;
+  std::vector<std::string> said_, told_;
+  std::atomic<std::size_t> most_{SIZE_MAX}, beyond_{0};
   int marks_ = 0;
   std::atomic<int> marks_seen_{0};
   std::thread thread_;

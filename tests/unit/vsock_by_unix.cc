@@ -1,8 +1,10 @@
 // vsock for a program on a machine without it: preloaded, it turns the program's sockets of AF_VSOCK into UNIX ones in the
 // folder VSOCK_BY_UNIX, named as their ports are. Whoever connects there has the CID that the file `cid` beside them says.
-// Strict: what a kernel's vsock would refuse here ends the program.
+// A port is free again once no process has the socket that was bound to it. Strict: what a kernel's vsock would refuse here
+// ends the program.
 #include <dlfcn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 // After sys/socket.h, which it needs.
@@ -35,6 +37,32 @@ sockaddr_un path_of(const std::string& path) {
   return address;
 }
 
+// A socket that nobody has any more has left its file. Those that it accepted have its path, too.
+void remove_left(const std::string& path) {
+  struct stat there {};
+  if (lstat(path.c_str(), &there) != 0 || !S_ISSOCK(there.st_mode)) return;
+  std::ifstream bound("/proc/net/unix");
+  for (std::string line; std::getline(bound, line);)
+    if (line.find(" 00010000 ") != std::string::npos && line.find(" " + path) != std::string::npos) return;
+  unlink(path.c_str());
+}
+
+// "": it is no socket of this folder's.
+std::string own_path(int fd) {
+  sockaddr_un own{};
+  socklen_t room = sizeof own - 1;
+  if (next<decltype(getsockname)>("getsockname")(fd, reinterpret_cast<sockaddr*>(&own), &room) != 0) return "";
+  const std::string path = own.sun_family == AF_UNIX ? own.sun_path : "";
+  return path.rfind(folder(), 0) == 0 ? path : "";
+}
+
+int tell(const sockaddr_vm& answer, sockaddr* address, socklen_t* length) {
+  if (*length < sizeof answer) std::abort();
+  std::memcpy(address, &answer, sizeof answer);
+  *length = sizeof answer;
+  return 0;
+}
+
 }  // namespace
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -59,23 +87,27 @@ EXPORTED int bind(int fd, const sockaddr* address, socklen_t length) {
   std::memcpy(&to, address, sizeof to);
   if (to.svm_cid != VMADDR_CID_ANY || to.svm_reserved1 != 0 || to.svm_flags != 0) std::abort();
   const sockaddr_un path = path_of(folder() + std::to_string(to.svm_port));
+  remove_left(path.sun_path);
   return next<decltype(bind)>("bind")(fd, reinterpret_cast<const sockaddr*>(&path), sizeof path);
 }
 
 EXPORTED int getpeername(int fd, sockaddr* address, socklen_t* length) {
-  sockaddr_un own{};
-  socklen_t room = sizeof own;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&own), &room);
-  if (own.sun_family != AF_UNIX || std::string(own.sun_path).rfind(folder(), 0) != 0)
-    return next<decltype(getpeername)>("getpeername")(fd, address, length);
+  if (own_path(fd).empty()) return next<decltype(getpeername)>("getpeername")(fd, address, length);
   sockaddr_vm peer{};
   peer.svm_family = AF_VSOCK;
   peer.svm_port = 1024;
   std::ifstream(folder() + "cid") >> peer.svm_cid;
-  if (*length < sizeof peer) std::abort();
-  std::memcpy(address, &peer, sizeof peer);
-  *length = sizeof peer;
-  return 0;
+  return tell(peer, address, length);
+}
+
+EXPORTED int getsockname(int fd, sockaddr* address, socklen_t* length) {
+  const std::string path = own_path(fd);
+  if (path.empty()) return next<decltype(getsockname)>("getsockname")(fd, address, length);
+  sockaddr_vm own{};
+  own.svm_family = AF_VSOCK;
+  own.svm_cid = VMADDR_CID_ANY;
+  own.svm_port = static_cast<unsigned>(std::stoul(path.substr(folder().size())));
+  return tell(own, address, length);
 }
 
 }  // extern "C"
