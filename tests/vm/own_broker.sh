@@ -21,3 +21,56 @@ start_broker() {
   broker=$!
   read -r _ <"$work/ready" || { cat "$work/log"; exit 1; }
 }
+
+# start_kept_broker: the same with a stand-in for systemd (kept_broker.cc), so that restart_broker can restart it.
+start_kept_broker() {
+  mkfifo "$work/ready"
+  exec 250<>"$work/ready"
+  "$build/tests/kept_broker" "$build/bin/ivgpud" --config "$work/ivgpud.toml" --ready-fd 250 --last-status-fd 251 \
+    251>>"$work/last" 2>"$work/log" &
+  broker=$!
+  read -r -t 60 _ <&250 || { cat "$work/log"; exit 1; }
+}
+
+# restart_broker USR1|USR2: in order, or by kill -9; returns when that one serves.
+restart_broker() {
+  kill -"$1" "$broker"
+  read -r -t 60 _ <&250 || { cat "$work/log"; fail "no next ivgpud serves"; }
+}
+
+# wait_for FILE PATTERN: until a line is there, for as long as a guest takes to boot and to get there.
+wait_for() {
+  local tries
+  for ((tries = 0; tries < ${patience_s:-240} * 10; ++tries)); do
+    ! grep -qsE "$2" "$1" || return 0
+    sleep 0.1
+  done
+  fail "${1##*/} does not say: $2"
+}
+
+# restart_at_work VM...: both ways while a program of theirs is at work (guest_goes_on). It must be in one of them at least still.
+restart_at_work() {
+  local vm way at_work
+  for vm; do wait_for "$work/$vm.out" '^kept begun'; done
+  for way in USR1 USR2; do
+    at_work=0
+    for vm; do grep -q '^kept right' "$work/$vm.out" || at_work=1; done
+    ((at_work)) || fail "$*: no program is at work at a restart ($way)"
+    restart_broker "$way"
+    sleep 0.7
+  done
+}
+
+# What a guest runs for that: faults_program has to be in its PATH.
+guest_goes_on='faults_program libcuda.so.1 busy '${work_ms:=8000}' kept && vector_add --n 1000 >/dev/null && echo "new programs are served after restarts"'
+
+# went_on VM...: each program has right results, and so had one after it.
+went_on() {
+  local vm
+  for vm; do
+    [[ $(grep -cE '^(kept right|new programs are served after restarts)' "$work/$vm.out") == 2 ]] ||
+      fail "$vm: its program did not go on over restarts of ivgpud: $(grep '^kept' "$work/$vm.out")"
+    grep -q " $vm: .* session(s) and .* connection(s) of before the restart go on" "$work/log" ||
+      fail "$vm: nothing of it was taken over"
+  done
+}

@@ -3,7 +3,7 @@
 # VMs without an ivshmem device: the region is persistent memory, which the guest's kernel makes a devdax device of by
 # what the broker has written before it. In one, virtio-pmem and two bell channels: the guest is checked, programs run,
 # sleep and are woken, two at a time; pinned memory takes part in O_DIRECT. In the other, an NVDIMM that is a memfd, and no
-# channel: programs run, and nap. Command lines are qemu-config/'s, only the paths, the size and the number of channels changed.
+# channel: programs run, and nap. Then a program goes on in both while ivgpud is restarted and killed. Command lines are qemu-config/'s, only the paths, the size and the number of channels changed.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 # shellcheck source=tests/oracle.sh
@@ -14,26 +14,27 @@ source "$sources/tests/vm/own_broker.sh"
 source "$sources/tests/vm/pmem_guest.sh"
 
 {
-  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\n' "$work"
+  printf '[broker]\nruntime_dir = "%s"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\n'
   printf '[vm.virtio-pmem]\nplain_file = "%s"\n[vm.nvdimm]\n' "$shm"
 } >"$work/ivgpud.toml"
-start_broker
+start_kept_broker
 
 code=0
 # shellcheck disable=SC2119  # it has no options here
-make_guest <<'JOB' || code=$?
+make_guest <<JOB || code=$?
 ivgpu-check --guest
 IVGPU_LOG=info vector_add --n 1000 >/dev/null && echo "a program works"
 felt direct /dev/ram0
 felt figures
 felt idle
-felt hold >/dev/null & holder=$!
+felt hold >/dev/null & holder=\$!
 sleep 2
 IVGPU_LOG=info vector_add --n 1000 2>/tmp/second >/dev/null && echo "a second one works beside it"
 grep -o "vport.* is the bell channel" /tmp/second || grep -o "no bell channel" /tmp/second
-kill -9 $holder
+kill -9 \$holder
 vector_add --n 1000 >/dev/null && vector_add --n 1000 >/dev/null && echo "so do those after it"
+$guest_goes_on
 JOB
 if [[ $code == 77 ]]; then echo "no modules of the bundle's kernel: skipped"; fi
 [[ $code == 0 ]] || exit "$code"
@@ -51,12 +52,15 @@ boot() {
 
 boot virtio-pmem 2 & first=$!
 boot nvdimm 0 & second=$!
+wait_for "$work/nvdimm.out" '^a program works$'
+restart_at_work virtio-pmem
 wait "$first" || fail "virtio-pmem: QEMU failed"
 wait "$second" || fail "nvdimm: QEMU failed"
 both=('^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^a program works$' '^O_DIRECT from and into pinned memory works$'
   '^a second one works beside it$' '^so do those after it$')
 said virtio-pmem "${both[@]}" '^ok +bells +2 bell channels' '^vport.*p2 is the bell channel$'
 said nvdimm "${both[@]}" '^warning +bells +no bell channel' '^no bell channel$'
+went_on virtio-pmem nvdimm
 if ((status)); then
   tail -n 50 "$work"/*.{qemu,console,out,err,control} "$work/log"
   exit 1

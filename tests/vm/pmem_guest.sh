@@ -18,7 +18,7 @@ make_guest() {
     cp "$path" "$work/root/ivgpu/modules/"
     names+=" $(basename "$path" .ko)"
   done
-  cp "$build/tests/waking" "$work/root/ivgpu/"
+  cp "$build/tests/waking" "$build/test-programs/faults/faults_program" "$work/root/ivgpu/"
   {
     echo "interactive=0 keep=0 command='. /ivgpu/commands' modules='$names' awaited=/dev/dax0.0"
     # shellcheck disable=SC2016

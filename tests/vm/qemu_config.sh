@@ -2,9 +2,10 @@
 # usage: qemu_config.sh BUILD QEMU
 # Boots a guest with each command line and each -readconfig file of qemu-config/, only the paths and the size changed,
 # unpacks the guest's tarball there, checks the guest, and runs a program with the tarball's library. Two at a time: a
-# form's command line and its file. In one VM of each device the kernel module is loaded then, and the same said and run
-# with it; what is felt of either is printed. In a VM that nobody can wake a program waits for its turns, too, while a
-# program of this machine goes first with kernels of 3 ms.
+# form's command line and its file. In those whose memory is a memfd a program goes on while ivgpud is restarted and killed. In
+# one VM of each device the kernel module is loaded then, and the same said and run with it; what is felt of either is printed.
+# In a VM that nobody can wake a program waits for its turns, too, while a program of this machine goes first with kernels of
+# 3 ms.
 set -euo pipefail
 build=$1 qemu=$2
 # shellcheck source=tests/oracle.sh
@@ -15,7 +16,7 @@ files=$sources/qemu-config
 source "$sources/tests/vm/own_broker.sh"
 
 {
-  printf '[broker]\nruntime_dir = "%s"\n[gpu]\nlibrary = "sim"\nquantum_us = 100000\n' "$work"
+  printf '[broker]\nruntime_dir = "%s"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\nquantum_us = 100000\n' "$work"
   printf '[defaults]\nregion_size = "128MiB"\nslots = 1\n'
   printf '[vm.first]\nlatency = true\n[vm.doorbell-args]\n[vm.doorbell-cfg]\n'
   for kind in args cfg; do
@@ -23,23 +24,27 @@ source "$sources/tests/vm/own_broker.sh"
     printf '[vm.plain-file-%s]\ntransport = "plain"\nplain_file = "%s-%s"\n' "$kind" "$shm" "$kind"
   done
 } >"$work/ivgpud.toml"
-start_broker
+start_kept_broker
 
 mapfile -t image < <("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" \
   --programs "$build/programs")
 busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
 mkdir -p "$work/root/ivgpu"
 "$sources/tools/guest-tarball" --build "$build" --out "$work/root/ivgpu/guest.tar.gz"
-cp "$build/tests/waking" "$work/root/ivgpu/"
+cp "$build/tests/waking" "$build/test-programs/faults/faults_program" "$work/root/ivgpu/"
 # A bundle's kernel may have no headers; vm.module skips then, too.
 code=0
 "$sources/tools/guest-module" --image "${IVGPU_TEST_IMAGE:-$build/guest-image}" --output "$work/root/ivgpu" >/dev/null || code=$?
 if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then echo "no headers of the bundle's kernel: without the module"; code=0; fi
 [[ $code == 0 ]] || exit 1
-cat >"$work/root/ivgpu/job" <<'JOB'
-interactive=0 keep=0
-export LD_LIBRARY_PATH=/usr/local/lib/ivgpu/guest:/lib/ivgpu
+{
+  echo 'interactive=0 keep=0'
+  # shellcheck disable=SC2016
+  echo 'export LD_LIBRARY_PATH=/usr/local/lib/ivgpu/guest:/lib/ivgpu PATH=/ivgpu:$PATH'
+  echo "export goes_on='$guest_goes_on'"
+  cat <<'JOB'
 command='tar -C / -xzf /ivgpu/guest.tar.gz && /usr/local/bin/ivgpu-check && IVGPU_LOG=info vector_add --n 1000 || exit 1
+if grep -q ivgpu.restarts=1 /proc/cmdline; then eval "$goes_on" || exit 1; fi
 [ -e /ivgpu/ivgpu.ko ] && grep -q ivgpu.module=1 /proc/cmdline || exit 0
 measure() { /ivgpu/waking /usr/local/lib/ivgpu/guest/libcuda.so.1 "$@"; }
 felt() { measure figures | sed "s/^/$1: /"; measure idle | sed "s/^/$1: /"; }
@@ -49,6 +54,7 @@ insmod /ivgpu/ivgpu.ko || exit 1
 /usr/local/bin/ivgpu-check | sed "s/^/with the module: /"
 measure death /dev/ivgpu0 && vector_add --n 1000 && felt "with the module"'
 JOB
+} >"$work/root/ivgpu/job"
 cp "${image[0]}" "$work/initrd"
 truncate -s %4 "$work/initrd"
 (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
@@ -74,6 +80,7 @@ go_first() {
 with_module() { if [[ $1 == doorbell-args || $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
 
 is_queued() { if [[ $1 == plain-file-args ]]; then echo 1; else echo 0; fi; }
+with_restarts() { if [[ $1 == plain-memfd-* ]]; then echo 1; else echo 0; fi; }
 
 boot() {
   local form=$1 vm=$1-$2 words
@@ -86,7 +93,8 @@ boot() {
   fi
   timeout 240 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
     -display none -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
-    -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock") ivgpu.module=$(with_module "$vm") ivgpu.queued=$(is_queued "$vm")" "${words[@]}" \
+    -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock") ivgpu.module=$(with_module "$vm") \
+ivgpu.queued=$(is_queued "$vm") ivgpu.restarts=$(with_restarts "$vm")" "${words[@]}" \
     -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
     -serial "file:$work/$vm.control" >"$work/$vm.qemu" 2>&1
 }
@@ -130,11 +138,13 @@ for form in doorbell plain-file plain-memfd; do
   boot "$form" args & first=$!
   boot "$form" cfg & second=$!
   if [[ $form == plain-file ]]; then go_first plain-file-args "$first"; fi
+  [[ $(with_restarts "$form-args") == 0 ]] || restart_at_work "$form-args" "$form-cfg"
   wait "$first" || fail "$form.args: QEMU failed"
   wait "$second" || fail "$form.cfg: QEMU failed"
   check "$form" args
   check "$form" cfg
 done
+went_on plain-memfd-args plain-memfd-cfg
 kill "$broker"
 wait "$broker" || fail "ivgpud ended with $?"
 broker=''

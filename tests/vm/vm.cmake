@@ -1,4 +1,5 @@
 # Tests that boot a guest in QEMU.
+find_package(GTest REQUIRED)
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
 # The first guest of a build tree fetches its kernel and says so. The others find it there.
 add_test(NAME vm.image COMMAND ${CMAKE_BINARY_DIR}/bin/ivgpu vm --gpu sim --timeout 120 -- true)
@@ -15,6 +16,10 @@ target_link_libraries(emulated_clock PRIVATE ivgpu_options)
 # For vsock.sh, by hand.
 add_executable(vsock_program ${CMAKE_CURRENT_LIST_DIR}/vsock_program.cc)
 target_link_libraries(vsock_program PRIVATE ivgpu_guest)
+# A broker that own_broker.sh restarts.
+add_executable(kept_broker ${CMAKE_CURRENT_LIST_DIR}/kept_broker.cc)
+target_link_libraries(kept_broker PRIVATE ivgpu_ring GTest::gtest)
+target_compile_definitions(kept_broker PRIVATE IVGPUD="" IVGPU="" FAKE_WORKER="")
 add_test(NAME vm.reclaim COMMAND ${CMAKE_CURRENT_LIST_DIR}/reclaim.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 add_test(NAME vm.qemu_config
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/qemu_config.sh ${CMAKE_BINARY_DIR} ${IVGPU_QEMU})

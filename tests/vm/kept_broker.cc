@@ -1,0 +1,96 @@
+// systemd's part in a restart, for tests in shell (own_broker.sh): runs an ivgpud, holds the descriptors that it is told to
+// hold, and starts it again with them. As strict as the stand-in of the other tests is (tests/unit/fd_keeper.h).
+//
+// usage: kept_broker IVGPUD OPTION...   SIGUSR1: the broker is restarted in order. SIGUSR2: it is killed by SIGKILL, and the next
+// one comes some moments later. SIGTERM or SIGINT: it is stopped, with all sessions.
+// Exit codes: the broker's after a stop; 1 it ended by itself, has told what systemd would refuse, or has left descriptors.
+#include <sys/resource.h>
+
+#include "tests/unit/fd_keeper.h"
+
+namespace {
+
+using broker_test::FdKeeper;
+
+// systemd's, and some more. Guests bear 0.7 s, of which the broker's start takes some.
+constexpr auto pause_after_kill = std::chrono::milliseconds(200);
+
+sigset_t signals_of(std::initializer_list<int> numbers) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : numbers) sigaddset(&set, number);
+  return set;
+}
+
+class Service {
+ public:
+  explicit Service(char** command) : command_(command) { start(); }
+
+  void restart(int signal, std::chrono::milliseconds pause) {
+    end(signal);
+    std::this_thread::sleep_for(pause);
+    start();
+  }
+  // How the broker has ended.
+  int end(int signal) {
+    kill(process_, signal);
+    int status = 0;
+    waitpid(process_, &status, 0);
+    return status;
+  }
+  bool ended_by_itself() const { return waitpid(process_, nullptr, WNOHANG) == process_; }
+  bool left_anything() { return keeper_.names() != std::set<std::string>{"bell"}; }
+
+ private:
+  void start() {
+    const auto environment = keeper_.environment();
+    process_ = fork();
+    if (process_ != 0) return;
+    const sigset_t none = signals_of({});
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    environment();
+    execv(command_[0], command_);
+    _exit(126);
+  }
+
+  char** const command_;
+  FdKeeper keeper_;
+  pid_t process_ = 0;
+};
+
+int stop(Service& service) {
+  const int status = service.end(SIGINT);
+  EXPECT_FALSE(service.left_anything()) << "the broker has left descriptors";
+  if (::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed()) return 1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int run(char** command) {
+  const sigset_t heard = signals_of({SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGCHLD});
+  sigprocmask(SIG_BLOCK, &heard, nullptr);  // in the keeper's thread as well
+  Service service(command);
+  for (;;) {
+    switch (sigwaitinfo(&heard, nullptr)) {
+      case SIGUSR1: service.restart(SIGTERM, std::chrono::milliseconds(0)); break;
+      case SIGUSR2: service.restart(SIGKILL, pause_after_kill); break;
+      case SIGTERM:
+      case SIGINT: return stop(service);
+      case SIGCHLD:  // of one that was ended here, too
+        if (service.ended_by_itself()) return fprintf(stderr, "kept_broker: the broker has ended\n"), 1;
+        break;
+      default: break;
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  if (argc < 2) return 2;
+  rlimit descriptors{};
+  getrlimit(RLIMIT_NOFILE, &descriptors);
+  descriptors.rlim_cur = descriptors.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &descriptors);
+  return run(argv + 1);
+}
