@@ -5,14 +5,15 @@
 # what the parts said. Needs root and kmod; some two minutes, and ten more for the nested VM, which QEMU emulates in an emulated machine.
 #   loopback  a program of the host itself, by vsock_loopback: it is taken, named, woken, killed; another VM's port refuses it
 #   nested    a VM with vhost-vsock-pci, virtio-pmem and no port of virtio-serial: it is checked, programs run, sleep, are woken,
-#             two at a time, and killed
+#             two at a time, and killed; ivgpud is restarted and killed while a program is at work beside another, whose end the
+#             next ivgpud notices
 #   vm        `ivgpu vm --transport pmem --vsock` there, beside a program that has the first CID and one that listens at the second port
 # Exit codes: 0 all parts went well, 1 one has not, 2 usage, 3 something is missing.
 # shellcheck disable=SC2317  # the parts are called by their names
 set -euo pipefail
 inside=''
 [[ ${1:-} != --inside ]] || { inside=1; shift; }
-(($# >= 4)) || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
+(($# >= 4)) || { sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 2; }
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd) qemu=$3
 mkdir -p "$4"
 folder=$(cd "$4" && pwd)
@@ -20,6 +21,9 @@ shift 4
 parts=("$@")
 ((${#parts[@]})) || parts=(loopback nested vm)
 for part in "${parts[@]}"; do [[ $part =~ ^(loopback|nested|vm)$ ]] || { echo "vsock.sh: there is no part $part"; exit 2; }; done
+# Where all takes long.
+# shellcheck disable=SC2034
+work_ms=90000 patience_s=1500
 # shellcheck source=tests/vm/own_broker.sh
 source "$sources/tests/vm/own_broker.sh"
 # shellcheck source=tests/vm/pmem_guest.sh
@@ -72,16 +76,19 @@ INIT
 
 # What the nested guest boots is made here, where a compiler is quick.
 make_nested() {
-  make_guest --way vsock <<'JOB' || die "the nested guest could not be made"
+  make_guest --way vsock <<JOB || die "the nested guest could not be made"
 ivgpu-check --guest
 IVGPU_LOG=info vector_add --n 1000 2>/tmp/first >/dev/null && echo "a program works"
 grep -o "vsock port .* is the bell channel" /tmp/first
 felt figures
 felt idle
-felt hold >/dev/null & holder=$!
+felt hold >/dev/null & holder=\$!
 sleep 5
 vector_add --n 1000 >/dev/null && echo "a second one works beside it"
-kill -9 $holder
+$guest_goes_on
+kill -9 \$holder
+echo "the holder is killed"
+sleep 30
 felt death /dev/dax0.0
 JOB
   cp "$work/initrd" "$folder/initrd"
@@ -102,7 +109,7 @@ on_this_machine() {
   make_host
   [[ " ${parts[*]} " != *" nested "* ]] || make_nested
   [[ " ${parts[*]} " != *" vm "* ]] || make_vm
-  timeout 1800 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 4G -nic none -display none \
+  timeout 2400 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -smp 2 -m 4G -nic none -display none \
     -vga none -kernel "$folder"/kernel/boot/vmlinuz-* -initrd "$work/host.cpio" \
     -append 'console=ttyS0 quiet loglevel=1 panic=-1 tsc=unstable' \
     -fsdev local,id=files,path=/,security_model=none,readonly=on,multidevs=remap -device virtio-9p-pci,fsdev=files,mount_tag=files \
@@ -137,21 +144,27 @@ loopback() {
 }
 
 nested() {
-  local words
+  local words guest
   echo "nested on $(uname -r):"
   {
-    printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\n[gpu]\nlibrary = "sim"\n' "$work"
+    printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\n' "$work"
     printf '[vm.virtio-pmem]\nregion_size = "128MiB"\nslots = 2\ntransport = "pmem"\n'
     printf 'vsock_cid = 3\nvsock_port = 5000\n'
   } >"$work/ivgpud.toml"
-  start_broker
+  start_kept_broker
   mapfile -t words < <(sed -e "s,/dev/shm/ivgpu-vm1,$(memory_of virtio-pmem),; s/size=1026M/size=130M/" "$sources/qemu-config/virtio-pmem.args" |
     grep -v 'ivgpu0\|virtio-serial' | tr ' ' '\n')
   kernel=$folder/vmlinuz
   cp "$folder/initrd" "$work/initrd"
-  boot_guest virtio-pmem 1500 "${words[@]}" -device vhost-vsock-pci,guest-cid=3 || fail "QEMU failed"
+  boot_guest virtio-pmem 1700 "${words[@]}" -device vhost-vsock-pci,guest-cid=3 & guest=$!
+  restart_at_work virtio-pmem
+  wait_for "$work/virtio-pmem.out" '^the holder is killed'
+  sleep 10  # of the guest's 30, in which nobody else starts
+  grep -qE 'waking.* ends after ([6-9][0-9]|[0-9]{3,})\.' "$work/log" || fail "the killed holder's session has not ended"
+  wait "$guest" || fail "QEMU failed"
   said virtio-pmem '^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^ok +vsock +port 5000 of the host' '^a program works$' \
     '^vsock port 5000 of the host is the bell channel$' '^a second one works beside it$' '^killed: the slot is free after'
+  went_on virtio-pmem
   (($(figure virtio-pmem 'sleeps in 300 ms' | grep . || echo 1000) <= 30)) || fail "a wait naps"
   ((status == 0)) || tail -n 50 "$work"/virtio-pmem.{qemu,console,out,err,control}
   end_broker
