@@ -47,6 +47,33 @@ std::string bundled(const char* name, const std::string& otherwise) {
   return bundle && *bundle ? (fs::path(bundle) / name).string() : otherwise;
 }
 
+QemuOptions machine_of(const VmOptions& options, const fs::path& kernel, const fs::path& initrd, const Device& device,
+                       const fs::path& console_log) {
+  return {.qemu = bundled("qemu", "qemu-system-x86_64"),
+          .accelerator = usable_accelerator(),
+          .memory = options.memory,
+          .cpus = options.cpus,
+          .kernel = kernel,
+          .initrd = initrd,
+          .device = device,
+          .serial = {.console_log = console_log}};
+}
+
+BrokerOptions broker_of(const VmOptions& options, const std::optional<VsockPlace>& vsock) {
+  BrokerOptions broker = for_this_machine(options.broker);
+  // One for each slot that a VM can have; the broker and the guest's module use as many as it has.
+  if (broker.transport == by_doorbell) broker.vectors = ring::max_slots;
+  if (vsock) broker.vsock = vsock->both;
+  return broker;
+}
+
+Device device_of(const BrokerOptions& broker, const fs::path& runtime_dir, const std::optional<VsockPlace>& vsock) {
+  Device device = device_behind(read_status(runtime_dir), broker.vm, broker.transport);
+  device.vectors = extra_vectors(broker).value_or(broker.vectors);
+  if (vsock) device.take_vsock(vsock->both, vsock->device.get());
+  return device;
+}
+
 }  // namespace
 
 int vm(const VmOptions& options) {
@@ -62,33 +89,21 @@ int vm(const VmOptions& options) {
   std::optional<VsockPlace> vsock;
   if (options.vsock) vsock = take_vsock();
   const TempDir folder;
-  const std::string& transport = options.broker.transport;
-  const GuestImage image = make_guest_image(
-      install,
-      {.program_dirs = options.program_dirs, .kernel = options.kernel, .ways = ways_of(transport, options.vsock)});
+  const GuestImage image = make_guest_image(install, {.program_dirs = options.program_dirs,
+                                                      .kernel = options.kernel,
+                                                      .ways = ways_of(options.broker.transport, options.vsock)});
   const fs::path initrd = folder.path() / "initrd";
   write_initrd(initrd, image, settings);
   steps.say("guest image is ready: " + image.initramfs.string());
 
-  BrokerOptions broker_options = for_this_machine(options.broker);
-  // One for each slot that a VM can have; the broker and the guest's module use as many as it has.
-  if (transport == by_doorbell) broker_options.vectors = ring::max_slots;
-  if (vsock) broker_options.vsock = vsock->both;
+  const BrokerOptions broker_options = broker_of(options, vsock);
   PrivateBroker broker(install, broker_options, folder.path(), gate);
   steps.say("ivgpud is ready: GPU " + broker_options.gpu + ", region " + broker_options.region_size);
-  Device device = device_behind(read_status(folder.path()), broker_options.vm, transport);
-  device.vectors = extra_vectors(broker_options).value_or(broker_options.vectors);
-  if (vsock) device.take_vsock(vsock->both, vsock->device.get());
+  const Device device = device_of(broker_options, folder.path(), vsock);
   steps.say("the guest's device: " + described(device));
 
-  QemuOptions qemu{.qemu = bundled("qemu", "qemu-system-x86_64"),
-                   .accelerator = usable_accelerator(),
-                   .memory = options.memory,
-                   .cpus = options.cpus,
-                   .kernel = image.kernel,
-                   .initrd = initrd,
-                   .device = device,
-                   .serial = {.console_log = terminal ? fs::path() : folder.path() / "console.log"}};
+  const QemuOptions qemu =
+      machine_of(options, image.kernel, initrd, device, terminal ? fs::path() : folder.path() / "console.log");
   steps.say("booting " + qemu.kernel.filename().string() + " in QEMU (" +
             (qemu.accelerator == Accelerator::Kvm ? "KVM" : "TCG") + ", " + std::to_string(options.cpus) +
             " processors, " + options.memory + ")");
