@@ -1,14 +1,22 @@
 #!/usr/bin/env bash
-# usage: booted.sh SOURCES BUILD [services|libvirt]
-# By hand, as root: a Debian with systemd and the packages boots in QEMU, all of it in memory. in_booted.sh tries the services
-# there, in two minutes without KVM; or in_libvirt.sh tries the hook in Debian's libvirt with AppArmor in force, in five. The
-# kernel is that of `ivgpu vm`, or IVGPU_TEST_IMAGE/vmlinuz.
+# usage: booted.sh SOURCES BUILD [services|libvirt|selinux]
+# By hand, as root: a Debian with systemd and the packages boots in QEMU. Without KVM on two free cores:
+#   services  in_booted.sh tries the services, in two minutes
+#   libvirt   in_libvirt.sh tries the hook in Debian's libvirt with AppArmor in force, and a VM that boots there: emulated twice, an hour
+#   selinux   in_selinux.sh does so with SELinux in force, by the lines of docs/host.md
+# The first is all in memory, with the kernel of `ivgpu vm`, or IVGPU_TEST_IMAGE/vmlinuz; the others have Debian's kernel and
+# a disk, where files keep labels.
 set -uo pipefail
 sources=$(realpath "$1") build=$(realpath "$2")
+libvirt=(libvirt-clients libvirt-daemon-system linux-image-amd64 python3 qemu-system-x86)
 case ${3:-services} in
   services) script=in_booted.sh memory=3G more=() ;;
-  libvirt) script=in_libvirt.sh memory=6G more=(apparmor libvirt-clients libvirt-daemon-system python3 qemu-system-x86) ;;
-  *) echo "usage: booted.sh SOURCES BUILD [services|libvirt]" >&2; exit 2 ;;
+  libvirt) script=in_libvirt.sh module=apparmor memory=4G more=(apparmor "${libvirt[@]}") ;;
+  selinux)
+    script=in_selinux.sh module=selinux memory=4G
+    more=(selinux-policy-default checkpolicy semodule-utils policycoreutils-python-utils "${libvirt[@]}")
+    ;;
+  *) echo "usage: booted.sh SOURCES BUILD [services|libvirt|selinux]" >&2; exit 2 ;;
 esac
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -19,6 +27,8 @@ pack=(cpio)
 command -v cpio >/dev/null || pack=(busybox cpio)
 # shellcheck source=tests/packages/common.sh
 source "$sources/tests/packages/common.sh"
+# shellcheck source=tests/vm/pmem_guest.sh
+source "$sources/tests/vm/pmem_guest.sh"
 copy_tree
 make_packages || { tail -n 40 "$work/log"; echo "FAIL: the packages cannot be made"; exit 1; }
 need_base || { echo "FAIL: no Debian could be made"; exit 1; }
@@ -30,7 +40,7 @@ rm -f "$root/etc/resolv.conf"
 cat /etc/resolv.conf >"$root/etc/resolv.conf"
 mkdir "$root/test"
 cp "$work"/*.deb "$build/programs/vector_add" "$build/test-programs/faults/faults_program" "$root/test/"
-cp "$sources/tests/packages/in_guest.sh" "$sources/tests/packages/$script" "$root/test/"
+cp "$sources/tests/packages/"{in_guest.sh,in_vm.sh,"$script"} "$sources"/docs/host.md "$root/test/"
 # dkms and its compiler would only make the guest's memory larger.
 in_root sh -c 'apt-get purge -yq dkms systemd-standalone-sysusers && apt-get autoremove -yq --purge && apt-get update -q &&
   apt-get install -yq --no-install-recommends systemd systemd-sysv /test/ivgpu-host_*.deb /test/ivgpu-guest_*.deb \
@@ -51,11 +61,47 @@ UNIT
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../trial.service "$root/etc/systemd/system/multi-user.target.wants/"
 ln -sf /sbin/init "$root/init"
-(cd "$root" && find . -xdev | "${pack[@]}" -o -H newc 2>/dev/null) >"$work/root.cpio"
 
+# What boots in the VM of that Debian's libvirt, and does so twice emulated: no more than it needs.
+make_nested() {
+  local nested=$work/nested
+  mkdir -p "$nested/root/ivgpu" "$nested/programs"
+  cp "$build/test-programs/faults/faults_program" "$nested/root/ivgpu/"
+  cp "$build/programs/vector_add" "$nested/programs/"
+  # shellcheck disable=SC2034
+  modules=()
+  work=$nested make_guest "$nested/programs" <<'JOB' || return
+ivgpu-check --guest
+vector_add --n 1000 || exit 1
+grep -q ivgpu.short /proc/cmdline && exit
+faults_program /lib/ivgpu/libcuda.so.1 again 36000000 &
+n=0
+while sleep 10; do vector_add --n 1000 >/dev/null && n=$((n + 1)) && echo "program $n"; done
+JOB
+  cp "$kernel" "$root/test/vmlinuz" && cp "$nested/initrd" "$root/test/initrd"
+}
 # An ivshmem device that nobody serves: the guest's package sees one, and nothing else uses it.
-timeout 900 qemu-system-x86_64 -machine q35 -cpu max -m $memory -smp 2 -nographic -no-reboot -kernel "$kernel" \
-  -initrd "$work/root.cpio" -append 'console=ttyS0 quiet systemd.show_status=0 systemd.log_level=warning' \
-  -object memory-backend-ram,id=m,size=4M,share=on -device ivshmem-plain,memdev=m </dev/null >"$work/console" 2>&1
+device=(-object 'memory-backend-ram,id=m,size=4M,share=on' -device 'ivshmem-plain,memdev=m')
+on_a_disk() {
+  make_nested >"$work/log" 2>&1 || { tail -n 20 "$work/log"; echo "FAIL: the nested guest cannot be made"; exit 1; }
+  echo '/dev/vda / ext4 rw 0 0' >"$root/etc/fstab"
+  if [[ $script == in_selinux.sh ]]; then
+    sed -i 's/^SELINUX=.*/SELINUX=enforcing/' "$root/etc/selinux/config"
+    mount -t proc proc "$root/proc"
+    in_root setfiles -F /etc/selinux/default/contexts/files/file_contexts / >"$work/log" 2>&1
+    umount "$root/proc"
+  fi
+  truncate -s 6G "$work/disk"
+  mke2fs -q -t ext4 -d "$root" "$work/disk" || { echo "FAIL: no disk could be made"; exit 1; }
+  boot=(-drive "file=$work/disk,format=raw,if=virtio,cache=unsafe" -kernel "$root"/boot/vmlinuz-* -initrd "$root"/boot/initrd.img-*)
+  words="root=/dev/vda rw tsc=unstable security=$module"
+}
+in_memory() {
+  (cd "$root" && find . -xdev | "${pack[@]}" -o -H newc 2>/dev/null) >"$work/root.cpio"
+  boot=(-kernel "$kernel" -initrd "$work/root.cpio") words=''
+}
+if [[ $script == in_booted.sh ]]; then in_memory; else on_a_disk; fi
+timeout 14400 qemu-system-x86_64 -machine q35 -cpu max -m $memory -smp 2 -nographic -no-reboot "${boot[@]}" "${device[@]}" \
+  -append "console=ttyS0 quiet systemd.show_status=0 systemd.log_level=warning $words" </dev/null >"$work/console" 2>&1
 tr -d '\r' <"$work/console" | grep -E '^(ok|FAIL|     ) '
 tr -d '\r' <"$work/console" | grep -qx 'ok    all of it' || { tail -n 40 "$work/console"; echo "FAIL"; exit 1; }

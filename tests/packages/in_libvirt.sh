@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Run by booted.sh in a guest that systemd has booted with the packages, Debian's libvirt and AppArmor: the VMs of the
-# system's libvirtd get ivgpu's device by the hook, and libvirtd and QEMU are confined meanwhile. QEMU's VMs boot nothing.
+# system's libvirtd get ivgpu's device by the hook, and libvirtd and QEMU are confined meanwhile. One VM boots; the others have
+# no disk.
 set -uo pipefail
 # shellcheck source=tests/packages/in_guest.sh
 source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
+# shellcheck source=tests/packages/in_vm.sh
+source "$(dirname "${BASH_SOURCE[0]}")/in_vm.sh"
 says() {
   local pattern=$1
   shift
@@ -11,7 +14,6 @@ says() {
   cat /test/whole
   grep -qF -- "$pattern" /test/whole
 }
-export LIBVIRT_DEFAULT_URI=qemu:///system
 toml=/etc/ivgpu/ivgpud.toml
 denied() { dmesg | grep 'apparmor="DENIED"' | grep -F -- "$1"; }
 
@@ -52,6 +54,9 @@ check "it cannot be saved, nor moved" fails virsh -q save vm1 /test/saved
 check "it ends" virsh -q destroy vm1
 check "and its socket with it" fails ls /run/ivgpu/vm1.sock
 check "AppArmor has refused nothing of ours" fails denied ivgpu
+
+try_vm "$(device booted)"
+check "AppArmor has still refused nothing of ours" fails denied ivgpu
 
 check "metadata with a mistake" domain vm2 "<ivgpu:vm xmlns:ivgpu='urn:ivgpu:libvirt:1' slots='99'/>" "$(device vm2)"
 check "keeps the VM from starting, with the sentence" says 'slots = 99: slots takes an integer from 1 to 64' virsh -q start vm2

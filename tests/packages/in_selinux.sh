@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Run by booted.sh in a guest that systemd has booted with the packages, Debian's libvirt and SELinux in force: by the lines of
+# docs/host.md libvirt's VMs get ivgpu's device by the hook, QEMU is confined, and a VM boots and uses it.
+set -uo pipefail
+# An administrator's shell, which that policy does not confine, in the place of a service's.
+[[ $(id -Z) == *:unconfined_t:* ]] || exec runcon unconfined_u:unconfined_r:unconfined_t:s0-s0:c0.c1023 bash "$0"
+# shellcheck source=tests/packages/in_guest.sh
+source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
+# shellcheck source=tests/packages/in_vm.sh
+source "$(dirname "${BASH_SOURCE[0]}")/in_vm.sh"
+toml=/etc/ivgpu/ivgpud.toml
+sysctl -qw kernel.printk_ratelimit=0
+# Of ours: what has to do with our types, files or programs.
+denied() { dmesg | grep 'avc:  denied' | grep -E -- "$1"; }
+device() { sed -n '/^<shmem/,/^<.shmem>/p' /test/host.md | sed "s/vm1/$1/"; }
+# The lines for root of the page's section, but for those that install what is here already.
+page() {
+  awk '/^## /{ ours = /SELinux/ } /^```/{ code = /sh$/ && ours; next } code && !/^sudo apt/' /test/host.md | sed 's/^sudo //; s/| sudo /| /'
+}
+domain_of() { tr -d '\0' <"/proc/$1/attr/current"; }
+qemu_domain() { domain_of "$(cat "/run/libvirt/qemu/$1.pid")"; }
+category() { qemu_domain "$1" | grep -E '^system_u:system_r:svirt_t:s0:c[0-9]+,c[0-9]+$'; }
+apart() { [[ $(category "$1") != "$(category "$2")" ]]; }
+
+check "SELinux is in force" grep -qx 1 /sys/fs/selinux/enforce
+check "QEMU's user gets the group" adduser --quiet libvirt-qemu ivgpu
+sed -i 's/^library = "auto"/library = "sim"/; s/^#region_size = .*/region_size = "128MiB"/; s/^#slots = 8/slots = 2/' "$toml"
+check "ivgpud starts" systemctl enable --now ivgpud
+cd /root || exit
+page >/root/page
+check "the page's lines, all of them" bash -eux /root/page
+check "QEMU may emulate" setsebool virt_use_execmem on
+check "ivgpud's sockets have their type" sh -c 'ls -Z /run/ivgpu/ivgpud.control | grep :ivgpu_runtime_t:'
+check "libvirtd is restarted" systemctl restart libvirtd
+check "and confined" grep -q :virtd_t: "/proc/$(pidof libvirtd)/attr/current"
+dmesg -C
+check "a VM with the device starts" boots vm1 ivgpu.short "$(device vm1)"
+check "QEMU has the region" eventually sh -c 'ivgpu status | grep "connections 1"'
+check "and is svirt_t with categories" category vm1
+check "another VM starts" boots vm2 ivgpu.short "$(device vm2)"
+check "with other categories" apart vm1 vm2
+ps -eZ | sed -nE '/qemu|ivgpu|libvirtd/s/^/      /p'
+check "both end" sh -c 'virsh -q destroy vm1 && virsh -q destroy vm2'
+check "and their sockets with them" fails ls /run/ivgpu/vm1.sock /run/ivgpu/vm2.sock
+try_vm "$(device booted)"
+check "SELinux has refused nothing of ours" fails denied 'ivgpu|svirt_t.*tmpfs_t'
+[[ $status == 0 ]] || dmesg | grep 'avc:  denied' | sed 's/^/      /'
+[[ $status == 0 ]] && echo "ok    all of it"
+systemctl poweroff --force --force
