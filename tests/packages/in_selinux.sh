@@ -9,7 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/in_guest.sh"
 # shellcheck source=tests/packages/in_vm.sh
 source "$(dirname "${BASH_SOURCE[0]}")/in_vm.sh"
 toml=/etc/ivgpu/ivgpud.toml
-sysctl -qw kernel.printk_ratelimit=0
+echo 0 >/proc/sys/kernel/printk_ratelimit
 # Of ours: what has to do with our types, files or programs.
 denied() { dmesg | grep 'avc:  denied' | grep -E -- "$1"; }
 device() { sed -n '/^<shmem/,/^<.shmem>/p' /test/host.md | sed "s/vm1/$1/"; }
