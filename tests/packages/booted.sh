@@ -61,6 +61,8 @@ UNIT
 mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -s ../trial.service "$root/etc/systemd/system/multi-user.target.wants/"
 ln -sf /sbin/init "$root/init"
+# A login there would hang up on what the script says.
+ln -s /dev/null "$root/etc/systemd/system/serial-getty@.service"
 
 # What boots in the VM of that Debian's libvirt, and does so twice emulated: no more than it needs.
 make_nested() {
