@@ -72,7 +72,7 @@ make_nested() {
   cp "$build/programs/vector_add" "$nested/programs/"
   # shellcheck disable=SC2034
   modules=()
-  work=$nested make_guest "$nested/programs" <<'JOB' || return
+  work=$nested make_guest --programs "$nested/programs" <<'JOB' || return
 ivgpu-check --guest
 vector_add --n 1000 || exit 1
 grep -q ivgpu.short /proc/cmdline && exit
