@@ -71,7 +71,7 @@ make_nested() {
   cp "$build/test-programs/faults/faults_program" "$nested/root/ivgpu/"
   cp "$build/programs/vector_add" "$nested/programs/"
   # shellcheck disable=SC2034
-  modules=()
+  modules=() awaited=''
   work=$nested make_guest --programs "$nested/programs" <<'JOB' || return
 ivgpu-check --guest
 vector_add --n 1000 || exit 1

@@ -26,7 +26,11 @@ case ${IVGPU_OVMF:-} in
   *) firmware=(-bios "$IVGPU_OVMF") ;;
 esac
 
-modules=()
+mkdir -p "$work/root/ivgpu/modules"
+"$sources/tools/guest-module" --image "${IVGPU_TEST_IMAGE:-$build/guest-image}" --output "$work/root/ivgpu/modules" >/dev/null ||
+  { echo "ovmf.sh: the module could not be made"; exit 3; }
+# shellcheck disable=SC2034
+modules=() awaited=''
 # shellcheck disable=SC2119
 make_guest <<'JOB' || { echo "ovmf.sh: the guest could not be made"; exit 3; }
 [ -d /sys/firmware/efi ] && echo "firmware: UEFI" || echo "firmware: BIOS"

@@ -2,13 +2,15 @@
 # has `fail`.
 # shellcheck shell=bash disable=SC2034,SC2154
 
-# make_guest [OPTION...]: $work/initrd, whose guest loads the modules of this way, and runs the lines on standard input; `kernel` is its
-# kernel. The options are more of guest-image's. 77: the bundle's kernel has no modules.
+# What such a guest needs; brd is a disk for O_DIRECT. A test of VMs with an ivshmem device takes both away.
+modules=(--way pmem --module brd) awaited=/dev/dax0.0
+
+# make_guest [OPTION...]: $work/initrd, whose guest loads `modules`, waits for `awaited`, and runs the lines on standard input; `kernel`
+# is its kernel. The options are more of guest-image's. 77: the bundle's kernel has no modules.
 make_guest() {
   local image paths path code=0 names='' busybox=${IVGPU_BUNDLE:-$build/guest-image}/busybox
-  # brd is a disk for O_DIRECT.
   paths=$("$build/share/ivgpu/guest-image" --output "$build/guest-image" --guest-lib "$build/guest" --programs "$build/programs" \
-    --check "$build/bin/ivgpu-check" --way pmem --module brd "$@") || code=$?
+    --check "$build/bin/ivgpu-check" "${modules[@]}" "$@") || code=$?
   if [[ $code == 4 && ${IVGPU_BUNDLE:-} ]]; then return 77; fi
   [[ $code == 0 ]] || return 1
   mapfile -t image <<<"$paths"
@@ -20,7 +22,7 @@ make_guest() {
   done
   cp "$build/tests/waking" "$build/test-programs/faults/faults_program" "$work/root/ivgpu/"
   {
-    echo "interactive=0 keep=0 command='. /ivgpu/commands' modules='$names' awaited=/dev/dax0.0"
+    echo "interactive=0 keep=0 command='. /ivgpu/commands' modules='$names' awaited='$awaited'"
     # shellcheck disable=SC2016
     echo 'export LD_LIBRARY_PATH=/lib/ivgpu PATH=/ivgpu:$PATH'
   } >"$work/root/ivgpu/job"
