@@ -9,8 +9,9 @@
 #   sleep     the machine sleeps and wakes
 #   kexec     a kexec while a program sleeps on its slot; only if it is asked for
 # For a kernel that looks for mistakes (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the seconds
-# that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_APPEND, more of its command line. For one whose headers
-# need another machine's tools: IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
+# that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_SLOWNESS, by default 1, by which the time limits within
+# a boot are multiplied; IVGPU_TEST_APPEND, more of its command line. For one whose headers need another machine's tools:
+# IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
@@ -80,7 +81,7 @@ boot() {
   devices=(-device 'pcie-root-port,id=port1,chassis=1')
   mkdir "$work/$name"
   cd "$work/$name"
-  echo "insmod /ivgpu.ko ${3:-} || failed=1" >"$work/root/job"
+  printf '%s\n' "export IVGPU_TEST_SLOWNESS=${IVGPU_TEST_SLOWNESS:-1}" "insmod /ivgpu.ko ${3:-} || failed=1" >"$work/root/job"
   echo "$2" >>"$work/root/job"
   case $name in
     whole)

@@ -4,10 +4,12 @@
 # be, kmemleak, poisoned pages. The kernel is made in FOLDER, from Debian's source and module/debug.config: a quarter of an
 # hour on two cores, and 3 GB. IVGPU_FUZZ_SECONDS and IVGPU_FUZZ_SEED are module.sh's; an hour is what a release wants:
 #   IVGPU_FUZZ_SECONDS=3600 tests/vm/module_debug.sh . build /var/tmp/debug whole
+# So are IVGPU_TEST_PATIENCE, here by default an hour for each boot besides the fuzzer, and IVGPU_TEST_SLOWNESS, by
+# default 20.
 # It needs a finished guest image in BUILD (`ivgpu vm --gpu sim -- true`), and flex, bison, bc, libelf-dev.
 # Exit codes: module.sh's, 2 usage, 3 the kernel could not be made.
 set -euo pipefail
-(($# >= 3)) || { sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 2; }
+(($# >= 3)) || { sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 2; }
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 mkdir -p "$3"
 folder=$(cd "$3" && pwd)
@@ -46,7 +48,7 @@ cp "$tree/drivers/block/brd.ko" "$image/modules-$release/"
 cp "$tree/arch/x86/boot/bzImage" "$image/vmlinuz"
 cp "${IVGPU_TEST_IMAGE:-$build/guest-image}/busybox" "$image/"
 date -u
-IVGPU_TEST_IMAGE=$image IVGPU_TEST_MEMORY=1536M IVGPU_TEST_PATIENCE=900 \
-  IVGPU_TEST_APPEND='loglevel=5 log_buf_len=2M' \
+IVGPU_TEST_IMAGE=$image IVGPU_TEST_MEMORY=1536M IVGPU_TEST_PATIENCE=${IVGPU_TEST_PATIENCE:-3600} \
+  IVGPU_TEST_SLOWNESS=${IVGPU_TEST_SLOWNESS:-20} IVGPU_TEST_APPEND='loglevel=5 log_buf_len=2M' \
   "$sources/tests/vm/module.sh" "$sources" "$build" "$@"
 date -u

@@ -76,7 +76,7 @@ static void* reads(void* argument) {
 static void* polls(void* argument) {
   struct User* user = argument;
   struct pollfd poller = {.fd = user->session->fd};
-  user->result = poll(&poller, 1, 20000);
+  user->result = poll(&poller, 1, (int)(20000 * slowness()));
   user->error = poller.revents;
   return NULL;
 }
@@ -86,7 +86,7 @@ static void* polls(void* argument) {
 static void* spins(void* argument) {
   struct User* user = argument;
   const char* at = user->session->at;
-  const double until = now_us() + 20e6;
+  const double until = now_us() + 20e6 * slowness();
   user->error = 1;
   for (uint64_t k = 0; user->error != 0 && now_us() < until; k = (k + 1) % 1024)
     for (unsigned look = 0; user->error != 0 && look < 64; ++look, k = (k + 7) % 1024) {
@@ -109,7 +109,7 @@ static void takes_away(const char* how, void (*take)(void)) {
   nap_us(100000);
   const double start = now_us();
   take();
-  while (access(NODE, F_OK) == 0 && now_us() - start < 5e6) nap_us(1000);
+  while (access(NODE, F_OK) == 0 && now_us() - start < 5e6 * slowness()) nap_us(1000);
   for (unsigned k = 0; k < count; ++k) pthread_join(threads[k], NULL);
   printf("    %s: over after %.0f ms\n", how, (now_us() - start) / 1e3);
   CHECK(access(NODE, F_OK) != 0, "the node is there");
@@ -256,7 +256,7 @@ static void kexecs(void) {
   char line[4096] = "";
   fflush(stdout);
   if (fork() == 0) {
-    CHECK(claim(session.fd, 2000, "kexeced", &got) == 0, "claim");
+    CHECK(claim(session.fd, (uint32_t)(2000 * slowness()), "kexeced", &got) == 0, "claim");
     session.slot = got.slot;
     map_session(&session);
     wait_word(session.fd, 0, *word_at(&session, 0), IVGPU_FOREVER);
@@ -279,7 +279,7 @@ static void kexecs(void) {
 static void held(void) {
   struct Opened any = open_module();
   struct IvgpuModuleClaim got;
-  CHECK(claim(any.fd, 2000, "held", &got) == 0, "claim");
+  CHECK(claim(any.fd, (uint32_t)(2000 * slowness()), "held", &got) == 0, "claim");
   pause();
 }
 const struct Case hold_cases[] = {{"held", held}, {NULL, NULL}};

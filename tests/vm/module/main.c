@@ -5,7 +5,7 @@
 
 static void run_case(void* argument) {
   // A case that hangs has failed; SIGALRM ends it.
-  alarm(60);
+  alarm((unsigned)(60 * slowness()));
   ((const struct Case*)argument)->run();
 }
 

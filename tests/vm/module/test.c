@@ -20,6 +20,12 @@ double now_us(void) {
   return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
+double slowness(void) {
+  const char* said = getenv("IVGPU_TEST_SLOWNESS");
+  const double factor = said == NULL ? 1 : atof(said);
+  return factor < 1 ? 1 : factor;
+}
+
 void nap_us(unsigned us) {
   const struct timespec nap = {us / 1000000, us % 1000000 * 1000L};
   nanosleep(&nap, NULL);
@@ -51,7 +57,7 @@ void map_session(struct Opened* session) {
 struct Opened open_session(void) {
   struct Opened session = open_module();
   struct IvgpuModuleClaim got;
-  CHECK(claim(session.fd, 2000, "module_test", &got) == 0, "claim");
+  CHECK(claim(session.fd, (uint32_t)(2000 * slowness()), "module_test", &got) == 0, "claim");
   session.slot = got.slot;
   session.word = got.word;
   map_session(&session);
@@ -64,6 +70,7 @@ uint32_t state_of(const struct Opened* any, uint32_t slot) {
 
 double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double limit_us) {
   const double start = now_us();
+  limit_us *= slowness();
   while (__atomic_load_n(&any->entries[slot].state, __ATOMIC_SEQ_CST) == word)
     if (now_us() - start > limit_us) return -1;
   return now_us() - start;
@@ -71,6 +78,7 @@ double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double 
 
 double until_state(const struct Opened* any, uint32_t slot, uint32_t state, double limit_us) {
   const double start = now_us();
+  limit_us *= slowness();
   while (state_of(any, slot) != state) {
     if (now_us() - start > limit_us) return -1;
     nap_us(200);

@@ -52,14 +52,16 @@ extern const struct Case claim_cases[], mapping_cases[], wake_cases[], death_cas
 __attribute__((noreturn, format(printf, 4, 5))) void fail(const char* file, int line, const char* what,
                                                           const char* format, ...);
 double now_us(void);
+// How many times longer than on an idle machine a thing may take: IVGPU_TEST_SLOWNESS, by default 1.
+double slowness(void);
 void nap_us(unsigned us);
 struct Opened open_module(void);
-// Opens, claims, maps; waits for a slot at most for two seconds.
+// Opens, claims, maps; waits for a slot at most for two seconds, times slowness().
 struct Opened open_session(void);
 void map_session(struct Opened* session);
 int claim(int fd, uint32_t timeout_ms, const char* name, struct IvgpuModuleClaim* got);
 uint32_t state_of(const struct Opened* any, uint32_t slot);
-// How the entry of `slot` comes to differ from `word`, in microseconds, or -1 after `limit_us`.
+// How the entry of `slot` comes to differ from `word`, in microseconds, or -1 after `limit_us`, times slowness().
 double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double limit_us);
 double until_state(const struct Opened* any, uint32_t slot, uint32_t state, double limit_us);
 uint32_t* word_at(const struct Opened* session, uint64_t offset);
