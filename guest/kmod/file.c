@@ -27,6 +27,7 @@ static int ivgpu_open(struct inode *inode, struct file *file)
 	opener->dev = dev;
 	opener->slot = -1;
 	init_waitqueue_head(&opener->wait);
+	INIT_LIST_HEAD(&opener->zeros);
 	mutex_lock(&dev->mutex);
 	if (dev->gone) {
 		mutex_unlock(&dev->mutex);
@@ -70,6 +71,7 @@ static int ivgpu_release(struct inode *inode, struct file *file)
 	if (opener->slot >= 0)
 		ivgpu_end_slot(opener);
 	list_del(&opener->node);
+	ivgpu_put_zeros(opener, true);
 	mutex_unlock(&dev->mutex);
 	if (opener->eventfd)
 		eventfd_ctx_put(opener->eventfd);

@@ -91,6 +91,7 @@ struct ivgpu_opener {
 	wait_queue_head_t wait;
 	atomic64_t rung;		/* interrupts since the last read() */
 	struct eventfd_ctx *eventfd;	/* the device's mutex, and its slot's lock */
+	struct list_head zeros;		/* the device's mutex; by their pages' `lru` */
 };
 
 /* main.c */
@@ -126,6 +127,7 @@ u64 ivgpu_slot_start(struct ivgpu_device *dev, unsigned int slot);
 
 /* mapping.c */
 int ivgpu_mmap(struct file *file, struct vm_area_struct *vma);
+void ivgpu_put_zeros(struct ivgpu_opener *opener, bool all);
 void ivgpu_revoke(struct ivgpu_device *dev, u64 offset, u64 bytes);
 
 /* wakes.c */

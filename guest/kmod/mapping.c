@@ -45,6 +45,7 @@ static bool may_reach(struct vm_area_struct *vma, u64 offset)
 	if (offset < IVGPU_HEADER_BYTES)
 		return true;
 	slot = slot_of(dev, offset, PAGE_SIZE);
+	/* Pairs with take(): with the opener comes which of its claims this is. */
 	return slot >= 0 && smp_load_acquire(&dev->slot[slot].opener) == opener &&
 	       (unsigned long)vma->vm_private_data == READ_ONCE(opener->claims);
 }
@@ -83,11 +84,32 @@ static bool is_quiet(struct ivgpu_device *dev, u64 offset)
 }
 
 /*
+ * A fault has its page locked until a moment after it is in the page table, where
+ * others may take it out at once: by MADV_DONTNEED, or as the slot ends once more.
+ * If the page table had the only reference, a locked page would be freed. So each
+ * opener keeps one of its own to what it has given out, until it is unlocked.
+ * Preconditions: the device's mutex is held. With `all`, no fault is under way.
+ */
+void ivgpu_put_zeros(struct ivgpu_opener *opener, bool all)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, &opener->zeros, lru) {
+		if (!all && PageLocked(page))
+			continue;
+		list_del(&page->lru);
+		put_page(page);
+	}
+}
+
+/*
  * A page of zeros for a mapping that is at its end, of this mapping alone. Without
  * pages of the region the mapping is one of frame numbers, and has no room for it.
  */
 static vm_fault_t insert_zeros(struct ivgpu_device *dev, struct vm_fault *vmf, u64 offset)
 {
+	struct ivgpu_opener *opener = vmf->vma->vm_file->private_data;
+	struct page *page;
 	bool ended;
 
 	/* Whoever takes a slot away has this until nothing of it is mapped. */
@@ -96,8 +118,17 @@ static vm_fault_t insert_zeros(struct ivgpu_device *dev, struct vm_fault *vmf, u
 	mutex_unlock(&dev->mutex);
 	if (!ended || !dev->pages || !is_quiet(dev, offset))
 		return VM_FAULT_SIGBUS;
-	vmf->page = alloc_page(GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT);
-	return vmf->page ? 0 : VM_FAULT_OOM;
+	page = alloc_page(GFP_HIGHUSER | __GFP_ZERO | __GFP_ACCOUNT);
+	if (!page)
+		return VM_FAULT_OOM;
+	mutex_lock(&dev->mutex);
+	ivgpu_put_zeros(opener, false);
+	lock_page(page);
+	get_page(page);
+	list_add(&page->lru, &opener->zeros);
+	mutex_unlock(&dev->mutex);
+	vmf->page = page;
+	return VM_FAULT_LOCKED;
 }
 
 static vm_fault_t fault(struct vm_fault *vmf)

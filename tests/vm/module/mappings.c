@@ -1,4 +1,5 @@
 // Mappings: the header read-only, the own slot, nothing else, by whatever way; and I/O by the kernel to a slot's pages.
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -84,6 +85,38 @@ static void claimed_again(void) {
   CHECK(shows_end(&one, before.at + IVGPU_PAGE, 1), "a page that was not");
   if (quiet) before.at[IVGPU_PAGE] = 1;
   CHECK(one.at[5] == 7 && one.at[IVGPU_PAGE] == 7, "what is written to the old mapping is lost");
+}
+
+// Pages of zeros come and go: what the kernel's log says of it is looked at when all is over.
+#define ZEROS (64 * IVGPU_PAGE)
+struct Zeros {
+  char* at;
+  double until;
+};
+
+static void* touches_zeros(void* argument) {
+  const struct Zeros* zeros = argument;
+  while (now_us() < zeros->until)
+    for (unsigned k = 0; k < ZEROS; k += IVGPU_PAGE) *(volatile char*)(zeros->at + k) = 1;
+  return NULL;
+}
+
+static void* drops_zeros(void* argument) {
+  const struct Zeros* zeros = argument;
+  while (now_us() < zeros->until) madvise(zeros->at, ZEROS, MADV_DONTNEED);
+  return NULL;
+}
+
+static void zeros_dropped(void) {
+  struct Opened one = open_session();
+  if (!(one.info.flags & IVGPU_MODULE_WRITE_BACK)) return;
+  CHECK(ioctl(one.fd, IVGPU_IOC_RELEASE) == 0, "release");
+  struct Zeros zeros = {one.at, now_us() + 1.5e6};
+  void* (*const ways[4])(void*) = {touches_zeros, touches_zeros, drops_zeros, drops_zeros};
+  pthread_t threads[4];
+  for (unsigned k = 0; k < 4; ++k) CHECK(pthread_create(&threads[k], NULL, ways[k], &zeros) == 0, "thread");
+  for (unsigned k = 0; k < 4; ++k) pthread_join(threads[k], NULL);
+  CHECK(madvise(zeros.at, ZEROS, MADV_DONTNEED) == 0 && shows_end(&one, zeros.at, 1), "zeros again");
 }
 
 static void not_inherited(void* argument) {
@@ -219,6 +252,7 @@ const struct Case mapping_cases[] = {{"header", header},
                                      {"own_slot_alone", own_slot_alone},
                                      {"after_release", after_release},
                                      {"claimed_again", claimed_again},
+                                     {"zeros_dropped", zeros_dropped},
                                      {"forked", forked},
                                      {"passed", passed},
                                      {"large_entries", large_entries},
