@@ -5,8 +5,9 @@
 // An open descriptor has one slot at most, which it claims. It reaches that slot and no other, wherever it is passed.
 //   mmap      The offset is the region's: the first 12 KiB, read-only, and the descriptor's own slot. Shared only.
 //   read      Eight bytes: how often the slot's interrupt came since the last read. Waits for one without O_NONBLOCK.
-//   poll      POLLIN: read would not wait. POLLHUP: the device has gone.
-//   close     Gives the slot back; so does the end of the process that claimed it, whoever else has the descriptor.
+//   poll      POLLIN: read would not wait, if only because the descriptor has no slot. POLLHUP: the device has gone.
+//   close     Gives the slot back; so does the end of the process that claimed it, and an exec of that process that closes
+//             the descriptor, whoever else has the descriptor.
 //
 // When a slot ends, because it was given back, or the device has gone, or its claimer has, mappings of it show no memory
 // of the slot any more, for good. The slot's first IVGPU_QUIET_BYTES, and the header where the device has gone, then read

@@ -44,15 +44,16 @@ static int ivgpu_open(struct inode *inode, struct file *file)
 
 /*
  * A descriptor is closed. A forked child has one, too, so the last close may come
- * long after the process that claimed the slot has ended: that end counts. A
- * close by a process that goes on (of a duplicate, say) does not.
+ * long after the program that claimed the slot has ended, by an exit or by an exec
+ * that closes its descriptor: that end counts. A close by a program that goes on
+ * (of a duplicate, say) does not.
  */
 static int ivgpu_flush(struct file *file, fl_owner_t id)
 {
 	struct ivgpu_opener *opener = file->private_data;
 	struct ivgpu_device *dev = opener->dev;
 
-	if (!(current->flags & PF_EXITING))
+	if (!(current->flags & PF_EXITING) && !current->in_execve)
 		return 0;
 	mutex_lock(&dev->mutex);
 	if (opener->slot >= 0 && opener->files == id &&
@@ -260,7 +261,7 @@ static __poll_t ivgpu_poll(struct file *file, struct poll_table_struct *table)
 	poll_wait(file, &opener->wait, table);
 	if (READ_ONCE(opener->dev->gone))
 		return EPOLLHUP | EPOLLERR;
-	return atomic64_read(&opener->rung) ? EPOLLIN | EPOLLRDNORM : 0;
+	return may_read(opener) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
 const struct file_operations ivgpu_file_operations = {

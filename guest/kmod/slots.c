@@ -96,7 +96,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	claim->slot = k;
 	claim->word = with_state(seen, IVGPU_SLOT_CLAIMED);
 
-	/* Mappings of earlier claims stay ended; a fault finds this with the opener. */
+	/* Mappings of earlier claims stay ended. */
 	WRITE_ONCE(opener->claims, opener->claims + 1);
 	opener->word = claim->word;
 	opener->files = current->files;
@@ -105,6 +105,7 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	atomic64_set(&opener->rung, 0);
 	spin_lock_irq(&slot->lock);
 	slot->words = words;
+	/* Pairs with may_reach(): `claims` comes before it. */
 	smp_store_release(&slot->opener, opener);
 	spin_unlock_irq(&slot->lock);
 	WRITE_ONCE(opener->slot, k);

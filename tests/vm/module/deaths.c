@@ -66,10 +66,15 @@ static void exits(void* word) {
   *(uint32_t*)word = session.slot;
 }
 
+// Its child has the descriptor, and lives on.
 static void executes(void* word) {
   struct Opened session = open_session();
+  if (fork() == 0) {
+    for (const pid_t parent = getppid(); getppid() == parent;) nap_us(10000);
+    _exit(0);
+  }
   *(uint32_t*)word = session.slot;
-  execl("/bin/busybox", "sleep", "2", NULL);
+  execl("/bin/busybox", "sleep", "1000", NULL);
   CHECK(0, "exec");
 }
 
@@ -86,6 +91,7 @@ static void ended_otherwise(void) {
   while (*(volatile uint32_t*)slot == IVGPU_NO_SLOT) nap_us(1000);
   CHECK(until_state(&any, *slot, IVGPU_SLOT_READY, 1e6) >= 0 && kill(pid, 0) == 0, "exec");
   kill(pid, SIGKILL);
+  waitpid(pid, NULL, 0);
 }
 
 static void duplicate_closed(void) {

@@ -115,9 +115,17 @@ struct Sleeper {
   int result, error;
 };
 
+static void* polls(void* argument) {
+  struct Sleeper* self = argument;
+  struct pollfd poller = {.fd = self->session->fd, .events = POLLIN};
+  self->result = poll(&poller, 1, (int)(20000 * slowness()));
+  self->error = poller.revents;
+  return NULL;
+}
+
 static void* sleep_there(void* argument) {
   struct Sleeper* self = argument;
-  self->result = wait_word(self->session->fd, self->offset, 1, 20000 * MS);
+  self->result = wait_word(self->session->fd, self->offset, 1, (uint64_t)(20000 * slowness()) * MS);
   self->error = errno;
   return NULL;
 }
@@ -153,11 +161,18 @@ static void ended(void) {
   struct Opened one = open_session();
   struct Sleeper sleepers[8];
   start(sleepers, 8, &one);
+  struct Sleeper poller = {.session = &one};
+  CHECK(pthread_create(&poller.thread, NULL, polls, &poller) == 0, "a thread that polls");
+  nap_us(100000);
   CHECK(ioctl(one.fd, IVGPU_IOC_RELEASE) == 0, "release");
   for (unsigned k = 0; k < 8; ++k) {
     pthread_join(sleepers[k].thread, NULL);
     CHECK(sleepers[k].result == -1 && sleepers[k].error == ENODEV, "sleeper %u: %s", k, strerror(sleepers[k].error));
   }
+  pthread_join(poller.thread, NULL);
+  CHECK(poller.result == 1 && poller.error == POLLIN, "poll: %d %x", poller.result, (unsigned)poller.error);
+  uint64_t count;
+  CHECK_ERROR(read(one.fd, &count, sizeof count), ENODEV);
   CHECK_ERROR(wait_word(one.fd, WORD, 0, 0), ENODEV);
 }
 
