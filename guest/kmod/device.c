@@ -122,47 +122,6 @@ static void give_resources(struct ivgpu_device *dev)
 	pci_release_selected_regions(dev->pdev, IVGPU_BARS);
 }
 
-static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
-{
-	struct ivgpu_device *dev;
-	int error;
-
-	error = pci_enable_device_mem(pdev);
-	if (error)
-		return error;
-	dev = new_device(pdev);
-	if (!dev) {
-		error = -ENOMEM;
-		goto disable;
-	}
-	error = ivgpu_read_header(dev);
-	if (error)
-		goto put;
-	error = take_resources(dev);
-	if (error)
-		goto put;
-	ivgpu_take_vectors(dev);
-	ivgpu_free_orphans(dev);
-	pci_set_drvdata(pdev, dev);
-	error = ivgpu_add_node(dev);
-	if (error)
-		goto no_node;
-	dev_info(&pdev->dev, "%s: %u slots of %llu MiB, %u of %u interrupts%s\n",
-		 dev_name(&dev->dev), dev->slot_count, dev->slot_bytes >> 20,
-		 dev->vectors, min(dev->device_vectors, dev->slot_count),
-		 dev->vectors ? "" : ": nobody wakes its programs");
-	return 0;
-
-no_node:
-	ivgpu_free_vectors(dev);
-	give_resources(dev);
-put:
-	ivgpu_put(dev);
-disable:
-	pci_disable_device(pdev);
-	return error;
-}
-
 /* Takes the region from all programs, and keeps it from them from now on. */
 static void shut(struct ivgpu_device *dev)
 {
@@ -195,17 +154,64 @@ static void wait_for_pins(struct ivgpu_device *dev)
 	}
 }
 
-static void remove(struct pci_dev *pdev)
+/* Preconditions: nobody can open it any more; somebody may have. */
+static void let_go(struct ivgpu_device *dev)
 {
-	struct ivgpu_device *dev = pci_get_drvdata(pdev);
-
-	ivgpu_remove_node(dev);
 	shut(dev);
 	wait_for_pins(dev);
 	/* The host may have those slots again; nobody looks any more after this. */
 	ivgpu_look_at_pins(&dev->unpin.work);
 	cancel_delayed_work_sync(&dev->unpin);
 	give_resources(dev);
+}
+
+static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct ivgpu_device *dev;
+	int error;
+
+	error = pci_enable_device_mem(pdev);
+	if (error)
+		return error;
+	dev = new_device(pdev);
+	if (!dev) {
+		error = -ENOMEM;
+		goto disable;
+	}
+	error = ivgpu_read_header(dev);
+	if (error)
+		goto put;
+	error = take_resources(dev);
+	if (error)
+		goto put;
+	ivgpu_take_vectors(dev);
+	ivgpu_free_orphans(dev);
+	pci_set_drvdata(pdev, dev);
+	error = ivgpu_add_node(dev);
+	if (error) {
+		/* The node was there for a moment before it failed. */
+		let_go(dev);
+		goto put;
+	}
+	dev_info(&pdev->dev, "%s: %u slots of %llu MiB, %u of %u interrupts%s\n",
+		 dev_name(&dev->dev), dev->slot_count, dev->slot_bytes >> 20,
+		 dev->vectors, min(dev->device_vectors, dev->slot_count),
+		 dev->vectors ? "" : ": nobody wakes its programs");
+	return 0;
+
+put:
+	ivgpu_put(dev);
+disable:
+	pci_disable_device(pdev);
+	return error;
+}
+
+static void remove(struct pci_dev *pdev)
+{
+	struct ivgpu_device *dev = pci_get_drvdata(pdev);
+
+	ivgpu_remove_node(dev);
+	let_go(dev);
 	pci_disable_device(pdev);
 	ivgpu_put(dev);
 }
