@@ -233,7 +233,10 @@ static int resume(struct device *device)
 	return 0;
 }
 
-/* After hibernation the region is another QEMU's: no session of before lives. */
+/*
+ * After hibernation the region is another QEMU's: no session of before lives, and
+ * its slots may lie elsewhere, which is looked at when the device is bound.
+ */
 static int restore(struct device *device)
 {
 	struct ivgpu_device *dev = dev_get_drvdata(device);
@@ -242,6 +245,10 @@ static int restore(struct device *device)
 	ivgpu_end_all(dev);
 	dev->peer = ioread32(dev->registers + IVSHMEM_ID);
 	mutex_unlock(&dev->mutex);
+	if (!ivgpu_same_region(dev)) {
+		dev_err(device, "another region since hibernation: unbind the device and bind it anew\n");
+		shut(dev);
+	}
 	return 0;
 }
 

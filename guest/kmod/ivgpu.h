@@ -108,6 +108,7 @@ void ivgpu_ring(struct ivgpu_device *dev, unsigned int peer);
 
 /* region.c */
 int ivgpu_read_header(struct ivgpu_device *dev);
+bool ivgpu_same_region(struct ivgpu_device *dev);
 int ivgpu_map_region(struct ivgpu_device *dev);
 void ivgpu_unmap_region(struct ivgpu_device *dev);
 void *ivgpu_map_memory(struct ivgpu_device *dev, u64 offset, size_t bytes);

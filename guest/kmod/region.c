@@ -77,6 +77,20 @@ int ivgpu_read_header(struct ivgpu_device *dev)
 	return 0;
 }
 
+/* Whether the region that is there now is laid out as the one that was bound. */
+bool ivgpu_same_region(struct ivgpu_device *dev)
+{
+	const struct IvgpuRegionHeader *now = dev->header;
+
+	return READ_ONCE(now->magic) == IVGPU_REGION_MAGIC &&
+	       READ_ONCE(now->version) == IVGPU_LAYOUT_VERSION &&
+	       READ_ONCE(now->region_bytes) == dev->region_bytes &&
+	       READ_ONCE(now->first_slot) == dev->first_slot &&
+	       READ_ONCE(now->slot_bytes) == dev->slot_bytes &&
+	       READ_ONCE(now->slot_count) == dev->slot_count &&
+	       !READ_ONCE(now->no_doorbell) == !dev->no_doorbell;
+}
+
 /*
  * Maps a part of the region for the kernel, of the same memory type as the
  * programs' mappings.

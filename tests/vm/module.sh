@@ -6,7 +6,7 @@
 #   few       two vectors for five slots, and no pages, as on kernels that refuse them
 #   plain     an ivshmem-plain device: no doorbell, nobody wakes
 #   none      the kernel gives no vectors: nobody wakes
-#   sleep     the machine sleeps and wakes
+#   sleep     the machine sleeps and wakes, and hibernates and wakes
 #   kexec     a kexec while a program sleeps on its slot; only if it is asked for
 # For a kernel that looks for mistakes (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the seconds
 # that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_SLOWNESS, by default 1, by which the time limits within
@@ -150,7 +150,7 @@ rmmod ivgpu || failed=1"
     none) boot none '/module_test claim || failed=1; /module_test wake || failed=1' ;;
     sleep)
       # A slot that is held to the end is given back when the machine goes down.
-      boot sleep '/module_test binding asleep || failed=1
+      boot sleep '/module_test binding asleep || failed=1; /module_test binding hibernated || failed=1
 /module_test hold >/dev/null & sleep 1'
       told 'released by held' sleep
       ;;

@@ -2,6 +2,7 @@
 // These cases end each other's sessions, so they run alone.
 #include <dirent.h>
 #include <linux/reboot.h>
+#include <linux/suspend_ioctls.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -225,6 +226,18 @@ static void rebound_in_use(void) {
     CHECK(until_state(&after, k, IVGPU_SLOT_READY, 2e6) >= 0, "slot %u: %u", k, state_of(&after, k));
 }
 
+// Interrupts come, as before.
+static void is_woken(const struct Opened* session) {
+  if (!(session->info.flags & IVGPU_MODULE_WAKES)) return;
+  for (unsigned tries = 0; tries < 20; ++tries) {
+    *word_at(session, 64) = 1;
+    ask(session, REQUEST_WAKE, 64, 0, 5000);
+    if (wait_word(session->fd, 64, 1, 5000000000ULL) == 0) return;
+    CHECK(errno == EAGAIN, "no interrupts after a sleep");
+  }
+  CHECK(0, "it never slept");
+}
+
 static void asleep(void) {
   struct Opened session = open_session();
   session.at[100] = 42;
@@ -235,14 +248,60 @@ static void asleep(void) {
   put("/sys/class/rtc/rtc0/wakealarm", "+2");
   put("/sys/power/state", "mem");
   CHECK(session.at[100] == 42 && state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED, "the session");
-  if (!(session.info.flags & IVGPU_MODULE_WAKES)) return;
-  for (unsigned tries = 0; tries < 20; ++tries) {
-    *word_at(&session, 64) = 1;
-    ask(&session, REQUEST_WAKE, 64, 0, 5000);
-    if (wait_word(session.fd, 64, 1, 5000000000ULL) == 0) return;
-    CHECK(errno == EAGAIN, "no interrupts after a sleep");
+  is_woken(&session);
+}
+
+// The machine's image is taken, and the machine goes on from it, as it would after it was off. 0: this kernel cannot.
+static int hibernate(void) {
+  const int machine = open("/dev/snapshot", O_RDONLY);
+  int taken = 0;
+  if (machine < 0) {
+    printf("    this kernel does not hibernate\n");
+    return 0;
   }
-  CHECK(0, "it never slept");
+  CHECK(ioctl(machine, SNAPSHOT_FREEZE, 0) == 0, "freeze");
+  CHECK(ioctl(machine, SNAPSHOT_CREATE_IMAGE, &taken) == 0, "an image");
+  if (taken) {
+    const size_t most = 256 << 20;
+    size_t bytes = 0, back = 0;
+    char* image = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (ssize_t n; bytes < most && (n = read(machine, image + bytes, IVGPU_PAGE)) > 0;) bytes += (size_t)n;
+    CHECK(bytes > 0 && bytes < most && close(machine) == 0, "reading the image");
+    const int next = open("/dev/snapshot", O_WRONLY);
+    for (ssize_t n; back < bytes && (n = write(next, image + back, IVGPU_PAGE)) > 0;) back += (size_t)n;
+    CHECK(back == bytes && ioctl(next, SNAPSHOT_FREEZE, 0) == 0, "writing the image");
+    ioctl(next, SNAPSHOT_ATOMIC_RESTORE, 0);
+    CHECK(0, "the image is not taken");
+  }
+  CHECK(ioctl(machine, SNAPSHOT_UNFREEZE, 0) == 0 && close(machine) == 0, "unfreeze");
+  return 1;
+}
+
+static void hibernated(void) {
+  struct Opened session = open_session();
+  struct IvgpuModuleInfo info;
+  session.at[100] = 42;
+  if (!hibernate()) return;
+  CHECK(ioctl(session.fd, IVGPU_IOC_INFO, &info) == 0 && info.slot == IVGPU_NO_SLOT, "the slot %u", info.slot);
+  CHECK_ERROR(wait_word(session.fd, 0, 0, 0), ENODEV);
+  CHECK(shows_end(&session, session.at + 100, 1), "the mapping");
+  const struct Opened next = open_session();
+  is_woken(&next);
+}
+
+static void hibernated_elsewhere(void) {
+  struct Opened session = open_session();
+  struct IvgpuModuleInfo info;
+  const uint32_t slots = session.info.slot_count - 1;
+  ask(&session, REQUEST_REGION, 0, slots, 0);
+  if (!hibernate()) return;
+  CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_INFO, &info), ENODEV);
+  CHECK(shows_end(&session, session.at, 1) && shows_end(&session, (const char*)session.header, 1), "mappings");
+  CHECK_ERROR(open(NODE, O_RDWR), ENODEV);
+  device_of_driver(device);
+  unbind();
+  put(DRIVER "bind", device);
+  CHECK(open_session().info.slot_count == slots, "the region of now");
 }
 
 // The monitor of this VM is at the other end of a serial line.
@@ -290,6 +349,8 @@ const struct Case binding_cases[] = {{"not_unloaded", not_unloaded},
                                      {"unbound_pinned", unbound_pinned},
                                      {"rebound_in_use", rebound_in_use},
                                      {"asleep", asleep},
+                                     {"hibernated", hibernated},
+                                     {"hibernated_elsewhere", hibernated_elsewhere},
                                      {"unplugged", unplugged},
                                      {"kexecs", kexecs},
                                      {NULL, NULL}};

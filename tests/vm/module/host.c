@@ -61,7 +61,9 @@ static void* serve(void* argument) {
     request->kind = 0;
     // Awake: how long this machine takes to wake us is no part of what the guest measures.
     for (const double start = now_ms(); now_ms() - start < asked.delay_us / 1e3;) continue;
-    if (asked.kind != REQUEST_RING)
+    if (asked.kind == REQUEST_REGION)
+      header->slot_count = asked.value;
+    else if (asked.kind != REQUEST_RING)
       __atomic_store_n((uint32_t*)(slot + asked.offset % IVGPU_ARENA_OFFSET), asked.value, __ATOMIC_SEQ_CST);
     if (asked.kind == REQUEST_WAKE) ring(vector[k % vectors]);
     if (asked.kind == REQUEST_RING) ring(vector[asked.value % slots % vectors]);

@@ -8,6 +8,7 @@ enum RequestKind {
   REQUEST_WAKE = 1,  // after delay_us: the word at `offset` becomes `value`, and the slot's vector is rung
   REQUEST_RING,      // after delay_us: the vector of slot `value` is rung, no word changes
   REQUEST_POKE,      // the word at `offset` becomes `value`, nothing is rung
+  REQUEST_REGION,    // the region's header says `value` slots, as another QEMU's might
 };
 
 struct Request {
