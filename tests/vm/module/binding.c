@@ -245,7 +245,10 @@ static void asleep(void) {
     printf("    no clock to wake this machine\n");
     return;
   }
-  put("/sys/class/rtc/rtc0/wakealarm", "+2");
+  // An alarm that comes before the machine sleeps wakes nobody.
+  char seconds[16];
+  snprintf(seconds, sizeof seconds, "+%u", (unsigned)(2 * slowness()));
+  put("/sys/class/rtc/rtc0/wakealarm", seconds);
   put("/sys/power/state", "mem");
   CHECK(session.at[100] == 42 && state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED, "the session");
   is_woken(&session);
