@@ -8,10 +8,10 @@
 #   none      the kernel gives no vectors: nobody wakes
 #   sleep     the machine sleeps and wakes, and hibernates and wakes
 #   kexec     a kexec while a program sleeps on its slot; only if it is asked for
-# For a kernel that looks for mistakes (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the seconds
-# that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_SLOWNESS, by default 1, by which the time limits within
-# a boot are multiplied; IVGPU_TEST_APPEND, more of its command line. For one whose headers need another machine's tools:
-# IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
+# For a kernel that looks for mistakes (module_debug.sh): IVGPU_TEST_MEMORY, by default 512M; IVGPU_TEST_PATIENCE, the
+# seconds that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_SLOWNESS, a whole number, by default 1, by
+# which the time limits within a boot are multiplied; IVGPU_TEST_APPEND, more of its command line. For one whose headers
+# need another machine's tools: IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
@@ -143,7 +143,7 @@ rmmod ivgpu || failed=1"
       ;;
     few)
       boot few "$run
-/module_fuzz --seed ${IVGPU_FUZZ_SEED:-2} --seconds 3 || failed=1
+/module_fuzz --seed ${IVGPU_FUZZ_SEED:-2} --seconds $((3 * ${IVGPU_TEST_SLOWNESS:-1})) || failed=1
 /module_test binding unbound || failed=1; /module_test binding rebound || failed=1" no_pages=1
       ;;
     plain) boot plain "$run" ;;
