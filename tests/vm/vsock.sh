@@ -3,7 +3,7 @@
 # By hand: vsock for the bells, with a kernel's own, since the kernel of a machine that builds this may have none. A VM in QEMU
 # whose kernel, Debian's, has vhost-vsock is the host: it sees this machine's files, read-only. FOLDER keeps the kernel, and
 # what the parts said. Needs root and kmod; some two minutes, and ten more for the nested VM, which QEMU emulates in an emulated machine.
-#   loopback  a program of the host itself, by vsock_loopback: it is taken, named, woken, killed; another VM's port refuses it
+#   loopback  a program of the host itself, by vsock_loopback: it is taken, named, woken, killed, over a restart and a kill of ivgpud; another VM's port refuses it
 #   nested    a VM with vhost-vsock-pci, virtio-pmem and no port of virtio-serial: it is checked, programs run, sleep, are woken,
 #             two at a time, and killed; ivgpud is restarted and killed while a program is at work beside another, whose end the
 #             next ivgpud notices
@@ -121,16 +121,24 @@ on_this_machine() {
 # ---- in the host ----------------------------------------------------------------------------------------------------------------
 
 loopback() {
-  local line
+  local line program way
   echo "loopback on $(uname -r):"
   {
-    printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\n[gpu]\nlibrary = "sim"\n' "$work"
+    printf '[broker]\nruntime_dir = "%s"\nlog_level = "debug"\noutlive_s = 60\n[gpu]\nlibrary = "sim"\n' "$work"
     printf '[defaults]\nregion_size = "64MiB"\nslots = 2\ntransport = "pmem"\nspare = 2\nspin_threads = 0\n'
     printf '[vm.own]\nplain_file = "%s"\nvsock_cid = 1\nvsock_port = 5000\n' "$shm"
     printf '[vm.other]\nvsock_cid = 3\nvsock_port = 5001\n'
   } >"$work/ivgpud.toml"
-  start_broker
-  "$build/tests/vsock_program" "$shm" || fail "the program"
+  start_kept_broker
+  "$build/tests/vsock_program" "$shm" 12 & program=$!
+  # Its child and itself have named their slots; it names its own again and again.
+  for ((way = 0; way < 600 && $(grep -c 'own: session .* starts' "$work/log") < 2; ++way)); do sleep 0.1; done
+  sleep 1
+  restart_broker USR1
+  sleep 1
+  restart_broker USR2
+  wait "$program" || fail "the program"
+  grep -q 'own: [12] session(s) and [12] connection(s) of before the restart go on' "$work/log" || fail "no connection was taken over"
   sleep 1
   grep -q 'own: session .* ends after' "$work/log" || fail "the killed program's session has not ended"
   "$build/tests/vsock_program" --refused 5001 || fail "the other VM's port"

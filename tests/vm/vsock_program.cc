@@ -1,8 +1,8 @@
 // A program of a machine's own that takes a bell channel by its kernel's vsock, for vsock.sh: by vsock_loopback it comes from
 // CID 1, and the machine is its host as well.
 //
-// usage: vsock_program FILE            claims a slot of the region in FILE, a file behind a label (ring::devdax_start), is answered
-//                                      1000 times and says how quickly; then a child that has another slot is killed, and its slot must
+// usage: vsock_program FILE [SECONDS]  claims a slot of the region in FILE, a file behind a label (ring::devdax_start), is answered
+//                                      1000 times, or for so long, and says how quickly; then a child that has another slot is killed, and its slot must
 //                                      come back while this program keeps its own
 //        vsock_program --refused PORT  must be refused there
 //        vsock_program --absent PORT   must find nobody there
@@ -65,17 +65,18 @@ class Program {
   }
   std::uint32_t slot() const { return slot_; }
   std::uint32_t word() const { return entry()[&ring::SlotEntry::state].load(std::memory_order_acquire); }
-  // p50 of a name and its answer, in us.
-  double answered() {
+  // p50 of a name and its answer, in us: of 1000, or of as many as there are in a time.
+  double answered(std::chrono::seconds time = 0s) {
     std::vector<double> all;
-    for (int k = 0; k < 1000; ++k) {
+    for (const auto until = Clock::now() + time; all.size() < 1000 || Clock::now() < until;) {
       const auto start = Clock::now();
       bells_.serve(slot_);
       if (bells_.listen(20 * second_ns) != Heard::Rung) fail("a name is not answered");
       all.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
     }
-    std::nth_element(all.begin(), all.begin() + 500, all.end());
-    return all[500];
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::nth_element(all.begin(), middle, all.end());
+    return *middle;
   }
   void forget() { bells_.forget(); }
 
@@ -94,7 +95,7 @@ class Program {
   std::uint32_t slot_ = 0;
 };
 
-int taken(const char* file) {
+int taken(const char* file, std::chrono::seconds time) {
   const ring::RegionView region = region_of(file);
   int said[2];
   if (pipe(said) != 0) fail("pipe");
@@ -108,7 +109,7 @@ int taken(const char* file) {
   std::uint32_t slot = 0;
   if (read(said[0], &slot, sizeof slot) != sizeof slot) fail("the child has no slot");
   Program own(region);
-  std::printf("  a name is answered in %.0f us\n", own.answered());
+  std::printf("  a name is answered in %.0f us\n", own.answered(time));
   // A fork of this one lets go of the connection, and its end changes nothing.
   if (const pid_t fork_of_it = fork(); fork_of_it == 0) {
     own.forget();
@@ -145,8 +146,10 @@ int not_taken(std::uint32_t port, const char* words) {
 
 int main(int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "";
-  if (argc == 2 && first != "--refused" && first != "--absent") return taken(argv[1]);
-  if (argc != 3) return std::fprintf(stderr, "usage: vsock_program FILE | --refused PORT | --absent PORT\n"), 2;
+  if (argc > 1 && first != "--refused" && first != "--absent")
+    return taken(argv[1], std::chrono::seconds(argc > 2 ? std::atoi(argv[2]) : 0));
+  if (argc != 3)
+    return std::fprintf(stderr, "usage: vsock_program FILE [SECONDS] | --refused PORT | --absent PORT\n"), 2;
   const auto port = static_cast<std::uint32_t>(std::atoi(argv[2]));
   return not_taken(port, first == "--refused" ? "refuses this VM" : "no ivgpud listens there");
 }
