@@ -2,8 +2,9 @@
 // kernel module and without it.
 //
 // usage: waking LIBCUDA figures           a line for each figure, p50 in us, and how often a long wait has slept
-//        waking LIBCUDA queued            how long it naps while another VM keeps its work from the GPU, mean in us
 //        waking LIBCUDA idle              the same for a call after a time in which everybody has gone to sleep
+//        waking LIBCUDA queued            how long it naps while another VM keeps its work from the GPU, mean in us
+//        waking LIBCUDA map               how long 1 GiB of pinned memory takes, in ms: by hand, in a larger region
 //        waking LIBCUDA hold              says "held" when it has memory of the GPU, and waits to be killed
 //        waking LIBCUDA wait              says what a forked child's call gives and what it finds in memory that the GPU
 //                                         reaches, then how a call ends that waits for 20 s, and the one after it
@@ -132,6 +133,25 @@ void idle() {
   run_kernel(1ms);
   std::printf("call after 1.2 s idle %.0f\n", median_us(
                                                   3, [] { std::this_thread::sleep_for(1200ms); }, empty_call));
+}
+
+// A page of the region that nobody has touched yet is the host's to find, too, so it is touched twice.
+void map() {
+  constexpr std::size_t bytes = 1 << 30, page = 4096;
+  const auto since = [](Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  };
+  begin();
+  for (const char* const what : {"first", "next"}) {
+    void* memory = nullptr;
+    auto start = Clock::now();
+    DO(cuMemHostAlloc, &memory, bytes, 0);
+    const double allocated = since(start);
+    start = Clock::now();
+    for (std::size_t at = 0; at < bytes; at += page) static_cast<volatile char*>(memory)[at] = 1;
+    std::printf("%s 1 GiB: allocated in %.1f ms, touched in %.1f ms\n", what, allocated, since(start));
+    DO(cuMemFreeHost, memory);
+  }
 }
 
 void hold() {
@@ -279,13 +299,15 @@ int main(int argc, char** argv) {
   if (mode == "direct" && argc == 4 && open_library(argv[1]) != nullptr) return direct(argv[3]);
   void (*const run)() = mode == "figures"  ? figures
                         : mode == "queued" ? queued
+                        : mode == "map"    ? map
                         : mode == "idle"   ? idle
                         : mode == "hold"   ? hold
                         : mode == "wait"   ? wait_long
                         : mode == "poll"   ? poll_on
                                            : nullptr;
   if (run == nullptr || open_library(argv[1]) == nullptr)
-    return std::fprintf(stderr, "usage: waking LIBCUDA figures|queued|idle|hold|wait|poll|direct DISK|death REGION\n"),
+    return std::fprintf(stderr,
+                        "usage: waking LIBCUDA figures|queued|map|idle|hold|wait|poll|direct DISK|death REGION\n"),
            2;
   run();
   return 0;
