@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned queue_entries = 256;
 // Then the timers have their turn, as with epoll: 4096 connections may close at once.
 constexpr std::size_t most_events = 64;
-constexpr std::uint64_t nobody = 0;  // user data of cancellations, whose completion is not awaited
+constexpr std::uint64_t unawaited = 0;  // user data of cancellations, whose completion is not awaited
 
 class UringWaiter final : public Waiter {
  public:
@@ -30,7 +30,7 @@ class UringWaiter final : public Waiter {
   void disarm(std::uint64_t id, int) override {
     io_uring_sqe* request = next_request();
     io_uring_prep_poll_remove(request, id);
-    io_uring_sqe_set_data64(request, nobody);
+    io_uring_sqe_set_data64(request, unawaited);
   }
 
   void wait(const std::chrono::nanoseconds* timeout, std::vector<Event>& events) override {
@@ -43,7 +43,7 @@ class UringWaiter final : public Waiter {
     }
     while (events.size() < most_events && io_uring_peek_cqe(&ring_, &completion) == 0 && completion != nullptr) {
       const std::uint64_t id = io_uring_cqe_get_data64(completion);
-      if (id != nobody && id != LIBURING_UDATA_TIMEOUT && completion->res != -ECANCELED) {
+      if (id != unawaited && id != LIBURING_UDATA_TIMEOUT && completion->res != -ECANCELED) {
         events.push_back({id, completion->res < 0 ? static_cast<short>(POLLERR) : static_cast<short>(completion->res)});
       }
       io_uring_cqe_seen(&ring_, completion);
