@@ -15,7 +15,7 @@ namespace host::broker {
 namespace {
 
 // As long as any worker has to end when it is asked to.
-constexpr auto patience = std::chrono::seconds(2);
+constexpr auto before_it_is_killed = std::chrono::seconds(2);
 
 // 0: it has ended, or is none.
 pid_t process_of(const Fd& pidfd) {
@@ -36,7 +36,7 @@ void MpsLeft::end(Fd process) {
   Worker& worker = workers_[number];
   worker.process = std::move(process);
   worker.exit_watch = loop_.watch(worker.process.get(), POLLIN, [this, number](short) { drop(number); });
-  worker.timer = loop_.after(patience, [this, number] {
+  worker.timer = loop_.after(before_it_is_killed, [this, number] {
     workers_.at(number).timer = 0;
     let_go(number);
   });

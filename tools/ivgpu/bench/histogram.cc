@@ -6,8 +6,8 @@
 namespace ivgpu::bench {
 namespace {
 
-constexpr std::size_t width = 64;    // with the word before it, within 80 columns
-constexpr std::size_t too_few = 16;  // samples
+constexpr std::size_t bins_wide = 64;  // with the word before it, within 80 columns
+constexpr std::size_t too_few = 16;    // samples
 constexpr std::size_t steps = 8;
 
 constexpr std::array<const char*, steps + 1> blocks = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -25,13 +25,13 @@ std::string bars(const std::vector<std::size_t>& counts, Letters letters) {
 }
 
 std::string axis(const Bins& bins, Unit unit) {
-  const std::string low = number_text(bins.low), middle = number_text(bins.edge(width / 2)),
+  const std::string low = number_text(bins.low), middle = number_text(bins.edge(bins_wide / 2)),
                     high = number_text(bins.high) + " " + name_of(unit);
   const auto blanks = [](std::size_t whole, std::size_t used) {
     return std::string(whole > used ? whole - used : 1, ' ');
   };
-  return "          " + low + blanks(width / 2, low.size()) + middle +
-         blanks(width - width / 2, middle.size() + high.size()) + high + "\n";
+  return "          " + low + blanks(bins_wide / 2, low.size()) + middle +
+         blanks(bins_wide - bins_wide / 2, middle.size() + high.size()) + high + "\n";
 }
 
 // True if a sample is one call, and not the mean of several.
@@ -49,7 +49,7 @@ std::string histogram_text(const Figure& figure, Letters letters) {
   for (const auto* side : {&figure.native, &figure.ivgpu})
     if (*side && (*side)->samples.size() >= too_few) summaries.push_back(&**side);
   if (summaries.empty()) return {};
-  const Bins bins = bins_for(summaries, width);
+  const Bins bins = bins_for(summaries, bins_wide);
   std::string text = figure.label() + "\n";
   for (const Summary* s : summaries) {
     const bool native = figure.native && s == &*figure.native;
