@@ -334,6 +334,7 @@ TEST_F(RestartVsock, ANextVmMayHaveThePortOfOneThatIsRemoved) {
   kill(broker->pid, SIGHUP);
   EXPECT_TRUE(program->ended());
   EXPECT_TRUE(broker->eventually_logged("u: programs of CID 5 connect to port 5000 of vsock")) << broker->log();
+  ASSERT_TRUE(broker->eventually_logged("VM u: added")) << "it listens";
   EXPECT_TRUE(connect(0)->woken(50) == 0);
 }
 
