@@ -18,6 +18,15 @@ namespace host::broker {
 
 using Clock = std::chrono::steady_clock;
 
+// A moment as records for the next broker have it, and what they have as a moment: nanoseconds of CLOCK_MONOTONIC.
+inline std::uint64_t in_nanoseconds(Clock::time_point moment) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(moment.time_since_epoch()).count());
+}
+inline Clock::time_point moment_of(std::uint64_t nanoseconds) {
+  return Clock::time_point(std::chrono::nanoseconds(nanoseconds));
+}
+
 // The loop waits for descriptors by this: one shot each, named by a number that is never used twice.
 class Waiter {
  public:

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "host/broker/pidfd.h"
 
 namespace host::broker {
 namespace {
@@ -34,7 +35,7 @@ std::vector<std::string> cut_at_colons(std::string_view text) {
 // end by itself.
 void end_what_it_names(int fd) {
   shutdown(fd, SHUT_RDWR);
-  syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0);
+  send_signal(fd, SIGKILL);
 }
 
 FdStore::FdStore(ServiceManager& manager) : manager_(manager) {

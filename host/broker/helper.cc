@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "host/broker/child_setup.h"
 #include "host/broker/hostile_text.h"
+#include "host/broker/pidfd.h"
 
 namespace host::broker {
 namespace {
@@ -77,7 +77,7 @@ bool Helper::spawn(const Command& command, std::string& error) {
   if (const int why = child.start(pid_, command.arguments, command.environment); why != 0) return fail(why);
   // It is not reaped before on_exit(), so its number is still its own here.
   setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), command.priority);
-  process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  process_ = open_process(pid_);
   return process_ ? true : fail(errno);
 }
 
@@ -95,7 +95,7 @@ Helper::~Helper() {
 
 // By the descriptor: the number of a process that is no child may be another's by now.
 void Helper::signal(int number) const {
-  if (!reaped_) syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0);
+  if (!reaped_) send_signal(process_.get(), number);
 }
 
 void Helper::read_output() {

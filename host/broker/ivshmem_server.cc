@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <cstring>
 
 #include "host/broker/fd_message.h"
+#include "host/broker/pidfd.h"
 #include "ring/layout.h"
 
 namespace host::broker {
@@ -111,7 +111,7 @@ IvshmemServer::Client& IvshmemServer::enter(std::uint32_t peer, Fd socket) {
   client.socket = std::move(socket);
   spdlog::debug("{}: process {} is peer {}", options_.socket.path, client.pid, peer);
   // The process may be of another pid namespace (number 0) or gone: then its end shows by its connection alone.
-  client.process.reset(client.pid > 0 ? static_cast<int>(syscall(SYS_pidfd_open, client.pid, 0)) : -1);
+  client.process = client.pid > 0 ? open_process(client.pid) : Fd();
   if (client.process) {
     client.process_watch =
         loop_.watch(client.process.get(), POLLIN, [this, peer](short) { drop(peer, "its process has ended"); });

@@ -102,7 +102,7 @@ void MpsGpu::settle() {
     lose("its MPS daemon was lost when ivgpud was restarted");
     return try_again();
   }
-  up_since_ = Clock::time_point(std::chrono::nanoseconds(daemon_.saved().up_since_ns));
+  up_since_ = moment_of(daemon_.saved().up_since_ns);
   spdlog::info("the MPS daemon of {} of before the restart goes on, for {}", daemon_.place().gpu, vms());
   if (std::exchange(daemon_.saved().is_lost, 0) != 0) lose("it was so before ivgpud was restarted");
   tell_ready();
@@ -119,8 +119,7 @@ bool MpsGpu::waits_for_other() {
 
 void MpsGpu::on_up() {
   up_since_ = Clock::now();
-  daemon_.saved().up_since_ns = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(up_since_.time_since_epoch()).count());
+  daemon_.saved().up_since_ns = in_nanoseconds(up_since_);
   spdlog::info("the MPS daemon of {} is up, for {}; what it logs is in {}", daemon_.place().gpu, vms(),
                daemon_.folders().log);
   tell_ready();

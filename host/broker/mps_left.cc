@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -10,6 +9,8 @@
 #include <csignal>
 #include <fstream>
 #include <string>
+
+#include "host/broker/pidfd.h"
 
 namespace host::broker {
 namespace {
@@ -26,8 +27,6 @@ pid_t process_of(const Fd& pidfd) {
     if (line.starts_with(key)) std::from_chars(line.data() + key.size(), line.data() + line.size(), process);
   return process > 1 ? process : 0;
 }
-
-void kill_by(const Fd& process) { syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0); }
 
 }  // namespace
 
@@ -46,7 +45,8 @@ void MpsLeft::let_go(std::uint64_t number) {
   const pid_t process = process_of(workers_.at(number).process);
   spdlog::warn("worker {} of before the restart is killed: it did not end when asked to", process);
   let_go_(process, [this, number] {
-    if (const auto worker = workers_.find(number); worker != workers_.end()) kill_by(worker->second.process);
+    if (const auto worker = workers_.find(number); worker != workers_.end())
+      send_signal(worker->second.process.get(), SIGKILL);
   });
 }
 
@@ -59,7 +59,7 @@ void MpsLeft::drop(std::uint64_t number) {
 
 void MpsLeft::kill_all() {
   while (!workers_.empty()) {
-    kill_by(workers_.begin()->second.process);
+    send_signal(workers_.begin()->second.process.get(), SIGKILL);
     drop(workers_.begin()->first);
   }
 }

@@ -5,7 +5,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,21 +14,23 @@
 #include <utility>
 
 #include "host/broker/hostile_text.h"
+#include "host/broker/pidfd.h"
 #include "host/broker/sealed_memory.h"
 
 namespace host::broker {
 namespace {
 
-constexpr std::uint64_t record_magic = 0x3153'504d'5453'4749;  // "IGSTMPS1"
+constexpr std::uint64_t mps_magic = 0x3153'504d'5453'4749;  // "IGSTMPS1"
 // Of SavedMps, and of what a broker and an earlier one's keeper say to each other.
-constexpr std::uint32_t record_version = 1;
+constexpr std::uint32_t mps_version = 1;
 static_assert(sizeof(SavedMps) == 40);
 
-constexpr const char* beginning = "mps-";
+std::string mps_name(const char* what, const std::string& gpu) { return std::string("mps-") + what + "-" + gpu; }
+
 constexpr const char* kept_of_daemon[] = {"control", "output", "process", "record"};
 
 // Of one that somebody has asked after there is no more to be told, and the descriptor is a process's still.
-bool is_process(const Fd& fd) { return syscall(SYS_pidfd_send_signal, fd.get(), 0, nullptr, 0) == 0 || errno == ESRCH; }
+bool is_process(const Fd& fd) { return send_signal(fd.get(), 0) || errno == ESRCH; }
 
 bool has_ended(const Fd& process) {
   pollfd end{process.get(), POLLIN, 0};
@@ -42,7 +43,7 @@ void end_in_order(const Fd& control) { shutdown(control.get(), SHUT_WR); }
 // At once where its keeper can be killed: its clients are lost in any case.
 void end_now(const MpsStore::Kept& kept) {
   end_in_order(kept.control);
-  syscall(SYS_pidfd_send_signal, kept.process.get(), SIGKILL, nullptr, 0);
+  send_signal(kept.process.get(), SIGKILL);
 }
 
 SavedMps* map_record(const Fd& memfd) { return static_cast<SavedMps*>(map_memory(memfd, sizeof(SavedMps))); }
@@ -55,19 +56,19 @@ bool MpsStore::keep(std::uint64_t place, int control, int output, int process) {
   record_ = memfd && seal_for_good(memfd, true) ? map_record(memfd) : nullptr;
   if (record_ == nullptr) return false;
   *record_ = {};
-  record_->version = record_version, record_->bytes = sizeof(SavedMps), record_->place = place;
+  record_->version = mps_version, record_->bytes = sizeof(SavedMps), record_->place = place;
   std::atomic_signal_fence(std::memory_order_release);  // a broker that is killed here has left no record yet
-  record_->magic = record_magic;
+  record_->magic = mps_magic;
   kept_ = true;
   const int fds[] = {control, output, process, memfd.get()};
-  for (std::size_t i = 0; i < std::size(fds); ++i) store_->keep(name_of(kept_of_daemon[i]), fds[i]);
+  for (std::size_t i = 0; i < std::size(fds); ++i) store_->keep(mps_name(kept_of_daemon[i], gpu_), fds[i]);
   return true;
 }
 
 void MpsStore::forget() {
   forget_record();
   if (!std::exchange(kept_, false)) return;
-  for (const char* what : kept_of_daemon) store_->forget(name_of(what));
+  for (const char* what : kept_of_daemon) store_->forget(mps_name(what, gpu_));
 }
 
 void MpsStore::forget_record() {
@@ -75,9 +76,9 @@ void MpsStore::forget_record() {
 }
 
 bool MpsStore::find_record(std::uint64_t place, std::string& why) {
-  const Fd memfd = store_->take(name_of("record"));
+  const Fd memfd = store_->take(mps_name("record", gpu_));
   record_ = has_size(memfd, sizeof(SavedMps)) ? map_record(memfd) : nullptr;
-  if (record_ == nullptr || record_->magic != record_magic || record_->version != record_version ||
+  if (record_ == nullptr || record_->magic != mps_magic || record_->version != mps_version ||
       record_->bytes != sizeof(SavedMps) || record_->is_lost > 1)
     why = "its record is missing, or of another release";
   else if (record_->place != place)
@@ -89,9 +90,10 @@ bool MpsStore::find_record(std::uint64_t place, std::string& why) {
 bool MpsStore::take(std::uint64_t place, Kept& kept, std::string& why) {
   why.clear();
   if (store_ == nullptr) return false;
-  for (const char* what : kept_of_daemon) kept_ = kept_ || store_->has(name_of(what));
+  for (const char* what : kept_of_daemon) kept_ = kept_ || store_->has(mps_name(what, gpu_));
   if (!kept_) return false;
-  kept = {store_->take(name_of("control")), store_->take(name_of("output")), store_->take(name_of("process"))};
+  kept = {store_->take(mps_name("control", gpu_)), store_->take(mps_name("output", gpu_)),
+          store_->take(mps_name("process", gpu_))};
   if (!find_record(place, why)) {
     // That says why.
   } else if (!kept.control || !kept.output || !kept.process) {
@@ -115,12 +117,12 @@ std::string last_word(int control) {
 }
 
 void end_left_mps(FdStore& store) {
-  for (const std::string& name : store.left(std::string(beginning) + "control-")) {
-    const std::string gpu = name.substr(std::string(beginning).size() + std::string("control-").size());
+  const std::string beginning = mps_name("control", "");
+  for (const std::string& name : store.left(beginning)) {
+    const std::string gpu = name.substr(beginning.size());
     spdlog::warn("the MPS daemon of {} of before the restart ends: nobody uses it any more", gpu);
     end_in_order(store.peek(name));
-    const std::string process = std::string(beginning) + "process-" + gpu;
-    for (const std::string& its : {name, process}) store.forget(its);
+    for (const std::string& its : {name, mps_name("process", gpu)}) store.forget(its);
   }
 }
 

@@ -45,7 +45,6 @@ class MpsStore {
   SavedMps& saved() { return record_ != nullptr ? *record_ : unkept_; }
 
  private:
-  std::string name_of(const char* what) const { return std::string("mps-") + what + "-" + gpu_; }
   bool find_record(std::uint64_t place, std::string& why);
   void forget_record();
 

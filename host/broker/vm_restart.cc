@@ -90,8 +90,7 @@ void Vm::save(std::uint32_t k) {
   SavedSlot& to = record_->saved().slot[k];
   to.word = slot.known.word();
   to.peer = slot.peer;
-  to.claimed_ns = static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(slot.claimed.time_since_epoch()).count());
+  to.claimed_ns = in_nanoseconds(slot.claimed);
   to.worker = slot.worker ? slot.worker->pid() : 0;
   const bool is_ready = slot.worker && slot.is_ready;
   to.ready = !is_ready ? not_ready : slot.door ? ready_with_door : ready_without_door;
@@ -148,7 +147,7 @@ void Vm::adopt_slot(std::uint32_t k, const SavedSlot& was) {
   Slot& slot = slots_[k];
   slot.known = SlotWord::of(was.word);
   slot.peer = was.peer;
-  slot.claimed = Clock::time_point(std::chrono::nanoseconds(was.claimed_ns));
+  slot.claimed = moment_of(was.claimed_ns);
   slot.may_spin = was.may_spin != 0;
   slot.start_logged = was.start_logged != 0;
   slot.ended = was.ended != 0;

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -16,6 +15,7 @@
 
 #include "host/broker/child_setup.h"
 #include "host/broker/fd_message.h"
+#include "host/broker/pidfd.h"
 
 namespace host::broker {
 namespace {
@@ -111,7 +111,7 @@ bool WorkerProcess::spawn(const WorkerCommand& command, std::string& error) {
   errno = child.start(pid_, arguments, command.environment);
   if (errno != 0) return fail(command.program.c_str());
   // The child is not reaped before on_exit(), so its number is still its own here.
-  process_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  process_ = open_process(pid_);
   if (process_) return true;
   const int why = errno;
   kill(pid_, SIGKILL);
@@ -145,7 +145,7 @@ bool WorkerProcess::tell_adopted(int life_fd) const {
 }
 
 // By the descriptor: the number of a process that is no child may be another's by now.
-void WorkerProcess::send_kill() const { syscall(SYS_pidfd_send_signal, process_.get(), SIGKILL, nullptr, 0); }
+void WorkerProcess::send_kill() const { send_signal(process_.get(), SIGKILL); }
 
 void WorkerProcess::watch_all() {
   control_watch_ = loop_.watch(control_.get(), POLLIN, [this](short) { on_control(); });

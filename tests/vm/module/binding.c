@@ -318,7 +318,7 @@ static void kexecs(void) {
   char line[4096] = "";
   fflush(stdout);
   if (fork() == 0) {
-    CHECK(claim(session.fd, (uint32_t)(2000 * slowness()), "kexeced", &got) == 0, "claim");
+    CHECK(claim(session.fd, limit_ms(2000), "kexeced", &got) == 0, "claim");
     session.slot = got.slot;
     map_session(&session);
     wait_word(session.fd, 0, *word_at(&session, 0), IVGPU_FOREVER);
@@ -341,7 +341,7 @@ static void kexecs(void) {
 static void held(void) {
   struct Opened any = open_module();
   struct IvgpuModuleClaim got;
-  CHECK(claim(any.fd, (uint32_t)(2000 * slowness()), "held", &got) == 0, "claim");
+  CHECK(claim(any.fd, limit_ms(2000), "held", &got) == 0, "claim");
   pause();
 }
 const struct Case hold_cases[] = {{"held", held}, {NULL, NULL}};

@@ -20,7 +20,7 @@ static void claim_and_release(void) {
   struct Opened any = open_module();
   struct IvgpuModuleClaim got;
   struct IvgpuModuleInfo info;
-  CHECK(claim(any.fd, (uint32_t)(1000 * slowness()), "its name", &got) == 0, "claim");
+  CHECK(claim(any.fd, limit_ms(1000), "its name", &got) == 0, "claim");
   const struct IvgpuSlotEntry* entry = &any.entries[got.slot];
   CHECK(entry->state == got.word && (got.word & 0xff) == IVGPU_SLOT_CLAIMED, "word %x", entry->state);
   CHECK(entry->owner.pid == (uint32_t)getpid() && entry->owner.peer == any.info.peer, "owner %u", entry->owner.pid);
@@ -32,7 +32,7 @@ static void claim_and_release(void) {
   CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_RELEASE), ENODEV);
   const double us = until_state(&any, info.slot, IVGPU_SLOT_READY, 1e6);
   CHECK(us >= 0 && any.entries[info.slot].state >> 8 == (info.word >> 8) + 1, "the host has not heard");
-  CHECK(claim(any.fd, (uint32_t)(1000 * slowness()), "", &got) == 0, "again");
+  CHECK(claim(any.fd, limit_ms(1000), "", &got) == 0, "again");
   CHECK(strcmp(any.entries[got.slot].program, "module_test") == 0, "name %s", any.entries[got.slot].program);
 }
 
@@ -43,7 +43,7 @@ static void times(void) {
   double begin[20], end[20], touched[20];
   for (unsigned k = 0; k < 40; ++k) {
     double start = now_us();
-    CHECK(claim(any.fd, (uint32_t)(2000 * slowness()), "", &got) == 0, "claim");
+    CHECK(claim(any.fd, limit_ms(2000), "", &got) == 0, "claim");
     begin[k % 20] = now_us() - start;
     any.slot = got.slot;
     map_session(&any);
@@ -84,7 +84,7 @@ static void every_slot(void) {
     _exit(0);
   }
   start = now_us();
-  CHECK(claim(late.fd, (uint32_t)(5000 * slowness()), "", &got) == 0 && got.slot == all[1].slot, "the freed one");
+  CHECK(claim(late.fd, limit_ms(5000), "", &got) == 0 && got.slot == all[1].slot, "the freed one");
   printf("    a claim that waits has a slot %.1f ms after the release\n", (now_us() - start - 50e3) / 1e3);
   // It was the descriptor's, whoever released it.
   CHECK(shows_end(&late, all[1].at, 1), "the slot's old mapping");

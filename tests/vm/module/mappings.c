@@ -78,7 +78,7 @@ static void claimed_again(void) {
   for (uint32_t k = 1; k < one.info.slot_count; ++k) open_session();
   CHECK(ioctl(one.fd, IVGPU_IOC_RELEASE) == 0, "release");
   if (quiet) before.at[5] = 1;
-  CHECK(claim(one.fd, (uint32_t)(5000 * slowness()), "", &got) == 0 && got.slot == before.slot, "the same slot");
+  CHECK(claim(one.fd, limit_ms(5000), "", &got) == 0 && got.slot == before.slot, "the same slot");
   map_session(&one);
   memset(one.at, 7, 2 * IVGPU_PAGE);
   CHECK(shows_end(&one, before.at, 0) || (quiet && before.at[0] == 0), "a page that was touched");

@@ -26,6 +26,8 @@ double slowness(void) {
   return factor < 1 ? 1 : factor;
 }
 
+uint32_t limit_ms(unsigned ms) { return (uint32_t)(ms * slowness()); }
+
 void nap_us(unsigned us) {
   const struct timespec nap = {us / 1000000, us % 1000000 * 1000L};
   nanosleep(&nap, NULL);
@@ -57,7 +59,7 @@ void map_session(struct Opened* session) {
 struct Opened open_session(void) {
   struct Opened session = open_module();
   struct IvgpuModuleClaim got;
-  CHECK(claim(session.fd, (uint32_t)(2000 * slowness()), "module_test", &got) == 0, "claim");
+  CHECK(claim(session.fd, limit_ms(2000), "module_test", &got) == 0, "claim");
   session.slot = got.slot;
   session.word = got.word;
   map_session(&session);

@@ -54,6 +54,8 @@ __attribute__((noreturn, format(printf, 4, 5))) void fail(const char* file, int 
 double now_us(void);
 // How many times longer than on an idle machine a thing may take: IVGPU_TEST_SLOWNESS, by default 1.
 double slowness(void);
+// A time limit, times that.
+uint32_t limit_ms(unsigned ms);
 void nap_us(unsigned us);
 struct Opened open_module(void);
 // Opens, claims, maps; waits for a slot at most for two seconds, times slowness().
