@@ -41,7 +41,7 @@ struct VsockDoor {
   Clock::duration patience = std::chrono::seconds(60);
   // As many as starts_per_second lets begin at most.
   double per_second = 1000, burst = 200;
-  // Of those that the service manager is told to keep. Others are kept when they say their slot again, or after `patience`.
+  // The service manager is told to keep so many. Others are kept when they say their slot again, or after `patience`.
   double kept_per_second = 200, kept_burst = 200;
 };
 

@@ -35,8 +35,8 @@ class FdStore {
   const Fd& peek(const std::string& name) const { return left_.at(name); }
   // The names that begin so, of what is left.
   std::set<std::string> left(const std::string& beginning) const;
-  // Everything whose name begins so, taken or not, is held no more. Of what nobody has taken, connections end, and processes
-  // are killed, or end by who is there for it.
+  // Everything whose name begins so, taken or not, is held no more. Connections that nobody
+  // has taken end. Processes that nobody has taken are killed, or end_processes_by() ends them.
   void forget_all(const std::string& beginning);
   // What nobody has taken.
   void forget_left();

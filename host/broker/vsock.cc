@@ -30,8 +30,8 @@ std::string in_words(int error) {
 // What the kernel keeps for each connection, where it would be 256 KiB: bells are single bytes.
 constexpr std::uint64_t buffer_bytes = 4096;
 
-// What a process that was killed has had with io_uring, and what the service manager is told to let go of, is closed some
-// moments later.
+// The kernel closes some moments later what a killed process had with io_uring, and the service manager what it is told to
+// let go of.
 constexpr int tries_to_bind = 20;
 constexpr auto between_tries = std::chrono::milliseconds(10);
 

@@ -1,5 +1,5 @@
-// systemd's part in a restart, for tests in shell (own_broker.sh): runs an ivgpud, holds the descriptors that it is told to
-// hold, and starts it again with them. As strict as the stand-in of the other tests is (tests/unit/fd_keeper.h).
+// Plays systemd's part in a restart, for tests in shell (own_broker.sh). It runs an ivgpud, holds the descriptors that this one
+// has it hold, and starts the next one with them. It is as strict as the stand-in of the other tests (tests/unit/fd_keeper.h).
 //
 // usage: kept_broker IVGPUD OPTION...   SIGUSR1: the broker is restarted in order. SIGUSR2: it is killed by SIGKILL, and the next
 // one comes some moments later. SIGTERM or SIGINT: it is stopped, with all sessions.

@@ -1,5 +1,5 @@
-// The guest's device, by which it reaches its broker, in each of its forms, as `transport` of ivgpud's configuration has
-// them: what QEMU is told of it, what the guest needs for it, and what the user reads. qemu-config/ explains the words.
+// The guest's device, by which it reaches its broker. It has the forms that `transport` of ivgpud's configuration has. Here
+// are QEMU's words for each (qemu-config/ explains them), the guest's needs, and a description for the user.
 #pragma once
 
 #include <cstdint>
