@@ -96,10 +96,10 @@ class Turns {
   void stop();
 
   // Around a call that submits, in the context with this number. enter() waits for a turn if need be; it holds no lock.
-  // `kind_of_work()` gives Batch's kind; only scheduled sessions ask.
+  // True: it has waited. `kind_of_work()` gives Batch's kind; only scheduled sessions ask.
   template <class KindOfWork>
-  void enter(std::uint32_t channel, unsigned context, const KindOfWork& kind_of_work) {
-    if (are_taken()) pass_gate(channel, context, kind_of_work());
+  bool enter(std::uint32_t channel, unsigned context, const KindOfWork& kind_of_work) {
+    return are_taken() && pass_gate(channel, context, kind_of_work());
   }
   void leave(std::uint32_t channel) {
     if (inside_[channel].device != nullptr) leave_gate(channel, inside_[channel]);
@@ -159,7 +159,7 @@ class Turns {
     unsigned context = 0;
   };
 
-  void pass_gate(std::uint32_t channel, unsigned context, std::uint32_t kind);
+  bool pass_gate(std::uint32_t channel, unsigned context, std::uint32_t kind);
   void leave_gate(std::uint32_t channel, const Inside& inside);
   bool let_in_beside(std::uint32_t channel, unsigned context);
   void wait_for_turn(Device& device, std::uint32_t channel, ring::Grant& under);

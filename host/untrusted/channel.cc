@@ -84,8 +84,9 @@ class Channel {
     const bool copies_beside = manner.submits && runs_beside(header.call, record.subspan(sizeof header)) &&
                                session_.turns.begin_copy(index_, context);
     const bool takes_gpu = manner.submits && !copies_beside;
-    if (takes_gpu)
-      session_.turns.enter(index_, context, [&] { return kind_of_work(header.call, record.subspan(sizeof header)); });
+    if (takes_gpu &&
+        session_.turns.enter(index_, context, [&] { return kind_of_work(header.call, record.subspan(sizeof header)); }))
+      guest_.wake();  // early: it is awake when the GPU has changed to its context, and polls for what it awaits
     // An answered call that is a wait, or is answered when its work is done, waits for the GPU's processors.
     const bool is_timed = session_.turns.are_taken() && (header.flags & ring::flag_wants_reply) != 0 &&
                           (takes_gpu || manner.asks == api::Asks::Wait);

@@ -2,7 +2,9 @@
 // words of the region that make no sense.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
+#include <linux/futex.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -593,6 +595,34 @@ TEST_F(Strict, AGuestThatNobodyWakesNapsForShorterWhileItIsQueued) {
   const long queued = naps_of_a_wait(channel.posted());
   EXPECT_LE(as_usual, 150);
   EXPECT_GE(queued, 2 * as_usual);
+}
+
+// A worker wakes a guest when its turn on the GPU begins, and what it awaits comes soon. Then it has slept once, if neither
+// thread was kept from a processor meanwhile.
+TEST_F(Strict, AGuestThatIsWokenEarlyPolls) {
+  const auto asleep = loopback_.slot().control(guest::this_channel().index())[&ring::ChannelControl::guest_asleep];
+  constexpr int times = 20;
+  int slept_once = 0;
+  for (int i = 0; i < times; ++i) {
+    block_worker();
+    std::thread worker([&] {
+      while (asleep.load() == 0) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // now it sleeps
+      asleep.store(0);
+      syscall(SYS_futex, asleep.futex_word(), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+      for (const auto begin = std::chrono::steady_clock::now();
+           std::chrono::steady_clock::now() - begin < std::chrono::microseconds(80);)
+        __builtin_ia32_pause();
+      fake_driver().open_gate();
+    });
+    rusage before{}, after{};
+    getrusage(RUSAGE_THREAD, &before);
+    EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    getrusage(RUSAGE_THREAD, &after);
+    slept_once += after.ru_nvcsw - before.ru_nvcsw == 1;
+    worker.join();
+  }
+  EXPECT_GE(slept_once, times / 4);
 }
 
 // Who waits for the last of many records sleeps through the others: it is not woken for each.

@@ -156,6 +156,31 @@ TEST_F(SessionTurns, AClosedGateIsAnsweredAndHoldsEverybodyUntilTheTurn) {
   EXPECT_TRUE(comes_true([&] { return request().waiting.load() == 0; }));
 }
 
+// Before anything that it awaits is done, so that it is awake by then.
+TEST_F(SessionTurns, AGuestThatSleepsIsWokenWhenItsTurnBegins) {
+  auto& control = other_side::control(world_->session->slot, 0);
+  const auto asleep = other_side::shared(control.guest_asleep);
+  other_side::shared(control.guest_awaits).store(100);  // far behind what is submitted here
+  asleep.store(static_cast<std::uint32_t>(ring::Asleep::ByFutex));
+  give(GrantMode::Closed);
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  std::this_thread::sleep_for(5ms);
+  EXPECT_NE(asleep.load(), 0U) << "its turn has not begun";
+  give(GrantMode::Turn);
+  EXPECT_TRUE(comes_true([&] { return asleep.load() == 0; }));
+  ASSERT_TRUE(was_submitted());
+  begin_anew();
+
+  const auto other = other_side::shared(other_side::control(world_->session->slot, 1).guest_asleep);
+  other_side::shared(other_side::control(world_->session->slot, 1).guest_awaits).store(100);
+  other.store(static_cast<std::uint32_t>(ring::Asleep::ByFutex));
+  give(GrantMode::Open);
+  submit();
+  ASSERT_TRUE(was_submitted(2));
+  EXPECT_NE(other.load(), 0U) << "it has waited for no turn";
+}
+
 TEST_F(SessionTurns, ATurnIsGivenBackWhenTheSessionIsQuiet) {
   give(GrantMode::Closed);
   submit();
