@@ -299,7 +299,7 @@ Time Policy::in_turns(Time now, const Give& give) {
   close_who_is_not(give);
   if (holder_) watch_holder(now, give);
   if (!holder_) next_turn(now, give);
-  return Time::zero();
+  return holder_ && !holder_->ended ? look_in_a_turn : Time::zero();
 }
 
 // Who has come since, who has begun or ceased to be suspected, and who of the latency class has given its turn back.

@@ -157,6 +157,11 @@ class Policy {
     double each_second = 0;
     double part = 0;  // of its time that a client spends in them
   };
+  struct Pieces {                           // of a client's work, in its turns: sums in which older turns weigh less
+    double count = 0, waited = 0, had = 0;  // in seconds
+    void add(double waits, std::uint64_t waited_ns, Time time);
+    Time each(double sum) const;  // Precondition: something was added
+  };
   struct ClientState {
     Vm vm = 0;
     ring::Grant grant;
@@ -173,6 +178,7 @@ class Policy {
     Request learnt;
     Time had{};
     Time learnt_at{};
+    Pieces pieces;
     std::optional<Time> wait;   // how long a wait takes if the GPU is its own
     std::optional<Time> piece;  // of work: the time from one wait to the next
     bool gains = false;         // by turns
@@ -203,7 +209,9 @@ class Policy {
     // When it was last seen to have waited, and what it had submitted until then.
     std::optional<Time> waited{};
     std::uint64_t submitted = 0;
-    Time worked{};  // when it was last seen to submit, or in a call that it waits for
+    Time worked{};                 // when it was last seen to submit, or in a call that it waits for
+    std::optional<Client> woke{};  // who goes next, as was thought when somebody was last woken
+    Time woke_at{};
   };
 
   void read(Time now, const Ask& ask);
@@ -239,6 +247,7 @@ class Policy {
   double part_used(const ClientState& client, Time now, double elapsed) const;
   double busy_part(const ClientState& client, double elapsed) const;
   double ending_part(const ClientState& client, double elapsed) const;
+  Time hold_of(Vm vm, double part) const;
   void charge_debts(const std::map<Vm, Use>& uses, double elapsed);
   void hold_back(Time now, const std::map<Vm, Use>& uses);
   bool may_be_held(Vm vm, Time now, const std::map<Vm, Use>& uses) const;
@@ -282,7 +291,7 @@ class Policy {
   bool holder_is_done(const ClientState& holder, Time now) const;
   bool has_waited_for_all(const ClientState& holder) const;
   bool may_be_done(const ClientState& holder, Time now) const;
-  void wake(Client waiting, const Give& give) const;
+  void wake(Client waiting, Time now, const Give& give);
   bool goes_in_beside(std::optional<Client> waiting) const;
   Time quantum_of(const ClientState& client, Time now) const;
   Time price(const ClientState& holder, Time now) const;

@@ -110,13 +110,27 @@ void Policy::charge_debts(const std::map<Vm, Use>& uses, double elapsed) {
     const auto found = uses.find(vm);
     const double pays = elapsed * state.weight / std::max(all_weights, state.weight);
     if (found != uses.end() && found->second.wants && want > 1) {
-      state.longest_hold = std::clamp(over(longest_debt, state.weight / weights), usual_hold, longest_hold);
+      state.longest_hold = hold_of(vm, state.weight / weights);
       state.debt += charged * found->second.had - had * state.weight / weights;
       state.debt = std::clamp(state.debt, -most_debt, most_debt);
     } else {
       state.debt = state.debt > 0 ? std::max(0., state.debt - pays) : std::min(0., state.debt + pays);
     }
   }
+}
+
+// How long a VM with this part may be kept from the GPU: until it has paid back what it owes. That is not much longer than
+// its pieces of work take in any case.
+Time Policy::hold_of(Vm vm, double part) const {
+  double longest_wait = 0;
+  for (const auto& [client, state] : clients_)
+    if (state.vm == vm && state.waits.each_second > 0)
+      longest_wait = std::max(longest_wait, state.waits.part / state.waits.each_second);
+  const auto time = [](double seconds) {
+    return std::chrono::duration_cast<Time>(std::chrono::duration<double>(seconds));
+  };
+  const Time most = std::clamp(time(waits_in_a_hold * longest_wait), longest_hold, longest_hold_of_long_pieces);
+  return std::clamp(over(std::max(longest_debt, time(vms_.at(vm).debt)), part), usual_hold, most);
 }
 
 // What a VM that is held back leaves must be of use to those who want it. If it is not, they wait for something else,
@@ -180,8 +194,8 @@ bool Policy::note_idle(Vm vm, Time now) {
   return all;
 }
 
-// Nobody is kept from the GPU for longer than it takes to pay the bound back, though another process of its VM still has
-// work. Whose work goes on for long after the gate was closed has had that time already.
+// Nobody is kept from the GPU for longer than it takes to pay back what its VM owes, though another process of that VM still
+// has work. Whose work goes on for long after the gate was closed has had that time already.
 bool Policy::has_waited_enough(const ClientState& client, Time now) const {
   const VmState& vm = vms_.at(client.vm);
   if (!vm.held || !client.idle) return false;

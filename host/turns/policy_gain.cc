@@ -93,7 +93,9 @@ double Policy::gain(const ClientState& client, Weights weights, Time now) const 
 
 bool Policy::would_pay(Time now) const {
   return std::ranges::any_of(clients_, [&](const auto& one) {
-    return is_active(one.second, now) && gain(one.second, Weights::AsTheyAre, now) > gain_to_begin;
+    const ClientState& client = one.second;
+    if (!is_active(client, now)) return false;
+    return gain(client, Weights::AsTheyAre, now) > (client.piece ? gain_to_begin : gain_to_try);
   });
 }
 

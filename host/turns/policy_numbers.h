@@ -26,10 +26,13 @@ constexpr Time look_anyway = 100ms;  // then: whoever rings may have rung in vai
 
 // When turns begin and end. A try that fails is made again, but more and more seldom.
 constexpr double gain_to_begin = 1.1, gain_to_go_on = 1.05;  // for the client that gains most
-constexpr double small_gain = 1.5;                           // that a try would have shown, if it were there
-constexpr double share_to_go_on = 1 / 10.;                   // of a client's time, that changes would eat
-constexpr Time known_for = 20s;                              // what a program did in turns is no news after that
-constexpr Time pays_for = 200ms;                             // turns go on so long after they last paid
+// Where no turn has told yet what its pieces of work are like. Launches take longer under slices as well, which looks like
+// time of the program's own: four that gain 1.8 times by turns seemed to gain 0.9 to 1.1 times (H200).
+constexpr double gain_to_try = 0.85;
+constexpr double small_gain = 1.5;          // that a try would have shown, if it were there
+constexpr double share_to_go_on = 1 / 10.;  // of a client's time, that changes would eat
+constexpr Time known_for = 20s;             // what a program did in turns is no news after that
+constexpr Time pays_for = 200ms;            // turns go on so long after they last paid
 // Turns that went well and then do not pay go on for longer if somebody looks for work without a turn, which may be the
 // reason: two samples of the GPU's use, of 200 ms each, and the looks at them.
 constexpr Time watched_for = 1s;
@@ -52,8 +55,10 @@ constexpr int retries_cost = 20;       // a client that cannot take turns may co
 // of one, and little beside what a VM of a seventh has in two seconds. Who was closed is let in at a debt of 0.
 constexpr Time longest_debt = 10ms;
 constexpr double most_debt = 0.06;  // seconds, that are remembered: of what could not be prevented
-// For a client with nothing under way, as long as its VM takes to pay the bound back, between these.
-constexpr Time usual_hold = 50ms, longest_hold = 100ms;
+// For a client with nothing under way, as long as its VM takes to pay back what it owes, between these, and where its waits
+// are long for so many of them: a VM of a seventh with pieces of 50 ms, which take 160 ms beside two others, needs 310 ms.
+constexpr Time usual_hold = 50ms, longest_hold = 100ms, longest_hold_of_long_pieces = 400ms;
+constexpr double waits_in_a_hold = 2;
 // For one with work that may not end before it submits more; then it is let in for as long at least.
 constexpr Time longest_hold_at_work = 500ms;
 constexpr double busy_all_the_time = 0.85;   // who has work for this part of the time wants the GPU all the time
@@ -68,11 +73,18 @@ constexpr int longest_quantum = 4;          // quanta
 constexpr int quanta_of_gainers = 2;        // so that of what they gain changes eat a tenth, and not a fifth
 constexpr Time short_pieces = 10 * change;  // of work: a change costs more than a tenth of it
 constexpr Time cost_of_a_turn = 180us;      // a change, and two hand-overs
-constexpr double newest_cost = 0.02;        // the weight of the newest turn in what turns cost
-constexpr double highest_tax = 10;          // on the time of those who gain by turns
-constexpr Time quiet_of_latency = 500us;    // then its turn is over; pauses of 0.4 ms between two launches were seen
-constexpr Time quiet_after_wait = 150us;    // the same, after a wait: what a change costs
-constexpr Time quiet_as_always = 20us;      // the same, where so many pauses in a row were longer than that
+constexpr double older_turns = 0.75;        // their weight in what pieces of work are like, for each newer one
+// The pages of a holder and of those that wait are read this often: each look makes the worker's next write to its page
+// slower, and a turn is long. When a turn has been ended it is all the time.
+constexpr Time look_in_a_turn = 10us;
+// Whoever goes next is woken so long before the holder's quantum is over, and again so long after. A thread that sleeps
+// takes 30 to 60 us until it runs, on a processor of a VM's up to 200, and then polls for longer than this.
+constexpr Time woken_before = 100us, woken_again = 200us;
+constexpr double newest_cost = 0.02;      // the weight of the newest turn in what turns cost
+constexpr double highest_tax = 10;        // on the time of those who gain by turns
+constexpr Time quiet_of_latency = 500us;  // then its turn is over; pauses of 0.4 ms between two launches were seen
+constexpr Time quiet_after_wait = 150us;  // the same, after a wait: what a change costs
+constexpr Time quiet_as_always = 20us;    // the same, where so many pauses in a row were longer than that
 constexpr int pauses_to_believe = 4;
 constexpr int credit_of_latency = 4;  // quanta by which a VM of the latency class may be ahead and still go first
 

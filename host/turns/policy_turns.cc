@@ -19,12 +19,13 @@ void Policy::watch_holder(Time now, const Give& give) {
   const auto waiting = best_waiting();
   if (!holder_->ended) {
     if (!waiting) return go_on_alone(now);
-    if (may_be_done(state, now)) wake(*waiting, give);
+    if (may_be_done(state, now) || now - holder_->since >= quantum_of(state, now) - woken_before)
+      wake(*waiting, now, give);
     if (!must_end(clients_.at(*waiting), now)) return;
     holder_->ended = now;
     set(state, holder_->client, {.mode = GrantMode::Closed}, give);
-    wake(*waiting, give);
   }
+  if (waiting) wake(*waiting, now, give);
   if (now - *holder_->ended >= limits_.longest) return end_overlong(now);
   if (goes_in_beside(waiting)) end_turn(now);
 }
@@ -48,7 +49,11 @@ bool Policy::may_be_done(const ClientState& holder, Time now) const {
 }
 
 // By the same grant again. So whoever goes next is awake when the holder's work has ended.
-void Policy::wake(Client waiting, const Give& give) const { give(waiting, clients_.at(waiting).grant); }
+void Policy::wake(Client waiting, Time now, const Give& give) {
+  if (holder_->woke == waiting && now - holder_->woke_at < woken_again) return;
+  holder_->woke = waiting, holder_->woke_at = now;
+  give(waiting, clients_.at(waiting).grant);
+}
 
 // Whether this one, which goes next, does not wait for the holder's work to end: it is of the latency class. The driver
 // slices between its work and what is left of the holder's, which can be a long kernel.
@@ -139,6 +144,17 @@ void Policy::charge(Time now) {
   holder_->charged = now;
 }
 
+// So a turn with few pieces, in which the program was slow to come back, says little beside one with many.
+void Policy::Pieces::add(double waits, std::uint64_t waited_ns, Time time) {
+  const auto sum = [](double& all, double newest) { all = older_turns * all + newest; };
+  sum(count, waits), sum(waited, static_cast<double>(waited_ns) * 1e-9), sum(had, seconds(time));
+}
+
+Time Policy::Pieces::each(double sum) const {
+  constexpr double longest = 3600;
+  return std::chrono::duration_cast<Time>(std::chrono::duration<double>(std::min(sum / count, longest)));
+}
+
 // From a turn that it had for itself. What follows the last wait that was seen in it belongs to the next piece of work,
 // unless it was a pause: nothing was submitted any more, and the turn was given back. A wait that is counted though none
 // was seen in this turn ended a little after the turn before.
@@ -150,13 +166,10 @@ void Policy::learn(ClientState& client, Time now) {
   const bool paused = holder_->waited && !holder_->ended && client.said.submitted == holder_->submitted;
   client.had += last - holder_->since;
   if (waits == 0) return;
-  const auto each = [&](std::uint64_t ns) {
-    return Time(std::min<std::uint64_t>(ns / waits, std::chrono::nanoseconds(1h).count()));
-  };
-  const Time wait = each(since(client.said.waited_ns, client.learnt.waited_ns));
-  const Time piece = each(static_cast<std::uint64_t>(client.had.count()));
-  client.wait = client.wait ? (*client.wait + wait) / 2 : wait;
-  client.piece = client.piece ? (*client.piece + piece) / 2 : piece;
+  Pieces& pieces = client.pieces;
+  pieces.add(static_cast<double>(waits), since(client.said.waited_ns, client.learnt.waited_ns), client.had);
+  client.wait = pieces.each(pieces.waited);
+  client.piece = pieces.each(pieces.had);
   client.learnt = client.said;
   client.had = paused ? Time::zero() : now - last;
 }

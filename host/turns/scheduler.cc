@@ -24,6 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Time nap = 50us;
+constexpr Time shortest_sleep = 20us;  // it takes longer to wake up
 constexpr Time report_patience = 20ms;
 
 Time since_boot() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -228,6 +229,10 @@ void Scheduler::rest(Time until_next) {
   if (until_next == Time::zero()) {
     if (naps_) return std::this_thread::sleep_for(nap);
     for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
+    return;
+  }
+  if (until_next < shortest_sleep && !naps_) {
+    for (const Time end = since_boot() + until_next; since_boot() < end;) __builtin_ia32_pause();
     return;
   }
   pollfd bells[] = {{bell_.get(), POLLIN, 0}, {post_.get(), POLLIN, 0}};

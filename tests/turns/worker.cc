@@ -6,8 +6,8 @@ namespace {
 using ring::GrantMode;
 using namespace std::chrono_literals;
 
-constexpr Time polls_for = 50us;       // as in host/session/turns.cc
-constexpr Time wait_returns = 3600ns;  // after the last kernel's end, to the guest
+constexpr Time polls_for = 50us, woken_polls_for = 250us;  // as in host/session/turns.cc
+constexpr Time wait_returns = 3600ns;                      // after the last kernel's end, to the guest
 constexpr Time channel_sees = 1us, keeper_sees = 2us, wake = 30us;
 constexpr Time sampler_sees = 500us, longest_drain = 20ms;
 
@@ -247,7 +247,7 @@ void Worker::give(ring::Grant grant, Time most_under_way) {
   if (request_.waits_for_turn) {
     const bool polls = timeline_.now() < polls_until_;
     timeline_.after(polls ? channel_sees : wake, [this] {
-      polls_until_ = timeline_.now() + polls_for;
+      polls_until_ = timeline_.now() + woken_polls_for;
       if (request_.waits_for_turn) enter();
     });
   }

@@ -446,6 +446,37 @@ TEST(TurnsPolicy, ATurnEndsAfterTheQuantumIfSomebodyWaits) {
   EXPECT_TRUE(gpu.has_turn(b));
 }
 
+// A thread that sleeps needs some time until it runs.
+TEST(TurnsPolicy, WhoGoesNextIsWokenBeforeTheTurnIsOver) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.request(a).waits_for_turn = false;
+  const auto wakes = [&] { return std::ranges::count(gpu.given, b); };
+  gpu.given.clear();
+  gpu.look_after(850us);
+  EXPECT_EQ(wakes(), 0);
+  for (int i = 0; i < 10; ++i) gpu.look_after(8us);
+  EXPECT_EQ(wakes(), 1) << "once is enough";
+  EXPECT_TRUE(gpu.has_turn(a));
+  gpu.look_after(100us);
+  EXPECT_TRUE(gpu.is_closed(a));
+  const auto until_the_end = wakes();
+  for (int i = 0; i < 100; ++i) gpu.look_after(10us);
+  EXPECT_GE(wakes(), until_the_end + 4) << "the holder's work takes long, and it sleeps again";
+  EXPECT_LE(wakes(), until_the_end + 6);
+}
+
+TEST(TurnsPolicy, ThePagesOfATurnAreLookedAtMoreSeldomThanItsEnd) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  ASSERT_TRUE(gpu.has_turn(a));
+  EXPECT_EQ(gpu.look_after(10us), 10us);
+  EXPECT_EQ(gpu.look_after(1ms), 0us) << "it is to end";
+  EXPECT_TRUE(gpu.is_closed(a));
+}
+
 TEST(TurnsPolicy, NobodyWaitsAndTheTurnGoesOn) {
   Gpu gpu;
   const auto a = gpu.add(), b = gpu.add();

@@ -139,14 +139,12 @@ TEST(TurnsWorld, LaunchAndWaitBesideLongKernelsIsAsMeasured) {
   EXPECT_WITHIN_10_PERCENT(all[1].each_second, 0.878 / 500e-6);
 }
 
-// Where a word in shared memory said whose turn it is, for a millisecond: 22.1, 10.6, 56 and 4.3 a millisecond.
+// What each of four does of what it does alone, by `ivgpu bench share` on an H200, 2026-11-26 (docs/benchmarks.md). Launches and
+// waits of this world are quicker than that machine's, alone and in turns.
 TEST(TurnsWorld, TurnsAreAsMeasured) {
-  World::Options options = turns();
-  options.limits.quantum = 500us;  // whoever gains by turns has two of them
-  EXPECT_WITHIN_10_PERCENT(mean_rate(run(options, vms(4, launch_and_wait()))), 22.1e3);
-  EXPECT_PRED3(within, mean_rate(run(options, vms(8, launch_and_wait()))), 10.6e3, 0.12);
-  EXPECT_WITHIN_10_PERCENT(mean_rate(run(options, vms(4, burst(20, 1500ns)))), 56e3);
-  EXPECT_WITHIN_10_PERCENT(mean_rate(run(options, vms(2, burst(1, 91us)))), 4300);
+  for (const auto& [load, part] :
+       {std::pair{launch_and_wait(), 0.209}, {burst(20, 1400ns), 0.214}, {burst(20, 22us), 0.222}})
+    EXPECT_PRED3(within, mean_rate(run(turns(), vms(4, load))) / alone(load), part, 0.12);
 }
 
 // ---- what turns are to reach ---------------------------------------------------------------------------------------
