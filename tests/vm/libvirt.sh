@@ -34,7 +34,7 @@ trap finish EXIT
 status=0
 fail() { echo "FAIL: $1"; status=1; }
 
-for form in doorbell plain-file plain-memfd nvdimm-vsock; do
+for form in doorbell plain-file plain-memfd nvdimm-vsock virtio-pmem; do
   virt-xml-validate "$files/$form.xml" domain >"$work/said" 2>&1 || { cat "$work/said"; fail "$form.xml"; }
 done
 sed 's/<shmem /<shmen /' "$files/plain-file.xml" >"$work/wrong.xml"
@@ -80,6 +80,8 @@ expect plain-file '"qom-type":"memory-backend-file".*"mem-path":"/dev/shm/ivgpu-
 expect plain-memfd '^memory-backend-file,id=ivgpu,mem-path=/run/ivgpu/vm1.memory,size=1G,share=on$' '^ivshmem-plain,memdev=ivgpu,'
 expect nvdimm-vsock '"qom-type":"memory-backend-file".*"mem-path":"/dev/shm/ivgpu-vm1","share":true.*"size":1075838976,"align":2097152' \
   '"driver":"nvdimm"' '"driver":"vhost-vsock-pci".*"guest-cid":3'
+expect virtio-pmem '^memory-backend-file,id=ivgpu,mem-path=/dev/shm/ivgpu-vm1,size=1026M,align=2M,share=on$' \
+  '^virtio-pmem-pci,memdev=ivgpu,' '"driver":"vhost-vsock-pci".*"guest-cid":3'
 
 # The broker runs as QEMU's user, which the memfd needs; that user need not reach the build tree. No worker is started.
 cp "$build/bin/ivgpud" "$build/bin/ivgpu-worker" "$build/simgpu/libcuda.so.1" "$work/"
