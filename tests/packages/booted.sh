@@ -2,7 +2,7 @@
 # usage: booted.sh SOURCES BUILD [services|libvirt|selinux]
 # By hand, as root: a Debian with systemd and the packages boots in QEMU. Without KVM on two free cores:
 #   services  in_booted.sh tries the services, in two minutes
-#   libvirt   in_libvirt.sh tries the hook in Debian's libvirt with AppArmor in force, and a VM that boots there: emulated twice, an hour
+#   libvirt   in_libvirt.sh tries the hook in Debian's libvirt with AppArmor in force, and VMs that boot there: emulated twice, hours
 #   selinux   in_selinux.sh does so with SELinux in force, by the lines of docs/host.md
 # The first is all in memory, with the kernel of `ivgpu vm`, or IVGPU_TEST_IMAGE/vmlinuz; the others have Debian's kernel and
 # a disk, where files keep labels.
@@ -40,7 +40,10 @@ rm -f "$root/etc/resolv.conf"
 cat /etc/resolv.conf >"$root/etc/resolv.conf"
 mkdir "$root/test"
 cp "$work"/*.deb "$build/programs/vector_add" "$build/test-programs/faults/faults_program" "$root/test/"
-cp "$sources/tests/packages/"{in_guest.sh,in_vm.sh,"$script"} "$sources"/docs/host.md "$root/test/"
+cp "$sources/tests/packages/"{in_guest.sh,in_vm.sh,"$script"} "$sources"/docs/host.md \
+  "$sources"/qemu-config/{plain.md,pmem.md,nvdimm-vsock.xml,virtio-pmem.xml} "$root/test/"
+clock=$("$build/tests/emulated_clock")
+echo "$clock" >"$root/test/clock"
 # dkms and its compiler would only make the guest's memory larger.
 in_root sh -c 'apt-get purge -yq dkms systemd-standalone-sysusers && apt-get autoremove -yq --purge && apt-get update -q &&
   apt-get install -yq --no-install-recommends systemd systemd-sysv /test/ivgpu-host_*.deb /test/ivgpu-guest_*.deb \
@@ -71,8 +74,9 @@ make_nested() {
   cp "$build/test-programs/faults/faults_program" "$nested/root/ivgpu/"
   cp "$build/programs/vector_add" "$nested/programs/"
   # shellcheck disable=SC2034
-  modules=() awaited=''
+  modules=(--way pmem) awaited=''
   work=$nested make_guest --programs "$nested/programs" <<'JOB' || return
+if grep -qE 'ivgpu\.(nvdimm|pmem)' /proc/cmdline; then until [ -e /dev/dax0.0 ]; do sleep 1; done; fi
 ivgpu-check --guest
 vector_add --n 1000 || exit 1
 grep -q ivgpu.short /proc/cmdline && exit
@@ -96,7 +100,7 @@ on_a_disk() {
   truncate -s 6G "$work/disk"
   mke2fs -q -t ext4 -d "$root" "$work/disk" || { echo "FAIL: no disk could be made"; exit 1; }
   boot=(-drive "file=$work/disk,format=raw,if=virtio,cache=unsafe" -kernel "$root"/boot/vmlinuz-* -initrd "$root"/boot/initrd.img-*)
-  words="root=/dev/vda rw tsc=unstable security=$module"
+  words="root=/dev/vda rw security=$module"
 }
 in_memory() {
   (cd "$root" && find . -xdev | "${pack[@]}" -o -H newc 2>/dev/null) >"$work/root.cpio"
@@ -104,6 +108,6 @@ in_memory() {
 }
 if [[ $script == in_booted.sh ]]; then in_memory; else on_a_disk; fi
 timeout 14400 qemu-system-x86_64 -machine q35 -cpu max -m $memory -smp 2 -nographic -no-reboot "${boot[@]}" "${device[@]}" \
-  -append "console=ttyS0 quiet systemd.show_status=0 systemd.log_level=warning $words" </dev/null >"$work/console" 2>&1
+  -append "console=ttyS0 quiet systemd.show_status=0 systemd.log_level=warning $clock $words" </dev/null >"$work/console" 2>&1
 tr -d '\r' <"$work/console" | grep -E '^(ok|FAIL|     ) '
 tr -d '\r' <"$work/console" | grep -qx 'ok    all of it' || { tail -n 40 "$work/console"; echo "FAIL"; exit 1; }

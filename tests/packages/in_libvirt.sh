@@ -55,6 +55,19 @@ check "it ends" virsh -q destroy vm1
 check "and its socket with it" fails ls /run/ivgpu/vm1.sock
 check "AppArmor has refused nothing of ours" fails denied ivgpu
 
+# libvirt's profile of a VM names the files of ivshmem-plain and of an NVDIMM. What is in QEMU's own words it does not see.
+named() { grep "\"/dev/shm/ivgpu-$1\" rw" "/etc/apparmor.d/libvirt/libvirt-$(virsh domuuid "$1").files"; }
+page() { sed -n 's/vm1/pmem/g; s/^sudo \(sed .*apparmor\)/\1/p' /test/pmem.md; }
+check "three VMs with files are added" add_files
+try_file plain "its profile names it" named plain
+try_file nvdimm "its profile names it" named nvdimm
+check "one with virtio-pmem is refused" says 'Permission denied' boots pmem '' '' "$(file_words pmem)"
+check "by AppArmor" denied /dev/shm/ivgpu-pmem
+dmesg -C
+page >/test/page
+check "the page's line, for this VM" bash -eux /test/page
+try_file pmem "and libvirt has named it nowhere" fails named pmem
+check "they are taken out again" drop_files
 try_vm "$(device booted)"
 check "AppArmor has still refused nothing of ours" fails denied ivgpu
 

@@ -12,13 +12,15 @@ toml=/etc/ivgpu/ivgpud.toml
 echo 0 >/proc/sys/kernel/printk_ratelimit
 # Of ours: what has to do with our types, files or programs.
 denied() { dmesg | grep 'avc:  denied' | grep -E -- "$1"; }
+file_context() { stat -c %C "/dev/shm/ivgpu-$1" | grep -E ":$2\$"; }
 device() { sed -n '/^<shmem/,/^<.shmem>/p' /test/host.md | sed "s/vm1/$1/"; }
 # The lines for root of the page's section, but for those that install what is here already.
 page() {
-  awk '/^## /{ ours = /SELinux/ } /^```/{ code = /sh$/ && ours; next } code && !/^sudo apt/' /test/host.md | sed 's/^sudo //; s/| sudo /| /'
+  awk '/^## /{ ours = /SELinux/ } /^```/{ code = /sh$/ && ours; next } code && !/^sudo apt/' /test/host.md | sed 's/^sudo //; s/| sudo /| /
+    s/"ivgpu-vm2"/"ivgpu-nvdimm"/'
 }
 domain_of() { tr -d '\0' <"/proc/$1/attr/current"; }
-qemu_domain() { domain_of "$(cat "/run/libvirt/qemu/$1.pid")"; }
+qemu_domain() { domain_of "$(qemu_of "$1")"; }
 category() { qemu_domain "$1" | grep -E '^system_u:system_r:svirt_t:s0:c[0-9]+,c[0-9]+$'; }
 apart() { [[ $(category "$1") != "$(category "$2")" ]]; }
 
@@ -29,6 +31,7 @@ check "ivgpud starts" systemctl enable --now ivgpud
 cd /root || exit
 page >/root/page
 check "the page's lines, all of them" bash -eux /root/page
+check "three VMs with files are added" add_files
 check "QEMU may emulate" setsebool virt_use_execmem on
 check "ivgpud's sockets have their type" sh -c 'ls -Z /run/ivgpu/ivgpud.control | grep :ivgpu_runtime_t:'
 check "libvirtd is restarted" systemctl restart libvirtd
@@ -42,6 +45,16 @@ check "with other categories" apart vm1 vm2
 ps -eZ | sed -nE '/qemu|ivgpu|libvirtd/s/^/      /p'
 check "both end" sh -c 'virsh -q destroy vm1 && virsh -q destroy vm2'
 check "and their sockets with them" fails ls /run/ivgpu/vm1.sock /run/ivgpu/vm2.sock
+
+check "an NVDIMM's file has its type" file_context nvdimm ivgpu_region_t:s0
+check "which no other VM may open" fails boots thief '' "$(file_device plain | sed s/ivgpu-plain/ivgpu-nvdimm/)"
+check "as the kernel says" denied 'svirt_t.*ivgpu_region_t'
+dmesg -C
+try_file plain "with the type of all of them" file_context plain tmpfs_t:s0
+try_file nvdimm "with the VM's own categories" file_context nvdimm 'svirt_image_t:s0:c[0-9]+,c[0-9]+'
+check "and has its type again" eventually file_context nvdimm ivgpu_region_t:s0
+try_file pmem "with the type of all of them" file_context pmem tmpfs_t:s0
+check "they are taken out again" drop_files
 try_vm "$(device booted)"
 check "SELinux has refused nothing of ours" fails denied 'ivgpu|svirt_t.*tmpfs_t'
 [[ $status == 0 ]] || dmesg | grep 'avc:  denied' | sed 's/^/      /'

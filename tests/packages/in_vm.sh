@@ -8,17 +8,24 @@ images=/var/lib/libvirt/images
 ports=/var/log/libvirt/qemu
 export LIBVIRT_DEFAULT_URI=qemu:///system
 
-# boots NAME WORDS DEVICES: a domain whose guest says in $ports/NAME.1 what its programs say; WORDS are the kernel's.
+# boots NAME WORDS DEVICES [REST]: a domain whose guest says in $ports/NAME.1 what its programs say; WORDS are the kernel's, REST
+# what its XML has behind the devices.
 boots() {
-  local name=$1 i serial=
+  local name=$1 i serial='' room='' node='' uuid
+  # One that is there already stays the same domain.
+  uuid=$(virsh domuuid "$name" 2>/dev/null)
+  # What persistent memory needs.
+  if [[ $3${4:-} == *memory* ]]; then
+    room="<maxMemory slots='1' unit='GiB'>2</maxMemory>" node="<numa><cell id='0' cpus='0' memory='768' unit='MiB'/></numa>"
+  fi
   for i in 0 1 2 3; do serial+="<serial type='file'><source path='$ports/$name.$i'/></serial>"; done
   [[ -e $images/initrd ]] || install -m 644 /test/vmlinuz /test/initrd "$images/"
   cat >"/root/$name.xml" <<XML
-<domain type='qemu'><name>$name</name><memory unit='MiB'>768</memory>
+<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><name>$name</name>${uuid:+<uuid>$uuid</uuid>}$room<memory unit='MiB'>768</memory>
 <os><type arch='x86_64' machine='q35'>hvm</type><kernel>$images/vmlinuz</kernel><initrd>$images/initrd</initrd>
-<cmdline>console=ttyS0 quiet loglevel=1 panic=-1 tsc=reliable mitigations=off cryptomgr.notests random.trust_cpu=on $2</cmdline></os>
-<features><acpi/></features><cpu mode='maximum'/>
-<devices>$serial<video><model type='none'/></video><memballoon model='none'/>$3</devices></domain>
+<cmdline>console=ttyS0 quiet loglevel=1 panic=-1 $(cat /test/clock) mitigations=off cryptomgr.notests random.trust_cpu=on $2</cmdline></os>
+<features><acpi/></features><cpu mode='maximum'>$node</cpu>
+<devices>$serial<video><model type='none'/></video><memballoon model='none'/>$3</devices>${4:-}</domain>
 XML
   virsh -q define "/root/$name.xml" && virsh -q start "$name"
 }
@@ -38,6 +45,45 @@ goes_on() {
     ivgpu status | grep -E 'claimed .* faults_program'
 }
 no_vm() { ! virsh list --name | grep -qx "$1"; }
+
+# Regions that are files of /dev/shm: ivshmem-plain, an NVDIMM and virtio-pmem, each in a VM of that name.
+add_files() {
+  local vm
+  mkdir -p /etc/ivgpu/vms.d
+  for vm in plain nvdimm pmem; do
+    printf '[vm.%s]\nregion_size = "64MiB"\nslots = 2\ntransport = "%s"\nplain_file = "/dev/shm/ivgpu-%s"\n' "$vm" \
+      "${vm/nvdimm/pmem}" "$vm" >"/etc/ivgpu/vms.d/$vm.toml"
+  done
+  systemctl reload ivgpud && for vm in plain nvdimm pmem; do eventually ls "/dev/shm/ivgpu-$vm" || return; done
+}
+drop_files() {
+  rm /etc/ivgpu/vms.d/{plain,nvdimm,pmem}.toml
+  systemctl reload ivgpud && eventually fails compgen -G '/dev/shm/ivgpu-*'
+}
+# Their devices as the pages have them, but for name and size: in libvirt's words, and in QEMU's.
+of_file() { sed "s/ivgpu-vm1/ivgpu-$1/; s/unit='GiB'>1</unit='MiB'>64</; s/>1026</>66</; s/size=1026M/size=66M/"; }
+file_device() {
+  case $1 in
+    plain) sed -n '/^<shmem/,/^<.shmem>/p' /test/plain.md ;;
+    nvdimm) sed -n '/<memory model/,/<.memory>/p' /test/nvdimm-vsock.xml ;;
+  esac | of_file "$1"
+}
+file_words() { if [[ $1 == pmem ]]; then sed -n '/<qemu:command/,/<.qemu:command/p' /test/virtio-pmem.xml | of_file pmem; fi; }
+qemu_of() { cat "/run/libvirt/qemu/$1.pid"; }
+has_file() { grep -E "rw-s .*/ivgpu-$1\$" "/proc/$(qemu_of "$1")/maps"; }
+# The file stays ivgpud's after the VM's end, for the next one.
+file_goes_back() { [[ $(stat -c '%U:%G %a' "/dev/shm/ivgpu-$1") == 'root:ivgpu 660' ]]; }
+# try_file NAME CHECK...: what else holds while it runs, in words and a command.
+try_file() {
+  local vm=$1
+  shift
+  check "a VM with $vm's file starts" boots "$vm" "ivgpu.short ivgpu.$vm" "$(file_device "$vm")" "$(file_words "$vm")"
+  check "and QEMU has it" eventually has_file "$vm"
+  check "$@"
+  check "a program runs in it" guest_says "$vm" '^vector_add: float, 1000 elements, checksum 8a539b971d86987c$'
+  check "and it has turned itself off" eventually no_vm "$vm"
+  check "whereupon the file is as it was" eventually file_goes_back "$vm"
+}
 
 # What a VM's life must look like, whatever confines QEMU: try_vm DEVICE, the XML of the host's page for VM "booted".
 try_vm() {
