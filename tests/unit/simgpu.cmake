@@ -39,6 +39,9 @@ unit_test(simgpu_texture_test TSAN LIBRARIES simgpu_engine
 unit_test(simgpu_schedule_test TSAN LIBRARIES ivgpu_boost
           SOURCES simgpu_schedule.cc ../../host/simgpu/api/schedule.cc)
 
+unit_test(simgpu_process_memory_test LIBRARIES simgpu_engine
+          SOURCES simgpu_process_memory.cc ../../host/simgpu/api/process_memory.cc)
+
 # Figures, no tests.
 find_package(benchmark REQUIRED)
 add_executable(simgpu_bench EXCLUDE_FROM_ALL ${CMAKE_CURRENT_SOURCE_DIR}/bench/simgpu_bench.cc)
