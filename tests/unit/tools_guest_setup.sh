@@ -68,6 +68,18 @@ grep -qxF '    - path: /dev/ivgpu0' "$cdi" || fail "the module's node is left ou
 echo nonsense >"$conf"
 expect 0 '^$' --root "$m" update
 grep -qx /usr/lib/ivgpu/guest "$conf" || fail "a file that somebody has changed stays"
+# The machine's start and udev may have it run at the same time.
+for ((i = 0; i < 20; ++i)); do
+  rm -f "$cdi"
+  "$setup" --root "$m" update & first=$!
+  "$setup" --root "$m" update || fail "the second of two at once ended with $?"
+  wait "$first" || fail "the first of two at once ended with $?"
+done
+[[ $(ls "$m/run/cdi") == ivgpu.yaml ]] || fail "two at once leave $(ls "$m/run/cdi")"
+# What the rule for the module's node has udev run is there, by the package's path.
+for words in 'TEST=="/usr/libexec/ivgpu/ivgpu-guest-setup"' 'RUN+="/usr/libexec/ivgpu/ivgpu-guest-setup update"'; do
+  grep -qF "$words" "$sources/tools/guest/60-ivgpu-module.rules" || fail "the rule for the module's node has no $words"
+done
 touch "$m/run/cdi/other.yaml"
 expect 0 '^$' --root "$m" remove
 [[ ! -e $conf && ! -e $cdi && -e $m/run/cdi/other.yaml ]] || fail "remove leaves something, or takes another's"
