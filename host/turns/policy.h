@@ -123,7 +123,9 @@ class Policy {
 
  private:
   enum class Regime : std::uint8_t { Slices, Settling, Turns };
-  enum class Weights : std::uint8_t { AsTheyAre, Equal };
+  struct Part {  // of the GPU: by the VMs' weights, and if all of them were equal
+    double by_weights, of_equals;
+  };
   enum class Round : std::uint8_t { First, Others, Last };  // of settling
 
   struct VmState {
@@ -224,7 +226,7 @@ class Policy {
   bool wants_turn(const ClientState& client) const;
   bool is_active(const ClientState& client, Time now) const;
   std::size_t active(Time now) const;
-  double part_of_vm(Vm vm, Weights weights, Time now) const;
+  Part part_of_vm(Vm vm, Time now) const;
   void weigh(Time now, double elapsed);
   std::optional<double> part_wanted(Vm vm, Time now, double elapsed) const;
   bool wants_latency(Time now) const;
@@ -260,7 +262,7 @@ class Policy {
   bool held_in_vain() const;
   void forgive_debts();
 
-  double gain(const ClientState& client, Weights weights, Time now) const;
+  double gain(const ClientState& client, double part, Time now) const;
   static bool has_short_pieces(const ClientState& client);
   bool was_seen_in_slices(const ClientState& client, Time now) const;
   bool does_more(const ClientState& client, Time now) const;

@@ -52,15 +52,15 @@ std::size_t Policy::active(Time now) const {
       std::ranges::count_if(clients_, [&](const auto& one) { return is_active(one.second, now); }));
 }
 
-// The part of the GPU that turns would give each process of this VM, by the weights or if all of them were equal.
-double Policy::part_of_vm(Vm vm, Weights weights, Time now) const {
-  const auto weight = [&](Vm one) { return weights == Weights::AsTheyAre ? vms_.at(one).weight : 1; };
+// The part of the GPU that turns would give each process of this VM, which has an active one.
+Policy::Part Policy::part_of_vm(Vm vm, Time now) const {
   std::map<Vm, std::size_t> processes;
   for (const auto& [client, state] : clients_)
     if (is_active(state, now)) ++processes[state.vm];
   double all = 0;
-  for (const auto& [other, count] : processes) all += weight(other);
-  return weight(vm) / all / static_cast<double>(processes.at(vm));
+  for (const auto& [other, count] : processes) all += vms_.at(other).weight;
+  const auto its = static_cast<double>(processes.at(vm)), vms = static_cast<double>(processes.size());
+  return {.by_weights = vms_.at(vm).weight / all / its, .of_equals = 1 / vms / its};
 }
 
 bool Policy::somebody_is_sliced(Time now) const {
@@ -70,14 +70,14 @@ bool Policy::somebody_is_sliced(Time now) const {
   });
 }
 
-// How much more a client would do in turns than under slices. Its turns tell how long a piece of its work takes. Before
-// they do, all of its waits are taken for loss, so that turns are tried; but a wait shorter than a change has met none.
-// More than if its waits took no time it cannot do in any case. Waits longer than one round of slices are of pieces that
-// are not short. What could be little more, and was not in a try, is not tried again soon.
-double Policy::gain(const ClientState& client, Weights weights, Time now) const {
+// How much more a client would do in turns than under slices, if turns gave it this part of the GPU. Its turns tell how
+// long a piece of its work takes. Before they do, all of its waits are taken for loss, so that turns are tried; but a wait
+// shorter than a change has met none. More than if its waits took no time it cannot do in any case. Waits longer than one
+// round of slices are of pieces that are not short. What could be little more, and was not in a try, is not tried again
+// soon.
+double Policy::gain(const ClientState& client, double part, Time now) const {
   const Waits& waits = client.in_slices;
   if (waits.samples < enough_samples || waits.each_second <= 0) return 0;
-  const double part = part_of_vm(client.vm, weights, now);
   const double without_waits = 1 / std::max(1 - waits.part, 1e-3);
   if (client.piece && now - client.learnt_at < known_for) {
     if (!has_short_pieces(client)) return 0;
@@ -95,7 +95,7 @@ bool Policy::would_pay(Time now) const {
   return std::ranges::any_of(clients_, [&](const auto& one) {
     const ClientState& client = one.second;
     if (!is_active(client, now)) return false;
-    return gain(client, Weights::AsTheyAre, now) > (client.piece ? gain_to_begin : gain_to_try);
+    return gain(client, part_of_vm(client.vm, now).by_weights, now) > (client.piece ? gain_to_begin : gain_to_try);
   });
 }
 
@@ -110,8 +110,9 @@ bool Policy::was_seen_in_slices(const ClientState& client, Time now) const {
 // slices give it, and would have more than its part if it paid for no changes.
 bool Policy::does_more(const ClientState& client, Time now) const {
   if (!is_active(client, now) || !has_short_pieces(client)) return false;
-  return !was_seen_in_slices(client, now) ||
-         std::max(gain(client, Weights::AsTheyAre, now), gain(client, Weights::Equal, now)) > 1;
+  if (!was_seen_in_slices(client, now)) return true;
+  const Part part = part_of_vm(client.vm, now);
+  return gain(client, std::max(part.by_weights, part.of_equals), now) > 1;  // it grows with the part
 }
 
 // In turns: whether some client with short pieces of work does more than it did under slices in the same company. In
