@@ -23,7 +23,8 @@ constexpr auto look_every = 2us;  // at a session's channels: often enough, and 
 // In a turn, at what they write with each call. Each look makes their next write slower: with one each 2 us a burst of
 // launches took a fifth longer.
 constexpr auto look_at_calls_every = 10us;
-constexpr auto polls_for = 50us;  // a channel for its turn, before it sleeps
+constexpr auto quiet_as_always = 10us;  // then a turn is given back, where the session's pauses are always long
+constexpr auto polls_for = 50us;        // a channel for its turn, before it sleeps
 // The same, once it was woken: the scheduler wakes whoever is next shortly before its turn, and again after this time.
 constexpr auto woken_polls_for = 250us;
 constexpr timespec longest_sleep{0, 100'000'000};  // then it looks whether the session ends
@@ -244,10 +245,11 @@ void Turns::keep(Device& device) {
 void Turns::hold(Device& device, Grant turn) {
   while (device.gate.grant() == turn && !stopping_.load(std::memory_order_relaxed)) {
     if (device.drain_is_asked()) drain(device);
-    if (!quiet_for(device.patience.now(), device, turn) || !device.gate.withdraw(turn)) continue;
+    if (!quiet_for(device.patience.now(quiet_as_always), device, turn) || !device.gate.withdraw(turn)) continue;
     drain(device);
     device.gate.give_back(turn);
-    return quiet_for(Patience::longest, device, turn) ? device.patience.stayed_away() : device.patience.came_back();
+    return quiet_for(ring::TurnPatience::longest, device, turn) ? device.patience.stayed_away()
+                                                                : device.patience.came_back();
   }
 }
 

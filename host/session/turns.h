@@ -7,10 +7,11 @@
 // a program uses. A kernel may spin until its own process has submitted more, so that wait has a bound.
 //
 // A keeper is a thread for each GPU. It sleeps while nobody takes turns. It ends a turn early when the session has been
-// quiet for a while: how long pays is learnt from the pauses that this session makes (Patience). Under a watched grant it
-// looks each millisecond whether some channel is in a call that submits or waits, and adds to `busy_ns`. It asks the driver
-// nothing for that: a question for a whole context returns only when its work is done, and keeps objects from ending until
-// then. Under a shallow grant a channel keeps its queue short (ShortQueue), since the gate may close soon.
+// quiet for a while: how long pays is learnt from the pauses that this session makes (ring/turn_patience.h). Under a
+// watched grant it looks each millisecond whether some channel is in a call that submits or waits, and adds to `busy_ns`.
+// It asks the driver nothing for that: a question for a whole context returns only when its work is done, and keeps
+// objects from ending until then. Under a shallow grant a channel keeps its queue short (ShortQueue), since the gate may
+// close soon.
 //
 // Thread-safety: each channel's thread calls with its own number; start() and stop() belong to the session's owner.
 #pragma once
@@ -28,6 +29,7 @@
 #include "host/session/batch.h"
 #include "ring/layout.h"
 #include "ring/turn_gate.h"
+#include "ring/turn_patience.h"
 #include "ring/turns.h"
 #include "ring/wire/record.h"
 
@@ -44,21 +46,6 @@ struct TurnPages {
   // How long a channel waits for a full batch: as long as the broker waits for the end of a turn, since then the driver
   // slices.
   std::chrono::milliseconds longest_drain{20};
-};
-
-// How long a holder's silence lasts before it gives its turn back. Passing a turn on costs about as much as a pause of
-// 150 us, so that is the longest; a program whose pauses outlast it gives its turns back soon.
-class Patience {
- public:
-  static constexpr std::chrono::microseconds longest{150}, shortest{10};
-
-  std::chrono::microseconds now() const { return misses_ < most_misses ? longest : shortest; }
-  void came_back() { misses_ = 0; }  // within `longest`
-  void stayed_away() { misses_ += misses_ < most_misses; }
-
- private:
-  static constexpr int most_misses = 4;
-  int misses_ = 0;
 };
 
 // How many submissions a channel has queued at most while its VM may be held back soon: two halves. When the second is
@@ -143,8 +130,8 @@ class Turns {
     std::atomic<std::uint64_t> drains_asked{0}, drains_done{0};
     std::atomic<std::uint32_t> copies{0};  // that pass no gate, under way now
     std::atomic<bool> drains{
-        false};         // under a watched grant: the keeper waits; a channel that waits for room counts meanwhile
-    Patience patience;  // the keeper's
+        false};  // under a watched grant: the keeper waits; a channel that waits for room counts meanwhile
+    ring::TurnPatience patience;  // the keeper's
     std::thread keeper;
   };
 

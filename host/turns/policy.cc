@@ -117,11 +117,11 @@ void Policy::watch_work(ClientState& holder, const Request& before, Time now) {
   holder.let_in = said.submitted;
 }
 
-// It submits again after it had waited for all that it had submitted. Several pauses in a row tell what the next is like.
+// It submits again after it had waited for all that it had submitted. Its pauses tell what the next is like.
 void Policy::note_pause(ClientState& client, Time now) {
   if (!client.waited_for_all) return;
-  const bool was_long = now - *std::exchange(client.waited_for_all, {}) > quiet_after_wait;
-  client.pauses = was_long ? std::min(client.pauses + 1, pauses_to_believe) : 0;
+  const bool was_long = now - *std::exchange(client.waited_for_all, {}) > ring::TurnPatience::longest;
+  was_long ? client.patience.stayed_away() : client.patience.came_back();
 }
 
 // What a client has just said tells by what right it may have used the GPU.

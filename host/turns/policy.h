@@ -26,6 +26,7 @@
 #include <optional>
 
 #include "host/turns/wait_times.h"
+#include "ring/turn_patience.h"
 #include "ring/turns.h"
 
 namespace host::turns {
@@ -185,9 +186,9 @@ class Policy {
     std::optional<Time> piece;  // of work: the time from one wait to the next
     bool gains = false;         // by turns
     std::optional<Time> tried;  // when turns were last tried, and paid for nobody
-    // In a turn: since when it has waited for all that it has submitted, and how many such pauses in a row were long.
+    // In a turn: since when it has waited for all that it has submitted, and how long such a pause may last.
     std::optional<Time> waited_for_all;
-    int pauses = 0;
+    ring::TurnPatience patience;
     std::optional<Time> done_at;  // when it last had no work any more, after its gate was closed
     bool was_watched = false;     // at the newest sample
     std::optional<Time> idle;     // since when nothing of it is under way, while its VM is held back

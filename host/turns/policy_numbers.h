@@ -83,9 +83,7 @@ constexpr Time woken_before = 100us, woken_again = 200us;
 constexpr double newest_cost = 0.02;      // the weight of the newest turn in what turns cost
 constexpr double highest_tax = 10;        // on the time of those who gain by turns
 constexpr Time quiet_of_latency = 500us;  // then its turn is over; pauses of 0.4 ms between two launches were seen
-constexpr Time quiet_after_wait = 150us;  // the same, after a wait: what a change costs
-constexpr Time quiet_as_always = 20us;    // the same, where so many pauses in a row were longer than that
-constexpr int pauses_to_believe = 4;
+constexpr std::chrono::microseconds quiet_as_always = 20us;  // the same, after a wait, where its pauses are always long
 constexpr int credit_of_latency = 4;  // quanta by which a VM of the latency class may be ahead and still go first
 
 // A VM that uses so little of the GPU is light, and goes first beside one that uses so much.

@@ -35,8 +35,7 @@ void Policy::watch_holder(Time now, const Give& give) {
 // always made a pause then.
 bool Policy::holder_is_done(const ClientState& holder, Time now) const {
   if (holder.grant.mode != GrantMode::Open) return ring::is_over(holder_->turn, holder.grant, holder.said.given_back);
-  const Time quiet = holder.pauses < pauses_to_believe ? quiet_after_wait : quiet_as_always;
-  return now - holder_->worked > (has_waited_for_all(holder) ? quiet : quiet_of_latency);
+  return now - holder_->worked > (has_waited_for_all(holder) ? holder.patience.now(quiet_as_always) : quiet_of_latency);
 }
 
 bool Policy::has_waited_for_all(const ClientState& holder) const {

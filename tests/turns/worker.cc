@@ -6,8 +6,9 @@ namespace {
 using ring::GrantMode;
 using namespace std::chrono_literals;
 
-constexpr Time polls_for = 50us, woken_polls_for = 250us;  // as in host/session/turns.cc
-constexpr Time wait_returns = 3600ns;                      // after the last kernel's end, to the guest
+constexpr Time polls_for = 50us, woken_polls_for = 250us;  // this and the next as in host/session/turns.cc
+constexpr std::chrono::microseconds quiet_as_always = 10us;
+constexpr Time wait_returns = 3600ns;  // after the last kernel's end, to the guest
 constexpr Time channel_sees = 1us, keeper_sees = 2us, wake = 30us;
 constexpr Time sampler_sees = 500us, longest_drain = 20ms;
 
@@ -269,13 +270,13 @@ void Worker::keeper_looks() {
 }
 
 void Worker::expect_quiet() {
-  if (!quiet_alarm_.is_set()) quiet_alarm_.set(std::max(last_step_, holds_since_) + patience_.now());
+  if (!quiet_alarm_.is_set()) quiet_alarm_.set(std::max(last_step_, holds_since_) + patience_.now(quiet_as_always));
 }
 
 void Worker::quiet() {
   if (keeper_ != Keeper::Holding || grant_ != keeps_ || in_call_) return;  // the call's end comes here again
   const Time since = std::max(last_step_, holds_since_);
-  if (timeline_.now() - since < patience_.now()) return expect_quiet();
+  if (timeline_.now() - since < patience_.now(quiet_as_always)) return expect_quiet();
   if (inside_gate_ || waits_for_batch_) return;  // a call follows
   withdrawn_ = keeps_.number;
   keeper_ = Keeper::Giving;
@@ -288,7 +289,7 @@ void Worker::try_to_give_back() {
   if ((!ended && keeper_ != Keeper::Giving) || gpu_.under_way(process_) > 0) return;
   request_.given_back = keeps_.number;
   keeper_ = ended ? Keeper::Asleep : Keeper::Watching;
-  if (!ended) watch_alarm_.set(timeline_.now() + host::Patience::longest);
+  if (!ended) watch_alarm_.set(timeline_.now() + ring::TurnPatience::longest);
   listeners_.requested();
 }
 

@@ -1,5 +1,5 @@
 // A worker in virtual time: one channel that serves its guest's records, the gate before each submission, and the
-// keeper of its turns. It follows host/session/turns.cc, and uses its Patience and its Batch. The rest is written again
+// keeper of its turns. It follows host/session/turns.cc, and uses its patience (ring/turn_patience.h) and its Batch. The rest is written again
 // here, since a thread cannot run in virtual time.
 //
 // Assumptions, not measured: a thread that polls sees a change after 1 us, the keeper after 2 us (its `look_every`),
@@ -16,6 +16,7 @@
 
 #include "host/session/turns.h"
 #include "host/turns/policy.h"
+#include "ring/turn_patience.h"
 #include "ring/turns.h"
 #include "tests/turns/gpu.h"
 #include "tests/turns/timeline.h"
@@ -114,7 +115,7 @@ class Worker {
   Keeper keeper_ = Keeper::Asleep;
   ring::Grant keeps_;
   Time holds_since_{};
-  host::Patience patience_;
+  ring::TurnPatience patience_;
   Alarm quiet_alarm_, watch_alarm_;
 
   std::uint64_t done_ = 0;

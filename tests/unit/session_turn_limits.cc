@@ -34,13 +34,15 @@ TEST(ShortQueue, LearnsHowManySubmissionsTakeTenMilliseconds) {
   EXPECT_GE(until_full(), 1000) << "short ones";
 }
 
-TEST(Patience, OneThatDoesNotPayIsShort) {
-  host::Patience patience;
-  EXPECT_EQ(patience.now(), host::Patience::longest);
-  for (int i = 0; i < 4; ++i) patience.stayed_away();
-  EXPECT_EQ(patience.now(), host::Patience::shortest);
+TEST(TurnPatience, OneThatDoesNotPayIsShort) {
+  ring::TurnPatience patience;
+  EXPECT_EQ(patience.now(10us), ring::TurnPatience::longest);
+  for (int i = 0; i < 3; ++i) patience.stayed_away();
+  EXPECT_EQ(patience.now(10us), ring::TurnPatience::longest);
+  for (int i = 0; i < 9; ++i) patience.stayed_away();
+  EXPECT_EQ(patience.now(10us), 10us);
   patience.came_back();
-  EXPECT_EQ(patience.now(), host::Patience::longest);
+  EXPECT_EQ(patience.now(10us), ring::TurnPatience::longest);
 }
 
 constexpr std::uint32_t product = 1, event = 2, small = 3;
