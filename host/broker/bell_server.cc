@@ -28,7 +28,16 @@ TokenBucket pace_of_keeping(const std::optional<VsockDoor>& door) {
   return door ? TokenBucket(door->kept_per_second, door->kept_burst, Clock::now()) : TokenBucket(1, 0, Clock::now());
 }
 
+// The kernel closes some moments later what a killed process had with io_uring, and the service manager what it is told to
+// let go of.
+constexpr auto between_tries = std::chrono::milliseconds(10), let_go_within = std::chrono::milliseconds(200);
+constexpr auto between_late_tries = std::chrono::milliseconds(500);
+
 }  // namespace
+
+std::string VsockDoor::in_words(const std::string& vm, const std::string& error) const {
+  return fmt::format("VM {}: vsock_port = {}: {}", vm, port, error);
+}
 
 BellServer::BellServer(EventLoop& loop, Options options, Events events)
     : loop_(loop),
@@ -51,14 +60,49 @@ bool BellServer::open_doors(std::string& error) {
   listener_ = Listener::open(
       loop_, options_.socket, [this](Fd client) { admit_port(std::move(client)); }, error);
   if (!listener_ || !options_.vsock) return listener_ != nullptr;
+  if (options_.vsock->socket.socket) return open_vsock(error);
+  await_port(Clock::now());
+  return true;
+}
+
+bool BellServer::open_vsock(std::string& error) {
   const TokenBucket pace(options_.vsock->per_second, options_.vsock->burst, Clock::now());
   vsock_ = Listener::open(
       loop_, std::move(options_.vsock->socket), pace, [this](Fd client) { admit_program(std::move(client)); }, error);
   return vsock_ != nullptr;
 }
 
+// The loop goes on meanwhile. Programs that find nobody at the port nap.
+void BellServer::await_port(Clock::time_point since) {
+  const bool is_late = Clock::now() - since >= let_go_within;
+  port_timer_ = loop_.after(is_late ? between_late_tries : between_tries, [this, since, is_late] {
+    port_timer_ = 0;
+    try_port(since, is_late);
+  });
+}
+
+void BellServer::try_port(Clock::time_point since, bool is_late) {
+  VsockDoor& door = *options_.vsock;
+  BoundVsock made = door.bind(door.port);
+  if (!made.socket) {
+    if (!is_late && Clock::now() - since >= let_go_within)
+      spdlog::error("{}; the VM's programs nap until then", door.in_words(options_.vm, made.error));
+    return await_port(since);
+  }
+  door.socket.socket = std::move(made.socket);
+  std::string error;
+  if (!open_vsock(error)) return spdlog::error("{}", error);
+  if (is_late) spdlog::info("{}: port {} of vsock is free now", options_.vm, door.port);
+}
+
+void BellServer::shut_door() {
+  loop_.forget(port_timer_);
+  listener_.reset(), vsock_.reset();
+}
+
 BellServer::~BellServer() {
   loop_.forget(lost_timer_);
+  loop_.forget(port_timer_);
   while (!clients_.empty()) drop(clients_.begin()->first);
 }
 

@@ -34,8 +34,9 @@ namespace host::broker {
 
 // Programs of the VM connect here by themselves.
 struct VsockDoor {
-  BoundSocket socket;
-  std::uint32_t cid = 0;
+  BoundSocket socket;  // without a descriptor where another has the port: it is tried again
+  std::uint32_t port = 0, cid = 0;
+  BoundVsock (*bind)(std::uint32_t port) = bind_vsock;
   std::optional<std::uint32_t> (*cid_of)(int socket) = cid_of_peer;
   // A program waits for a slot for 20 s at most (guest/session/claim.h), and names it then.
   Clock::duration patience = std::chrono::seconds(60);
@@ -43,6 +44,8 @@ struct VsockDoor {
   double per_second = 1000, burst = 200;
   // The service manager is told to keep so many. Others are kept when they say their slot again, or after `patience`.
   double kept_per_second = 200, kept_burst = 200;
+
+  std::string in_words(const std::string& vm, const std::string& error) const;  // one sentence
 };
 
 class BellServer {
@@ -73,7 +76,7 @@ class BellServer {
   int interrupt(std::uint32_t slot) const { return slots_[slot].interrupt.get(); }
   std::size_t connected() const { return clients_.size(); }
   void bound_connections(std::size_t most) { options_.connections = most; }
-  void shut_door() { listener_.reset(), vsock_.reset(); }
+  void shut_door();
   // Nobody has the slot any more: who named it has nothing to do with its next holder.
   void forget(std::uint32_t slot) { give(slot, 0); }
 
@@ -94,6 +97,9 @@ class BellServer {
   BellServer(EventLoop& loop, Options options, Events events);
   bool make_interrupts();
   bool open_doors(std::string& error);
+  bool open_vsock(std::string& error);
+  void await_port(Clock::time_point since);
+  void try_port(Clock::time_point since, bool is_late);
   Fd make_interrupt(std::uint32_t slot) const;
   void adopt_channels();
   void adopt_port(const std::string& name, ClientId id);
@@ -127,6 +133,7 @@ class BellServer {
   ClientId next_ = 1;
   TokenBucket keeping_;
   EventLoop::Id lost_timer_ = 0;  // sessions of connections that ended before this broker end
+  EventLoop::Id port_timer_ = 0;  // until another lets go of vsock's port
   LogLimiter full_, nonsense_, strangers_;
 };
 

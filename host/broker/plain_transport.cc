@@ -133,14 +133,15 @@ class PlainTransport final : public Transport {
   }
 
   bool open_vsock(const VmOptions& options, std::optional<VsockDoor>& vsock, std::string& error) const {
-    std::string why;
-    BoundSocket bound = bind_or_adopt(static_cast<std::uint32_t>(options.vsock_port), why);
-    if (!bound.socket) {
-      error = fmt::format("VM {}: vsock_port = {}: {}", name_, options.vsock_port, why);
-      return false;
-    }
+    const auto port = static_cast<std::uint32_t>(options.vsock_port);
     vsock.emplace();
-    vsock->socket = std::move(bound);
+    vsock->port = port;
+    vsock->socket = adopt(port);
+    if (!vsock->socket.socket) {
+      BoundVsock made = bind_vsock(port);
+      if (!made.socket && !made.is_taken) return error = vsock->in_words(name_, made.error), false;
+      vsock->socket.socket = std::move(made.socket);
+    }
     vsock->cid = static_cast<std::uint32_t>(options.vsock_cid);
     spdlog::info("{}: programs of CID {} connect to port {} of vsock", name_, options.vsock_cid, options.vsock_port);
     if (options.vsock_cid != vsock_local && access("/dev/vhost-vsock", F_OK) != 0)
@@ -149,14 +150,15 @@ class PlainTransport final : public Transport {
   }
 
   // The one that an earlier broker has left, of whatever VM: nobody else can bind to its port while the store has it.
-  BoundSocket bind_or_adopt(std::uint32_t port, std::string& why) const {
+  BoundSocket adopt(std::uint32_t port) const {
     FdStore* const store = keep_.store.all();
     BoundSocket made{Fd(), "vsock of " + name_, store, fmt::format("{}vsock-{}", kept_listener, port)};
     if (store != nullptr) made.socket = store->take(made.kept_as);
     made.is_kept = made.socket && is_at_vsock(made.socket.get(), port) && is_listening(made.socket);
-    if (made.is_kept) return made;
-    if (made.socket) store->forget(made.kept_as);
-    made.socket = bind_vsock(port, why);
+    if (!made.is_kept && made.socket) {
+      store->forget(made.kept_as);
+      made.socket.reset();
+    }
     return made;
   }
 

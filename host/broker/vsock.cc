@@ -6,9 +6,8 @@
 #include <linux/vm_sockets.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
+#include <utility>
 
 namespace host::broker {
 namespace {
@@ -23,39 +22,26 @@ std::string in_words(int error) {
            "in "
            "the unit's RestrictAddressFamilies; or leave vsock_cid and vsock_port out, and give the VM ports of "
            "virtio-serial";
-  if (error == EADDRINUSE) return "another program listens at this port: take another";
+  if (error == EADDRINUSE) return "another program listens at this port: end it, or take another";
   return std::strerror(error);
 }
 
 // What the kernel keeps for each connection, where it would be 256 KiB: bells are single bytes.
 constexpr std::uint64_t buffer_bytes = 4096;
 
-// The kernel closes some moments later what a killed process had with io_uring, and the service manager what it is told to
-// let go of.
-constexpr int tries_to_bind = 20;
-constexpr auto between_tries = std::chrono::milliseconds(10);
-
-bool bind_in_time(const Fd& socket, const sockaddr_vm& address) {
-  for (int tries = 1;; ++tries) {
-    if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
-    if (errno != EADDRINUSE || tries == tries_to_bind) return false;
-    std::this_thread::sleep_for(between_tries);
-  }
-}
-
 }  // namespace
 
 // At every CID of this machine: its own as a host is there only once the first VM has its device.
-Fd bind_vsock(std::uint32_t port, std::string& error) {
+BoundVsock bind_vsock(std::uint32_t port) {
   Fd made = make_socket();
   sockaddr_vm address{};
   address.svm_family = AF_VSOCK;
   address.svm_cid = VMADDR_CID_ANY;
   address.svm_port = port;
   if (made) setsockopt(made.get(), AF_VSOCK, SO_VM_SOCKETS_BUFFER_SIZE, &buffer_bytes, sizeof buffer_bytes);
-  if (made && bind_in_time(made, address)) return made;
-  error = in_words(errno);
-  return Fd();
+  if (made && bind(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return {.socket = std::move(made)};
+  return {.socket = Fd(), .is_taken = made && errno == EADDRINUSE, .error = in_words(errno)};
 }
 
 bool is_at_vsock(int socket, std::uint32_t port) {

@@ -13,9 +13,14 @@ namespace host::broker {
 inline constexpr std::uint32_t vsock_host = 2;  // every host's CID, to its own VMs
 inline constexpr std::uint32_t vsock_local = 1;
 
-// A bound socket, close-on-exec and non-blocking; tries again for a moment while another has the port. Empty on failure, and
-// `error` is half a sentence with the remedy.
-Fd bind_vsock(std::uint32_t port, std::string& error);
+// A bound socket, close-on-exec and non-blocking. Empty on failure, and `error` is half a sentence with the remedy; `is_taken`:
+// another has the port, who may let go of it.
+struct BoundVsock {
+  Fd socket;
+  bool is_taken = false;
+  std::string error = {};
+};
+BoundVsock bind_vsock(std::uint32_t port);
 
 // Whether it is a socket of vsock that is bound to this port.
 bool is_at_vsock(int socket, std::uint32_t port);

@@ -2,6 +2,7 @@
 // (vsock_by_unix.cc), fake workers, and a stand-in for systemd.
 #include "broker_by_vsock.h"
 #include "broker_restart.h"
+#include "host/broker/fd.h"
 
 namespace {
 
@@ -289,6 +290,18 @@ TEST_F(RestartVsock, SoManyASecondAreKept) {
 
 // ---- the socket that listens -----------------------------------------------------------------------------------------
 
+// Whether somebody at this path takes a connection.
+bool serves(const std::string& path) {
+  const host::broker::Fd knocks(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  pollfd taken{knocks.get(), POLLIN, 0};
+  unsigned char byte = 0;
+  return connect(knocks.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+         poll(&taken, 1, 200) == 1 && recv(knocks.get(), &byte, 1, 0) == 1;
+}
+
 TEST_F(RestartVsock, OneThatIsNotTheRightOneIsMadeAnew) {
   begin();
   for (const char* path : {"other", "4999"}) {
@@ -305,6 +318,7 @@ TEST_F(RestartVsock, OneThatIsNotTheRightOneIsMadeAnew) {
     close(other);
     next();
     EXPECT_TRUE(went_on(1, 1)) << broker->log();
+    EXPECT_TRUE(eventually([&] { return serves(sockets.port()); })) << "the kernel lets go of a killed broker's soon";
     connect(1)->end();
     unlink(address.sun_path);
   }
