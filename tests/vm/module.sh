@@ -76,6 +76,15 @@ doorbell() { devices+=(-chardev "socket,id=$1,path=$1" -device "ivshmem-doorbell
 
 pack() { (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null); }
 
+# What the kernel said, from some lines before the first that is bad: a report begins above the words that it is found by.
+bad='BUG|WARNING|Oops|Call Trace'
+show_console() {
+  local line
+  line=$(grep -nEm1 "$bad" console | cut -d: -f1) || true
+  echo "==> console <=="
+  if [[ $line ]]; then tail -n +$((line > 20 ? line - 20 : 1)) console; else tail -n 40 console; fi
+}
+
 boot() {
   local name=$1 append='' passed=0
   devices=(-device 'pcie-root-port,id=port1,chassis=1')
@@ -117,8 +126,8 @@ boot() {
   if await line && await monitor; then "$work/host" --relay line monitor >/dev/null 2>&1 & children+=($!); fi
   wait "$qemu_process" || echo "QEMU ended with $?"
   echo "== $name"
-  if [[ -e said && $(tail -n 1 said) == passed ]] && ! grep -qE 'BUG|WARNING|Oops|Call Trace' console; then passed=1; fi
-  if ((passed)); then grep -vE '^  [a-z]|^\[' said; else cat said; tail -n 40 console ./*.log; failed=1; fi
+  if [[ -e said && $(tail -n 1 said) == passed ]] && ! grep -qE "$bad" console; then passed=1; fi
+  if ((passed)); then grep -vE '^  [a-z]|^\[' said; else cat said; show_console; tail -n 40 ./*.log; failed=1; fi
   kill "${children[@]}" 2>/dev/null || true
   wait "${children[@]}" 2>/dev/null || true
   children=()
