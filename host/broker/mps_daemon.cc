@@ -97,11 +97,13 @@ MpsDaemon::~MpsDaemon() {
 
 // ---- folders --------------------------------------------------------------------------------------------------------
 
-// The process of a daemon that lives in the folder already, as one that a killed broker has left; "" if there is none.
+// The process of a daemon that lives in the folder already, as one that a killed broker has left; "" if there is none. One that
+// has ended and that its parent has not waited for yet has a name, but no command line any more.
 std::string MpsDaemon::living_other() const {
   const std::string process = first_line(folders_.pipe + "/nvidia-cuda-mps-control.pid");
   if (process.empty() || process.size() > 10 || process.find_first_not_of("0123456789") != std::string::npos) return "";
-  return first_line("/proc/" + process + "/comm") == daemon_comm ? process : "";
+  const std::string proc = "/proc/" + process;
+  return first_line(proc + "/comm") == daemon_comm && !first_line(proc + "/cmdline").empty() ? process : "";
 }
 
 bool MpsDaemon::prepare(std::string& error) const {

@@ -1,9 +1,11 @@
 // policy = "mps": the daemons that ivgpud starts, the environment of its workers, and what happens when a client, the
 // server or the daemon is lost. The simulated GPU's devices, and a control program that only plays MPS
 // (tests/fake/nvidia-cuda-mps-control).
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "mps_harness.h"
 
@@ -142,6 +144,27 @@ TEST(Mps, ADaemonThatAKilledBrokerHasLeftIsTold) {
       std::string::npos)
       << next.text;
   EXPECT_TRUE(lives(daemon)) << "it may be somebody's";
+}
+
+TEST(Mps, ADaemonThatHasEndedAndThatNobodyHasWaitedForIsNone) {
+  Control control;
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // it is this process that does not wait
+  MpsBroker broker(control);
+  const pid_t daemon = broker.daemon_of(0);
+  ASSERT_TRUE(lives(daemon));
+  broker.terminate(SIGKILL);
+  kill(daemon, SIGKILL);
+  const auto said = [&](const char* file) {
+    std::string line;
+    std::getline(std::ifstream("/proc/" + std::to_string(daemon) + "/" + file), line);
+    return line;
+  };
+  ASSERT_TRUE(eventually([&] { return said("cmdline").empty(); }));
+  ASSERT_EQ(said("comm"), "nvidia-cuda-mps") << "it is a zombie";
+  broker.again([] {});
+  EXPECT_TRUE(broker.eventually_logged("the MPS daemon of " + gpu(0) + " is up"));
+  EXPECT_FALSE(broker.logged("already: end it by")) << broker.log();
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 // ---- clients ---------------------------------------------------------------------------------------------------------
