@@ -244,9 +244,14 @@ std::string bounds_line(const json& vm) {
          processors + "\n";
 }
 
+// The socket of a VM, the file that is its region, or both.
+std::string place_of(const json& vm) {
+  const std::string socket = word_of(vm.at("socket")), memory = word_of(vm.value("memory", json("")));
+  return socket + (socket.empty() || memory.empty() ? "" : ", ") + memory;
+}
+
 std::string vm_text(const json& vm, const Earlier& earlier, double all_held) {
-  std::string text = "VM " + word_of(vm.at("name")) + ": " + word_of(vm.at("socket")) +
-                     word_of(vm.value("memory", json(""))) + ", region " +
+  std::string text = "VM " + word_of(vm.at("name")) + ": " + place_of(vm) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
