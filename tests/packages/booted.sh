@@ -2,7 +2,8 @@
 # usage: booted.sh SOURCES BUILD [services|libvirt|selinux]
 # By hand, as root: a Debian with systemd and the packages boots in QEMU. Without KVM on two free cores:
 #   services  in_booted.sh tries the services, in two minutes
-#   libvirt   in_libvirt.sh tries the hook in Debian's libvirt with AppArmor in force, and VMs that boot there: emulated twice, hours
+#   libvirt   in_libvirt.sh tries the hook in Debian's libvirt with AppArmor in force, and VMs that boot there, by KVM in
+#             the emulated machine (docs/design/040-kvm-in-emulation.md): a quarter of an hour
 #   selinux   in_selinux.sh does so with SELinux in force, by the lines of docs/host.md
 # The first is all in memory, with the kernel of `ivgpu vm`, or IVGPU_TEST_IMAGE/vmlinuz; the others have Debian's kernel and
 # a disk, where files keep labels.
@@ -67,7 +68,7 @@ ln -sf /sbin/init "$root/init"
 # A login there would hang up on what the script says.
 ln -s /dev/null "$root/etc/systemd/system/serial-getty@.service"
 
-# What boots in the VM of that Debian's libvirt, and does so twice emulated: no more than it needs.
+# What boots in the VM of that Debian's libvirt, and does so by KVM in emulation: no more than it needs.
 make_nested() {
   local nested=$work/nested
   mkdir -p "$nested/root/ivgpu" "$nested/programs"
