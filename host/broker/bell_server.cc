@@ -28,8 +28,8 @@ TokenBucket pace_of_keeping(const std::optional<VsockDoor>& door) {
   return door ? TokenBucket(door->kept_per_second, door->kept_burst, Clock::now()) : TokenBucket(1, 0, Clock::now());
 }
 
-// The kernel closes some moments later what a killed process had with io_uring, and the service manager what it is told to
-// let go of.
+// A port is free again some moments later: the kernel still closes what a killed process had with io_uring, or the service
+// manager what it was told to let go of.
 constexpr auto between_tries = std::chrono::milliseconds(10), let_go_within = std::chrono::milliseconds(200);
 constexpr auto between_late_tries = std::chrono::milliseconds(500);
 

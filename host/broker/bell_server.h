@@ -42,7 +42,7 @@ struct VsockDoor {
   Clock::duration patience = std::chrono::seconds(60);
   // As many as starts_per_second lets begin at most.
   double per_second = 1000, burst = 200;
-  // The service manager is told to keep so many. Others are kept when they say their slot again, or after `patience`.
+  // The service manager keeps this many a second at most. It keeps the others once they say their slot again, or after `patience`.
   double kept_per_second = 200, kept_burst = 200;
 
   std::string in_words(const std::string& vm, const std::string& error) const;  // one sentence

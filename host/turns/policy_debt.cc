@@ -119,18 +119,15 @@ void Policy::charge_debts(const std::map<Vm, Use>& uses, double elapsed) {
   }
 }
 
-// How long a VM with this part may be kept from the GPU: until it has paid back what it owes. That is not much longer than
+// How long a VM with this part may be kept from the GPU: until it has paid back what it owes, but not much longer than
 // its pieces of work take in any case.
 Time Policy::hold_of(Vm vm, double part) const {
   double longest_wait = 0;
   for (const auto& [client, state] : clients_)
     if (state.vm == vm && state.waits.each_second > 0)
       longest_wait = std::max(longest_wait, state.waits.part / state.waits.each_second);
-  const auto time = [](double seconds) {
-    return std::chrono::duration_cast<Time>(std::chrono::duration<double>(seconds));
-  };
-  const Time most = std::clamp(time(waits_in_a_hold * longest_wait), longest_hold, longest_hold_of_long_pieces);
-  return std::clamp(over(std::max(longest_debt, time(vms_.at(vm).debt)), part), usual_hold, most);
+  const Time most = std::clamp(time_of(waits_in_a_hold * longest_wait), longest_hold, longest_hold_of_long_pieces);
+  return std::clamp(over(std::max(longest_debt, time_of(vms_.at(vm).debt)), part), usual_hold, most);
 }
 
 // What a VM that is held back leaves must be of use to those who want it. If it is not, they wait for something else,

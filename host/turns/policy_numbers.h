@@ -97,6 +97,7 @@ constexpr int enough_to_weigh = 20;   // samples
 constexpr Time cost_of_a_start = 12ms, cost_of_an_end = 3ms;
 
 inline double seconds(Time t) { return std::chrono::duration<double>(t).count(); }
+inline Time time_of(double seconds) { return std::chrono::duration_cast<Time>(std::chrono::duration<double>(seconds)); }
 inline Time over(Time t, double weight) { return std::chrono::duration_cast<Time>(t / weight); }
 
 // A counter that goes backwards is wrong, and counts as nothing.

@@ -143,7 +143,8 @@ void Policy::charge(Time now) {
   holder_->charged = now;
 }
 
-// So a turn with few pieces, in which the program was slow to come back, says little beside one with many.
+// Sums, and not a mean of each turn's mean: a turn with few pieces, in which the program was slow to come back, says little
+// beside one with many.
 void Policy::Pieces::add(double waits, std::uint64_t waited_ns, Time time) {
   const auto sum = [](double& all, double newest) { all = older_turns * all + newest; };
   sum(count, waits), sum(waited, static_cast<double>(waited_ns) * 1e-9), sum(had, seconds(time));
@@ -151,7 +152,7 @@ void Policy::Pieces::add(double waits, std::uint64_t waited_ns, Time time) {
 
 Time Policy::Pieces::each(double sum) const {
   constexpr double longest = 3600;
-  return std::chrono::duration_cast<Time>(std::chrono::duration<double>(std::min(sum / count, longest)));
+  return time_of(std::min(sum / count, longest));
 }
 
 // From a turn that it had for itself. What follows the last wait that was seen in it belongs to the next piece of work,
