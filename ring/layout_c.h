@@ -170,6 +170,9 @@ struct IvgpuSlotHeader {
   IVGPU_ALIGNAS(IVGPU_LINE) uint64_t opened;
   // guest: an IvgpuAsleep while its callback thread sleeps (or is about to) for want of a filled lane.
   uint32_t callbacks_asleep;
+  // worker: counts up whenever its guest rings it, and every few milliseconds while it has no broker
+  // (docs/design/041-workers-answer.md). 0: one from before it did so.
+  IVGPU_ALIGNAS(IVGPU_LINE) uint64_t heartbeat;
 };
 
 // What never changes while a worker lives, so that a program's start costs no round trip. Filled from the driver.
@@ -326,7 +329,8 @@ IVGPU_AT(IvgpuSlotHeader, fault, 64);
 IVGPU_AT(IvgpuSlotHeader, output, 68);
 IVGPU_AT(IvgpuSlotHeader, opened, 128);
 IVGPU_AT(IvgpuSlotHeader, callbacks_asleep, 136);
-IVGPU_SIZE(IvgpuSlotHeader, 192);
+IVGPU_AT(IvgpuSlotHeader, heartbeat, 192);
+IVGPU_SIZE(IvgpuSlotHeader, 256);
 IVGPU_AT(IvgpuDeviceInfo, name, 0);
 IVGPU_AT(IvgpuDeviceInfo, uuid, 256);
 IVGPU_AT(IvgpuDeviceInfo, uuid_v2, 272);

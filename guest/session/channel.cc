@@ -1,4 +1,4 @@
-// Waits that were given up. While the broker does not answer (Liveness::suspend), a wait ends without its reply, and
+// Waits that were given up. While the host does not answer (Liveness::suspend), a wait ends without its reply, and
 // its record stays in the ring. If the session comes back, the following holds:
 //   * The worker executes the records in the ring in order, and answers the one whose wait was given up. A position is
 //     never used twice, and a thread takes a reply only if reply_position equals the position that it waits for. So no

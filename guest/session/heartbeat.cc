@@ -7,16 +7,26 @@
 namespace guest {
 namespace {
 
-// After so many questions without an answer the broker counts as gone. One answer may be late on a busy machine, but no
+// After so many questions without an answer the host counts as gone. One answer may be late on a busy machine, but no
 // call should hang for more than a second.
-constexpr int broker_patience = 7;
+constexpr int patience = 7;
 
 }  // namespace
 
-// Whether the heartbeat has changed since the last look. Under mutex_.
+// Whether one of both heartbeats has changed since the last look. Under mutex_.
 bool Heartbeat::has_moved() {
   const std::uint64_t beat = view_.header()[&ring::RegionHeader::heartbeat].load(std::memory_order_relaxed);
-  return beat != std::exchange(last_beat_, beat);
+  const bool brokers = beat != std::exchange(last_beat_, beat);
+  if (!worker_) return brokers;
+  const std::uint64_t its = worker_->slot.header()[&ring::SlotHeader::heartbeat].load(std::memory_order_relaxed);
+  return its != std::exchange(worker_->last_beat, its) || brokers;
+}
+
+// A ring of the worker wakes its channels' threads as well, so it is spared that where the broker answers. Under mutex_.
+void Heartbeat::ask(std::uint64_t now) {
+  last_question_ns_ = now;
+  region_.ring(ring::peer_broker);
+  if (worker_ && unanswered_ > 0) region_.ring(ring::peer_of_slot(worker_->index));
 }
 
 // This counts questions and not time, since a paused VM's clock jumps, and a program that seldom calls seldom asks.
@@ -25,10 +35,9 @@ bool Heartbeat::beats() {
   if (has_moved()) unanswered_ = 0;
   const std::uint64_t now = monotonic_nanoseconds();
   if (now - last_question_ns_ < between_questions_ns) return true;
-  if (unanswered_ == broker_patience) return false;
-  last_question_ns_ = now;
+  if (unanswered_ == patience) return false;
+  ask(now);
   ++unanswered_;
-  region_.ring(ring::peer_broker);
   return true;
 }
 
@@ -36,9 +45,7 @@ bool Heartbeat::answers_again() {
   std::lock_guard lock(mutex_);
   if (has_moved()) return unanswered_ = 0, true;
   const std::uint64_t now = monotonic_nanoseconds();
-  if (now - last_question_ns_ < between_questions_ns) return false;
-  last_question_ns_ = now;
-  region_.ring(ring::peer_broker);
+  if (now - last_question_ns_ >= between_questions_ns) ask(now);
   return false;
 }
 

@@ -1,15 +1,19 @@
-// Whether the broker answers: it counts up the heartbeat in the region's header when it is rung
-// (docs/design/011-heartbeat.md). The claim asks while it waits for a slot, and liveness while a session lasts. Any
+// Whether the host answers. The broker counts up the heartbeat in the region's header when it is rung
+// (docs/design/011-heartbeat.md), and a session's worker that in its slot's (docs/design/041-workers-answer.md). The claim
+// asks while it waits for a slot, the broker alone; liveness asks while a session lasts: one of both has to answer. Any
 // thread may ask.
 //
-// Invariant: the broker is rung at most ten times a second, however many threads ask. Trust: every program of the VM
-// can write the heartbeat. A wrong heartbeat makes calls fail or wait, and nothing else.
+// Invariant: broker and worker are rung at most ten times a second, however many threads ask, and the worker only where
+// the broker's last answer is missing. Trust: every program of the VM can write the broker's heartbeat, and without the
+// kernel module the worker's. A wrong one makes calls fail or wait, and nothing else.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 
 #include "guest/region/region.h"
+#include "ring/view.h"
 
 namespace guest {
 
@@ -19,17 +23,28 @@ class Heartbeat {
 
   Heartbeat(Region& region, const CheckedRegion& checked) : region_(region), view_(checked.view) {}
 
-  // Asks the broker. False: several questions in a row got no answer.
+  // From now on this slot's worker answers, too. Call it when the slot is mapped and before any thread asks for a session.
+  void ask_worker(const ring::SlotView& slot, std::uint32_t index) { worker_.emplace(Worker{slot, index}); }
+
+  // Asks. False: several questions in a row got no answer.
   bool beats();
-  // Asks while the session is suspended. True: the heartbeat has changed since the last look.
+  // Asks while the session is suspended. True: there was an answer since the last look.
   bool answers_again();
 
  private:
+  struct Worker {
+    ring::SlotView slot;
+    std::uint32_t index;
+    std::uint64_t last_beat = 0;
+  };
+
   bool has_moved();
+  void ask(std::uint64_t now);
 
   Region& region_;
   const ring::RegionView view_;
   std::mutex mutex_;
+  std::optional<Worker> worker_;
   std::uint64_t last_beat_ = 0, last_question_ns_ = 0;
   int unanswered_ = 0;
 };

@@ -22,7 +22,9 @@ void Liveness::suspend() {
   auto open = Condition::Open;
   if (condition_.compare_exchange_strong(open, Condition::Suspended))
     log(Level::Error,
-        "the broker does not answer: calls fail until it does; if it was restarted, this VM must be started again");
+        "neither the broker nor the worker answers: calls fail until one does; where none does, this VM must be "
+        "started "
+        "again");
 }
 
 // This is cheap enough for a call that waits for nothing: it reads a word in the cache, and the clock of the last timer
@@ -49,7 +51,7 @@ bool Liveness::loses(Region::Broker broker) {
   return gone;
 }
 
-// The connection or, in a VM, the heartbeat shows whether the broker has ended.
+// The connection or, in a VM, the heartbeats show whether the host has ended.
 bool Liveness::host_alive() {
   if (!usable()) return false;
   const Region::Broker broker = region_.broker();
@@ -58,14 +60,14 @@ bool Liveness::host_alive() {
   return broker == Region::Broker::Lives || heartbeat_.beats() || (suspend(), false);
 }
 
-// A suspended session is open again when the broker answers and the slot is still ours. guest/session/channel.cc
-// explains what becomes of the calls that were given up meanwhile.
+// A suspended session is open again when the host answers and the slot is still ours. guest/session/channel.cc explains
+// what becomes of the calls that were given up meanwhile.
 bool Liveness::comes_back() {
   if (lost() || loses(region_.broker())) return false;
   if (!heartbeat_.answers_again()) return false;
   auto suspended = Condition::Suspended;
   if (condition_.compare_exchange_strong(suspended, Condition::Open))
-    log(Level::Warn, "the broker answers again: the session goes on; calls that failed meanwhile are not made up for");
+    log(Level::Warn, "the host answers again: the session goes on; calls that failed meanwhile are not made up for");
   return usable();
 }
 

@@ -1,13 +1,13 @@
 // Whether a session can be used: it is open, suspended, or lost. Any thread asks, at each call and while it waits.
 //
 // Lost is final: the worker has ended, the connection to the broker has ended, the VM's device or the slot was taken
-// away, the worker has sent a malformed reply, or the process has left. Suspended is not final: the broker does not
-// answer, so calls fail at once. Later calls ask the broker again; they go on if it answers and the slot is still ours
+// away, the worker has sent a malformed reply, or the process has left. Suspended is not final: neither broker nor worker
+// answers, so calls fail at once. Later calls ask again; they go on if one answers and the slot is still ours
 // (docs/design/012-coming-back.md).
 //
-// Invariant: Lost never changes; Open and Suspended change by compare-and-swap. Trust: the broker, and without the
-// kernel module every program of the VM, can write the slot's word and the heartbeat, and so can end or suspend this
-// session, but no more.
+// Invariant: Lost never changes; Open and Suspended change by compare-and-swap. Trust: the host, and without the kernel
+// module every program of the VM, can write the slot's word and the heartbeats, and so can end or suspend this session, or
+// have it wait, but no more.
 //
 // Ordering: none. The condition orders no other memory. A channel reads it under its lock, which stop_senders()
 // (channels.h) takes after leave().

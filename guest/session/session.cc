@@ -68,6 +68,7 @@ Session::~Session() { leave(); }
 
 Entered Session::enter_slot() {
   if (const Entered mapped = slot_.map(*region_, checked_, claim_.slot()); mapped != Entered::Yes) return mapped;
+  heartbeat_.ask_worker(slot_.view(), claim_.slot());
   sleeper_.begin(checked_, claim_.slot(), slot_.view().base());
   const std::uint64_t arena_start = checked_.start_of(claim_.slot()) + ring::arena_offset;
   if (!binding_.map(*region_, arena_start, checked_.slot_bytes - ring::arena_offset)) return Entered::Refused;

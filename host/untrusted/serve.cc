@@ -49,7 +49,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   if (options.serving != nullptr) options.serving(session);
   session.turns.start();
   std::array<std::thread, ring::max_channels> threads;
-  std::uint64_t started = 0;
+  std::uint64_t started = 0, looks = 0;
   std::atomic<bool> stop{false};
 
   while (!session.broken.load(std::memory_order_relaxed)) {
@@ -67,6 +67,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
     started |= opened;
     wake_all(slot, started);
     lanes.wake_all();
+    slot.header()[&ring::SlotHeader::heartbeat].store(++looks, std::memory_order_relaxed);
 
     if (ring::wrong(ring::Mutant::bell_order)) drain(doorbell_fd);
     pollfd fds[3] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}, broker.life_line.to_poll()};

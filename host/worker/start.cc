@@ -244,7 +244,8 @@ void open_slot(ring::SlotView slot, const ring::DevicePage& page, std::uint32_t 
                   .fault = 0,
                   .output = 0,
                   .opened = 0,
-                  .callbacks_asleep = 0});
+                  .callbacks_asleep = 0,
+                  .heartbeat = 0});
   // Edge M (guest/session/slot.h).
   header[&ring::SlotHeader::magic].store(ring::slot_magic, std::memory_order_release);
 }

@@ -64,6 +64,7 @@ Structs in_the_headers() {
   FIELD(ring, SlotHeader, output)
   FIELD(ring, SlotHeader, opened)
   FIELD(ring, SlotHeader, callbacks_asleep)
+  FIELD(ring, SlotHeader, heartbeat)
   FIELD(ring, DevicePage, driver_version)
   FIELD(ring, DevicePage, device_count)
   FIELD(ring, DevicePage, init_result)
@@ -107,7 +108,7 @@ Structs in_the_headers() {
   [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16] = region;
   [[maybe_unused]] auto& [e0, e1, e2, e3] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
-  [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = slot;
+  [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12] = slot;
   [[maybe_unused]] auto& [p0, p1, p2, p3, p4] = page;
   [[maybe_unused]] auto& [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12] = channel;
   [[maybe_unused]] auto& [h0, h1, h2, h3] = record;

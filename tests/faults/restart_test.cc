@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <utility>
 
 #include "ring/api/cuda.h"
 #include "tests/faults/vm.h"
@@ -46,17 +47,19 @@ TEST_P(FaultsRestart, ProgramsGoOnWithRightResults) {
   EXPECT_EQ(broker.terminate(SIGINT), 0);
 }
 
-// Its guest boots in some seconds, on a busy machine in more.
+// Its guest boots in some seconds, on a busy machine in more. It has no connection to the broker, so it hears from its worker
+// alone when the next broker comes late.
 TEST(FaultsRestartInQemu, AProgramGoesOnWithRightResults) {
   FdKeeper keeper;
   Broker broker("", "", keeper.environment(), "sim", "outlive_s = 30\n", "", "");
   ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   const faults::Paths paths{BUILD, IVGPUD, PROGRAM, GUEST_CUDA};
-  faults::Machine machine(paths, broker.socket_path(), "faults_program libcuda.so.1 busy 6000 a");
+  faults::Machine machine(paths, broker.socket_path(), "faults_program libcuda.so.1 busy 8000 a");
   ASSERT_EQ(machine.line(), "a begun");
-  for (const int signal : {SIGTERM, SIGKILL, SIGKILL}) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(900));
+  for (const auto& [signal, pause_ms] : {std::pair(SIGTERM, 0), std::pair(SIGKILL, 0), std::pair(SIGKILL, 2000)}) {
+    std::this_thread::sleep_for(milliseconds(900));
     broker.terminate(signal);
+    std::this_thread::sleep_for(milliseconds(pause_ms));
     broker.again(keeper.environment());
     ASSERT_EQ(broker.ready, "ready\n") << broker.log();
   }

@@ -1,5 +1,5 @@
-// A broker that falls silent for a while, as a stalled one does, beside a worker that is slow: calls in flight fail,
-// later ones work, and what the given-up ones left behind harms nobody.
+// A host that falls silent for a while, as a stalled one does, beside a worker that is slow: calls in flight fail,
+// later ones work, and what the given-up ones left behind harms nobody. And a broker that is silent alone.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ testing::AssertionResult comes_back() {
   int ordinal = 0;
   for (const auto start = Clock::now(); seconds_since(start) < 2; pause_ms(10))
     if (cu::cuStreamGetDevice(nullptr, &ordinal) == CUDA_SUCCESS) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "the session stays lost though the broker answers";
+  return testing::AssertionFailure() << "the session stays lost though the host answers";
 }
 
 class ComingBack : public testing::Test {
@@ -77,7 +77,7 @@ class ComingBack : public testing::Test {
     return back;
   }
 
-  // From here on: the worker's thread for this thread's channel stands in a driver call, and the broker is silent.
+  // From here on: the worker's thread for this thread's channel stands in a driver call, and the host is silent.
   void stall() {
     block_worker();
     loopback_.answer(false);
@@ -87,7 +87,7 @@ class ComingBack : public testing::Test {
     ASSERT_EQ(cu::cuMemsetD8Async(device_ + room, 1, 1, stream_), CUDA_SUCCESS);
     while (!fake_driver().somebody_waits()) std::this_thread::yield();
   }
-  // The broker answers, the worker stands.
+  // The host answers, the worker's thread stands.
   void come_back() {
     loopback_.answer(true);
     ASSERT_TRUE(comes_back());
@@ -112,7 +112,7 @@ class ComingBack : public testing::Test {
 
 // ---- the session ---------------------------------------------------------------------------------------------------
 
-TEST_F(ComingBack, CallsFailWhileTheBrokerIsSilentAndWorkWhenItAnswers) {
+TEST_F(ComingBack, CallsFailWhileTheHostIsSilentAndWorkWhenItAnswers) {
   testing::internal::CaptureStderr();
   const Bytes data = pattern(room, 1);
   stall();
@@ -129,19 +129,20 @@ TEST_F(ComingBack, CallsFailWhileTheBrokerIsSilentAndWorkWhenItAnswers) {
   EXPECT_EQ(cu::cuMemcpyHtoD_v2(device_, data.data(), room), CUDA_SUCCESS);
   EXPECT_EQ(fetched(device_, room), data);
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("the broker does not answer"), std::string::npos) << log;
-  EXPECT_NE(log.find("the broker answers again"), std::string::npos) << log;
+  EXPECT_NE(log.find("neither the broker nor the worker answers"), std::string::npos) << log;
+  EXPECT_NE(log.find("the host answers again"), std::string::npos) << log;
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
 }
 
-TEST_F(ComingBack, ASilentBrokerIsAskedTenTimesASecond) {
+TEST_F(ComingBack, ASilentHostIsAskedTenTimesASecond) {
   stall();
   EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
-  const std::uint32_t before = loopback_.asked();
+  const std::uint32_t before = loopback_.asked(), rung = loopback_.rung();
   for (const auto start = Clock::now(); seconds_since(start) < 0.55;)
     EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
   EXPECT_GE(loopback_.asked() - before, 4U);
   EXPECT_LE(loopback_.asked() - before, 6U);
+  EXPECT_EQ(loopback_.rung() - rung, loopback_.asked() - before) << "the worker is asked, too";
   come_back();
 }
 
@@ -206,6 +207,98 @@ TEST_F(ComingBack, AForkedChildHasNoPartInIt) {
   EXPECT_EQ(status, 0);
   come_back();
   open_gate();
+}
+
+// ---- a broker that is silent alone ---------------------------------------------------------------------------------
+
+TEST_F(ComingBack, ASilentBrokerIsNotNoticedWhileTheWorkerAnswers) {
+  testing::internal::CaptureStderr();
+  block_worker();
+  loopback_.broker_answers(false);
+  const std::uint32_t rung = loopback_.rung();
+  std::thread opener = gate_opens_after(1500);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS)
+      << "it waits in the driver, and its worker answers meanwhile";
+  opener.join();
+  EXPECT_LE(loopback_.rung() - rung, 9U) << "an answer of the worker's is no reason to ask it at once again";
+  for (const auto start = Clock::now(); seconds_since(start) < 1; pause_ms(1))
+    ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(ComingBack, TheWorkerIsSparedTheQuestionWhileTheBrokerAnswers) {
+  const std::uint32_t asked = loopback_.asked(), rung = loopback_.rung();
+  block_worker();
+  std::thread opener = gate_opens_after(550);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  opener.join();
+  EXPECT_GE(loopback_.asked() - asked, 4U);
+  EXPECT_EQ(loopback_.rung(), rung);
+}
+
+TEST_F(ComingBack, TheWorkersAnswerAloneBringsTheSessionBack) {
+  stall();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  loopback_.answer(true);
+  loopback_.broker_answers(false);
+  EXPECT_TRUE(comes_back());
+  open_gate();
+  std::thread opener = gate_opens_after(900);
+  block_worker();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  opener.join();
+}
+
+// A worker that nobody rings, since its broker does that where the VM has no doorbell, and whose broker has ended.
+TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
+  int life[2];
+  ASSERT_EQ(pipe(life), 0);
+  loopback::InProcessOptions options;
+  options.serve.life_fd = life[0], options.serve.outlive = std::chrono::seconds(30);
+  InProcess loopback(backend(), options);
+  ASSERT_TRUE(loopback.ok());
+  CUstream stream = nullptr;
+  CUdeviceptr at = 0;
+  ASSERT_EQ(cu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuMemAlloc_v2(&at, 1), CUDA_SUCCESS);
+  const auto waits_for = [&](int ms) {
+    fake_driver().close_gate();
+    EXPECT_EQ(cu::cuMemsetD8Async(at, 1, 1, stream), CUDA_SUCCESS);
+    std::thread opener([ms] {
+      pause_ms(ms);
+      fake_driver().open_gate();
+    });
+    const CUresult result = cu::cuStreamSynchronize(stream);
+    opener.join();
+    return result;
+  };
+  loopback.answer(false);
+  EXPECT_EQ(waits_for(1200), CUDA_ERROR_DEVICE_UNAVAILABLE) << "it has a broker";
+  close(life[1]);
+  EXPECT_TRUE(comes_back());
+  EXPECT_EQ(waits_for(1200), CUDA_SUCCESS);
+}
+
+// What any program of the VM can do without the kernel module: the wait lasts as long as the lie, and no end goes unseen.
+TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
+  stall();
+  std::atomic<bool> ended{false};
+  std::thread liar([&] {
+    for (const auto word = loopback_.slot().header()[&ring::SlotHeader::heartbeat]; !ended; pause_ms(20))
+      word.fetch_add(7);
+  });
+  std::thread end([&] {
+    pause_ms(1200);
+    loopback_.mark_dead();
+  });
+  const auto start = Clock::now();
+  EXPECT_EQ(cu::cuStreamSynchronize(stream_), CUDA_ERROR_DEVICE_UNAVAILABLE);
+  EXPECT_GT(seconds_since(start), 1.1);
+  EXPECT_LT(seconds_since(start), 1.9);
+  EXPECT_TRUE(guest::session()->lost());
+  ended = true;
+  end.join();
+  liar.join();
 }
 
 // ---- replies, rings ------------------------------------------------------------------------------------------------
@@ -593,14 +686,14 @@ TEST_F(ComingBack, ARegistrationOfTheArenaIsAskedForAgain) {
 
 // ---- all at once ---------------------------------------------------------------------------------------------------
 
-// Threads copy to and fro while the broker comes and goes and the worker is late with any record: what succeeds is
+// Threads copy to and fro while the host comes and goes and the worker is late with any record: what succeeds is
 // right.
 TEST(ComingBackStress, WhatSucceedsIsRight) {
   constexpr loopback::InProcessOptions late{.serve = {.spin_us = 20, .chaos_delay_us = 20'000, .join_at_end = true}};
   InProcess loopback(backend(), late);
   ASSERT_TRUE(loopback.ok());
   std::atomic<bool> stop{false};
-  std::atomic<unsigned> wrong{0}, right{0}, failed{0};
+  std::atomic<unsigned> wrong{0}, right{0}, failed{0}, begun{0};
   constexpr std::size_t bytes = 700 << 10;
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < 3; ++t)
@@ -609,6 +702,7 @@ TEST(ComingBackStress, WhatSucceedsIsRight) {
       CUstream s = nullptr;
       EXPECT_EQ(cu::cuMemAlloc_v2(&at, bytes), CUDA_SUCCESS);
       EXPECT_EQ(cu::cuStreamCreate(&s, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+      ++begun;
       for (unsigned round = 0; !stop; ++round) {
         const Bytes data = pattern(bytes, t * 1000 + round);
         Bytes back(bytes);
@@ -618,6 +712,7 @@ TEST(ComingBackStress, WhatSucceedsIsRight) {
         ++(!made ? failed : back == data ? right : wrong);
       }
     }));
+  while (begun < threads.size()) pause_ms(1);
   for (int round = 0; round < 3; ++round) {
     loopback.answer(false);
     pause_ms(900);

@@ -25,15 +25,12 @@ namespace loopback {
 
 class InProcess::Region final : public guest::Region {
  public:
-  Region(InProcess& owner, int doorbell, bool same_kernel)
-      : owner_(owner), doorbell_(doorbell), same_kernel_(same_kernel), module_(owner.module()) {}
+  Region(InProcess& owner, bool same_kernel) : owner_(owner), same_kernel_(same_kernel), module_(owner.module()) {}
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
     return address == nullptr && offset <= size() && bytes <= size() - offset ? owner_.base_ + offset : nullptr;
   }
   void ring(std::uint32_t peer) override {
-    const std::uint64_t one = 1;
-    if (peer == ring::peer_of_slot(0)) [[maybe_unused]]
-      const auto n = write(doorbell_, &one, sizeof one);
+    if (peer == ring::peer_of_slot(0)) owner_.ring_worker();
     if (peer == ring::peer_broker) owner_.ask_broker();
   }
   std::uint64_t size() const override { return owner_.bytes_; }
@@ -47,7 +44,6 @@ class InProcess::Region final : public guest::Region {
 
  private:
   InProcess& owner_;
-  int doorbell_;
   bool same_kernel_;
   FakeModule* const module_;
 };
@@ -55,6 +51,19 @@ class InProcess::Region final : public guest::Region {
 void InProcess::ask_broker() {
   ++asked_;
   if (answering_) header()[&ring::RegionHeader::heartbeat].fetch_add(1);
+}
+
+void InProcess::ring_worker() {
+  const std::uint64_t one = 1;
+  ++rung_;
+  if (hearing_) [[maybe_unused]]
+    const auto n = write(doorbell_, &one, sizeof one);
+}
+
+// One ring stands for all that were not heard.
+void InProcess::answer(bool yes) {
+  answering_ = yes, hearing_ = yes;
+  if (yes) ring_worker();
 }
 
 void InProcess::fill(const host::Driver& driver, const InProcessOptions& options) {
@@ -114,7 +123,7 @@ InProcess::InProcess(const host::Driver& driver, const InProcessOptions& options
     mark_dead();
     ended_ = true;
   });
-  session_ = guest::Session::open(std::make_unique<Region>(*this, doorbell_, options.same_kernel), false);
+  session_ = guest::Session::open(std::make_unique<Region>(*this, options.same_kernel), false);
   if (session_ == nullptr || guest::initialize_with(session_.get()) != CUDA_SUCCESS || use_device() != CUDA_SUCCESS)
     ADD_FAILURE() << "the session was not opened";
 }

@@ -56,21 +56,26 @@ class InProcess {
   // The slot alone is set Dead: to the guest, a worker that died wherever it stood.
   void mark_dead();
   // The broker: whether it answers who rings, and how often it was rung.
-  void answer(bool yes) { answering_ = yes; }
+  void broker_answers(bool yes) { answering_ = yes; }
   std::uint32_t asked() const { return asked_; }
+  // The host as a whole: while it does not answer, neither does the worker's bell thread, which hears of its rings later.
+  void answer(bool yes);
+  // How often the worker's doorbell was rung.
+  std::uint32_t rung() const { return rung_; }
 
  private:
   class Region;
   void fill(const host::Driver& driver, const InProcessOptions& options);
   void ask_broker();
+  void ring_worker();
 
   std::byte* base_ = nullptr;
   std::size_t bytes_;
   ring::SlotView slot_;
   int doorbell_ = -1;
   int control_[2] = {-1, -1};
-  std::atomic<bool> answering_{true}, ended_{false};
-  std::atomic<std::uint32_t> asked_{0};
+  std::atomic<bool> answering_{true}, hearing_{true}, ended_{false};
+  std::atomic<std::uint32_t> asked_{0}, rung_{0};
   std::unique_ptr<FakeModule> module_;
   std::thread worker_;
   host::Served served_ = host::Served::Ended;

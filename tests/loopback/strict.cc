@@ -301,7 +301,7 @@ TEST_F(Strict, AWorkerThatDiesWhileTheRingIsFull) {
   EXPECT_EQ(last, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
-TEST_F(Strict, ABrokerThatDoesNotAnswerWhoWaits) {
+TEST_F(Strict, AHostThatDoesNotAnswerWhoWaits) {
   block_worker();
   loopback_.answer(false);
   const auto start = Clock::now();

@@ -12,7 +12,7 @@ namespace {
 
 using broker_test::FdKeeper;
 
-// systemd's, and some more. Guests bear 0.7 s, of which the broker's start takes some.
+// systemd's, and some more. A guest's program that starts meanwhile bears 0.7 s, of which the broker's start takes some.
 constexpr auto pause_after_kill = std::chrono::milliseconds(200);
 
 sigset_t signals_of(std::initializer_list<int> numbers) {
