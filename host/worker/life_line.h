@@ -46,6 +46,7 @@ class LifeLine {
     replace(-1);
     since_ = Clock::now();
   }
+  bool is_alone() const { return since_.has_value(); }
   bool is_over() const { return since_ && Clock::now() - *since_ >= patience_; }
 
   // The next message of the control socket, as recvmsg() tells; a descriptor beside it is the line of another broker.

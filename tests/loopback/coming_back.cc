@@ -249,12 +249,16 @@ TEST_F(ComingBack, TheWorkersAnswerAloneBringsTheSessionBack) {
   opener.join();
 }
 
-// A worker that nobody rings, since its broker does that where the VM has no doorbell, and whose broker has ended.
+// A worker that nobody rings, since its broker does that where the VM has no doorbell, and whose broker has ended. Nor does it
+// wait for turns that nobody gives.
 TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   int life[2];
   ASSERT_EQ(pipe(life), 0);
   loopback::InProcessOptions options;
   options.serve.life_fd = life[0], options.serve.outlive = std::chrono::seconds(30);
+  static ring::GrantPage grants;
+  static ring::RequestPage requests;
+  options.serve.turns = {.grants = &grants, .requests = &requests, .bell_fd = -1, .devices = 1};
   InProcess loopback(backend(), options);
   ASSERT_TRUE(loopback.ok());
   CUstream stream = nullptr;
@@ -274,6 +278,7 @@ TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   };
   loopback.answer(false);
   EXPECT_EQ(waits_for(1200), CUDA_ERROR_DEVICE_UNAVAILABLE) << "it has a broker";
+  grants.device[0].word.store(ring::Grant{ring::GrantMode::Closed, 1}.word());
   close(life[1]);
   EXPECT_TRUE(comes_back());
   EXPECT_EQ(waits_for(1200), CUDA_SUCCESS);

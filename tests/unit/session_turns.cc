@@ -218,6 +218,44 @@ TEST_F(SessionTurns, ATurnIsKeptWhileSomebodyWaitsForIt) {
   done = true;
 }
 
+TEST_F(SessionTurns, AGateThatAnEndedSchedulerHasLeftShutIsPassedUntilTheNextOnesGrant) {
+  EXPECT_TRUE(is_given_back(give(GrantMode::Closed)));
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  world_->session->turns.left_alone(true);
+  ASSERT_TRUE(was_submitted()) << "it waits for a turn that nobody gives";
+  EXPECT_TRUE(comes_true([&] { return request().waiting.load() == 0 && queued(0) == 0; }));
+  begin_anew();
+  world_->driver.close_gate();
+  submit();
+  ASSERT_TRUE(comes_true([&] { return world_->driver.somebody_waits(); })) << "the next call does not pass";
+  // The next scheduler is told when that call is done, and not before.
+  const Grant closed = give(GrantMode::Closed);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_NE(request().given_back.load(), closed.number);
+  world_->driver.open_gate();
+  EXPECT_TRUE(is_given_back(closed));
+  begin_anew();
+  submit();
+  ASSERT_TRUE(somebody_waits()) << "the next scheduler's gates are passed as well";
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 2U);
+  give(GrantMode::Turn);
+  EXPECT_TRUE(was_submitted(3));
+}
+
+TEST_F(SessionTurns, AGrantThatWasTakenForTheEndedSchedulersIsKeptOnceTheNextOneIsKnown) {
+  EXPECT_TRUE(is_given_back(give(GrantMode::Closed)));
+  world_->session->turns.left_alone(true);
+  world_->session->turns.left_alone(false);
+  submit();
+  ASSERT_TRUE(somebody_waits());
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(world_->driver.calls("cuMemsetD8Async"), 0U);
+  give(GrantMode::Turn);
+  EXPECT_TRUE(was_submitted());
+}
+
 TEST_F(SessionTurns, TheEndOfATurnIsNotAnsweredWhileACallSubmits) {
   world_->driver.close_gate();
   give(GrantMode::Closed);
