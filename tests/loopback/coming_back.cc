@@ -129,7 +129,7 @@ TEST_F(ComingBack, CallsFailWhileTheHostIsSilentAndWorkWhenItAnswers) {
   EXPECT_EQ(cu::cuMemcpyHtoD_v2(device_, data.data(), room), CUDA_SUCCESS);
   EXPECT_EQ(fetched(device_, room), data);
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("neither the broker nor the worker answers"), std::string::npos) << log;
+  EXPECT_NE(log.find("neither broker nor worker answers"), std::string::npos) << log;
   EXPECT_NE(log.find("the host answers again"), std::string::npos) << log;
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
 }
