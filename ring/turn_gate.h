@@ -46,24 +46,25 @@ class TurnGate {
     inside_[channel].store(1, std::memory_order_relaxed);
     if (!wrong(Mutant::entry_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // D
     under = grant();
-    const Entry entry = entry_under(under);
+    const Entry entry = is_left(under) ? Entry::LetIn : entry_under(under);
     if (entry != Entry::LetIn) inside_[channel].store(0, std::memory_order_relaxed);
     return entry;
-  }
-  // Enters without being let in, where nobody is there to let anybody in. A keeper that is asked later sees it all the same.
-  void pass(std::size_t channel) {
-    inside_[channel].store(1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // D
   }
   void leave(std::size_t channel) {
     const bool wrongly = wrong(Mutant::leave_relaxed);
     inside_[channel].store(0, wrongly ? std::memory_order_relaxed : std::memory_order_release);  // B
   }
 
+  // ---- a worker whose scheduler has ended -------------------------------------------------------------------------
+
+  // Whether that is so. Then nobody ends the grant that is shown, so it lets everybody in; one with another number, which the
+  // next scheduler gives, means what it says.
+  void is_left_alone(bool yes) { left_.store(yes ? grant().number : no_turn, std::memory_order_relaxed); }
+
   // ---- the keeper -------------------------------------------------------------------------------------------------
 
   Grant grant() const { return Grant::of(grant_.word.load(std::memory_order_acquire)); }
-  // What enter() would find now.
+  // What enter() would find now, if there is a scheduler.
   Entry look() const { return entry_under(grant()); }
 
   // True when nobody is inside, after a grant that lets nobody in has been seen.
@@ -112,10 +113,16 @@ class TurnGate {
     return wrong(Mutant::withdrawal_slept) ? Entry::Shut : Entry::Soon;
   }
 
+  bool is_left(Grant grant) const {
+    const std::uint32_t left = left_.load(std::memory_order_relaxed);
+    return wrong(Mutant::left_unnumbered) ? left != no_turn : left == grant.number;
+  }
+
   const DeviceGrant& grant_;
   DeviceRequest& request_;
   std::atomic<std::uint32_t> inside_[channels] = {};
   std::atomic<std::uint32_t> withdrawn_{no_turn};  // the turn that the keeper takes away, or has taken away for good
+  std::atomic<std::uint32_t> left_{no_turn};       // the last grant of a scheduler that has ended
 };
 
 // ---- the scheduler --------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@
 // thread may ask.
 //
 // Invariant: broker and worker are rung at most ten times a second, however many threads ask, and the worker only where
-// the broker's last answer is missing. Trust: every program of the VM can write the broker's heartbeat, and without the
-// kernel module the worker's. A wrong one makes calls fail or wait, and nothing else.
+// the question before had no answer: every second time, if the worker alone answers. Trust: every program of the VM can
+// write the broker's heartbeat, and without the kernel module the worker's. A wrong one makes calls fail or wait, and
+// nothing else.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ void Liveness::suspend() {
   auto open = Condition::Open;
   if (condition_.compare_exchange_strong(open, Condition::Suspended))
     log(Level::Error,
-        "neither broker nor worker answers: calls fail until one does; if none does, this VM must be started again");
+        "neither broker nor worker answers: calls fail until one does; if none does, start the program again, then "
+        "the VM");
 }
 
 // This is cheap enough for a call that waits for nothing: it reads a word in the cache, and the clock of the last timer

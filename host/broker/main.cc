@@ -61,7 +61,7 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// The heartbeat must not wait its turn on a busy machine: guests would take the broker for dead. It needs next to no
+// The heartbeat must not wait its turn on a busy machine: programs that start would take the broker for dead. It needs next to no
 // time of the processor. Only root may ask for this, and workers do not keep it.
 void come_first() { setpriority(PRIO_PROCESS, 0, -10); }
 

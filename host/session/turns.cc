@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "host/session/session.h"
@@ -70,10 +71,13 @@ void Turns::stop() {
     if (device && device->keeper.joinable()) device->keeper.join();
 }
 
-// Numbers go on from scheduler to scheduler, so no grant of the next one has this number.
+// Numbers go on from scheduler to scheduler, and the next one opens each gate first, so no shut one has this number.
 void Turns::left_alone(bool yes) {
-  for (const auto& device : devices_)
-    if (device) device->left.store(yes ? device->gate.grant().number : ~0u, std::memory_order_relaxed);
+  for (const auto& device : devices_) {
+    if (!device) continue;
+    device->gate.is_left_alone(yes);
+    if (yes) syscall(SYS_futex, &device->grant.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  }
 }
 
 // ---- a channel -----------------------------------------------------------------------------------------------------
@@ -111,10 +115,6 @@ void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {
   auto polled = Clock::now() + polls_for;
   for (Entry entry; (entry = device.gate.enter(channel, under)) != Entry::LetIn;) {
     if (is_ending()) break;
-    if (under.number == device.left.load(std::memory_order_relaxed)) {
-      device.gate.pass(channel);
-      break;
-    }
     if (entry == Entry::Soon || Clock::now() < polled) {
       pause_for(500ns);
       continue;

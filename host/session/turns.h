@@ -98,7 +98,7 @@ class Turns {
       device->copies.fetch_sub(1, std::memory_order_release);  // B of ring/turn_gate.h
   }
   // Whether the scheduler has ended with its broker (docs/design/041-workers-answer.md): calls then pass the gates that it has
-  // left shut, until the next one gives grants, or until this is called with false.
+  // left shut, until the next one gives grants, or until this is called with false. The bell thread's.
   void left_alone(bool yes);
   // Whether somebody schedules this session.
   bool are_taken() const { return pages_.grants != nullptr; }
@@ -127,7 +127,6 @@ class Turns {
     ring::DeviceRequest& request;
     ring::TurnGate<ring::max_channels> gate;
     std::atomic<std::uint32_t> told{~0u};  // the number of the newest grant that was rung for
-    std::atomic<std::uint32_t> left{~0u};  // the number of the last grant of a scheduler that has ended
     std::array<std::atomic<bool>, ring::max_contexts> context_used = {};  // since the keeper last waited for it
     // How often channels have asked the keeper to wait for all work, and which of these it has waited for. Edge W, asked
     // and done: what was noted in context_used before is waited for; after that nothing of it is under way.

@@ -186,6 +186,18 @@ struct Begin : Two {
   }
 };
 
+// Both workers' gates were left shut by a scheduler that has ended. The first one's is passed, until the next scheduler's turns.
+struct Left : Two {
+  Left() { close(0), close(1); }
+  void scheduler() {
+    all[0].gate.is_left_alone(true);
+    futex_wake(&all[0].grant.word);
+    give(0, GrantMode::Open);
+    begin_turns();
+    schedule();
+  }
+};
+
 }  // namespace
 
 // Five threads that poll have so many schedules that few preemptions are searched. Each mutant and each weakened ordering
@@ -208,6 +220,10 @@ std::vector<Scenario> turn_scenarios() {
       {"turns", "begin",
        [](Options o) {
          return bounded<Begin, &Begin::first, &Begin::patient_keeper, &Begin::second, &Begin::scheduler>(o, 0, 3);
+       }},
+      {"turns", "left",
+       [](Options o) {
+         return bounded<Left, &Left::first, &Left::patient_keeper, &Left::second, &Left::scheduler>(o, 0, 3);
        }},
   };
 }

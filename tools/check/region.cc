@@ -61,8 +61,9 @@ Finding check_broker(const Mapping& mapping, const std::function<void()>& ring) 
     const timespec pause{.tv_sec = 0, .tv_nsec = 10'000'000};
     nanosleep(&pause, nullptr);
   }
-  return {"broker", State::Wrong, "ivgpud does not answer: it has ended, or was started anew after the VM",
-          "see that ivgpud runs on the host, then shut the VM down and start it (a reboot inside is not enough)"};
+  return {
+      "broker", State::Wrong, "ivgpud does not answer: it has ended, or was started anew after the VM",
+      "see that ivgpud runs on the host; where it does, shut the VM down and start it (a reboot inside is not enough)"};
 }
 
 std::string install_rule(const Machine& machine, const std::string& file, const std::string& subsystem) {

@@ -44,7 +44,7 @@ class Mapping {
 // Whether it is a region of this release's. `plain`: what it is called where it has no doorbell.
 Finding check_region(const Mapping& mapping, const char* plain = "ivshmem-plain");
 
-// As the library asks: the broker's heartbeat answers a guest that rings it.
+// As the library asks before it has a session: the broker's heartbeat answers a guest that rings it.
 Finding check_broker(const Mapping& mapping, const std::function<void()>& ring);
 
 }  // namespace check
