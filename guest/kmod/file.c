@@ -5,7 +5,7 @@
  */
 #include <linux/module.h>
 #include <linux/poll.h>
-#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -46,8 +46,18 @@ static int ivgpu_open(struct inode *inode, struct file *file)
  * A descriptor is closed. A forked child has one, too, so the last close may come
  * long after the program that claimed the slot has ended, by an exit or by an exec
  * that closes its descriptor: that end counts. A close by a program that goes on
- * (of a duplicate, say) does not.
+ * (of a duplicate, say) does not, nor does the end of a thread that had a table of
+ * descriptors to itself.
  */
+static bool claimer_ends(struct ivgpu_opener *opener)
+{
+	if (opener->process != task_tgid(current))
+		return false;
+	/* By the time of an exec's closes its process has no other thread. */
+	return current->in_execve ||
+	       (current->flags & PF_EXITING && !atomic_read(&current->signal->live));
+}
+
 static int ivgpu_flush(struct file *file, fl_owner_t id)
 {
 	struct ivgpu_opener *opener = file->private_data;
@@ -56,8 +66,7 @@ static int ivgpu_flush(struct file *file, fl_owner_t id)
 	if (!(current->flags & PF_EXITING) && !current->in_execve)
 		return 0;
 	mutex_lock(&dev->mutex);
-	if (opener->slot >= 0 && opener->files == id &&
-	    opener->process == task_tgid(current))
+	if (opener->slot >= 0 && claimer_ends(opener))
 		ivgpu_end_slot(opener);
 	mutex_unlock(&dev->mutex);
 	return 0;

@@ -86,7 +86,6 @@ struct ivgpu_opener {
 	int slot;			/* -1: none; the device's mutex */
 	unsigned long claims;		/* so far; a mapping is of one of them */
 	u32 word;			/* the slot's, when it was claimed */
-	fl_owner_t files;		/* the claimer's table of descriptors, compared only */
 	struct pid *process;		/* the claimer */
 	wait_queue_head_t wait;
 	atomic64_t rung;		/* interrupts since the last read() */

@@ -99,7 +99,6 @@ static bool take(struct ivgpu_opener *opener, unsigned int k, struct IvgpuModule
 	/* Mappings of earlier claims stay ended. */
 	WRITE_ONCE(opener->claims, opener->claims + 1);
 	opener->word = claim->word;
-	opener->files = current->files;
 	put_pid(opener->process);
 	opener->process = get_pid(task_tgid(current));
 	atomic64_set(&opener->rung, 0);

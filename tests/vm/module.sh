@@ -90,7 +90,8 @@ boot() {
   devices=(-device 'pcie-root-port,id=port1,chassis=1')
   mkdir "$work/$name"
   cd "$work/$name"
-  printf '%s\n' "export IVGPU_TEST_SLOWNESS=${IVGPU_TEST_SLOWNESS:-1}" "insmod /ivgpu.ko ${3:-} || failed=1" >"$work/root/job"
+  printf '%s\n' "export IVGPU_TEST_SLOWNESS=${IVGPU_TEST_SLOWNESS:-1}" "insmod /ivgpu.ko ${3:-} || failed=1" \
+    'chown 0:44 /dev/ivgpu0 && chmod 660 /dev/ivgpu0 || failed=1  # as 60-ivgpu-module.rules would' >"$work/root/job"
   echo "$2" >>"$work/root/job"
   case $name in
     whole)

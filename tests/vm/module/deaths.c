@@ -1,4 +1,8 @@
 // Ends of processes: the host hears of them by itself, whoever else has the descriptor; pages that outlive their process.
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 
 #include "test.h"
@@ -69,8 +73,9 @@ static void exits(void* word) {
 // Its child has the descriptor, and lives on.
 static void executes(void* word) {
   struct Opened session = open_session();
+  const pid_t parent = getpid();
   if (fork() == 0) {
-    for (const pid_t parent = getppid(); getppid() == parent;) nap_us(10000);
+    while (getppid() == parent) nap_us(10000);
     _exit(0);
   }
   *(uint32_t*)word = session.slot;
@@ -113,6 +118,119 @@ static void duplicate_closed(void) {
   CHECK(until_state(&any, session.slot, IVGPU_SLOT_READY, 1e6) >= 0, "the last reference");
 }
 
+// ---- a claimer whose threads have different tables of descriptors --------------------------------------------------
+
+struct Apart {
+  int fd, closes, ready[2], go[2];
+};
+
+static void* has_old_table(void* argument) {
+  struct Apart* apart = argument;
+  char byte;
+  (void)!write(apart->ready[1], "x", 1);
+  CHECK(read(apart->go[0], &byte, 1) == 1, "the word");
+  if (apart->closes) close(apart->fd);
+  return NULL;
+}
+
+// Its claim was made with the table that its thread ends with; it goes on with a copy, and its child has the descriptor.
+static void goes_on_apart(int closes, int told) {
+  struct Opened session = open_session();
+  struct Apart apart = {.fd = session.fd, .closes = closes};
+  struct Held held = {.slot = session.slot, .word = session.word};
+  pthread_t thread;
+  char byte;
+  CHECK(pipe(apart.ready) == 0 && pipe(apart.go) == 0, "pipes");
+  held.heir = fork();
+  if (held.heir == 0) {
+    close(told);
+    for (;;) pause();
+  }
+  CHECK(pthread_create(&thread, NULL, has_old_table, &apart) == 0, "thread");
+  CHECK(read(apart.ready[0], &byte, 1) == 1 && unshare(CLONE_FILES) == 0, "a table of its own");
+  CHECK(write(apart.go[1], "x", 1) == 1 && pthread_join(thread, NULL) == 0, "the thread");
+  nap_us(200000);  // its table goes a moment after it is joined
+  CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "a thread's end");
+  CHECK(write(told, &held, sizeof held) == sizeof held, "what it holds");
+  for (;;) pause();
+}
+
+static void tables_apart(void) {
+  struct Opened any = open_module();
+  for (int closes = 0; closes < 2; ++closes) {
+    int pipes[2];
+    struct Held held;
+    CHECK(pipe(pipes) == 0, "pipe");
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) goes_on_apart(closes, pipes[1]);
+    close(pipes[1]);
+    CHECK(read(pipes[0], &held, sizeof held) == sizeof held, "no session");
+    kill(pid, SIGKILL);
+    CHECK(until_not(&any, held.slot, held.word, 5e6) >= 0, "slot %u stays claimed (%d)", held.slot, closes);
+    CHECK(kill(held.heir, 0) == 0, "the child of the dead one lives");
+    kill(held.heir, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(pipes[0]);
+  }
+}
+
+// ---- a user who forks without end ----------------------------------------------------------------------------------
+
+struct Bomb {
+  uint32_t processes, refused, claims;
+};
+
+static void count(uint32_t* what) { __atomic_add_fetch(what, 1, __ATOMIC_SEQ_CST); }
+
+// Each has the descriptors of all that it comes from, one of its own, and a slot if there is one.
+__attribute__((noreturn)) static void explode(struct Bomb* bomb) {
+  for (;;) {
+    const pid_t pid = fork();
+    if (pid != 0) {
+      if (pid < 0) count(&bomb->refused);
+      nap_us(2000);
+      continue;
+    }
+    struct IvgpuModuleClaim got;
+    struct IvgpuModuleInfo info;
+    const int fd = open(NODE, O_RDWR);
+    count(&bomb->processes);
+    if (fd < 0 || claim(fd, 0, "bomb", &got) != 0 || ioctl(fd, IVGPU_IOC_INFO, &info) != 0) continue;
+    count(&bomb->claims);
+    char* at = mmap(NULL, IVGPU_HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                    (off_t)(info.first_slot + got.slot * info.slot_bytes));
+    if (at != MAP_FAILED) at[0] = 1;
+  }
+}
+
+static void fork_bomb(void) {
+  const struct rlimit limit = {64, 64};
+  struct Opened any = open_module();
+  struct Bomb* bomb = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(bomb != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "a bomb");
+  CHECK(setrlimit(RLIMIT_NPROC, &limit) == 0, "the limit of processes");
+  fflush(stdout);
+  const pid_t first = fork();
+  if (first == 0) {
+    setpgid(0, 0);
+    explode(bomb);
+  }
+  setpgid(first, first);
+  for (const double start = now_us(); __atomic_load_n(&bomb->refused, __ATOMIC_SEQ_CST) < 200; nap_us(10000))
+    CHECK(now_us() - start < 20e6 * slowness(), "%u processes, %u refused", bomb->processes, bomb->refused);
+  const double start = now_us();
+  CHECK(kill(-first, SIGKILL) == 0, "kill");
+  unsigned ended = 0;
+  while (wait(NULL) > 0) ++ended;
+  for (uint32_t k = 0; k < any.info.slot_count; ++k)
+    CHECK(until_state(&any, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(&any, k));
+  printf("    %u processes with %u claims, %u forks refused; all slots Ready %.0f ms after the kill\n", ended,
+         bomb->claims, bomb->refused, (now_us() - start) / 1e3);
+  CHECK(ended > 40 && ended <= limit.rlim_cur && bomb->claims == any.info.slot_count, "no bomb");
+  for (uint32_t k = 0; k < any.info.slot_count; ++k) open_session();
+}
+
 // A pipe holds pages of a process that has ended: dead at once, to be used again only when the pipe is empty.
 static void pinned(void) {
   struct Opened any = open_module();
@@ -148,5 +266,7 @@ static void pinned(void) {
 const struct Case death_cases[] = {{"killed", killed},
                                    {"ended_otherwise", ended_otherwise},
                                    {"duplicate_closed", duplicate_closed},
+                                   {"tables_apart", tables_apart},
+                                   {"fork_bomb", fork_bomb},
                                    {"pinned", pinned},
                                    {NULL, NULL}};

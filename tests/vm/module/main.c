@@ -1,11 +1,15 @@
 // The module's test in the guest: all cases of a group, or those whose name contains a word. The cases of `binding` take
-// the device away, and run only by name, as `hold` does, which holds a slot.
+// the device away, and run only by name and as root, as `hold` does, which holds a slot. All others run as a user who may
+// open the node by its group and is nothing else (test.h).
 // usage: module_test GROUP|all [WORD]
 #include "test.h"
+
+static int as_user;
 
 static void run_case(void* argument) {
   // A case that hangs has failed; SIGALRM ends it.
   alarm((unsigned)(60 * slowness()));
+  if (as_user) become_user(TEST_GROUP);
   ((const struct Case*)argument)->run();
 }
 
@@ -33,6 +37,7 @@ int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   for (unsigned k = 0; argc > 1 && k < sizeof groups / sizeof *groups; ++k) {
     if (strcmp(argv[1], groups[k].name) != 0 && (strcmp(argv[1], "all") != 0 || k >= 4)) continue;
+    as_user = k < 4;
     failed += run_group(groups[k].name, groups[k].cases, argc > 2 ? argv[2] : "");
     ++found;
   }

@@ -153,26 +153,6 @@ static void forked(void) {
 }
 
 // A descriptor that is passed to a process with a session of its own reaches its own slot, not that process's.
-static void receive(int socket, int* fd) {
-  char byte, control[CMSG_SPACE(sizeof *fd)];
-  struct iovec data = {&byte, 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  CHECK(recvmsg(socket, &message, 0) == 1 && CMSG_FIRSTHDR(&message) != NULL, "recvmsg");
-  memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof *fd);
-}
-
-static void give(int socket, int fd) {
-  char control[CMSG_SPACE(sizeof fd)] = {0};
-  struct iovec data = {"x", 1};
-  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
-  struct cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof fd);
-  memcpy(CMSG_DATA(head), &fd, sizeof fd);
-  CHECK(sendmsg(socket, &message, 0) == 1, "sendmsg");
-}
-
 static void passed(void) {
   int ends[2], fd;
   CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "socketpair");
@@ -185,7 +165,7 @@ static void passed(void) {
     (void)!read(ends[1], &byte, 1);
     _exit(0);
   }
-  receive(ends[0], &fd);
+  receive(ends[0], 0, &fd);
   struct Opened own = open_session();
   struct IvgpuModuleInfo info;
   CHECK(ioctl(fd, IVGPU_IOC_INFO, &info) == 0 && info.slot != own.slot, "its slot");
@@ -197,6 +177,110 @@ static void passed(void) {
   // The giver ends: its slot ends, though its descriptor is here.
   CHECK(wait(NULL) > 0 && shows_end(&own, its, 1), "the giver has ended");
   CHECK_ERROR(wait_word(fd, 0, 0, 0), ENODEV);
+}
+
+// ---- faults while their slot ends ----------------------------------------------------------------------------------
+
+// One slot goes back and forth between two descriptors. Of one of them others have mappings, made while it had the slot,
+// and fault in their pages all the time: they must never find what the other has written, nor write where it reads.
+#define RACE_PAGES 16
+#define RACE_WIPED 9  // the first of them, which the test's host wipes between two claims
+struct Race {
+  double until;
+  uint32_t touched, ended, own, others;
+};
+static struct Race* race;
+
+static char* mark(char* at, unsigned k) { return at + k * (uint64_t)IVGPU_HUGE_PAGE + 3 * IVGPU_PAGE; }
+static void count(uint32_t* what) { __atomic_add_fetch(what, 1, __ATOMIC_SEQ_CST); }
+static int races(void) { return now_us() < race->until; }
+
+static void touch_until_ended(char* at) {
+  for (unsigned n = 0; n < 100 * RACE_PAGES && races(); ++n) {
+    char before;
+    if (n % RACE_PAGES == 0) madvise(at, RACE_PAGES * IVGPU_HUGE_PAGE, MADV_DONTNEED);
+    const int signal = signal_of_exchange(mark(at, n % RACE_PAGES), 'o', &before);
+    if (signal != 0) {
+      CHECK(signal == SIGBUS, "signal %d", signal);
+      count(&race->ended);
+      return;
+    }
+    CHECK(before == 0 || before == 'o', "page %u has the other's %d", n % RACE_PAGES, before);
+    count(&race->touched);
+  }
+}
+
+static void* touches(void* descriptor) {
+  const int fd = *(int*)descriptor;
+  while (races()) {
+    struct IvgpuModuleInfo now;
+    CHECK(ioctl(fd, IVGPU_IOC_INFO, &now) == 0, "INFO");
+    if (now.slot == IVGPU_NO_SLOT) continue;
+    char* at = map(fd, now.first_slot + now.slot * now.slot_bytes, RACE_PAGES * IVGPU_HUGE_PAGE, PROT_READ | PROT_WRITE,
+                   MAP_SHARED);
+    if (at == MAP_FAILED) continue;  // it has ended meanwhile
+    touch_until_ended(at);
+    munmap(at, RACE_PAGES * IVGPU_HUGE_PAGE);
+  }
+  return NULL;
+}
+
+static void owner(int socket) {
+  struct Opened own = open_module();
+  struct IvgpuModuleClaim got;
+  pthread_t thread;
+  give(socket, own.fd);
+  CHECK(pthread_create(&thread, NULL, touches, &own.fd) == 0, "thread");
+  for (unsigned n = 0; races(); ++n) {
+    if (claim(own.fd, 20, "owner", &got) != 0) continue;
+    nap_us(200 + n % 8 * 400);
+    CHECK(ioctl(own.fd, IVGPU_IOC_RELEASE) == 0, "release");
+    count(&race->own);
+  }
+  pthread_join(thread, NULL);
+}
+
+static void other(void) {
+  struct Opened own = open_module();
+  struct IvgpuModuleClaim got;
+  while (races()) {
+    if (claim(own.fd, 20, "other", &got) != 0) continue;
+    own.slot = got.slot;
+    map_session(&own);
+    for (unsigned k = 0; k < RACE_PAGES; ++k) {
+      const char before = __atomic_exchange_n(mark(own.at, k), 'x', __ATOMIC_SEQ_CST);
+      CHECK(k >= RACE_WIPED || before == 0, "page %u has the owner's %d", k, before);
+    }
+    nap_us(1000);
+    for (unsigned k = 0; k < RACE_PAGES; ++k) {
+      const char after = __atomic_exchange_n(mark(own.at, k), 0, __ATOMIC_SEQ_CST);
+      CHECK(after == 'x', "page %u became %d", k, after);
+    }
+    munmap(own.at, own.info.slot_bytes);
+    CHECK(ioctl(own.fd, IVGPU_IOC_RELEASE) == 0, "release");
+    count(&race->others);
+  }
+}
+
+static void raced(void) {
+  int ends[2], fd;
+  race = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(race != MAP_FAILED && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0, "a race");
+  for (unsigned k = open_module().info.slot_count; k > 1; --k) open_session();
+  race->until = now_us() + 1.5e6 * slowness();
+  fflush(stdout);
+  for (unsigned k = 0; k < 3; ++k)
+    if (fork() == 0) {
+      if (k == 0 && receive(ends[0], 0, &fd)) touches(&fd);
+      if (k == 1) owner(ends[1]);
+      if (k == 2) other();
+      fflush(stdout);
+      _exit(0);
+    }
+  for (int status; wait(&status) > 0;) CHECK(status == 0, "one of the three ended with %x", (unsigned)status);
+  printf("    %u claims by the owner and %u by another, %u pages touched meanwhile, %u mappings at their end\n",
+         race->own, race->others, race->touched, race->ended);
+  CHECK(race->own > 5 && race->others > 5 && race->touched > 100 && race->ended > 5, "no race");
 }
 
 static long minor_faults(void) {
@@ -255,6 +339,7 @@ const struct Case mapping_cases[] = {{"header", header},
                                      {"zeros_dropped", zeros_dropped},
                                      {"forked", forked},
                                      {"passed", passed},
+                                     {"raced", raced},
                                      {"large_entries", large_entries},
                                      {"direct_io", direct_io},
                                      {"other_io", other_io},

@@ -1,4 +1,6 @@
 // What the module's tests in the guest share (test.h).
+#include <grp.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "test.h"
@@ -31,6 +33,11 @@ uint32_t limit_ms(unsigned ms) { return (uint32_t)(ms * slowness()); }
 void nap_us(unsigned us) {
   const struct timespec nap = {us / 1000000, us % 1000000 * 1000L};
   nanosleep(&nap, NULL);
+}
+
+void become_user(gid_t group) {
+  CHECK(setgroups(group != 0, &group) == 0 && setgid(TEST_USER) == 0 && setuid(TEST_USER) == 0, "another user");
+  CHECK(geteuid() == TEST_USER && setuid(0) == -1, "still root");
 }
 
 struct Opened open_module(void) {
@@ -108,17 +115,28 @@ void ask(const struct Opened* session, enum RequestKind kind, uint64_t offset, u
   CHECK(ioctl(session->fd, IVGPU_IOC_RING, IVGPU_RING_WORKER) == 0, "ring");
 }
 
-static sigjmp_buf after_signal;
+static __thread sigjmp_buf after_signal;
 static void on_signal(int signal) { siglongjmp(after_signal, signal); }
 
-int signal_of_read(const volatile char* at) {
-  const struct sigaction action = {.sa_handler = on_signal};
+static void catch_faults(void (*handler)(int)) {
+  const struct sigaction action = {.sa_handler = handler};
   sigaction(SIGBUS, &action, NULL);
   sigaction(SIGSEGV, &action, NULL);
+}
+
+int signal_of_read(const volatile char* at) {
+  catch_faults(on_signal);
   const int got = sigsetjmp(after_signal, 1);
   if (got == 0) (void)*at;
-  signal(SIGBUS, SIG_DFL);
-  signal(SIGSEGV, SIG_DFL);
+  catch_faults(SIG_DFL);
+  return got;
+}
+
+int signal_of_exchange(char* at, char value, char* before) {
+  catch_faults(on_signal);
+  const int got = sigsetjmp(after_signal, 1);
+  if (got == 0) *before = __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
+  catch_faults(SIG_DFL);
   return got;
 }
 
@@ -126,6 +144,31 @@ int shows_end(const struct Opened* any, const volatile char* at, int quiet) {
   const int got = signal_of_read(at);
   if (!quiet || !(any->info.flags & IVGPU_MODULE_WRITE_BACK)) return got == SIGBUS;
   return got == 0 && *at == 0;
+}
+
+void give(int socket, int fd) {
+  char control[CMSG_SPACE(sizeof fd)] = {0};
+  struct iovec data = {"x", 1};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof fd);
+  memcpy(CMSG_DATA(head), &fd, sizeof fd);
+  const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+  // To one that does not wait: the fuzzer's, whose descriptor may be none at all, or the queue full.
+  CHECK(sent == 1 || (fcntl(socket, F_GETFL) & O_NONBLOCK), "sendmsg");
+}
+
+int receive(int socket, int flags, int* fd) {
+  char byte, control[CMSG_SPACE(sizeof *fd)];
+  struct iovec data = {&byte, 1};
+  struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+  const ssize_t got = recvmsg(socket, &message, flags);
+  if (flags & MSG_DONTWAIT && (got != 1 || CMSG_FIRSTHDR(&message) == NULL)) return 0;
+  CHECK(got == 1 && CMSG_FIRSTHDR(&message) != NULL, "recvmsg");
+  memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof *fd);
+  return 1;
 }
 
 int child(void (*body)(void*), void* argument) {

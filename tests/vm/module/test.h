@@ -22,6 +22,10 @@
 
 #define NODE "/dev/ivgpu0"
 
+// Who runs the cases, in the group that the job has given the node to (../module.sh), as the udev rule does.
+#define TEST_USER 1000
+#define TEST_GROUP 44
+
 #define CHECK(condition, ...)                                            \
   do {                                                                   \
     if (!(condition)) fail(__FILE__, __LINE__, #condition, __VA_ARGS__); \
@@ -57,6 +61,8 @@ double slowness(void);
 // A time limit, times that.
 uint32_t limit_ms(unsigned ms);
 void nap_us(unsigned us);
+// Root no more, for good: a user with no other group than `group`; with 0, in none that may open the node.
+void become_user(gid_t group);
 struct Opened open_module(void);
 // Opens, claims, maps; waits for a slot at most for two seconds, times slowness().
 struct Opened open_session(void);
@@ -72,9 +78,14 @@ struct Request* request_of(const struct Opened* session);
 void ask(const struct Opened* session, enum RequestKind kind, uint64_t offset, uint32_t value, uint32_t delay_us);
 // The signal that reading a byte there ends with, 0 for none.
 int signal_of_read(const volatile char* at);
+// The same of writing one; what was there before is in *before, if it ends with 0.
+int signal_of_exchange(char* at, char value, char* before);
 // Whether a mapping of a slot that has ended shows that there: zeros where only a library reads (`quiet`), else SIGBUS;
 // without pages SIGBUS everywhere.
 int shows_end(const struct Opened* any, const volatile char* at, int quiet);
+// A descriptor over a socket. Whoever receives may wait, or not: then 0 says that there was none.
+void give(int socket, int fd);
+int receive(int socket, int flags, int* fd);
 // How a child that runs `body` ended, as waitpid() says.
 int child(void (*body)(void*), void* argument);
 // Sorts; the value below which `share` of them lie.
