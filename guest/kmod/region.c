@@ -42,9 +42,13 @@ int ivgpu_read_header(struct ivgpu_device *dev)
 	struct IvgpuRegionHeader header;
 	void __iomem *at;
 
-	if (bytes < IVGPU_FIRST_SLOT_OFFSET || bytes % IVGPU_HUGE_PAGE ||
-	    dev->memory % IVGPU_HUGE_PAGE) {
-		dev_info(device, "its memory is too small for a region of ivgpud's\n");
+	if (bytes < IVGPU_FIRST_SLOT_OFFSET) {
+		dev_info(device, "its memory, %llu bytes, is too small for a region of ivgpud's\n", bytes);
+		return -ENODEV;
+	}
+	if ((dev->memory | bytes) % IVGPU_HUGE_PAGE) {
+		dev_info(device, "its memory, %llu bytes at %pa, does not begin and end at a multiple of 2 MiB\n",
+			 bytes, &dev->memory);
 		return -ENODEV;
 	}
 	at = ioremap(dev->memory, sizeof(header));

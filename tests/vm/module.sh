@@ -12,6 +12,7 @@
 # seconds that a boot may take besides the fuzzer, by default 300; IVGPU_TEST_SLOWNESS, a whole number, by default 1, by
 # which the time limits within a boot are multiplied; IVGPU_TEST_APPEND, more of its command line. For one whose headers
 # need another machine's tools: IVGPU_TEST_MODULES, a folder with ivgpu.ko and brd.ko.
+# IVGPU_TEST_SLEEPS, by default "mem disk", says which ways to sleep the kernel must have.
 set -euo pipefail
 sources=$(cd "$1" && pwd) build=$(cd "$2" && pwd)
 shift 2
@@ -100,7 +101,8 @@ boot() {
       serve layout --wrong layout
       serve slots --wrong slots
       doorbell ours 1 port1
-      for other in magic layout slots; do doorbell "$other" 1; done
+      serve small --mib 1
+      for other in magic layout slots small; do doorbell "$other" 1; done
       ;;
     few) serve ours --vectors 2 --slots 5; doorbell ours 2 ;;
     plain)
@@ -138,16 +140,29 @@ boot() {
 # told PATTERN WHAT: what the host of the boot that was last has heard.
 told() { grep -qE "$1" "$work/$2/ours.log" || { echo "$2: the host was not told: $1"; tail -n 40 "$work/$2/ours.log"; failed=1; }; }
 
+# says COUNT PATTERN BOOT: what the guest of that boot has said, so many times.
+says() {
+  local count
+  count=$(grep -cE "$2" "$work/$3/said") || true
+  ((${count:-0} == $1)) || { echo "$3: the guest said $count times and not $1: $2"; failed=1; }
+}
+
 run='/module_test all || failed=1'
 failed=0
+sleeps=${IVGPU_TEST_SLEEPS-mem disk}
 for name in "${boots[@]}"; do
   case $name in
     whole)
       boot whole "$run
 /module_fuzz --seed ${IVGPU_FUZZ_SEED:-1} --seconds ${IVGPU_FUZZ_SECONDS:-6} || failed=1
+/module_test binding not_everybodys || failed=1
 /module_test binding others || failed=1; /module_test binding unbound || failed=1; /module_test binding rebound || failed=1
 /module_test binding not_unloaded || failed=1; /module_test binding unplugged || failed=1
-rmmod ivgpu || failed=1"
+rmmod ivgpu || { failed=1; ps; }"
+      says 1 'memory is no region of ivgpud.s' whole
+      says 1 'the region has layout' whole
+      says 1 'slots of .* do not fit a region' whole
+      says 1 'its memory, 1048576 bytes, is too small' whole
       told 'released by orphan' whole
       told 'released by .*, pinned' whole
       ;;
@@ -163,6 +178,9 @@ rmmod ivgpu || failed=1"
       boot sleep '/module_test binding asleep || failed=1; /module_test binding hibernated || failed=1
 /module_test hold >/dev/null & sleep 1'
       told 'released by held' sleep
+      # A test that sleeps nowhere tests nothing. Hibernation is tried twice.
+      [[ $sleeps != *mem* ]] || says 1 '^asleep for [0-9]' sleep
+      [[ $sleeps != *disk* ]] || says 2 '^hibernated$' sleep
       ;;
     kexec)
       # The second kernel binds the device anew, and has all slots.

@@ -5,7 +5,7 @@
 # hour on two cores, and 3 GB. IVGPU_FUZZ_SECONDS and IVGPU_FUZZ_SEED are module.sh's; an hour is what a release wants:
 #   IVGPU_FUZZ_SECONDS=3600 tests/vm/module_debug.sh . build /var/tmp/debug whole
 # So are IVGPU_TEST_PATIENCE, here by default an hour for each boot besides the fuzzer, and IVGPU_TEST_SLOWNESS, by
-# default 20.
+# default 20. The kernel sleeps to memory, but does not hibernate.
 # It needs a finished guest image in BUILD (`ivgpu vm --gpu sim -- true`), and flex, bison, bc, libelf-dev.
 # Exit codes: module.sh's, 2 usage, 3 the kernel could not be made.
 set -euo pipefail
@@ -54,6 +54,6 @@ cp "${IVGPU_TEST_IMAGE:-$build/guest-image}/busybox" "$image/"
 append='loglevel=5 log_buf_len=2M no5lvl watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=300'
 date -u
 IVGPU_TEST_IMAGE=$image IVGPU_TEST_MEMORY=1536M IVGPU_TEST_PATIENCE=${IVGPU_TEST_PATIENCE:-3600} \
-  IVGPU_TEST_SLOWNESS=${IVGPU_TEST_SLOWNESS:-20} IVGPU_TEST_APPEND=$append \
+  IVGPU_TEST_SLOWNESS=${IVGPU_TEST_SLOWNESS:-20} IVGPU_TEST_APPEND=$append IVGPU_TEST_SLEEPS=mem \
   "$sources/tests/vm/module.sh" "$sources" "$build" "$@"
 date -u
