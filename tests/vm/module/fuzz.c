@@ -1,7 +1,10 @@
-// A fuzzer of the module: a few processes make random calls on /dev/ivgpu0, its mappings and each other's descriptors.
-// What it looks for shows in the kernel's log, and in the end: every slot comes back.
+// A fuzzer of the module: a few processes of an ordinary user (test.h) make random calls on /dev/ivgpu0 and its mappings,
+// and pass each other their descriptors. Half of the calls make sense, or nearly so, and half have any bytes in their
+// structures and any numbers for arguments; some have numbers of the module's kind that no call has.
+// What it looks for shows in the kernel's log, and in the end: every slot comes back, and each kind of call was made.
 // usage: module_fuzz [--seed N] [--seconds N] [--processes N]
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "test.h"
@@ -16,7 +19,10 @@ static struct {
 } mappings[MAPPINGS];
 static struct IvgpuModuleInfo info;
 static int pages[2];  // a pipe that pages of slots get into
-static uint64_t* calls;
+static int post[2];   // descriptors on their way from one process to another: into the first, out of the second
+// How often, of all processes: calls, ioctls with any bytes or numbers, those with a wrong number, descriptors received.
+static struct { uint64_t calls, arbitrary, unknown, received; } * made;
+static void count(uint64_t* what) { __atomic_add_fetch(what, 1, __ATOMIC_RELAXED); }
 
 static __thread uint64_t state;
 static uint64_t any(void) {  // xorshift64*
@@ -114,7 +120,45 @@ static void use_mapping(void) {
   }
 }
 
-static void call_module(int fd) {
+static void fill(void* at, size_t bytes) {
+  for (size_t k = 0; k < bytes; ++k) ((char*)at)[k] = (char)any();
+}
+
+// Mostly small, as those that mean something are; or at an end of some type.
+static uint64_t any_number(void) {
+  const uint64_t ends[] = {0, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 1ULL << 63, ~0ULL};
+  switch (below(4)) {
+    case 0: return any();
+    case 1: return ends[below(sizeof ends / sizeof *ends)] + below(3) - 1;
+    default: return below(300);
+  }
+}
+
+// A request of the module's own kind: its numbers and some more, of all directions and of any size.
+static unsigned any_request(void) {
+  const unsigned numbers[] = {(unsigned)IVGPU_IOC_INFO, (unsigned)IVGPU_IOC_CLAIM,   (unsigned)IVGPU_IOC_RELEASE,
+                              (unsigned)IVGPU_IOC_RING, (unsigned)IVGPU_IOC_EVENTFD, (unsigned)IVGPU_IOC_WAIT};
+  const unsigned known = sizeof numbers / sizeof *numbers, number = (unsigned)(below(4) ? below(known + 3) : any());
+  const unsigned size = (unsigned)(below(2) ? below(128) : any());
+  if (below(2)) return numbers[below(known)];
+  count(&made->unknown);
+  return _IOC((unsigned)below(4), 0xbd, number & 0xff, size & _IOC_SIZEMASK);
+}
+
+// Whatever sleeps for a time limit of any length ends by a signal, which comes again until it does.
+static void call_with_anything(int fd) {
+  static __thread char bytes[1 << 14] __attribute__((aligned(8)));  // as much as a request's number may say
+  const unsigned request = any_request();
+  const int by_value = _IOC_DIR(request) == _IOC_NONE || below(20) == 0;
+  fill(bytes, below(64) ? 64 : sizeof bytes);
+  if (below(3) == 0) memset(bytes + below(40), 0, 24);  // a `reserved` and a `name` that pass
+  ualarm(2000, 2000);
+  ioctl(fd, request, by_value ? any_number() : (uint64_t)(uintptr_t)bytes);
+  ualarm(0, 0);
+  count(&made->arbitrary);
+}
+
+static void call_sensibly(int fd) {
   struct IvgpuModuleClaim claim = {.timeout_ms = (uint32_t)below(4)};
   struct IvgpuModuleWait wait = {.offset = below(2) ? below(64) * 4 : any(),
                                  .timeout_ns = below(8)   ? below(2000000)
@@ -143,10 +187,23 @@ static void call_module(int fd) {
   }
 }
 
+static void call_module(int fd) { below(2) ? call_sensibly(fd) : call_with_anything(fd); }
+
+static void send_or_receive(int* fd) {
+  int received;
+  if (below(2)) {
+    give(post[0], *fd);
+  } else if (receive(post[1], MSG_DONTWAIT, &received)) {
+    close(*fd);
+    *fd = received;
+    count(&made->received);
+  }
+}
+
 static void change_descriptors(void) {
   int* fd = &descriptors[below(DESCRIPTORS)];
   char drain[8192];
-  switch (below(6)) {
+  switch (below(8)) {
     case 0:
       close(*fd);
       *fd = open(NODE, below(5) ? O_RDWR | O_NONBLOCK : O_RDONLY | O_NONBLOCK);
@@ -166,7 +223,7 @@ static void change_descriptors(void) {
       if (pid > 0) below(2) ? kill(pid, SIGKILL) : 0, waitpid(pid, NULL, 0);
       break;
     }
-    default: break;
+    default: send_or_receive(fd);
   }
 }
 
@@ -175,11 +232,12 @@ static void interrupted(int signal) { (void)signal; }
 static void run(uint64_t seed, double until) {
   const struct sigaction action = {.sa_handler = interrupted};
   state = seed;
+  become_user(TEST_GROUP);
   sigaction(SIGALRM, &action, NULL);
   signal(SIGUSR1, SIG_IGN);
   if (pipe2(pages, O_NONBLOCK) != 0) _exit(1);
   for (unsigned k = 0; k < DESCRIPTORS; ++k) descriptors[k] = open(NODE, O_RDWR | O_NONBLOCK);
-  for (; now_us() < until; __atomic_add_fetch(calls, 1, __ATOMIC_RELAXED)) {
+  for (; now_us() < until; count(&made->calls)) {
     const uint64_t what = below(10);
     const int fd = descriptors[below(DESCRIPTORS)];
     if (what == 0)
@@ -221,7 +279,8 @@ int main(int argc, char** argv) {
   }
   struct Opened watcher = open_module();
   info = watcher.info;
-  calls = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  made = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(made != MAP_FAILED && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, post) == 0, "what they share");
   const double until = now_us() + (double)seconds * 1e6;
   pid_t groups[64];
   if (processes > 64) processes = 64;
@@ -245,9 +304,12 @@ int main(int argc, char** argv) {
       CHECK(now_us() <= patience, "processes hang");
       nap_us(1000);
     }
-  printf("fuzz: seed %llu, %llu calls in %llu s\n", (unsigned long long)seed, (unsigned long long)*calls,
-         (unsigned long long)seconds);
-  CHECK(*calls > 100, "it did nothing");
+  close(post[0]);
+  close(post[1]);
+  printf("fuzz: seed %llu, %llu calls in %llu s, %llu with anything, %llu of them unknown, %llu descriptors passed\n",
+         (unsigned long long)seed, (unsigned long long)made->calls, (unsigned long long)seconds,
+         (unsigned long long)made->arbitrary, (unsigned long long)made->unknown, (unsigned long long)made->received);
+  CHECK(made->calls > 100 && made->arbitrary > 0 && made->unknown > 0 && made->received > 0, "it did too little");
   for (uint32_t k = 0; k < info.slot_count; ++k)
     CHECK(until_state(&watcher, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(&watcher, k));
   return 0;
