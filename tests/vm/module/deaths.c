@@ -204,12 +204,18 @@ __attribute__((noreturn)) static void explode(struct Bomb* bomb) {
   }
 }
 
+static void all_ready(const struct Opened* any) {
+  for (uint32_t k = 0; k < any->info.slot_count; ++k)
+    CHECK(until_state(any, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(any, k));
+}
+
 static void fork_bomb(void) {
   const struct rlimit limit = {64, 64};
   struct Opened any = open_module();
   struct Bomb* bomb = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   CHECK(bomb != MAP_FAILED && prctl(PR_SET_CHILD_SUBREAPER, 1) == 0, "a bomb");
   CHECK(setrlimit(RLIMIT_NPROC, &limit) == 0, "the limit of processes");
+  all_ready(&any);
   fflush(stdout);
   const pid_t first = fork();
   if (first == 0) {
@@ -223,8 +229,7 @@ static void fork_bomb(void) {
   CHECK(kill(-first, SIGKILL) == 0, "kill");
   unsigned ended = 0;
   while (wait(NULL) > 0) ++ended;
-  for (uint32_t k = 0; k < any.info.slot_count; ++k)
-    CHECK(until_state(&any, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(&any, k));
+  all_ready(&any);
   printf("    %u processes with %u claims, %u forks refused; all slots Ready %.0f ms after the kill\n", ended,
          bomb->claims, bomb->refused, (now_us() - start) / 1e3);
   CHECK(ended > 40 && ended <= limit.rlim_cur && bomb->claims == any.info.slot_count, "no bomb");
