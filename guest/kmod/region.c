@@ -43,7 +43,8 @@ int ivgpu_read_header(struct ivgpu_device *dev)
 	void __iomem *at;
 
 	if (bytes < IVGPU_FIRST_SLOT_OFFSET) {
-		dev_info(device, "its memory, %llu bytes, is too small for a region of ivgpud's\n", bytes);
+		dev_info(device, "its memory, %llu bytes, is too small for a region of ivgpud's\n",
+			 bytes);
 		return -ENODEV;
 	}
 	if ((dev->memory | bytes) % IVGPU_HUGE_PAGE) {
