@@ -1,7 +1,9 @@
 // A program that gives the GPU work for ever, and tells its test how far it is (turner.h).
 //
-// usage: loopback_turner LIBCUDA FILE KIND, which is `nothing`: a kernel that does nothing, then a wait, again and again;
-// `spin`: before these a kernel that spins until the test releases it; or `long`: kernels of 3 ms, and a wait after each. Exit codes: 1 a call has failed, 2 usage.
+// usage: loopback_turner LIBCUDA FILE KIND [OTHER], where KIND is `nothing`: a kernel that does nothing, then a wait, again
+// and again; `spin`: before these a kernel that spins until the program with the file OTHER has launched; `long`: kernels
+// of 3 ms, and a wait after each; or `count`: a kernel that adds one to a word, whose value is looked at after each.
+// Exit codes: 1 a call has failed, 2 usage, 3 a result is wrong.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -34,9 +36,19 @@ again:
   @%p bra again;
   ret;
 }
+.visible .entry add_one(.param .u64 to) {
+  .reg .u64 %a; .reg .u32 %v;
+  ld.param.u64 %a, [to];
+  ld.global.u32 %v, [%a];
+  add.u32 %v, %v, 1;
+  st.global.u32 [%a], %v;
+  ret;
+}
 .visible .entry spin(.param .u64 until) {
   .reg .u64 %a; .reg .u32 %v; .reg .pred %p;
   ld.param.u64 %a, [until];
+  mov.u32 %v, 1;
+  st.volatile.global.u32 [%a+4], %v;
 again:
   ld.volatile.global.u32 %v, [%a];
   setp.eq.u32 %p, %v, 0;
@@ -65,38 +77,60 @@ void note(turner::Progress& progress) {
   ++progress.done;
 }
 
-void spin(CUmodule module, turner::Progress& progress) {
+// Of the two words the kernel sets the second when it has begun, and ends when the first is set.
+void spin(CUmodule module, turner::Progress& progress, const turner::Progress& other) {
   void* host = nullptr;
   check(CU(cuMemHostAlloc)(&host, 4096, CU_MEMHOSTALLOC_DEVICEMAP), "cuMemHostAlloc");
   std::memset(host, 0, 4096);
   CUdeviceptr at = 0;
   check(CU(cuMemHostGetDevicePointer_v2)(&at, host, 0), "cuMemHostGetDevicePointer");
+  const std::atomic_ref end(static_cast<std::uint32_t*>(host)[0]), has_begun(static_cast<std::uint32_t*>(host)[1]);
   void* parameters[] = {&at};
   launch(function(module, "spin"), parameters);
   std::thread releases([&] {
-    while (progress.release == 0) usleep(200);
-    std::atomic_ref(*static_cast<std::uint32_t*>(host)).store(1);
+    while (has_begun == 0) usleep(200);
+    progress.spins = 1;
+    // The first of them may have been launched before.
+    for (const std::uint64_t before = other.done; other.done < before + 2;) usleep(200);
+    end = 1;
   });
   wait();
   releases.join();
+  progress.spins = 0;
   note(progress);
+}
+
+void count(CUmodule module, turner::Progress& progress) {
+  const CUfunction kernel = function(module, "add_one");
+  CUdeviceptr word = 0;
+  check(CU(cuMemAlloc_v2)(&word, 4), "cuMemAlloc");
+  check(CU(cuMemsetD32_v2)(word, 0, 1), "cuMemsetD32");
+  void* parameters[] = {&word};
+  for (std::uint32_t right = 1, value = 0;; ++right) {
+    launch(kernel, parameters);
+    check(CU(cuMemcpyDtoH_v2)(&value, word, 4), "cuMemcpyDtoH");
+    if (value != right) std::printf("%u in place of %u\n", value, right), std::exit(3);
+    note(progress);
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 5) return 2;
   library = dlopen(argv[1], RTLD_NOW);
   turner::Progress* const progress = turner::map(argv[2]);
   const std::string kind = argv[3];
-  if (library == nullptr || progress == nullptr) return 2;
+  const turner::Progress* const other = argc == 5 ? turner::map(argv[4]) : nullptr;
+  if (library == nullptr || progress == nullptr || (kind == "spin" && other == nullptr)) return 2;
   CUcontext context = nullptr;
   CUmodule module = nullptr;
   check(CU(cuInit)(0), "cuInit");
   check(CU(cuDevicePrimaryCtxRetain)(&context, 0), "cuDevicePrimaryCtxRetain");
   check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
   check(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
-  if (kind == "spin") spin(module, *progress);
+  if (kind == "count") count(module, *progress);
+  if (kind == "spin") spin(module, *progress, *other);
   const CUfunction kernel = function(module, kind == "long" ? "three_ms" : "nothing");
   for (;;) {
     launch(kernel, nullptr);

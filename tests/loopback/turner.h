@@ -12,12 +12,12 @@
 
 namespace turner {
 
-// The program's, but for `release`. Times are in nanoseconds of CLOCK_MONOTONIC.
+// The program's. Times are in nanoseconds of CLOCK_MONOTONIC.
 struct Progress {
   std::atomic<std::uint64_t> done;        // pieces of work
   std::atomic<std::int64_t> last;         // when the newest was done
   std::atomic<std::int64_t> longest_gap;  // between two; the test may clear it
-  std::atomic<std::uint32_t> release;     // the test's: a kernel that spins shall end
+  std::atomic<std::uint32_t> spins;       // its kernel spins until another program has launched
 };
 
 inline std::int64_t now_ns() {
