@@ -76,10 +76,11 @@ class Played {
   std::chrono::steady_clock::time_point acted_ = std::chrono::steady_clock::now();
 };
 
-class TurnsScheduler : public testing::Test {
+// The value: whether the scheduler naps.
+class TurnsScheduler : public testing::TestWithParam<bool> {
  protected:
   TurnsScheduler() {
-    scheduler_ = Scheduler::start({.on = true, .limits = {}}, true, error_);
+    scheduler_ = Scheduler::start({.on = true, .limits = {}}, GetParam(), error_);
     a_ = std::make_unique<Played>(*scheduler_, scheduler_->add_vm({}));
     b_ = std::make_unique<Played>(*scheduler_, scheduler_->add_vm({}));
   }
@@ -99,7 +100,7 @@ class TurnsScheduler : public testing::Test {
   std::unique_ptr<Played> a_, b_;
 };
 
-TEST_F(TurnsScheduler, TwoThatWaitAllTheTimeTakeTurns) {
+TEST_P(TurnsScheduler, TwoThatWaitAllTheTimeTakeTurns) {
   ASSERT_TRUE(turns_begin()) << error_;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(act_until([&] { return a_->grant().mode == GrantMode::Turn; }));
@@ -111,7 +112,7 @@ TEST_F(TurnsScheduler, TwoThatWaitAllTheTimeTakeTurns) {
 }
 
 // Its workers hear of another scheduler by its grants alone.
-TEST_F(TurnsScheduler, TheNextOneOpensTheGatesOfAnEarlierOne) {
+TEST_P(TurnsScheduler, TheNextOneOpensTheGatesOfAnEarlierOne) {
   const std::uint64_t one = 1;
   std::string error;
   for (const GrantMode mode : {GrantMode::Closed, GrantMode::Turn}) {
@@ -123,7 +124,7 @@ TEST_F(TurnsScheduler, TheNextOneOpensTheGatesOfAnEarlierOne) {
         Line::adopt(host::broker::Fd(dup(line->grants_to_keep())), host::broker::Fd(dup(line->requests_fd())));
     ASSERT_TRUE(adopted);
     host::broker::Fd bell(dup(scheduler_->bell_fd()));
-    const auto next = Scheduler::start({.on = true, .limits = {}}, true, error, std::move(bell));
+    const auto next = Scheduler::start({.on = true, .limits = {}}, GetParam(), error, std::move(bell));
     ASSERT_TRUE(next) << error;
     next->add(next->add_vm({}), adopted, {gpu});
     const auto seen = [&] { return Grant::of(line->grant(0).word.load()); };
@@ -133,7 +134,7 @@ TEST_F(TurnsScheduler, TheNextOneOpensTheGatesOfAnEarlierOne) {
   }
 }
 
-TEST_F(TurnsScheduler, PagesThatWereNotKeptAreNotTakenOver) {
+TEST_P(TurnsScheduler, PagesThatWereNotKeptAreNotTakenOver) {
   std::string error;
   const auto line = Line::create("test", false, error);
   ASSERT_TRUE(line) << error;
@@ -145,7 +146,7 @@ TEST_F(TurnsScheduler, PagesThatWereNotKeptAreNotTakenOver) {
   EXPECT_FALSE(Line::adopt(copy(small.get()), copy(small.get())));
 }
 
-TEST_F(TurnsScheduler, OneAloneIsNeverStopped) {
+TEST_P(TurnsScheduler, OneAloneIsNeverStopped) {
   b_->leave();
   for (int i = 0; i < 300; ++i) {
     a_->act();
@@ -156,14 +157,14 @@ TEST_F(TurnsScheduler, OneAloneIsNeverStopped) {
   }
 }
 
-TEST_F(TurnsScheduler, WhereNobodySubmitsWorkersAreToldToRing) {
+TEST_P(TurnsScheduler, WhereNobodySubmitsWorkersAreToldToRing) {
   EXPECT_TRUE(comes_true([&] { return a_->grant().mode == GrantMode::Told && b_->grant().mode == GrantMode::Told; }));
   std::this_thread::sleep_for(1ms);
   a_->act();
   EXPECT_TRUE(comes_true([&] { return a_->grant().mode == GrantMode::Open; }));
 }
 
-TEST_F(TurnsScheduler, AHolderThatIsGonePassesItsTurnOn) {
+TEST_P(TurnsScheduler, AHolderThatIsGonePassesItsTurnOn) {
   ASSERT_TRUE(turns_begin());
   ASSERT_TRUE(act_until([&] { return a_->grant().mode == GrantMode::Turn; }));
   a_->leave();
@@ -175,14 +176,14 @@ TEST_F(TurnsScheduler, AHolderThatIsGonePassesItsTurnOn) {
       50ms));
 }
 
-TEST_F(TurnsScheduler, AHolderThatDoesNotAnswerLosesItsTurnByTime) {
+TEST_P(TurnsScheduler, AHolderThatDoesNotAnswerLosesItsTurnByTime) {
   ASSERT_TRUE(turns_begin());
   ASSERT_TRUE(act_until([&] { return a_->grant().mode == GrantMode::Turn; }));
   b_->words().waiting = 1;
   EXPECT_TRUE(comes_true([&] { return b_->grant().mode == GrantMode::Turn; }, 1000ms)) << "and a answers nothing";
 }
 
-TEST_F(TurnsScheduler, SwitchedOffEverybodyIsOpenAndOnAgainTheyTakeTurns) {
+TEST_P(TurnsScheduler, SwitchedOffEverybodyIsOpenAndOnAgainTheyTakeTurns) {
   ASSERT_TRUE(turns_begin());
   scheduler_->change({.on = false, .limits = {}});
   const auto both_open = [&] { return a_->grant().mode == GrantMode::Open && b_->grant().mode == GrantMode::Open; };
@@ -196,7 +197,7 @@ TEST_F(TurnsScheduler, SwitchedOffEverybodyIsOpenAndOnAgainTheyTakeTurns) {
   EXPECT_TRUE(turns_begin());
 }
 
-TEST_F(TurnsScheduler, ItTellsThatTurnsBeginAndWhoMayUseTheGpu) {
+TEST_P(TurnsScheduler, ItTellsThatTurnsBeginAndWhoMayUseTheGpu) {
   const auto rung = [&] {
     std::uint64_t times = 0;
     return read(scheduler_->news_fd(), &times, sizeof times) == sizeof times;
@@ -216,7 +217,7 @@ TEST_F(TurnsScheduler, ItTellsThatTurnsBeginAndWhoMayUseTheGpu) {
   for (const auto& [client, right] : report.rights.at(gpu)) EXPECT_LE(right.until, report.made);
 }
 
-TEST_F(TurnsScheduler, AWorkerCannotWriteItsGrants) {
+TEST_P(TurnsScheduler, AWorkerCannotWriteItsGrants) {
   EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, a_->grants_fd(), 0), MAP_FAILED);
   const std::string path = "/proc/self/fd/" + std::to_string(a_->grants_fd());
   const int again = open(path.c_str(), O_RDWR);
@@ -224,5 +225,8 @@ TEST_F(TurnsScheduler, AWorkerCannotWriteItsGrants) {
   close(again);
   EXPECT_NE(ftruncate(a_->grants_fd(), 0), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Each, TurnsScheduler, testing::Values(true, false),
+                         [](const auto& one) { return one.param ? "naps" : "polls"; });
 
 }  // namespace
