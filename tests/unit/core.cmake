@@ -54,6 +54,6 @@ if(NOT IVGPU_SANITIZE)
 
   add_executable(turns_simulation ${turns}/simulate.cc)
   target_link_libraries(turns_simulation PRIVATE ivgpu_turns_world)
-  add_test(NAME unit.turns.simulation COMMAND turns_simulation --vms 24 --gpus 4 --seconds 0.5)
-  set_tests_properties(unit.turns.simulation PROPERTIES LABELS unit TIMEOUT 120)
+  add_test(NAME unit.turns.simulation COMMAND turns_simulation --vms 64 --gpus 8 --seconds 0.5)
+  set_tests_properties(unit.turns.simulation PROPERTIES LABELS unit TIMEOUT 300)
 endif()
