@@ -200,6 +200,36 @@ TEST_F(SessionTurns, ATurnIsGivenBackWhenTheSessionIsQuiet) {
   EXPECT_TRUE(was_submitted(2));
 }
 
+TEST_F(SessionTurns, AllContextsThatWereUsedAreDrainedBeforeATurnIsGivenBack) {
+  constexpr unsigned other = ring::first_created_context;
+  const std::uint16_t flags = ring::context_flags(other);
+  const Payload creation = Payload::record(
+      api::CreateContextRecord{.number = other, .device = 0, .flags = 0, .affinities = 0, .sm_count = 0, .pad = 0});
+  ASSERT_EQ(world_->send(ids::cuCtxCreate_v4, creation).result, CUDA_SUCCESS);
+  ASSERT_EQ(world_->session->contexts.make_current(other), CUDA_SUCCESS);
+  const std::uint64_t stream = world_->next(Handle::Stream);
+  ASSERT_EQ(world_->send(ids::cuStreamCreate, Payload::of(stream, 0), flags).result, CUDA_SUCCESS);
+  const Answer at = world_->send(ids::cuMemAlloc_v2, Payload::record(api::AllocateRecord{64, 0, 0, 0}), flags);
+  ASSERT_EQ(at.result, CUDA_SUCCESS);
+
+  give(GrantMode::Closed);
+  submit();
+  Channel channel(*world_, channels_++);
+  const Payload set = Payload::of(at.read<api::AllocateReply>().address, 1, 64, stream);
+  channel.put(ids::cuMemsetD8Async, set, ring::flag_wants_reply | flags).publish();
+  threads_.emplace_back([channel]() mutable { channel.serve_published(); });
+  ASSERT_TRUE(comes_true([&] { return request().waiting.load() == 2; }));
+  const std::uint64_t waits_before = world_->driver.calls("cuCtxSynchronize");
+  world_->driver.keep_working(true);
+  const Grant turn = give(GrantMode::Turn);
+  ASSERT_TRUE(was_submitted(2));
+  std::this_thread::sleep_for(20ms);
+  EXPECT_NE(request().given_back.load(), turn.number) << "its work is not done";
+  world_->driver.keep_working(false);
+  EXPECT_TRUE(is_given_back(turn));
+  EXPECT_EQ(world_->driver.calls("cuCtxSynchronize"), waits_before + 2) << "one for each context";
+}
+
 // Beside threads that take the processors, so that the keeper is interrupted wherever it can be.
 TEST_F(SessionTurns, ATurnIsKeptWhileSomebodyWaitsForIt) {
   std::atomic<bool> done{false};
