@@ -46,7 +46,8 @@ class TurnGate {
     inside_[channel].store(1, std::memory_order_relaxed);
     if (!wrong(Mutant::entry_fence)) std::atomic_thread_fence(std::memory_order_seq_cst);  // D
     under = grant();
-    const Entry entry = is_left(under) ? Entry::LetIn : entry_under(under);
+    Entry entry = entry_under(under);
+    if (entry != Entry::LetIn && is_left(under)) entry = Entry::LetIn;
     if (entry != Entry::LetIn) inside_[channel].store(0, std::memory_order_relaxed);
     return entry;
   }
@@ -59,7 +60,7 @@ class TurnGate {
 
   // Whether that is so. Then nobody ends the grant that is shown, so it lets everybody in; one with another number, which the
   // next scheduler gives, means what it says.
-  void is_left_alone(bool yes) { left_.store(yes ? grant().number : no_turn, std::memory_order_relaxed); }
+  void left_alone(bool yes) { left_.store(yes ? grant().number : no_turn, std::memory_order_relaxed); }
 
   // ---- the keeper -------------------------------------------------------------------------------------------------
 

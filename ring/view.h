@@ -19,7 +19,11 @@ class SlotView {
 
   Shared<SlotHeader> header() const { return shared_at<SlotHeader>(base_, 0); }
   // Of the header what its worker has filled before it stores the magic, and changes no more: the first line.
-  SharedBytes terms() const { return {base_, offsetof(SlotHeader, fault)}; }
+  SlotHeader copy_terms() const {
+    SlotHeader terms{};
+    SharedBytes(base_, offsetof(SlotHeader, fault)).copy_out(&terms, 0, offsetof(SlotHeader, fault));
+    return terms;
+  }
   Shared<DevicePage> device_page() const { return shared_at<DevicePage>(base_, device_page_offset); }
   Shared<LaneControl> lane(std::uint32_t lane) const { return shared_at<LaneControl>(base_, lane_offset(lane)); }
   Shared<ChannelControl> control(std::uint32_t channel) const {

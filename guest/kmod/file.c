@@ -49,24 +49,16 @@ static int ivgpu_open(struct inode *inode, struct file *file)
  * (of a duplicate, say) does not, nor does the end of a thread that had a table of
  * descriptors to itself.
  */
-static bool claimer_ends(struct ivgpu_opener *opener)
-{
-	if (opener->process != task_tgid(current))
-		return false;
-	/* By the time of an exec's closes its process has no other thread. */
-	return current->in_execve ||
-	       (current->flags & PF_EXITING && !atomic_read(&current->signal->live));
-}
-
 static int ivgpu_flush(struct file *file, fl_owner_t id)
 {
 	struct ivgpu_opener *opener = file->private_data;
 	struct ivgpu_device *dev = opener->dev;
 
-	if (!(current->flags & PF_EXITING) && !current->in_execve)
+	/* By the time of an exec's closes its process has no other thread. */
+	if (!current->in_execve && atomic_read(&current->signal->live))
 		return 0;
 	mutex_lock(&dev->mutex);
-	if (opener->slot >= 0 && claimer_ends(opener))
+	if (opener->slot >= 0 && opener->process == task_tgid(current))
 		ivgpu_end_slot(opener);
 	mutex_unlock(&dev->mutex);
 	return 0;

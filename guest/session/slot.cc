@@ -46,8 +46,7 @@ Entered Slot::map(Region& region, const CheckedRegion& checked, std::uint32_t in
 
 Entered Slot::check(const CheckedRegion& checked, std::uint32_t index) {
   const std::uint64_t magic = view_.header()[&ring::SlotHeader::magic].load(std::memory_order_acquire);  // M
-  ring::SlotHeader header{};
-  view_.terms().copy_out(&header, 0, view_.terms().size());
+  ring::SlotHeader header = view_.copy_terms();
   if (magic != ring::slot_magic || header.version != ring::layout_version)
     return log(Level::Info, "session slot %u has magic %llx and layout version %u", index,
                static_cast<unsigned long long>(magic), header.version),
@@ -55,7 +54,7 @@ Entered Slot::check(const CheckedRegion& checked, std::uint32_t index) {
   if (!untouched(view_))
     return log(Level::Info, "session slot %u is not as a worker leaves it", index), Entered::Spoilt;
   const std::uint64_t spin_us = std::uint64_t{header.spin_us} * ring::guest_spin_factor;
-  if (ring::wrong(ring::Mutant::slot_twice)) view_.terms().copy_out(&header, 0, view_.terms().size());
+  if (ring::wrong(ring::Mutant::slot_twice)) header = view_.copy_terms();
   copy_devices();
   most_channels_ = std::clamp(header.channels, 1u, ring::max_channels);
   worker_knows_ = {header.driver_calls, header.session_calls};

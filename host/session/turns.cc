@@ -75,7 +75,7 @@ void Turns::stop() {
 void Turns::left_alone(bool yes) {
   for (const auto& device : devices_) {
     if (!device) continue;
-    device->gate.is_left_alone(yes);
+    device->gate.left_alone(yes);
     if (yes) syscall(SYS_futex, &device->grant.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   }
 }

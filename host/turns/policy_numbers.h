@@ -92,7 +92,8 @@ constexpr double least_to_be_heavy = 0.5, least_of_heavy = 0.3;
 constexpr double newest_part = 0.05;  // the weight of the newest sample in what a VM uses
 constexpr int enough_to_weigh = 20;   // samples
 
-// What the making and the end of a worker's context cost whoever works meanwhile (tests/probes/cheats.cc on an H100: 9 to 15 ms, up to 3).
+// What the making and the end of a worker's context cost whoever works meanwhile: 9 to 15 ms, and up to 3, on an H100
+// (tests/probes/cheats.cc).
 constexpr Time cost_of_a_start = 12ms, cost_of_an_end = 3ms;
 
 inline double seconds(Time t) { return std::chrono::duration<double>(t).count(); }

@@ -51,6 +51,13 @@ testing::AssertionResult comes_back() {
   return testing::AssertionFailure() << "the session stays lost though the host answers";
 }
 
+std::thread gate_opens_after(int ms) {
+  return std::thread([ms] {
+    pause_ms(ms);
+    fake_driver().open_gate();
+  });
+}
+
 class ComingBack : public testing::Test {
  protected:
   void SetUp() override {
@@ -96,12 +103,6 @@ class ComingBack : public testing::Test {
   void open_gate() {
     fake_driver().open_gate();
     ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
-  }
-  std::thread gate_opens_after(int ms) {
-    return std::thread([ms] {
-      pause_ms(ms);
-      fake_driver().open_gate();
-    });
   }
 
   static constexpr std::size_t room = 8 << 20;
@@ -269,10 +270,7 @@ TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   const auto waits_for = [&](int ms) {
     fake_driver().close_gate();
     EXPECT_EQ(cu::cuMemsetD8Async(at, 1, 1, stream), CUDA_SUCCESS);
-    std::thread opener([ms] {
-      pause_ms(ms);
-      fake_driver().open_gate();
-    });
+    std::thread opener = gate_opens_after(ms);
     const CUresult result = cu::cuStreamSynchronize(stream);
     opener.join();
     return result;

@@ -190,7 +190,7 @@ struct Begin : Two {
 struct Left : Two {
   Left() { close(0), close(1); }
   void scheduler() {
-    all[0].gate.is_left_alone(true);
+    all[0].gate.left_alone(true);
     futex_wake(&all[0].grant.word);
     give(0, GrantMode::Open);
     begin_turns();

@@ -178,10 +178,8 @@ static void tables_apart(void) {
 // ---- a user who forks without end ----------------------------------------------------------------------------------
 
 struct Bomb {
-  uint32_t processes, refused, claims;
+  uint64_t processes, refused, claims;
 };
-
-static void count(uint32_t* what) { __atomic_add_fetch(what, 1, __ATOMIC_SEQ_CST); }
 
 // Each has the descriptors of all that it comes from, one of its own, and a slot if there is one.
 __attribute__((noreturn)) static void explode(struct Bomb* bomb) {
@@ -204,11 +202,6 @@ __attribute__((noreturn)) static void explode(struct Bomb* bomb) {
   }
 }
 
-static void all_ready(const struct Opened* any) {
-  for (uint32_t k = 0; k < any->info.slot_count; ++k)
-    CHECK(until_state(any, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(any, k));
-}
-
 static void fork_bomb(void) {
   const struct rlimit limit = {64, 64};
   struct Opened any = open_module();
@@ -224,14 +217,15 @@ static void fork_bomb(void) {
   }
   setpgid(first, first);
   for (const double start = now_us(); __atomic_load_n(&bomb->refused, __ATOMIC_SEQ_CST) < 200; nap_us(10000))
-    CHECK(now_us() - start < 20e6 * slowness(), "%u processes, %u refused", bomb->processes, bomb->refused);
+    CHECK(now_us() - start < 20e6 * slowness(), "%u processes, %u refused", (unsigned)bomb->processes,
+          (unsigned)bomb->refused);
   const double start = now_us();
   CHECK(kill(-first, SIGKILL) == 0, "kill");
   unsigned ended = 0;
   while (wait(NULL) > 0) ++ended;
   all_ready(&any);
   printf("    %u processes with %u claims, %u forks refused; all slots Ready %.0f ms after the kill\n", ended,
-         bomb->claims, bomb->refused, (now_us() - start) / 1e3);
+         (unsigned)bomb->claims, (unsigned)bomb->refused, (now_us() - start) / 1e3);
   CHECK(ended > 40 && ended <= limit.rlim_cur && bomb->claims == any.info.slot_count, "no bomb");
   for (uint32_t k = 0; k < any.info.slot_count; ++k) open_session();
 }

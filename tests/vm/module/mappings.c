@@ -187,12 +187,11 @@ static void passed(void) {
 #define RACE_WIPED 9  // the first of them, which the test's host wipes between two claims
 struct Race {
   double until;
-  uint32_t touched, ended, own, others;
+  uint64_t touched, ended, own, others;
 };
 static struct Race* race;
 
 static char* mark(char* at, unsigned k) { return at + k * (uint64_t)IVGPU_HUGE_PAGE + 3 * IVGPU_PAGE; }
-static void count(uint32_t* what) { __atomic_add_fetch(what, 1, __ATOMIC_SEQ_CST); }
 static int races(void) { return now_us() < race->until; }
 
 static void touch_until_ended(char* at) {
@@ -279,7 +278,7 @@ static void raced(void) {
     }
   for (int status; wait(&status) > 0;) CHECK(status == 0, "one of the three ended with %x", (unsigned)status);
   printf("    %u claims by the owner and %u by another, %u pages touched meanwhile, %u mappings at their end\n",
-         race->own, race->others, race->touched, race->ended);
+         (unsigned)race->own, (unsigned)race->others, (unsigned)race->touched, (unsigned)race->ended);
   CHECK(race->own > 5 && race->others > 5 && race->touched > 20 && race->ended > 5, "no race");
 }
 

@@ -95,6 +95,11 @@ double until_state(const struct Opened* any, uint32_t slot, uint32_t state, doub
   return now_us() - start;
 }
 
+void all_ready(const struct Opened* any) {
+  for (uint32_t k = 0; k < any->info.slot_count; ++k)
+    CHECK(until_state(any, k, IVGPU_SLOT_READY, 5e6) >= 0, "slot %u is %u", k, state_of(any, k));
+}
+
 uint32_t* word_at(const struct Opened* session, uint64_t offset) { return (uint32_t*)(session->at + offset); }
 
 int wait_word(int fd, uint64_t offset, uint32_t expected, uint64_t timeout_ns) {
@@ -170,6 +175,8 @@ int receive(int socket, int flags, int* fd) {
   memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof *fd);
   return 1;
 }
+
+void count(uint64_t* what) { __atomic_add_fetch(what, 1, __ATOMIC_SEQ_CST); }
 
 int child(void (*body)(void*), void* argument) {
   int status = -1;

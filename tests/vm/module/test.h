@@ -72,6 +72,7 @@ uint32_t state_of(const struct Opened* any, uint32_t slot);
 // How the entry of `slot` comes to differ from `word`, in microseconds, or -1 after `limit_us`, times slowness().
 double until_not(const struct Opened* any, uint32_t slot, uint32_t word, double limit_us);
 double until_state(const struct Opened* any, uint32_t slot, uint32_t state, double limit_us);
+void all_ready(const struct Opened* any);  // within five seconds, times slowness()
 uint32_t* word_at(const struct Opened* session, uint64_t offset);
 int wait_word(int fd, uint64_t offset, uint32_t expected, uint64_t timeout_ns);
 struct Request* request_of(const struct Opened* session);
@@ -86,6 +87,8 @@ int shows_end(const struct Opened* any, const volatile char* at, int quiet);
 // A descriptor over a socket. Whoever receives may wait, or not: then 0 says that there was none.
 void give(int socket, int fd);
 int receive(int socket, int flags, int* fd);
+// In memory that processes share.
+void count(uint64_t* what);
 // How a child that runs `body` ended, as waitpid() says.
 int child(void (*body)(void*), void* argument);
 // Sorts; the value below which `share` of them lie.
