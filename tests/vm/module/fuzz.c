@@ -1,6 +1,7 @@
 // A fuzzer of the module: a few processes of an ordinary user (test.h) make random calls on /dev/ivgpu0 and its mappings,
 // and pass each other their descriptors. Half of the calls make sense, or nearly so, and half have any bytes in their
-// structures and any numbers for arguments; some have numbers of the module's kind that no call has.
+// structures and any numbers for arguments; some have numbers of the module's kind that no call has, and a quarter of
+// them is made as a 32-bit program makes it, where the kernel serves those.
 // What it looks for shows in the kernel's log, and in the end: every slot comes back, and each kind of call was made.
 // usage: module_fuzz [--seed N] [--seconds N] [--processes N]
 #include <sys/eventfd.h>
@@ -20,8 +21,10 @@ static struct {
 static struct IvgpuModuleInfo info;
 static int pages[2];  // a pipe that pages of slots get into
 static int post[2];   // descriptors on their way from one process to another: into the first, out of the second
-// How often, of all processes: calls, ioctls with any bytes or numbers, those with a wrong number, descriptors received.
-static struct { uint64_t calls, arbitrary, unknown, received; } * made;
+// How often, of all processes: calls, ioctls with any bytes or numbers, those with a wrong number, those of a 32-bit
+// program, descriptors received.
+static struct { uint64_t calls, arbitrary, unknown, narrow, received; } * made;
+static int serves_narrow;  // whether the kernel serves 32-bit programs
 
 static __thread uint64_t state;
 static uint64_t any(void) {  // xorshift64*
@@ -144,15 +147,42 @@ static unsigned any_request(void) {
   return _IOC((unsigned)below(4), 0xbd, number & 0xff, size & _IOC_SIZEMASK);
 }
 
+// A call as a 32-bit program makes it: by interrupt 0x80, with that entry's numbers.
+static long narrow_call(long number, uint32_t first, uint32_t second, uint32_t third) {
+  long result = number;
+  __asm__ volatile("int $0x80"
+                   : "+a"(result)
+                   : "b"(first), "c"(second), "d"(third)
+                   : "memory", "r8", "r9", "r10", "r11");
+  return result;
+}
+static void narrow_ioctl(int fd, unsigned request, uint64_t argument) {
+  enum { narrow_nr_ioctl = 54 };
+  narrow_call(narrow_nr_ioctl, (uint32_t)fd, request, (uint32_t)argument);
+  count(&made->narrow);
+}
+// A kernel without that entry ends who tries it.
+static int are_narrow_served(void) {
+  enum { narrow_nr_getpid = 20 };
+  int status = 0;
+  const pid_t pid = fork();
+  if (pid == 0) _exit(narrow_call(narrow_nr_getpid, 0, 0, 0) == getpid() ? 0 : 1);
+  return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 // Whatever sleeps for a time limit of any length ends by a signal, which comes again until it does.
 static void call_with_anything(int fd) {
-  static __thread char bytes[1 << 14] __attribute__((aligned(8)));  // as much as a request's number may say
+  enum { most = 1 << 14 };  // as much as a request's number may say
+  static char* bytes;       // where a 32-bit program's pointers reach
+  if (bytes == NULL) bytes = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+  if (bytes == MAP_FAILED) _exit(1);
   const unsigned request = any_request();
   const int by_value = _IOC_DIR(request) == _IOC_NONE || below(20) == 0;
-  fill(bytes, below(64) ? 64 : sizeof bytes);
+  fill(bytes, below(64) ? 64 : most);
   if (below(3) == 0) memset(bytes + below(40), 0, 24);  // a `reserved` and a `name` that pass
   ualarm(2000, 2000);
-  ioctl(fd, request, by_value ? any_number() : (uint64_t)(uintptr_t)bytes);
+  const uint64_t argument = by_value ? any_number() : (uint64_t)(uintptr_t)bytes;
+  serves_narrow&& below(4) == 0 ? narrow_ioctl(fd, request, argument) : (void)ioctl(fd, request, argument);
   ualarm(0, 0);
   count(&made->arbitrary);
 }
@@ -276,6 +306,7 @@ int main(int argc, char** argv) {
     if (strcmp(argv[k], "--seconds") == 0) seconds = value;
     if (strcmp(argv[k], "--processes") == 0) processes = value;
   }
+  serves_narrow = are_narrow_served();
   struct Opened watcher = open_module();
   info = watcher.info;
   made = mmap(NULL, IVGPU_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -305,10 +336,14 @@ int main(int argc, char** argv) {
     }
   close(post[0]);
   close(post[1]);
-  printf("fuzz: seed %llu, %llu calls in %llu s, %llu with anything, %llu of them unknown, %llu descriptors passed\n",
-         (unsigned long long)seed, (unsigned long long)made->calls, (unsigned long long)seconds,
-         (unsigned long long)made->arbitrary, (unsigned long long)made->unknown, (unsigned long long)made->received);
+  printf(
+      "fuzz: seed %llu, %llu calls in %llu s, %llu with anything, %llu of them unknown, %llu by 32 bits, "
+      "%llu descriptors passed\n",
+      (unsigned long long)seed, (unsigned long long)made->calls, (unsigned long long)seconds,
+      (unsigned long long)made->arbitrary, (unsigned long long)made->unknown, (unsigned long long)made->narrow,
+      (unsigned long long)made->received);
   CHECK(made->calls > 100 && made->arbitrary > 0 && made->unknown > 0 && made->received > 0, "it did too little");
+  CHECK(made->narrow > 0 || !serves_narrow, "no call of 32 bits");
   all_ready(&watcher);
   return 0;
 }
