@@ -11,6 +11,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "ring/layout.h"
@@ -55,16 +56,36 @@ struct alignas(2 * line) DeviceRequest {
   std::atomic<std::uint32_t> waiting;  // threads that wait for a turn
   std::atomic<std::uint32_t>
       given_back;                        // the number of the grant under which nothing is submitted or running any more
-  std::atomic<std::uint64_t> submitted;  // calls that have given the GPU work
+  std::atomic<std::uint64_t> submitted;  // calls that have given the GPU work, without those of `submitted_apart`
   std::atomic<std::uint64_t> waits;      // calls that have waited for the GPU
   std::atomic<std::uint64_t> waited_ns;  // in these, together
   std::atomic<std::uint64_t> busy_ns;    // while watched: how long some call was under way that submits or waits
   std::atomic<std::uint32_t> under_way;  // calls that submit or wait and that the guest waits for, just now
+  // Of each of the first channels: a word that one thread alone writes needs no locked instruction. These stand behind the
+  // words of before, which they leave where they were: a worker may be older than its broker (docs/design/034-restart.md).
+  static constexpr std::size_t counted_apart = 3;
+  std::atomic<std::uint64_t> submitted_apart[counted_apart];
 };
 struct alignas(page) RequestPage {
   DeviceRequest device[max_devices];
 };
 
 static_assert(sizeof(GrantPage) == page && sizeof(RequestPage) == page);
+
+// Each channel's thread counts its own.
+inline void count_submission(DeviceRequest& words, std::size_t channel) {
+  if (channel >= words.counted_apart) {
+    words.submitted.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  std::atomic<std::uint64_t>& own = words.submitted_apart[channel];
+  own.store(own.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+// Of all channels. Each word is read once; none of an honest worker's goes back, and so the sum does not.
+inline std::uint64_t submissions(const DeviceRequest& words) {
+  std::uint64_t sum = words.submitted.load(std::memory_order_relaxed);
+  for (const std::atomic<std::uint64_t>& one : words.submitted_apart) sum += one.load(std::memory_order_relaxed);
+  return sum;
+}
 
 }  // namespace ring

@@ -87,25 +87,43 @@ Turns::Device* Turns::device_of(unsigned context) {
   return number < ring::max_devices ? devices_[number].get() : nullptr;
 }
 
-bool Turns::pass_gate(std::uint32_t channel, unsigned context, std::uint32_t kind) {
+// While nobody takes turns it is as short as can be: a grant that no other function is given stays in registers.
+Turns::Passed Turns::pass_gate(std::uint32_t channel, unsigned context) {
   Device* const device = device_of(context);
-  if (device == nullptr) return false;
+  if (device == nullptr) return {};
+  if (Grant found; device->gate.enter(channel, found) != Entry::LetIn || found.mode != GrantMode::Open || found.shallow)
+    return pass_watched_gate(*device, channel, context);
+  queues_[channel].queue.forget();
+  come_in(*device, channel, context);
+  return {};
+}
+
+Turns::Passed Turns::pass_watched_gate(Device& device, std::uint32_t channel, unsigned context) {
   Grant under;
-  const bool waits = device->gate.enter(channel, under) != Entry::LetIn;
-  if (waits) wait_for_turn(*device, channel, under);
+  const bool waits = device.gate.enter(channel, under) != Entry::LetIn;
+  if (waits) wait_for_turn(device, channel, under);
   if (under.mode == GrantMode::Open && under.shallow)
-    keep_short(*device, channel, under);
+    keep_short(device, channel, under);
   else
     queues_[channel].queue.forget();
-  const auto wanted = work_wanted(device->grant);
-  if (under.mode == GrantMode::Turn && batches_[channel].is_full(wanted)) bound_work(*device, channel, under);
-  if (under.mode == GrantMode::Turn) batches_[channel].submitted(kind, wanted);
-  inside_[channel] = {device, context};
-  device->request.submitted.fetch_add(1, std::memory_order_relaxed);
-  if (ring::wrong(ring::Mutant::use_noted_early)) device->note_use(context);
-  if (under.mode == GrantMode::Told && device->told.exchange(under.number, std::memory_order_relaxed) != under.number)
+  if (under.mode == GrantMode::Turn && batches_[channel].is_full(work_wanted(device.grant)))
+    bound_work(device, channel, under);
+  come_in(device, channel, context);
+  if (under.mode == GrantMode::Told && device.told.load(std::memory_order_relaxed) != under.number &&
+      device.told.exchange(under.number, std::memory_order_relaxed) != under.number)
     ring_scheduler();
-  return waits;
+  return {.waited = waits, .in_turn = under.mode == GrantMode::Turn};
+}
+
+void Turns::come_in(Device& device, std::uint32_t channel, unsigned context) {
+  inside_[channel] = {&device, context};
+  ring::count_submission(device.request, channel);
+  if (ring::wrong(ring::Mutant::use_noted_early)) device.note_use(context);
+}
+
+// Precondition: the channel is inside, in its turn.
+void Turns::note_work(std::uint32_t channel, std::uint32_t kind) {
+  batches_[channel].submitted(kind, work_wanted(inside_[channel].device->grant));
 }
 
 void Turns::wait_for_turn(Device& device, std::uint32_t channel, Grant& under) {

@@ -83,10 +83,13 @@ class Turns {
   void stop();
 
   // Around a call that submits, in the context with this number. enter() waits for a turn if need be; it holds no lock.
-  // True: it has waited. `kind_of_work()` gives Batch's kind; only scheduled sessions ask.
+  // True: it has waited. `kind_of_work()` gives Batch's kind; nobody asks but in a turn.
   template <class KindOfWork>
   bool enter(std::uint32_t channel, unsigned context, const KindOfWork& kind_of_work) {
-    return are_taken() && pass_gate(channel, context, kind_of_work());
+    if (!are_taken()) return false;
+    const Passed passed = pass_gate(channel, context);
+    if (passed.in_turn) note_work(channel, kind_of_work());
+    return passed.waited;
   }
   void leave(std::uint32_t channel) {
     if (inside_[channel].device != nullptr) leave_gate(channel, inside_[channel]);
@@ -149,7 +152,14 @@ class Turns {
     unsigned context = 0;
   };
 
-  bool pass_gate(std::uint32_t channel, unsigned context, std::uint32_t kind);
+  struct Passed {  // how a channel came through the gate
+    bool waited = false, in_turn = false;
+  };
+
+  Passed pass_gate(std::uint32_t channel, unsigned context);
+  Passed pass_watched_gate(Device& device, std::uint32_t channel, unsigned context);
+  void come_in(Device& device, std::uint32_t channel, unsigned context);
+  void note_work(std::uint32_t channel, std::uint32_t kind);
   void leave_gate(std::uint32_t channel, const Inside& inside);
   bool let_in_beside(std::uint32_t channel, unsigned context);
   void wait_for_turn(Device& device, std::uint32_t channel, ring::Grant& under);

@@ -196,7 +196,7 @@ Request Scheduler::request_of(const Place& place) {
   const ring::DeviceRequest& words = place.line->request(place.device);
   return {.waits_for_turn = words.waiting.load(std::memory_order_relaxed) != 0,
           .given_back = ring::answer_of(words),
-          .submitted = words.submitted.load(std::memory_order_relaxed),
+          .submitted = ring::submissions(words),
           .waits = words.waits.load(std::memory_order_relaxed),
           .waited_ns = words.waited_ns.load(std::memory_order_relaxed),
           .busy_ns = words.busy_ns.load(std::memory_order_relaxed),

@@ -127,9 +127,17 @@ class SessionTurns : public testing::Test {
 TEST_F(SessionTurns, AnOpenGrantLetsEverybodySubmit) {
   submit();
   EXPECT_TRUE(was_submitted());
-  EXPECT_EQ(request().submitted.load(), 1U);
+  EXPECT_EQ(ring::submissions(request()), 1U);
   EXPECT_EQ(request().waiting.load(), 0U);
   EXPECT_FALSE(has_rung());
+}
+
+TEST_F(SessionTurns, SubmissionsOfEachChannelAreCounted) {
+  constexpr unsigned channels = ring::DeviceRequest::counted_apart + 3;
+  for (unsigned i = 1; i <= channels; ++i) submit(i);
+  constexpr std::uint64_t all = channels * (channels + 1) / 2;
+  EXPECT_TRUE(was_submitted(all));
+  EXPECT_EQ(ring::submissions(request()), all);
 }
 
 TEST_F(SessionTurns, WhoIsToldToRingRingsOnceAndGoesOn) {
