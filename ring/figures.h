@@ -101,6 +101,15 @@ IVGPU_FIGURE(ended, "ended_workers", Number, Counter, "",
              "Workers of the VM that were ended since they gave a GPU work without a turn.");
 }  // namespace by_turns
 
+// The time that a VM has had of its GPUs, by who tells it.
+namespace gpu_time {
+IVGPU_FIGURE(turns_s, "turns", Seconds, Counter, "by turns", "Measured: how long its processes have had turns.");
+IVGPU_FIGURE(samples_s, "samples", Seconds, Counter, "by samples",
+             "Estimated, while the driver slices: by NVML's samples of what its processes used.");
+}  // namespace gpu_time
+// Both together, of a VM's processes: a column of `ivgpu top`.
+IVGPU_FIGURE(gpu_time_s, "", Seconds, Counter, "GPU time", "Time that a VM's processes have had of its GPUs.");
+
 // Of a VM's workers together, in their control group.
 IVGPU_FIGURE(memory_max_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers may have; 0: no bound.");
 IVGPU_FIGURE(memory_bytes, "", Bytes, Gauge, "", "Memory of the host that the VM's workers have.");

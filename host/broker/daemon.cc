@@ -137,6 +137,7 @@ BrokerStatus Daemon::status() const {
   BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.turns(), {}};
   for (const auto& vm : vms_) status.vms.push_back(vm->status());
   if (options_for_turns(gpu_).on) add_turns(status);
+  for (std::size_t i = 0; i < vms_.size(); ++i) status.vms[i].gpu_time = gpu_time_of(*vms_[i], status.vms[i]);
   return status;
 }
 
@@ -148,6 +149,21 @@ void Daemon::add_turns(BrokerStatus& status) const {
     if (account != report.vms.end())
       status.vms[i].turns = TurnsStatus{vms_[i]->share(), account->second, vms_[i]->ended_for_turns()};
   }
+}
+
+GpuTimeStatus Daemon::gpu_time_of(const Vm& vm, const VmStatus& status) const {
+  GpuTimeStatus time;
+  if (status.turns) time.turns = status.turns->account.held;
+  if (mps_ != nullptr) {
+    time.missing = "NVML names the server of MPS in place of its clients";
+    return time;
+  }
+  std::vector<std::string> gpus;
+  std::ranges::transform(vm.gpus().list, std::back_inserter(gpus), name_for_turns);
+  SampledStatus sampled = samples_->of(vm.name_for_turns(), gpus);
+  time.samples = sampled.had;
+  time.missing = std::move(sampled.missing);
+  return time;
 }
 
 std::string Daemon::status_line() const {
@@ -166,8 +182,21 @@ bool Daemon::start_scheduler(std::string& error) {
   scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), cores_ <= cores_for_polling, error, std::move(bell));
   if (scheduler_ == nullptr) return false;
   if (program_.store != nullptr && !has_left) store_.keep(bell_name, scheduler_->bell_fd());
+  sample_work();
   watch_turns();
   return true;
+}
+
+void Daemon::sample_work() {
+  WorkSamples::Acts acts;
+  acts.report = [this]() -> const turns::Scheduler::Report& { return scheduler_->report(); };
+  acts.workers = [this] {
+    WorkSamples::Workers all;
+    for (const auto& vm : vms_) vm->add_workers(all);
+    return all;
+  };
+  samples_ = std::make_unique<WorkSamples>(loop_, std::move(work_usage_), std::move(acts));
+  program_.samples = samples_.get();
 }
 
 void Daemon::watch_turns() {
@@ -184,7 +213,7 @@ void Daemon::watch_turns() {
     for (const auto& vm : vms_)
       if (vm->end_for_turns(client, why)) return;
   };
-  turn_watch_ = std::make_unique<TurnWatch>(loop_, std::move(work_usage_), scheduler_->news_fd(), std::move(acts));
+  turn_watch_ = std::make_unique<TurnWatch>(loop_, samples_->for_others(), scheduler_->news_fd(), std::move(acts));
 }
 
 bool Daemon::make_groups(const BrokerOptions& broker, std::string& error) {

@@ -27,6 +27,7 @@
 #include "host/broker/turn_watch.h"
 #include "host/broker/vm.h"
 #include "host/broker/wiper.h"
+#include "host/broker/work_samples.h"
 #include "host/broker/worker_program.h"
 
 namespace host::broker {
@@ -67,8 +68,10 @@ class Daemon {
   static constexpr auto end_patience = std::chrono::seconds(2);
 
   bool start_scheduler(std::string& error);
+  void sample_work();
   void watch_turns();
   void add_turns(BrokerStatus& status) const;
+  GpuTimeStatus gpu_time_of(const Vm& vm, const VmStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
   std::string status_line() const;
@@ -123,6 +126,7 @@ class Daemon {
   std::unique_ptr<Groups> groups_;               // before the VMs, whose groups lie in it
   std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
   std::unique_ptr<Mps> mps_;                     // likewise, where the policy is this
+  std::unique_ptr<WorkSamples> samples_;         // likewise
   TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
   WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;

@@ -70,6 +70,9 @@ constexpr Reading<QuotaStatus> of_quota[] = {
     {f::on_gpu::used_bytes, [](const QuotaStatus& q) -> Number { return q.used; }},
     {f::on_gpu::peak_bytes, [](const QuotaStatus& q) -> Number { return q.peak; }}};
 
+constexpr TimeReading of_gpu_time[] = {{f::gpu_time::turns_s, &GpuTimeStatus::turns},
+                                       {f::gpu_time::samples_s, &GpuTimeStatus::samples}};
+
 constexpr Reading<WorkerEnds> of_ends[] = {
     {f::orderly, [](const WorkerEnds& ends) -> Number { return ends.orderly; }},
     {f::protocol_broken, [](const WorkerEnds& ends) -> Number { return ends.protocol_broken; }},
@@ -107,6 +110,7 @@ std::span<const FigureGroup<BrokerStatus>> groups_of_broker() { return broker_gr
 std::span<const FigureGroup<VmStatus>> groups_of_vm() { return vm_groups; }
 std::span<const FigureGroup<SlotStatus>> groups_of_slot() { return slot_groups; }
 std::span<const Reading<QuotaStatus>> quota_figures() { return of_quota; }
+std::span<const TimeReading> gpu_time_figures() { return of_gpu_time; }
 std::span<const Reading<Counters>> work_figures() { return of_work; }
 std::span<const Reading<Counters>> held_figures() { return of_held; }
 std::span<const Reading<WorkerEnds>> end_figures() { return of_ends; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 
@@ -37,6 +38,13 @@ std::span<const Reading<QuotaStatus>> quota_figures();
 std::span<const Reading<Counters>> work_figures();
 // What a session has now.
 std::span<const Reading<Counters>> held_figures();
+// By who tells the time that a VM has had of its GPUs; nothing where this one tells none. The word for the metric is its
+// label.
+struct TimeReading {
+  const ring::Figure& figure;
+  std::optional<Clock::duration> GpuTimeStatus::*time;
+};
+std::span<const TimeReading> gpu_time_figures();
 // By the ways in which a worker can end.
 std::span<const Reading<WorkerEnds>> end_figures();
 

@@ -185,6 +185,7 @@ void Daemon::forget_removed() {
   forget_timer_ = 0;
   for (const Vm* vm : std::exchange(gone_, {})) {
     report_.info(fmt::format("VM {}: its workers and its memory have gone", vm->options().name));
+    samples_->forget(vm->name_for_turns());
     std::erase_if(leaving_, [vm](const std::unique_ptr<Vm>& other) { return other.get() == vm; });
   }
   if (stopping_ || !leaving_.empty()) return;

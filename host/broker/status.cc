@@ -100,6 +100,16 @@ json quotas_as_json(const std::vector<QuotaStatus>& quotas) {
   return all;
 }
 
+// A time of null is told by nobody; `missing`: why samples do not tell any now.
+json gpu_time_as_json(const GpuTimeStatus& time) {
+  json out = {{"missing", time.missing}};
+  for (const auto& [figure, of] : gpu_time_figures()) {
+    out[figure.key] = nullptr;
+    if (time.*of) out[figure.key] = std::chrono::duration<double>(*(time.*of)).count();
+  }
+  return out;
+}
+
 json vm_as_json(const VmStatus& vm) {
   json out = {{"name", vm.name},
               {"socket", vm.socket},
@@ -116,6 +126,7 @@ json vm_as_json(const VmStatus& vm) {
               {"worker_ends", ends_as_json(vm.ends)},
               {"bounds", bounds_as_json(vm.bounds)},
               {"gpu_quotas", quotas_as_json(vm.quotas)},
+              {"gpu_time", gpu_time_as_json(vm.gpu_time)},
               {"slots", json::array()}};
   add(out, groups_of_vm(), vm);
   for (std::size_t k = 0; k < vm.slots.size(); ++k) out["slots"].push_back(slot_as_json(k, vm.slots[k]));

@@ -76,6 +76,12 @@ struct TurnsStatus {
   turns::Account account;
   std::uint64_t ended = 0;  // workers, since they submitted without a turn
 };
+// The time that a VM has had of its GPUs, by who tells it; nothing: nobody does.
+struct GpuTimeStatus {
+  std::optional<Clock::duration> turns;    // measured
+  std::optional<Clock::duration> samples;  // estimated, of the time in which nobody took turns
+  std::string missing;                     // why nobody tells the latter now; "": somebody does
+};
 struct GpuTurns {
   std::string gpu;
   bool takes_turns = false;  // now; else the driver slices
@@ -97,6 +103,7 @@ struct VmStatus {
   std::uint64_t gpu_memory = 0;  // of its GPUs together, from a worker's driver; 0: no worker has reported it yet
   std::vector<QuotaStatus> quotas = {};  // a line for each of its GPUs that is known
   std::optional<TurnsStatus> turns = {};
+  GpuTimeStatus gpu_time = {};
 };
 
 struct BrokerStatus {

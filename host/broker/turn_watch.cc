@@ -28,10 +28,6 @@ std::string in_words(const Suspicion::Sample& sample) {
 
 }  // namespace
 
-std::chrono::nanoseconds offset_of_clocks() {
-  return std::chrono::system_clock::now().time_since_epoch() - std::chrono::steady_clock::now().time_since_epoch();
-}
-
 TurnWatch::TurnWatch(EventLoop& loop, std::unique_ptr<GpuUsage> usage, int news_fd, Acts acts)
     : loop_(loop), usage_(std::move(usage)), acts_(std::move(acts)) {
   news_ = loop_.watch(news_fd, POLLIN, [this, news_fd](short) {

@@ -25,13 +25,11 @@
 
 #include "host/broker/event_loop.h"
 #include "host/broker/gpu_usage.h"
+#include "host/broker/work_samples.h"
 #include "host/turns/scheduler.h"
 #include "host/turns/suspicion.h"
 
 namespace host::broker {
-
-// Of the time since 1970 to the scheduler's.
-std::chrono::nanoseconds offset_of_clocks();
 
 class TurnWatch {
  public:

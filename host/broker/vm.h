@@ -41,6 +41,7 @@
 #include "host/broker/turn_watch.h"
 #include "host/broker/vm_record.h"
 #include "host/broker/wiper.h"
+#include "host/broker/work_samples.h"
 #include "host/broker/worker_process.h"
 #include "host/broker/worker_program.h"
 #include "host/broker/worker_turns.h"
@@ -85,6 +86,8 @@ class Vm {
   turns::Scheduler::Share share() const;
   // Its workers that programs have claimed, for whoever looks for work without a turn.
   void add_watched(std::vector<TurnWatch::Worker>& all) const;
+  // Its workers, and if it has sessions the GPUs that may work for it.
+  void add_workers(WorkSamples::Workers& all) const;
   // False: it is none of its workers.
   bool end_for_turns(turns::Scheduler::Client client, const std::string& why);
   // How many workers were ended so.
@@ -138,6 +141,7 @@ class Vm {
   bool adopt_worker(std::uint32_t k, const SavedSlot& was);
   void settle(std::uint32_t k);
   void session_begins(std::uint32_t k);
+  void watch_session();
   void learn_program(std::uint32_t k);
   std::string in_words(std::uint32_t k) const;
   void tell_start(std::uint32_t k);

@@ -26,7 +26,7 @@ void Vm::session_begins(std::uint32_t k) {
   slot.process = 0;
   slot.start_logged = slot.ended = false;
   slot.ended_for = nullptr;
-  if (mps_) mps_->watch();
+  watch_session();
 }
 
 // Once, when the claimer has written its name, or has had the time to.

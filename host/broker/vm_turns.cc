@@ -1,5 +1,5 @@
 // A VM's part of the turns on its GPUs: its share, and which of its workers are looked at by whoever looks for work without
-// a turn (host/broker/turn_watch.h).
+// a turn (host/broker/turn_watch.h), or tells of the time that they have (host/broker/work_samples.h).
 #include "host/broker/vm.h"
 
 namespace host::broker {
@@ -14,6 +14,19 @@ void Vm::add_watched(std::vector<TurnWatch::Worker>& all) const {
   for (const Slot& slot : slots_)
     if (slot.worker && slot.turns && slot.known.state == ring::SlotState::Claimed)
       all.push_back({slot.turns->client(), slot.worker->pid(), slot.turns->sure()});
+}
+
+// NVML's samples name the server of MPS, and none of its clients.
+void Vm::watch_session() {
+  if (mps_) return mps_->watch();
+  if (program_.samples != nullptr) program_.samples->watch();
+}
+
+void Vm::add_workers(WorkSamples::Workers& all) const {
+  for (const Slot& slot : slots_)
+    if (slot.worker) all.vm_of[slot.worker->pid()] = turns_vm_;
+  if (mps_ || sessions() == 0) return;
+  for (const Gpu& gpu : program_.gpus.list) all.gpus.insert(broker::name_for_turns(gpu));
 }
 
 bool Vm::end_for_turns(turns::Scheduler::Client client, const std::string& why) {

@@ -110,7 +110,7 @@ void Scheduler::run() {
     Time next = Time::max();
     for (auto& [name, gpu] : gpus_) {
       next = std::min(next, step(gpu, now));
-      tell_of_turns(gpu);
+      tell_of_turns(gpu, now);
     }
     rest(next);
   }
@@ -185,6 +185,7 @@ void Scheduler::take(Tell) {
   report->made = now;
   for (const auto& [name, gpu] : gpus_) {
     report->takes_turns[name] = gpu.policy.takes_turns();
+    report->in_turns[name] = gpu.in_turns_at(now);
     if (gpu.policy.takes_turns())
       for (const auto& [client, place] : gpu.places) report->rights[name][client] = gpu.policy.right_of(client, now);
     for (const auto& [vm, share] : shares_) report->vms[vm] += gpu.policy.account(vm, now);
@@ -210,7 +211,9 @@ Time Scheduler::step(Gpu& gpu, Time now) {
   });
 }
 
-void Scheduler::tell_of_turns(Gpu& gpu) const {
+void Scheduler::tell_of_turns(Gpu& gpu, Time now) const {
+  gpu.in_turns = gpu.in_turns_at(now);
+  gpu.stepped = now;
   const bool takes_turns = gpu.policy.takes_turns();
   if (takes_turns && !gpu.took_turns) ring_bell(news_.get());
   gpu.took_turns = takes_turns;

@@ -44,6 +44,7 @@ class Scheduler {
   struct Report {
     std::map<Vm, Account> vms;
     std::map<std::string, bool> takes_turns;                // by GPU
+    std::map<std::string, Time> in_turns;                   // likewise: for how long turns were taken, together
     std::map<std::string, std::map<Client, Right>> rights;  // of each GPU that takes turns
     Time made{};
   };
@@ -111,7 +112,9 @@ class Scheduler {
   struct Gpu {
     Policy policy;
     std::map<Client, Place> places;
-    bool took_turns = false;  // after the last step
+    bool took_turns = false;     // after the last step
+    Time stepped{}, in_turns{};  // when that was; for how long turns were taken until then, together
+    Time in_turns_at(Time now) const { return took_turns ? in_turns + (now - stepped) : in_turns; }
   };
 
   Scheduler(const Options& options, bool naps) : options_(options), naps_(naps) {}
@@ -131,7 +134,7 @@ class Scheduler {
   void take(Stop) {}
   static Request request_of(const Place& place);
   Time step(Gpu& gpu, Time now);
-  void tell_of_turns(Gpu& gpu) const;
+  void tell_of_turns(Gpu& gpu, Time now) const;
   static void give(const Place& place, ring::Grant grant, Time most_under_way);
   void rest(Time until_next);
 

@@ -91,6 +91,7 @@ BrokerStatus some_status() {
   vm.quotas = {{"GPU-1", 4ULL << 30, 1 << 30, 3 << 29, ""}, {"MIG-2", 0, 7, 8, "nobody measures it"}};
   vm.turns = {{.weight = 2, .latency = false}, {}};
   vm.turns->account.held = std::chrono::milliseconds(1500), vm.turns->account.turns = 42;
+  vm.gpu_time = {std::chrono::milliseconds(1500), std::chrono::milliseconds(2250), ""};
   for (int i = 0; i < 100; ++i) vm.turns->account.waits.add(std::chrono::milliseconds(i == 50 ? 64 : 4));
   status.gpus = {{"GPU-1", true}, {"MIG-2", false}};
   vm.bounds.group = "/sys/fs/cgroup/x", vm.bounds.cpu_max = 2500, vm.bounds.use.throttled_us = 1'250'000;
@@ -129,6 +130,8 @@ TEST(Metrics, FiguresOfBrokerVmsAndSessions) {
   EXPECT_EQ(value(all, "ivgpu_vm_turns_sliced_processes", vm), "0");
   EXPECT_EQ(value(all, "ivgpu_vm_workers_cpu_max", vm), "2.5");
   EXPECT_EQ(value(all, "ivgpu_vm_workers_throttled_seconds_total", vm), "1.25");
+  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_seconds_total", R"({vm="train",source="turns"})"), "1.5");
+  EXPECT_EQ(value(all, "ivgpu_vm_gpu_time_seconds_total", R"({vm="train",source="samples"})"), "2.25");
   EXPECT_EQ(value(all, "ivgpu_vm_worker_ends_total", R"({vm="train",end="orderly"})"), "2");
   EXPECT_EQ(value(all, "ivgpu_vm_worker_ends_total", R"({vm="train",end="protocol_broken"})"), "0");
   EXPECT_EQ(value(all, "ivgpu_vm_slots", R"({vm="train",state="claimed"})"), "1");
@@ -170,6 +173,17 @@ TEST(Metrics, WithoutAControlGroupThereAreNoFiguresOfIt) {
   const auto all = prometheus::read(metrics_as_text(status));
   EXPECT_EQ(all.count("ivgpu_session_info"), 1U) << "its program still holds the slot";
   EXPECT_EQ(all.count("ivgpu_session_calls_total"), 0U) << "and its worker has gone";
+}
+
+TEST(Metrics, TimeThatNobodyTellsIsNoMetric) {
+  BrokerStatus status = some_status();
+  status.vms[0].gpu_time = {std::chrono::milliseconds(1500), {}, "NVML cannot be asked: x"};
+  const auto all = prometheus::read(metrics_as_text(status));
+  EXPECT_EQ(all.at("ivgpu_vm_gpu_time_seconds_total").samples.size(), 1U);
+  const auto time = nlohmann::json::parse(status_as_json(status))["vms"][0]["gpu_time"];
+  EXPECT_EQ(time, (nlohmann::json{{"turns_s", 1.5}, {"samples_s", nullptr}, {"missing", "NVML cannot be asked: x"}}));
+  status.vms[0].gpu_time.turns.reset();
+  EXPECT_FALSE(has(metrics_as_text(status), "ivgpu_vm_gpu_time_"));
 }
 
 TEST(Metrics, OfNothingAndOfMuchAreGoodText) {

@@ -2,14 +2,13 @@
 // workers that the test plays; and the simulated GPU's samples.
 #include "host/broker/turn_watch.h"
 
-#include <fcntl.h>
 #include <sys/eventfd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "broker_harness.h"
 #include "host/broker/worker_turns.h"
-#include "host/simgpu/api/usage_file.h"
+#include "usage_file.h"
 
 namespace {
 
@@ -207,18 +206,6 @@ TEST_F(Watched, WhereNobodyTellsTurnsAreNotWatched) {
 }
 
 // ---- the simulated GPU's samples -------------------------------------------------------------------------------------
-
-struct UsageFile {
-  UsageFile() {
-    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    EXPECT_EQ(ftruncate(file, sizeof(simgpu::UsageFile)), 0);
-    close(file);
-    map = simgpu::map_usage_file(path.c_str());
-  }
-  Folder folder;
-  const std::string path = folder / "usage";
-  simgpu::UsageFile* map = nullptr;
-};
 
 TEST(SimulatedSamples, NameWhoHasWorked) {
   const UsageFile file;

@@ -62,5 +62,26 @@ TEST(StatusText, TurnsAreTold) {
   EXPECT_NE(text.find("left to time slices, since their work does not end: 2 processes\n"), std::string::npos) << text;
 }
 
+// Three VMs: measured and estimated, estimated alone, and told by nobody; and one of a broker that knows of no such time.
+TEST(StatusText, TheTimeOnGpusIsTold) {
+  const auto vm = [](const std::string& name, const std::string& more) {
+    return R"({"name":")" + name +
+           R"(","socket":"","region_bytes":1,"slot_bytes":1,"connections":1,"jail":"off","slots":[])" + more + "}";
+  };
+  const std::string head = R"({"format":1,"version":"0.1.0","process":7,"up_s":5,"library":"sim","vms":[)";
+  const std::string text = status_as_text(
+      head + vm("a", R"(,"gpu_time":{"turns_s":1.0,"samples_s":2.04,"missing":""})") + "," +
+      vm("b", R"(,"gpu_time":{"turns_s":null,"samples_s":1.0,"missing":"x\u001b"})") + "," +
+      vm("c", R"(,"gpu_time":{"turns_s":null,"samples_s":null,"missing":"y"})") + "," + vm("d", "") + "]}");
+  EXPECT_NE(text.find("\n  GPU time: 75 % of all VMs', 1.0 s by turns, 2.0 s by samples\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  GPU time: 25 % of all VMs', 1.0 s by samples\n"
+                      "  GPU time: not told while the driver slices: x\\x1b\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n  GPU time: not told while the driver slices: y\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("GPU time", text.find("VM d")), std::string::npos) << text;
+  EXPECT_EQ(refusal_of(head + vm("a", R"(,"gpu_time":7)") + "]}").substr(0, 35), "the broker's status is not complete");
+}
+
 }  // namespace
 }  // namespace ivgpu

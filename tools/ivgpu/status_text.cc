@@ -1,6 +1,7 @@
 // The status document of a broker as text for people: VMs, slots, workers, bounds, and counters with their rates.
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "ring/figures.h"
 #include "tools/ivgpu/commands.h"
@@ -207,6 +208,36 @@ double held_by_all(const json& status) {
   return sum;
 }
 
+// The time that a VM has had of its GPUs; nothing where nobody tells it.
+std::optional<double> gpu_time_of(const json& vm, const ring::Figure& source) {
+  const json time = vm.value("gpu_time", json());
+  if (!time.is_object() || time.at(source.key).is_null()) return std::nullopt;
+  return value_of(time, source);
+}
+
+double gpu_time_of(const json& vm) {
+  return gpu_time_of(vm, f::gpu_time::turns_s).value_or(0) + gpu_time_of(vm, f::gpu_time::samples_s).value_or(0);
+}
+
+// "GPU time: 31 % of all VMs', 12.4 s by turns, 3.1 s by samples". A broker before this one does not report it.
+std::string gpu_time_lines(const json& vm, double of_all) {
+  if (!vm.contains("gpu_time")) return "";
+  std::string sums;
+  for (const ring::Figure* source : {&f::gpu_time::turns_s, &f::gpu_time::samples_s})
+    if (const auto time = gpu_time_of(vm, *source); time) sums += ", " + seconds_of(*time) + " " + source->title;
+  char part[32];
+  std::snprintf(part, sizeof part, "%.0f %%", of_all > 0 ? 100 * gpu_time_of(vm) / of_all : 0.);
+  const std::string missing = word_of(vm["gpu_time"].at("missing"));
+  return (sums.empty() ? "" : "  GPU time: " + std::string(part) + " of all VMs'" + sums + "\n") +
+         (missing.empty() ? "" : "  GPU time: not told while the driver slices: " + missing + "\n");
+}
+
+double gpu_time_of_all(const json& status) {
+  double sum = 0;
+  for (const json& vm : status.at("vms")) sum += gpu_time_of(vm);
+  return sum;
+}
+
 // Which GPUs are used by turns now, where the broker's policy is "turns".
 std::string gpus_text(const json& status) {
   std::string lines;
@@ -250,13 +281,14 @@ std::string place_of(const json& vm) {
   return socket + (socket.empty() || memory.empty() ? "" : ", ") + memory;
 }
 
-std::string vm_text(const json& vm, const Earlier& earlier, double all_held) {
+std::string vm_text(const json& vm, const Earlier& earlier, const json& status) {
   std::string text = "VM " + word_of(vm.at("name")) + ": " + place_of(vm) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + turns_line(vm, all_held) + jail_lines(vm) +
-          bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
+  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + gpu_time_lines(vm, gpu_time_of_all(status)) +
+          turns_line(vm, held_by_all(status)) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) +
+          ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
@@ -271,7 +303,7 @@ std::string text_of(const json& status, const Earlier& earlier) {
   std::string text = "ivgpud " + word_of(status.at("version")) + ", process " +
                      std::to_string(number_of<long>(status.at("process"))) + ", up " + seconds_of(status.at("up_s")) +
                      ", driver " + word_of(status.at("library")) + "\n" + loop_text(status) + gpus_text(status);
-  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier, held_by_all(status));
+  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier, status);
   return text;
 }
 

@@ -1,0 +1,27 @@
+// The simulated GPU's file of who uses it, for tests that make up the use.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "broker_harness.h"
+#include "host/simgpu/api/usage_file.h"
+
+namespace broker_test {
+
+struct UsageFile {
+  UsageFile() {
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    EXPECT_EQ(ftruncate(file, sizeof(simgpu::UsageFile)), 0);
+    close(file);
+    map = simgpu::map_usage_file(path.c_str());
+  }
+  Folder folder;
+  const std::string path = folder / "usage";
+  simgpu::UsageFile* map = nullptr;
+};
+
+}  // namespace broker_test
