@@ -42,10 +42,10 @@ TEST(Top, OnceIsOneViewOfOneInterval) {
   const std::string me = std::to_string(getpid());
   const std::regex view(
       "ivgpud [0-9.]+, up [0-9.]+ s: 1 VM, 1 session; over [0-9.]+ s, by name\n"
-      "VM, session +process +for +calls/s +submitted/s +to GPU/s +from GPU/s +GPU memory\n"
-      "t +[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ MiB +0 B +5.0 MiB\n"
+      "VM, session +process +for +calls/s +submitted/s +to GPU/s +from GPU/s +GPU memory +GPU time/s\n"
+      "t +[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ MiB +0 B +5.0 MiB +-\n"
       "  0 +" +
-      me + " vector_add +[0-9.]+ s +[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ MiB +0 B +5.0 MiB\n");
+      me + " vector_add +[0-9.]+ s +[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ MiB +0 B +5.0 MiB +-\n");
   EXPECT_TRUE(std::regex_match(shown.text, view)) << shown.text;
 }
 
@@ -175,7 +175,7 @@ TEST(TopScreen, KeysSortAndEndIt) {
   EXPECT_TRUE(has(screen.drawn(), own_page));
   EXPECT_TRUE(screen.shows("vector_add"));
   EXPECT_EQ(screen.settings().c_lflag & (ICANON | ECHO), 0U);
-  for (const char* column : {"calls", "submitted", "to-gpu", "from-gpu", "gpu-memory", "name"}) {
+  for (const char* column : {"calls", "submitted", "to-gpu", "from-gpu", "gpu-memory", "gpu-time", "name"}) {
     screen.from_here();
     screen.press("s");
     EXPECT_TRUE(screen.shows(std::string("by ") + column + ";")) << column;

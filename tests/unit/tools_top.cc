@@ -34,9 +34,9 @@ TEST(TopRows, CountersAreRatesAndWhatIsHeldIsNone) {
   const View view =
       view_of(document(vm("a", counters(110, 2048, 4096), session(0, 8, "p", counters(55, 2048, 4096)))), before, 2);
   ASSERT_EQ(view.vms.size(), 1U);
-  EXPECT_EQ(view.vms[0].values, (std::vector<double>{50, 0, 1024, 0, 4096}));
+  EXPECT_EQ(view.vms[0].values, (std::vector<double>{50, 0, 1024, 0, 4096, not_told}));
   ASSERT_EQ(view.vms[0].sessions.size(), 1U);
-  EXPECT_EQ(view.vms[0].sessions[0].values, (std::vector<double>{25, 0, 1024, 0, 4096}));
+  EXPECT_EQ(view.vms[0].sessions[0].values, (std::vector<double>{25, 0, 1024, 0, 4096, not_told}));
   EXPECT_EQ(view.vms[0].sessions[0].claimed_s, 2.5);
   EXPECT_EQ(view.up_s, 12.25);
 }
@@ -63,6 +63,28 @@ TEST(TopRows, SlotsWithoutAProgramAndVmsThatAreNew) {
   EXPECT_TRUE(view_of(document(""), document(""), 1).vms.empty());
 }
 
+TEST(TopRows, TheTimeOnGpusIsAShareWhoeverTellsIt) {
+  const auto vms = [](const std::string& a, const std::string& b, const std::string& c) {
+    return document(vm("a", a, "") + "," + vm("b", b, "") + "," + vm("c", c, ""));
+  };
+  const auto time = [](const std::string& turns, const std::string& samples) {
+    return R"("gpu_time":{"turns_s":)" + turns + R"(,"samples_s":)" + samples + R"(,"missing":""})";
+  };
+  View view = view_of(vms(time("2.5", "1.25"), time("null", "7.5"), time("null", "null")),
+                      vms(time("2.0", "1.0"), time("null", "null"), time("null", "null")), 2);
+  EXPECT_EQ(view.vms[0].values.back(), .375);
+  EXPECT_EQ(view.vms[1].values.back(), 3.75) << "samples have begun";
+  EXPECT_EQ(view.vms[2].values.back(), not_told);
+  const std::string row = as_lines(view, "name").at(2);
+  EXPECT_TRUE(row.ends_with(" 38 %") || row.ends_with(" 37 %")) << row;
+  EXPECT_TRUE(as_lines(view, "name").at(4).ends_with(" -"));
+  const json told = json::parse(as_json(view)).at("vms");
+  EXPECT_EQ(told.at(0).at("gpu_time_s_per_s"), .375);
+  EXPECT_TRUE(told.at(2).at("gpu_time_s_per_s").is_null());
+  sort(view, "gpu-time");
+  EXPECT_EQ(view.vms[0].name, "b");
+}
+
 TEST(TopRows, TheLargestComeFirst) {
   const std::string slots = session(0, 8, "p", counters(1, 9, 0)) + "," + session(1, 9, "q", counters(2, 8, 0));
   View view =
@@ -74,7 +96,8 @@ TEST(TopRows, TheLargestComeFirst) {
   sort(view, "to-gpu");
   EXPECT_EQ(view.vms[0].name, "a");
   EXPECT_EQ(view.vms[0].sessions[0].program, "p");
-  EXPECT_EQ(sort_names(), (std::vector<std::string>{"name", "calls", "submitted", "to-gpu", "from-gpu", "gpu-memory"}));
+  EXPECT_EQ(sort_names(),
+            (std::vector<std::string>{"name", "calls", "submitted", "to-gpu", "from-gpu", "gpu-memory", "gpu-time"}));
 }
 
 std::string refusal_of(const std::string& now) {

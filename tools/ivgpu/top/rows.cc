@@ -8,16 +8,31 @@ namespace {
 
 namespace f = ring::figures;
 
-constexpr const ring::Figure* all_columns[] = {&f::calls, &f::submitted, &f::to_device_bytes, &f::from_device_bytes,
-                                               &f::device_memory_bytes};
+constexpr const ring::Figure* all_columns[] = {
+    &f::calls, &f::submitted, &f::to_device_bytes, &f::from_device_bytes, &f::device_memory_bytes, &f::gpu_time_s};
 
 bool is_rate(const ring::Figure& column) { return column.kind == ring::FigureKind::Counter; }
 
 std::vector<double> values_of(const json& now, const json& before, double seconds) {
   std::vector<double> values;
   for (const ring::Figure* column : all_columns)
-    values.push_back(is_rate(*column) ? per_second(now, before, *column, seconds) : value_of(now, *column));
+    values.push_back(column == &f::gpu_time_s ? not_told
+                     : is_rate(*column)       ? per_second(now, before, *column, seconds)
+                                              : value_of(now, *column));
   return values;
+}
+
+// Of a VM's time on its GPUs, who tells it, together; nobody: a broker before this one, for one.
+double gpu_time_rate(const json& vm, const json& before, double seconds) {
+  const json now = vm.value("gpu_time", json());
+  const json was = before.is_object() ? before.value("gpu_time", json()) : json();
+  double rate = not_told;
+  for (const ring::Figure* source : {&f::gpu_time::turns_s, &f::gpu_time::samples_s})
+    if (now.is_object() && !now.at(source->key).is_null()) {
+      const bool was_told = was.is_object() && !was.at(source->key).is_null();
+      rate = std::max(rate, 0.) + per_second(now, was_told ? was : json(), *source, seconds);
+    }
+  return rate;
 }
 
 Session session_of(const json& slot, const json& before, double seconds) {
@@ -33,6 +48,7 @@ Session session_of(const json& slot, const json& before, double seconds) {
 Vm vm_of(const json& vm, const Earlier& earlier) {
   const json& before = earlier.vm(vm.at("name"));
   Vm out{word_of(vm.at("name")), values_of(Earlier::counters(vm), Earlier::counters(before), earlier.seconds), {}};
+  out.values.back() = gpu_time_rate(vm, before, earlier.seconds);
   for (const json& slot : vm.at("slots"))
     if (slot.contains("owner")) out.sessions.push_back(session_of(slot, Earlier::slot(before, slot), earlier.seconds));
   return out;

@@ -17,6 +17,9 @@ std::string sort_name(const ring::Figure& column);
 // Of all columns, and "name" first.
 std::vector<std::string> sort_names();
 
+// In the place of a value that nobody tells, or that a session does not have.
+constexpr double not_told = -1;
+
 struct Session {
   int slot = 0;
   long process = 0;

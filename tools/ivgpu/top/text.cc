@@ -18,7 +18,8 @@ std::string heading(const View& view, const std::string& sorted_by) {
 
 void add_values(Cells& row, const std::vector<double>& values) {
   const auto all = columns();
-  for (std::size_t k = 0; k < all.size(); ++k) row.push_back(rounded_rate(*all[k], values[k]));
+  for (std::size_t k = 0; k < all.size(); ++k)
+    row.push_back(values[k] == not_told ? "-" : rounded_rate(*all[k], values[k]));
 }
 
 Cells row_of(const Vm& vm) {
@@ -41,7 +42,8 @@ json values_as_json(const std::vector<double>& values) {
   const auto all = columns();
   for (std::size_t k = 0; k < all.size(); ++k) {
     const bool rate = all[k]->kind == ring::FigureKind::Counter;
-    out[std::string(all[k]->key) + (rate ? "_per_s" : "")] = values[k];
+    json& value = out[std::string(all[k]->key) + (rate ? "_per_s" : "")];
+    if (values[k] != not_told) value = values[k];
   }
   return out;
 }
