@@ -178,11 +178,15 @@ class Broker {
     kill(pid, signal);
     return wait();
   }
-  // Workers that live: children of the broker.
+  // Workers that live: children of the broker, but for who asks NVML on a machine with a GPU.
   std::vector<pid_t> workers() const {
     std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
     std::vector<pid_t> all;
-    for (pid_t child; file >> child;) all.push_back(child);
+    for (pid_t child; file >> child;) {
+      std::string name;
+      std::getline(std::ifstream("/proc/" + std::to_string(child) + "/comm"), name);
+      if (name != "ivgpu-nvml") all.push_back(child);
+    }
     return all;
   }
 

@@ -68,6 +68,11 @@ TEST(Mps, WorkersAreTheirDaemonsClients) {
   EXPECT_EQ(variable_of(t, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "40");
   EXPECT_EQ(variable_of(u, "CUDA_MPS_PIPE_DIRECTORY"), broker.folder_of(2) + "/pipe");
   EXPECT_EQ(variable_of(u, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"), "100");
+  const std::string told = run_program(IVGPU, {"status", "--json", "--runtime-dir", broker.folder.path()}).text;
+  EXPECT_NE(told.find(R"("gpu_time":{"missing":"NVML names the server of MPS in place of its clients",)"
+                      R"("samples_s":null,"turns_s":null})"),
+            std::string::npos)
+      << told;
   EXPECT_EQ(broker.terminate(), 0);
 }
 

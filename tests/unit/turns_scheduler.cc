@@ -217,6 +217,20 @@ TEST_P(TurnsScheduler, ItTellsThatTurnsBeginAndWhoMayUseTheGpu) {
   for (const auto& [client, right] : report.rights.at(gpu)) EXPECT_LE(right.until, report.made);
 }
 
+TEST_P(TurnsScheduler, ItTellsForHowLongTurnsWereTaken) {
+  const auto in_turns = [this] { return scheduler_->report().in_turns.at(gpu); };
+  ASSERT_TRUE(act_until([&] { return scheduler_->report().in_turns.contains(gpu); }));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(turns_begin()) << error_;
+  EXPECT_TRUE(act_until([&] { return in_turns() >= 50ms; }));
+  EXPECT_LE(in_turns(), std::chrono::steady_clock::now() - begin);
+  scheduler_->change({.on = false, .limits = {}});
+  ASSERT_TRUE(act_until([&] { return !scheduler_->report().takes_turns.at(gpu); }));
+  const auto last = in_turns();
+  std::this_thread::sleep_for(30ms);
+  EXPECT_EQ(in_turns(), last) << "nobody takes turns";
+}
+
 TEST_P(TurnsScheduler, AWorkerCannotWriteItsGrants) {
   EXPECT_EQ(mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, a_->grants_fd(), 0), MAP_FAILED);
   const std::string path = "/proc/self/fd/" + std::to_string(a_->grants_fd());
