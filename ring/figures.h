@@ -101,7 +101,7 @@ IVGPU_FIGURE(ended, "ended_workers", Number, Counter, "",
              "Workers of the VM that were ended since they gave a GPU work without a turn.");
 }  // namespace by_turns
 
-// The time that a VM has had of its GPUs, by who tells it.
+// How long a VM has had its GPUs: one time by turns and one by samples.
 namespace gpu_time {
 IVGPU_FIGURE(turns_s, "turns", Seconds, Counter, "by turns", "Measured: how long its processes have had turns.");
 IVGPU_FIGURE(samples_s, "samples", Seconds, Counter, "by samples",

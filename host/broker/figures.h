@@ -38,8 +38,7 @@ std::span<const Reading<QuotaStatus>> quota_figures();
 std::span<const Reading<Counters>> work_figures();
 // What a session has now.
 std::span<const Reading<Counters>> held_figures();
-// By who tells the time that a VM has had of its GPUs; nothing where this one tells none. The word for the metric is its
-// label.
+// How long a VM has had its GPUs: one time by turns and one by samples. The figure's word for the metric is its label.
 struct TimeReading {
   const ring::Figure& figure;
   std::optional<Clock::duration> GpuTimeStatus::*time;

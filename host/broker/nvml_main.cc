@@ -2,8 +2,9 @@
 // management library.
 //
 // Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; and another one once a session has
-// lasted a second, asked five times a second while there is one, and twenty while processes take turns. It is a process of its own since a call of that library can take as
-// long as the GPU's kernel driver likes, or for ever, and a fault in it must cost no VM.
+// lasted a second, asked five times a second while there is one, and twenty while processes take turns. It is a process
+// of its own since a call of that library can take as long as the GPU's kernel driver likes, or for ever, and a fault in
+// it must cost no VM.
 // For each line on the standard input, which names GPUs, it answers with the lines of host/broker/gpu_usage.h and "end".
 // It ends with its input, or with its broker.
 #include <sys/prctl.h>

@@ -100,7 +100,7 @@ json quotas_as_json(const std::vector<QuotaStatus>& quotas) {
   return all;
 }
 
-// A time of null is told by nobody; `missing`: why samples do not tell any now.
+// Nobody tells a time that is null. `missing` says why no samples are told now.
 json gpu_time_as_json(const GpuTimeStatus& time) {
   json out = {{"missing", time.missing}};
   for (const auto& [figure, of] : gpu_time_figures()) {

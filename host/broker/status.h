@@ -76,7 +76,7 @@ struct TurnsStatus {
   turns::Account account;
   std::uint64_t ended = 0;  // workers, since they submitted without a turn
 };
-// The time that a VM has had of its GPUs, by who tells it; nothing: nobody does.
+// How long a VM has had its GPUs: one time by turns and one by samples, or nothing where nobody tells it.
 struct GpuTimeStatus {
   std::optional<Clock::duration> turns;    // measured
   std::optional<Clock::duration> samples;  // estimated, of the time in which nobody took turns

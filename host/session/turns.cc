@@ -87,20 +87,23 @@ Turns::Device* Turns::device_of(unsigned context) {
   return number < ring::max_devices ? devices_[number].get() : nullptr;
 }
 
-// While nobody takes turns it is as short as can be: a grant that no other function is given stays in registers.
+// While nobody takes turns it is as short as can be: a grant stays in registers unless another function gets it as a Grant.
 Turns::Passed Turns::pass_gate(std::uint32_t channel, unsigned context) {
   Device* const device = device_of(context);
   if (device == nullptr) return {};
-  if (Grant found; device->gate.enter(channel, found) != Entry::LetIn || found.mode != GrantMode::Open || found.shallow)
-    return pass_watched_gate(*device, channel, context);
+  Grant found;
+  const bool waits = device->gate.enter(channel, found) != Entry::LetIn;
+  if (waits || found.mode != GrantMode::Open || found.shallow)
+    return go_on({device, context}, channel, waits, found.word());
   queues_[channel].queue.forget();
-  come_in(*device, channel, context);
+  come_in({device, context}, channel);
   return {};
 }
 
-Turns::Passed Turns::pass_watched_gate(Device& device, std::uint32_t channel, unsigned context) {
-  Grant under;
-  const bool waits = device.gate.enter(channel, under) != Entry::LetIn;
+// The rest of pass_gate() for a channel that `waits`, or came in under another grant than a plain open one: this `word`.
+Turns::Passed Turns::go_on(Inside at, std::uint32_t channel, bool waits, std::uint32_t word) {
+  Device& device = *at.device;
+  Grant under = Grant::of(word);
   if (waits) wait_for_turn(device, channel, under);
   if (under.mode == GrantMode::Open && under.shallow)
     keep_short(device, channel, under);
@@ -108,17 +111,17 @@ Turns::Passed Turns::pass_watched_gate(Device& device, std::uint32_t channel, un
     queues_[channel].queue.forget();
   if (under.mode == GrantMode::Turn && batches_[channel].is_full(work_wanted(device.grant)))
     bound_work(device, channel, under);
-  come_in(device, channel, context);
+  come_in(at, channel);
   if (under.mode == GrantMode::Told && device.told.load(std::memory_order_relaxed) != under.number &&
       device.told.exchange(under.number, std::memory_order_relaxed) != under.number)
     ring_scheduler();
   return {.waited = waits, .in_turn = under.mode == GrantMode::Turn};
 }
 
-void Turns::come_in(Device& device, std::uint32_t channel, unsigned context) {
-  inside_[channel] = {&device, context};
-  ring::count_submission(device.request, channel);
-  if (ring::wrong(ring::Mutant::use_noted_early)) device.note_use(context);
+void Turns::come_in(Inside at, std::uint32_t channel) {
+  inside_[channel] = at;
+  ring::count_submission(at.device->request, channel);
+  if (ring::wrong(ring::Mutant::use_noted_early)) at.device->note_use(at.context);
 }
 
 // Precondition: the channel is inside, in its turn.

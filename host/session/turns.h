@@ -157,8 +157,8 @@ class Turns {
   };
 
   Passed pass_gate(std::uint32_t channel, unsigned context);
-  Passed pass_watched_gate(Device& device, std::uint32_t channel, unsigned context);
-  void come_in(Device& device, std::uint32_t channel, unsigned context);
+  Passed go_on(Inside at, std::uint32_t channel, bool waits, std::uint32_t word);
+  void come_in(Inside at, std::uint32_t channel);
   void note_work(std::uint32_t channel, std::uint32_t kind);
   void leave_gate(std::uint32_t channel, const Inside& inside);
   bool let_in_beside(std::uint32_t channel, unsigned context);

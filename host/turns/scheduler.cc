@@ -110,7 +110,7 @@ void Scheduler::run() {
     Time next = Time::max();
     for (auto& [name, gpu] : gpus_) {
       next = std::min(next, step(gpu, now));
-      tell_of_turns(gpu, now);
+      note_turns(gpu, now);
     }
     rest(next);
   }
@@ -211,7 +211,7 @@ Time Scheduler::step(Gpu& gpu, Time now) {
   });
 }
 
-void Scheduler::tell_of_turns(Gpu& gpu, Time now) const {
+void Scheduler::note_turns(Gpu& gpu, Time now) const {
   gpu.in_turns = gpu.in_turns_at(now);
   gpu.stepped = now;
   const bool takes_turns = gpu.policy.takes_turns();

@@ -134,7 +134,7 @@ class Scheduler {
   void take(Stop) {}
   static Request request_of(const Place& place);
   Time step(Gpu& gpu, Time now);
-  void tell_of_turns(Gpu& gpu, Time now) const;
+  void note_turns(Gpu& gpu, Time now) const;
   static void give(const Place& place, ring::Grant grant, Time most_under_way);
   void rest(Time until_next);
 

@@ -178,7 +178,7 @@ class Broker {
     kill(pid, signal);
     return wait();
   }
-  // Workers that live: children of the broker, but for who asks NVML on a machine with a GPU.
+  // The workers that live: the broker's children without ivgpu-nvml, which a broker starts on a machine with a GPU.
   std::vector<pid_t> workers() const {
     std::ifstream file("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
     std::vector<pid_t> all;

@@ -43,6 +43,10 @@ double value_of(const json& fields, const ring::Figure& figure) {
   return counts ? static_cast<double>(number_of<std::uint64_t>(value)) : value.get<double>();
 }
 
+bool is_told(const json& fields, const ring::Figure& figure) {
+  return fields.is_object() && !fields.at(figure.key).is_null();
+}
+
 const json& Earlier::vm(const json& name) const {
   if (!document.is_object()) return none;
   for (const json& vm : document.at("vms"))

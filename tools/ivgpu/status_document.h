@@ -36,6 +36,9 @@ T number_of(const json& number) {
 // The figure's value among counters, or other fields; 0 where there is none.
 double value_of(const json& fields, const ring::Figure& figure);
 
+// Whether somebody tells the figure, which is null among these fields where nobody does.
+bool is_told(const json& fields, const ring::Figure& figure);
+
 // An earlier document, and how long ago it was.
 struct Earlier {
   json document;

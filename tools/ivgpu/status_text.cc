@@ -202,17 +202,10 @@ std::string turns_line(const json& vm, double all_held) {
   return lines;
 }
 
-double held_by_all(const json& status) {
-  double sum = 0;
-  for (const json& vm : status.at("vms")) sum += value_of(vm.value("turns", json()), f::by_turns::held_s);
-  return sum;
-}
-
 // The time that a VM has had of its GPUs; nothing where nobody tells it.
 std::optional<double> gpu_time_of(const json& vm, const ring::Figure& source) {
   const json time = vm.value("gpu_time", json());
-  if (!time.is_object() || time.at(source.key).is_null()) return std::nullopt;
-  return value_of(time, source);
+  return is_told(time, source) ? std::optional(value_of(time, source)) : std::nullopt;
 }
 
 double gpu_time_of(const json& vm) {
@@ -232,10 +225,17 @@ std::string gpu_time_lines(const json& vm, double of_all) {
          (missing.empty() ? "" : "  GPU time: not told while the driver slices: " + missing + "\n");
 }
 
-double gpu_time_of_all(const json& status) {
-  double sum = 0;
-  for (const json& vm : status.at("vms")) sum += gpu_time_of(vm);
-  return sum;
+// What all VMs together have had of GPUs, in seconds: their turns, and all that is told.
+struct OfAll {
+  double held = 0, gpu_time = 0;
+};
+OfAll of_all(const json& status) {
+  OfAll all;
+  for (const json& vm : status.at("vms")) {
+    all.held += value_of(vm.value("turns", json()), f::by_turns::held_s);
+    all.gpu_time += gpu_time_of(vm);
+  }
+  return all;
 }
 
 // Which GPUs are used by turns now, where the broker's policy is "turns".
@@ -281,14 +281,13 @@ std::string place_of(const json& vm) {
   return socket + (socket.empty() || memory.empty() ? "" : ", ") + memory;
 }
 
-std::string vm_text(const json& vm, const Earlier& earlier, const json& status) {
+std::string vm_text(const json& vm, const Earlier& earlier, const OfAll& all) {
   std::string text = "VM " + word_of(vm.at("name")) + ": " + place_of(vm) + ", region " +
                      size_of(number_of<std::uint64_t>(vm.at("region_bytes"))) + ", slots of " +
                      size_of(number_of<std::uint64_t>(vm.at("slot_bytes"))) + ", connections " +
                      std::to_string(number_of<long>(vm.at("connections"))) + ", jail " + word_of(vm.at("jail")) + "\n";
-  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + gpu_time_lines(vm, gpu_time_of_all(status)) +
-          turns_line(vm, held_by_all(status)) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) +
-          ends_line(vm);
+  text += gpu_lines(vm) + memory_line(vm) + quota_lines(vm) + gpu_time_lines(vm, all.gpu_time) +
+          turns_line(vm, all.held) + jail_lines(vm) + bounds_line(vm) + slot_lines(vm.at("slots")) + ends_line(vm);
   const json& before = earlier.vm(vm.at("name"));
   std::string counters;
   for (const json& slot : vm.at("slots"))
@@ -303,7 +302,8 @@ std::string text_of(const json& status, const Earlier& earlier) {
   std::string text = "ivgpud " + word_of(status.at("version")) + ", process " +
                      std::to_string(number_of<long>(status.at("process"))) + ", up " + seconds_of(status.at("up_s")) +
                      ", driver " + word_of(status.at("library")) + "\n" + loop_text(status) + gpus_text(status);
-  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier, status);
+  const OfAll all = of_all(status);
+  for (const json& vm : status.at("vms")) text += "\n" + vm_text(vm, earlier, all);
   return text;
 }
 

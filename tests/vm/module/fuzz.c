@@ -182,7 +182,10 @@ static void call_with_anything(int fd) {
   if (below(3) == 0) memset(bytes + below(40), 0, 24);  // a `reserved` and a `name` that pass
   ualarm(2000, 2000);
   const uint64_t argument = by_value ? any_number() : (uint64_t)(uintptr_t)bytes;
-  serves_narrow&& below(4) == 0 ? narrow_ioctl(fd, request, argument) : (void)ioctl(fd, request, argument);
+  if (serves_narrow && below(4) == 0)
+    narrow_ioctl(fd, request, argument);
+  else
+    ioctl(fd, request, argument);
   ualarm(0, 0);
   count(&made->arbitrary);
 }

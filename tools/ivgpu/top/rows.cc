@@ -22,16 +22,14 @@ std::vector<double> values_of(const json& now, const json& before, double second
   return values;
 }
 
-// Of a VM's time on its GPUs, who tells it, together; nobody: a broker before this one, for one.
+// How fast a VM's time on its GPUs grew, by turns and by samples together. A broker before this one tells neither.
 double gpu_time_rate(const json& vm, const json& before, double seconds) {
   const json now = vm.value("gpu_time", json());
   const json was = before.is_object() ? before.value("gpu_time", json()) : json();
   double rate = not_told;
   for (const ring::Figure* source : {&f::gpu_time::turns_s, &f::gpu_time::samples_s})
-    if (now.is_object() && !now.at(source->key).is_null()) {
-      const bool was_told = was.is_object() && !was.at(source->key).is_null();
-      rate = std::max(rate, 0.) + per_second(now, was_told ? was : json(), *source, seconds);
-    }
+    if (is_told(now, *source))
+      rate = std::max(rate, 0.) + per_second(now, is_told(was, *source) ? was : json(), *source, seconds);
   return rate;
 }
 
