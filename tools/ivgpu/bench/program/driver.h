@@ -22,6 +22,7 @@ namespace measure {
   X(cuLaunchKernel)                \
   X(cuStreamCreate)                \
   X(cuStreamSynchronize)           \
+  X(cuStreamWaitValue32)           \
   X(cuStreamQuery)                 \
   X(cuEventCreate)                 \
   X(cuEventRecord)                 \

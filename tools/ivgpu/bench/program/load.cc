@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <thread>
@@ -82,6 +84,23 @@ class Load {
     }
     CHECK(cuMemcpyHtoD(memory_, pinned_, copied));
   }
+  // A stream that waits for a value, which another thread writes after this time, and a kernel behind it.
+  void await(std::chrono::microseconds time) {
+    if (word_ == nullptr) {
+      CHECK(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+      CHECK(cuMemHostAlloc(reinterpret_cast<void**>(&word_), sizeof *word_, CU_MEMHOSTALLOC_DEVICEMAP));
+      CHECK(cuMemHostGetDevicePointer(&word_on_device_, word_, 0));
+    }
+    const std::uint32_t value = ++awaited_;
+    CHECK(cuStreamWaitValue32(stream_, word_on_device_, value, CU_STREAM_WAIT_VALUE_EQ));
+    launch(device_.nothing, stream_);
+    std::thread writes([&] {
+      std::this_thread::sleep_for(time);
+      std::atomic_ref(*word_).store(value, std::memory_order_release);
+    });
+    CHECK(cuStreamSynchronize(stream_));
+    writes.join();
+  }
 
  private:
   void launch_rounds(std::uint32_t rounds, unsigned blocks, unsigned threads) const {
@@ -102,6 +121,10 @@ class Load {
   double rounds_per_us_;
   CUdeviceptr rare_ = 0, memory_ = 0;
   void* pinned_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::uint32_t* word_ = nullptr;
+  CUdeviceptr word_on_device_ = 0;
+  std::uint32_t awaited_ = 0;
 };
 
 void compute_for(double us) {
@@ -116,8 +139,8 @@ struct Kind {
   std::function<void(Load&)> once;
 };
 
-const std::array<Kind, 8>& kinds() {
-  static const std::array<Kind, 8> all = {{
+const std::array<Kind, 9>& kinds() {
+  static const std::array<Kind, 9> all = {{
       {"wait", 1, 0, [](Load& l) { l.launch_empty(), l.wait(); }},
       {"burst", 20, 0,
        [](Load& l) {
@@ -152,6 +175,7 @@ const std::array<Kind, 8>& kinds() {
          l.wait();
        }},
       {"copy", 1, 0, [](Load& l) { l.copy(); }},
+      {"await", 1, 0, [](Load& l) { l.await(std::chrono::milliseconds(5)); }},
   }};
   return all;
 }
