@@ -91,6 +91,8 @@ IVGPU_FIGURE(held_s, "", Seconds, Counter, "", "How long the VM's processes have
 IVGPU_FIGURE(taken, "", Number, Counter, "", "Turns of the VM's processes.");
 IVGPU_FIGURE(overlong, "", Number, Counter, "",
              "Turns whose work did not end when it should, so that the next one began beside it.");
+IVGPU_FIGURE(held_up, "", Number, Counter, "",
+             "Turns that ended before their work, since that waited for a value in memory.");
 IVGPU_FIGURE(waited_s, "", Seconds, Counter, "", "How long the VM's processes have waited for turns.");
 IVGPU_FIGURE(wait_p50_s, "", Seconds, Gauge, "", "Of the waits for turns of late, the median.");
 IVGPU_FIGURE(wait_p99_s, "", Seconds, Gauge, "", "Of the waits for turns of late, 99 of 100 were no longer.");

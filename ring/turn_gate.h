@@ -99,8 +99,15 @@ class TurnGate {
     withdrawn_.store(withdrawn ? turn.number | for_good : no_turn, std::memory_order_relaxed);
     return withdrawn;
   }
+  // Tells the scheduler that this grant was seen.
+  void hear(Grant grant) { request_.heard.store(grant.number, std::memory_order_relaxed); }
   // Tells the scheduler: nothing of this process is submitted or running under this grant.
   void give_back(Grant grant) { request_.given_back.store(grant.number, std::memory_order_release); }  // B
+  // Tells it: what is left under this grant waits for a value in memory, which somebody may never write, and what is behind
+  // that wait runs when it is there, whoever's turn it is then. A call that waits for it may be inside.
+  void hold_up(Grant grant) { request_.held_up.store(grant.number, std::memory_order_release); }  // B
+  // That is so no more.
+  void go_on() { request_.held_up.store(0, std::memory_order_relaxed); }
 
  private:
   // Beside a grant's number, which has 27 bits.
@@ -133,6 +140,9 @@ inline void give(DeviceGrant& words, Grant grant) { words.word.store(grant.word(
 inline std::uint32_t answer_of(const DeviceRequest& words) {
   return words.given_back.load(std::memory_order_acquire);  // B
 }
+inline std::uint32_t held_up_under(const DeviceRequest& words) {
+  return words.held_up.load(std::memory_order_acquire);  // B
+}
 
 // Whether the answer says that nothing of its process is submitted or running any more: before the first turn.
 inline bool is_answered(Grant grant, std::uint32_t answer) {
@@ -144,6 +154,10 @@ inline bool is_over(std::uint32_t turn, Grant now, std::uint32_t answer) {
   if (wrong(Mutant::answer_unnumbered)) return answer != 0;
   if (wrong(Mutant::early_unheard) && now.number == turn) return false;
   return answer == turn || answer == now.number;
+}
+// Whether what is left under this grant waits for values in memory: the others need not wait for its end.
+inline bool is_held_up(Grant grant, std::uint32_t held_up_under) {
+  return !wrong(Mutant::held_up_unheard) && held_up_under != 0 && held_up_under == grant.number;
 }
 
 }  // namespace ring

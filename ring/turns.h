@@ -65,6 +65,10 @@ struct alignas(2 * line) DeviceRequest {
   // words of before, which they leave where they were: a worker may be older than its broker (docs/design/034-restart.md).
   static constexpr std::size_t counted_apart = 3;
   std::atomic<std::uint64_t> submitted_apart[counted_apart];
+  // The number of the grant under which all that is left, if anything is, waits for values in memory; 0: none.
+  std::atomic<std::uint32_t> held_up;
+  // The number of the newest grant with `copies` that the worker has seen: long before it can answer, it has heard.
+  std::atomic<std::uint32_t> heard;
 };
 struct alignas(page) RequestPage {
   DeviceRequest device[max_devices];

@@ -53,6 +53,7 @@ constexpr Reading<VmStatus> of_turns[] = {
     {f::by_turns::held_s, [](const VmStatus& vm) -> Number { return seconds(vm.turns->account.held); }},
     {f::by_turns::taken, [](const VmStatus& vm) -> Number { return vm.turns->account.turns; }},
     {f::by_turns::overlong, [](const VmStatus& vm) -> Number { return vm.turns->account.overlong; }},
+    {f::by_turns::held_up, [](const VmStatus& vm) -> Number { return vm.turns->account.held_up; }},
     {f::by_turns::waited_s, [](const VmStatus& vm) -> Number { return seconds(vm.turns->account.waited); }},
     {f::by_turns::wait_p50_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.5); }},
     {f::by_turns::wait_p99_s, [](const VmStatus& vm) -> Number { return vm.turns->account.waits.quantile(.99); }},

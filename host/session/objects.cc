@@ -223,4 +223,13 @@ std::vector<std::uint64_t> Objects::drop_context(std::uint32_t context) {
   return gone;
 }
 
+std::vector<void*> Objects::handles_in(std::uint32_t context, api::Handle kind) {
+  std::vector<void*> all;
+  each([&](std::uint64_t id, const Entry& entry) {
+    if (Id::of(id).kind != kind || entry.context.load(std::memory_order_relaxed) != context) return;
+    if (void* const handle = find(id, kind)) all.push_back(handle);
+  });
+  return all;
+}
+
 }  // namespace host

@@ -66,6 +66,8 @@ class Objects {
   std::vector<std::uint64_t> drop_with_owned(std::uint64_t id);
   // Drops the objects that end with a context (ring/api/handles.def), and those that they own. Returns the dropped ids.
   std::vector<std::uint64_t> drop_context(std::uint32_t context);
+  // The handles of a context's objects of this kind, at some time during the call.
+  std::vector<void*> handles_in(std::uint32_t context, api::Handle kind);
   // The number of objects.
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 

@@ -129,6 +129,7 @@ CUresult Session::end_context(unsigned number) {
   const auto device = static_cast<unsigned>(contexts.device_of(number));
   Mirrors::Variables variables = green ? Mirrors::Variables{} : mirrors.take_of_context(number);
   const CUresult result = contexts.destroy(number);
+  value_waits.forget(number);
   keep_of_libraries(std::move(variables), device);
   forget(objects.drop_context(number));
   addresses.drop_allocated(number);
@@ -159,6 +160,7 @@ CUresult Session::reset(unsigned device) {
     if (!is_fault(r)) mirrors.put_back(std::move(variables));
     return r;
   }
+  value_waits.forget(device);
   keep_of_libraries(std::move(variables), device);
   mirrors.go_on();
   forget(objects.drop_context(device));

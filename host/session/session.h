@@ -30,6 +30,7 @@
 #include "host/session/resources.h"
 #include "host/session/telemetry.h"
 #include "host/session/turns.h"
+#include "host/session/value_waits.h"
 #include "host/session/virtual_ranges.h"
 #include "ring/mutants.h"
 #include "ring/view.h"
@@ -160,6 +161,7 @@ class Session {
   Mirrors mirrors;
   Avoided avoided;
   Resources resources;
+  ValueWaits value_waits{*this};
   Turns turns{*this, options.turns};
   std::atomic<bool> broken{false};  // the guest broke the protocol: every channel stops
   Lanes* lanes = nullptr;           // serve() owns it and sets it before the first record

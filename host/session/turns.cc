@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/session/session.h"
+#include "host/session/turn_times.h"
 #include "ring/mutants.h"
 
 namespace host {
@@ -19,27 +20,7 @@ using ring::Entry;
 using ring::Grant;
 using ring::GrantMode;
 using namespace std::chrono_literals;
-
-constexpr auto look_every = 2us;  // at a session's channels: often enough, and seldom touching their lines
-// In a turn, at what they write with each call. Each look makes their next write slower: with one each 2 us a burst of
-// launches took a fifth longer.
-constexpr auto look_at_calls_every = 10us;
-constexpr auto quiet_as_always = 10us;  // then a turn is given back, where the session's pauses are always long
-constexpr auto polls_for = 50us;        // a channel for its turn, before it sleeps
-// The same, once it was woken: the scheduler wakes whoever is next shortly before its turn, and again after this time.
-constexpr auto woken_polls_for = 250us;
-constexpr timespec longest_sleep{0, 100'000'000};  // then it looks whether the session ends
-constexpr timespec watch_every{0, 1'000'000};      // ten times between two looks of the scheduler
-
-// How much work a turn may have under way.
-std::chrono::microseconds work_wanted(const ring::DeviceGrant& grant) {
-  return std::chrono::microseconds(grant.most_us.load(std::memory_order_relaxed));
-}
-
-void pause_for(std::chrono::nanoseconds time) {
-  for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < time;)
-    __builtin_ia32_pause();
-}
+using namespace turn_times;
 
 }  // namespace
 
@@ -250,7 +231,7 @@ void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanosec
   if (device == nullptr) return;
   waits_at_[channel].store(nullptr, std::memory_order_relaxed);
   device->request.under_way.fetch_sub(1, std::memory_order_relaxed);
-  batches_[channel].waited(took, work_wanted(device->grant));
+  if (!session_.value_waits.any()) batches_[channel].waited(took, work_wanted(device->grant));
   device->request.waits.fetch_add(1, std::memory_order_relaxed);
   device->request.waited_ns.fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);
 }
@@ -258,105 +239,6 @@ void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanosec
 void Turns::ring_scheduler() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = write(pages_.bell_fd, &one, sizeof one);
-}
-
-// ---- a keeper ------------------------------------------------------------------------------------------------------
-
-void Turns::keep(Device& device) {
-  while (!stopping_.load(std::memory_order_relaxed)) {
-    const Grant grant = device.gate.grant();
-    if (grant.mode == GrantMode::Turn) hold(device, grant);
-    if (grant.mode == GrantMode::Closed) answer_end(device, grant);
-    if (grant.mode == GrantMode::Open && grant.watched) watch(device, grant);
-    sleep_on(device, grant, longest_sleep);
-  }
-}
-
-// Until the turn is ended, or the session has been quiet for so long that it is given back.
-void Turns::hold(Device& device, Grant turn) {
-  while (device.gate.grant() == turn && !stopping_.load(std::memory_order_relaxed)) {
-    if (device.drain_is_asked()) drain(device);
-    if (!quiet_for(device.patience.now(quiet_as_always), device, turn) || !device.gate.withdraw(turn)) continue;
-    drain(device);
-    device.gate.give_back(turn);
-    return quiet_for(ring::TurnPatience::longest, device, turn) ? device.patience.stayed_away()
-                                                                : device.patience.came_back();
-  }
-}
-
-// Counts as busy the time between two looks if some channel is in a call at the second.
-void Turns::watch(Device& device, Grant open) {
-  auto looked = Clock::now();
-  while (device.gate.grant() == open && !stopping_.load(std::memory_order_relaxed)) {
-    sleep_on(device, open, watch_every);
-    const auto since = std::exchange(looked, Clock::now());
-    if (is_busy(device)) device.count_busy(looked - since);
-    if (!device.drain_is_asked()) continue;
-    drain_and_count(device);
-    looked = Clock::now();
-  }
-}
-
-// The GPU has work of this process all that time. A channel that waits for room counts it, too, and sooner.
-void Turns::drain_and_count(Device& device) {
-  const auto begin = Clock::now();
-  const std::uint64_t before = device.request.busy_ns.load(std::memory_order_relaxed);
-  device.drains.store(true, std::memory_order_relaxed);
-  drain(device);
-  device.drains.store(false, std::memory_order_relaxed);
-  const std::chrono::nanoseconds counted(device.request.busy_ns.load(std::memory_order_relaxed) - before);
-  device.count_busy(std::max<Clock::duration>(Clock::now() - begin - counted, {}));
-}
-
-bool Turns::is_busy(const Device& device) const {
-  return device.gate.is_used() || std::ranges::any_of(waits_at_, [&](const auto& one) {
-           return one.load(std::memory_order_relaxed) == &device;
-         });
-}
-
-// Whether no channel makes a call or waits for a turn for so long. False as soon as one does, or the grant changes. One
-// that waits is on its way: it sleeps, perhaps, and has not seen the turn yet. The last look comes after the time is over:
-// this thread may have been off the processor for all of it.
-bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn) {
-  const LongWaits& calls = session_.long_waits;
-  const std::uint64_t before = calls.steps();
-  const auto begin = Clock::now();
-  auto looked = begin;
-  for (bool over = false; !over;) {
-    pause_for(look_every);
-    const auto now = Clock::now();
-    over = now - begin >= time;
-    if (device.drain_is_asked() || device.gate.grant() != turn) return false;
-    if (!over && now - looked < look_at_calls_every) continue;
-    looked = now;
-    const bool waited_for = device.request.waiting.load(std::memory_order_relaxed) != 0;
-    if (waited_for || calls.any_inside() || calls.steps() != before) return false;
-  }
-  return true;
-}
-
-void Turns::answer_end(Device& device, Grant closed) {
-  // Calls that were let in before; a copy may have been queued by any of the contexts.
-  while (!device.gate.empty() || (closed.copies && !device.gate.is_without(device.copies))) {
-    if (device.gate.grant() != closed || stopping_.load(std::memory_order_relaxed)) return;
-    pause_for(look_every);
-  }
-  drain(device, closed.copies);
-  if (device.gate.grant() == closed) device.gate.give_back(closed);
-}
-
-// Waits for everything that the session has submitted to this GPU, in all contexts or in those that passed the gate.
-void Turns::drain(Device& device, bool all_contexts) {
-  const std::uint64_t asked = device.drains_asked.load(std::memory_order_acquire);  // W
-  if (ring::wrong(ring::Mutant::answer_undrained)) return;
-  for (unsigned context = 0; context < device.context_used.size(); ++context) {
-    const bool used = device.context_used[context].exchange(false, std::memory_order_relaxed);
-    if (!used && !(all_contexts && device_of(context) == &device)) continue;
-    const auto held = session_.making();  // no context ends meanwhile
-    if (session_.contexts.make_current(context) == CUDA_SUCCESS) session_.driver.cuCtxSynchronize();
-    session_.contexts.let_go_of_green();
-  }
-  device.drains_done.store(asked, std::memory_order_release);  // W
 }
 
 void Turns::sleep_on(Device& device, Grant grant, const timespec& most) {

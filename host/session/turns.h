@@ -10,7 +10,9 @@
 // quiet for a while: how long pays is learnt from the pauses that this session makes (ring/turn_patience.h). Under a
 // watched grant it looks each millisecond whether some channel is in a call that submits or waits, and adds to `busy_ns`.
 // It asks the driver nothing for that: a question for a whole context returns only when its work is done, and keeps
-// objects from ending until then. Under a shallow grant a channel keeps its queue short (ShortQueue), since the gate may
+// objects from ending until then. A stream that waits for a value in memory may do so for ever, so the keeper does not wait
+// for that: it says that its session is held up, and gives the turn back when the value is there (docs/design/043-value-waits.md).
+// Under a shallow grant a channel keeps its queue short (ShortQueue), since the gate may
 // close soon.
 //
 // Thread-safety: each channel's thread calls with its own number; start() and stop() belong to the session's owner.
@@ -27,6 +29,7 @@
 #include <utility>
 
 #include "host/session/batch.h"
+#include "host/session/value_waits.h"
 #include "ring/layout.h"
 #include "ring/turn_gate.h"
 #include "ring/turn_patience.h"
@@ -179,8 +182,15 @@ class Turns {
   void drain_and_count(Device& device);
   bool is_busy(const Device& device) const;
   bool quiet_for(std::chrono::microseconds time, Device& device, ring::Grant turn);
+  void hold_beside_waits(Device& device, ring::Grant turn);
   void answer_end(Device& device, ring::Grant closed);
-  void drain(Device& device, bool all_contexts = false);
+  bool await_calls(Device& device, ring::Grant closed);
+  void give_back_when_done(Device& device, ring::Grant grant);
+  static Clock::time_point others_wait_until(const Device& device);
+  bool drain(Device& device, Clock::time_point others_until, bool all_contexts = false);
+  bool await_work(Device& device, unsigned context, Clock::time_point others_until);
+  bool is_held_up(Device& device, bool surely);
+  ValueWaits::Found look(unsigned context);
   void sleep_on(Device& device, ring::Grant grant, const timespec& most);
 
   Session& session_;

@@ -32,6 +32,7 @@ void Policy::take_over(Client client, ring::Grant shown, const Request& said) {
   state.grant = shown;
   state.said = state.sampled = said;
   state.let_in = said.submitted;
+  state.hears = said.heard != 0;  // a worker of before it did says nothing
   number_ = std::max(number_, shown.number);
 }
 
@@ -41,7 +42,9 @@ void Policy::remove(Client client, Time now) {
   if (found == clients_.end()) return;
   const Vm vm = found->second.vm;
   charge_for_context(found->second, cost_of_an_end);
+  const bool was_suspected = found->second.suspected_until.has_value();
   clients_.erase(found);
+  if (was_suspected) learn_anew(now);
   if (vms_[vm].forgotten) forget(vm);
 }
 
@@ -104,6 +107,7 @@ void Policy::read(Time now, const Ask& ask) {
     }
     if (wants || holds) state.wanted = now;
     if (wants && !holds) vms_[state.vm].wanted += seconds(now - read_);
+    if (!holds) charge_work_beside_turns(state, now - read_);
     state.asked = state.said.waits_for_turn && !holds ? std::optional(state.asked.value_or(now)) : std::nullopt;
   }
   read_ = now;
@@ -122,43 +126,6 @@ void Policy::note_pause(ClientState& client, Time now) {
   if (!client.waited_for_all) return;
   const bool was_long = now - *std::exchange(client.waited_for_all, {}) > ring::TurnPatience::longest;
   was_long ? client.patience.stayed_away() : client.patience.came_back();
-}
-
-// What a client has just said tells by what right it may have used the GPU.
-void Policy::note_right(ClientState& client, bool might_use, Time now) {
-  if (might_use) client.by_right = now;
-  if (!owes_an_answer(client)) client.ended = now;
-  if (!client.grant.copies) client.no_copies_since.reset();
-  if (client.grant.copies && !is_ending(client)) {
-    client.no_copies_since = client.no_copies_since.value_or(now);
-    client.unanswered = 0;
-  }
-  if (client.suspected_until && now >= *client.suspected_until) client.suspected_until.reset();
-}
-
-// A turn that was given back early is over, whatever the grant says. One that has never submitted has nothing to end, and
-// no right to the GPU by that.
-bool Policy::may_use(Client client, const ClientState& state) const {
-  if (regime_ != Regime::Turns || (holder_ && holder_->client == client)) return true;
-  return state.grant.mode == GrantMode::Open || state.grant.mode == GrantMode::Told || has_work(state);
-}
-
-Right Policy::right_of(Client client, Time now) const {
-  const ClientState& state = clients_.at(client);
-  Right right{may_use(client, state) ? now : state.by_right, state.no_copies_since, state.unanswered};
-  if (regime_ == Regime::Turns && state.grant.mode == GrantMode::Open) right.charged = vms_.at(state.vm).part;
-  return right;
-}
-
-void Policy::suspect(Client client, Time now) {
-  ClientState& state = clients_.at(client);
-  VmState& vm = vms_.at(state.vm);
-  if (at_once(vm)) vm.not_first_until = now + known_for;
-  state.suspected_until = now + suspected_for;
-}
-
-bool Policy::copies_need_turns(const ClientState& client, GrantMode mode) {
-  return client.suspected_until && (mode == GrantMode::Closed || mode == GrantMode::Turn);
 }
 
 // ---- regimes -------------------------------------------------------------------------------------------------------
@@ -215,7 +182,7 @@ Time Policy::in_settling(Time now, const Give& give) {
   const bool round_is_over = now - closed_ > static_cast<int>(active(now)) * (slice + change);
   const bool first_round = settling_ == Round::First && !round_is_over;
   const bool all = std::ranges::none_of(
-      clients_, [&](const auto& one) { return first_round ? is_ending(one.second) : has_work(one.second); });
+      clients_, [&](const auto& one) { return first_round ? still_ends(one.second) : has_work(one.second); });
   if (active(now) < 2) {
     begin_slices(now, give);
   } else if (settling_ == Round::Others) {
@@ -256,19 +223,6 @@ void Policy::begin_turns(Time now) {
     state.came_back = false;
     state.let_in = state.said.submitted;
   }
-}
-
-// Has been told to end what it has submitted, and has not said that it is done.
-bool Policy::is_ending(const ClientState& client) {
-  return client.grant.mode == GrantMode::Closed && !ring::is_answered(client.grant, client.said.given_back);
-}
-
-// A worker that is only starting, as spare ones are, does not answer and has nothing to end.
-bool Policy::has_work(const ClientState& client) { return is_ending(client) && client.said.submitted != 0; }
-
-// Whether its answer is missed: nobody else can say whether its copies are done.
-bool Policy::owes_an_answer(const ClientState& client) {
-  return has_work(client) || (is_ending(client) && client.grant.copies);
 }
 
 void Policy::begin_slices(Time now, const Give& give) {
@@ -314,21 +268,6 @@ void Policy::close_who_is_not(const Give& give) {
   }
 }
 
-// Work that goes on beside others' turns has half of the GPU, whatever its VM's part is. Whether its client says that it
-// is active does not count: it may be one that lies.
-//
-// One that owes an answer about its copies alone may have a long queue of them. It gets longer the next time.
-void Policy::bar_who_does_not_end(Time now) {
-  for (auto& [client, state] : clients_) {
-    if (!owes_an_answer(state)) continue;
-    const bool copies_alone = !has_work(state);
-    const unsigned times = copies_alone ? std::min(state.unanswered, most_unanswered - 1) : 0;
-    if (now - state.ended <= long_ending * (1 << 2 * times)) continue;
-    state.barred_until = now + retries_cost * long_ending;
-    if (copies_alone) ++state.unanswered;
-  }
-}
-
 void Policy::note_success(Time now, bool success) {
   dwell_ = success ? shortest_dwell : std::min(4 * dwell_, longest_dwell);
   for (auto& [client, state] : clients_)
@@ -341,12 +280,6 @@ Time Policy::patience(Time now) const {
   if (watched_ && were_good && !pay && somebody_might_cheat(now)) return watched_for;
   if (now != *sampled_ || !has_tried_all(now)) return pays_for;
   return std::min(static_cast<int>(company_) * std::max(tried_for, tried_quanta * limits_.quantum), pays_for);
-}
-
-// Whether there is a client that could be found to submit without a turn: the others have turns.
-bool Policy::somebody_might_cheat(Time now) const {
-  return std::ranges::any_of(clients_,
-                             [&](const auto& one) { return now - right_of(one.first, now).until > pays_for; });
 }
 
 void Policy::set_all(GrantMode mode, const Give& give) {

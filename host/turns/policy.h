@@ -50,6 +50,8 @@ struct Request {
   std::uint64_t waited_ns = 0;  // in these waits, together
   std::uint64_t busy_ns = 0;    // with some call under way, while it was asked to tell
   bool under_way = false;       // a call that the guest waits for
+  std::uint32_t heard = 0;      // the newest grant with `copies` that it has seen
+  std::uint32_t held_up = 0;    // the grant under which what is left waits for values in memory
 };
 
 // A VM's account, since it came.
@@ -57,12 +59,13 @@ struct Account {
   Time held{};                 // turns, together
   std::uint64_t turns = 0;     // how many
   std::uint64_t overlong = 0;  // of these, how many had work running beyond `longest`
+  std::uint64_t held_up = 0;   // and how many ended with work that waited for a value in memory
   Time waited{};               // for turns, together
   WaitTimes waits;             // each, of late
   std::uint64_t sliced = 0;    // of its processes, how many stand aside now, since their work does not end
 
   Account& operator+=(const Account& other) {
-    held += other.held, turns += other.turns, overlong += other.overlong;
+    held += other.held, turns += other.turns, overlong += other.overlong, held_up += other.held_up;
     waited += other.waited, waits += other.waits, sliced += other.sliced;
     return *this;
   }
@@ -73,7 +76,9 @@ struct Right {
   Time until{};  // now, but where turns are taken, it has none, and it has answered that its work is done
   std::optional<Time> no_copies_since;  // where it was suspected, and has answered that none is under way
   unsigned unanswered = 0;  // how often in a row it has not answered for far too long, while it was suspected
-  // Where its gate is open beside others' turns: the part of the GPU's time that its VM is charged with, of late.
+  bool is_deaf = false;     // nor seen for far too long that it was suspected, as a keeper does at once
+  // Where its gate is open beside others' turns, or its work waits for a value in memory: the part of the GPU's time that its VM
+  // is charged with, of late.
   std::optional<double> charged{};
 };
 
@@ -118,7 +123,8 @@ class Policy {
   // By what right this client may have used the GPU. Precondition: it was added.
   Right right_of(Client client, Time now) const;
   // It has used the GPU without a turn, it seems. That may be large copies, which pass no gate: they do from now on. If its
-  // gate is open, since its VM goes before others, the VM takes turns like others for a while.
+  // gate is open, since its VM goes before others, the VM takes turns like others for a while. Nor is it believed for a
+  // while that its work waits for values in memory.
   void suspect(Client client, Time now);
   Account account(Vm vm, Time now) const;
 
@@ -195,13 +201,17 @@ class Policy {
     // Work that does not end.
     unsigned overlong_in_a_row = 0;
     Time sliced_until{};
-    Time ended{};  // when it last had nothing to end
+    Time at_work_until{};      // whatever it says, its work is not held up
+    bool was_held_up = false;  // some of what is under way
+    Time ended{};              // when it last had nothing to end
     Time barred_until{};
     Time by_right{};  // when it last might use the GPU
     // Suspected: its large copies need turns until then, and since when it has none under way.
     std::optional<Time> suspected_until;
     std::optional<Time> no_copies_since;
-    unsigned unanswered = 0;  // how often in a row it has not said that none is under way
+    unsigned unanswered = 0;      // how often in a row it has not said that none is under way
+    std::optional<Time> unheard;  // since when it has not seen that it is suspected
+    bool hears = true;            // its worker is one that says so
     bool makes_context = false;
   };
   struct Holder {
@@ -209,6 +219,7 @@ class Policy {
     std::uint32_t turn = 0;       // the grant's number
     Time since{}, charged{};      // `charged`: its VM's virtual time has what was before
     std::optional<Time> ended{};  // when it was told to end
+    bool gave_up = false;         // it was told since what it has waits for a value in memory
     // When it was last seen to have waited, and what it had submitted until then.
     std::optional<Time> waited{};
     std::uint64_t submitted = 0;
@@ -218,6 +229,7 @@ class Policy {
   };
 
   void read(Time now, const Ask& ask);
+  void charge_work_beside_turns(ClientState& client, Time time);
   void watch_work(ClientState& holder, const Request& before, Time now);
   static void note_pause(ClientState& client, Time now);
   void sample(Time now);
@@ -236,9 +248,9 @@ class Policy {
   bool somebody_is_sliced(Time now) const;
 
   bool may_use(Client client, const ClientState& state) const;
-  static void note_right(ClientState& client, bool might_use, Time now);
+  void note_right(ClientState& client, bool might_use, Time now) const;
   bool somebody_might_cheat(Time now) const;
-  static bool owes_an_answer(const ClientState& client);
+  bool owes_an_answer(const ClientState& client) const;
   static bool copies_need_turns(const ClientState& client, ring::GrantMode mode);
   void close_who_is_not(const Give& give);
   void bar_who_does_not_end(Time now);
@@ -282,7 +294,9 @@ class Policy {
   void begin_turns(Time now);
   void note_success(Time now, bool success);
   static bool is_ending(const ClientState& client);
-  static bool has_work(const ClientState& client);
+  bool is_held_up(const ClientState& client) const;
+  bool still_ends(const ClientState& client) const;
+  bool has_work(const ClientState& client) const;
   void begin_slices(Time now, const Give& give);
   static void stand_aside(ClientState& client, Time now, Time lost);
 
@@ -290,6 +304,7 @@ class Policy {
   void go_on_alone(Time now);
   void end_turn(Time now);
   void end_overlong(Time now);
+  void end_held_up(Time now);
   bool must_end(const ClientState& waiting, Time now) const;
   bool holder_is_done(const ClientState& holder, Time now) const;
   bool has_waited_for_all(const ClientState& holder) const;
@@ -301,6 +316,7 @@ class Policy {
   Time cost_of_beginning(Time now) const;
   void charge(Time now);
   void learn(ClientState& client, Time now);
+  void learn_anew(Time now);
   void next_turn(Time now, const Give& give);
   std::optional<Client> best_waiting() const;
   bool at_once(const VmState& vm) const;

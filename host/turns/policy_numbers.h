@@ -48,8 +48,10 @@ constexpr Time short_ending = 100ms;   // whoever ends its work so soon has no d
 constexpr Time longest_settling = 2s;  // for each client: 1024 kernels of 1.25 ms, and as much again
 constexpr unsigned most_overlong = 3;  // in a row
 constexpr Time suspected_for = 10s;    // then its large copies pass no gate again
-constexpr Time long_ending = 1s;       // in turns: the driver slices beside them all that time
-constexpr int retries_cost = 20;       // a client that cannot take turns may cost a twentieth of the time by tries
+constexpr Time longest_deafness =
+    400ms;                        // a keeper that sleeps sees a grant within a millisecond, where it has a processor
+constexpr Time long_ending = 1s;  // in turns: the driver slices beside them all that time
+constexpr int retries_cost = 20;  // a client that cannot take turns may cost a twentieth of the time by tries
 
 // Debts under slices. The bound is five slices, so that whoever is charged by samples of 10 ms is not closed for the noise
 // of one, and little beside what a VM of a seventh has in two seconds. Who was closed is let in at a debt of 0.

@@ -16,13 +16,16 @@ void Policy::watch_holder(Time now, const Give& give) {
     state.overlong_in_a_row = 0;
     return end_turn(now);
   }
+  if (holder_->ended && is_held_up(state)) return end_held_up(now);
   const auto waiting = best_waiting();
   if (!holder_->ended) {
-    if (!waiting) return go_on_alone(now);
-    if (may_be_done(state, now) || now - holder_->since >= quantum_of(state, now) - woken_before)
+    const bool shut_out = is_held_up(state) && state.said.waits_for_turn;  // its turn was taken away meanwhile
+    if (!waiting && !shut_out) return go_on_alone(now);
+    if (waiting && (may_be_done(state, now) || now - holder_->since >= quantum_of(state, now) - woken_before))
       wake(*waiting, now, give);
-    if (!must_end(clients_.at(*waiting), now)) return;
+    if (!shut_out && !must_end(clients_.at(*waiting), now)) return;
     holder_->ended = now;
+    holder_->gave_up = is_held_up(state);
     set(state, holder_->client, {.mode = GrantMode::Closed}, give);
   }
   if (waiting) wake(*waiting, now, give);
@@ -76,7 +79,8 @@ void Policy::end_turn(Time now) {
   const Time before = vm.behind;
   charge(now);
   // Its own short turns cost others a change each.
-  if (once && !holder_->ended) vm.behind = std::max(vm.behind, before + over(2 * cost_of_a_turn, vm.weight));
+  if (once && (!holder_->ended || holder_->gave_up))
+    vm.behind = std::max(vm.behind, before + over(2 * cost_of_a_turn, vm.weight));
   vm.wanted += seconds(std::max(2 * cost_of_a_turn - (now - holder_->since), Time::zero()));
   holder_.reset();
 }
@@ -88,12 +92,21 @@ void Policy::end_overlong(Time now) {
   end_turn(now);
 }
 
+// What waits for a value runs when it is there, beside others' turns if need be.
+void Policy::end_held_up(Time now) {
+  ClientState& state = clients_.at(holder_->client);
+  ++vms_.at(state.vm).account.held_up;
+  state.overlong_in_a_row = 0;
+  end_turn(now);
+}
+
 // Whether the holder's turn is over for the sake of this one, which goes next: it is of the latency class; or its VM is
-// further behind by now, and the holder has had its quantum. Whoever comes back after a pause, as a light VM beside a
+// further behind by now, and the holder has had its quantum; or all that the holder has waits for values in memory. Whoever comes back after a pause, as a light VM beside a
 // heavy one does, waits for a quarter of that.
 bool Policy::must_end(const ClientState& waiting, Time now) const {
   const ClientState& holder = clients_.at(holder_->client);
   const Time had = now - holder_->since;
+  if (is_held_up(holder)) return true;
   if (waiting.vm == holder.vm) return had >= quantum_of(holder, now);
   const VmState& theirs = vms_.at(waiting.vm);
   VmState holders = vms_.at(holder.vm);

@@ -201,7 +201,9 @@ Request Scheduler::request_of(const Place& place) {
           .waits = words.waits.load(std::memory_order_relaxed),
           .waited_ns = words.waited_ns.load(std::memory_order_relaxed),
           .busy_ns = words.busy_ns.load(std::memory_order_relaxed),
-          .under_way = words.under_way.load(std::memory_order_relaxed) != 0};
+          .under_way = words.under_way.load(std::memory_order_relaxed) != 0,
+          .heard = words.heard.load(std::memory_order_relaxed),
+          .held_up = ring::held_up_under(words)};
 }
 
 Time Scheduler::step(Gpu& gpu, Time now) {

@@ -33,14 +33,14 @@ class Suspicion {
   enum class Verdict : std::uint8_t {
     Nothing,
     Suspected,  // it may be large copies, which pass no gate: they are to, and it is to answer (Policy::suspect())
-    Caught,     // it was named again after its answer, and had no turn meanwhile; or it never answers
+    Caught,     // it was named again after its answer, and had no turn meanwhile; or it never answers, or is deaf
   };
 
   // A sample that names the client. `right`: as told after the sample's end.
   Verdict named(const Sample& sample, const Right& right) {
     if (sample.percent < least_percent || sample.from >= sample.to || sample.from < right.until + margin)
       return Verdict::Nothing;
-    const bool never_answers = right.unanswered >= most_unanswered;
+    const bool never_answers = right.unanswered >= most_unanswered || right.is_deaf;
     const bool again = until_ == right.until && sample.to - newest_.to <= remembered_for;
     if (again && !never_answers && !counts_beside(sample, right)) return Verdict::Nothing;
     before_ = newest_, newest_ = sample;

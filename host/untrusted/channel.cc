@@ -19,6 +19,7 @@
 #include "host/untrusted/dispatch.h"
 #include "host/untrusted/guest_waker.h"
 #include "host/untrusted/kind_of_work.h"
+#include "host/untrusted/marked.h"
 #include "host/untrusted/mirrored.h"
 #include "host/untrusted/runs_beside.h"
 #include "ring/api/call.h"
@@ -93,7 +94,7 @@ class Channel {
     const auto called = is_timed ? Clock::now() : Clock::time_point();
     if (is_timed) session_.turns.begin_wait(index_, context);
     watch_.begin(manner.compiles);
-    const CUresult result = well_formed ? call(handler, request) : request.broken();
+    const CUresult result = well_formed ? call(handler, request, manner.may_stand) : request.broken();
     watch_.end();
     if (takes_gpu) session_.turns.leave(index_);
     if (copies_beside) session_.turns.end_copy(index_);
@@ -107,11 +108,13 @@ class Channel {
     conclude(request, result);
   }
 
-  CUresult call(Handler handler, Request& request) {
+  CUresult call(Handler handler, Request& request, bool may_stand) {
     if (const CUresult r = session_.contexts.make_current(ring::context_of(request.header.flags)); r != CUDA_SUCCESS)
       return r;
-    const CUresult result =
-        session_.mirrors.any() ? call_mirrored(handler, request) : handler(request);  // docs/design/027
+    const auto serve = [&] {
+      return session_.mirrors.any() ? call_mirrored(handler, request) : handler(request);  // docs/design/027
+    };
+    const CUresult result = may_stand && session_.turns.are_taken() ? call_marked(request, index_, serve) : serve();
     session_.contexts.let_go_of_green();
     session_.note(result);
     return result;

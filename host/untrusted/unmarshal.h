@@ -44,6 +44,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     const auto making = makes() ? r_.session.making() : std::shared_lock<std::shared_mutex>();
     each([&]<std::size_t I>() { begin<I>(); });
     if (refused_ != CUDA_SUCCESS) return refused_;
+    [[maybe_unused]] const auto ending = end_of_stream();
     const CUresult result = std::apply(function, params_);
     if (freed_) r_.session.ended(*freed_);
     if (result == CUDA_SUCCESS) each([&]<std::size_t I>() { settle<I>(); });
@@ -53,7 +54,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
 
  private:
   template <class F>
-  static void each(F f) {
+  static constexpr void each(F f) {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (f.template operator()<I>(), ...); }
     (indices);
   }
@@ -69,6 +70,22 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   static constexpr bool makes() {
     return ((A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Memory || A.range == api::Range::Mapped) ||
             ...);
+  }
+
+  // Which argument is the stream that the call ends; none: one behind the last.
+  static constexpr std::size_t ended_stream() {
+    std::size_t at = sizeof...(P);
+    each([&]<std::size_t I>() {
+      if (args[I].closes && kind<I> == api::Handle::Stream) at = I;
+    });
+    return at;
+  }
+  // What is to last until the session has forgotten that stream.
+  auto end_of_stream() {
+    if constexpr (ended_stream() < sizeof...(P))
+      return ValueWaits::StreamEnd(r_.session.value_waits, std::get<ended_stream()>(params_));
+    else
+      return nullptr;
   }
 
   template <std::size_t I>

@@ -434,6 +434,7 @@ CUresult wait_for_word(const char* name, CUstream stream, CUdeviceptr at) {
   if (entry.failed()) return entry.result;
   check_stream(name, stream);
   check_device(name, at, sizeof(Word));
+  if (Entry::are_values_missing()) state->standing.insert(stream);
   return CUDA_SUCCESS;
 }
 
@@ -525,7 +526,17 @@ CUresult record(const char* name, CUevent event, CUstream stream) {
   check(name, Handle::Event, event);
   check_stream(name, stream);
   ++state->recorded[event];
+  state->not_passed.erase(event), state->beside_work.erase(event);
+  if (state->standing.contains(stream)) state->not_passed.insert(event);
+  if (Entry::is_working()) state->beside_work.insert(event);
   return CUDA_SUCCESS;
+}
+
+template <bool per_thread>
+CUresult query_stream(CUstream stream) {
+  ENTER("cuStreamQuery");
+  check_stream("cuStreamQuery", stream);
+  return Entry::is_working() || state->standing.contains(stream) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 template <bool per_thread>
@@ -547,6 +558,14 @@ CUresult with_event(const char* name, CUevent event) {
   Entry entry(name);
   if (!entry.failed()) check(name, Handle::Event, event);
   return entry.result;
+}
+
+CUresult query_event(CUevent event) {
+  Entry entry("cuEventQuery");
+  if (entry.failed()) return entry.result;
+  check("cuEventQuery", Handle::Event, event);
+  const bool beside_work = Entry::is_working() && state->beside_work.contains(event);
+  return beside_work || state->not_passed.contains(event) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult elapsed(const char* name, float* milliseconds, CUevent a, CUevent b) {
@@ -603,8 +622,8 @@ void fill_streams(host::Driver& t) {
   t.cuStreamDestroy_v2 = [](CUstream s) { return close("cuStreamDestroy_v2", Handle::Stream, s); };
   t.cuStreamWaitEvent = wait_event<false>;
   t.cuStreamWaitEvent_ptsz = wait_event<true>;
-  t.cuStreamQuery = [](CUstream s) { return with_stream<false>("cuStreamQuery", s); };
-  t.cuStreamQuery_ptsz = [](CUstream s) { return with_stream<true>("cuStreamQuery", s); };
+  t.cuStreamQuery = [](CUstream s) { return query_stream<false>(s); };
+  t.cuStreamQuery_ptsz = [](CUstream s) { return query_stream<true>(s); };
   t.cuStreamSynchronize = [](CUstream s) { return with_stream<false>("cuStreamSynchronize", s); };
   t.cuStreamSynchronize_ptsz = [](CUstream s) { return with_stream<true>("cuStreamSynchronize", s); };
   t.cuEventCreate = [](CUevent* e, unsigned) { return create("cuEventCreate", e, Handle::Event); };
@@ -614,7 +633,7 @@ void fill_streams(host::Driver& t) {
   t.cuEventRecordWithFlags = [](CUevent e, CUstream s, unsigned) {
     return record<false>("cuEventRecordWithFlags", e, s);
   };
-  t.cuEventQuery = [](CUevent e) { return with_event("cuEventQuery", e); };
+  t.cuEventQuery = [](CUevent e) { return query_event(e); };
   t.cuEventSynchronize = [](CUevent e) { return with_event("cuEventSynchronize", e); };
   t.cuEventElapsedTime = [](float* ms, CUevent a, CUevent b) { return elapsed("cuEventElapsedTime", ms, a, b); };
   t.cuEventElapsedTime_v2 = [](float* ms, CUevent a, CUevent b) { return elapsed("cuEventElapsedTime_v2", ms, a, b); };
@@ -1022,6 +1041,12 @@ Driver::~Driver() {
 void Driver::fail_next(const std::string& call, CUresult result) {
   std::lock_guard lock(state->mutex);
   state->failures[call] = result;
+}
+
+void Driver::keep_values_back(bool missing) {
+  std::lock_guard lock(state->mutex);
+  values_missing_ = missing;
+  if (!missing) state->standing.clear(), state->not_passed.clear();
 }
 
 void Driver::let_race(const Races& races) {

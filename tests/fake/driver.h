@@ -1,6 +1,6 @@
 // A strict driver for tests: a host::Driver filled with functions that believe nobody. A handle, an address or an
 // option that it never issued ends the process with a sentence, and every byte that it is lent is touched, so that
-// AddressSanitizer sees a length that lies. What it does it does at once: a stream is never behind.
+// AddressSanitizer sees a length that lies. What it does it does at once: a stream is behind only where a test says so.
 //
 // It knows one module, whatever text is loaded that starts as PTX does: kernels `fill` (a u64 address, a u32 count, a
 // u32 value), `fault` and `nothing` (a name may go on after `fill`), the global `counter` of 16 bytes, and the variable
@@ -61,8 +61,11 @@ class Driver {
     gate_closed_ = true;
   }
   void open_gate() { gate_closed_ = false; }
-  // As long as the GPU has work, cuCtxSynchronize does not return.
+  // As long as the GPU has work, cuCtxSynchronize does not return, and no stream is done, nor an event that was recorded
+  // meanwhile.
   void keep_working(bool works) { works_ = works; }
+  // As long as values are missing, a stream that is made to wait for one stands there, and cuCtxSynchronize does not return.
+  void keep_values_back(bool missing);
   bool somebody_waits() const { return waiting_ != 0; }
   // Live objects of all kinds, and device allocations: what a session has left behind.
   std::size_t live_handles();
@@ -78,7 +81,7 @@ class Driver {
 
  private:
   host::Driver table_;
-  std::atomic<bool> gate_closed_{false}, gate_spins_{false}, works_{false};
+  std::atomic<bool> gate_closed_{false}, gate_spins_{false}, works_{false}, values_missing_{false};
   std::atomic<int> waiting_{0};
   friend struct Entry;
 };

@@ -67,6 +67,8 @@ struct State {
   std::map<std::string, CUresult> failures;
   std::map<std::string, std::uint64_t> calls, per_thread;
   std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
+  std::set<const void*> standing;                 // streams that wait for a value that is missing
+  std::set<const void*> not_passed, beside_work;  // events behind such a wait, and those that were recorded beside work
   std::vector<const void*> destroyed;             // kept, so that no later handle has the same address
   std::size_t allocated = 0;
   CUresult sticky = CUDA_SUCCESS;
@@ -174,8 +176,14 @@ struct Entry {
     --the_driver->waiting_;
   }
 
+  static bool is_working() { return the_driver->works_; }
+  static bool are_values_missing() { return the_driver->values_missing_; }
   static void wait_for_work() {
-    while (the_driver->works_) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    const auto stands = [] {
+      const std::lock_guard lock(state->mutex);
+      return !state->standing.empty();
+    };
+    while (is_working() || stands()) std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 
   std::unique_lock<std::mutex> lock;

@@ -1,7 +1,8 @@
 // A program that gives the GPU work for ever, and tells its test how far it is (turner.h).
 //
 // usage: loopback_turner LIBCUDA FILE KIND [OTHER], where KIND is `nothing`: a kernel that does nothing, then a wait, again
-// and again; `spin`: before these a kernel that spins until the program with the file OTHER has launched; `long`: kernels
+// and again; `spin`: before these a kernel that spins until the program with the file OTHER has launched; `await`: a stream that waits for
+// a value, which is there once that program has done 50 pieces more, and a kernel behind it, again and again; `long`: kernels
 // of 3 ms, and a wait after each; or `count`: a kernel that adds one to a word, whose value is looked at after each.
 // Exit codes: 1 a call has failed, 2 usage, 3 a result is wrong.
 #include <dlfcn.h>
@@ -62,9 +63,9 @@ CUfunction function(CUmodule module, const char* name) {
   return found;
 }
 
-void launch(CUfunction kernel, void** parameters) {
+void launch(CUfunction kernel, void** parameters, CUstream stream = nullptr) {
   static const auto call = CU(cuLaunchKernel);
-  check(call(kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), "cuLaunchKernel");
+  check(call(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr), "cuLaunchKernel");
 }
 void wait() {
   static const auto call = CU(cuCtxSynchronize);
@@ -77,15 +78,24 @@ void note(turner::Progress& progress) {
   ++progress.done;
 }
 
+// Words that the GPU sees as well.
+struct Words {
+  std::uint32_t* host = nullptr;
+  CUdeviceptr device = 0;
+  Words() {
+    void* at = nullptr;
+    check(CU(cuMemHostAlloc)(&at, 4096, CU_MEMHOSTALLOC_DEVICEMAP), "cuMemHostAlloc");
+    std::memset(at, 0, 4096);
+    check(CU(cuMemHostGetDevicePointer_v2)(&device, at, 0), "cuMemHostGetDevicePointer");
+    host = static_cast<std::uint32_t*>(at);
+  }
+};
+
 // Of the two words the kernel sets the second when it has begun, and ends when the first is set.
 void spin(CUmodule module, turner::Progress& progress, const turner::Progress& other) {
-  void* host = nullptr;
-  check(CU(cuMemHostAlloc)(&host, 4096, CU_MEMHOSTALLOC_DEVICEMAP), "cuMemHostAlloc");
-  std::memset(host, 0, 4096);
-  CUdeviceptr at = 0;
-  check(CU(cuMemHostGetDevicePointer_v2)(&at, host, 0), "cuMemHostGetDevicePointer");
-  const std::atomic_ref end(static_cast<std::uint32_t*>(host)[0]), has_begun(static_cast<std::uint32_t*>(host)[1]);
-  void* parameters[] = {&at};
+  Words words;
+  const std::atomic_ref end(words.host[0]), has_begun(words.host[1]);
+  void* parameters[] = {&words.device};
   launch(function(module, "spin"), parameters);
   std::thread releases([&] {
     while (has_begun == 0) usleep(200);
@@ -98,6 +108,26 @@ void spin(CUmodule module, turner::Progress& progress, const turner::Progress& o
   releases.join();
   progress.spins = 0;
   note(progress);
+}
+
+void await(CUmodule module, turner::Progress& progress, const turner::Progress& other) {
+  const Words words;
+  const std::atomic_ref value(words.host[0]);
+  const CUfunction kernel = function(module, "nothing");
+  CUstream stream = nullptr;
+  check(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  for (std::uint32_t next = 1;; ++next) {
+    check(CU(cuStreamWaitValue32_v2)(stream, words.device, next, CU_STREAM_WAIT_VALUE_EQ), "cuStreamWaitValue32");
+    launch(kernel, nullptr, stream);
+    std::thread writes([&] {
+      for (const std::uint64_t before = other.done; other.done < before + 50;) usleep(200);
+      value = next;
+    });
+    check(CU(cuStreamSynchronize)(stream), "cuStreamSynchronize");
+    if (value != next) std::printf("the stream has not waited\n"), std::exit(3);
+    writes.join();
+    note(progress);
+  }
 }
 
 void count(CUmodule module, turner::Progress& progress) {
@@ -122,7 +152,7 @@ int main(int argc, char** argv) {
   turner::Progress* const progress = turner::map(argv[2]);
   const std::string kind = argv[3];
   const turner::Progress* const other = argc == 5 ? turner::map(argv[4]) : nullptr;
-  if (library == nullptr || progress == nullptr || (kind == "spin" && other == nullptr)) return 2;
+  if (library == nullptr || progress == nullptr || ((kind == "spin" || kind == "await") && other == nullptr)) return 2;
   CUcontext context = nullptr;
   CUmodule module = nullptr;
   check(CU(cuInit)(0), "cuInit");
@@ -130,6 +160,7 @@ int main(int argc, char** argv) {
   check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
   check(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
   if (kind == "count") count(module, *progress);
+  if (kind == "await") await(module, *progress, *other);
   if (kind == "spin") spin(module, *progress, *other);
   const CUfunction kernel = function(module, kind == "long" ? "three_ms" : "nothing");
   for (;;) {

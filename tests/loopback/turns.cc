@@ -155,15 +155,6 @@ class Turns : public testing::Test {
   }
   // Those that start from now on (worker.sh).
   void make_workers_cheat() const { folder_.write("cheats", ""); }
-  // It answers nothing either, so nobody knows whether what it does are large copies.
-  void expect_that_a_silent_cheat_ends_turns() {
-    make_workers_cheat();
-    Program c(broker_.folder, "v", "long");
-    ASSERT_TRUE(c.works());
-    EXPECT_TRUE(eventually([&] { return !takes_turns(); }));
-    EXPECT_TRUE(c.works());
-    EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
-  }
   std::uint32_t changes() const { return map_->time[0].changes; }
 
  private:
@@ -276,15 +267,36 @@ TEST_F(Turns, AKernelThatSpinsUntilAnotherVmHasLaunchedDoesNotStopIt) {
   EXPECT_TRUE(b.works() && c.works());
 }
 
-// Its kernels are long, so beside them the others' turns do not pay any more.
-TEST_F(Turns, AWorkerThatPassesNoGateAndAnswersNothingHasWhatSlicesGiveIt) {
+// Not even for the time after which a turn is passed on.
+TEST_F(Turns, AStreamThatWaitsForAnotherVmHoldsNobody) {
+  Program b(broker_.folder, "u", "nothing"), c(broker_.folder, "v", "nothing");
+  ASSERT_TRUE(b.works() && c.works());
+  take_turns("", 10000);
+  Program a(broker_.folder, "t", "await", &b);
+  EXPECT_TRUE(eventually([&] { return a.progress().done >= 20; }));
+  EXPECT_TRUE(b.works() && c.works());
+  const nlohmann::json turns = status().at("vms").at(0).at("turns");
+  EXPECT_GE(turns.at("held_up").get<int>(), 5) << "its turns end by themselves";
+  EXPECT_EQ(turns.at("overlong"), 0);
+  EXPECT_EQ(turns.at("sliced"), 0);
+  EXPECT_TRUE(takes_turns());
+  EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
+}
+
+// Nor hears that it is suspected, as the keeper of one with long copies does.
+TEST_F(Turns, AWorkerThatPassesNoGateAndAnswersNothingIsEnded) {
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
   take_turns();
   std::this_thread::sleep_for(1500ms);
   ASSERT_TRUE(takes_turns());
-  expect_that_a_silent_cheat_ends_turns();
+  make_workers_cheat();
+  Program c(broker_.folder, "v", "long");
+  ASSERT_TRUE(c.works());
+  EXPECT_TRUE(eventually([this] { return broker_.times_logged(": killed: ") == 1; }));
+  EXPECT_TRUE(c.ends());
   EXPECT_TRUE(a.works() && b.works());
+  EXPECT_TRUE(eventually([this] { return takes_turns(); }));
 }
 
 TEST_F(Turns, NobodyIsEndedWhoseKernelsAreLong) {

@@ -15,7 +15,7 @@
 namespace explore {
 namespace {
 
-constexpr unsigned max_threads = 6, max_places = 32;
+constexpr unsigned max_threads = 6, max_places = 36;
 constexpr std::size_t stack_bytes = 256 << 10, granule = 16;
 
 // What a thread has seen of each place, and which of each thread's steps are ordered before it.

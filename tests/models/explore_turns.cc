@@ -71,6 +71,10 @@ struct Gpu {
 
   // ---- a keeper
 
+  // Whether its work waits for a value in memory, which the last worker's call writes.
+  bool stands(const Worker& worker) const {
+    return awaits && &worker != &all[workers - 1] && all[workers - 1].done == 0;
+  }
   [[noreturn]] void keep(unsigned w, bool gives_back_early) {
     Worker& worker = all[w];
     for (;;) {
@@ -89,6 +93,11 @@ struct Gpu {
   }
   void answer_end(Worker& worker, Grant closed) {
     while (!worker.gate.empty()) {
+      if (worker.gate.grant() != closed) return;
+      pause();
+    }
+    if (stands(worker)) worker.gate.hold_up(closed);
+    while (stands(worker)) {
       if (worker.gate.grant() != closed) return;
       pause();
     }
@@ -120,6 +129,8 @@ struct Gpu {
   bool look() {
     for (unsigned w = 0; w < workers; ++w) {
       if (holder == w && ring::is_over(turn, all[w].given, answer_of(w))) return nobody_holds(), true;
+      const bool ended = holder == w && all[w].given.mode == GrantMode::Closed;
+      if (ended && ring::is_held_up(all[w].given, ring::held_up_under(all[w].request))) return nobody_holds(), true;
       if (holder == w || !waits(w)) continue;
       if (holder == nobody) return begin_turn(w), true;
       const bool had_its_turn = taken || !waits(holder);
@@ -146,7 +157,8 @@ struct Gpu {
   Worker all[workers];
   std::uint32_t number = 0, turn = 0;
   unsigned holder = everybody;
-  bool taken = false;  // the turn, by a channel
+  bool taken = false;   // the turn, by a channel
+  bool awaits = false;  // what the first worker does waits for the second's call
 };
 
 // One worker, whose keeper gives turns back early.
@@ -175,6 +187,11 @@ struct Two : Gpu<2> {
 struct Ended : Two {
   Ended() { start_in_turn(); }
   void scheduler() { schedule(); }
+};
+
+// The same, while the first one's work waits for what the second one does.
+struct HeldUp : Ended {
+  HeldUp() { awaits = true; }
 };
 
 // The first worker submits when it likes, until turns begin. The second one has given its answer already.
@@ -216,6 +233,10 @@ std::vector<Scenario> turn_scenarios() {
       {"turns", "ended",
        [](Options o) {
          return bounded<Ended, &Ended::first, &Ended::patient_keeper, &Ended::second, &Ended::scheduler>(o, 1, 3);
+       }},
+      {"turns", "held up",
+       [](Options o) {
+         return bounded<HeldUp, &HeldUp::first, &HeldUp::patient_keeper, &HeldUp::second, &HeldUp::scheduler>(o, 0, 3);
        }},
       {"turns", "begin",
        [](Options o) {

@@ -3,7 +3,8 @@
  * time-out.
  *
  * Holds: while a worker's turn is in force, the other worker has no channel inside the gate and no work that runs.
- * Except where the scheduler has lost its patience with that one, until it answers again. Everybody gets the turn that
+ * Except where the scheduler has lost its patience with that one, until it answers again, and for work that waits for a
+ * value in memory. Everybody gets the turn that
  * it waits for: a lost hand-over is an end state that pan calls invalid.
  *
  * Where a fence follows a store at once, or an atomic operation or a system call makes one, they are one step: the
@@ -36,6 +37,7 @@
 
 byte grant[WORKERS];
 byte given_back[WORKERS];
+byte held_up[WORKERS]; /* the grant under which what is left waits for a value in memory */
 byte wants[WORKERS]; /* `waiting` */
 
 /* What is so, whoever knows it. */
@@ -46,6 +48,7 @@ bool excused[WORKERS];  /* the scheduler has lost its patience with it */
 byte inside[WORKERS];   /* channels that were let in and have not left */
 bool running[WORKERS];  /* on the GPU */
 bool submitted_by_1, blocked; /* channel 0, in a call that waits for what channel 1 submits */
+bool awaits, stands;          /* what channel 0 submits waits for what channel 2 submits; it does so now */
 
 /* How often each may happen, at most. A world is one choice of these and of the threads. */
 byte changes;     /* of the regime */
@@ -126,8 +129,9 @@ submit:
     memory[INSIDE(c)] = 0;
     inside[w]--;
     if
-    :: c == 0 -> blocked = !submitted_by_1
+    :: c == 0 -> blocked = !submitted_by_1; stands = awaits
     :: c == 1 -> submitted_by_1 = true
+    :: c == 2 -> awaits = false; stands = false
     :: else
     fi
   };
@@ -195,7 +199,11 @@ inline answer_end() {
     if
     :: anybody && grant[w] == seen -> anybody = false
     :: anybody && grant[w] != seen -> anybody = false; break
-    :: !anybody ->
+    :: !anybody && w == 0 && stands && grant[w] != seen -> break
+    :: !anybody && w == 0 && stands && grant[w] == seen ->
+      held_up[w] = NUMBER(seen);
+      !stands || grant[w] != seen /* asks again and again */
+    :: !anybody && !(w == 0 && stands) ->
       wait_for_work();
       if
       :: grant[w] == seen -> given_back[w] = NUMBER(seen)
@@ -248,6 +256,12 @@ end_of_hold:
 #endif
 #endif
 
+#ifdef WRONG_held_up_unheard
+#define is_held_up(w) false
+#else
+#define is_held_up(w) (held_up[w] != 0 && held_up[w] == NUMBER(grant[w]))
+#endif
+
 inline give(w, mode) {
   atomic {
     number++;
@@ -258,7 +272,7 @@ inline give(w, mode) {
 
 inline next_turn(w) {
   atomic {
-    assert((inside[1 - w] == 0 && !running[1 - w]) || excused[1 - w]);
+    assert((inside[1 - w] == 0 && (!running[1 - w] || is_held_up(1 - w))) || excused[1 - w]);
     holder = w;
     taken = false;
     give(w, TURN);
@@ -289,6 +303,7 @@ active proctype scheduler() {
     :: changes = 3; withdrawals = 1; submitted_by_1 = true; run channel(0, false); run channel(2, false)
     :: changes = 1; withdrawals = 1; run channel(0, false); run channel(1, false); run rival()
     :: changes = 1; withdrawals = 2; run channel(0, true); run channel(1, false)
+    :: changes = 1; submitted_by_1 = true; awaits = true; run channel(0, false); run channel(2, false)
     fi
   };
 end_of_slices:
@@ -301,7 +316,12 @@ end_of_slices:
 #ifdef WRONG_first_unanswered
     :: break
 #endif
-    :: atomic { is_answered(0) && is_answered(1) -> excused[0] = false; excused[1] = false }; break
+    :: atomic {
+        (is_answered(0) || is_held_up(0)) && (is_answered(1) || is_held_up(1)) ->
+        excused[0] = false;
+        excused[1] = false
+      };
+      break
     :: atomic {
         overlong > 0 -> overlong--;
         excused[0] = (excused[0] || !is_answered(0));
@@ -322,6 +342,7 @@ end_of_turns:
         ended = true
       };
       give(holder, CLOSED)
+    :: atomic { holder != NOBODY && ended && is_held_up(holder) -> ended = false; holder = NOBODY }
     :: atomic {
         holder != NOBODY && ended && overlong > 0 -> overlong--;
         excused[holder] = true;

@@ -164,6 +164,7 @@ bool answers_ends = false;  // and takes no turn
 
 void answer_end(const host::TurnPages& pages) {
   const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
+  if (grant.copies) pages.requests->device[0].heard = grant.number;
   if (grant.mode == ring::GrantMode::Closed) pages.requests->device[0].given_back = grant.number;
 }
 
@@ -171,6 +172,7 @@ void take_turns(const host::TurnPages& pages) {
   static auto acted = std::chrono::steady_clock::now();
   const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
   ring::DeviceRequest& words = pages.requests->device[0];
+  if (grant.copies) words.heard = grant.number;
   words.waiting = grant.mode == ring::GrantMode::Closed;
   if (grant.mode == ring::GrantMode::Closed) {
     acted = std::chrono::steady_clock::now();

@@ -2,127 +2,16 @@
 #include "host/session/turns.h"
 
 #include <gtest/gtest.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <functional>
-#include <optional>
 #include <thread>
 #include <vector>
 
-#include "tests/unit/session_channel.h"
+#include "tests/unit/session_in_turns.h"
 
 namespace {
 
 using namespace session_test;
-using namespace std::chrono_literals;
-using ring::Grant;
-using ring::GrantMode;
-namespace ids = api::id_of;
-
-bool comes_true(const std::function<bool()>& what, std::chrono::milliseconds within = 5000ms) {
-  for (const auto end = std::chrono::steady_clock::now() + within; std::chrono::steady_clock::now() < end;) {
-    if (what()) return true;
-    std::this_thread::sleep_for(100us);
-  }
-  return what();
-}
-
-// A session with pages. Each submission has a channel of its own, served by a thread until its record is done.
-class SessionTurns : public testing::Test {
- protected:
-  explicit SessionTurns(std::chrono::milliseconds longest_drain = 60s) {
-    host::ServeOptions options;
-    options.windows = host::all_windows;
-    options.turns = {
-        .grants = &grants_, .requests = &requests_, .bell_fd = bell_, .devices = 1, .longest_drain = longest_drain};
-    world_.emplace(options);
-    world_->session->end_greeting(true);
-    memory_ = world_->memory(64);
-    stream_ = world_->stream();
-    world_->session->turns.start();
-  }
-  ~SessionTurns() override {
-    give(GrantMode::Open);
-    world_->driver.open_gate();
-    world_->driver.keep_working(false);
-    for (std::thread& thread : threads_) thread.join();
-    world_.reset();
-    close(bell_);
-  }
-
-  Grant give(GrantMode mode, bool watched = false, bool shallow = false) {
-    const Grant grant{mode, ++number_, watched, shallow};
-    grants_.device[0].most_us.store(1000);
-    grants_.device[0].word.store(grant.word());
-    return grant;
-  }
-  ring::DeviceRequest& request() { return requests_.device[0]; }
-  std::uint32_t queued(std::uint32_t channel) {
-    auto& word = other_side::control(world_->session->slot, channel).queued;
-    return other_side::shared(word).load(std::memory_order_relaxed);
-  }
-  bool is_given_back(Grant grant) {
-    return comes_true([&] { return request().given_back.load() == grant.number; });
-  }
-  bool somebody_waits() {
-    return comes_true([&] { return request().waiting.load() != 0; });
-  }
-  void submit() {
-    Channel channel(*world_, channels_++);
-    channel.put(ids::cuMemsetD8Async, Payload::of(memory_, 1, 64, stream_)).publish();
-    threads_.emplace_back([channel]() mutable { channel.serve_published(); });
-  }
-  // Many submissions on one channel.
-  void submit(unsigned times) {
-    Channel channel(*world_, channels_++);
-    for (unsigned i = 0; i < times; ++i) channel.put(ids::cuMemsetD8Async, Payload::of(memory_, 1, 64, stream_), 0);
-    channel.publish();
-    threads_.emplace_back([channel]() mutable { channel.serve_published(); });
-  }
-  // In a turn that begins when the channel waits for it.
-  void submit_in_turn(unsigned times) {
-    give(GrantMode::Closed);
-    submit(times);
-    ASSERT_TRUE(somebody_waits());
-    give(GrantMode::Turn);
-  }
-  bool was_submitted(std::uint64_t times = 1) {
-    return comes_true([&] { return world_->driver.calls("cuMemsetD8Async") == times; });
-  }
-  // A turn that was given back is followed by another, as from a scheduler. So is one that the keeper takes away and cannot
-  // give back, since its work does not end: a scheduler passes it on by time.
-  bool was_submitted_in_turns(std::uint64_t times) {
-    auto passed_on = std::chrono::steady_clock::now() + 100ms;
-    return comes_true([&] {
-      const bool over = request().given_back.load() == number_ || std::chrono::steady_clock::now() > passed_on;
-      if (over && request().waiting.load() != 0) {
-        give(GrantMode::Turn);
-        passed_on = std::chrono::steady_clock::now() + 100ms;
-      }
-      return world_->driver.calls("cuMemsetD8Async") == times;
-    });
-  }
-  // The record that ends a channel's service has broken the session.
-  void begin_anew() {
-    for (std::thread& thread : threads_) thread.join();
-    threads_.clear();
-    world_->session->broken = false;
-  }
-  bool has_rung() const {
-    std::uint64_t rings = 0;
-    return read(bell_, &rings, sizeof rings) == sizeof rings;
-  }
-
-  alignas(ring::page) ring::GrantPage grants_{};
-  alignas(ring::page) ring::RequestPage requests_{};
-  const int bell_ = eventfd(0, EFD_NONBLOCK);
-  std::optional<World> world_;
-  std::vector<std::thread> threads_;
-  std::uint32_t number_ = 0, channels_ = 0;
-  std::uint64_t memory_ = 0, stream_ = 0;
-};
 
 TEST_F(SessionTurns, AnOpenGrantLetsEverybodySubmit) {
   submit();
@@ -370,6 +259,18 @@ TEST_F(SessionTurns, LargeCopiesWaitForNoTurn) {
   begin_anew();
   EXPECT_FALSE(copy(4096));
   EXPECT_NE(request().waiting.load(), 0U);
+}
+
+TEST_F(SessionTurns, ThatCopiesNeedTurnsIsHeardLongBeforeTheyAreDone) {
+  ASSERT_TRUE(is_given_back(give(GrantMode::Closed)));
+  EXPECT_EQ(request().heard.load(), 0U);
+  world_->driver.keep_working(true);
+  const Grant suspected = give_for_copies(GrantMode::Closed);
+  EXPECT_TRUE(comes_true([&] { return request().heard.load() == suspected.number; }));
+  std::this_thread::sleep_for(20ms);
+  EXPECT_NE(request().given_back.load(), suspected.number) << "some are under way";
+  world_->driver.keep_working(false);
+  EXPECT_TRUE(is_given_back(suspected));
 }
 
 TEST_F(SessionTurns, WaitsAreCountedWithTheirTime) {

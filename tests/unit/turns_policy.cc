@@ -47,7 +47,12 @@ class Gpu {
 
   Time look() {
     return policy.step(
-        now, [this](Policy::Client client) { return pages_.at(client).request; },
+        now,
+        [this](Policy::Client client) {
+          Page& page = pages_.at(client);
+          if (client != deaf && page.grant.copies) page.request.heard = page.grant.number;
+          return page.request;
+        },
         [this](Policy::Client client, Grant grant) {
           pages_.at(client).grant = grant;
           given.push_back(client);
@@ -65,6 +70,9 @@ class Gpu {
   void asks(Policy::Client client) { request(client).waits_for_turn = true; }
   // What a worker says when it has nothing under way.
   void answers(Policy::Client client) { request(client).given_back = grant(client).number; }
+
+  // What it says when all that it has under way waits for values in memory.
+  void is_held_up(Policy::Client client) { request(client).held_up = grant(client).number; }
 
   // A client that launches and waits for so long; each wait takes `wait`.
   void launches_and_waits(Policy::Client client, Time time, Time wait) {
@@ -102,7 +110,8 @@ class Gpu {
   void turns(Time time, Policy::Client silent = 0) {
     for (const Time end = now + time; now < end; look_after(10us))
       for (auto& [client, page] : pages_) {
-        if (client == silent && page.grant.copies && page.grant.mode == GrantMode::Closed) answers(client);
+        if (client == silent && client != deaf && page.grant.copies && page.grant.mode == GrantMode::Closed)
+          answers(client);
         if (client == silent) continue;
         page.request.waits_for_turn = page.grant.mode == GrantMode::Closed;
         if (page.grant.mode == GrantMode::Closed) answers(client);
@@ -125,6 +134,7 @@ class Gpu {
 
   Policy policy;
   Time now = 1s;
+  Policy::Client deaf = 0;            // its worker sees no grant
   std::vector<Policy::Client> given;  // whose grants were written
 
  private:
@@ -569,6 +579,119 @@ TEST(TurnsPolicy, WhoDoesItAgainAndAgainIsLeftToTheSlices) {
   }
 }
 
+TEST(TurnsPolicy, WorkThatWaitsForAValueHoldsNobody) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  ASSERT_TRUE(gpu.has_turn(a));
+  gpu.request(a).waits_for_turn = false;
+  gpu.is_held_up(a);
+  gpu.look_after(10us);
+  ASSERT_TRUE(gpu.is_closed(a)) << "long before its quantum is over";
+  EXPECT_TRUE(gpu.is_closed(b)) << "it may still submit";
+  gpu.is_held_up(a);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.has_turn(b));
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).held_up, 1U);
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).overlong, 0U);
+  EXPECT_LE(gpu.held(a), 1ms);
+}
+
+TEST(TurnsPolicy, WhoWaitsForAValueHasARightToGoOn) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  gpu.request(a).waits_for_turn = false;
+  while (!gpu.is_closed(a)) gpu.look_after(10us);
+  gpu.is_held_up(a);
+  for (const Time end = gpu.now + 3s; gpu.now < end;) {  // for as long as turns that end
+    gpu.turns(10ms, a);
+    ASSERT_EQ(gpu.by_right(a), gpu.now);
+  }
+  EXPECT_TRUE(gpu.policy.takes_turns());
+  EXPECT_EQ(gpu.policy.account(a, gpu.now).sliced, 0U);
+  gpu.answers(a);
+  const Time ended = gpu.now;
+  gpu.turns(300ms, a);
+  EXPECT_LE(gpu.by_right(a), ended + 10us);
+}
+
+TEST(TurnsPolicy, TurnsBeginBesideWorkThatWaitsForAValue) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.submits(c);
+  gpu.slices({a, b}, 1s);
+  ASSERT_TRUE(gpu.is_closed(a));
+  gpu.answers(a), gpu.answers(b);
+  gpu.asks(a), gpu.asks(b);
+  gpu.look_after(10us);
+  EXPECT_FALSE(gpu.holder()) << "c is not done";
+  gpu.is_held_up(c);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.holder());
+}
+
+TEST(TurnsPolicy, WhoIsHeldUpAgainAndAgainTakesTurns) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  for (const Time end = gpu.now + 1s; gpu.now < end; gpu.look_after(10us)) {
+    gpu.request(a).waits_for_turn = !gpu.has_turn(a);
+    gpu.is_held_up(a);
+    gpu.request(b).waits_for_turn = !gpu.has_turn(b);
+    if (gpu.is_closed(b)) gpu.answers(b);
+    if (gpu.has_turn(b)) gpu.launches_and_waits(b, 10us, 10us);
+  }
+  EXPECT_TRUE(gpu.policy.takes_turns());
+  EXPECT_GE(gpu.policy.account(a, gpu.now).held_up, 100U);
+  EXPECT_GE(gpu.held(b), 850ms) << "its turns are short, and charged with the changes that they cost";
+}
+
+TEST(TurnsPolicy, WorkThatGoesOnBesideOthersTurnsIsCharged) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  gpu.request(a).waits_for_turn = false;
+  while (!gpu.is_closed(a)) gpu.look_after(10us);
+  const auto others_work_for = [&](Time time) {
+    for (const Time end = gpu.now + time; gpu.now < end && !gpu.has_turn(a); gpu.look_after(10us))
+      for (const auto other : {b, c}) {
+        gpu.request(other).waits_for_turn = gpu.is_closed(other);
+        if (gpu.is_closed(other)) gpu.answers(other);
+        if (gpu.has_turn(other)) gpu.launches_and_waits(other, 10us, 10us);
+      }
+  };
+  gpu.is_held_up(a);
+  others_work_for(100ms);
+  gpu.request(a).held_up = 0;  // the value is there
+  others_work_for(100ms);      // of which each of them has had a half
+  gpu.answers(a);
+  gpu.asks(a);
+  const Time asked = gpu.now;
+  others_work_for(300ms);
+  EXPECT_TRUE(gpu.has_turn(a));
+  EXPECT_GE(gpu.now - asked, 80ms) << "it has had a part of the GPU for nothing";
+  EXPECT_LE(gpu.now - asked, 120ms) << "the wait itself costs nothing";
+}
+
+// Its gate was shut meanwhile, and nobody else waits for a turn.
+TEST(TurnsPolicy, WhoWasShutOutBesideAWaitForAValueHasItsTurnAnew) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  gpu.request(b).waits_for_turn = false;
+  const Grant first = gpu.grant(a);
+  gpu.asks(a);
+  gpu.is_held_up(a);
+  gpu.look_after(10us);
+  ASSERT_TRUE(gpu.is_closed(a));
+  gpu.is_held_up(a);
+  gpu.look_after(10us);
+  gpu.look_after(10us);
+  EXPECT_TRUE(gpu.has_turn(a));
+  EXPECT_NE(gpu.grant(a).number, first.number);
+}
+
 TEST(TurnsPolicy, TheTurnOfOneThatIsGonePassesOn) {
   Gpu gpu;
   const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
@@ -777,6 +900,47 @@ TEST(TurnsCheat, WhoWorksAndHasNoTurnIsFoundWithinASecond) {
   gpu.request(c).waits_for_turn = false;
   gpu.turns(10ms, c);
   EXPECT_EQ(Samples(gpu, {a, b, c}, 20ms).found_in(1050ms, c), std::optional(c));
+}
+
+// Large copies, which would be a reason not to answer, are none not to hear.
+TEST(TurnsCheat, WhoDoesNotEvenHearIsFoundWithinASecond) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.deaf = c;
+  gpu.begin_turns({a, b});
+  gpu.request(c).waits_for_turn = false;
+  Samples samples(gpu, {a, b, c}, 20ms);
+  EXPECT_FALSE(gpu.policy.right_of(c, gpu.now).is_deaf) << "it has not been told";
+  EXPECT_EQ(samples.found_in(1050ms, c), std::optional(c));
+}
+
+// Its work made theirs look long, for which no turns are taken.
+TEST(TurnsCheat, WhenItIsGoneTurnsAreTriedAnew) {
+  for (const bool was_suspected : {false, true}) {
+    Gpu gpu;
+    const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+    gpu.begin_turns({a, b});
+    gpu.turns(100ms, c);
+    if (was_suspected) gpu.policy.suspect(c, gpu.now);
+    until_slices(gpu, a, b);
+    gpu.remove(c);
+    gpu.slices({a, b}, 2s);
+    EXPECT_EQ(gpu.is_closed(a), was_suspected);
+  }
+}
+
+TEST(TurnsCheat, AWorkerOfBeforeIsNotTakenForADeafOne) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.deaf = c;
+  gpu.policy.take_over(c, {}, {});
+  gpu.begin_turns({a, b});
+  gpu.policy.suspect(c, gpu.now);
+  gpu.turns(1s);
+  EXPECT_FALSE(gpu.policy.right_of(c, gpu.now).is_deaf);
+  gpu.request(c).heard = 1;  // now it is known to be a newer one
+  gpu.turns(1s);
+  EXPECT_TRUE(gpu.policy.right_of(c, gpu.now).is_deaf);
 }
 
 TEST(TurnsCheat, WhoIsSuspectedNeedsTurnsForItsCopiesForAWhile) {
@@ -1086,6 +1250,29 @@ TEST(TurnsCheat, WhoGoesFirstAndUsesMoreThanItSaysTakesTurns) {
   EXPECT_FALSE(gpu.policy.right_of(gpu.light, gpu.now).charged);
 }
 
+// What it says of its work's waits is held against what the GPU does.
+TEST(TurnsCheat, WhoSaysThatItWaitsAndUsesTheGpuIsNotBelieved) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
+  gpu.begin_turns({a, b, c});
+  gpu.request(a).waits_for_turn = false;
+  while (!gpu.is_closed(a)) gpu.look_after(10us);
+  gpu.is_held_up(a);
+  gpu.turns(10ms, a);
+  ASSERT_TRUE(gpu.policy.right_of(a, gpu.now).charged) << "nobody looks how much it uses";
+  EXPECT_FALSE(gpu.policy.right_of(b, gpu.now).charged);
+  gpu.policy.suspect(a, gpu.now);
+  for (const Time end = gpu.now + 1100ms; gpu.now < end; gpu.look_after(10us)) {
+    gpu.is_held_up(a);
+    for (const auto client : {b, c}) {
+      gpu.request(client).waits_for_turn = gpu.is_closed(client);
+      if (gpu.is_closed(client)) gpu.answers(client);
+      if (gpu.has_turn(client)) gpu.launches_and_waits(client, 10us, 10us);
+    }
+  }
+  EXPECT_FALSE(gpu.policy.takes_turns()) << "its work does not end";
+}
+
 TEST(TurnsPolicy, WhoUsesMuchOrHasNoHeavyOneBesideItIsNotLight) {
   Gpu one, other;
   const auto heavy = one.add(), half = one.add();
@@ -1358,6 +1545,17 @@ TEST(TurnsPolicyHostile, AsksForEverAndSubmitsNothing) {
               if (gpu.is_closed(client)) gpu.answers(client);
             }),
             0.4);
+}
+
+TEST(TurnsPolicyHostile, SaysThatItIsHeldUp) {
+  const auto part = [](int of) {
+    return honest_part([of](Gpu& gpu, auto client, int i) {
+      gpu.asks(client);
+      if (i % of == 0) gpu.is_held_up(client);
+    });
+  };
+  EXPECT_GE(part(1), 0.6);
+  EXPECT_GE(part(50), 0.3);
 }
 
 TEST(TurnsPolicyHostile, AnswersAtRandom) {
