@@ -106,17 +106,20 @@ class Gpu {
       if (page.grant.mode == GrantMode::Turn && page.request.given_back != page.grant.number) return client;
     return {};
   }
-  // Turns for so long. Whoever has one works until it ends, in pieces of 10 us, and wants the next. `silent` says nothing.
+  // What a client does until the next look that has a turn, or wants one: pieces of 10 us.
+  void works(Policy::Client client) {
+    const bool let_in = policy.takes_turns() && mode(client) == GrantMode::Open;  // of the latency class
+    request(client).waits_for_turn = is_closed(client);
+    if (is_closed(client)) answers(client);
+    if (let_in || has_turn(client)) launches_and_waits(client, 10us, 10us);
+  }
+  // Turns for so long. Whoever has one works until it ends, and wants the next. `silent` says nothing.
   void turns(Time time, Policy::Client silent = 0) {
     for (const Time end = now + time; now < end; look_after(10us))
       for (auto& [client, page] : pages_) {
-        if (client == silent && client != deaf && page.grant.copies && page.grant.mode == GrantMode::Closed)
-          answers(client);
-        if (client == silent) continue;
-        page.request.waits_for_turn = page.grant.mode == GrantMode::Closed;
-        if (page.grant.mode == GrantMode::Closed) answers(client);
-        const bool let_in = policy.takes_turns() && page.grant.mode == GrantMode::Open;  // of the latency class
-        if (let_in || page.grant.mode == GrantMode::Turn) launches_and_waits(client, 10us, 10us);
+        const bool hears = client != deaf && page.grant.copies && is_closed(client);
+        if (client != silent) works(client);
+        if (client == silent && hears) answers(client);
       }
   }
   // Turns while one kernel of 1.9 ms runs. Whoever has none wants one; a holder gives its own back after the kernel if
@@ -457,6 +460,25 @@ TEST(TurnsPolicy, ATurnEndsAfterTheQuantumIfSomebodyWaits) {
 }
 
 // A thread that sleeps needs some time until it runs.
+// As by a reload, under running programs.
+TEST(TurnsPolicy, AnotherQuantumCountsAtOnce) {
+  Gpu gpu;
+  const auto a = gpu.add(), b = gpu.add();
+  gpu.begin_turns({a, b});
+  const auto turn = [&] {
+    while (!gpu.has_turn(a)) gpu.turns(10us);
+    const Time begin = gpu.now;
+    while (gpu.has_turn(a)) gpu.turns(10us);
+    return gpu.now - begin;
+  };
+  gpu.turns(100ms);
+  const Time before = turn();
+  gpu.policy.set_limits({.quantum = 5ms});
+  const Time after = turn();
+  EXPECT_GE(after, 4 * before);
+  EXPECT_LE(after, 6 * before);
+}
+
 TEST(TurnsPolicy, WhoGoesNextIsWokenBeforeTheTurnIsOver) {
   Gpu gpu;
   const auto a = gpu.add(), b = gpu.add();
@@ -597,23 +619,37 @@ TEST(TurnsPolicy, WorkThatWaitsForAValueHoldsNobody) {
   EXPECT_LE(gpu.held(a), 1ms);
 }
 
+// Three take turns, and what the first has left after its turn waits for a value.
+class HeldUp : public Gpu {
+ public:
+  HeldUp() {
+    begin_turns({a, b, c});
+    request(a).waits_for_turn = false;
+    while (!is_closed(a)) look_after(10us);
+    is_held_up(a);
+  }
+  void others_work_for(
+      Time time, const std::function<void()>& meanwhile = [] {}) {
+    for (const Time end = now + time; now < end && !has_turn(a); look_after(10us)) {
+      meanwhile();
+      works(b), works(c);
+    }
+  }
+  const Policy::Client a = add(), b = add(), c = add();
+};
+
 TEST(TurnsPolicy, WhoWaitsForAValueHasARightToGoOn) {
-  Gpu gpu;
-  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
-  gpu.begin_turns({a, b, c});
-  gpu.request(a).waits_for_turn = false;
-  while (!gpu.is_closed(a)) gpu.look_after(10us);
-  gpu.is_held_up(a);
-  for (const Time end = gpu.now + 3s; gpu.now < end;) {  // for as long as turns that end
-    gpu.turns(10ms, a);
-    ASSERT_EQ(gpu.by_right(a), gpu.now);
+  HeldUp gpu;
+  for (const Time end = gpu.now + 3s; gpu.now < end;) {  // where work that does not end ends the turns after a second
+    gpu.others_work_for(10ms);
+    ASSERT_EQ(gpu.by_right(gpu.a), gpu.now);
   }
   EXPECT_TRUE(gpu.policy.takes_turns());
-  EXPECT_EQ(gpu.policy.account(a, gpu.now).sliced, 0U);
-  gpu.answers(a);
+  EXPECT_EQ(gpu.policy.account(gpu.a, gpu.now).sliced, 0U);
+  gpu.answers(gpu.a);
   const Time ended = gpu.now;
-  gpu.turns(300ms, a);
-  EXPECT_LE(gpu.by_right(a), ended + 10us);
+  gpu.others_work_for(300ms);
+  EXPECT_LE(gpu.by_right(gpu.a), ended + 10us);
 }
 
 TEST(TurnsPolicy, TurnsBeginBesideWorkThatWaitsForAValue) {
@@ -648,28 +684,15 @@ TEST(TurnsPolicy, WhoIsHeldUpAgainAndAgainTakesTurns) {
 }
 
 TEST(TurnsPolicy, WorkThatGoesOnBesideOthersTurnsIsCharged) {
-  Gpu gpu;
-  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
-  gpu.begin_turns({a, b, c});
-  gpu.request(a).waits_for_turn = false;
-  while (!gpu.is_closed(a)) gpu.look_after(10us);
-  const auto others_work_for = [&](Time time) {
-    for (const Time end = gpu.now + time; gpu.now < end && !gpu.has_turn(a); gpu.look_after(10us))
-      for (const auto other : {b, c}) {
-        gpu.request(other).waits_for_turn = gpu.is_closed(other);
-        if (gpu.is_closed(other)) gpu.answers(other);
-        if (gpu.has_turn(other)) gpu.launches_and_waits(other, 10us, 10us);
-      }
-  };
-  gpu.is_held_up(a);
-  others_work_for(100ms);
-  gpu.request(a).held_up = 0;  // the value is there
-  others_work_for(100ms);      // of which each of them has had a half
-  gpu.answers(a);
-  gpu.asks(a);
+  HeldUp gpu;
+  gpu.others_work_for(100ms);
+  gpu.request(gpu.a).held_up = 0;  // the value is there
+  gpu.others_work_for(100ms);      // of which each of them has had a half
+  gpu.answers(gpu.a);
+  gpu.asks(gpu.a);
   const Time asked = gpu.now;
-  others_work_for(300ms);
-  EXPECT_TRUE(gpu.has_turn(a));
+  gpu.others_work_for(300ms);
+  EXPECT_TRUE(gpu.has_turn(gpu.a));
   EXPECT_GE(gpu.now - asked, 80ms) << "it has had a part of the GPU for nothing";
   EXPECT_LE(gpu.now - asked, 120ms) << "the wait itself costs nothing";
 }
@@ -1252,24 +1275,12 @@ TEST(TurnsCheat, WhoGoesFirstAndUsesMoreThanItSaysTakesTurns) {
 
 // What it says of its work's waits is held against what the GPU does.
 TEST(TurnsCheat, WhoSaysThatItWaitsAndUsesTheGpuIsNotBelieved) {
-  Gpu gpu;
-  const auto a = gpu.add(), b = gpu.add(), c = gpu.add();
-  gpu.begin_turns({a, b, c});
-  gpu.request(a).waits_for_turn = false;
-  while (!gpu.is_closed(a)) gpu.look_after(10us);
-  gpu.is_held_up(a);
-  gpu.turns(10ms, a);
-  ASSERT_TRUE(gpu.policy.right_of(a, gpu.now).charged) << "nobody looks how much it uses";
-  EXPECT_FALSE(gpu.policy.right_of(b, gpu.now).charged);
-  gpu.policy.suspect(a, gpu.now);
-  for (const Time end = gpu.now + 1100ms; gpu.now < end; gpu.look_after(10us)) {
-    gpu.is_held_up(a);
-    for (const auto client : {b, c}) {
-      gpu.request(client).waits_for_turn = gpu.is_closed(client);
-      if (gpu.is_closed(client)) gpu.answers(client);
-      if (gpu.has_turn(client)) gpu.launches_and_waits(client, 10us, 10us);
-    }
-  }
+  HeldUp gpu;
+  gpu.others_work_for(10ms);
+  ASSERT_TRUE(gpu.policy.right_of(gpu.a, gpu.now).charged) << "nobody looks how much it uses";
+  EXPECT_FALSE(gpu.policy.right_of(gpu.b, gpu.now).charged);
+  gpu.policy.suspect(gpu.a, gpu.now);
+  gpu.others_work_for(1100ms, [&] { gpu.is_held_up(gpu.a); });
   EXPECT_FALSE(gpu.policy.takes_turns()) << "its work does not end";
 }
 
