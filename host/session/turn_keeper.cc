@@ -31,7 +31,7 @@ void Turns::keep(Device& device) {
 void Turns::hold(Device& device, Grant turn) {
   while (device.gate.grant() == turn && !stopping_.load(std::memory_order_relaxed)) {
     if (device.drain_is_asked()) drain(device, others_wait_until(device));
-    if (session_.value_waits.any()) {
+    if (may_be_held_up(device)) {
       hold_beside_waits(device, turn);
       continue;
     }
@@ -56,7 +56,7 @@ void Turns::hold_beside_waits(Device& device, Grant turn) {
     const bool held_up = is_held_up(device, Clock::now() < others_until);
     if (told && !held_up) break;
     if (std::exchange(told, held_up) != held_up) device.gate.hold_up(turn);
-    if (!session_.value_waits.any()) break;
+    if (!may_be_held_up(device)) break;
   }
   if (device.gate.grant() == turn) device.gate.go_on();
 }
@@ -67,7 +67,7 @@ void Turns::watch(Device& device, Grant open) {
   while (device.gate.grant() == open && !stopping_.load(std::memory_order_relaxed)) {
     sleep_on(device, open, watch_every);
     const auto since = std::exchange(looked, Clock::now());
-    if (is_busy(device) && !(session_.value_waits.any() && is_held_up(device, true))) device.count_busy(looked - since);
+    if (is_busy(device) && !(may_be_held_up(device) && is_held_up(device, true))) device.count_busy(looked - since);
     if (!device.drain_is_asked()) continue;
     drain_and_count(device);
     looked = Clock::now();
@@ -133,7 +133,7 @@ bool Turns::await_calls(Device& device, Grant closed) {
   const auto others_until = others_wait_until(device);
   while (!device.gate.empty() || (closed.copies && !device.gate.is_without(device.copies))) {
     if (device.gate.grant() != closed || stopping_.load(std::memory_order_relaxed)) return false;
-    if (session_.value_waits.any() && Clock::now() >= others_until && is_held_up(device, false)) {
+    if (may_be_held_up(device) && Clock::now() >= others_until && is_held_up(device, false)) {
       device.gate.hold_up(closed);
       sleep_on(device, closed, watch_every);
     } else {
@@ -171,7 +171,7 @@ bool Turns::drain(Device& device, Clock::time_point others_until, bool all_conte
 // A value wait that comes between the look and the driver's wait is waited for: then the turn is passed on by time.
 bool Turns::await_work(Device& device, unsigned context, Clock::time_point others_until) {
   for (;; pause_for(look_every)) {
-    const auto found = session_.value_waits.any() ? look(context) : ValueWaits::Found::NoWaits;
+    const auto found = session_.value_waits.any_in(context) ? look(context) : ValueWaits::Found::NoWaits;
     if (found == ValueWaits::Found::Stand) return false;
     if (found == ValueWaits::Found::Beside && Clock::now() >= others_until) return false;
     if (stopping_.load(std::memory_order_relaxed)) return false;
@@ -183,6 +183,15 @@ bool Turns::await_work(Device& device, unsigned context, Clock::time_point other
     session_.contexts.let_go_of_green();
     return true;
   }
+}
+
+// Whether some stream on this GPU may wait for a value.
+bool Turns::may_be_held_up(const Device& device) const {
+  if (!session_.value_waits.any()) return false;
+  for (unsigned context = 0; context < device.context_used.size(); ++context)
+    if (device.context_used[context].load(std::memory_order_relaxed) && session_.value_waits.any_in(context))
+      return true;
+  return false;
 }
 
 // Whether all that is left waits for values in memory. `surely`: else other work may wait for them, too.

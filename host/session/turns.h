@@ -189,6 +189,7 @@ class Turns {
   static Clock::time_point others_wait_until(const Device& device);
   bool drain(Device& device, Clock::time_point others_until, bool all_contexts = false);
   bool await_work(Device& device, unsigned context, Clock::time_point others_until);
+  bool may_be_held_up(const Device& device) const;
   bool is_held_up(Device& device, bool surely);
   ValueWaits::Found look(unsigned context);
   void sleep_on(Device& device, ring::Grant grant, const timespec& most);

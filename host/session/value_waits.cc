@@ -35,7 +35,7 @@ ValueWaits::Mark::Mark(ValueWaits& waits, unsigned context, std::uint32_t channe
   if (waits.count_.load(std::memory_order_relaxed) >= most || !waits.take_events(context, wait)) return;
   waits.session_.driver.cuEventRecord(wait.before, stream);
   queue.push_back(wait);
-  waits.count_.fetch_add(1, std::memory_order_relaxed);
+  waits.count(context, 1);
   behind_ = wait.behind;
 }
 
@@ -77,7 +77,7 @@ void ValueWaits::forget(unsigned context) {
   const std::lock_guard lock(mutex_);
   std::erase_if(waits_, [&](const auto& one) {
     if (std::get<0>(one.first) != context) return false;
-    count_.fetch_sub(one.second.size(), std::memory_order_relaxed);
+    count(context, 0 - one.second.size());
     return true;
   });
   spare_.erase(context);
@@ -88,7 +88,7 @@ void ValueWaits::forget(unsigned context) {
 void ValueWaits::drop_passed(unsigned context, Queue& queue) {
   for (; !queue.empty() && queue.front().made && is_done(session_.driver, queue.front().behind); queue.pop_front()) {
     for (const CUevent event : {queue.front().before, queue.front().behind}) spare_[context].push_back(event);
-    count_.fetch_sub(1, std::memory_order_relaxed);
+    count(context, 0 - std::size_t{1});
   }
 }
 

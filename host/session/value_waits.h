@@ -10,6 +10,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,8 @@
 #include <set>
 #include <tuple>
 #include <vector>
+
+#include "ring/wire/record.h"
 
 namespace host {
 
@@ -69,6 +72,8 @@ class ValueWaits {
 
   // Whether any stream may wait for a value.
   bool any() const { return count_.load(std::memory_order_relaxed) != 0; }
+  // The same of a stream of this context.
+  bool any_in(unsigned context) const { return counts_[context].load(std::memory_order_relaxed) != 0; }
   // Precondition: the context is current, and does not end meanwhile (Session::making()).
   Found look(unsigned context);
   // The context has ended, and its events with it.
@@ -88,13 +93,18 @@ class ValueWaits {
   bool are_others_idle(unsigned context);
   void drop_passed(unsigned context, Queue& queue);
   bool take_events(unsigned context, Wait& wait);
+  void count(unsigned context, std::size_t more) {
+    count_.fetch_add(more, std::memory_order_relaxed);
+    counts_[context].fetch_add(more, std::memory_order_relaxed);
+  }
 
   Session& session_;
   std::mutex mutex_;
   std::map<Place, Queue> waits_;
   std::map<unsigned, std::vector<CUevent>> spare_;  // by context
   std::set<CUstream> ending_;
-  std::atomic<std::size_t> count_{0};
+  std::atomic<std::size_t> count_{0};  // of waits that are noted
+  std::array<std::atomic<std::size_t>, ring::max_contexts> counts_ = {};
 };
 
 }  // namespace host
