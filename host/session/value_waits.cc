@@ -24,32 +24,48 @@ ValueWaits::~ValueWaits() {
 
 // ---- a channel -----------------------------------------------------------------------------------------------------
 
-// The wait is noted before it is made: who looks in between sees that something is coming.
+// The wait is noted before it is made: who looks in between sees that something is coming. A record may wait for room in the
+// stream's queue for as long as the stream stands, so no lock is held then.
 ValueWaits::Mark::Mark(ValueWaits& waits, unsigned context, std::uint32_t channel, CUstream stream)
     : waits_(waits), place_(context, stream, stream == CU_STREAM_PER_THREAD ? channel : 0) {
-  const auto alive = waits.session_.making();
-  const std::lock_guard lock(waits.mutex_);
-  Queue& queue = waits.waits_[place_];
-  waits.drop_passed(context, queue);
-  Wait wait;
-  if (waits.count_.load(std::memory_order_relaxed) >= most || !waits.take_events(context, wait)) return;
-  waits.session_.driver.cuEventRecord(wait.before, stream);
-  queue.push_back(wait);
-  waits.count(context, 1);
+  const Wait wait = waits.note(place_);
   behind_ = wait.behind;
+  if (behind_ != nullptr) waits.session_.driver.cuEventRecord(wait.before, stream);
 }
 
 // The context may have ended meanwhile, by another channel's call.
 ValueWaits::Mark::~Mark() {
-  if (behind_ == nullptr) return;
-  const auto alive = waits_.session_.making();
+  if (behind_ == nullptr || !waits_.is_noted(place_, behind_)) return;
+  waits_.session_.driver.cuEventRecord(behind_, std::get<CUstream>(place_));
   const std::lock_guard lock(waits_.mutex_);
-  const auto found = waits_.waits_.find(place_);
-  if (found == waits_.waits_.end()) return;
-  const auto wait = std::ranges::find(found->second, behind_, &Wait::behind);
-  if (wait == found->second.end()) return;
-  waits_.session_.driver.cuEventRecord(behind_, std::get<1>(place_));
-  wait->made = true;
+  if (Wait* const wait = waits_.find(place_, behind_)) wait->made = true;
+}
+
+// Without events: there are too many already.
+ValueWaits::Wait ValueWaits::note(const Place& place) {
+  const unsigned context = std::get<0>(place);
+  const auto alive = session_.making();
+  const std::lock_guard lock(mutex_);
+  Queue& queue = waits_[place];
+  drop_passed(context, queue);
+  Wait wait;
+  if (count_.load(std::memory_order_relaxed) >= most || !take_events(context, wait)) return {};
+  queue.push_back(wait);
+  count(context, 1);
+  return wait;
+}
+
+bool ValueWaits::is_noted(const Place& place, CUevent behind) {
+  const std::lock_guard lock(mutex_);
+  return find(place, behind) != nullptr;
+}
+
+// Under mutex_. Null: nothing is known of this wait any more.
+ValueWaits::Wait* ValueWaits::find(const Place& place, CUevent behind) {
+  const auto queue = waits_.find(place);
+  if (queue == waits_.end()) return nullptr;
+  const auto wait = std::ranges::find(queue->second, behind, &Wait::behind);
+  return wait == queue->second.end() ? nullptr : &*wait;
 }
 
 bool ValueWaits::take_events(unsigned context, Wait& wait) {

@@ -5,7 +5,7 @@
 // What else waits for a stream that stands, by an event or by the rules of the legacy stream, is not known; it seems to be
 // at work. docs/design/043-value-waits.md has what the driver says of such streams, and what the events cost.
 //
-// Thread-safety: any thread may call. The driver is asked under a lock that no call of the guest's is made under.
+// Thread-safety: any thread may call. The driver is asked under a lock, under which nothing is called that may wait.
 #pragma once
 
 #include <cuda.h>
@@ -28,6 +28,9 @@ namespace host {
 class Session;
 
 class ValueWaits {
+  // A context's number, a stream, and for a thread's own stream which channel's it is.
+  using Place = std::tuple<unsigned, CUstream, std::uint32_t>;
+
  public:
   // What a context's streams do.
   enum class Found : std::uint8_t {
@@ -53,7 +56,7 @@ class ValueWaits {
 
    private:
     ValueWaits& waits_;
-    std::tuple<unsigned, CUstream, std::uint32_t> place_;
+    const Place place_;
     CUevent behind_ = nullptr;  // null: nothing is noted of this wait
   };
 
@@ -80,8 +83,6 @@ class ValueWaits {
   void forget(unsigned context);
 
  private:
-  // A context's number, a stream, and for a thread's own stream which channel's it is.
-  using Place = std::tuple<unsigned, CUstream, std::uint32_t>;
   struct Wait {
     CUevent before = nullptr, behind = nullptr;
     bool made = false;  // the driver has been called; before that nothing is known
@@ -89,6 +90,9 @@ class ValueWaits {
   using Queue = std::deque<Wait>;
   static constexpr std::size_t most = 1024;  // more are work like any other: as many as a driver queues
 
+  Wait note(const Place& place);
+  bool is_noted(const Place& place, CUevent behind);
+  Wait* find(const Place& place, CUevent behind);
   bool stands(Queue& queue);
   bool are_others_idle(unsigned context);
   void drop_passed(unsigned context, Queue& queue);

@@ -628,7 +628,10 @@ void fill_streams(host::Driver& t) {
   t.cuStreamSynchronize_ptsz = [](CUstream s) { return with_stream<true>("cuStreamSynchronize", s); };
   t.cuEventCreate = [](CUevent* e, unsigned) { return create("cuEventCreate", e, Handle::Event); };
   t.cuEventDestroy_v2 = [](CUevent e) { return close("cuEventDestroy_v2", Handle::Event, e); };
-  t.cuEventRecord = [](CUevent e, CUstream s) { return record<false>("cuEventRecord", e, s); };
+  t.cuEventRecord = [](CUevent e, CUstream s) {
+    Entry::wait_at_gate();
+    return record<false>("cuEventRecord", e, s);
+  };
   t.cuEventRecord_ptsz = [](CUevent e, CUstream s) { return record<true>("cuEventRecord", e, s); };
   t.cuEventRecordWithFlags = [](CUevent e, CUstream s, unsigned) {
     return record<false>("cuEventRecordWithFlags", e, s);

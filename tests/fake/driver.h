@@ -54,8 +54,8 @@ class Driver {
   // Of those, by their _ptsz or _ptds form.
   std::uint64_t per_thread_calls(const std::string& name);
   void let_race(const Races& races);
-  // While closed, cuMemsetD8Async does not return. `spins`: who is held there keeps a processor busy, as in a driver
-  // that waits for a GPU.
+  // While closed, cuMemsetD8Async and cuEventRecord do not return, as where a queue is full. `spins`: who is held there keeps
+  // a processor busy, as in a driver that waits for a GPU.
   void close_gate(bool spins = false) {
     gate_spins_ = spins;
     gate_closed_ = true;

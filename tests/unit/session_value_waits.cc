@@ -170,6 +170,21 @@ TEST_F(SessionValueWaits, AStreamThatTheSessionDoesNotHaveIsRefusedAsBefore) {
   EXPECT_EQ(world_->driver.calls("cuEventRecord"), 0U);
 }
 
+// The wait's own, in a stream whose queue is full.
+TEST_F(SessionValueWaits, ARecordThatWaitsForRoomKeepsNobodyFromGoingOn) {
+  const std::uint64_t other = world_->stream();
+  give(GrantMode::Open);
+  world_->driver.close_gate();
+  await_value();
+  ASSERT_TRUE(comes_true([&] { return world_->driver.somebody_waits(); }));
+  EXPECT_TRUE(world_->session->value_waits.any()) << "it is not known that a wait is coming";
+  post(ids::cuStreamDestroy_v2, Payload::of(other));
+  EXPECT_TRUE(comes_true([&] { return world_->driver.calls("cuStreamDestroy_v2") == 1; }));
+  EXPECT_EQ(world_->session->value_waits.look(0), host::ValueWaits::Found::Before);
+  world_->driver.open_gate();
+  EXPECT_TRUE(comes_true([&] { return world_->driver.calls("cuStreamWaitValue32_v2") == 1; }));
+}
+
 // Threads that make streams and end them while the keeper asks about all streams.
 TEST_F(SessionValueWaits, AStreamThatEndsIsNotAskedAbout) {
   begin_turn_with_wait();
