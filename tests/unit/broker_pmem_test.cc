@@ -63,9 +63,11 @@ TEST(Pmem, ALabelThatAGuestHasSpoiltIsThereForItsNextStart) {
   ASSERT_TRUE(broker.eventually_logged("t: the VM has ended"));
   Vm next(file);
   host::broker::DaxLabel label;
-  std::memcpy(&label, next.memory() + host::broker::dax_label_offset, sizeof label);
-  EXPECT_STREQ(label.signature, "NVDIMM_DAX_INFO");
-  EXPECT_EQ(label.checksum, sum(label));
+  EXPECT_TRUE(eventually([&] {  // the broker writes it after it has logged that
+    std::memcpy(&label, next.memory() + host::broker::dax_label_offset, sizeof label);
+    return label.checksum == sum(label);
+  }));
+  EXPECT_EQ(std::memcmp(label.signature, "NVDIMM_DAX_INFO", sizeof "NVDIMM_DAX_INFO"), 0);
 }
 
 TEST(Pmem, AChannelHasTheBrokerLookAndWakesTheSlotThatItNames) {
