@@ -106,8 +106,10 @@ class TurnGate {
   // Tells it: what is left under this grant waits for a value in memory, which somebody may never write, and what is behind
   // that wait runs when it is there, whoever's turn it is then. A call that waits for it may be inside.
   void hold_up(Grant grant) { request_.held_up.store(grant.number, std::memory_order_release); }  // B
-  // That is so no more.
-  void go_on() { request_.held_up.store(0, std::memory_order_relaxed); }
+  // That is so no more. Where it was not, nothing is written: the scheduler looks at these words all the time.
+  void go_on() {
+    if (request_.held_up.load(std::memory_order_relaxed) != 0) request_.held_up.store(0, std::memory_order_relaxed);
+  }
 
  private:
   // Beside a grant's number, which has 27 bits.

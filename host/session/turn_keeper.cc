@@ -67,7 +67,7 @@ void Turns::watch(Device& device, Grant open) {
   while (device.gate.grant() == open && !stopping_.load(std::memory_order_relaxed)) {
     sleep_on(device, open, watch_every);
     const auto since = std::exchange(looked, Clock::now());
-    if (is_busy(device) && !(may_be_held_up(device) && is_held_up(device, true))) device.count_busy(looked - since);
+    if (is_busy(device) && !is_held_up(device, true)) device.count_busy(looked - since);
     if (!device.drain_is_asked()) continue;
     drain_and_count(device);
     looked = Clock::now();
@@ -133,7 +133,7 @@ bool Turns::await_calls(Device& device, Grant closed) {
   const auto others_until = others_wait_until(device);
   while (!device.gate.empty() || (closed.copies && !device.gate.is_without(device.copies))) {
     if (device.gate.grant() != closed || stopping_.load(std::memory_order_relaxed)) return false;
-    if (may_be_held_up(device) && Clock::now() >= others_until && is_held_up(device, false)) {
+    if (Clock::now() >= others_until && is_held_up(device, false)) {
       device.gate.hold_up(closed);
       sleep_on(device, closed, watch_every);
     } else {
@@ -171,13 +171,11 @@ bool Turns::drain(Device& device, Clock::time_point others_until, bool all_conte
 // A value wait that comes between the look and the driver's wait is waited for: then the turn is passed on by time.
 bool Turns::await_work(Device& device, unsigned context, Clock::time_point others_until) {
   for (;; pause_for(look_every)) {
-    const auto found = session_.value_waits.any_in(context) ? look(context) : ValueWaits::Found::NoWaits;
-    if (found == ValueWaits::Found::Stand) return false;
+    const auto found = look(context);
+    if (found == ValueWaits::Found::Stand || stopping_.load(std::memory_order_relaxed)) return false;
     if (found == ValueWaits::Found::Beside && Clock::now() >= others_until) return false;
-    if (stopping_.load(std::memory_order_relaxed)) return false;
-    if (found == ValueWaits::Found::Before) device.gate.go_on();
+    if (found != ValueWaits::Found::Beside) device.gate.go_on();
     if (found != ValueWaits::Found::NoWaits) continue;
-    device.gate.go_on();
     const auto held = session_.making();  // no context ends meanwhile
     if (session_.contexts.make_current(context) == CUDA_SUCCESS) session_.driver.cuCtxSynchronize();
     session_.contexts.let_go_of_green();
@@ -208,6 +206,7 @@ bool Turns::is_held_up(Device& device, bool surely) {
 }
 
 ValueWaits::Found Turns::look(unsigned context) {
+  if (!session_.value_waits.any_in(context)) return ValueWaits::Found::NoWaits;
   const auto alive = session_.making();
   const bool is_there = session_.contexts.make_current(context) == CUDA_SUCCESS;
   const auto found = is_there ? session_.value_waits.look(context) : ValueWaits::Found::NoWaits;

@@ -162,17 +162,22 @@ bool launches = false;  // and waits, all the time, as far as its pages tell: 10
 
 bool answers_ends = false;  // and takes no turn
 
-void answer_end(const host::TurnPages& pages) {
+// The grant of its GPU, which it says to have seen.
+ring::Grant see_grant(const host::TurnPages& pages) {
   const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
   if (grant.copies) pages.requests->device[0].heard = grant.number;
+  return grant;
+}
+
+void answer_end(const host::TurnPages& pages) {
+  const ring::Grant grant = see_grant(pages);
   if (grant.mode == ring::GrantMode::Closed) pages.requests->device[0].given_back = grant.number;
 }
 
 void take_turns(const host::TurnPages& pages) {
   static auto acted = std::chrono::steady_clock::now();
-  const ring::Grant grant = ring::Grant::of(pages.grants->device[0].word.load());
+  const ring::Grant grant = see_grant(pages);
   ring::DeviceRequest& words = pages.requests->device[0];
-  if (grant.copies) words.heard = grant.number;
   words.waiting = grant.mode == ring::GrantMode::Closed;
   if (grant.mode == ring::GrantMode::Closed) {
     acted = std::chrono::steady_clock::now();
