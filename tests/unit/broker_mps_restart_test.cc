@@ -22,7 +22,7 @@ class MpsRestart : public ::testing::Test {
     slot = *taken;
     ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, slot)) > 1; }));
     ASSERT_TRUE(eventually([&] { return guest->count(SlotState::Ready) == 1; })) << "the next one is ready";
-    ASSERT_TRUE(eventually([&] { return keeper.holds("t/peer/" + std::to_string(guest->peer)); }));
+    ASSERT_TRUE(keeper.comes_to_hold("t/peer/" + std::to_string(guest->peer)));
     daemon = daemon_of(*broker, 0);
     ASSERT_TRUE(lives(daemon));
   }
@@ -98,8 +98,8 @@ pid_t parent_of(pid_t process) {
 TEST_F(MpsRestart, WhatTheNextBrokerNeedsIsHeld) {
   begin();
   for (const char* what : {"mps-control-", "mps-output-", "mps-process-", "mps-record-"})
-    EXPECT_TRUE(keeper.holds(what + gpu(0))) << what;
-  EXPECT_TRUE(keeper.holds("t/" + std::to_string(slot) + "/door"));
+    EXPECT_TRUE(keeper.comes_to_hold(what + gpu(0))) << what;
+  EXPECT_TRUE(keeper.comes_to_hold("t/" + std::to_string(slot) + "/door"));
   EXPECT_EQ(broker->terminate(SIGINT), 0);
   EXPECT_EQ(control.last_line(), "ends by quit") << "a stop ends the daemon in order";
   EXPECT_FALSE(lives(daemon) || lives(worker));
@@ -325,7 +325,7 @@ TEST_F(MpsRestart, AGpuThatNoVmUsesLosesItsDaemon) {
   EXPECT_TRUE(ends(daemon));
   EXPECT_TRUE(ends(worker));
   EXPECT_TRUE(lives(daemon_of(*broker, 1)));
-  EXPECT_TRUE(keeper.holds("mps-process-" + gpu(1)) && !keeper.holds("mps-process-" + gpu(0)));
+  EXPECT_TRUE(keeper.comes_to_hold("mps-process-" + gpu(1)) && !keeper.holds("mps-process-" + gpu(0)));
 }
 
 // A SIGKILL of a client for which the GPU works would end the sessions of "t" as well.

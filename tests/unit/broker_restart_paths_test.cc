@@ -28,7 +28,7 @@ class RestartPaths : public ::testing::TestWithParam<Form> {
     ASSERT_TRUE(vm->claim(0));
     ASSERT_TRUE(vm->becomes(1, SlotState::Ready)) << "the next one is ready";
     ASSERT_TRUE(eventually([&] { return (worker = worker_of(*broker, 0)) > 1; }));
-    ASSERT_TRUE(keeper.holds("t/0/control"));
+    ASSERT_TRUE(keeper.comes_to_hold("t/0/control"));
   }
   void open_vm() { vm = std::make_unique<OpenedMemory>(path, is_pmem() ? ring::devdax_start : 0); }
   static bool is_pmem() { return std::string(GetParam().transport) == "pmem"; }
@@ -234,7 +234,7 @@ TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
   ASSERT_TRUE(second.say(1));
   EXPECT_EQ(second.woken(), 1);
   for (const int signal : {SIGTERM, SIGKILL}) {
-    ASSERT_TRUE(keeper.holds("t/port/1") && keeper.holds("t/port/2"));
+    ASSERT_TRUE(keeper.comes_to_hold("t/port/1") && keeper.comes_to_hold("t/port/2"));
     broker->terminate(signal);
     vm->command(0)[2] = 0;
     vm->ask_for_interrupt(0);
@@ -263,7 +263,7 @@ TEST_P(RestartChannels, OneThatHasGoneMeanwhileIsSeenAndItsNumberIsNobodyElses) 
   Port first(broker->socket_path());
   ASSERT_TRUE(first.say(0));
   EXPECT_EQ(first.woken(), 1);
-  ASSERT_TRUE(keeper.holds("t/port/1"));
+  ASSERT_TRUE(keeper.comes_to_hold("t/port/1"));
   broker->terminate(SIGKILL);
   first.end();
   Port early(broker->socket_path());  // it waits, as a VM that starts now

@@ -89,7 +89,7 @@ TEST_F(RestartVsock, AProgramGoesOnAndItsEndEndsItsSession) {
     EXPECT_TRUE(program->heard()) << "its worker's interrupt of meanwhile";
     EXPECT_TRUE(worker_answers());
     EXPECT_EQ(worker_of(*broker, 0), worker);
-    EXPECT_TRUE(keeper.holds(first_kept));
+    EXPECT_TRUE(keeper.comes_to_hold(first_kept));
     broker->folder.write("log", "");
   }
   ASSERT_TRUE(vm->claim(1));

@@ -45,9 +45,13 @@ class FdKeeper {
     return all;
   }
   bool holds(const std::string& name) { return names().contains(name); }
-  // Stays the keeper's; -1: it holds none of this name.
+  // A broker that finds the keeper's socket full sends on later.
+  bool comes_to_hold(const std::string& name) {
+    return eventually([&] { return holds(name); });
+  }
+  // Waits for it. Stays the keeper's; -1: it does not come to hold one of this name.
   int held(const std::string& name) {
-    catch_up();
+    if (!comes_to_hold(name)) return -1;
     const std::lock_guard lock(mutex_);
     const auto found = held_.find(name);
     return found == held_.end() ? -1 : found->second;
