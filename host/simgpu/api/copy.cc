@@ -96,36 +96,70 @@ CUresult copy_3d(const CUDA_MEMCPY3D* c, CUstream stream, Wait wait) {
                    {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
 }
 
-// True if both sides name contexts, as far as they must. NULL is the current one.
-bool sides_are_contexts(Driver& driver, const CUDA_MEMCPY3D_PEER& c, CUresult* error) {
-  const auto named = [&](CUmemorytype type, CUcontext side) {
-    *error = CUDA_SUCCESS;
-    return type != CU_MEMORYTYPE_DEVICE || context_named(driver, side, error) != nullptr;
-  };
-  return named(c.dstMemoryType, c.dstContext) && named(c.srcMemoryType, c.srcContext);
+// What a copy between contexts is in order with: its stream, or all that the current and the named contexts have to do,
+// before it and after it.
+enum class InOrderWith { Stream, Contexts };
+
+using Contexts = std::vector<std::shared_ptr<Context>>;
+
+// The contexts of those names (NULL: the current one), or why there are none.
+CUresult named(Driver& driver, std::initializer_list<CUcontext> names, Contexts& contexts) {
+  for (const CUcontext name : names) {
+    CUresult error = CUDA_SUCCESS;
+    contexts.push_back(context_named(driver, name, &error));
+    if (error != CUDA_SUCCESS) return error;
+  }
+  return CUDA_SUCCESS;
 }
 
-CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* c, CUstream stream, Wait wait) {
+// Of a copy of rows, those on whose sides a context counts.
+CUresult named(Driver& driver, const CUDA_MEMCPY3D_PEER& c, Contexts& contexts) {
+  if (c.dstMemoryType == CU_MEMORYTYPE_DEVICE)
+    if (const CUresult r = named(driver, {c.dstContext}, contexts); r != CUDA_SUCCESS) return r;
+  return c.srcMemoryType == CU_MEMORYTYPE_DEVICE ? named(driver, {c.srcContext}, contexts) : CUDA_SUCCESS;
+}
+
+template <class Copying>
+CUresult in_order(Driver& driver, Context& current, CUstream handle, InOrderWith with, const Contexts& contexts,
+                  Copying copy) {
+  const std::shared_ptr<Stream> stream = with == InOrderWith::Contexts ? stream_of(driver, current, handle) : nullptr;
+  if (stream == nullptr) return copy();
+  const auto is_before = [&](Context& context) {
+    for (const Ticket& work : pending(driver, context))
+      if (work != nullptr) come_after(driver, *stream, work);
+  };
+  is_before(current);
+  for (const std::shared_ptr<Context>& context : contexts) is_before(*context);
+  const CUresult result = copy();
+  for (const std::shared_ptr<Context>& context : contexts)
+    for (const Ticket& copied : pending(driver, *stream)) hold_back(driver, *context, copied);
+  return result;
+}
+
+CUresult copy_3d_peer(const CUDA_MEMCPY3D_PEER* c, CUstream stream, InOrderWith with) {
   if (c == nullptr) return with_context([](Driver&, Context&) { return CUDA_ERROR_INVALID_VALUE; });
-  const CUresult sides = with_context_of(stream, [&](Driver& driver, Context&) {
-    CUresult error = CUDA_SUCCESS;
-    return sides_are_contexts(driver, *c, &error) ? CUDA_SUCCESS : error;
+  return with_context_of(stream, [&](Driver& driver, Context& current) {
+    Contexts contexts;
+    if (const CUresult r = named(driver, *c, contexts); r != CUDA_SUCCESS) return r;
+    return in_order(driver, current, stream, with, contexts, [&] {
+      return described(
+          stream,
+          {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight},
+          {c->srcXInBytes, c->srcY, c->srcZ, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight},
+          {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, Wait::AsCudaSays);
+    });
   });
-  if (sides != CUDA_SUCCESS) return sides;
-  return described(
-      stream, {c->dstXInBytes, c->dstY, c->dstZ, c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight},
-      {c->srcXInBytes, c->srcY, c->srcZ, c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight},
-      {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth}, wait);
 }
 
 CUresult between_contexts(CUstream stream, CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
-                          CUcontext from_context, std::size_t size, Wait wait) {
-  return with_context_of(stream, [&](Driver& driver, Context& context) {
-    CUresult error;
-    for (const CUcontext side : {to_context, from_context})
-      if (context_named(driver, side, &error) == nullptr) return error;
+                          CUcontext from_context, std::size_t size, InOrderWith with) {
+  return with_context_of(stream, [&](Driver& driver, Context& current) {
+    Contexts contexts;
+    if (const CUresult r = named(driver, {to_context, from_context}, contexts); r != CUDA_SUCCESS) return r;
     const Copy copy{.to = {.start = to}, .from = {.start = from}, .shape = {.width = size}};
-    return copy_in_stream(driver, context, stream, copy, Side::Device, Side::Device, wait);
+    return in_order(driver, current, stream, with, contexts, [&] {
+      return copy_in_stream(driver, current, stream, copy, Side::Device, Side::Device, Wait::AsCudaSays);
+    });
   });
 }
 
@@ -149,8 +183,8 @@ BOTH_FORMS(cuMemcpyDtoD_v2, (CUdeviceptr dst, CUdeviceptr src, std::size_t size)
            plain(CU_STREAM_PER_THREAD, dst, src, size, Side::Device, Side::Device, Wait::AsCudaSays))
 BOTH_FORMS(cuMemcpyPeer,
            (CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, std::size_t size),
-           between_contexts(CU_STREAM_LEGACY, dst, dst_context, src, src_context, size, Wait::AsCudaSays),
-           between_contexts(CU_STREAM_PER_THREAD, dst, dst_context, src, src_context, size, Wait::AsCudaSays))
+           between_contexts(CU_STREAM_LEGACY, dst, dst_context, src, src_context, size, InOrderWith::Contexts),
+           between_contexts(CU_STREAM_PER_THREAD, dst, dst_context, src, src_context, size, InOrderWith::Contexts))
 BOTH_FORMS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* c), copy_2d(c, CU_STREAM_LEGACY, Wait::Always),
            copy_2d(c, CU_STREAM_PER_THREAD, Wait::Always))
 BOTH_FORMS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* c), copy_2d(c, CU_STREAM_LEGACY, Wait::Always),
@@ -158,8 +192,8 @@ BOTH_FORMS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* c), copy_2d(c, CU_STREA
 BOTH_FORMS(cuMemcpy3D_v2, (const CUDA_MEMCPY3D* c), copy_3d(c, CU_STREAM_LEGACY, Wait::Always),
            copy_3d(c, CU_STREAM_PER_THREAD, Wait::Always))
 
-BOTH_FORMS(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* c), copy_3d_peer(c, CU_STREAM_LEGACY, Wait::AsCudaSays),
-           copy_3d_peer(c, CU_STREAM_PER_THREAD, Wait::AsCudaSays))
+BOTH_FORMS(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* c), copy_3d_peer(c, CU_STREAM_LEGACY, InOrderWith::Contexts),
+           copy_3d_peer(c, CU_STREAM_PER_THREAD, InOrderWith::Contexts))
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, std::size_t size, CUstream stream) {
   return plain(stream, dst, src, size, Side::Any, Side::Any, Wait::AsCudaSays);
@@ -179,15 +213,15 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, std::size_t size
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
                            std::size_t size, CUstream stream) {
-  return between_contexts(stream, dst, dst_context, src, src_context, size, Wait::AsCudaSays);
+  return between_contexts(stream, dst, dst_context, src, src_context, size, InOrderWith::Stream);
 }
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* c, CUstream stream) { return copy_2d(c, stream, Wait::AsCudaSays); }
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* c, CUstream stream) { return copy_3d(c, stream, Wait::AsCudaSays); }
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER* c, CUstream stream) {
-  return copy_3d_peer(c, stream, Wait::AsCudaSays);
+  return copy_3d_peer(c, stream, InOrderWith::Stream);
 }
 CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER* c, CUstream stream) {
-  return copy_3d_peer(c, own(stream), Wait::AsCudaSays);
+  return copy_3d_peer(c, own(stream), InOrderWith::Stream);
 }
