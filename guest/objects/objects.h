@@ -110,7 +110,8 @@ class Objects {
     const Object& object = table_[api::Id::of(value).index];
     return value != 0 && object.id.load(std::memory_order_acquire) == value ? object.context : nullptr;
   }
-  // `owned` ends with `owner` from now on. Preconditions: it had no owner before.
+  // `owned` ends with `owner` from now on, and is in its context if that is an object of one, whichever context was
+  // current. Preconditions: it had no owner before.
   void give(Object& owned, const Object& owner);
   // The objects that an object owns, and theirs in turn. The time it takes is proportional to their number.
   std::vector<Object*> owned_by(const Object& object);

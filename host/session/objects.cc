@@ -47,7 +47,7 @@ bool Objects::fill(std::uint64_t id, void* handle, Place place) {
   entry.puts.fetch_add(1, std::memory_order_release);     // G
   entry.handle.store(handle, std::memory_order_release);  // G
   entry.owner.store(place.owner, std::memory_order_relaxed);
-  entry.context.store(place.context, std::memory_order_relaxed);
+  entry.context.store(context_of(place.owner, place.context), std::memory_order_relaxed);
   entry.given.store(1, std::memory_order_relaxed);
   entry.id.store(id, std::memory_order_release);  // H
   if (place.owner != 0) enlist(id, place.owner);
@@ -96,6 +96,13 @@ std::uint64_t Objects::id_of(api::Handle kind, void* handle) {
   std::lock_guard lock(once_mutex_);
   const auto at = once_.find(handle);
   return at != once_.end() && Id::of(at->second).kind == kind && find(at->second, kind) == handle ? at->second : 0;
+}
+
+std::uint32_t Objects::context_of(std::uint64_t id, std::uint32_t otherwise) const {
+  const Entry& entry = entries_[Id::of(id).index];
+  const bool has_one = id != 0 && api::ends_with_context(Id::of(id).kind);
+  return has_one && entry.id.load(std::memory_order_acquire) == id ? entry.context.load(std::memory_order_relaxed)
+                                                                   : otherwise;
 }
 
 std::uint64_t Objects::owner_of(std::uint64_t id) const {

@@ -29,7 +29,7 @@ class Objects {
   Objects& operator=(const Objects&) = delete;
 
   // An object's owners: the number of its context, and the id of the object that it ends with (a function's module; 0:
-  // none).
+  // none). What is found in an object of a context is in that one, whichever context was current.
   struct Place {
     std::uint32_t context = 0;
     std::uint64_t owner = 0;
@@ -52,6 +52,8 @@ class Objects {
   bool is_owned(std::uint64_t id) const { return owner_of(id) != 0; }
   // The id of that other. 0: there is none, or no such object.
   std::uint64_t owner_of(std::uint64_t id) const;
+  // The context of an object that ends with one (ring/api/handles.def). Of any other, and of 0: `otherwise`.
+  std::uint32_t context_of(std::uint64_t id, std::uint32_t otherwise) const;
   // The object must stay beyond the handles that the guest has, until another close(). False: there is none of this id any
   // more.
   bool keep(std::uint64_t id);

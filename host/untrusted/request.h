@@ -31,8 +31,10 @@ class Request {
   Objects::Place place(api::Handle kind, std::uint64_t owner = 0) const {
     return {api::ends_with_green_context(kind) ? context : session.contexts.home_of(context), owner};
   }
-  // The context of memory that the call makes.
-  std::uint16_t context_of_memory() const { return static_cast<std::uint16_t>(session.contexts.home_of(context)); }
+  // The context of memory that the call makes, or finds in an object.
+  std::uint16_t context_of_memory(std::uint64_t owner = 0) const {
+    return static_cast<std::uint16_t>(session.objects.context_of(owner, session.contexts.home_of(context)));
+  }
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
   // Call it if the guest has broken the protocol. No program can do that through our library, so the session ends.
   CUresult broken() {

@@ -219,7 +219,7 @@ class Taken : public Words<R> {
     session().addresses.add({.start = api::member_of(reply, w.member),
                              .bytes = *api::length_of(reply, w.length),
                              .owner = owner(),
-                             .context = request.context_of_memory(),
+                             .context = request.context_of_memory(owner()),
                              .device = request.charge.device(),
                              .charged = request.charge.hand_over()});
   }

@@ -117,11 +117,19 @@ inline const void* home_of(const void* context) { return is_green(context) ? &co
 // The place of an ended handle of this kind, where such come again; else a new one.
 std::uint64_t* place_for(Handle kind);
 
+// The context of what is found in an owner: the owner's, if that is an object of a context. Else the current one, as of what
+// has no owner.
+inline const void* context_of(const void* owner) {
+  const auto found = state->handles.find(owner);
+  const bool has_one = found != state->handles.end() && api::ends_with_context(found->second);
+  return has_one ? state->made_in.at(owner) : home_of(current);
+}
+
 template <class T>
 T issue(Handle kind, const void* owner = nullptr) {
   auto* handle = place_for(kind);
   state->handles[handle] = kind;
-  state->made_in[handle] = api::ends_with_green_context(kind) ? current : home_of(current);
+  state->made_in[handle] = api::ends_with_green_context(kind) ? current : context_of(owner);
   if (owner != nullptr) state->owners[handle] = owner;
   return reinterpret_cast<T>(handle);
 }

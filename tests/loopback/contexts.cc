@@ -133,6 +133,39 @@ TEST_F(Contexts, RunKernelsEachItsOwn) {
   }
 }
 
+// Whichever is current when a program looks it up.
+TEST_F(Contexts, HaveWhatIsFoundInTheirModules) {
+  const CUcontext context = create();
+  CUmodule module = nullptr;
+  ASSERT_EQ(cu::cuModuleLoadData(&module, loopback::module_text), CUDA_SUCCESS);
+  CUdeviceptr at = allocate(), counter = 0;
+  const CUcontext other = create();
+  CUfunction fill = nullptr;
+  std::size_t bytes = 0;
+  ASSERT_EQ(cu::cuModuleGetFunction(&fill, module, "fill"), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuModuleGetGlobal_v2(&counter, &bytes, module, "counter"), CUDA_SUCCESS);
+  CUcontext of = nullptr;
+  EXPECT_EQ(cu::cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_CONTEXT, counter), CUDA_SUCCESS);
+  EXPECT_EQ(of, context);
+  std::uint32_t count = 64, value = 5;
+  void* arguments[] = {&at, &count, &value};
+  const auto launch = [&] { return cu::cuLaunchKernel(fill, 1, 1, 1, 64, 1, 1, 0, nullptr, arguments, nullptr); };
+  EXPECT_EQ(launch(), CUDA_ERROR_INVALID_HANDLE);
+  for (const bool other_has_ended : {false, true}) {
+    if (other_has_ended) {
+      EXPECT_EQ(cu::cuCtxDestroy_v2(other), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(cu::cuCtxSetCurrent(context), CUDA_SUCCESS);
+    value = other_has_ended ? 6 : 5;
+    EXPECT_EQ(launch(), CUDA_SUCCESS);
+    EXPECT_EQ(cu::cuMemcpyDtoD_v2(counter, at, bytes), CUDA_SUCCESS);
+    std::uint32_t seen = 0;
+    EXPECT_EQ(cu::cuMemcpyDtoH_v2(&seen, counter, sizeof seen), CUDA_SUCCESS);
+    EXPECT_EQ(seen, value);
+  }
+  EXPECT_EQ(cu::cuCtxDestroy_v2(context), CUDA_SUCCESS);
+}
+
 TEST_F(Contexts, AreCountedWhenAttached) {
   const CUcontext context = create();
   CUcontext attached = nullptr;

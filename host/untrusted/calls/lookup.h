@@ -79,7 +79,7 @@ template <class A>
 void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);
   const std::uint64_t owner = library != 0 ? library : from;
-  const std::uint16_t context = a.request.context_of_memory();
+  const std::uint16_t context = a.request.context_of_memory(from);
   a.session().mirrors.found(
       {.start = address, .bytes = bytes, .owner = owner, .context = context, .name = std::string(a.text())});
   a.session().addresses.add({.start = address, .bytes = bytes, .owner = owner, .context = context});
