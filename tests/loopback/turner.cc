@@ -3,7 +3,8 @@
 // usage: loopback_turner LIBCUDA FILE KIND [OTHER], where KIND is `nothing`: a kernel that does nothing, then a wait, again
 // and again; `spin`: before these a kernel that spins until the program with the file OTHER has launched; `await`: a stream that waits for
 // a value, which is there once that program has done 50 pieces more, and a kernel behind it, again and again; `long`: kernels
-// of 3 ms, and a wait after each; or `count`: a kernel that adds one to a word, whose value is looked at after each.
+// of 3 ms, and a wait after each; `count`: a kernel that adds one to a word, whose value is looked at after each; or `both`:
+// what `count` does, on each of two devices, and both kernels are launched before the program waits for either.
 // Exit codes: 1 a call has failed, 2 usage, 3 a result is wrong.
 #include <dlfcn.h>
 
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "ring/api/cuda.h"
 #include "tests/loopback/turner.h"
@@ -130,16 +132,50 @@ void await(CUmodule module, turner::Progress& progress, const turner::Progress& 
   }
 }
 
-void count(CUmodule module, turner::Progress& progress) {
-  const CUfunction kernel = function(module, "add_one");
-  CUdeviceptr word = 0;
-  check(CU(cuMemAlloc_v2)(&word, 4), "cuMemAlloc");
-  check(CU(cuMemsetD32_v2)(word, 0, 1), "cuMemsetD32");
-  void* parameters[] = {&word};
-  for (std::uint32_t right = 1, value = 0;; ++right) {
-    launch(kernel, parameters);
-    check(CU(cuMemcpyDtoH_v2)(&value, word, 4), "cuMemcpyDtoH");
-    if (value != right) std::printf("%u in place of %u\n", value, right), std::exit(3);
+// A device of the program's, with the module.
+struct Device {
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  explicit Device(CUdevice ordinal) {
+    check(CU(cuDevicePrimaryCtxRetain)(&context, ordinal), "cuDevicePrimaryCtxRetain");
+    use();
+    check(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
+  }
+  void use() const { check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent"); }
+};
+
+// A word in a device's memory to which kernels add.
+class Sum {
+ public:
+  explicit Sum(const Device& device) : device_(device), kernel_(function(device.module, "add_one")) {
+    device_.use();
+    check(CU(cuMemAlloc_v2)(&word_, 4), "cuMemAlloc");
+    check(CU(cuMemsetD32_v2)(word_, 0, 1), "cuMemsetD32");
+  }
+  void add_one() {
+    void* parameters[] = {&word_};
+    device_.use();
+    launch(kernel_, parameters);
+    ++right_;
+  }
+  void look() const {
+    std::uint32_t value = 0;
+    device_.use();
+    check(CU(cuMemcpyDtoH_v2)(&value, word_, 4), "cuMemcpyDtoH");
+    if (value != right_) std::printf("%u in place of %u\n", value, right_), std::exit(3);
+  }
+
+ private:
+  const Device& device_;
+  const CUfunction kernel_;
+  CUdeviceptr word_ = 0;
+  std::uint32_t right_ = 0;
+};
+
+void count(std::vector<Sum> sums, turner::Progress& progress) {
+  for (;;) {
+    for (Sum& sum : sums) sum.add_one();
+    for (const Sum& sum : sums) sum.look();
     note(progress);
   }
 }
@@ -153,16 +189,16 @@ int main(int argc, char** argv) {
   const std::string kind = argv[3];
   const turner::Progress* const other = argc == 5 ? turner::map(argv[4]) : nullptr;
   if (library == nullptr || progress == nullptr || ((kind == "spin" || kind == "await") && other == nullptr)) return 2;
-  CUcontext context = nullptr;
-  CUmodule module = nullptr;
   check(CU(cuInit)(0), "cuInit");
-  check(CU(cuDevicePrimaryCtxRetain)(&context, 0), "cuDevicePrimaryCtxRetain");
-  check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
-  check(CU(cuModuleLoadData)(&module, text), "cuModuleLoadData");
-  if (kind == "count") count(module, *progress);
-  if (kind == "await") await(module, *progress, *other);
-  if (kind == "spin") spin(module, *progress, *other);
-  const CUfunction kernel = function(module, kind == "long" ? "three_ms" : "nothing");
+  const Device device(0);
+  if (kind == "count") count({Sum(device)}, *progress);
+  if (kind == "both") {
+    const Device second(1);
+    count({Sum(device), Sum(second)}, *progress);
+  }
+  if (kind == "await") await(device.module, *progress, *other);
+  if (kind == "spin") spin(device.module, *progress, *other);
+  const CUfunction kernel = function(device.module, kind == "long" ? "three_ms" : "nothing");
   for (;;) {
     launch(kernel, nullptr);
     wait();

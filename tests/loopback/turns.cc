@@ -90,12 +90,13 @@ class Standstill {
 // machine does, and quanta are as much longer.
 class Turns : public testing::Test {
  protected:
-  // `service`: what the broker finds as a service (tests/unit/fd_keeper.h).
-  explicit Turns(std::function<void()> service = [] {})
-      : broker_{"spare = 0\n[vm.v]\nspare = 0\n[vm.u]\nspare = 0\n", "", environment(std::move(service)), "sim"} {}
+  // `service`: what the broker finds as a service (tests/unit/fd_keeper.h). `vms`: what stands behind [vm.t].
+  explicit Turns(
+      std::function<void()> service = [] {}, std::string vms = "spare = 0\n[vm.v]\nspare = 0\n[vm.u]\nspare = 0\n")
+      : vms_(std::move(vms)), broker_{vms_, "", environment(std::move(service)), "sim"} {}
   std::function<void()> environment(std::function<void()> service) {
     return [this, service = std::move(service)] {
-      map_->time[0].change_us = 1000, map_->time[0].slice_us = 2000;
+      for (auto& time : map_->time) time.change_us = 1000, time.slice_us = 2000;
       setenv("IVGPU_SIM_USAGE", path_.c_str(), 1);
       setenv("IVGPU_SIM_WORKER", WORKER, 1);
       setenv("IVGPU_SIM_CHEATS", (folder_ / "cheats").c_str(), 1);
@@ -108,7 +109,7 @@ class Turns : public testing::Test {
         "c.toml", "[broker]\nruntime_dir = \"" + broker_.folder.path() +
                       "\"\nlog_level = \"debug\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"sim\"\npolicy = \"" +
                       policy + "\"\nquantum_us = 5000\nlongest_turn_ms = " + std::to_string(longest_turn_ms) +
-                      "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\nspare = 0\n" + "[vm.t]\n[vm.v]\n[vm.u]\n" +
+                      "\n[defaults]\nregion_size = \"128MiB\"\nslots = 3\nspare = 0\n" + defaults_ + "[vm.t]\n" + vms_ +
                       keys_of_u);
     const auto told = run_program(IVGPU, {"reload", "--runtime-dir", broker_.folder.path()});
     ASSERT_EQ(told.code, 0) << told.text;
@@ -116,9 +117,11 @@ class Turns : public testing::Test {
   nlohmann::json status() const {
     return nlohmann::json::parse(run_program(IVGPU, {"status", "--json", "--runtime-dir", broker_.folder.path()}).text);
   }
+  // All GPUs that several use.
   bool takes_turns() const {
     const auto gpus = status().at("gpus");
-    return !gpus.empty() && gpus.at(0).at("takes_turns").get<bool>();
+    return !gpus.empty() &&
+           std::ranges::all_of(gpus, [](const auto& gpu) { return gpu.at("takes_turns").template get<bool>(); });
   }
   pid_t worker_of(std::size_t vm) const {
     const auto now = status();
@@ -155,7 +158,7 @@ class Turns : public testing::Test {
   }
   // Those that start from now on (worker.sh).
   void make_workers_cheat() const { folder_.write("cheats", ""); }
-  std::uint32_t changes() const { return map_->time[0].changes; }
+  std::uint32_t changes(std::size_t gpu = 0) const { return map_->time[gpu].changes; }
 
  private:
   struct UsageFile {
@@ -170,8 +173,10 @@ class Turns : public testing::Test {
   const std::string path_ = folder_ / "usage";
   UsageFile made_{path_};
   simgpu::UsageFile* const map_ = simgpu::map_usage_file(path_.c_str());
+  const std::string vms_;
 
  protected:
+  std::string defaults_;
   WatchedBroker broker_;
 };
 
@@ -189,19 +194,24 @@ TEST_F(Turns, ProgramsThatLaunchAndWaitDoMoreByThem) {
   for (std::size_t i = 0; i < 2; ++i) EXPECT_LE(again[i], 0.75 * turns[i] / 2);
 }
 
+// Virtual time has the exact parts (tests/unit/turns_world.cc). Here a program whose threads wait for a processor wants no
+// turn, and the other goes on: so one VM has the larger weight and then the smaller one, and its times are compared. How
+// much the programs do in these times depends on the processors still more.
 TEST_F(Turns, WeightsAreParts) {
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
-  take_turns("weight = 3\n");
-  work_of({&a, &b}, 200ms);
-  const auto did = work_of({&a, &b}, 2000ms);
-  const auto vms = status().at("vms");
-  const nlohmann::json t = vms.at(0).at("turns"), u = vms.at(1).at("turns");
-  EXPECT_EQ(u.at("weight"), 3);
-  // Virtual time has the exact parts (tests/unit/turns_world.cc). Here a program whose threads wait for a processor wants no
-  // turn, and the other goes on.
-  EXPECT_GE(u.at("held_s").get<double>(), 1.4 * t.at("held_s").get<double>());
-  EXPECT_GE(did[1], 1.4 * did[0]);
+  defaults_ = "weight = 3\n";
+  const auto held = [this](std::size_t vm) { return status().at("vms").at(vm).at("turns").at("held_s").get<double>(); };
+  const auto part_of_u = [&](int weight) {
+    take_turns("weight = " + std::to_string(weight) + "\n");
+    EXPECT_EQ(status().at("vms").at(1).at("turns").at("weight"), weight);
+    work_of({&a, &b}, 200ms);
+    const double t = held(0), u = held(1);
+    work_of({&a, &b}, 2000ms);
+    return (held(1) - u) / (held(0) - t);
+  };
+  const double large = part_of_u(9), small = part_of_u(1);
+  EXPECT_GE(large, 1.5 * small);
 }
 
 // Its turn would end by time only after ten seconds. Again where the machine is busy.
@@ -314,6 +324,30 @@ TEST_F(Turns, ABrokerThatEndsLetsNobodyWaitForTurns) {
   take_turns();
   EXPECT_EQ(broker_.terminate(), 0);
   EXPECT_TRUE(a.ends() && b.ends()) << "they wait for turns that nobody gives";
+}
+
+// VM t has two GPUs, u the first of them, v the second.
+class TurnsOfTwoGpus : public Turns {
+ protected:
+  TurnsOfTwoGpus() : Turns([] { setenv("IVGPU_SIM_DEVICES", "2", 1); }, vms) {}
+  static constexpr const char* vms =
+      "gpus = [0, 1]\nspare = 0\n[vm.v]\ngpus = [1]\nspare = 0\n[vm.u]\ngpus = [0]\nspare = 0\n";
+};
+
+// It waits for the turns of one after the other, and holds nobody up meanwhile.
+TEST_F(TurnsOfTwoGpus, AProgramOnBothAndOneOnEachGoOn) {
+  Program a(broker_.folder, "t", "both"), b(broker_.folder, "u", "nothing"), c(broker_.folder, "v", "nothing");
+  ASSERT_TRUE(a.works() && b.works() && c.works());
+  const auto slices = work_of({&a, &b, &c}, 1000ms);
+  take_turns();
+  for (Program* one : {&a, &b, &c}) one->progress().longest_gap = 0;
+  const auto turns = work_of({&a, &b, &c}, 2000ms);
+  for (const std::size_t one : {1U, 2U}) EXPECT_GE(turns[one] / 2, 1.2 * slices[one]);
+  EXPECT_GE(turns[0] / 2, 0.2 * slices[0]);
+  for (Program* one : {&a, &b, &c}) EXPECT_LE(one->progress().longest_gap, 1'000'000'000) << "in nanoseconds";
+  const nlohmann::json of_t = status().at("vms").at(0).at("turns");
+  EXPECT_EQ(of_t.at("overlong"), 0);
+  EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
 }
 
 struct Service {
