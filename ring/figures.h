@@ -73,6 +73,8 @@ IVGPU_FIGURE(claimed_s, "", Seconds, Gauge, "", "How long a program has held the
 // A VM's.
 IVGPU_FIGURE(connections, "", Number, Gauge, "", "Connections to the VM's socket.");
 IVGPU_FIGURE(region_bytes, "", Bytes, Gauge, "", "Memory that the VM shares with its workers.");
+IVGPU_FIGURE(gpus_missing, "", Number, Gauge, "",
+             "GPUs of the VM that its newest worker has not found; the log names them.");
 IVGPU_FIGURE(used_bytes, "", Bytes, Gauge, "", "GPU memory that the VM's programs hold.");
 IVGPU_FIGURE(total_bytes, "", Bytes, Gauge, "", "Memory of the VM's GPUs; 0: no worker has reported it yet.");
 

@@ -31,7 +31,8 @@ constexpr FigureGroup<BrokerStatus> broker_groups[] = {
 
 constexpr Reading<VmStatus> of_vm[] = {
     {f::connections, [](const VmStatus& vm) -> Number { return std::uint64_t{vm.connections}; }},
-    {f::region_bytes, [](const VmStatus& vm) -> Number { return vm.region_bytes; }}};
+    {f::region_bytes, [](const VmStatus& vm) -> Number { return vm.region_bytes; }},
+    {f::gpus_missing, [](const VmStatus& vm) -> Number { return vm.gpus_missing; }}};
 
 constexpr Reading<VmStatus> of_gpu_memory[] = {
     {f::used_bytes, [](const VmStatus& vm) -> Number { return vm.counters.device_memory; }},

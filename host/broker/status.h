@@ -104,6 +104,7 @@ struct VmStatus {
   std::vector<QuotaStatus> quotas = {};  // a line for each of its GPUs that is known
   std::optional<TurnsStatus> turns = {};
   GpuTimeStatus gpu_time = {};
+  std::uint64_t gpus_missing = 0;
 };
 
 struct BrokerStatus {

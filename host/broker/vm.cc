@@ -89,7 +89,7 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_, &gpu_timer_}) loop_.forget(*id);
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
   for (const Slot& slot : slots_) traces_.end(slot.session);
@@ -119,7 +119,7 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
 void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   stopping_ = true;
   stopped_ = std::move(done);
-  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_, &gpu_timer_}) loop_.forget(*id);
   beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {

@@ -28,6 +28,7 @@
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/fd_store.h"
+#include "host/broker/gpu_presence.h"
 #include "host/broker/gpus.h"
 #include "host/broker/log_limiter.h"
 #include "host/broker/memory_leases.h"
@@ -112,11 +113,12 @@ class Vm {
     EventLoop::Id start_timer = 0;  // its worker's patience, until it is ready
     EventLoop::Id empty_timer = 0;  // the next try to make it Empty, after a guest wrote over its word
     Clock::time_point claimed;
-    std::uint32_t peer = 0;  // which connection holds it: the owner's word, believed once, when it is a connected one
-    bool may_spin = false;   // its worker
-    bool is_ready = false;   // its worker has said so
-    bool surplus = false;    // its unused worker is being ended
-    bool held_back = false;  // released and without a worker, but pages of it are still in use
+    std::uint32_t peer = 0;   // which connection holds it: the owner's word, believed once, when it is a connected one
+    bool may_spin = false;    // its worker
+    bool is_ready = false;    // its worker has said so
+    bool surplus = false;     // its unused worker is being ended
+    bool lacks_gpus = false;  // its worker, when it started
+    bool held_back = false;   // released and without a worker, but pages of it are still in use
     // Of the session that holds it, by its own account, which may be anything. Fit for a log.
     std::string program;
     std::uint32_t process = 0;
@@ -190,6 +192,7 @@ class Vm {
   void refill();
   void end_surplus();
   void end_unclaimed(std::uint32_t keep);
+  void end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends);
   void end_starting(std::uint32_t keep);
   bool one_more_may_spin() const;
   bool start_worker(std::uint32_t k);
@@ -201,6 +204,8 @@ class Vm {
   void note_ready(std::uint32_t k, const WorkerProcess::Ready& said);
   void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
+  void look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said);
+  void tell_gpus() const;
   void retire_telemetry(Slot& slot);
   void keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit);
   void count_end(std::uint32_t k, const WorkerProcess::Exit& exit);
@@ -239,8 +244,9 @@ class Vm {
   LogLimiter put_backs_, worker_ends_, full_, no_memory_;
   LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
   std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
+  GpuPresence presence_;
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0;
+  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
   bool adopted_ = false;  // an earlier broker's sessions go on

@@ -41,6 +41,7 @@ VmStatus Vm::status() const {
                   bounds(),
                   gpu_memory_};
   if (memory_) status.quotas = memory_->status();
+  status.gpus_missing = presence_.missing().size();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
     const Slot& slot = slots_[k];
     SlotStatus s{

@@ -59,12 +59,19 @@ void Vm::end_surplus() {
 // Of the ready workers without a session, `keep` stay.
 void Vm::end_unclaimed(std::uint32_t keep) {
   std::uint32_t ready = count(SlotState::Ready);
+  end_unclaimed_where([&](std::uint32_t k) {
+    if (ready <= keep && !region_->touched(k)) return false;
+    --ready;
+    return true;
+  });
+}
+
+// A guest may have claimed one meanwhile; then it stays.
+void Vm::end_unclaimed_where(const std::function<bool(std::uint32_t)>& ends) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) {
-    if (slots_[k].known.state != SlotState::Ready || (ready <= keep && !region_->touched(k))) continue;
-    if (!move(k, SlotState::Starting)) continue;
+    if (slots_[k].known.state != SlotState::Ready || !ends(k) || !move(k, SlotState::Starting)) continue;
     slots_[k].surplus = true;
     slots_[k].worker->end(end_patience);
-    --ready;
   }
 }
 
@@ -236,7 +243,9 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
     if (!move(k, SlotState::Ready)) return slots_[k].worker->end(end_patience);
   }
   tell_warm();
-  if (!stopping_ && !transport_->anybody()) end_surplus();
+  if (stopping_) return;
+  look_at_gpus(k, said.message);
+  if (!transport_->anybody()) end_surplus();
 }
 
 void Vm::note_ready(std::uint32_t k, const WorkerProcess::Ready& said) {

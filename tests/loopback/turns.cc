@@ -158,7 +158,9 @@ class Turns : public testing::Test {
   }
   // Those that start from now on (worker.sh).
   void make_workers_cheat() const { folder_.write("cheats", ""); }
-  std::uint32_t changes(std::size_t gpu = 0) const { return map_->time[gpu].changes; }
+  std::uint32_t changes() const { return map_->time[0].changes; }
+  // It disappears, or is back.
+  void lose(std::size_t gpu, bool lost = true) { map_->time[gpu].lost = lost ? 1 : 0; }
 
  private:
   struct UsageFile {
@@ -331,7 +333,7 @@ class TurnsOfTwoGpus : public Turns {
  protected:
   TurnsOfTwoGpus() : Turns([] { setenv("IVGPU_SIM_DEVICES", "2", 1); }, vms) {}
   static constexpr const char* vms =
-      "gpus = [0, 1]\nspare = 0\n[vm.v]\ngpus = [1]\nspare = 0\n[vm.u]\ngpus = [0]\nspare = 0\n";
+      "gpus = [0, 1]\nspare = 0\n[vm.v]\ngpus = [1]\nspare = 1\n[vm.u]\ngpus = [0]\nspare = 0\n";
 };
 
 // It waits for the turns of one after the other, and holds nobody up meanwhile.
@@ -345,8 +347,28 @@ TEST_F(TurnsOfTwoGpus, AProgramOnBothAndOneOnEachGoOn) {
   for (const std::size_t one : {1U, 2U}) EXPECT_GE(turns[one] / 2, 1.2 * slices[one]);
   EXPECT_GE(turns[0] / 2, 0.2 * slices[0]);
   for (Program* one : {&a, &b, &c}) EXPECT_LE(one->progress().longest_gap, 1'000'000'000) << "in nanoseconds";
-  const nlohmann::json of_t = status().at("vms").at(0).at("turns");
-  EXPECT_EQ(of_t.at("overlong"), 0);
+  EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
+}
+
+// What is on the other GPU notices nothing. A worker that was started ahead does not keep a GPU that is back from programs.
+TEST_F(TurnsOfTwoGpus, AGpuThatDisappearsIsToldAndFoundAgain) {
+  Program a(broker_.folder, "t", "both"), b(broker_.folder, "u", "count"), c(broker_.folder, "v", "count");
+  ASSERT_TRUE(a.works() && b.works() && c.works());
+  take_turns();
+  lose(1);
+  EXPECT_TRUE(a.ends() && c.ends());
+  EXPECT_TRUE(b.works());
+  const std::string gpu = "GPU 1 (GPU-69766770-752d-7369-6d00-000000000002, 0000:02:00.0)";
+  Program without(broker_.folder, "v", "count");
+  EXPECT_TRUE(without.ends());
+  EXPECT_TRUE(broker_.eventually_logged("v: its workers do not find " + gpu));
+  EXPECT_TRUE(eventually([&] { return status().at("vms").at(2).at("gpus_missing") == 1; }));
+  lose(1, false);
+  EXPECT_TRUE(broker_.eventually_logged("v: its workers find all its GPUs again"));
+  Program again(broker_.folder, "v", "count");
+  EXPECT_TRUE(again.works() && b.works());
+  EXPECT_EQ(broker_.times_logged("v: its workers do not find " + gpu), 1U);
+  EXPECT_EQ(status().at("vms").at(2).at("gpus_missing"), 0);
   EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
 }
 

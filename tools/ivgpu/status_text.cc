@@ -145,7 +145,10 @@ std::string loop_text(const json& status) {
 // The GPUs that a guest sees, if they are not all of the host's: an ordinal a line.
 std::string gpu_lines(const json& vm) {
   if (!vm.contains("all_gpus")) return "";  // a broker before this one does not report it
-  if (vm["all_gpus"].get<bool>()) return "  GPUs: all\n";
+  const auto missing = number_of<unsigned long>(vm.value("gpus_missing", json(0)));
+  const std::string last =
+      missing != 0 ? "  GPUs not found: " + std::to_string(missing) + ", which the log names\n" : "";
+  if (vm["all_gpus"].get<bool>()) return "  GPUs: all\n" + last;
   const std::string placement = word_of(vm.value("placement", json("fixed")));
   std::string lines;
   for (const json& gpu : vm.at("gpus")) {
@@ -156,7 +159,7 @@ std::string gpu_lines(const json& vm) {
              (gpu.contains("pci") ? ", " + word_of(gpu["pci"]) : "") +
              (placement != "fixed" ? ", by placement " + placement : "") + "\n";
   }
-  return lines;
+  return lines + last;
 }
 
 // The memory that the VM's programs hold of its GPUs. A broker before this one does not report it.

@@ -83,7 +83,7 @@ CUresult Driver::initialise() {
 
 Driver::Driver(const Settings& settings)
     : launch_blocking(settings.launch_blocking), virtual_memory(*this, 2 * settings.memory * settings.visible.size()) {
-  UsageFile* const usage = settings.usage_file != nullptr ? map_usage_file(settings.usage_file) : nullptr;
+  UsageFile* const usage = settings.usage;
   UsageEntry* const told = usage != nullptr ? entry_of(*usage, static_cast<std::uint32_t>(getpid())) : nullptr;
   for (const std::uint32_t index : settings.visible) {
     const auto print_to = [this](std::string_view text) { print(text); };

@@ -12,6 +12,7 @@
 #include "host/simgpu/api/device_names.h"
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/log.h"
+#include "host/simgpu/api/usage_file.h"
 #include "ring/abi/visible_devices.h"
 
 namespace simgpu {
@@ -62,6 +63,25 @@ bool read_address(const char* variable, const char* text, std::uint64_t& into) {
   return good;
 }
 
+UsageFile* usage_of_environment() {
+  const char* path = std::getenv("IVGPU_SIM_USAGE");
+  return path != nullptr ? map_usage_file(path) : nullptr;
+}
+
+// Of the first `count` devices those that have not disappeared, as CUDA_VISIBLE_DEVICES wants them.
+CUresult choose_devices(std::uint32_t count, Settings& out) {
+  std::vector<std::uint32_t> there;
+  std::vector<cuabi::Uuid> uuids;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (out.usage != nullptr && out.usage->time[i].lost.load(std::memory_order_relaxed) != 0) continue;
+    there.push_back(i);
+    uuids.push_back(device_uuid_bytes(static_cast<int>(i)));
+  }
+  const CUresult result = cuabi::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"), uuids, out.visible);
+  for (std::uint32_t& index : out.visible) index = there[index];
+  return result;
+}
+
 }  // namespace
 
 CUuuid device_uuid(int index) {
@@ -76,7 +96,8 @@ CUresult read_settings(Settings& out) {
       !read_size("IVGPU_SIM_CONTEXT_MEMORY", std::getenv("IVGPU_SIM_CONTEXT_MEMORY"), out.context_memory) ||
       !read_address("IVGPU_SIM_CHUNKS_BELOW", std::getenv("IVGPU_SIM_CHUNKS_BELOW"), out.chunks_below))
     return CUDA_ERROR_NO_DEVICE;
-  out.usage_file = std::getenv("IVGPU_SIM_USAGE");
+  static UsageFile* const usage = usage_of_environment();  // once: a descriptor's number is another file's afterwards
+  out.usage = usage;
   const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   out.launch_blocking = blocking != nullptr && std::string_view(blocking) == "1";
   if (const char* text = std::getenv("IVGPU_SIM_HMM")) {
@@ -99,9 +120,7 @@ CUresult read_settings(Settings& out) {
   // Their order is by PCI address already.
   if (cuabi::device_order(std::getenv("CUDA_DEVICE_ORDER")) == cuabi::DeviceOrder::Invalid)
     return CUDA_ERROR_INVALID_DEVICE;
-  std::vector<cuabi::Uuid> uuids;
-  for (int i = 0; i < count; ++i) uuids.push_back(device_uuid_bytes(i));
-  return cuabi::visible_devices(std::getenv("CUDA_VISIBLE_DEVICES"), uuids, out.visible);
+  return choose_devices(static_cast<std::uint32_t>(count), out);
 }
 
 }  // namespace simgpu

@@ -46,7 +46,9 @@ Ticket append(Driver& driver, Stream& stream, std::function<void()> work, const 
 
 Ticket submit(Driver& driver, Stream& stream, std::function<void()> work, Run run, const std::vector<Ticket>& after,
               Schedule::Who who) {
-  const auto unless_failed = [&driver, work = std::move(work), run] {
+  const TimeSlices& time = stream.context->device.time;
+  const auto unless_failed = [&driver, &time, work = std::move(work), run] {
+    if (time.is_lost()) driver.fail({.code = CUDA_ERROR_UNKNOWN, .what = "the GPU has disappeared."});
     if (work && (run == Run::Always || driver.fault() == CUDA_SUCCESS)) work();
   };
   ++commands;

@@ -20,6 +20,9 @@ class TimeSlices {
   // is added to it.
   void share(DeviceTime& words, std::atomic<std::uint64_t>& busy_ns) { words_ = &words, busy_ns_ = &busy_ns; }
 
+  // It has disappeared.
+  bool is_lost() const { return words_ != nullptr && words_->lost.load(std::memory_order_relaxed) != 0; }
+
   // Around a kernel. begin() waits until the GPU is this process's, and returns what end() is to be told. Threads: any.
   std::int64_t begin() { return words_ != nullptr ? wait_for_gpu() : 0; }
   void end(std::int64_t began) {

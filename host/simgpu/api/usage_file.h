@@ -1,6 +1,8 @@
 // The file by which processes with the simulated GPU share it: IVGPU_SIM_USAGE names it. In it each tells how much of the
 // memory it has taken; a broker with the simulated GPU reads that where another asks NVIDIA's library
-// (host/broker/gpu_usage.h). And they share its time (time_slices.h), where the file says how long a change takes.
+// (host/broker/gpu_usage.h). And they share its time (time_slices.h), where the file says how long a change takes. A GPU
+// that the file calls lost has disappeared: work that is given to it fails, and processes that start do not find it. What
+// NVIDIA's driver does then is not documented, and no GPU was made to disappear for it.
 //
 // It is for tests: whoever makes a test makes the file, of sizeof(UsageFile) zeros. Trust: every process that may open it
 // can write all of it, so numbers from it protect nobody.
@@ -33,6 +35,7 @@ struct DeviceTime {
   std::atomic<std::uint32_t> changes;             // how many there were
   std::atomic<std::int64_t> slice_end, free_at;   // the owner's slice ends; another process may have it
   std::atomic<std::int64_t> wanted_at;            // when somebody last waited for it
+  std::atomic<std::uint32_t> lost;                // the test's: the GPU has disappeared
 };
 struct UsageFile {
   static constexpr std::size_t most = 256;
