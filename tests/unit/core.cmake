@@ -33,7 +33,7 @@ set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ring_layout_in_c.c PROPERT
 
 add_test(NAME unit.ring.misfit_lines
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/ring_misfit_lines.sh ${CMAKE_CXX_COMPILER} ${CMAKE_SOURCE_DIR} ${IVGPU_CUDA_INCLUDE})
-set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS unit TIMEOUT 300)
+set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources" TIMEOUT 300)
 
 unit_test(guest_test TSAN LIBRARIES ivgpu_guest
           SOURCES guest_addresses.cc guest_arena.cc guest_attributes.cc guest_copiers.cc guest_described.cc guest_devdax.cc guest_managed_ranges.cc guest_module.cc guest_objects.cc guest_occupied.cc guest_region.cc guest_registered.cc guest_shared_copy.cc guest_variables.cc)

@@ -48,7 +48,7 @@ endif()
 add_test(NAME unit.tools.check
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_check.sh $<TARGET_FILE:ivgpu-check> ${PROJECT_VERSION})
 add_test(NAME unit.tools.guest_setup COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_guest_setup.sh ${CMAKE_SOURCE_DIR})
-set_tests_properties(unit.tools.guest_setup PROPERTIES LABELS unit TIMEOUT 60)
+set_tests_properties(unit.tools.guest_setup PROPERTIES TIMEOUT 60)
 add_test(NAME unit.tools.units
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_units.sh ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 set_tests_properties(unit.tools.units PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 60)
@@ -70,3 +70,6 @@ add_test(NAME unit.tools.run_programs
 add_test(NAME unit.tools.boundary_check COMMAND ${CMAKE_SOURCE_DIR}/tools/boundary-check)
 add_test(NAME unit.tools.boundary_check_catches
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/tools_boundary_check.sh ${CMAKE_SOURCE_DIR}/tools/boundary-check)
+# They look at sources and scripts, and run nothing that was built: once is enough (tools/test).
+set_tests_properties(unit.tools.bench_runs unit.tools.boundary_check unit.tools.boundary_check_catches unit.tools.guest_setup
+                     unit.tools.run_programs PROPERTIES LABELS "unit;sources")
