@@ -10,6 +10,12 @@ foreach(line IN LISTS lines apart)
   set_tests_properties(programs.${name} PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2)
 endforeach()
 
+# With a context on each of two devices; above both are on one.
+add_test(NAME programs.other_context_of_two_devices
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} other_context)
+set_tests_properties(programs.other_context_of_two_devices PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2
+  ENVIRONMENT IVGPU_SIM_DEVICES=2)
+
 # The order of the host threads has to hold however late the worker is with any record.
 add_test(NAME programs.handoff_delayed
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} handoff --rounds 10000)

@@ -354,11 +354,13 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
                                 .id = session()->next_buffer_id.fetch_add(1, std::memory_order_relaxed),
                                 .pool = pool_of_memory(),
                                 .pooled = true,
-                                .context = context_->home});
+                                .context = &home_of_memory()});
   }
+  // Whose the memory is that the call makes: memory in a stream's order is its context's, whichever is current.
+  Context& home_of_memory() const { return *(stream_.object != nullptr ? stream_.context : context_)->home; }
   // The pool that the call names; else the one that the program has set for the device.
   std::uint64_t pool_of_memory() const {
-    std::uint64_t pool = session()->pool_of(context_->device);
+    std::uint64_t pool = session()->pool_of(home_of_memory().device);
     each([&]<std::size_t I>() {
       if constexpr (kind<I> == Handle::MemPool) pool = to_slot(std::get<I>(params_));
     });

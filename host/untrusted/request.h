@@ -31,9 +31,9 @@ class Request {
   Objects::Place place(api::Handle kind, std::uint64_t owner = 0) const {
     return {api::ends_with_green_context(kind) ? context : session.contexts.home_of(context), owner};
   }
-  // The context of memory that the call makes, or finds in an object.
-  std::uint16_t context_of_memory(std::uint64_t owner = 0) const {
-    return static_cast<std::uint16_t>(session.objects.context_of(owner, session.contexts.home_of(context)));
+  // The context of memory that the call makes in an object's order, or finds in it; 0: in none.
+  std::uint16_t context_of_memory(std::uint64_t object = 0) const {
+    return static_cast<std::uint16_t>(session.contexts.home_of(session.objects.context_of(object, context)));
   }
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
   // Call it if the guest has broken the protocol. No program can do that through our library, so the session ends.
