@@ -70,8 +70,7 @@ CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Con
               .bytes = reply.bytes,
               .id = s.next_buffer_id.fetch_add(1),
               .owner = owner.id.load(std::memory_order_relaxed),
-              .context = context.home};
-  if (api::ends_with_context(api::Id::of(place.owner).kind)) place.context = owner.context;
+              .context = s.objects.context_in(owner, context.home)};
   if (reply.managed != 0) {
     if (owner.owner != 0) place.owner = owner.owner;  // of a library's module
     if (const CUresult r = share_variable(context, place.owner, reply, name); r != CUDA_SUCCESS) return r;

@@ -120,7 +120,7 @@ void Objects::give(Object& owned, const Object& owner) {
   const std::uint32_t index = index_of(owned), under = index_of(owner);
   owned.owner = owner.id.load(std::memory_order_relaxed);
   if (owned.owner == 0) return;  // another thread has ended it meanwhile
-  if (api::ends_with_context(api::Id::of(owned.owner).kind)) owned.context = owner.context;
+  owned.context = context_in(owner, owned.context);
   kept(index), kept(under);  // both are there from now on, so that the references stay valid
   Keeping &child = kept(index), &parent = kept(under);
   child.listed_under = under;

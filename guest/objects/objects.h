@@ -110,8 +110,13 @@ class Objects {
     const Object& object = table_[api::Id::of(value).index];
     return value != 0 && object.id.load(std::memory_order_acquire) == value ? object.context : nullptr;
   }
-  // `owned` ends with `owner` from now on, and is in its context if that is an object of one, whichever context was
-  // current. Preconditions: it had no owner before.
+  // The context of what is found in an object: its own, if it is an object of one, whichever is current.
+  static Context* context_in(const Object& owner, Context* current) {
+    const api::Handle kind = api::Id::of(owner.id.load(std::memory_order_relaxed)).kind;
+    return api::ends_with_context(kind) ? owner.context : current;
+  }
+  // `owned` ends with `owner` from now on, and is in the context that context_in() says. Preconditions: it had no owner
+  // before.
   void give(Object& owned, const Object& owner);
   // The objects that an object owns, and theirs in turn. The time it takes is proportional to their number.
   std::vector<Object*> owned_by(const Object& object);

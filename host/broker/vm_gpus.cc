@@ -9,7 +9,7 @@
 namespace host::broker {
 namespace {
 
-constexpr auto look_again = std::chrono::seconds(5);
+constexpr auto time_to_come_back = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -19,7 +19,7 @@ void Vm::look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said) {
   slots_[k].lacks_gpus = lacks;
   end_unclaimed_where([&](std::uint32_t other) { return other != k && slots_[other].lacks_gpus != lacks; });
   if (!lacks || gpu_timer_ != 0) return;
-  gpu_timer_ = loop_.after(look_again, [this] {
+  gpu_timer_ = loop_.after(time_to_come_back, [this] {
     gpu_timer_ = 0;
     end_unclaimed_where([this](std::uint32_t other) { return slots_[other].lacks_gpus; });
   });
@@ -29,8 +29,7 @@ void Vm::tell_gpus() const {
   if (presence_.missing().empty()) return spdlog::info("{}: its workers find all its GPUs again", options_.name);
   spdlog::error(
       "{}: its workers do not find {}: programs that start now get CUDA's error, until it is back; the kernel's log "
-      "may say "
-      "why (dmesg | grep NVRM)",
+      "may say why (dmesg | grep NVRM)",
       options_.name, fmt::join(presence_.missing(), ", "));
 }
 
