@@ -23,6 +23,10 @@ VirtualRange range_of(const Place& place) {
   return session()->reserved.find(place.start).value_or(VirtualRange{});
 }
 
+std::uint32_t device_of(const Place& place, const Context& owner) {
+  return place.reservation != 0 || place.pooled ? place.device : owner.device;
+}
+
 CUresult give_pool(void* to, const Place& place, const Context& owner) {
   std::uint64_t pool = place.pool;
   if (place.pooled && pool == 0) {
@@ -46,7 +50,7 @@ CUresult known_attribute(void* data, CUpointer_attribute attribute, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return give(data, place.sync_memops ? 1u : 0u);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return give(data, static_cast<unsigned long long>(place.id));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return give(data, managed ? 1u : 0u);
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(owner.device));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return give(data, static_cast<int>(device_of(place, owner)));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return give(data, 0u);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return give(data, CUdeviceptr{range_of(place).start});
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return give(data, std::size_t{range_of(place).bytes});

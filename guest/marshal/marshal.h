@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "guest/marshal/done_question.h"
+#include "guest/marshal/lengths.h"
 #include "guest/marshal/new_memory.h"
 #include "guest/marshal/order.h"
 #include "guest/marshal/sending.h"
@@ -20,11 +21,6 @@
 namespace guest {
 
 using api::Arg, api::Dir, api::Extent, api::Handle;
-
-template <class T>
-std::uint64_t to_slot(T v) {
-  return api::number_of(v);  // sign-extends, so a negative length becomes a huge one
-}
 
 template <class S>
 class Marshal;
@@ -141,7 +137,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
       if (p == nullptr && !a.may_be_null) return refuse(CUDA_ERROR_INVALID_VALUE);
       if constexpr (a.dir == Dir::Finds || a.dir == Dir::Knows || a.dir == Dir::Memory)
         length_[I] = sizeof(std::uint64_t);
-      if constexpr (a.dir == Dir::In || a.dir == Dir::Out) length_[I] = byte_length<I>();
+      if constexpr (a.dir == Dir::In || a.dir == Dir::Out) length_[I] = byte_length<a>(p, params_);
       if ((a.extent == Extent::Valued || a.some) && length_[I] == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
       if constexpr (a.dir == Dir::In && is_visited<I>)
         if (refused_ == CUDA_SUCCESS && length_[I] != ring::absent) refuse(check_structs(p, length_[I] / sizeof *p));
@@ -164,30 +160,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
 
   template <std::size_t I>
   std::uint64_t element_count() const {
-    if constexpr (args[I].extent == Extent::Counted)
-      return to_slot(std::get<static_cast<std::size_t>(args[I].count)>(params_));
-    else
-      return 1;
-  }
-
-  template <std::size_t I>
-  std::uint64_t byte_length() const {
-    constexpr Arg a = args[I];
-    using T = api::Pointee<Param<I>>;
-    const auto p = std::get<I>(params_);
-    if (p == nullptr) return ring::absent;
-    if constexpr (a.extent == Extent::One) {
-      return sizeof(T);
-    } else if constexpr (a.extent == Extent::Row) {
-      return sizeof(T) * std::size_t{a.count};
-    } else if constexpr (a.extent == Extent::String) {
-      return std::strlen(p) + 1;
-    } else if constexpr (a.extent == Extent::Valued) {
-      return api::value_bytes(std::get<static_cast<std::size_t>(a.count)>(params_));
-    } else {
-      const std::uint64_t n = to_slot(std::get<static_cast<std::size_t>(a.count)>(params_));
-      return n > ring::max_record ? n : n * sizeof(T);
-    }
+    return guest::element_count<args[I]>(params_);
   }
 
   bool wait_for_order(api::Order order, const Channel& channel) {
@@ -272,7 +245,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   void take_output(ring::SharedReader& r) {
     const auto p = std::get<I>(params_);
     if constexpr (args[I].dir == Dir::Finds) {
-      found_ = session()->objects.adopt(r.slot(), kind<I>, keeper(kind<I>, where()));
+      found_ = session()->objects.adopt(r.slot(), kind<I>, keeper(kind<I>, where()), device_named());
       if (found_ == nullptr) return r.fail();
       *p = api::from_number<api::Pointee<Param<I>>>(found_->id.load(std::memory_order_relaxed));
     } else if constexpr (args[I].dir == Dir::Knows) {
@@ -297,6 +270,7 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
     if constexpr (args[I].dir == Dir::Creates) {
       if (created_ == nullptr) return;
       remember(*created_, use_);
+      created_->device = device_named();
       if (done_)
         *std::get<I>(params_) = api::from_number<api::Pointee<Param<I>>>(created_->id.load(std::memory_order_relaxed));
       else
@@ -325,11 +299,14 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   void settle_range() {
     Objects& objects = session()->objects;
     std::uint64_t mapped = 0;
+    std::uint32_t device = 0;
     each([&]<std::size_t J>() {
       if constexpr (args[I].range == api::Range::Mapped && is_object<J>)
-        if (const std::uint64_t id = to_slot(std::get<J>(params_)); objects.keep(*objects_[J], id)) mapped = id;
+        if (const std::uint64_t id = to_slot(std::get<J>(params_)); objects.keep(*objects_[J], id))
+          mapped = id, device = objects_[J]->device;
     });
-    for (const std::uint64_t id : session()->reserved.settle(args[I].range, length_[I], element_count<I>(), mapped))
+    for (const std::uint64_t id :
+         session()->reserved.settle(args[I].range, length_[I], element_count<I>(), mapped, device))
       if (Object* object = objects.find(reinterpret_cast<const void*>(id), Handle::Allocation))
         objects.close(*object, id, use_);
   }
@@ -354,10 +331,28 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
                                 .id = session()->next_buffer_id.fetch_add(1, std::memory_order_relaxed),
                                 .pool = pool_of_memory(),
                                 .pooled = true,
+                                .device = device_of_memory(),
                                 .context = &home_of_memory()});
   }
   // Whose the memory is that the call makes: memory in a stream's order is its context's, whichever is current.
   Context& home_of_memory() const { return *(stream_.object != nullptr ? stream_.context : context_)->home; }
+  std::uint32_t device_of_memory() const {
+    std::uint32_t device = home_of_memory().device;
+    each([&]<std::size_t I>() {
+      if constexpr (kind<I> == Handle::MemPool) device = objects_[I]->device;
+    });
+    return device;
+  }
+  // The device that the call names, by its ordinal or in a struct; else the current context's.
+  std::uint32_t device_named() const {
+    std::uint32_t device = context_->device;
+    each([&]<std::size_t I>() {
+      if constexpr (args[I].ordinal) device = static_cast<std::uint32_t>(std::get<I>(params_));
+      if constexpr (args[I].dir == Dir::In && is_visited<I>)
+        if (const auto p = std::get<I>(params_); p != nullptr) device = device_in(*p, device);
+    });
+    return device;
+  }
   // The pool that the call names; else the one that the program has set for the device.
   std::uint64_t pool_of_memory() const {
     std::uint64_t pool = session()->pool_of(home_of_memory().device);
@@ -368,13 +363,11 @@ class Marshal<api::Shape<CUresult(P...), A...>> {
   }
 
   std::optional<DoneQuestion> done_question(Asks asks) {
+    using Question = std::optional<DoneQuestion>;
     if (asks == Asks::Nothing) return std::nullopt;
-    if constexpr (sizeof...(P) == 0) {
-      return std::optional<DoneQuestion>(std::in_place, asks, context_->done);
-    } else {
-      if (stream_.null_stream) return std::optional<DoneQuestion>(std::in_place, asks, objects_[0]->done);
-      return objects_[0] == nullptr ? std::nullopt : std::optional<DoneQuestion>(std::in_place, asks, *objects_[0]);
-    }
+    if constexpr (sizeof...(P) == 0) return Question(std::in_place, asks, context_->done);
+    if (stream_.null_stream) return Question(std::in_place, asks, objects_[0]->done);
+    return objects_[0] == nullptr ? std::nullopt : Question(std::in_place, asks, *objects_[0]);
   }
 
   const Params& params_;

@@ -53,6 +53,27 @@ struct FromHost {
   void resource(CUdevResource&) {}
 };
 
+// The device on which a struct of the program's says that memory lies.
+struct FindDevice {
+  std::uint32_t device;  // as it was, if the struct says none
+
+  void location(CUmemLocation& l) {
+    if (l.type == CU_MEM_LOCATION_TYPE_DEVICE) device = static_cast<std::uint32_t>(l.id);
+  }
+  void unused(void*&) {}
+  void word(CUdeviceptr&, std::size_t) {}
+  void unknown() {}
+  void resource(CUdevResource&) {}
+};
+
+template <class T>
+std::uint32_t device_in(const T& named, std::uint32_t otherwise) {
+  FindDevice find{otherwise};
+  T copy = named;
+  api::visit(copy, find);
+  return find.device;
+}
+
 template <class T>
 CUresult check_structs(const T* from, std::size_t count) {
   ToHost to_host;

@@ -44,6 +44,7 @@ struct Place {
   std::uint64_t pool = 0;            // the handle of the pool that it was allocated from; 0: none, or the default one
   std::uint64_t object = 0;          // the memory object of a mapped piece; 0: it is known no more
   bool pooled = false;               // allocated in a stream's order
+  std::uint32_t device = 0;          // of a mapped piece and of pooled memory: where it lies
   mutable bool sync_memops = false;  // the program may set it at any time
   Context* context = nullptr;        // in which it was made; a place without an owner ends with it
 

@@ -41,16 +41,16 @@ Object* Objects::create(api::Handle kind, Context* context) {
   return object;
 }
 
-void Objects::start(Object& object, Id id, Context* context) {
+void Objects::start(Object& object, Id id, Context* context, std::uint32_t device) {
   object.last_use.forget();
   object.done.forget();
   object.owner = 0, object.function = nullptr, object.flags = 0, object.priority = 0,
-  object.context = api::ends_with_context(id.kind) ? context : nullptr;
+  object.context = api::ends_with_context(id.kind) ? context : nullptr, object.device = device;
   object.given.store(1, std::memory_order_relaxed);
   object.id.store(id.value(), std::memory_order_release);
 }
 
-Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context) {
+Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context, std::uint32_t device) {
   const Id parts = Id::of(id);
   if (table_ == nullptr || parts.kind != kind || parts.index == 0 || parts.value() != id) return nullptr;
   Object& object = table_[parts.index];
@@ -61,7 +61,7 @@ Object* Objects::adopt(std::uint64_t id, api::Handle kind, Context* context) {
   }
   if (Id::of_guest(parts.index)) return nullptr;
   kept(parts.index);
-  start(object, parts, context);
+  start(object, parts, context, device);
   return &object;
 }
 

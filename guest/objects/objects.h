@@ -66,6 +66,7 @@ struct alignas(64) Object {
   std::int32_t priority = 0;            // of a stream
   Context* context = nullptr;           // in which it was made; null: in none
   std::atomic<std::uint32_t> given{0};  // how often the program got its handle, of a kind that counts that
+  std::uint32_t device = 0;             // of a memory object or a pool: where its memory lies
 };
 
 class Objects {
@@ -88,7 +89,7 @@ class Objects {
   }
   // The object that the driver has found, by the id that the worker has chosen. Null: no correct worker chooses this id.
   // The worker gives an index again once the object has ended, so an object that still has it here has ended.
-  Object* adopt(std::uint64_t id, api::Handle kind, Context* context);
+  Object* adopt(std::uint64_t id, api::Handle kind, Context* context, std::uint32_t device = 0);
   // The object must stay beyond the handles that the program has, until another close(). False: there is none of this id
   // any more.
   bool keep(Object& object, std::uint64_t id);
@@ -139,7 +140,7 @@ class Objects {
   };
   Object* reuse();
   Keeping& kept(std::uint32_t index);
-  void start(Object& object, api::Id id, Context* context);
+  void start(Object& object, api::Id id, Context* context, std::uint32_t device = 0);
   std::uint32_t index_of(const Object& object) const { return static_cast<std::uint32_t>(&object - table_); }
   void unlist(std::uint32_t index);
 

@@ -30,7 +30,7 @@ std::optional<VirtualRange> VirtualRanges::find(std::uint64_t inside) const {
 }
 
 std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
-                                                 std::uint64_t object) {
+                                                 std::uint64_t object, std::uint32_t device) {
   const std::optional<VirtualRange> in = find(start);
   if (!in) return {};  // another thread has ended the reservation meanwhile
   switch (range) {
@@ -42,7 +42,8 @@ std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t
                    .start = start,
                    .bytes = bytes,
                    .id = next_id_.fetch_add(1, std::memory_order_relaxed),
-                   .object = object});
+                   .object = object,
+                   .device = device});
       break;
     case api::Range::Unmapped: return mapped_.unmap(start, bytes);
     case api::Range::Freed: {

@@ -30,9 +30,9 @@ class VirtualRanges {
   bool holds(std::uint64_t start, std::uint64_t bytes) const;
   std::optional<VirtualRange> find(std::uint64_t inside) const;
   // A call has made this of [start, start + bytes). Preconditions: one reservation holds it. `object`: the memory object,
-  // if it was mapped there. Returns the objects of mappings that have ended, one for each.
+  // if it was mapped there, and `device` where it lies. Returns the objects of mappings that have ended, one for each.
   std::vector<std::uint64_t> settle(api::Range range, std::uint64_t start, std::uint64_t bytes,
-                                    std::uint64_t object = 0);
+                                    std::uint64_t object = 0, std::uint32_t device = 0);
 
  private:
   std::map<std::uint64_t, VirtualRange>::const_iterator holder_of(std::uint64_t inside) const;

@@ -1,6 +1,7 @@
 // What belongs to one context, used while another one is current: on the driver API, with a context on the first device and
 // one on the last, which may be the same. Functions and variables are looked up, work is put into streams, memory is
-// allocated in their order, copied and freed. Then one context ends, and what was found while it was current goes on.
+// allocated in their order, copied and freed; memory that is asked for by its device lies there. Then one context ends, and
+// what was found while it was current goes on.
 #include <string>
 
 #include "check.h"
@@ -78,6 +79,34 @@ void check_place(const Own& one, CUdeviceptr at, const char* what) {
   CHECK_THAT(device == one.device, "%s lies on device %d, not %d.", what, device, one.device);
 }
 
+// Memory that is asked for by its device, while the context of another one is current.
+void check_memory_by_device(const Own& one, const Own& other) {
+  CHECK_DRIVER(cuCtxSetCurrent(other.context));
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr pooled = 0, mapped = 0;
+  CHECK_DRIVER(cuDeviceGetDefaultMemPool(&pool, one.device));
+  CHECK_DRIVER(cuMemAllocFromPoolAsync(&pooled, 256, pool, other.stream));
+  check_place(one, pooled, "Memory of its pool");
+  CHECK_DRIVER(cuMemFreeAsync(pooled, other.stream));
+
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = one.device;
+  CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle object = 0;
+  size_t bytes = 0;
+  CHECK_DRIVER(cuMemGetAllocationGranularity(&bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  CHECK_DRIVER(cuMemCreate(&object, bytes, &properties, 0));
+  CHECK_DRIVER(cuMemAddressReserve(&mapped, bytes, 0, 0, 0));
+  CHECK_DRIVER(cuMemMap(mapped, bytes, 0, object, 0));
+  CHECK_DRIVER(cuMemSetAccess(mapped, bytes, &access, 1));
+  check_place(one, mapped, "A memory object");
+  CHECK_DRIVER(cuMemUnmap(mapped, bytes));
+  CHECK_DRIVER(cuMemAddressFree(mapped, bytes));
+  CHECK_DRIVER(cuMemRelease(object));
+}
+
 // Fills both blocks in the stream's order, and copies one into the other; whatever is current.
 void fill(const Own& one, const Found& found, unsigned value) {
   CHECK_DRIVER(cuMemsetD32Async(found.block, value, threads, one.stream));
@@ -127,6 +156,8 @@ int main(int argc, char** argv) {
   for (const CUdeviceptr at : {first.memory, of_first.total, of_first.block})
     check_place(first, at, "Memory of the first");
   for (const CUdeviceptr at : {last.memory, of_last.total, of_last.block}) check_place(last, at, "Memory of the last");
+  check_memory_by_device(first, last);
+  check_memory_by_device(last, first);
   for (unsigned i = 0; i < static_cast<unsigned>(rounds); ++i) {
     round(first, of_first, last.context, 10 * i);
     round(last, of_last, first.context, 10 * i + 5);
