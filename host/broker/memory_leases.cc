@@ -148,7 +148,7 @@ void MemoryLeases::ready(std::uint32_t slot, const worker::ReadyMessage& said) {
   Worker& w = workers_[slot];
   w.is_ready = true;
   w.devices = std::clamp<unsigned>(said.gpus, 1, ring::max_devices);
-  for (unsigned device = 0; device < w.devices; ++device) {
+  for (unsigned device = 0; device < std::min(said.gpus, w.devices); ++device) {
     GpuAccount& gpu = accounts_.named(uuid_in_words(said.gpu[device].uuid));
     accounts_.learn_total(gpu, std::min(said.gpu[device].memory, absurd));
     Share& share = share_of(gpu);

@@ -135,6 +135,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
       options.starts_per_second != options_.starts_per_second || options.start_burst != options_.start_burst;
   options_ = options;
   program_ = program;
+  presence_ = {};  // the GPUs may be others
   if (other_pace)
     starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
                           Clock::now());

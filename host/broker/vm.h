@@ -1,12 +1,14 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
-// the workers, vm_restart.cc what outlives the broker, vm_memory.cc their device memory, vm_turns.cc their turns,
-// vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and in `ivgpu status`.
+// the workers, vm_restart.cc what outlives the broker, vm_gpus.cc the GPUs that they find, vm_memory.cc their device
+// memory, vm_turns.cc their turns, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and
+// in `ivgpu status`.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
 // makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. A released slot of which the
 // guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is wiped when the kernel lets go, or
-// when the guest has ended. An idle VM has no timer, but for one with an ivshmem-plain device (host/broker/bell_line.h).
+// when the guest has ended. An idle VM has no timer, but for one with an ivshmem-plain device (host/broker/bell_line.h), or
+// whose workers lack a GPU.
 //
 // Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h
 // allows change it; every other word is put back. A guest can waste its own VM's slots, nothing else: `pinned` counts in
@@ -205,7 +207,7 @@ class Vm {
   void on_ready(std::uint32_t k, const WorkerProcess::Ready& said);
   void on_gone(std::uint32_t k, const WorkerProcess::Exit& exit);
   void look_at_gpus(std::uint32_t k, const worker::ReadyMessage& said);
-  void tell_gpus() const;
+  void tell_gpus(const worker::ReadyMessage& said) const;
   void retire_telemetry(Slot& slot);
   void keep_failure(std::uint32_t k, const WorkerProcess::Exit& exit);
   void count_end(std::uint32_t k, const WorkerProcess::Exit& exit);
@@ -245,6 +247,7 @@ class Vm {
   LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
   std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
   GpuPresence presence_;
+  Clock::duration between_restarts_{};  // of workers that lack a GPU
   WorkerLog worker_log_;
   EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0;
   std::function<void()> warm_, stopped_;

@@ -23,10 +23,10 @@ struct ReadyGpu {
 };
 
 struct ReadyMessage {
-  std::uint32_t kind;    // ready_kind
-  std::uint32_t layers;  // bits of host::jail::Layer that hold
-  std::uint32_t gpus;    // how many it has
-  std::uint32_t zero;
+  std::uint32_t kind;               // ready_kind
+  std::uint32_t layers;             // bits of host::jail::Layer that hold
+  std::uint32_t gpus;               // how many it has
+  std::uint32_t init;               // what cuInit has answered: a CUresult
   ReadyGpu gpu[ring::max_devices];  // by its ordinals
   char text[240];                   // the missing layers and why; NUL-padded, empty if none is missing
 };

@@ -262,6 +262,7 @@ ReadyMessage ready_message(const Jail& jail, const ring::DevicePage& page) {
   message.kind = ready_kind;
   message.layers = jail.layers();
   message.gpus = std::min(page.device_count, ring::max_devices);
+  message.init = static_cast<std::uint32_t>(page.init_result);
   for (std::uint32_t d = 0; d < message.gpus; ++d) {
     std::memcpy(message.gpu[d].uuid, page.device[d].uuid_v2, sizeof message.gpu[d].uuid);
     message.gpu[d].memory = page.device[d].total_memory;

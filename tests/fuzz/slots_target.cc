@@ -108,7 +108,11 @@ void WorkerProcess::end(Clock::duration) { stage->asked_to_end.insert(this); }
 void WorkerProcess::kill_now(const char*) { stage->asked_to_end.insert(this); }
 bool WorkerProcess::send(const worker::MemoryMessage&) const { return true; }
 void WorkerProcess::on_control() {
-  if (!ready_) ready_ = true, events_.ready({});
+  if (ready_) return;
+  ready_ = true;
+  WorkerProcess::Ready said{};
+  said.message.gpus = 1;
+  events_.ready(said);
 }
 void WorkerProcess::on_exit() {
   const auto gone = events_.gone;
