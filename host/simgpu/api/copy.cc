@@ -124,14 +124,13 @@ CUresult in_order(Driver& driver, Context& current, CUstream handle, InOrderWith
                   Copying copy) {
   const std::shared_ptr<Stream> stream = with == InOrderWith::Contexts ? stream_of(driver, current, handle) : nullptr;
   if (stream == nullptr) return copy();
-  const auto is_before = [&](Context& context) {
-    for (const Ticket& work : pending(driver, context))
+  std::vector<Context*> all{&current};
+  for (const std::shared_ptr<Context>& context : contexts) all.push_back(context.get());
+  for (Context* const context : all)
+    for (const Ticket& work : pending(driver, *context))
       if (work != nullptr) come_after(driver, *stream, work);
-  };
-  is_before(current);
-  for (const std::shared_ptr<Context>& context : contexts) is_before(*context);
   const CUresult result = copy();
-  for (const std::shared_ptr<Context>& context : contexts)
+  for (Context* const context : all)
     for (const Ticket& copied : pending(driver, *stream)) hold_back(driver, *context, copied);
   return result;
 }

@@ -20,7 +20,7 @@ class TimeSlices {
   // is added to it.
   void share(DeviceTime& words, std::atomic<std::uint64_t>& busy_ns) { words_ = &words, busy_ns_ = &busy_ns; }
 
-  // It has disappeared.
+  // Whether a test has made the GPU disappear (usage_file.h).
   bool is_lost() const { return words_ != nullptr && words_->lost.load(std::memory_order_relaxed) != 0; }
 
   // Around a kernel. begin() waits until the GPU is this process's, and returns what end() is to be told. Threads: any.
