@@ -74,8 +74,8 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
     const bool told = ask != nullptr && ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS;
     number = next_++;
     pools_[number] = {.handle = pool, .device = told && ordinal >= 0 ? static_cast<unsigned>(ordinal) : device};
-    any_.store(true, std::memory_order_relaxed);
   }
+  any_.store(true, std::memory_order_relaxed);
   ++pools_[number].live;
   return number;
 }
@@ -119,6 +119,14 @@ void Pools::made(CUmemoryPool pool, unsigned device) {
   numbers_[pool] = next_;
   pools_[next_++] = {.handle = pool, .device = device};
   any_.store(true, std::memory_order_relaxed);
+}
+
+void Pools::found(CUmemoryPool pool, unsigned device) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t& number = numbers_[pool];
+  if (number != 0) return;
+  number = next_++;
+  pools_[number] = {.handle = pool, .device = device};
 }
 
 CUresult Pools::end(CUmemoryPool pool, const std::function<CUresult()>& destroy) {

@@ -44,8 +44,9 @@ class Pools {
   // An allocation from the pool with this number has ended.
   void ended(std::uint32_t number);
 
-  // The driver has made a pool.
+  // The driver has made a pool, which has its memory on that device, or has named one that it had.
   void made(CUmemoryPool pool, unsigned device);
+  void found(CUmemoryPool pool, unsigned device);
   // Ends one by `destroy`, which calls the driver. Its memory goes with the last allocation from it. Nobody asks the driver
   // about it meanwhile.
   CUresult end(CUmemoryPool pool, const std::function<CUresult()>& destroy);
@@ -78,7 +79,7 @@ class Pools {
   std::map<std::uint32_t, Pool> pools_;  // by number
   std::unordered_map<CUmemoryPool, std::uint32_t> numbers_;
   std::uint32_t next_ = 1;
-  std::atomic<bool> any_{false};
+  std::atomic<bool> any_{false};  // a pool that may have memory
 };
 
 }  // namespace host

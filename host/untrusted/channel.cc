@@ -81,7 +81,7 @@ class Channel {
     const bool traced = session_.telemetry.tracing();
     const std::uint64_t begin = traced ? now_ns() : 0;
     const api::Manner manner = api::manner_of(header.call);
-    const unsigned context = ring::context_of(header.flags);
+    const unsigned context = session_.turns.are_taken() ? request.working_context() : request.context;
     const bool copies_beside = manner.submits && runs_beside(header.call, record.subspan(sizeof header)) &&
                                session_.turns.begin_copy(index_, context);
     const bool takes_gpu = manner.submits && !copies_beside;

@@ -20,12 +20,20 @@ CUresult from_pool(Request& r, const Pools::Allocation& wanted, CUdeviceptr* at,
 }
 
 unsigned device_of(const Request& r) { return static_cast<unsigned>(r.session.contexts.device_of(r.context)); }
+unsigned device_at_work(const Request& r) {
+  return static_cast<unsigned>(r.session.contexts.device_of(r.working_context()));
+}
 
 // Memory of the host counts as the first device's, and the driver refuses devices that there are not.
 unsigned device_at(const CUmemLocation& location) {
   const bool is_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
                          static_cast<unsigned>(location.id) < ring::max_devices;
   return is_device ? static_cast<unsigned>(location.id) : 0;
+}
+
+CUresult found_pool(Request& r, CUresult result, const CUmemoryPool* pool, unsigned device) {
+  if (result == CUDA_SUCCESS) r.session.pools.found(*pool, device);
+  return result;
 }
 
 // ---- limits of a context -------------------------------------------------------------------------------------------
@@ -47,13 +55,29 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
 }  // namespace
 
 COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream) {
-  return from_pool(r, {.device = device_of(r), .bytes = bytes, .pool = nullptr}, at, stream,
+  return from_pool(r, {.device = device_at_work(r), .bytes = bytes, .pool = nullptr}, at, stream,
                    [&] { return driver(at, bytes, stream); });
 }
 
 COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream) {
-  return from_pool(r, {.device = device_of(r), .bytes = bytes, .pool = pool}, at, stream,
+  return from_pool(r, {.device = device_at_work(r), .bytes = bytes, .pool = pool}, at, stream,
                    [&] { return driver(at, bytes, pool, stream); });
+}
+
+COUNTED(cuDeviceGetDefaultMemPool, CUmemoryPool* pool, CUdevice device) {
+  return found_pool(r, driver(pool, device), pool, static_cast<unsigned>(device));
+}
+
+COUNTED(cuDeviceGetMemPool, CUmemoryPool* pool, CUdevice device) {
+  return found_pool(r, driver(pool, device), pool, static_cast<unsigned>(device));
+}
+
+COUNTED(cuMemGetDefaultMemPool, CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return found_pool(r, driver(pool, location, type), pool, device_at(*location));
+}
+
+COUNTED(cuMemGetMemPool, CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+  return found_pool(r, driver(pool, location, type), pool, device_at(*location));
 }
 
 COUNTED(cuMemPoolCreate, CUmemoryPool* pool, const CUmemPoolProps* properties) {

@@ -25,6 +25,10 @@ namespace ids = api::id_of;
 
 COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream);
 COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream);
+COUNTED(cuDeviceGetDefaultMemPool, CUmemoryPool* pool, CUdevice device);
+COUNTED(cuDeviceGetMemPool, CUmemoryPool* pool, CUdevice device);
+COUNTED(cuMemGetDefaultMemPool, CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type);
+COUNTED(cuMemGetMemPool, CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type);
 COUNTED(cuMemPoolCreate, CUmemoryPool* pool, const CUmemPoolProps* properties);
 COUNTED(cuMemPoolDestroy, CUmemoryPool pool);
 COUNTED(cuMemPoolTrimTo, CUmemoryPool pool, std::size_t keep);

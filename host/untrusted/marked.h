@@ -24,7 +24,7 @@ template <class Call>
 CUresult call_marked(Request& r, std::uint32_t channel, const Call& call) {
   const std::optional<CUstream> stream = stream_first(r);
   if (!stream) return call();
-  const ValueWaits::Mark mark(r.session.value_waits, r.context, channel, *stream);
+  const ValueWaits::Mark mark(r.session.value_waits, r.working_context(), channel, *stream);
   return call();
 }
 

@@ -17,6 +17,7 @@
 
 #include "host/session/footprint.h"
 #include "host/session/session.h"
+#include "host/untrusted/stream_of_call.h"
 #include "ring/wire/record.h"
 
 namespace host {
@@ -25,15 +26,26 @@ class Request {
  public:
   Request(Session& owner, const ring::RecordHeader& record, std::span<const std::byte> payload,
           std::span<std::byte> reply)
-      : session(owner), header(record), in(payload), out(reply), context(ring::context_of(record.flags)) {}
+      : session(owner),
+        header(record),
+        in(payload),
+        out(reply),
+        context(ring::context_of(record.flags)),
+        payload_(payload) {}
 
   // The owners of an object of this kind that the call creates. Of a green context are its streams alone.
   Objects::Place place(api::Handle kind, std::uint64_t owner = 0) const {
     return {api::ends_with_green_context(kind) ? context : session.contexts.home_of(context), owner};
   }
-  // The context of memory that the call makes in an object's order, or finds in it; 0: in none.
-  std::uint16_t context_of_memory(std::uint64_t object = 0) const {
-    return static_cast<std::uint16_t>(session.contexts.home_of(session.objects.context_of(object, context)));
+  // The context whose GPU works for the call: its stream's, whichever is current.
+  unsigned working_context() const {
+    return session.objects.context_of(stream_of_call(header.call, payload_), context);
+  }
+  // The context of memory that the call makes.
+  std::uint16_t context_of_memory() const { return home_of(working_context()); }
+  // The same of memory that it finds in an object. `owner` is 0 where it names none.
+  std::uint16_t context_of_memory(std::uint64_t owner) const {
+    return home_of(session.objects.context_of(owner, context));
   }
   bool per_thread() const { return (header.flags & ring::flag_per_thread) != 0; }
   // Call it if the guest has broken the protocol. No program can do that through our library, so the session ends.
@@ -60,6 +72,11 @@ class Request {
   std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
   Charge charge;           // the device memory that the call takes, until it is what the call has made that has it
   std::uint32_t pool = 0;  // by number, which it has made an allocation from
+
+ private:
+  std::uint16_t home_of(unsigned number) const { return static_cast<std::uint16_t>(session.contexts.home_of(number)); }
+
+  const std::span<const std::byte> payload_;
 };
 
 // The function that serves a call. Returns the driver's result, or broken().

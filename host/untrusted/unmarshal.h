@@ -88,15 +88,6 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
       return nullptr;
   }
 
-  // The id of the stream in whose order the call is; 0: it names none.
-  std::uint64_t stream_of_order() const {
-    std::uint64_t id = 0;
-    each([&]<std::size_t I>() {
-      if constexpr (kind<I> == api::Handle::Stream) id = slots_[I];
-    });
-    return id;
-  }
-
   template <std::size_t I>
   void take() {
     constexpr Arg a = args[I];
@@ -260,7 +251,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
     else if (at != 0)
       r_.session.addresses.add({.start = at,
                                 .bytes = bytes,
-                                .context = r_.context_of_memory(stream_of_order()),
+                                .context = r_.context_of_memory(),
                                 .device = r_.charge.device(),
                                 .charged = r_.charge.hand_over(),
                                 .pool = r_.pool});

@@ -26,11 +26,11 @@ class UsageFile {
   }
   std::string path() const { return folder_ / "usage"; }
   // Of all these together, by their own telling.
-  std::uint64_t held_by(const std::vector<pid_t>& workers) const {
+  std::uint64_t held_by(const std::vector<pid_t>& workers, std::size_t gpu = 0) const {
     std::uint64_t sum = 0;
     for (const simgpu::UsageEntry& entry : map_->entry)
       if (std::count(workers.begin(), workers.end(), static_cast<pid_t>(entry.process.load())) != 0)
-        sum += entry.bytes[0];
+        sum += entry.bytes[gpu];
     return sum;
   }
 
@@ -260,6 +260,27 @@ TEST(QuotasOfOneVm, AreSharedByItsPrograms) {
   b->let_go();
   EXPECT_GE(b->told["at the end"].free + left + 3 * headroom + 64, 1024u) << "what the other had can be had";
 }
+
+// It counts where it lies, whichever context is current: there it ends at the quota, and none of the first is taken.
+class QuotasOfTwoGpus : public testing::TestWithParam<const char*> {};
+TEST_P(QuotasOfTwoGpus, MemoryOfAnotherDeviceCountsThere) {
+  UsageFile usage;
+  const WatchedBroker broker(
+      "gpus = [0, 1]\nspare = 0\nslots = 2\nregion_size = \"256MiB\"\ngpu_memory = \"512MiB\"", "",
+      [&] {
+        setenv("IVGPU_SIM_USAGE", usage.path().c_str(), 1);
+        setenv("IVGPU_SIM_DEVICES", "2", 1);
+      },
+      "sim");
+  Taker taker(broker.folder / "t.sock", GetParam());
+  EXPECT_EQ(taker.result, 2);
+  EXPECT_GE(taker.mib, 512 / 2);
+  // A pool that has grown for the one that was refused keeps its piece of 32 MiB until the next wait.
+  EXPECT_LE(usage.held_by(broker.workers(), 1), std::uint64_t{512 + 32} << 20);
+  EXPECT_EQ(usage.held_by(broker.workers(), 0), 0U);
+  EXPECT_GE(taker.told["after"].free, 512 / 2U) << "of the first, whose context is current";
+}
+INSTANTIATE_TEST_SUITE_P(Ways, QuotasOfTwoGpus, testing::Values("in-order-of-the-second", "from-pool-of-the-second"));
 
 // ---- without quotas ------------------------------------------------------------------------------------------------
 

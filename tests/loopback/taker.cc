@@ -32,6 +32,24 @@ CUresult allocate_in_order() {
   CUdeviceptr at = 0;
   return CU(cuMemAllocAsync)(&at, piece, nullptr);
 }
+// Of the second device, in the order of a stream of its, or from its pool; the context of the first is current.
+CUresult of_the_second(bool by_its_pool) {
+  static CUstream stream = nullptr;
+  static CUmemoryPool pool = nullptr;
+  CUcontext first = nullptr, second = nullptr;
+  CUdeviceptr at = 0;
+  if (stream == nullptr) {
+    CU(cuCtxGetCurrent)(&first);
+    CU(cuDevicePrimaryCtxRetain)(&second, 1);
+    CU(cuCtxSetCurrent)(second);
+    CU(cuStreamCreate)(&stream, 0);
+    CU(cuDeviceGetDefaultMemPool)(&pool, 1);
+    CU(cuCtxSetCurrent)(first);
+  }
+  return by_its_pool ? CU(cuMemAllocFromPoolAsync)(&at, piece, pool, nullptr) : CU(cuMemAllocAsync)(&at, piece, stream);
+}
+CUresult in_order_of_the_second() { return of_the_second(false); }
+CUresult from_pool_of_the_second() { return of_the_second(true); }
 CUresult from_pool() {
   static CUmemoryPool pool = nullptr;
   CUmemPoolProps props{};
@@ -96,6 +114,8 @@ constexpr struct {
 } ways[] = {{"allocate", allocate},
             {"allocate-rows", allocate_rows},
             {"allocate-in-order", allocate_in_order},
+            {"in-order-of-the-second", in_order_of_the_second},
+            {"from-pool-of-the-second", from_pool_of_the_second},
             {"from-pool", from_pool},
             {"memory-object", memory_object},
             {"array", array},

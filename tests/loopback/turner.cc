@@ -3,8 +3,9 @@
 // usage: loopback_turner LIBCUDA FILE KIND [OTHER], where KIND is `nothing`: a kernel that does nothing, then a wait, again
 // and again; `spin`: before these a kernel that spins until the program with the file OTHER has launched; `await`: a stream that waits for
 // a value, which is there once that program has done 50 pieces more, and a kernel behind it, again and again; `long`: kernels
-// of 3 ms, and a wait after each; `count`: a kernel that adds one to a word, whose value is looked at after each; or `both`:
-// what `count` does, on each of two devices, and both kernels are launched before the program waits for either.
+// of 3 ms, and a wait after each; `count`: a kernel that adds one to a word, whose value is looked at after each; `both`:
+// what `count` does, on each of two devices, and both kernels are launched before the program waits for either; or `other`:
+// what `count` does, on the second device, in a stream of its context while that of the first is current.
 // Exit codes: 1 a call has failed, 2 usage, 3 a result is wrong.
 #include <dlfcn.h>
 
@@ -144,29 +145,37 @@ struct Device {
   void use() const { check(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent"); }
 };
 
-// A word in a device's memory to which kernels add.
+// A word in a device's memory to which kernels add. `current`: whose context is current meanwhile; if it is another's, they add
+// in a stream of their own.
 class Sum {
  public:
-  explicit Sum(const Device& device) : device_(device), kernel_(function(device.module, "add_one")) {
-    device_.use();
+  explicit Sum(const Device& device) : Sum(device, device) {}
+  Sum(const Device& device, const Device& current) : current_(current), kernel_(function(device.module, "add_one")) {
+    device.use();
+    if (&device != &current) check(CU(cuStreamCreate)(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
     check(CU(cuMemAlloc_v2)(&word_, 4), "cuMemAlloc");
     check(CU(cuMemsetD32_v2)(word_, 0, 1), "cuMemsetD32");
   }
   void add_one() {
     void* parameters[] = {&word_};
-    device_.use();
-    launch(kernel_, parameters);
+    current_.use();
+    launch(kernel_, parameters, stream_);
     ++right_;
   }
   void look() const {
     std::uint32_t value = 0;
-    device_.use();
-    check(CU(cuMemcpyDtoH_v2)(&value, word_, 4), "cuMemcpyDtoH");
+    current_.use();
+    if (stream_ == nullptr)
+      check(CU(cuMemcpyDtoH_v2)(&value, word_, 4), "cuMemcpyDtoH");
+    else
+      check(CU(cuMemcpyDtoHAsync_v2)(&value, word_, 4, stream_), "cuMemcpyDtoHAsync");
+    check(CU(cuStreamSynchronize)(stream_), "cuStreamSynchronize");
     if (value != right_) std::printf("%u in place of %u\n", value, right_), std::exit(3);
   }
 
  private:
-  const Device& device_;
+  const Device& current_;
+  CUstream stream_ = nullptr;
   const CUfunction kernel_;
   CUdeviceptr word_ = 0;
   std::uint32_t right_ = 0;
@@ -195,6 +204,10 @@ int main(int argc, char** argv) {
   if (kind == "both") {
     const Device second(1);
     count({Sum(device), Sum(second)}, *progress);
+  }
+  if (kind == "other") {
+    const Device second(1);
+    count({Sum(second, device)}, *progress);
   }
   if (kind == "await") await(device.module, *progress, *other);
   if (kind == "spin") spin(device.module, *progress, *other);

@@ -204,12 +204,13 @@ TEST_F(Turns, WeightsAreParts) {
   ASSERT_TRUE(a.works() && b.works());
   defaults_ = "weight = 3\n";
   const auto held = [this](std::size_t vm) { return status().at("vms").at(vm).at("turns").at("held_s").get<double>(); };
-  const auto part_of_u = [&](int weight) {
+  const auto part_of_u = [&](int weight) {  // what u has, t being the measure
     take_turns("weight = " + std::to_string(weight) + "\n");
     EXPECT_EQ(status().at("vms").at(1).at("turns").at("weight"), weight);
     work_of({&a, &b}, 200ms);
     const double t = held(0), u = held(1);
     work_of({&a, &b}, 2000ms);
+    EXPECT_GT(held(0), t);
     return (held(1) - u) / (held(0) - t);
   };
   const double large = part_of_u(9), small = part_of_u(1);
@@ -348,6 +349,19 @@ TEST_F(TurnsOfTwoGpus, AProgramOnBothAndOneOnEachGoOn) {
   EXPECT_GE(turns[0] / 2, 0.2 * slices[0]);
   for (Program* one : {&a, &b, &c}) EXPECT_LE(one->progress().longest_gap, 1'000'000'000) << "in nanoseconds";
   EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
+}
+
+// A worker that gave a GPU work without a turn would be ended within a second or two.
+TEST_F(TurnsOfTwoGpus, WorkInAnotherContextsStreamTakesTheTurnsOfItsGpu) {
+  Program a(broker_.folder, "t", "other"), c(broker_.folder, "v", "nothing");
+  ASSERT_TRUE(a.works() && c.works());
+  reload("turns");
+  const auto gpu = [this](std::size_t number) { return status().at("gpus").at(number).at("takes_turns").get<bool>(); };
+  ASSERT_TRUE(eventually([&] { return gpu(1); }));
+  std::this_thread::sleep_for(4000ms);
+  EXPECT_TRUE(a.works() && c.works());
+  EXPECT_EQ(broker_.times_logged(": killed: "), 0U);
+  EXPECT_GE(status().at("vms").at(0).at("turns").at("taken").get<int>(), 50);
 }
 
 // What is on the other GPU notices nothing. A worker that was started ahead does not keep a GPU that is back from programs.
