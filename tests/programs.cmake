@@ -12,7 +12,7 @@ endforeach()
 
 # With a context on each of two devices; above both are on one.
 add_test(NAME programs.other_context_of_two_devices
-         COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} other_context)
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} other_context --devices 2)
 set_tests_properties(programs.other_context_of_two_devices PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2
   ENVIRONMENT IVGPU_SIM_DEVICES=2)
 

@@ -145,12 +145,13 @@ void round(const Own& one, const Found& found, CUcontext other, unsigned value) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  long rounds = 3;
+  long rounds = 3, wanted = 1;
   check::parse(argc, argv, "other_context", "what belongs to one context, used while another one is current",
-               {{"--rounds", "rounds", &rounds, 1, 1000}});
+               {{"--rounds", "rounds", &rounds, 1, 1000}, {"--devices", "devices that must be there", &wanted, 1, 2}});
   int devices = 0;
   CHECK_DRIVER(cuInit(0));
   CHECK_DRIVER(cuDeviceGetCount(&devices));
+  CHECK_THAT(devices >= wanted, "The program is to use %ld devices, and there are %d.", wanted, devices);
   const Own first(0), last(devices - 1);
   const Found of_first(first, last.context), of_last(last, first.context);
   for (const CUdeviceptr at : {first.memory, of_first.total, of_first.block})
