@@ -1,5 +1,6 @@
 // `ivgpu top` with a real ivgpud and fake workers: as a screen in a terminal, as text, and as lines of JSON.
 #include <sys/ioctl.h>
+#include <atomic>
 
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -32,11 +33,12 @@ struct Busy {
 
 TEST(Top, OnceIsOneViewOfOneInterval) {
   Busy busy;
-  std::thread works([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));
-    for (int i = 0; i < 4; ++i) busy.guest.tell(0, 'c');
+  std::atomic<bool> is_shown{false};
+  std::thread works([&] {  // whenever the interval is
+    for (; !is_shown; std::this_thread::sleep_for(std::chrono::milliseconds(50))) busy.guest.tell(0, 'c');
   });
   const Outcome shown = busy.top({"--once", "--interval", "0.5"});
+  is_shown = true;
   works.join();
   EXPECT_EQ(shown.code, 0);
   const std::string me = std::to_string(getpid());
