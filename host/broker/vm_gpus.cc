@@ -35,8 +35,7 @@ void Vm::tell_gpus(const worker::ReadyMessage& said) const {
   const std::string answer = said.init != 0 ? fmt::format(" (cuInit gave {})", said.init) : "";
   spdlog::error(
       "{}: its workers do not find {}{}: programs that start now find what is left, as CUDA shows it, or get CUDA's "
-      "error, "
-      "until that is mended; the kernel's log may say why (dmesg | grep NVRM)",
+      "error, until that is mended; the kernel's log may say why (dmesg | grep NVRM)",
       options_.name, fmt::join(presence_.missing(), ", "), answer);
 }
 

@@ -72,8 +72,7 @@ std::uint32_t Pools::number_of(CUmemoryPool pool, CUdeviceptr at, unsigned devic
   if (number == 0) {  // the driver's own
     int ordinal = -1;
     const bool told = ask != nullptr && ask(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at) == CUDA_SUCCESS;
-    number = next_++;
-    pools_[number] = {.handle = pool, .device = told && ordinal >= 0 ? static_cast<unsigned>(ordinal) : device};
+    number = add(pool, told && ordinal >= 0 ? static_cast<unsigned>(ordinal) : device);
   }
   any_.store(true, std::memory_order_relaxed);
   ++pools_[number].live;
@@ -112,21 +111,24 @@ void Pools::ended(std::uint32_t number) {
   pools_.erase(at);
 }
 
+// The number of a pool that had none. mutex_ is held.
+std::uint32_t Pools::add(CUmemoryPool pool, unsigned device) {
+  pools_[next_] = {.handle = pool, .device = device};
+  return next_++;
+}
+
 // ---- pools ---------------------------------------------------------------------------------------------------------
 
 void Pools::made(CUmemoryPool pool, unsigned device) {
   const std::lock_guard lock(mutex_);
-  numbers_[pool] = next_;
-  pools_[next_++] = {.handle = pool, .device = device};
+  numbers_[pool] = add(pool, device);
   any_.store(true, std::memory_order_relaxed);
 }
 
 void Pools::found(CUmemoryPool pool, unsigned device) {
   const std::lock_guard lock(mutex_);
   std::uint32_t& number = numbers_[pool];
-  if (number != 0) return;
-  number = next_++;
-  pools_[number] = {.handle = pool, .device = device};
+  if (number == 0) number = add(pool, device);
 }
 
 CUresult Pools::end(CUmemoryPool pool, const std::function<CUresult()>& destroy) {

@@ -68,6 +68,7 @@ class Pools {
   std::optional<unsigned> known_device(CUmemoryPool pool);
   bool has_room(CUmemoryPool pool, std::uint64_t bytes) const;
   CUmemoryPool chosen(unsigned device) const;
+  std::uint32_t add(CUmemoryPool pool, unsigned device);
   std::uint32_t number_of(CUmemoryPool pool, CUdeviceptr at, unsigned device);
   bool count_growth(std::uint32_t number, Charge& most);
   void recount(Pool& pool, std::uint64_t ahead);

@@ -19,11 +19,6 @@ CUresult from_pool(Request& r, const Pools::Allocation& wanted, CUdeviceptr* at,
   return made.result;
 }
 
-unsigned device_of(const Request& r) { return static_cast<unsigned>(r.session.contexts.device_of(r.context)); }
-unsigned device_at_work(const Request& r) {
-  return static_cast<unsigned>(r.session.contexts.device_of(r.working_context()));
-}
-
 // Memory of the host counts as the first device's, and the driver refuses devices that there are not.
 unsigned device_at(const CUmemLocation& location) {
   const bool is_device = location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 &&
@@ -44,8 +39,8 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
   if (limit != CU_LIMIT_STACK_SIZE) return 0;
   const auto attribute = [&](CUdevice_attribute which) {
     int number = 0;
-    const bool told =
-        r.session.driver.cuDeviceGetAttribute(&number, which, static_cast<CUdevice>(device_of(r))) == CUDA_SUCCESS;
+    const bool told = r.session.driver.cuDeviceGetAttribute(&number, which,
+                                                            static_cast<CUdevice>(r.working_device())) == CUDA_SUCCESS;
     return told && number > 0 ? static_cast<std::uint64_t>(number) : 0;
   };
   return Footprint(value) * attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
@@ -55,12 +50,12 @@ Footprint of_limit(const Request& r, CUlimit limit, std::uint64_t value) {
 }  // namespace
 
 COUNTED(cuMemAllocAsync, CUdeviceptr* at, std::size_t bytes, CUstream stream) {
-  return from_pool(r, {.device = device_at_work(r), .bytes = bytes, .pool = nullptr}, at, stream,
+  return from_pool(r, {.device = r.working_device(), .bytes = bytes, .pool = nullptr}, at, stream,
                    [&] { return driver(at, bytes, stream); });
 }
 
 COUNTED(cuMemAllocFromPoolAsync, CUdeviceptr* at, std::size_t bytes, CUmemoryPool pool, CUstream stream) {
-  return from_pool(r, {.device = device_at_work(r), .bytes = bytes, .pool = pool}, at, stream,
+  return from_pool(r, {.device = r.working_device(), .bytes = bytes, .pool = pool}, at, stream,
                    [&] { return driver(at, bytes, pool, stream); });
 }
 
@@ -134,7 +129,7 @@ COUNTED(cuCtxSetLimit, CUlimit limit, std::size_t value) {
 COUNTED(cuMemGetInfo_v2, std::size_t* free, std::size_t* total) {
   const CUresult result = driver(free, total);
   if (result != CUDA_SUCCESS || (free == nullptr && total == nullptr)) return result;
-  const auto room = r.session.device_memory.room(device_of(r));
+  const auto room = r.session.device_memory.room(r.working_device());
   if (room && free != nullptr) *free = std::min<std::size_t>(*free, room->free);
   if (room && total != nullptr) *total = std::min<std::size_t>(*total, room->total);
   return result;

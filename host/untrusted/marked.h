@@ -9,10 +9,9 @@
 
 namespace host {
 
-// The stream that is the first word of the record. Nothing: the session has none of that id, and the handler refuses it.
-inline std::optional<CUstream> stream_first(const Request& r) {
-  ring::Reader record = r.in;
-  const std::uint64_t id = record.slot();
+// The stream that the record names. Nothing: the session has none of that id, and the handler refuses it.
+inline std::optional<CUstream> stream_of(const Request& r) {
+  const std::uint64_t id = r.stream();
   if (id == 0) return r.per_thread() ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
   if (api::special_stream(id)) return api::from_number<CUstream>(id);
   void* const handle = r.session.objects.find(id, api::Handle::Stream);
@@ -22,7 +21,7 @@ inline std::optional<CUstream> stream_first(const Request& r) {
 // `call()` makes the call.
 template <class Call>
 CUresult call_marked(Request& r, std::uint32_t channel, const Call& call) {
-  const std::optional<CUstream> stream = stream_first(r);
+  const std::optional<CUstream> stream = stream_of(r);
   if (!stream) return call();
   const ValueWaits::Mark mark(r.session.value_waits, r.working_context(), channel, *stream);
   return call();

@@ -37,10 +37,11 @@ class Request {
   Objects::Place place(api::Handle kind, std::uint64_t owner = 0) const {
     return {api::ends_with_green_context(kind) ? context : session.contexts.home_of(context), owner};
   }
-  // The context whose GPU works for the call: its stream's, whichever is current.
-  unsigned working_context() const {
-    return session.objects.context_of(stream_of_call(header.call, payload_), context);
-  }
+  // The id that the record names as its stream; 0: none.
+  std::uint64_t stream() const { return stream_of_call(header.call, payload_); }
+  // The context whose GPU works for the call: its stream's, whichever is current. And that GPU.
+  unsigned working_context() const { return session.objects.context_of(stream(), context); }
+  unsigned working_device() const { return static_cast<unsigned>(session.contexts.device_of(working_context())); }
   // The context of memory that the call makes.
   std::uint16_t context_of_memory() const { return home_of(working_context()); }
   // The same of memory that it finds in an object. `owner` is 0 where it names none.
@@ -54,7 +55,7 @@ class Request {
     return CUDA_ERROR_UNKNOWN;
   }
   // Counts device memory that the call is about to take. False: there is not so much.
-  bool may_take(Footprint bytes) { return may_take(static_cast<unsigned>(session.contexts.device_of(context)), bytes); }
+  bool may_take(Footprint bytes) { return may_take(working_device(), bytes); }
   bool may_take(unsigned device, Footprint bytes) {
     return bytes.is_absurd() || charge.take(session.device_memory, device, bytes.bytes());
   }

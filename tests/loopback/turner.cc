@@ -165,11 +165,12 @@ class Sum {
   void look() const {
     std::uint32_t value = 0;
     current_.use();
-    if (stream_ == nullptr)
+    if (stream_ == nullptr) {
       check(CU(cuMemcpyDtoH_v2)(&value, word_, 4), "cuMemcpyDtoH");
-    else
+    } else {
       check(CU(cuMemcpyDtoHAsync_v2)(&value, word_, 4, stream_), "cuMemcpyDtoHAsync");
-    check(CU(cuStreamSynchronize)(stream_), "cuStreamSynchronize");
+      check(CU(cuStreamSynchronize)(stream_), "cuStreamSynchronize");
+    }
     if (value != right_) std::printf("%u in place of %u\n", value, right_), std::exit(3);
   }
 

@@ -247,7 +247,7 @@ TEST_P(RestartChannels, AChannelStaysAndHasItsSlotsInterrupts) {
   // A channel that comes by now is neither of them.
   Port third(broker->socket_path());
   ASSERT_TRUE(third.say(ring::bell_look));
-  EXPECT_TRUE(eventually([&] { return keeper.holds("t/port/3"); }));
+  EXPECT_TRUE(keeper.comes_to_hold("t/port/3"));
   first.end();
   EXPECT_TRUE(eventually([&] { return !keeper.holds("t/port/1"); }));
   vm->command(0)[2] = 0;

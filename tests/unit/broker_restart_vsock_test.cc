@@ -28,9 +28,7 @@ class RestartVsock : public ::testing::Test {
     held = word(0);
   }
   // The manager is told so many things at once.
-  bool is_kept(const std::string& name) {
-    return eventually([&] { return keeper.holds(name); });
-  }
+  bool is_kept(const std::string& name) { return keeper.comes_to_hold(name); }
   std::function<void()> environment() {
     return [this, manager = keeper.environment()] {
       manager();
