@@ -107,11 +107,23 @@ void check_memory_by_device(const Own& one, const Own& other) {
   CHECK_DRIVER(cuMemRelease(object));
 }
 
-// Fills both blocks in the stream's order, and copies one into the other; whatever is current.
+// Fills a block in the stream's order and a variable, whatever is current. Memory of a pool can be filled so, and not copied
+// while another device's context is current.
 void fill(const Own& one, const Found& found, unsigned value) {
   CHECK_DRIVER(cuMemsetD32Async(found.block, value, threads, one.stream));
-  CHECK_DRIVER(cuMemcpyDtoDAsync(one.memory, found.block, threads * sizeof(unsigned), one.stream));
   CHECK_DRIVER(cuMemcpyHtoD(found.total, &value, sizeof value));
+  CUcontext current = nullptr;
+  CUdevice device = 0;
+  CHECK_DRIVER(cuCtxGetCurrent(&current));
+  CHECK_DRIVER(cuCtxGetDevice(&device));
+  if (device != one.device) {
+    const CUresult refused = cuMemcpyDtoDAsync(one.memory, found.block, threads * sizeof(unsigned), one.stream);
+    const CUresult told = refused == CUDA_SUCCESS ? cuStreamSynchronize(one.stream) : refused;
+    CHECK_THAT(told == CUDA_ERROR_INVALID_VALUE, "The copy of another device's pool gave %d.", told);
+    CHECK_DRIVER(cuCtxSetCurrent(one.context));
+  }
+  CHECK_DRIVER(cuMemcpyDtoDAsync(one.memory, found.block, threads * sizeof(unsigned), one.stream));
+  CHECK_DRIVER(cuCtxSetCurrent(current));
   CHECK_DRIVER(cuStreamSynchronize(one.stream));
 }
 

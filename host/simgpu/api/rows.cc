@@ -47,6 +47,15 @@ struct Found {
   std::size_t span = 0;
 };
 
+// Memory of a pool, for a copy while another device's context is current: no pool here lets other devices in. Other memory
+// is copied, whichever context is current.
+bool is_another_devices_pool(Driver& driver, Address start) {
+  const Context* const current = driver.current();
+  const auto allocation = driver.memory.find(start);
+  return current != nullptr && allocation && allocation->pool != nullptr && !allocation->pool->on_host() &&
+         &allocation->pool->device() != &current->device;
+}
+
 Found look_at(Driver& driver, const Layout& layout, const Shape& shape, Side side, bool to_write) {
   const auto span = span_of(layout, shape);
   if (!span || layout.start == 0 || *span > UINT64_MAX - layout.start) return {};
@@ -62,6 +71,12 @@ bool still_there(Driver& driver, const Layout& layout, const Found& found) {
   if (found.pageable || reachable(driver, layout.start, found.span)) return true;
   driver.fail({.code = CUDA_ERROR_ILLEGAL_ADDRESS, .what = "a copy or fill reached memory that was freed meanwhile."});
   return false;
+}
+
+// A fill is work of the stream's device, which does not reach another one's memory.
+bool is_another_devices(const Allocation& allocation, const Context& context) {
+  const bool on_a_device = allocation.kind == MemoryKind::Device || allocation.kind == MemoryKind::Pool;
+  return on_a_device && allocation.device != nullptr && allocation.device != &context.device;
 }
 
 CUresult run_and_wait(Driver& driver, Stream& stream, std::function<void()> work) {
@@ -98,6 +113,8 @@ CUresult copy_in_stream(Driver& driver, Context& context, CUstream handle, const
   const Found target = look_at(driver, copy.to, copy.shape, to, true);
   const Found source = look_at(driver, copy.from, copy.shape, from, false);
   if (!target.valid || !source.valid) return CUDA_ERROR_INVALID_VALUE;
+  if (is_another_devices_pool(driver, copy.to.start) || is_another_devices_pool(driver, copy.from.start))
+    return CUDA_ERROR_INVALID_VALUE;
 
   const auto copy_now = [&driver, copy, target, source] {
     if (still_there(driver, copy.to, target) && still_there(driver, copy.from, source)) copy_rows(copy);
@@ -132,7 +149,8 @@ CUresult fill_in_stream(Driver& driver, Context& context, CUstream handle, const
     return CUDA_ERROR_INVALID_VALUE;
   const Found target = look_at(driver, to, shape, Side::Device, true);
   const auto allocation = driver.memory.find(to.start);
-  const bool kept_away = allocation && allocation->pool != nullptr && !allocation->pool->is_reached();
+  const bool kept_away = allocation && ((allocation->pool != nullptr && !allocation->pool->is_reached()) ||
+                                        is_another_devices(*allocation, context));
   if (!target.valid || kept_away) return CUDA_ERROR_INVALID_VALUE;
   const auto fill = [&driver, to, shape, pattern, pattern_size, target] {
     if (!still_there(driver, to, target)) return;
