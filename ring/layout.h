@@ -1,5 +1,5 @@
 // The shared region's layout under the names that C++ uses, and how places are computed. Its maps, its structs and its
-// offsets are in ring/layout_c.h, which C can read. The structs are reached through ring/shared.h alone, which makes
+// offsets are in ring/layout_c.h and ring/vm_page_c.h, which C can read. The structs are reached through ring/shared.h alone, which makes
 // each word an atomic one.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ring/layout_c.h"
+#include "ring/vm_page_c.h"
 
 namespace ring {
 
@@ -42,6 +43,7 @@ using RegionHeader = ::IvgpuRegionHeader;
 using SlotEntry = ::IvgpuSlotEntry;
 using SlotOwner = ::IvgpuSlotOwner;
 using VmPage = ::IvgpuVmPage;
+using VmGpu = ::IvgpuVmGpu;
 using SlotHeader = ::IvgpuSlotHeader;
 using DeviceInfo = ::IvgpuDeviceInfo;
 using DevicePage = ::IvgpuDevicePage;
@@ -84,6 +86,8 @@ constexpr std::uint32_t first_guest_peer = 1 + max_slots;
 inline constexpr std::size_t directory_offset = IVGPU_DIRECTORY_OFFSET;
 inline constexpr std::size_t vm_page_offset = IVGPU_VM_PAGE_OFFSET;
 inline constexpr std::size_t region_header_bytes = IVGPU_HEADER_BYTES;
+inline constexpr std::size_t vm_gpus_offset = IVGPU_VM_GPUS_OFFSET;
+inline constexpr std::size_t front_bytes = IVGPU_FRONT_BYTES;
 inline constexpr std::size_t first_slot_offset = IVGPU_FIRST_SLOT_OFFSET;
 constexpr std::size_t slot_entry_offset(std::uint32_t slot) { return directory_offset + slot * sizeof(SlotEntry); }
 

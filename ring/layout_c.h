@@ -9,12 +9,14 @@
 //   channel    one for each guest thread: a request ring, a reply mailbox, an executed counter, completion words.
 //   lane       one of a few places of a slot by which its worker has the guest call a function of the program's.
 //   arena      the rest of a slot: pinned memory and staging, which guest, worker and GPU map at one address.
+//   front      what belongs to no slot: the region's header, the directory, and ring/vm_page_c.h's two structs.
 //   common     an extent that all of the VM's processes and workers may share. No region has one yet.
 //
 //   0                    RegionHeader      4 KiB           the broker writes, guests read; `magic` is stored last
 //   4 KiB                SlotEntry[64]     4 KiB           the slot directory: broker and guests, by compare-and-swap
 //                                                          on `state`
 //   8 KiB                VmPage            4 KiB           the broker writes, guests read: the VM as a whole
+//   12 KiB               VmGpu[16]         16 KiB          the broker writes, guests read: each GPU of the VM
 //   first_slot           slot 0            slot_bytes
 //   ...                  slot n-1          slot_bytes
 //
@@ -70,6 +72,10 @@
 #define IVGPU_REPLY_BYTES (64 << 10)
 #define IVGPU_MAX_COMPLETIONS 64
 
+#define IVGPU_AT(type, member, offset) \
+  IVGPU_STATIC_ASSERT(offsetof(struct type, member) == (offset), #type "." #member " lies elsewhere")
+#define IVGPU_SIZE(type, bytes) IVGPU_STATIC_ASSERT(sizeof(struct type) == (bytes), #type " has another size")
+
 // ---- the region ----------------------------------------------------------------------------------------------------
 
 struct IvgpuRegionHeader {
@@ -99,6 +105,8 @@ struct IvgpuRegionHeader {
   // broker: its port of vsock, where a program that has no doorbell gets a bell channel (ring/bells.h). 0: it has none, or
   // is from before it said so.
   uint32_t bell_port;
+  // guests: counts up when a program asks of the VM's GPUs, which then rings peer 0 (ring/vm_page_c.h)
+  IVGPU_ALIGNAS(IVGPU_LINE) uint32_t gpu_questions;
 };
 
 // What a slot is doing. The word holds an epoch beside the state, so that nobody mistakes a slot for its predecessor;
@@ -137,14 +145,6 @@ struct IvgpuSlotEntry {
   uint32_t pinned;
   struct IvgpuSlotOwner owner;  // written by the claimer after its compare-and-swap; a hint, never believed
   char program[24];             // so is this: the claimer's name, cut and NUL-terminated; "" where it has none
-};
-
-// The VM as a whole, where a session says nothing: room for what a guest asks of its GPUs without a session. The broker
-// writes it before the region's magic, and nobody else does.
-#define IVGPU_VM_PAGE_VERSION 1  // of what stands behind the version: nothing yet
-struct IvgpuVmPage {
-  uint32_t version;                       // broker: IVGPU_VM_PAGE_VERSION
-  uint32_t reserved[IVGPU_PAGE / 4 - 1];  // 0
 };
 
 // ---- a slot --------------------------------------------------------------------------------------------------------
@@ -259,6 +259,9 @@ struct IvgpuChannelControl {
 #define IVGPU_DIRECTORY_OFFSET IVGPU_PAGE
 #define IVGPU_VM_PAGE_OFFSET (2 * IVGPU_PAGE)
 #define IVGPU_HEADER_BYTES (IVGPU_VM_PAGE_OFFSET + IVGPU_PAGE)  // header, directory and VM page
+#define IVGPU_VM_GPUS_OFFSET IVGPU_HEADER_BYTES
+#define IVGPU_VM_GPUS_BYTES (IVGPU_MAX_DEVICES << 10)
+#define IVGPU_FRONT_BYTES (IVGPU_VM_GPUS_OFFSET + IVGPU_VM_GPUS_BYTES)  // the region's front: all of these
 #define IVGPU_FIRST_SLOT_OFFSET IVGPU_HUGE_PAGE
 
 // In a slot, from its start; the arena's is a huge page's multiple.
@@ -281,10 +284,6 @@ struct IvgpuChannelControl {
 
 // ---- every offset, asserted ----------------------------------------------------------------------------------------
 
-#define IVGPU_AT(type, member, offset) \
-  IVGPU_STATIC_ASSERT(offsetof(struct type, member) == (offset), #type "." #member " lies elsewhere")
-#define IVGPU_SIZE(type, bytes) IVGPU_STATIC_ASSERT(sizeof(struct type) == (bytes), #type " has another size")
-
 IVGPU_AT(IvgpuRegionHeader, magic, 0);
 IVGPU_AT(IvgpuRegionHeader, version, 8);
 IVGPU_AT(IvgpuRegionHeader, slot_count, 12);
@@ -302,7 +301,8 @@ IVGPU_AT(IvgpuRegionHeader, release, 320);
 IVGPU_AT(IvgpuRegionHeader, common_offset, 352);
 IVGPU_AT(IvgpuRegionHeader, common_bytes, 360);
 IVGPU_AT(IvgpuRegionHeader, bell_port, 368);
-IVGPU_SIZE(IvgpuRegionHeader, 384);
+IVGPU_AT(IvgpuRegionHeader, gpu_questions, 384);
+IVGPU_SIZE(IvgpuRegionHeader, 448);
 IVGPU_AT(IvgpuSlotOwner, boot, 0);
 IVGPU_AT(IvgpuSlotOwner, pid_space, 8);
 IVGPU_AT(IvgpuSlotOwner, start_time, 16);
@@ -314,9 +314,6 @@ IVGPU_AT(IvgpuSlotEntry, pinned, 4);
 IVGPU_AT(IvgpuSlotEntry, owner, 8);
 IVGPU_AT(IvgpuSlotEntry, program, 40);
 IVGPU_SIZE(IvgpuSlotEntry, IVGPU_LINE);
-IVGPU_AT(IvgpuVmPage, version, 0);
-IVGPU_AT(IvgpuVmPage, reserved, 4);
-IVGPU_SIZE(IvgpuVmPage, IVGPU_PAGE);
 IVGPU_AT(IvgpuSlotHeader, magic, 0);
 IVGPU_AT(IvgpuSlotHeader, version, 8);
 IVGPU_AT(IvgpuSlotHeader, channels, 12);
@@ -375,7 +372,7 @@ IVGPU_SIZE(IvgpuChannelControl, 704);
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuRegionHeader) <= IVGPU_DIRECTORY_OFFSET, "the header is in the directory's way");
 IVGPU_STATIC_ASSERT(IVGPU_DIRECTORY_OFFSET + IVGPU_MAX_SLOTS * sizeof(struct IvgpuSlotEntry) <= IVGPU_VM_PAGE_OFFSET,
                     "the directory is in the VM page's way");
-IVGPU_STATIC_ASSERT(IVGPU_VM_PAGE_OFFSET + IVGPU_PAGE <= IVGPU_FIRST_SLOT_OFFSET, "the VM page is in the slots' way");
+IVGPU_STATIC_ASSERT(IVGPU_FRONT_BYTES <= IVGPU_FIRST_SLOT_OFFSET, "the VM's GPUs are in the slots' way");
 IVGPU_STATIC_ASSERT(IVGPU_BELL_WORDS * 64 > IVGPU_MAX_SLOTS, "the broker has a bit, too");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuSlotHeader) <= IVGPU_DEVICE_PAGE_OFFSET, "the header is in the page's way");
 IVGPU_STATIC_ASSERT(sizeof(struct IvgpuDevicePage) <= IVGPU_DEVICE_PAGE_BYTES, "the device page is too long");

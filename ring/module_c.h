@@ -3,7 +3,9 @@
 // that are mapped through it are ring/layout_c.h's.
 //
 // An open descriptor has one slot at most, which it claims. It reaches that slot and no other, wherever it is passed.
-//   mmap      The offset is the region's: the first 12 KiB, read-only, and the descriptor's own slot. Shared only.
+//   mmap      The offset is the region's: its front (the first IVGPU_FRONT_BYTES), read-only, and the descriptor's own
+//             slot. Shared only. A module of interface 1 maps IVGPU_HEADER_BYTES of the front alone, and refuses more
+//             with EINVAL.
 //   read      Eight bytes: how often the slot's interrupt came since the last read. Waits for one without O_NONBLOCK.
 //   poll      POLLIN: read would not wait, if only because the descriptor has no slot. POLLHUP: the device has gone.
 //   close     Gives the slot back; so does the end of the process that claimed it, and an exec of that process that closes
@@ -24,7 +26,8 @@
 
 #include "ring/layout_c.h"
 
-#define IVGPU_MODULE_INTERFACE 1  // of what is in this file; a module only ever adds to it
+// Of what is in this file; a module only ever adds to it. 2: all of the front, and IVGPU_RING_GPUS.
+#define IVGPU_MODULE_INTERFACE 2
 #define IVGPU_NO_SLOT 0xffffffffU
 
 // IvgpuModuleInfo::flags
@@ -76,6 +79,9 @@ struct IvgpuModuleWait {
 // What RING rings.
 #define IVGPU_RING_BROKER 0
 #define IVGPU_RING_WORKER 1  // the own slot's
+// Counts RegionHeader's gpu_questions up, which a program may not write, and rings the broker. It needs no slot. EINVAL: a
+// module of interface 1.
+#define IVGPU_RING_GPUS 2
 
 #define IVGPU_IOC_INFO _IOR(0xbd, 0, struct IvgpuModuleInfo)
 #define IVGPU_IOC_CLAIM _IOWR(0xbd, 1, struct IvgpuModuleClaim)

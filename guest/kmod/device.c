@@ -134,7 +134,7 @@ static void shut(struct ivgpu_device *dev)
 		wake_up_all(&opener->wait);
 	mutex_unlock(&dev->mutex);
 	synchronize_srcu(&dev->srcu);
-	ivgpu_revoke(dev, 0, IVGPU_HEADER_BYTES);
+	ivgpu_revoke(dev, 0, IVGPU_FRONT_BYTES);
 	cancel_delayed_work_sync(&dev->unpin);
 	ivgpu_free_vectors(dev);
 }

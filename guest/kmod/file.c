@@ -149,12 +149,15 @@ static long ring_host(struct ivgpu_opener *opener, unsigned long which)
 	int slot = READ_ONCE(opener->slot), srcu;
 	long result = -ENODEV;
 
-	if (which > IVGPU_RING_WORKER)
+	if (which > IVGPU_RING_GPUS)
 		return -EINVAL;
 	if (which == IVGPU_RING_WORKER && slot < 0)
 		return -ENODEV;
 	srcu = srcu_read_lock(&dev->srcu);
 	if (!READ_ONCE(dev->gone)) {
+		/* Before the ring: the broker answers what is counted by then. */
+		if (which == IVGPU_RING_GPUS)
+			atomic_inc((atomic_t *)&dev->header->gpu_questions);
 		ivgpu_ring(dev, which == IVGPU_RING_WORKER ? 1 + slot : 0);
 		result = 0;
 	}

@@ -1,4 +1,4 @@
-// The region in a VM with the kernel module: an open descriptor of /dev/ivgpuN. It maps the header, which this process
+// The region in a VM with the kernel module: an open descriptor of /dev/ivgpuN. It maps the front, which this process
 // may only read, and the slot that it has claimed (ring/module_c.h).
 #include "guest/region/module.h"
 
@@ -32,13 +32,15 @@ class ByModule final : public Region, public Module {
   ~ByModule() override { forget(); }
 
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
-    const bool header = offset < ring::region_header_bytes;
-    return map_shared(fd_, offset, bytes, address, header ? PROT_READ : PROT_READ | PROT_WRITE);
+    const bool front = offset < ring::front_bytes;
+    return map_shared(fd_, offset, bytes, address, front ? PROT_READ : PROT_READ | PROT_WRITE);
   }
   // The module rings the broker and the worker of the own slot. This process has no business with others.
   void ring(std::uint32_t peer) override {
     ask(IVGPU_IOC_RING, peer == ring::peer_broker ? IVGPU_RING_BROKER : IVGPU_RING_WORKER);
   }
+  // The module counts the question, since the header is not this process's to write.
+  bool ask_about_gpus(const ring::RegionView&) override { return ask(IVGPU_IOC_RING, IVGPU_RING_GPUS) == 0; }
   std::uint64_t size() const override { return info_.region_bytes; }
   std::uint32_t peer() const override { return info_.peer; }
   Broker broker() override {

@@ -9,6 +9,10 @@
 namespace guest {
 namespace {
 
+// What a program cannot be without. With interface 1 nobody tells it of the VM's GPUs before it has a slot
+// (Region::ask_about_gpus), and all else is as it was.
+constexpr std::uint32_t needed_interface = 1;
+
 constexpr const char* remedy = ": load the kernel module of this release (docs/guest-module.md)";
 
 }  // namespace
@@ -22,8 +26,8 @@ std::string release_of(const IvgpuModuleInfo& info) {
 std::string misfit(const std::string& node, const IvgpuModuleInfo& info) {
   const std::string both =
       node + " is of the kernel module's release " + release_of(info) + ", and release " + ring::this_release;
-  if (info.interface < IVGPU_MODULE_INTERFACE)
-    return both + " needs interface " + std::to_string(IVGPU_MODULE_INTERFACE) + " and not " +
+  if (info.interface < needed_interface)
+    return both + " needs interface " + std::to_string(needed_interface) + " and not " +
            std::to_string(info.interface) + remedy;
   if (info.layout != ring::layout_version)
     return both + " needs layout " + std::to_string(ring::layout_version) + " and not " + std::to_string(info.layout) +

@@ -98,6 +98,13 @@ bool is_sound(std::uint64_t magic, const ring::RegionHeader& header, std::uint64
 
 }  // namespace
 
+bool Region::ask_about_gpus(const ring::RegionView& view) {
+  // Pairs with the broker's acquire: who has seen the count answers it.
+  view.header()[&ring::RegionHeader::gpu_questions].fetch_add(1, std::memory_order_release);
+  ring(ring::peer_broker);
+  return true;
+}
+
 void CheckedRegion::unmap() const { munmap(view.base(), ring::region_header_bytes); }
 
 std::optional<CheckedRegion> check_region(Region& region) {

@@ -20,12 +20,15 @@ class Module;
 class Region {
  public:
   virtual ~Region() = default;
-  // Maps [offset, offset + bytes) of the region, shared and writable; by a module the header is read-only, and nothing
-  // else is there but the slot that was claimed. At `address` if that is not null, but never over another mapping; else
-  // anywhere. Null on failure. The caller unmaps it.
+  // Maps [offset, offset + bytes) of the region, shared and writable; by a module the front (ring::front_bytes; of an
+  // older one ring::region_header_bytes) is read-only, and nothing else is there but the slot that was claimed. At
+  // `address` if that is not null, but never over another mapping; else anywhere. Null on failure. The caller unmaps it.
   virtual std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) = 0;
   // Rings a host peer: ring::peer_broker, or ring::peer_of_slot of the slot that was claimed.
   virtual void ring(std::uint32_t peer) = 0;
+  // Asks the broker of the VM's GPUs (ring::VmPage): counts the question in the header `view`, and rings the broker.
+  // False: the guest's kernel module is an older one, or the device has gone.
+  virtual bool ask_about_gpus(const ring::RegionView& view);
   virtual std::uint64_t size() const = 0;
   // This guest's ivshmem id.
   virtual std::uint32_t peer() const = 0;

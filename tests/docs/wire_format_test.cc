@@ -41,6 +41,7 @@ Structs in_the_headers() {
   FIELD(ring, RegionHeader, common_offset)
   FIELD(ring, RegionHeader, common_bytes)
   FIELD(ring, RegionHeader, bell_port)
+  FIELD(ring, RegionHeader, gpu_questions)
   FIELD(ring, SlotEntry, state)
   FIELD(ring, SlotEntry, pinned)
   FIELD(ring, SlotEntry, owner)
@@ -51,7 +52,24 @@ Structs in_the_headers() {
   FIELD(ring, SlotOwner, pid)
   FIELD(ring, SlotOwner, peer)
   FIELD(ring, VmPage, version)
+  FIELD(ring, VmPage, sequence)
+  FIELD(ring, VmPage, answered)
+  FIELD(ring, VmPage, gpu_count)
+  FIELD(ring, VmPage, cuda_version)
+  FIELD(ring, VmPage, driver)
   FIELD(ring, VmPage, reserved)
+  FIELD(ring, VmGpu, uuid)
+  FIELD(ring, VmGpu, name)
+  FIELD(ring, VmGpu, bus_id)
+  FIELD(ring, VmGpu, vbios)
+  FIELD(ring, VmGpu, memory_total)
+  FIELD(ring, VmGpu, memory_reserved)
+  FIELD(ring, VmGpu, memory_free)
+  FIELD(ring, VmGpu, known)
+  FIELD(ring, VmGpu, fact)
+  FIELD(ring, VmGpu, used_by)
+  FIELD(ring, VmGpu, state)
+  FIELD(ring, VmGpu, reserved)
   FIELD(ring, SlotHeader, magic)
   FIELD(ring, SlotHeader, version)
   FIELD(ring, SlotHeader, channels)
@@ -104,15 +122,16 @@ Structs in_the_headers() {
 [[maybe_unused]] void as_many_fields_as_above(ring::RegionHeader& region, ring::SlotEntry& entry,
                                               ring::SlotOwner& owner, ring::SlotHeader& slot, ring::DevicePage& page,
                                               ring::ChannelControl& channel, ring::RecordHeader& record,
-                                              ring::VmPage& vm, ring::LaneControl& lane) {
-  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16] = region;
+                                              ring::VmPage& vm, ring::VmGpu& gpu, ring::LaneControl& lane) {
+  [[maybe_unused]] auto& [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12, r13, r14, r15, r16, r17] = region;
   [[maybe_unused]] auto& [e0, e1, e2, e3] = entry;
   [[maybe_unused]] auto& [o0, o1, o2, o3, o4] = owner;
   [[maybe_unused]] auto& [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12] = slot;
   [[maybe_unused]] auto& [p0, p1, p2, p3, p4] = page;
   [[maybe_unused]] auto& [c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12] = channel;
   [[maybe_unused]] auto& [h0, h1, h2, h3] = record;
-  [[maybe_unused]] auto& [v0, v1] = vm;
+  [[maybe_unused]] auto& [v0, v1, v2, v3, v4, v5, v6] = vm;
+  [[maybe_unused]] auto& [g0, g1, g2, g3, g4, g5, g6, g7, g8, g9, g10, g11] = gpu;
   [[maybe_unused]] auto& [l0, l1, l2, l3, l4, l5] = lane;
 }
 
@@ -137,6 +156,8 @@ std::map<std::string, std::uint64_t> constants() {
   CONSTANT(channel_bytes)
   CONSTANT(vm_page_offset)
   CONSTANT(vm_page_version)
+  CONSTANT(vm_gpus_offset)
+  CONSTANT(front_bytes)
   CONSTANT(device_page_offset)
   CONSTANT(lanes_offset)
   CONSTANT(first_channel)
@@ -205,6 +226,9 @@ TEST(WireFormat, WhatTheProseSaysOfPlacesIsSo) {
                    std::to_string(ring::channel_bytes)));
   EXPECT_TRUE(says("the mailbox at " + std::to_string(ring::reply_offset(0) - ring::channel_offset(0))));
   EXPECT_TRUE(says("(64 entries of " + std::to_string(sizeof(ring::SlotEntry)) + " bytes)"));
+  EXPECT_TRUE(says("the VM's page at " + std::to_string(ring::vm_page_offset) + ", its GPUs at " +
+                   std::to_string(ring::vm_gpus_offset) + " (" + std::to_string(ring::max_devices) + " of " +
+                   std::to_string(sizeof(ring::VmGpu)) + " bytes)"));
   EXPECT_TRUE(says("`DeviceInfo`, of " + std::to_string(sizeof(ring::DeviceInfo)) + " bytes"));
   EXPECT_TRUE(says("the arena at " + std::to_string(ring::arena_offset >> 20) + " MiB"));
   EXPECT_TRUE(says("the lanes at " + std::to_string(ring::lanes_offset) + ", a page of " +

@@ -42,13 +42,13 @@ class FakeModule {
   explicit FakeModule(const std::string& node = "ivgpu0") : node_(folder_ / node) {
     const int fd = open(node_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     EXPECT_EQ(ftruncate(fd, static_cast<off_t>(region_bytes)), 0);
-    void* at = mmap(nullptr, ring::region_header_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* at = mmap(nullptr, ring::front_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     base_ = static_cast<std::byte*>(at);
     fill(header(), region_bytes, slots);
     header().guest_vectors = info.device_vectors;
   }
-  ~FakeModule() { munmap(base_, ring::region_header_bytes); }
+  ~FakeModule() { munmap(base_, ring::front_bytes); }
   FakeModule(const FakeModule&) = delete;
   FakeModule& operator=(const FakeModule&) = delete;
 
@@ -59,6 +59,7 @@ class FakeModule {
     });
   }
   ring::RegionHeader& header() { return other_side::region(base_); }
+  ring::RegionView view() const { return ring::RegionView(base_); }
   ring::Shared<std::uint32_t> state(std::uint32_t slot) {
     return other_side::shared(other_side::entry(base_, slot).state);
   }
@@ -93,13 +94,18 @@ class FakeModule {
       case IVGPU_IOC_INFO: std::memcpy(reinterpret_cast<void*>(argument), &info, sizeof info); return info_error;
       case IVGPU_IOC_CLAIM: return claim(*reinterpret_cast<IvgpuModuleClaim*>(argument));
       case IVGPU_IOC_RELEASE: ++releases; return 0;
-      case IVGPU_IOC_RING:
-        rings.push_back(argument);
-        if (argument == IVGPU_RING_BROKER && answers) other_side::shared(header().heartbeat).fetch_add(1);
-        return 0;
+      case IVGPU_IOC_RING: return ring(argument);
       case IVGPU_IOC_WAIT: last_wait = *reinterpret_cast<IvgpuModuleWait*>(argument); return wait_error;
       default: return ENOTTY;
     }
+  }
+  int ring(std::uintptr_t which) {
+    if (info_error != 0) return info_error;  // the device has gone
+    if (which > (info.interface < 2 ? IVGPU_RING_WORKER : IVGPU_RING_GPUS)) return EINVAL;
+    rings.push_back(which);
+    if (which == IVGPU_RING_GPUS) other_side::shared(header().gpu_questions).fetch_add(1);
+    if (which != IVGPU_RING_WORKER && answers) other_side::shared(header().heartbeat).fetch_add(1);
+    return 0;
   }
   int claim(IvgpuModuleClaim& claim) {
     ++claims;
@@ -170,14 +176,25 @@ TEST(Module, ADeviceThatHasGoneIsNoDevice) {
 
 // ---- what is refused -----------------------------------------------------------------------------------------------
 
-TEST(Module, AnOldInterface) {
+TEST(Module, AnInterfaceFromBeforeTheFirst) {
   FakeModule module;
-  module.info.interface = IVGPU_MODULE_INTERFACE - 1;
+  module.info.interface = 0;
   EXPECT_EQ(module.open_region(), nullptr);
   EXPECT_EQ(module.why,
             module.node() +
                 " is of the kernel module's release 0.9.7, and release 0.1.0 needs interface 1 and not 0: load the "
                 "kernel module of this release (docs/guest-module.md)");
+}
+
+// What it lacks is asked for, and refused, by itself.
+TEST(Module, TheFirstInterfaceServesAllButQuestionsAboutGpus) {
+  FakeModule module;
+  module.info.interface = 1;
+  const auto region = module.open_region();
+  ASSERT_NE(region, nullptr) << module.why;
+  EXPECT_FALSE(region->ask_about_gpus(module.view()));
+  EXPECT_EQ(module.header().gpu_questions, 0u);
+  EXPECT_EQ(module.rings, std::vector<std::uintptr_t>{});
 }
 
 TEST(Module, ALaterInterfaceOnlyAdds) {
@@ -234,6 +251,32 @@ TEST(Module, WithoutPermission) {
   EXPECT_EQ(status, 0);
 }
 
+// ---- what is asked without a slot ----------------------------------------------------------------------------------
+
+// The view is of a mapping that nobody may write: the module does.
+TEST(Module, CountsQuestionsAboutGpusForTheProgram) {
+  FakeModule module;
+  const auto region = module.open_region();
+  ASSERT_NE(region, nullptr) << module.why;
+  const auto checked = guest::check_region(*region);
+  ASSERT_TRUE(checked);
+  EXPECT_TRUE(region->ask_about_gpus(checked->view));
+  EXPECT_TRUE(region->ask_about_gpus(checked->view));
+  EXPECT_EQ(module.header().gpu_questions, 2u);
+  EXPECT_EQ(module.header().wanted, 0u);
+  EXPECT_EQ(module.rings, (std::vector<std::uintptr_t>{IVGPU_RING_GPUS, IVGPU_RING_GPUS}));
+  checked->unmap();
+}
+
+TEST(Module, NobodyAsksAboutGpusOfADeviceThatHasGone) {
+  FakeModule module;
+  const auto region = module.open_region();
+  ASSERT_NE(region, nullptr) << module.why;
+  module.info_error = ENODEV;
+  EXPECT_FALSE(region->ask_about_gpus(module.view()));
+  EXPECT_EQ(region->broker(), guest::Region::Broker::Gone);
+}
+
 // ---- what is mapped ------------------------------------------------------------------------------------------------
 
 TEST(Module, TheHeaderIsForReadingAndASlotForBoth) {
@@ -251,6 +294,23 @@ TEST(Module, TheHeaderIsForReadingAndASlotForBoth) {
   EXPECT_EQ(region->map(0, 4096, slot), nullptr);  // never over something
   munmap(slot, 4096);
   checked->unmap();
+}
+
+TEST(Module, TheFrontIsForReadingToItsLastByte) {
+  FakeModule module;
+  const auto region = module.open_region();
+  ASSERT_NE(region, nullptr);
+  constexpr std::uint32_t last = ring::max_devices - 1;
+  module.view().vm_gpu(last)[&ring::VmGpu::state].store(IVGPU_GPU_THERE);
+  std::byte* front = region->map(0, ring::front_bytes, nullptr);
+  ASSERT_NE(front, nullptr);
+  EXPECT_EQ(ring::RegionView(front).vm_gpu(last)[&ring::VmGpu::state].load(), std::uint32_t{IVGPU_GPU_THERE});
+  EXPECT_DEATH((front[ring::front_bytes - 1] = std::byte{1}, _exit(0)), "");
+  munmap(front, ring::front_bytes);
+  std::byte* gpus = region->map(ring::vm_gpus_offset, ring::front_bytes - ring::vm_gpus_offset, nullptr);
+  ASSERT_NE(gpus, nullptr);
+  EXPECT_DEATH((*gpus = std::byte{1}, _exit(0)), "");
+  munmap(gpus, ring::front_bytes - ring::vm_gpus_offset);
 }
 
 TEST(Module, AForkedChildLetsGoOfTheDescriptor) {

@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "ring/layout.h"
+#include "ring/region_view.h"
 #include "ring/view.h"
 #include "tests/other_side.h"
 
 // tests/unit/ring_layout_in_c.c
-extern "C" const std::size_t ivgpu_sizes_in_c[9];
-extern "C" const std::uint64_t ivgpu_numbers_in_c[10];
+extern "C" const std::size_t ivgpu_sizes_in_c[10];
+extern "C" const std::uint64_t ivgpu_numbers_in_c[12];
 extern "C" int ivgpu_lane_is_free(const ring::LaneControl* lane);
 
 namespace {
@@ -33,6 +34,8 @@ TEST(Layout, RegionHeaderIsThePageThatTheBrokerWrites) {
   EXPECT_EQ(offsetof(ring::RegionHeader, common_offset), 352u);
   EXPECT_EQ(offsetof(ring::RegionHeader, common_bytes), 360u);
   EXPECT_EQ(offsetof(ring::RegionHeader, bell_port), 368u);
+  EXPECT_EQ(offsetof(ring::RegionHeader, gpu_questions), 384u) << "the guests' line";
+  EXPECT_EQ(sizeof(ring::RegionHeader), 448u);
   EXPECT_LE(sizeof(ring::RegionHeader), 4096u);
 }
 
@@ -58,8 +61,36 @@ TEST(Layout, DirectoryFollowsTheHeaderOneLineASlot) {
 TEST(Layout, TheVmHasAPageOfItsOwnBehindTheDirectory) {
   EXPECT_EQ(ring::vm_page_offset, 8192u);
   EXPECT_EQ(sizeof(ring::VmPage), 4096u);
+  EXPECT_EQ(ring::vm_page_version, 2u);
   EXPECT_EQ(offsetof(ring::VmPage, version), 0u);
-  EXPECT_LE(ring::vm_page_offset + sizeof(ring::VmPage), ring::first_slot_offset);
+  EXPECT_EQ(offsetof(ring::VmPage, sequence), 4u);
+  EXPECT_EQ(offsetof(ring::VmPage, answered), 8u);
+  EXPECT_EQ(offsetof(ring::VmPage, gpu_count), 12u);
+  EXPECT_EQ(offsetof(ring::VmPage, cuda_version), 16u);
+  EXPECT_EQ(offsetof(ring::VmPage, driver), 20u);
+  EXPECT_EQ(offsetof(ring::VmPage, reserved), 96u);
+  EXPECT_EQ(ring::region_header_bytes, ring::vm_page_offset + sizeof(ring::VmPage));
+}
+
+TEST(Layout, TheVmsGpusEndTheRegionsFront) {
+  EXPECT_EQ(ring::vm_gpus_offset, 12288u);
+  EXPECT_EQ(sizeof(ring::VmGpu), 1024u);
+  EXPECT_EQ(offsetof(ring::VmGpu, uuid), 0u);
+  EXPECT_EQ(offsetof(ring::VmGpu, name), 96u);
+  EXPECT_EQ(offsetof(ring::VmGpu, bus_id), 160u);
+  EXPECT_EQ(offsetof(ring::VmGpu, vbios), 192u);
+  EXPECT_EQ(offsetof(ring::VmGpu, memory_total), 216u);
+  EXPECT_EQ(offsetof(ring::VmGpu, memory_reserved), 224u);
+  EXPECT_EQ(offsetof(ring::VmGpu, memory_free), 232u);
+  EXPECT_EQ(offsetof(ring::VmGpu, known), 240u);
+  EXPECT_EQ(offsetof(ring::VmGpu, fact), 248u);
+  EXPECT_EQ(sizeof(ring::VmGpu::fact) / 4, sizeof(ring::VmGpu::known) * 8) << "a bit for each";
+  EXPECT_EQ(offsetof(ring::VmGpu, used_by), 504u);
+  EXPECT_EQ(sizeof(ring::VmGpu::used_by) / 8, ring::max_slots);
+  EXPECT_EQ(offsetof(ring::VmGpu, state), 1016u);
+  EXPECT_EQ(ring::front_bytes, 28672u);
+  EXPECT_EQ(ring::front_bytes, ring::vm_gpus_offset + ring::max_devices * sizeof(ring::VmGpu));
+  EXPECT_LE(ring::front_bytes, ring::first_slot_offset);
 }
 
 TEST(Layout, SlotHeaderAndDevicePage) {
@@ -137,15 +168,17 @@ TEST(Layout, ChannelsLieOneAfterTheOtherBelowTheArena) {
 }
 
 TEST(Layout, CHasTheSame) {
-  constexpr std::size_t sizes[] = {sizeof(ring::RegionHeader), sizeof(ring::SlotOwner),   sizeof(ring::SlotEntry),
-                                   sizeof(ring::VmPage),       sizeof(ring::SlotHeader),  sizeof(ring::DeviceInfo),
-                                   sizeof(ring::DevicePage),   sizeof(ring::LaneControl), sizeof(ring::ChannelControl)};
+  constexpr std::size_t sizes[] = {sizeof(ring::RegionHeader),  sizeof(ring::SlotOwner),  sizeof(ring::SlotEntry),
+                                   sizeof(ring::VmPage),        sizeof(ring::VmGpu),      sizeof(ring::SlotHeader),
+                                   sizeof(ring::DeviceInfo),    sizeof(ring::DevicePage), sizeof(ring::LaneControl),
+                                   sizeof(ring::ChannelControl)};
   for (std::size_t i = 0; i < std::size(sizes); ++i) EXPECT_EQ(ivgpu_sizes_in_c[i], sizes[i]) << i;
   constexpr std::uint64_t numbers[] = {ring::region_magic,   ring::slot_magic,
                                        ring::layout_version, ring::arena_offset,
                                        ring::channel_bytes,  ring::window_address(0),
                                        ring::window_bytes,   ring::lane_offset(0),
-                                       ring::vm_page_offset, static_cast<std::uint64_t>(ring::SlotState::Claimed)};
+                                       ring::vm_page_offset, static_cast<std::uint64_t>(ring::SlotState::Claimed),
+                                       ring::vm_gpus_offset, ring::front_bytes};
   for (std::size_t i = 0; i < std::size(numbers); ++i) EXPECT_EQ(ivgpu_numbers_in_c[i], numbers[i]) << i;
   ring::LaneControl lane{};
   EXPECT_EQ(ivgpu_lane_is_free(&lane), 1);
@@ -220,6 +253,17 @@ TEST(SlotView, FindsTheSamePlaces) {
   EXPECT_EQ(view.arena_bytes(), ring::huge_page);
   EXPECT_EQ(ring::SlotView(slot, ring::arena_offset).arena_bytes(), 0u);
   EXPECT_EQ(ring::SlotView(slot, 1).arena_bytes(), 0u);
+}
+
+TEST(RegionView, FindsTheSamePlaces) {
+  alignas(64) static std::byte front[ring::front_bytes];
+  const ring::RegionView view(front);
+  view.header()[&ring::RegionHeader::gpu_questions].store(77);
+  EXPECT_EQ(other_side::at<std::uint32_t>(front, 384), 77u);
+  view.vm_page()[&ring::VmPage::answered].store(78);
+  EXPECT_EQ(other_side::at<std::uint32_t>(front, 8192 + 8), 78u);
+  view.vm_gpu(ring::max_devices - 1)[&ring::VmGpu::state].store(79);
+  EXPECT_EQ(other_side::at<std::uint32_t>(front, 12288 + 15 * 1024 + 1016), 79u);
 }
 
 }  // namespace

@@ -111,6 +111,10 @@ static void* spins(void* argument) {
   return NULL;
 }
 
+static const volatile char* last_of_front(const struct Opened* any) {
+  return (const volatile char*)&any->gpus[IVGPU_MAX_DEVICES - 1].state;
+}
+
 static void takes_away(const char* how, void (*take)(void)) {
   struct Opened session = open_session(), idle = open_module();
   struct User users[4] = {{.session = &session}, {.session = &session}, {.session = &idle}, {.session = &session}};
@@ -120,6 +124,8 @@ static void takes_away(const char* how, void (*take)(void)) {
   pthread_t threads[4];
   struct IvgpuModuleInfo info;
   memset(session.at, 1, 4 << 20);
+  // Nothing but a page that is in the page table shows whether it is taken out of it.
+  CHECK(*last_of_front(&session) == IVGPU_GPU_THERE, "the front's end");
   for (unsigned k = 0; k < count; ++k) CHECK(pthread_create(&threads[k], NULL, ways[k], &users[k]) == 0, "thread");
   nap_us(100000);
   const double start = now_us();
@@ -133,9 +139,11 @@ static void takes_away(const char* how, void (*take)(void)) {
   CHECK(users[2].result == 1 && (users[2].error & POLLHUP), "poll: %x", users[2].error);
   if (count == 4) CHECK(users[3].error == 0 && users[3].result == 0, "polling: %d %d", users[3].error, users[3].result);
   CHECK(shows_end(&session, session.at, 1) && shows_end(&session, (const char*)session.header, 1), "mappings");
+  CHECK(shows_end(&session, last_of_front(&session), 1), "the front's end");
   CHECK(shows_end(&session, session.at + IVGPU_QUIET_BYTES, 0), "a program's memory");
   CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_INFO, &info), ENODEV);
   CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_RING, IVGPU_RING_BROKER), ENODEV);
+  CHECK_ERROR(ioctl(session.fd, IVGPU_IOC_RING, IVGPU_RING_GPUS), ENODEV);
   CHECK_ERROR(mmap(NULL, IVGPU_PAGE, PROT_READ, MAP_SHARED, session.fd, 0), ENODEV);
 }
 
@@ -156,7 +164,7 @@ static void unbound_pinned(void) {
   char byte;
   {
     const struct Opened any = open_module();
-    munmap((void*)(uintptr_t)any.header, 3 * IVGPU_PAGE);
+    munmap((void*)(uintptr_t)any.header, IVGPU_FRONT_BYTES);
     close(any.fd);
     if (!(any.info.flags & IVGPU_MODULE_WRITE_BACK)) return;
   }

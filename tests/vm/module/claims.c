@@ -104,6 +104,22 @@ static void signalled(void) {
   CHECK_ERROR(claim(late.fd, 30000, "", &got), EINTR);
 }
 
+// Without a slot: the module counts, since a program may not, and the host hears of it.
+static void asked_about_gpus(void) {
+  struct Opened any = open_module();
+  const uint32_t before = any.header->gpu_questions, wanted = any.header->wanted;
+  for (uint32_t k = 1; k <= 3; ++k) {
+    CHECK(ioctl(any.fd, IVGPU_IOC_RING, IVGPU_RING_GPUS) == 0, "the question");
+    CHECK(any.header->gpu_questions == before + k, "%u after %u", any.header->gpu_questions, before);
+  }
+  CHECK(any.header->wanted == wanted, "no slot is wanted");
+  const double start = now_us();
+  while (__atomic_load_n(&any.vm_page->answered, __ATOMIC_SEQ_CST) != before + 3) {
+    CHECK(now_us() - start < 2e6 * slowness(), "the host has answered %u of %u", any.vm_page->answered, before + 3);
+    nap_us(200);
+  }
+}
+
 static void refused(void) {
   struct Opened any = open_module();
   struct IvgpuModuleClaim bad = {.reserved = 1};
@@ -111,7 +127,8 @@ static void refused(void) {
   CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_CLAIM, 1), EFAULT);
   CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_INFO, 1), EFAULT);
   CHECK_ERROR(ioctl(any.fd, _IO(0xbd, 99)), ENOTTY);
-  CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_RING, 2), EINVAL);
+  CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_RING, IVGPU_RING_GPUS + 1), EINVAL);
+  CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_RING, -1L), EINVAL);
   CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_RING, IVGPU_RING_WORKER), ENODEV);
   CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_EVENTFD, -2), EINVAL);
   CHECK_ERROR(ioctl(any.fd, IVGPU_IOC_EVENTFD, 0), EINVAL);
@@ -121,7 +138,8 @@ static void refused(void) {
   struct IvgpuModuleClaim got;
   CHECK(reader >= 0, "read-only");
   CHECK_ERROR(claim(reader, 0, "", &got), EBADF);
-  CHECK_ERROR(ioctl(reader, IVGPU_IOC_RING, 0), EBADF);
+  CHECK_ERROR(ioctl(reader, IVGPU_IOC_RING, IVGPU_RING_BROKER), EBADF);
+  CHECK_ERROR(ioctl(reader, IVGPU_IOC_RING, IVGPU_RING_GPUS), EBADF);
   CHECK_ERROR(read(reader, &got, 4), EINVAL);
   CHECK_ERROR(read(reader, &got, 8), ENODEV);
 }
@@ -132,5 +150,6 @@ const struct Case claim_cases[] = {{"info", info},
                                    {"times", times},
                                    {"every_slot", every_slot},
                                    {"signalled", signalled},
+                                   {"asked_about_gpus", asked_about_gpus},
                                    {"refused", refused},
                                    {NULL, NULL}};

@@ -113,7 +113,7 @@ static void duplicate_closed(void) {
   close(session.fd);
   CHECK(state_of(&session, session.slot) == IVGPU_SLOT_CLAIMED && signal_of_read(session.at) == 0, "still mapped");
   munmap(session.at, session.info.slot_bytes);
-  munmap((void*)(uintptr_t)session.header, 3 * IVGPU_PAGE);
+  munmap((void*)(uintptr_t)session.header, IVGPU_FRONT_BYTES);
   struct Opened any = open_module();
   CHECK(until_state(&any, session.slot, IVGPU_SLOT_READY, 1e6) >= 0, "the last reference");
 }

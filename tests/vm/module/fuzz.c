@@ -40,7 +40,7 @@ static uint64_t offset(void) {
   const uint64_t slot = info.first_slot + below(info.slot_count + 1) * info.slot_bytes;
   switch (below(8)) {
     case 0: return any();
-    case 1: return below(5) * IVGPU_PAGE;
+    case 1: return below(9) * IVGPU_PAGE;  // the front, and what is behind it
     case 2: return slot + below(info.slot_bytes);
     case 3: return slot - IVGPU_PAGE;
     case 4: return slot + below(9) * IVGPU_HUGE_PAGE;
@@ -49,13 +49,8 @@ static uint64_t offset(void) {
 }
 
 static uint64_t length(void) {
-  const uint64_t some[] = {IVGPU_PAGE,
-                           2 * IVGPU_PAGE,
-                           3 * IVGPU_PAGE,
-                           IVGPU_HUGE_PAGE,
-                           3 * IVGPU_HUGE_PAGE,
-                           info.slot_bytes,
-                           info.slot_bytes + IVGPU_PAGE,
+  const uint64_t some[] = {IVGPU_PAGE,       2 * IVGPU_PAGE,      3 * IVGPU_PAGE,  IVGPU_FRONT_BYTES,
+                           IVGPU_HUGE_PAGE,  3 * IVGPU_HUGE_PAGE, info.slot_bytes, info.slot_bytes + IVGPU_PAGE,
                            info.region_bytes};
   return below(12) == 0 ? any() : some[below(sizeof some / sizeof *some)];
 }

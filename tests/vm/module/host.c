@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "request.h"
+#include "ring/vm_page_c.h"
 
 #define FIRST_GUEST_PEER (1 + IVGPU_MAX_SLOTS)
 
@@ -27,6 +28,7 @@ static int plain;
 static char* region;
 static struct IvgpuRegionHeader* header;
 static struct IvgpuSlotEntry* entries;
+static struct IvgpuVmPage* vm_page;
 static int memory, broker, doorbell[IVGPU_MAX_SLOTS], vector[IVGPU_MAX_SLOTS];
 
 static void die(const char* what) {
@@ -93,6 +95,12 @@ static void look_at(unsigned k) {
   __atomic_store_n(&entry->state, known[k], __ATOMIC_SEQ_CST);
 }
 
+static void look_at_all(void) {
+  for (unsigned k = 0; k < slots; ++k) look_at(k);
+  const uint32_t asked = __atomic_load_n(&header->gpu_questions, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&vm_page->answered, asked, __ATOMIC_SEQ_CST);
+}
+
 static void make_region(uint64_t bytes, const char* wrong, const char* path) {
   memory = plain ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : memfd_create("region", MFD_CLOEXEC);
   if (memory < 0 || ftruncate(memory, (off_t)bytes) != 0) die("the region");
@@ -100,6 +108,9 @@ static void make_region(uint64_t bytes, const char* wrong, const char* path) {
   if (region == MAP_FAILED) die("the region");
   header = (struct IvgpuRegionHeader*)region;
   entries = (struct IvgpuSlotEntry*)(region + IVGPU_DIRECTORY_OFFSET);
+  vm_page = (struct IvgpuVmPage*)(region + IVGPU_VM_PAGE_OFFSET);
+  // By which the guest knows the front's end.
+  ((struct IvgpuVmGpu*)(region + IVGPU_VM_GPUS_OFFSET))[IVGPU_MAX_DEVICES - 1].state = IVGPU_GPU_THERE;
   const int wrong_slots = strcmp(wrong, "slots") == 0;
   *header = (struct IvgpuRegionHeader){
       .version = IVGPU_LAYOUT_VERSION + (strcmp(wrong, "layout") == 0),
@@ -168,7 +179,7 @@ static void serve_bits(void) {
       bits[k] = __atomic_exchange_n(&header->rung[k], 0, __ATOMIC_SEQ_CST);
     for (unsigned k = 0; k < slots; ++k)
       if (bits[(1 + k) / 64] >> (1 + k) % 64 & 1) ring(doorbell[k]);
-    for (unsigned k = 0; (bits[0] & 1) && k < slots; ++k) look_at(k);
+    if (bits[0] & 1) look_at_all();
   }
 }
 
@@ -178,7 +189,7 @@ static void serve_all(int listener) {
   while (poll(watched, 2, -1) >= 0 || errno == EINTR) {
     if (watched[0].revents != 0) admit(accept(listener, NULL, NULL));
     if (watched[1].revents == 0 || read(broker, &count, sizeof count) != sizeof count) continue;
-    for (unsigned k = 0; k < slots; ++k) look_at(k);
+    look_at_all();
   }
 }
 

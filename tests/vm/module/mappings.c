@@ -1,4 +1,4 @@
-// Mappings: the header read-only, the own slot, nothing else, by whatever way; and I/O by the kernel to a slot's pages.
+// Mappings: the front read-only, the own slot, nothing else, by whatever way; and I/O by the kernel to a slot's pages.
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,19 +14,29 @@ static uint64_t start_of(const struct Opened* any, uint32_t slot) {
   return any->info.first_slot + slot * any->info.slot_bytes;
 }
 
-static void header(void) {
+static void front(void) {
   struct Opened any = open_module();
   const int both = PROT_READ | PROT_WRITE;
   CHECK(any.header->magic == IVGPU_REGION_MAGIC && any.header->version == IVGPU_LAYOUT_VERSION, "header");
   CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, both, MAP_SHARED), EACCES);
   CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, PROT_READ, MAP_PRIVATE), EINVAL);
   CHECK_ERROR(map(any.fd, 0, IVGPU_PAGE, PROT_READ | PROT_EXEC, MAP_SHARED), EACCES);
-  CHECK_ERROR(map(any.fd, 0, 4 * IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
-  CHECK_ERROR(map(any.fd, 3 * IVGPU_PAGE, IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(any.fd, IVGPU_VM_GPUS_OFFSET, IVGPU_PAGE, both, MAP_SHARED), EACCES);
+  CHECK_ERROR(map(any.fd, IVGPU_FRONT_BYTES - IVGPU_PAGE, IVGPU_PAGE, both, MAP_SHARED), EACCES);
+  CHECK_ERROR(map(any.fd, 0, IVGPU_FRONT_BYTES + IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(any.fd, IVGPU_FRONT_BYTES - IVGPU_PAGE, 2 * IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
+  CHECK_ERROR(map(any.fd, IVGPU_FRONT_BYTES, IVGPU_PAGE, PROT_READ, MAP_SHARED), EINVAL);
   CHECK_ERROR(mprotect((void*)(uintptr_t)any.header, IVGPU_PAGE, both), EACCES);
   CHECK_ERROR(mprotect((void*)(uintptr_t)any.header, IVGPU_PAGE, PROT_READ | PROT_EXEC), EACCES);
-  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, 3 * IVGPU_PAGE, 4 * IVGPU_PAGE, MREMAP_MAYMOVE), EFAULT);
-  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, 0, 4 * IVGPU_PAGE, MREMAP_MAYMOVE), EFAULT);
+  CHECK_ERROR(mprotect((void*)(uintptr_t)any.gpus, IVGPU_VM_GPUS_BYTES, both), EACCES);
+  const uint64_t more = IVGPU_FRONT_BYTES + IVGPU_PAGE;
+  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, IVGPU_FRONT_BYTES, more, MREMAP_MAYMOVE), EFAULT);
+  CHECK_ERROR(mremap((void*)(uintptr_t)any.header, 0, more, MREMAP_MAYMOVE), EFAULT);
+  CHECK(any.gpus[IVGPU_MAX_DEVICES - 1].state == IVGPU_GPU_THERE, "the last of the GPUs, as the host has it");
+  // What a library of before maps; and a descriptor for reading is enough for all of it.
+  CHECK(map(any.fd, 0, IVGPU_HEADER_BYTES, PROT_READ, MAP_SHARED) != MAP_FAILED, "the header alone");
+  const int reader = open(NODE, O_RDONLY);
+  CHECK(map(reader, 0, IVGPU_FRONT_BYTES, PROT_READ, MAP_SHARED) != MAP_FAILED, "by a reader");
 }
 
 static void own_slot_alone(void) {
@@ -331,7 +341,7 @@ static void other_io(void) {
   CHECK(memcmp(from, from + 64, 64) == 0, "copied");
 }
 
-const struct Case mapping_cases[] = {{"header", header},
+const struct Case mapping_cases[] = {{"front", front},
                                      {"own_slot_alone", own_slot_alone},
                                      {"after_release", after_release},
                                      {"claimed_again", claimed_again},

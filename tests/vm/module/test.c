@@ -44,10 +44,12 @@ struct Opened open_module(void) {
   struct Opened opened = {.fd = open(NODE, O_RDWR | O_CLOEXEC), .slot = IVGPU_NO_SLOT};
   CHECK(opened.fd >= 0, "open");
   CHECK(ioctl(opened.fd, IVGPU_IOC_INFO, &opened.info) == 0, "INFO");
-  const char* at = mmap(NULL, 3 * IVGPU_PAGE, PROT_READ, MAP_SHARED, opened.fd, 0);
-  CHECK(at != MAP_FAILED, "the header");
+  const char* at = mmap(NULL, IVGPU_FRONT_BYTES, PROT_READ, MAP_SHARED, opened.fd, 0);
+  CHECK(at != MAP_FAILED, "the front");
   opened.header = (const struct IvgpuRegionHeader*)at;
   opened.entries = (const struct IvgpuSlotEntry*)(at + IVGPU_DIRECTORY_OFFSET);
+  opened.vm_page = (const struct IvgpuVmPage*)(at + IVGPU_VM_PAGE_OFFSET);
+  opened.gpus = (const struct IvgpuVmGpu*)(at + IVGPU_VM_GPUS_OFFSET);
   return opened;
 }
 

@@ -19,6 +19,7 @@
 
 #include "request.h"
 #include "ring/module_c.h"
+#include "ring/vm_page_c.h"
 
 #define NODE "/dev/ivgpu0"
 
@@ -44,6 +45,8 @@ struct Opened {
   uint32_t slot, word;
   const struct IvgpuRegionHeader* header;
   const struct IvgpuSlotEntry* entries;
+  const struct IvgpuVmPage* vm_page;
+  const struct IvgpuVmGpu* gpus;
   char* at;  // the whole slot
 };
 
