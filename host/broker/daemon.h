@@ -17,6 +17,7 @@
 #include "host/broker/fd.h"
 #include "host/broker/fd_store.h"
 #include "host/broker/gpu_accounts.h"
+#include "host/broker/gpu_fact_cache.h"
 #include "host/broker/gpu_holds.h"
 #include "host/broker/metrics_server.h"
 #include "host/broker/mps.h"
@@ -45,6 +46,11 @@ class Daemon {
   // Who measures which processes GPUs work for: to be told before start().
   void measure_work_by(std::unique_ptr<GpuUsage> usage) { work_usage_ = std::move(usage); }
 
+  // Who tells guests of their VM's GPUs: likewise.
+  void tell_facts_by(std::unique_ptr<GpuUsage> usage) {
+    facts_ = std::make_unique<GpuFactCache>(loop_, std::move(usage));
+  }
+
   // False on failure, and `error` is one sentence. `gpus`: of each VM. A VM that cannot be served does not keep others
   // from being served: the log gives the reason, and it is tried again when the file is read again. It is a failure where
   // the broker's file has VMs and none can be served.
@@ -71,7 +77,6 @@ class Daemon {
   void sample_work();
   void watch_turns();
   void add_turns(BrokerStatus& status) const;
-  GpuTimeStatus gpu_time_of(const Vm& vm, const VmStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
   std::string status_line() const;
@@ -127,6 +132,7 @@ class Daemon {
   std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
   std::unique_ptr<Mps> mps_;                     // likewise, where the policy is this
   std::unique_ptr<WorkSamples> samples_;         // likewise
+  std::unique_ptr<GpuFactCache> facts_;          // likewise; null: no guest is told of its GPUs
   TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
   WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;

@@ -1,13 +1,17 @@
 #include "host/broker/gpu_usage.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "host/broker/hostile_text.h"
+#include "host/broker/words.h"
+#include "host/simgpu/api/device_names.h"
 #include "host/simgpu/api/usage_file.h"
 
 namespace host::broker {
@@ -16,25 +20,10 @@ namespace {
 constexpr std::size_t most_work = 4096;                    // processes of a GPU, in one answer
 constexpr std::int64_t latest_us = std::int64_t{1} << 53;  // nanoseconds of it still fit into 64 bits, since 1970
 
-std::string_view word(std::string_view& line) {
-  const std::size_t end = std::min(line.find(' '), line.size());
-  const std::string_view first = line.substr(0, end);
-  line.remove_prefix(std::min(end + 1, line.size()));
-  return first;
-}
-
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 bool take_work(std::string_view text, GpuUse& use) {
-  const auto process = number<std::int32_t>(word(text));
-  const auto percent = number<unsigned>(word(text));
-  const auto from = number<std::int64_t>(word(text)), to = number<std::int64_t>(word(text));
+  const auto process = number_of<std::int32_t>(first_word(text));
+  const auto percent = number_of<unsigned>(first_word(text));
+  const auto from = number_of<std::int64_t>(first_word(text)), to = number_of<std::int64_t>(first_word(text));
   const bool makes_sense = process && *process > 0 && percent && *percent <= 100 && from && to && text.empty() &&
                            *from >= 0 && *from < *to && *to <= latest_us;
   if (makes_sense && use.work.size() < most_work) use.work.push_back({*process, *percent, *from, *to});
@@ -47,6 +36,39 @@ std::uint64_t simulated_size(const char* text, std::uint64_t fallback) {
   char* unit = nullptr;
   const std::uint64_t value = std::strtoull(text, &unit, 10);
   return value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0);
+}
+
+// What an H200 tells, as the simulated GPU would: what its libcuda says, too, and a load that never changes.
+GpuFacts simulated_facts(int device) {
+  using ring::Fact;
+  GpuFacts facts;
+  facts.name = simgpu::device_name;
+  facts.driver = "simulated";
+  facts.vbios = "00.00.00.00.00";
+  facts.cuda = simgpu::driver_version;
+  facts.bus_id = fmt::format("00000000:{:02x}:00.0", simgpu::pci_bus_of(device));
+  const auto all = [&](std::uint32_t value, std::initializer_list<Fact> which) {
+    for (const Fact fact : which) facts[fact] = value;
+  };
+  facts[Fact::compute_major] = simgpu::device_sm / 10;
+  facts[Fact::compute_minor] = simgpu::device_sm % 10;
+  all(0, {Fact::compute_mode, Fact::display_active, Fact::mig_mode, Fact::mig_mode_pending, Fact::corrected_errors,
+          Fact::uncorrected_errors, Fact::corrected_errors_ever, Fact::uncorrected_errors_ever, Fact::performance_state,
+          Fact::throttle_reasons, Fact::pci_id, Fact::pci_subsystem});
+  all(1, {Fact::persistence_mode, Fact::display_mode, Fact::ecc_mode, Fact::ecc_mode_pending, Fact::link_generation,
+          Fact::link_width, Fact::greatest_link_generation, Fact::greatest_link_width, Fact::cores});
+  facts[Fact::brand] = 14;         // NVIDIA
+  facts[Fact::architecture] = 10;  // Blackwell
+  all(40, {Fact::temperature, Fact::memory_temperature});
+  all(90, {Fact::shutdown_temperature, Fact::slowdown_temperature, Fact::greatest_temperature,
+           Fact::greatest_memory_temperature});
+  facts[Fact::power_usage] = 100'000;
+  all(300'000, {Fact::power_limit, Fact::enforced_power_limit, Fact::default_power_limit, Fact::greatest_power_limit,
+                Fact::least_power_limit});
+  all(1000, {Fact::sm_clock, Fact::graphics_clock, Fact::video_clock, Fact::greatest_sm_clock,
+             Fact::greatest_graphics_clock, Fact::greatest_video_clock, Fact::applications_graphics_clock});
+  all(2000, {Fact::memory_clock, Fact::greatest_memory_clock, Fact::applications_memory_clock, Fact::memory_bus_width});
+  return facts;
 }
 
 class SimulatedUsage : public GpuUsage {
@@ -64,6 +86,13 @@ class SimulatedUsage : public GpuUsage {
     return answer_later([this, gpus, answer = std::move(answer)] {
       GpuUses uses;
       for (const std::string& gpu : gpus) uses[gpu] = work_of(gpu);
+      answer(uses);
+    });
+  }
+  bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
+    return answer_later([this, gpus, answer = std::move(answer)] {
+      GpuUses uses;
+      for (const std::string& gpu : gpus) uses[gpu] = facts_of(gpu);
       answer(uses);
     });
   }
@@ -106,6 +135,22 @@ class SimulatedUsage : public GpuUsage {
           one.processes[static_cast<pid_t>(process)] = entry.bytes[device].load();
     });
     use.total = simulated_size(std::getenv("IVGPU_SIM_MEMORY"), std::uint64_t{4} << 30);
+    return use;
+  }
+
+  // Without the file nobody knows what is free of it.
+  GpuUse facts_of(const std::string& gpu) const {
+    GpuUse use{.total = 0, .missing = "there is no such simulated GPU", .processes = {}};
+    for (int device = 0; device < simgpu::max_devices; ++device) {
+      if (simgpu::device_uuid_text(device) != gpu) continue;
+      use.missing.clear();
+      use.facts = simulated_facts(device);
+      const GpuUse holds = use_of(gpu);
+      use.facts.total = holds.total;
+      std::uint64_t used = 0;
+      for (const auto& [process, bytes] : holds.processes) used += bytes;
+      if (holds.missing.empty()) use.facts.free = holds.total - std::min(holds.total, used);
+    }
     return use;
   }
 
@@ -152,8 +197,8 @@ std::uint64_t simulated_context() { return simulated_size(std::getenv("IVGPU_SIM
 
 bool take_usage_line(const std::string& line, GpuUses& uses) {
   std::string_view rest = line;
-  const std::string_view kind = word(rest);
-  const auto gpu = uses.find(std::string(word(rest)));
+  const std::string_view kind = first_word(rest);
+  const auto gpu = uses.find(std::string(first_word(rest)));
   if (gpu == uses.end()) return false;
   GpuUse& use = gpu->second;
   if (kind == "missing") {
@@ -161,12 +206,13 @@ bool take_usage_line(const std::string& line, GpuUses& uses) {
     return true;
   }
   if (kind == "busy") return take_work(rest, use);
-  const auto first = number<std::uint64_t>(word(rest));
+  if (take_fact_line(kind, rest, use.facts)) return true;
+  const auto first = number_of<std::uint64_t>(first_word(rest));
   if (kind == "total" && first && rest.empty()) {
     use.total = *first;
     return true;
   }
-  const auto bytes = number<std::uint64_t>(rest);
+  const auto bytes = number_of<std::uint64_t>(rest);
   if (kind != "use" || !first || *first > INT32_MAX || !bytes) return false;
   std::uint64_t& held = use.processes[static_cast<pid_t>(*first)];
   held += std::min(*bytes, ~std::uint64_t{0} - held);  // a process may be named once for each instance of a GPU

@@ -1,5 +1,5 @@
-// How much memory GPUs have, how much of it each process holds, and which processes GPUs have worked for: measured, not
-// what a worker says of itself.
+// How much memory GPUs have, how much of it each process holds, which processes GPUs have worked for, and what else is told
+// of a GPU: measured, not what a worker says of itself.
 //
 // Threads: the broker's one. An answer comes out of the event loop, so asking costs the broker no wait.
 #pragma once
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "host/broker/event_loop.h"
+#include "host/broker/gpu_facts.h"
 
 namespace host::broker {
 
@@ -29,6 +30,7 @@ struct GpuUse {
   std::string missing;                       // why nothing is told of processes; "": all is
   std::map<pid_t, std::uint64_t> processes;  // bytes that each holds
   std::vector<GpuWork> work = {};            // since the question before; a sample may name but one of several
+  GpuFacts facts = {};                       // for who asks for them; with `missing` nobody tells any
 };
 using GpuUses = std::map<std::string, GpuUse>;  // by the names that were asked for
 
@@ -40,6 +42,8 @@ class GpuUsage {
   virtual bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
   // The same of work. The first answer has none, since nobody knows from when on that would be.
   virtual bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
+  // The same of what guests may know of them.
+  virtual bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) = 0;
   // As ask(), but waits. For a broker that serves nobody yet.
   virtual GpuUses ask_now(const std::vector<std::string>& gpus) = 0;
 };
@@ -54,10 +58,10 @@ std::unique_ptr<GpuUsage> make_simulated_usage(EventLoop& loop);
 // What a context of the simulated GPU takes, by the environment that its workers have.
 std::uint64_t simulated_context();
 
-// A question to ivgpu-nvml is a line of GPUs; this before them asks for work in place of memory.
-inline constexpr const char* work_question = "work";
+// A question to ivgpu-nvml is a line of GPUs; one of these before them asks for work, or for facts, in place of memory.
+inline constexpr const char *work_question = "work", *facts_question = "facts";
 // One line of what ivgpu-nvml says: "total GPU BYTES", "use GPU PROCESS BYTES", "busy GPU PROCESS PERCENT FROM TO",
-// "missing GPU WHY". False: it is none.
+// "missing GPU WHY", and those of GpuFacts. False: it is none.
 bool take_usage_line(const std::string& line, GpuUses& uses);
 
 }  // namespace host::broker

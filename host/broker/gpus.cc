@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
 
+#include "host/broker/words.h"
 #include "host/simgpu/api/device_names.h"
 #include "ring/layout.h"
 
@@ -20,14 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view folder_of_gpus = "/proc/driver/nvidia/gpus";
 // Device files that all GPUs share: the driver opens these first. nvidia-modeset is for displays, nvidia-caps for MIG.
 constexpr const char* shared_devices[] = {"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"};
-
-template <class T>
-std::optional<T> number(std::string_view text, int base) {
-  T value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (text.empty() || failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r");
@@ -53,7 +45,7 @@ using Address = std::array<unsigned, 4>;  // domain, bus, device, function
 std::optional<Address> parse_address(std::string_view text) {
   Address address{};
   if (const std::size_t dot = text.find('.'); dot != std::string_view::npos) {
-    const auto function = number<unsigned>(text.substr(dot + 1), 16);
+    const auto function = number_of<unsigned>(text.substr(dot + 1), 16);
     if (!function) return std::nullopt;
     address[3] = *function;
     text = text.substr(0, dot);
@@ -62,7 +54,7 @@ std::optional<Address> parse_address(std::string_view text) {
   if (colons < 1 || colons > 2) return std::nullopt;
   for (std::size_t part = colons == 2 ? 0 : 1; part <= 2; ++part) {
     const std::size_t colon = std::min(text.find(':'), text.size());
-    const auto value = number<unsigned>(text.substr(0, colon), 16);
+    const auto value = number_of<unsigned>(text.substr(0, colon), 16);
     if (!value) return std::nullopt;
     address[part] = *value;
     text.remove_prefix(std::min(colon + 1, text.size()));
@@ -110,7 +102,7 @@ bool good_mig_name(const std::string& name) {
 
 // All that an element may mean; false where it is none of the three forms.
 bool meant_by(const std::string& element, const std::vector<Gpu>& host, std::vector<const Gpu*>& meant) {
-  const auto index = number<unsigned>(element, 10);
+  const auto index = number_of<unsigned>(element, 10);
   const auto address = parse_address(element);
   if (!index && !address && !element.starts_with(gpu_prefix)) return false;
   for (const Gpu& gpu : host) {
@@ -201,7 +193,7 @@ std::string in_words(const Gpu& gpu) {
 
 std::optional<Gpu> parse_gpu(std::string_view information) {
   const std::string_view pci = field(information, "Bus Location"), uuid = field(information, "GPU UUID");
-  const auto minor = number<unsigned>(field(information, "Device Minor"), 10);
+  const auto minor = number_of<unsigned>(field(information, "Device Minor"), 10);
   if (!parse_address(pci) || !minor || field(information, "GPU Excluded") == "Yes") return std::nullopt;
   Gpu gpu;
   gpu.pci = pci;
@@ -225,7 +217,7 @@ std::vector<Gpu> gpus_of_machine(const std::string& root) {
 }
 
 std::vector<Gpu> simulated_gpus(const char* count) {
-  const int devices = number<int>(count == nullptr ? "1" : count, 10).value_or(0);
+  const int devices = number_of<int>(count == nullptr ? "1" : count, 10).value_or(0);
   std::vector<Gpu> gpus;
   if (devices > simgpu::max_devices) return gpus;  // the library refuses such a number with a reason
   for (int i = 0; i < devices; ++i) {

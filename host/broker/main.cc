@@ -148,6 +148,7 @@ int serve(const Arguments& arguments, Config config, const WorkerProgram& progra
   if (!look_at_memory(daemon.accounts(), daemon.loop(), config, gpus, hold, error))
     return complain(exit_bad_configuration, arguments.config + ": " + error);
   daemon.measure_work_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
+  daemon.tell_facts_by(make_gpu_usage(daemon.loop(), config.gpu.library, own_folder()));
   if (!daemon.start(config, program, gpus, error)) return complain(exit_failed, error);
   const std::string all = daemon.served() < config.vms.size() ? fmt::format(" of {}", config.vms.size()) : "";
   spdlog::info("serving {}{} VM(s) with {}", daemon.served(), all, program.library);

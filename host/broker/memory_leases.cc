@@ -93,13 +93,34 @@ std::uint64_t MemoryLeases::taken_of(std::uint32_t slot, unsigned device) const 
   return std::min(acts_.taken(slot, device), workers_[slot].held[device].lent);
 }
 
+std::uint64_t MemoryLeases::held_by(std::uint32_t slot, const Share& share) const {
+  std::uint64_t sum = 0;
+  for (unsigned device = 0; device < workers_[slot].devices; ++device)
+    if (const Held& held = workers_[slot].held[device]; held.share == &share)
+      sum += held.overhead + taken_of(slot, device);
+  return sum;
+}
+
 std::uint64_t MemoryLeases::used(const Share& share) const {
   std::uint64_t sum = 0;
-  for (std::uint32_t slot = 0; slot < workers_.size(); ++slot)
-    for (unsigned device = 0; device < workers_[slot].devices; ++device)
-      if (const Held& held = workers_[slot].held[device]; held.share == &share)
-        sum += held.overhead + taken_of(slot, device);
+  for (std::uint32_t slot = 0; slot < workers_.size(); ++slot) sum += held_by(slot, share);
   return sum;
+}
+
+const MemoryLeases::Share* MemoryLeases::find_share(const std::string& gpu) const {
+  for (const auto& [account, share] : shares_)
+    if (key_of(account->name) == key_of(gpu)) return &share;
+  return nullptr;
+}
+
+std::uint64_t MemoryLeases::used(const std::string& gpu) const {
+  const Share* share = find_share(gpu);
+  return share != nullptr ? used(*share) : 0;
+}
+
+std::uint64_t MemoryLeases::held_by(std::uint32_t slot, const std::string& gpu) const {
+  const Share* share = find_share(gpu);
+  return share != nullptr ? held_by(slot, *share) : 0;
 }
 
 void MemoryLeases::see_peak(Share& share) { share.peak = std::max(share.peak, used(share)); }

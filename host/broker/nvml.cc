@@ -2,33 +2,17 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace nvml {
 namespace {
 
-constexpr int success = 0, not_found = 6, insufficient_size = 7;
-constexpr unsigned long long not_available = ~0ULL;
+using host::broker::GpuFacts, ring::Fact;
 
-struct ProcessInfo {
-  unsigned pid;
-  unsigned long long bytes;
-  unsigned gpu_instance, compute_instance;
-};
-static_assert(sizeof(ProcessInfo) == 24);
-
-struct Sample {
-  unsigned pid;
-  unsigned long long stamp;
-  unsigned sm, memory, encoder, decoder;
-};
-static_assert(sizeof(Sample) == 32);
-
-struct Memory {
-  unsigned version;
-  unsigned long long total, reserved, free, used;
-};
-constexpr unsigned memory_version = sizeof(Memory) | 2U << 24;
+constexpr unsigned memory_version = nvml_version<nvmlMemory_v2_t>(2);
+constexpr unsigned memory_temperature_field = 82;
 
 // Far more than a GPU is shared by; a list that is longer is asked for again.
 constexpr unsigned usual_processes = 256, most_processes = 1U << 16;
@@ -39,11 +23,12 @@ struct Library::Functions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
   const char* (*words)(int) = nullptr;
-  int (*by_uuid)(const char*, void**) = nullptr;
-  int (*by_pci)(const char*, void**) = nullptr;
-  int (*memory)(void*, Memory*) = nullptr;
-  int (*processes)(void*, unsigned*, ProcessInfo*) = nullptr;
-  int (*work)(void*, Sample*, unsigned*, unsigned long long) = nullptr;  // null: the library has none
+  int (*by_uuid)(const char*, nvmlDevice_t*) = nullptr;
+  int (*by_pci)(const char*, nvmlDevice_t*) = nullptr;
+  int (*memory)(nvmlDevice_t, nvmlMemory_v2_t*) = nullptr;
+  int (*processes)(nvmlDevice_t, unsigned*, nvmlProcessInfo_t*) = nullptr;
+  int (*work)(nvmlDevice_t, nvmlProcessUtilizationSample_t*, unsigned*,
+              unsigned long long) = nullptr;  // null: the library has none
 };
 
 Library::Library(void* handle, std::unique_ptr<Functions> functions)
@@ -60,6 +45,12 @@ std::unique_ptr<Library> Library::load(const std::string& path, std::string& why
     why = dlerror();
     return nullptr;
   }
+  // On a host that is itself a guest the loader may find the guest's library, which would ask another broker, or this one.
+  if (dlsym(handle, "ivgpu_guest_library") != nullptr) {
+    why = path + " is a guest's library of ivgpu: name NVIDIA's, or install it";
+    dlclose(handle);
+    return nullptr;
+  }
   auto f = std::make_unique<Functions>();
   const auto find = [&](const char* name, auto& function) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
@@ -74,8 +65,8 @@ std::unique_ptr<Library> Library::load(const std::string& path, std::string& why
   find("nvmlDeviceGetMemoryInfo_v2", f->memory);
   find("nvmlDeviceGetComputeRunningProcesses_v3", f->processes);
   f->work = reinterpret_cast<decltype(f->work)>(dlsym(handle, "nvmlDeviceGetProcessUtilization"));
-  int result = success;
-  if (why.empty() && (result = f->init()) != success) why = std::string("nvmlInit: ") + f->words(result);
+  int result = NVML_SUCCESS;
+  if (why.empty() && (result = f->init()) != NVML_SUCCESS) why = std::string("nvmlInit: ") + f->words(result);
   if (!why.empty()) {
     dlclose(handle);
     return nullptr;
@@ -92,53 +83,131 @@ Library::Device Library::find(const std::string& gpu, std::string& why) const {
   Device device = nullptr;
   const bool is_uuid = gpu.starts_with("GPU-") || gpu.starts_with("MIG-");
   const int result = (is_uuid ? functions_->by_uuid : functions_->by_pci)(gpu.c_str(), &device);
-  if (result != success) why = words(result);
-  return result == success ? device : nullptr;
+  if (result != NVML_SUCCESS) why = words(result);
+  return result == NVML_SUCCESS ? device : nullptr;
 }
 
 std::uint64_t Library::memory(Device device, std::string& why) const {
-  Memory memory{memory_version, 0, 0, 0, 0};
+  nvmlMemory_v2_t memory{memory_version, 0, 0, 0, 0};
   const int result = functions_->memory(device, &memory);
-  if (result != success) why = words(result);
-  return result == success && memory.total > memory.reserved ? memory.total - memory.reserved : 0;
+  if (result != NVML_SUCCESS) why = words(result);
+  return result == NVML_SUCCESS && memory.total > memory.reserved ? memory.total - memory.reserved : 0;
 }
 
 bool Library::processes(Device device, std::vector<Process>& all, std::string& why) const {
-  std::vector<ProcessInfo> infos(usual_processes);
+  std::vector<nvmlProcessInfo_t> infos(usual_processes);
   auto count = static_cast<unsigned>(infos.size());
   int result = functions_->processes(device, &count, infos.data());
-  while (result == insufficient_size && infos.size() < most_processes) {
+  while (result == NVML_ERROR_INSUFFICIENT_SIZE && infos.size() < most_processes) {
     infos.resize(2 * infos.size());
     count = static_cast<unsigned>(infos.size());
     result = functions_->processes(device, &count, infos.data());
   }
-  if (result != success) {
+  if (result != NVML_SUCCESS) {
     why = words(result);
     return false;
   }
   for (unsigned i = 0; i < count && i < infos.size(); ++i)
-    all.push_back({infos[i].pid, infos[i].bytes, infos[i].bytes != not_available});
+    all.push_back({infos[i].pid, infos[i].usedGpuMemory, infos[i].usedGpuMemory != nvml_value_not_available});
   return true;
+}
+
+namespace {
+
+// A function of the library's by name; null where it has none.
+template <class... A>
+nvmlReturn_t ask(void* library, const char* name, A... arguments) {
+  const auto function = reinterpret_cast<nvmlReturn_t (*)(A...)>(dlsym(library, name));
+  return function != nullptr ? function(arguments...) : NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+template <class Number>
+void keep(GpuFacts& facts, Fact fact, nvmlReturn_t result, Number number) {
+  constexpr Number most = ~std::uint32_t{0};
+  if (result == NVML_SUCCESS) facts[fact] = static_cast<std::uint32_t>(std::min(number, most));
+}
+
+void ask_numbers(void* library, nvmlDevice_t device, GpuFacts& facts) {
+  nvmlReturn_t result = NVML_SUCCESS;
+  unsigned number = 0, other = 0;
+  unsigned long long wide = 0;
+#define NUMBER(fact, function)                       \
+  result = ask(library, #function, device, &number); \
+  keep(facts, Fact::fact, result, number);
+#define OF_KIND(fact, function, kind)                                \
+  result = ask(library, #function, device, unsigned{kind}, &number); \
+  keep(facts, Fact::fact, result, number);
+#define PAIR(first, second, function)                        \
+  result = ask(library, #function, device, &number, &other); \
+  keep(facts, Fact::first, result, number);                  \
+  keep(facts, Fact::second, result, other);
+#define WIDE(fact, function)                       \
+  result = ask(library, #function, device, &wide); \
+  keep(facts, Fact::fact, result, wide);
+#define ERRORS(fact, function, kind, counter)                                         \
+  result = ask(library, #function, device, unsigned{kind}, unsigned{counter}, &wide); \
+  keep(facts, Fact::fact, result, wide);
+#define APART(fact)
+#include "ring/nvml/facts.def"
+#include "ring/nvml/undefine_facts.h"
+}
+
+void ask_apart(void* library, nvmlDevice_t device, GpuFacts& facts) {
+  nvmlPciInfo_t pci{};
+  if (ask(library, "nvmlDeviceGetPciInfo_v3", device, &pci) == NVML_SUCCESS) {
+    facts.bus_id.assign(pci.busId, strnlen(pci.busId, sizeof pci.busId));
+    facts[Fact::pci_id] = pci.pciDeviceId;
+    facts[Fact::pci_subsystem] = pci.pciSubSystemId;
+  }
+  nvmlFieldValue_t field{};
+  field.fieldId = memory_temperature_field;
+  if (ask(library, "nvmlDeviceGetFieldValues", device, 1, &field) == NVML_SUCCESS && field.nvmlReturn == NVML_SUCCESS)
+    facts[Fact::memory_temperature] = field.value.uiVal;
+}
+
+template <class... A>
+std::string text_of(void* library, const char* name, A... before) {
+  char text[96] = {};
+  const bool told = ask(library, name, before..., text, unsigned{sizeof text - 1}) == NVML_SUCCESS;
+  return told ? text : "";
+}
+
+}  // namespace
+
+GpuFacts Library::facts(Device device) const {
+  GpuFacts facts;
+  facts.name = text_of(handle_, "nvmlDeviceGetName", device);
+  facts.vbios = text_of(handle_, "nvmlDeviceGetVbiosVersion", device);
+  facts.driver = text_of(handle_, "nvmlSystemGetDriverVersion");
+  int cuda = 0;
+  if (ask(handle_, "nvmlSystemGetCudaDriverVersion_v2", &cuda) == NVML_SUCCESS && cuda > 0)
+    facts.cuda = static_cast<std::uint32_t>(cuda);
+  nvmlMemory_v2_t memory{memory_version, 0, 0, 0, 0};
+  if (functions_->memory(device, &memory) == NVML_SUCCESS)
+    facts.total = memory.total, facts.reserved = memory.reserved, facts.free = memory.free;
+  ask_numbers(handle_, device, facts);
+  ask_apart(handle_, device, facts);
+  return facts;
 }
 
 // A library that finds no sample says so. Samples of nobody, or of more than all of the time, have been seen in the wild.
 bool Library::work(Device device, std::int64_t since_us, std::vector<Work>& all, std::string& why) const {
   if (functions_->work == nullptr) return why = "it has no nvmlDeviceGetProcessUtilization", false;
-  std::vector<Sample> samples(usual_processes);
+  std::vector<nvmlProcessUtilizationSample_t> samples(usual_processes);
   const auto since = static_cast<unsigned long long>(since_us);
   auto count = static_cast<unsigned>(samples.size());
   int result = functions_->work(device, samples.data(), &count, since);
-  while (result == insufficient_size && samples.size() < most_processes) {
+  while (result == NVML_ERROR_INSUFFICIENT_SIZE && samples.size() < most_processes) {
     samples.resize(2 * samples.size());
     count = static_cast<unsigned>(samples.size());
     result = functions_->work(device, samples.data(), &count, since);
   }
-  if (result == not_found) return true;
-  if (result != success) return why = words(result), false;
+  if (result == NVML_ERROR_NOT_FOUND) return true;
+  if (result != NVML_SUCCESS) return why = words(result), false;
   for (unsigned i = 0; i < count && i < samples.size(); ++i) {
-    const auto stamp = static_cast<std::int64_t>(samples[i].stamp);
-    if (samples[i].pid != 0 && samples[i].sm <= 100 && stamp > since_us)
-      all.push_back({samples[i].pid, samples[i].sm, stamp});
+    const auto stamp = static_cast<std::int64_t>(samples[i].timeStamp);
+    if (samples[i].pid != 0 && samples[i].smUtil <= 100 && stamp > since_us)
+      all.push_back({samples[i].pid, samples[i].smUtil, stamp});
   }
   return true;
 }

@@ -1,8 +1,7 @@
-// What NVIDIA's management library (libnvidia-ml.so.1) tells of GPUs' memory and use. For ivgpu-nvml and the probe; the broker
-// itself loads no driver.
+// What NVIDIA's management library (libnvidia-ml.so.1) tells of GPUs. For ivgpu-nvml and the probe; the broker itself loads no
+// driver.
 //
-// The library is taken by path or by the loader, and declared here as far as it is used, since its header is no part of
-// what this project is built with.
+// The library is taken by path or by the loader, and its types are ring/nvml/types.h's.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +10,9 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "host/broker/gpu_facts.h"
+#include "ring/nvml/types.h"
 
 namespace nvml {
 
@@ -34,13 +36,15 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  using Device = void*;
+  using Device = nvmlDevice_t;
   // By "GPU-...", "MIG-..." or a PCI address. Null: it does not know it.
   Device find(const std::string& gpu, std::string& why) const;
   // The bytes that programs can have of it; 0, and `why`, where it does not say.
   std::uint64_t memory(Device device, std::string& why) const;
   // All processes that compute on it. False where it does not say.
   bool processes(Device device, std::vector<Process>& all, std::string& why) const;
+  // What guests may know of it; all that the library does not say is left out.
+  host::broker::GpuFacts facts(Device device) const;
   // The samples since then, of the processes that it names. False where it does not say.
   bool work(Device device, std::int64_t since_us, std::vector<Work>& all, std::string& why) const;
 

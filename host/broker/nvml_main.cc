@@ -1,11 +1,12 @@
-// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, or whom they have worked for, by NVIDIA's
-// management library.
+// ivgpu-nvml: tells a broker how much memory GPUs have and who holds it, whom they have worked for, or what guests may know
+// of them, by NVIDIA's management library.
 //
-// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; and another one once a session has
-// lasted a second, asked five times a second while there is one, and twenty while processes take turns. It is a process
-// of its own since a call of that library can take as long as the GPU's kernel driver likes, or for ever, and a fault in
-// it must cost no VM.
-// For each line on the standard input, which names GPUs, it answers with the lines of host/broker/gpu_usage.h and "end".
+// Process model: ivgpud starts it once a VM has a quota, and asks it twice a second; another one once a session has lasted a
+// second, asked five times a second while there is one, and twenty while processes take turns; and another one once a
+// guest asks of its GPUs, asked once a second at most. It is a process of its own since a call of that library can take as
+// long as the GPU's kernel driver likes, or for ever, and a fault in it must cost no VM.
+// For each line on the standard input, which names GPUs, it answers with the lines of host/broker/gpu_usage.h, those of
+// host/broker/gpu_facts.h among them, and "end".
 // It ends with its input, or with its broker.
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -80,14 +81,23 @@ void tell_work(const nvml::Library& library, const std::string& gpu) {
   if (!all.empty()) told_until[gpu] = newest;
 }
 
+void tell_facts(const nvml::Library& library, const std::string& gpu) {
+  std::string why;
+  const nvml::Library::Device device = library.find(gpu, why);
+  if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
+  std::fputs(host::broker::fact_lines(gpu, library.facts(device)).c_str(), stdout);
+}
+
 void answer(const nvml::Library* library, const std::string& why, const std::string& question) {
   std::istringstream words(question);
-  bool of_work = false;
+  auto say = tell;
   for (std::string gpu; words >> gpu;) {
     if (gpu == "work")
-      of_work = true;
+      say = tell_work;
+    else if (gpu == "facts")
+      say = tell_facts;
     else if (library != nullptr)
-      (of_work ? tell_work : tell)(*library, gpu);
+      say(*library, gpu);
     else
       say_missing(gpu, "NVML cannot be asked: " + why);
   }

@@ -37,6 +37,10 @@ class NvmlUsage : public GpuUsage {
     return ask(gpus, work_question, std::move(answer));
   }
 
+  bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
+    return ask(gpus, facts_question, std::move(answer));
+  }
+
   GpuUses ask_now(const std::vector<std::string>& gpus) override {
     std::string why = question(gpus, "");
     const Clock::time_point until = Clock::now() + patience;

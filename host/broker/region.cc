@@ -146,9 +146,22 @@ void Region::restore_header() const {
   put(&Header::common_offset, std::uint64_t{0});
   put(&Header::common_bytes, std::uint64_t{0});  // there is none
   put(&Header::bell_port, static_cast<std::uint32_t>(vm_.vsock_port));
-  ring::RegionView(base_).vm_page().copy_in({.version = ring::vm_page_version, .reserved = {}});
+  ring::RegionView(base_).vm_page()[&ring::VmPage::version].store(ring::vm_page_version, std::memory_order_relaxed);
   // Pairs with the acquire of each process that opens the region.
   to[&Header::magic].store(ring::region_magic, std::memory_order_release);
+}
+
+// A reader that has copied while this writes sees another `sequence` afterwards.
+void Region::answer_question(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const {
+  const ring::RegionView view(base_);
+  const auto sequence = view.vm_page()[&ring::VmPage::sequence];
+  const std::uint32_t writing = sequence.load(std::memory_order_relaxed) | 1u;
+  sequence.store(writing, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // pairs with a reader's acquire fence, after what it has copied
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) view.vm_gpu(i).copy_in(gpus[i]);
+  page.sequence = writing;
+  view.vm_page().copy_in(page);
+  sequence.store(writing + 1, std::memory_order_release);  // pairs with a reader's first look
 }
 
 void Region::label() const {
@@ -166,9 +179,8 @@ bool Region::touched(std::uint32_t slot) const {
 
 std::vector<Region::Range> Region::rest() const {
   if (huge_) return {};
-  constexpr std::size_t vm_page_end = ring::vm_page_offset + ring::page;
   const std::size_t slots_end = slot_offset(static_cast<std::uint32_t>(vm_.slots));
-  std::vector<Range> ranges = {{start_ + vm_page_end, ring::first_slot_offset - vm_page_end},
+  std::vector<Range> ranges = {{start_ + ring::front_bytes, ring::first_slot_offset - ring::front_bytes},
                                {slots_end, memory_bytes(vm_) - slots_end}};
   std::erase_if(ranges, [](const Range& range) { return range.bytes == 0; });
   return ranges;

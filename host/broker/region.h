@@ -59,6 +59,8 @@ class Region {
   // Puts back the constant words of the header and of the VM's page, and leaves their counts. A guest may have written
   // over them.
   void restore_header() const;
+  // Writes what a guest has asked of the VM's GPUs, ring::max_devices of them at most; `page.sequence` does not count.
+  void answer_question(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const;
   // Writes what describes persistent memory to the guest's kernel (host/broker/dax_label.h), before the region. Other
   // memory has nothing there.
   void label() const;
@@ -66,7 +68,7 @@ class Region {
   // page. Nothing is read.
   bool touched(std::uint32_t slot) const;
   Range slot_range(std::uint32_t slot) const { return {slot_offset(slot), slot_bytes_}; }
-  // The memory that belongs to no slot and is not needed: behind the VM's page and behind the last slot. No range of
+  // The memory that belongs to no slot and is not needed: behind the region's front and behind the last slot. No range of
   // huge pages, which were taken at the start, once and for all.
   std::vector<Range> rest() const;
 

@@ -6,7 +6,6 @@ namespace host::broker {
 namespace {
 
 using Time = SampledTime::Time;
-using Seconds = std::chrono::duration<double>;
 
 std::int64_t in_us(Time time) { return std::chrono::duration_cast<std::chrono::microseconds>(time).count(); }
 
@@ -29,11 +28,12 @@ void SampledTime::take(const GpuUses& uses, const Moment& moment) {
     if (!use.missing.empty()) continue;
     told_.insert(gpu);
     const auto turns = moment.in_turns.find(gpu);
-    take(seen_[gpu], use, moment, turns != moment.in_turns.end() ? turns->second : Time::zero());
+    take(gpu, use, moment, turns != moment.in_turns.end() ? turns->second : Time::zero());
   }
 }
 
-void SampledTime::take(Seen& seen, const GpuUse& use, const Moment& moment, Time in_turns) {
+void SampledTime::take(const std::string& gpu, const GpuUse& use, const Moment& moment, Time in_turns) {
+  Seen& seen = seen_[gpu];
   const bool goes_on = seen.at && moment.now - *seen.at <= longest_pause;
   const Time passed = goes_on ? std::max(moment.now - *seen.at, Time::zero()) : Time::zero();
   seen.at = moment.now;
@@ -57,7 +57,7 @@ void SampledTime::take(Seen& seen, const GpuUse& use, const Moment& moment, Time
   span = std::min<Seconds>(span, seen.room);
   seen.room -= std::chrono::duration_cast<Time>(span);
   const double scale = all > span ? span / all : 1;
-  for (const auto& [vm, part] : had) had_[vm] += part * scale * counts;
+  for (const auto& [vm, part] : had) had_[vm][gpu] += part * scale * counts;
 }
 
 // The part of the time since the samples before in which nobody took turns.
@@ -69,15 +69,34 @@ double SampledTime::unmeasured(Seen& seen, Time now, Time in_turns, bool has_wor
 }
 
 SampledStatus SampledTime::of(Vm vm, const std::vector<std::string>& gpus) const {
+  SampledStatus status = what_is_told(gpus);
+  if (!status.had) return status;
+  Seconds sum{};  // of GPUs that the VM has no more, too: the figure never shrinks
+  if (const auto had = had_.find(vm); had != had_.end())
+    for (const auto& [gpu, time] : had->second) sum += time;
+  status.had = std::chrono::duration_cast<Clock::duration>(sum);
+  return status;
+}
+
+SampledStatus SampledTime::of_gpu(Vm vm, const std::string& gpu) const {
+  SampledStatus status = what_is_told({gpu});
+  const auto had = had_.find(vm);
+  if (!status.had || had == had_.end()) return status;
+  if (const auto time = had->second.find(gpu); time != had->second.end())
+    status.had = std::chrono::duration_cast<Clock::duration>(time->second);
+  return status;
+}
+
+// With nothing had where somebody tells.
+SampledStatus SampledTime::what_is_told(const std::vector<std::string>& gpus) const {
   SampledStatus status;
   const bool told = std::ranges::any_of(gpus, [this](const std::string& gpu) { return told_.contains(gpu); });
-  const auto had = had_.find(vm);
-  if (told)
-    status.had = had != had_.end() ? std::chrono::duration_cast<Clock::duration>(had->second) : Clock::duration::zero();
+  if (told) status.had = Clock::duration::zero();
   for (const std::string& gpu : gpus) {
     const auto missing = missing_.find(gpu);
     if (missing != missing_.end() && status.missing.empty()) status.missing = missing->second;
   }
+  status.is_early = !told && status.missing.empty() && !gpus.empty();
   if (!told && status.missing.empty())
     status.missing = gpus.empty() ? "its GPUs are not known" : "no session has lasted for a second yet";
   return status;

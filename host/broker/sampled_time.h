@@ -25,6 +25,7 @@ namespace host::broker {
 struct SampledStatus {
   std::optional<Clock::duration> had;  // nothing: nobody has told anything of these GPUs yet
   std::string missing;                 // why nobody tells it of one of them now; "": all are told
+  bool is_early = false;               // the reason is that there was no work to tell of yet
 };
 
 class SampledTime {
@@ -47,6 +48,8 @@ class SampledTime {
   void take(const GpuUses& uses, const Moment& moment);
   // `gpus`: the VM's, by the names that were asked for.
   SampledStatus of(Vm vm, const std::vector<std::string>& gpus) const;
+  // The same of one of them alone.
+  SampledStatus of_gpu(Vm vm, const std::string& gpu) const;
   void forget(Vm vm) { had_.erase(vm); }
 
  private:
@@ -57,13 +60,15 @@ class SampledTime {
     Time looked{}, in_turns{};  // how long turns were taken, and when that was looked at
   };
 
-  void take(Seen& seen, const GpuUse& use, const Moment& moment, Time in_turns);
+  using Seconds = std::chrono::duration<double>;
+  void take(const std::string& gpu, const GpuUse& use, const Moment& moment, Time in_turns);
+  SampledStatus what_is_told(const std::vector<std::string>& gpus) const;
   static double unmeasured(Seen& seen, Time now, Time in_turns, bool has_work);
 
   std::map<std::string, Seen> seen_;
-  std::map<std::string, std::string> missing_;  // of each GPU that was asked for
-  std::set<std::string> told_;                  // GPUs
-  std::map<Vm, std::chrono::duration<double>> had_;
+  std::map<std::string, std::string> missing_;        // of each GPU that was asked for
+  std::set<std::string> told_;                        // GPUs
+  std::map<Vm, std::map<std::string, Seconds>> had_;  // of each GPU
   std::optional<Time> offset_;
 };
 

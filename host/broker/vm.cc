@@ -34,7 +34,8 @@ Vm::Vm(EventLoop& loop, const VmOptions& options, const WorkerProgram& program, 
       wipes_(wipes),
       store_(program.store, options.name),
       slots_(static_cast<std::size_t>(options.slots)),
-      starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()) {
+      starts_(static_cast<double>(options.starts_per_second), static_cast<double>(options.start_burst), Clock::now()),
+      answers_(answers_per_second, answers_at_once, Clock::now()) {
   if (program.scheduler != nullptr) turns_vm_ = program.scheduler->add_vm(share());
 }
 
@@ -89,7 +90,9 @@ bool Vm::open(const BrokerOptions& broker, std::string& error) {
 }
 
 Vm::~Vm() {
-  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_, &gpu_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&beat_timer_, &refill_timer_, &stop_timer_, &memory_timer_, &gpu_timer_, &question_timer_})
+    loop_.forget(*id);
+  if (program_.facts != nullptr) program_.facts->forget(facts_asked_);
   for (Slot& slot : slots_)
     for (EventLoop::Id* id : {&slot.start_timer, &slot.empty_timer}) loop_.forget(*id);
   for (const Slot& slot : slots_) traces_.end(slot.session);
@@ -119,7 +122,8 @@ void Vm::remove(Clock::duration patience, std::function<void()> removed) {
 void Vm::end_all(Clock::duration patience, std::function<void()> done) {
   stopping_ = true;
   stopped_ = std::move(done);
-  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_, &gpu_timer_}) loop_.forget(*id);
+  for (EventLoop::Id* id : {&refill_timer_, &beat_timer_, &stop_timer_, &gpu_timer_, &question_timer_})
+    loop_.forget(*id);
   beat_while_held();
   bool any = false;
   for (Slot& slot : slots_) {
@@ -157,6 +161,7 @@ void Vm::look() {
   beat();
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);
   look_at_wanted();
+  look_at_questions();
   save_counts();
   refill();
   beat_while_held();

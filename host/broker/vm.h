@@ -1,7 +1,7 @@
 // One VM: its region, its guests' way to the host, and the life of its slots. vm.cc has the directory, vm_workers.cc
 // the workers, vm_restart.cc what outlives the broker, vm_gpus.cc the GPUs that they find, vm_memory.cc their device
 // memory, vm_turns.cc their turns, vm_mps.cc their place at MPS, vm_sessions.cc and vm_status.cc their lines in the log and
-// in `ivgpu status`.
+// in `ivgpu status`, vm_questions.cc what its guests ask of its GPUs.
 //
 // ring/layout_c.h describes the life of a slot. Here is the broker's part of it: `spare` slots are kept Ready, each with
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
@@ -21,6 +21,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +31,7 @@
 #include "host/broker/config.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/fd_store.h"
+#include "host/broker/gpu_fact_cache.h"
 #include "host/broker/gpu_presence.h"
 #include "host/broker/gpus.h"
 #include "host/broker/log_limiter.h"
@@ -42,6 +44,7 @@
 #include "host/broker/trace_server.h"
 #include "host/broker/transport.h"
 #include "host/broker/turn_watch.h"
+#include "host/broker/utilization.h"
 #include "host/broker/vm_record.h"
 #include "host/broker/wiper.h"
 #include "host/broker/work_samples.h"
@@ -87,6 +90,8 @@ class Vm {
   // What the scheduler of turns calls it, and its part of the turns.
   turns::Scheduler::Vm name_for_turns() const { return turns_vm_; }
   turns::Scheduler::Share share() const;
+  // What it has had of its GPUs together.
+  GpuTimeStatus gpu_time() const;
   // Its workers that programs have claimed, for whoever looks for work without a turn.
   void add_watched(std::vector<TurnWatch::Worker>& all) const;
   // Its workers, and if it has sessions the GPUs that may work for it.
@@ -102,6 +107,9 @@ class Vm {
 
   // The most starts of sessions in the log for each second, and the most ends: a test suite is shown whole.
   static constexpr int session_lines = 20;
+
+  // To its guests' questions about GPUs.
+  static constexpr double answers_per_second = 200, answers_at_once = 50;
 
   struct Slot {
     ring::SlotWord known;
@@ -217,6 +225,14 @@ class Vm {
   void tell_warm();
   void tell_jail(const WorkerJail& jail);
 
+  std::optional<Clock::duration> had_of(const std::string& gpu) const;
+  void note_utilization();
+  void look_at_questions();
+  void ask_for_facts();
+  void answer_question();
+  ring::VmGpu answer_for(const Gpu& gpu, ring::VmPage& page);
+  void tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to);
+
   void beat();
   void beat_while_held();
   std::uint32_t count(ring::SlotState state) const;
@@ -247,9 +263,15 @@ class Vm {
   LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
   std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
   GpuPresence presence_;
+  std::map<std::string, Utilization> utilization_;  // of each GPU
+  Clock::time_point utilization_noted_{};
+  GpuFactCache::Id facts_asked_ = 0;      // for the question that is being answered
+  std::uint32_t questions_answered_ = 0;  // of RegionHeader::gpu_questions
+  TokenBucket answers_;
   Clock::duration between_restarts_{};  // of workers that lack a GPU
   WorkerLog worker_log_;
-  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0;
+  EventLoop::Id beat_timer_ = 0, refill_timer_ = 0, stop_timer_ = 0, memory_timer_ = 0, gpu_timer_ = 0,
+                question_timer_ = 0;
   std::function<void()> warm_, stopped_;
   bool stopping_ = false;
   bool adopted_ = false;  // an earlier broker's sessions go on

@@ -20,6 +20,9 @@ class WorkSamples::Shared : public GpuUsage {
   bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     return owner_.ask(gpus, std::move(answer));
   }
+  bool ask_for_facts(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
+    return owner_.usage_->ask_for_facts(gpus, std::move(answer));
+  }
   GpuUses ask_now(const std::vector<std::string>& gpus) override { return owner_.usage_->ask_now(gpus); }
 
  private:

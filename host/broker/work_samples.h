@@ -50,6 +50,7 @@ class WorkSamples {
   // A session has begun.
   void watch();
   SampledStatus of(SampledTime::Vm vm, const std::vector<std::string>& gpus) const { return sums_.of(vm, gpus); }
+  SampledStatus of_gpu(SampledTime::Vm vm, const std::string& gpu) const { return sums_.of_gpu(vm, gpu); }
   void forget(SampledTime::Vm vm) { sums_.forget(vm); }
 
  private:

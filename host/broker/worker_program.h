@@ -15,6 +15,7 @@
 
 namespace host::broker {
 
+class GpuFactCache;
 class WorkSamples;
 
 struct WorkerProgram {
@@ -28,6 +29,7 @@ struct WorkerProgram {
   const Groups* groups = nullptr;         // where VMs get theirs; null: nowhere
   turns::Scheduler* scheduler = nullptr;  // of their turns on the GPUs; null: nobody schedules them
   WorkSamples* samples = nullptr;         // who tells of their time on the GPUs otherwise; null: nobody
+  GpuFactCache* facts = nullptr;          // who tells their guests of the GPUs; null: nobody
   FdStore* store = nullptr;               // where VMs keep what the next broker goes on with; null: nowhere
   int life_fd = -1;                       // of the workers that may outlive the broker (host/worker/life_line.h)
   std::uint32_t outlive_ms = 0;           // by so much
@@ -35,7 +37,7 @@ struct WorkerProgram {
   VmGpus gpus;                            // the VM's; `environment` shows its workers no others
 };
 
-// All but `accounts`, `groups`, `scheduler`, `samples`, `store` and the next two, `mps` and `gpus`. `own_folder`: where ivgpud
+// All but `accounts`, `groups`, `scheduler`, `samples`, `facts`, `store` and the next two, `mps` and `gpus`. `own_folder`: where ivgpud
 // lies. False on failure, and `error` is one sentence.
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);

@@ -188,7 +188,11 @@ void Scheduler::take(Tell) {
     report->in_turns[name] = gpu.in_turns_at(now);
     if (gpu.policy.takes_turns())
       for (const auto& [client, place] : gpu.places) report->rights[name][client] = gpu.policy.right_of(client, now);
-    for (const auto& [vm, share] : shares_) report->vms[vm] += gpu.policy.account(vm, now);
+    for (const auto& [vm, share] : shares_) {
+      const Account account = gpu.policy.account(vm, now);
+      report->vms[vm] += account;
+      report->held[name][vm] = account.held;
+    }
   }
   reports_.push(report);
 }

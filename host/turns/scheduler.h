@@ -45,6 +45,7 @@ class Scheduler {
     std::map<Vm, Account> vms;
     std::map<std::string, bool> takes_turns;                // by GPU
     std::map<std::string, Time> in_turns;                   // likewise: for how long turns were taken, together
+    std::map<std::string, std::map<Vm, Time>> held;         // likewise: each VM's turns
     std::map<std::string, std::map<Client, Right>> rights;  // of each GPU that takes turns
     Time made{};
   };

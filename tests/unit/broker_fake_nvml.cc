@@ -1,22 +1,10 @@
 // A libnvidia-ml.so.1 for tests of ivgpu-nvml: it knows a few GPUs, by what a test wants of them.
+#include <cstdio>
 #include <cstring>
 
-namespace {
+#include "ring/nvml/types.h"
 
-struct Process {
-  unsigned pid;
-  unsigned long long bytes;
-  unsigned gpu_instance, compute_instance;
-};
-struct Sample {
-  unsigned pid;
-  unsigned long long stamp;
-  unsigned sm, memory, encoder, decoder;
-};
-struct Memory {
-  unsigned version;
-  unsigned long long total, reserved, free, used;
-};
+namespace {
 
 char plain, shy, many;
 
@@ -36,12 +24,12 @@ EXPORTED int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   return 6;
 }
 EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** device) { return *device = &plain, 0; }
-EXPORTED int nvmlDeviceGetMemoryInfo_v2(void*, Memory* memory) {
-  if (memory->version != (sizeof(Memory) | 2U << 24)) return 25;
-  memory->total = 1000, memory->reserved = 100;
+EXPORTED int nvmlDeviceGetMemoryInfo_v2(void*, nvmlMemory_v2_t* memory) {
+  if (memory->version != nvml_version<nvmlMemory_v2_t>(2)) return 13;
+  memory->total = 1000, memory->reserved = 100, memory->free = 600, memory->used = 300;
   return 0;
 }
-EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Process* processes) {
+EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, nvmlProcessInfo_t* processes) {
   if (device == &many) {
     const bool fits = *count >= 1000;
     *count = 1000;
@@ -53,7 +41,8 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* cou
   return *count = 2, 0;
 }
 // Beside two good samples one of nobody, one of more than all of the time, and one that is old.
-EXPORTED int nvmlDeviceGetProcessUtilization(void* device, Sample* samples, unsigned* count, unsigned long long since) {
+EXPORTED int nvmlDeviceGetProcessUtilization(void* device, nvmlProcessUtilizationSample_t* samples, unsigned* count,
+                                             unsigned long long since) {
   static unsigned long long now = 4'000'000'000'000'000;
   if (device == &shy) return 3;
   if (*count < 5) return *count = 5, 7;
@@ -64,5 +53,42 @@ EXPORTED int nvmlDeviceGetProcessUtilization(void* device, Sample* samples, unsi
   samples[3] = {44, now, 4'000'000, 0, 0, 0};
   samples[4] = {55, since, 99, 0, 0, 0};
   return *count = 5, 0;
+}
+
+// What it tells of a GPU. `shy` says nothing, and what it has left behind counts for nothing.
+EXPORTED int nvmlDeviceGetName(void* device, char* name, unsigned length) {
+  return device == &shy ? 3 : (std::snprintf(name, length, "%s", "Fake GPU"), 0);
+}
+EXPORTED int nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  return std::snprintf(version, length, "%s", "580.1"), 0;
+}
+EXPORTED int nvmlSystemGetCudaDriverVersion_v2(int* version) { return *version = 13000, 0; }
+EXPORTED int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
+  *milliwatts = 70'000;
+  return device == &shy ? 3 : 0;
+}
+EXPORTED int nvmlDeviceGetClockInfo(void* device, unsigned kind, unsigned* megahertz) {
+  *megahertz = 1000 + kind;
+  return device == &shy || kind > 2 ? 3 : 0;
+}
+EXPORTED int nvmlDeviceGetMigMode(void* device, unsigned* current, unsigned* pending) {
+  *current = 0, *pending = 1;
+  return device == &shy ? 3 : 0;
+}
+EXPORTED int nvmlDeviceGetTotalEccErrors(void* device, unsigned kind, unsigned counter, unsigned long long* number) {
+  *number = kind == 1 && counter == 1 ? 1ULL << 40 : 7;
+  return device == &shy ? 3 : 0;
+}
+EXPORTED int nvmlDeviceGetPciInfo_v3(void* device, nvmlPciInfo_t* pci) {
+  std::snprintf(pci->busId, sizeof pci->busId, "%s", "00000000:01:00.0");
+  pci->pciDeviceId = 0x233510de, pci->pciSubSystemId = 5;
+  return device == &shy ? 3 : 0;
+}
+EXPORTED int nvmlDeviceGetFieldValues(void* device, int count, nvmlFieldValue_t* values) {
+  for (int i = 0; i < count; ++i) {
+    values[i].nvmlReturn = values[i].fieldId == 82 ? 0 : 3;
+    values[i].value.uiVal = 41;
+  }
+  return device == &shy ? 3 : 0;
 }
 }

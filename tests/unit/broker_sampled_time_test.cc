@@ -163,17 +163,40 @@ TEST_F(Sums, AProcessThatHasEndedIsNobodys) {
 TEST_F(Sums, WhereNobodyTellsThereIsNoNumber) {
   EXPECT_EQ(had(a), -1);
   EXPECT_EQ(sums_.of(a, {gpu}).missing, "no session has lasted for a second yet");
+  EXPECT_TRUE(sums_.of(a, {gpu}).is_early);
   EXPECT_EQ(sums_.of(a, {}).missing, "its GPUs are not known");
+  EXPECT_FALSE(sums_.of(a, {}).is_early);
   const GpuUses none = {{gpu, {.total = 0, .missing = "NVML cannot be asked: x", .processes = {}, .work = {}}}};
   sums_.take(none, at_);
   EXPECT_EQ(had(a), -1);
   EXPECT_EQ(sums_.of(a, {"GPU-2", gpu}).missing, "NVML cannot be asked: x");
+  EXPECT_FALSE(sums_.of(a, {gpu}).is_early);
   answer(200ms, {});
   EXPECT_EQ(had(a), 0);
   EXPECT_EQ(sums_.of(a, {gpu}).missing, "");
   sums_.take(none, at_);
   EXPECT_EQ(had(a), 0) << "a counter does not vanish";
   EXPECT_EQ(sums_.of(a, {gpu}).missing, "NVML cannot be asked: x");
+}
+
+TEST_F(Sums, EachGpuIsToldApart) {
+  const std::string other = "GPU-2";
+  const auto both = [&](unsigned percent, unsigned percent_of_other) {
+    const std::int64_t from = us();
+    at_.now += 200ms;
+    GpuUses uses;
+    uses[gpu].work = {{of_a, percent, from, us()}}, uses[other].work = {{of_a, percent_of_other, from, us()}};
+    sums_.take(uses, at_);
+  };
+  for (int i = 0; i < 6; ++i) both(50, 0);
+  for (int i = 0; i < 5; ++i) both(0, 100);
+  const auto had_of = [&](const std::string& one) {
+    return std::chrono::duration<double>(sums_.of_gpu(a, one).had.value()).count();
+  };
+  EXPECT_NEAR(had_of(gpu), .5, 1e-6) << "nobody knows from when on the first was";
+  EXPECT_NEAR(had_of(other), 1, 1e-6);
+  EXPECT_NEAR(had(a), 1.5, 1e-6);
+  EXPECT_FALSE(sums_.of_gpu(a, "GPU-3").had);
 }
 
 // ---- who asks ------------------------------------------------------------------------------------------------------
@@ -189,6 +212,7 @@ class Usage : public GpuUsage {
   Usage(EventLoop& loop, Asked& asked) : loop_(loop), asked_(asked) {}
   ~Usage() override { loop_.forget(timer_); }
   bool ask(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
+  bool ask_for_facts(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
   GpuUses ask_now(const std::vector<std::string>&) override { return {}; }
   bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     if (timer_ != 0) return false;

@@ -32,6 +32,7 @@ class Samples : public GpuUsage {
   explicit Samples(EventLoop& loop) : loop_(loop) {}
   ~Samples() override { loop_.forget(timer_); }
   bool ask(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
+  bool ask_for_facts(const std::vector<std::string>&, std::function<void(const GpuUses&)>) override { return false; }
   GpuUses ask_now(const std::vector<std::string>&) override { return {}; }
   bool ask_for_work(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
     ++*asked;

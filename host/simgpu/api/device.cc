@@ -20,8 +20,6 @@ CUresult with_device(CUdevice number, F&& call) {
   });
 }
 
-constexpr const char* device_name = "ivgpu simulated GPU";
-
 // As much as fits, always terminated.
 CUresult copy_text(const char* text, char* out, int room) {
   if (out == nullptr || room <= 0) return CUDA_ERROR_INVALID_VALUE;

@@ -1,4 +1,5 @@
-// The names of the simulated devices, by index: for the driver itself, and for code that lists them without loading it.
+// The simulated devices' names, and what is the same of all: for the driver itself, and for code that tells of them without
+// loading it.
 #pragma once
 
 #include <array>
@@ -8,6 +9,9 @@
 namespace simgpu {
 
 inline constexpr int max_devices = 8;  // IVGPU_SIM_DEVICES
+inline constexpr const char* device_name = "ivgpu simulated GPU";
+inline constexpr int driver_version = 13000;  // as cuDriverGetVersion
+inline constexpr unsigned device_sm = 120;    // the compute capability, times ten
 
 // "ivgpu-sim", then the index and one.
 inline std::array<unsigned char, 16> device_uuid_bytes(int index) {

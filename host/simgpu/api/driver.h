@@ -22,8 +22,6 @@
 
 namespace simgpu {
 
-inline constexpr int driver_version = 13000;
-
 struct Settings;
 struct Array;
 struct MipmappedArray;

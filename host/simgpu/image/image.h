@@ -26,10 +26,8 @@ ImageTexts read_image(const void* image);
 // PTX begins with its version, behind blanks and comments. A text that does not is no PTX at all.
 bool is_ptx(const char* text);
 
-// One container (header and entries) that is exactly as long as `bytes`. The newest PTX that this device may run.
+// One container (header and entries) that is exactly as long as `bytes`. The newest PTX that this device may run: none that
+// is for a newer one than device_sm.
 ImageTexts read_container(std::span<const std::byte> bytes);
-
-// The simulated device's compute capability times ten: PTX for a newer one is not for it.
-inline constexpr unsigned device_sm = 120;
 
 }  // namespace simgpu

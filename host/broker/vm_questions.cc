@@ -1,0 +1,129 @@
+// What a VM's guests ask of its GPUs without a session (ring/vm_page_c.h), for their libnvidia-ml.so.1. A question
+// is a count that a guest raises. All questions that were there when the broker begins to collect have one answer.
+//
+// Trust: a guest may raise the count as often as it likes. It gets 200 answers a second at most, fifty of them at once, and each costs the
+// broker a copy of 20 KiB. What it is told is its own VM's, and of a GPU what does not tell of other VMs' work; only
+// what such a guest shares with them shows: temperature, power, clocks.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "host/broker/vm.h"
+
+namespace host::broker {
+namespace {
+
+template <std::size_t n>
+void put(char (&to)[n], const std::string& text) {
+  text.copy(to, n - 1);
+}
+
+// As NVML writes it: with eight digits for the domain.
+std::string long_address(const std::string& pci) { return pci.size() == 12 ? "0000" + pci : pci; }
+
+}  // namespace
+
+// Nothing: nobody measures it.
+std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
+  if (mps_ || program_.samples == nullptr || program_.scheduler == nullptr) return std::nullopt;
+  const SampledStatus samples = program_.samples->of_gpu(turns_vm_, gpu);
+  if (!samples.missing.empty() && !samples.is_early) return std::nullopt;
+  Clock::duration had = samples.had.value_or(Clock::duration{});
+  const auto& held = program_.scheduler->report().held;
+  if (const auto turns = held.find(gpu); turns != held.end())
+    if (const auto its = turns->second.find(turns_vm_); its != turns->second.end()) had += its->second;
+  return had;
+}
+
+// Seldom: the scheduler's thread is asked, too.
+void Vm::note_utilization() {
+  const Clock::time_point now = Clock::now();
+  if (now - utilization_noted_ < Utilization::between) return;
+  utilization_noted_ = now;
+  for (const Gpu& gpu : program_.gpus.list)
+    if (const auto had = had_of(name_of(gpu))) utilization_[name_of(gpu)].note(now, *had);
+}
+
+void Vm::look_at_questions() {
+  note_utilization();
+  const std::uint32_t asked = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
+  if (program_.facts == nullptr || asked == questions_answered_ || question_timer_ != 0 || facts_asked_ != 0) return;
+  const Span wait = answers_.take(Clock::now());
+  question_timer_ = loop_.after(wait, [this, wait] {
+    question_timer_ = 0;
+    if (wait > Span::zero()) return look_at_questions();
+    ask_for_facts();
+  });
+}
+
+void Vm::ask_for_facts() {
+  std::vector<std::string> gpus;
+  for (const Gpu& gpu : program_.gpus.list) gpus.push_back(name_of(gpu));
+  facts_asked_ = program_.facts->ask(std::move(gpus), [this] {
+    facts_asked_ = 0;
+    answer_question();
+  });
+}
+
+void Vm::answer_question() {
+  // Before anything is collected: what a program did before its question is in the answer.
+  questions_answered_ = region_->header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_acquire);
+  ring::VmPage page{};
+  page.version = ring::vm_page_version;
+  page.answered = questions_answered_;
+  std::vector<ring::VmGpu> gpus;
+  for (const Gpu& gpu : program_.gpus.list)
+    if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
+  page.gpu_count = static_cast<std::uint32_t>(gpus.size());
+  region_->answer_question(page, gpus);
+  look_at_questions();  // one may have come meanwhile
+}
+
+ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
+  ring::VmGpu to{};
+  put(to.uuid, gpu.uuid);
+  put(to.bus_id, long_address(gpu.pci));
+  const GpuFacts* facts = program_.facts->of(name_of(gpu));
+  tell_memory(gpu, facts, to);
+  if (facts == nullptr) return to;
+  to.state = IVGPU_GPU_THERE;
+  put(to.name, facts->name);
+  if (!facts->bus_id.empty()) put(to.bus_id, facts->bus_id);
+  put(to.vbios, facts->vbios);
+  put(page.driver, facts->driver);
+  page.cuda_version = facts->cuda;
+  for (std::size_t i = 0; i < ring::facts; ++i) {
+    if (!facts->fact[i]) continue;
+    to.fact[i] = *facts->fact[i];
+    to.known |= std::uint64_t{1} << i;
+  }
+  if (const auto had = had_of(name_of(gpu))) {
+    // Before there is something to compare with the VM has done nothing.
+    const auto percent = utilization_[name_of(gpu)].percent(Clock::now(), *had);
+    to.fact[ring::number_of(ring::Fact::utilization)] = percent.value_or(0);
+    to.known |= ring::bit_of(ring::Fact::utilization);
+  }
+  return to;
+}
+
+// A VM with a quota has that, and what is left of it; another sees the GPU's own memory, as its programs do by cuMemGetInfo.
+void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
+  std::uint64_t used = 0;
+  for (std::uint32_t k = 0; memory_ && k < slots_.size(); ++k) {
+    if (!slots_[k].known.held()) continue;
+    to.used_by[k] = memory_->held_by(k, name_of(gpu));
+  }
+  if (memory_) used = memory_->used(name_of(gpu));
+  const std::uint64_t total = facts != nullptr ? facts->total : 0;
+  const auto quota = static_cast<std::uint64_t>(options_.gpu_memory);
+  if (quota == 0) {
+    to.memory_total = total;
+    to.memory_reserved = facts != nullptr ? facts->reserved : 0;
+    to.memory_free = facts != nullptr && facts->free ? *facts->free : total - std::min(total, used);
+  } else {
+    to.memory_total = total != 0 ? std::min(quota, total) : quota;
+    to.memory_free = to.memory_total - std::min(to.memory_total, used);
+  }
+}
+
+}  // namespace host::broker
