@@ -1,8 +1,10 @@
 // What NVIDIA's management library answers: the calls that frameworks and monitors make, before it is started, with arguments
-// that make no sense, beside a process of which the driver knows how much it holds, and after it was ended. For a
-// libnvidia-ml.so.1 of guests, which does not exist yet (docs/design/029-memory-quotas.md, "Not done").
+// that make no sense, beside a process of which the driver knows how much it holds, and after it was ended. A guest's library
+// answers the same (tests/loopback/nvml.cc, docs/design/044-nvml.md).
 //
-// usage: probe_nvml_answers [LIBRARY]
+// usage: probe_nvml_answers [LIBRARY [no-memory | utilisation GPU]]
+//   no-memory    makes no context
+//   utilisation  prints that of the GPU alone, by its index
 // Which calls a program makes the loader tells: LD_DEBUG=bindings nvidia-smi 2>&1 | grep nvml
 #include <dlfcn.h>
 #include <unistd.h>
@@ -12,12 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "ring/nvml/types.h"
 #include "tests/named_driver.h"
 
 namespace {
 
 void* management = nullptr;  // the library that is asked
-using Device = void*;
+using Device = nvmlDevice_t;
 
 const char* words(int code) {
   const auto find = reinterpret_cast<const char* (*)(int)>(dlsym(management, "nvmlErrorString"));
@@ -33,27 +36,6 @@ int ask(const char* name, A... arguments) {
   std::printf("%-48s %d %s\n", name, code, words(code));
   return code;
 }
-
-struct Memory {
-  unsigned long long total, free, used;
-};
-struct VersionedMemory {
-  unsigned version;
-  unsigned long long total, reserved, free, used;
-};
-struct Pci {
-  char legacy[16];
-  unsigned domain, bus, device, id, subsystem;
-  char bus_id[32];
-};
-struct Utilization {
-  unsigned gpu, memory;
-};
-struct Process {
-  unsigned pid;
-  unsigned long long bytes;
-  unsigned gpu_instance, compute_instance;
-};
 
 void ask_text(const char* name, Device device, unsigned room) {
   std::vector<char> text(room + 1, '#');
@@ -74,37 +56,37 @@ void ask_number_of(const char* name, Device device, unsigned kind) {
 }
 
 void ask_memory(Device device) {
-  Memory plain{};
+  nvmlMemory_t plain{};
   if (ask("nvmlDeviceGetMemoryInfo", device, &plain) == 0)
     std::printf("  total %llu free %llu used %llu\n", plain.total, plain.free, plain.used);
   for (const unsigned version : {2U << 24, 1U << 24, 0U}) {
-    VersionedMemory memory{};
+    nvmlMemory_v2_t memory{};
     memory.version = version == 0 ? 0 : static_cast<unsigned>(sizeof memory) | version;
     std::printf("  version %08x: ", memory.version);
     if (ask("nvmlDeviceGetMemoryInfo_v2", device, &memory) == 0)
       std::printf("  total %llu reserved %llu free %llu used %llu\n", memory.total, memory.reserved, memory.free,
                   memory.used);
   }
-  Memory bar{};
+  nvmlMemory_t bar{};
   if (ask("nvmlDeviceGetBAR1MemoryInfo", device, &bar) == 0)
     std::printf("  total %llu free %llu used %llu\n", bar.total, bar.free, bar.used);
-  ask("nvmlDeviceGetMemoryInfo", device, static_cast<Memory*>(nullptr));
+  ask("nvmlDeviceGetMemoryInfo", device, static_cast<nvmlMemory_t*>(nullptr));
   ask("nvmlDeviceGetMemoryInfo", Device{}, &plain);
 }
 
 void ask_processes(const char* name, Device device) {
   for (const unsigned room : {0U, 16U}) {
-    std::vector<Process> all(16);
+    std::vector<nvmlProcessInfo_t> all(16);
     unsigned count = room;
     std::printf("  room for %u: ", room);
     const int code = ask(name, device, &count, all.data());
     std::printf("  %u processes\n", count);
     for (unsigned i = 0; code == 0 && i < count; ++i)
       std::printf("  %s holds %llu, instances %u %u\n",
-                  all[i].pid == static_cast<unsigned>(getpid()) ? "this one" : "another", all[i].bytes,
-                  all[i].gpu_instance, all[i].compute_instance);
+                  all[i].pid == static_cast<unsigned>(getpid()) ? "this one" : "another", all[i].usedGpuMemory,
+                  all[i].gpuInstanceId, all[i].computeInstanceId);
   }
-  ask(name, device, static_cast<unsigned*>(nullptr), static_cast<Process*>(nullptr));
+  ask(name, device, static_cast<unsigned*>(nullptr), static_cast<nvmlProcessInfo_t*>(nullptr));
 }
 
 void ask_identity(Device device) {
@@ -117,10 +99,10 @@ void ask_identity(Device device) {
   ask_text("nvmlDeviceGetVbiosVersion", device, 32);
   ask_number("nvmlDeviceGetIndex", device);
   ask_number("nvmlDeviceGetMinorNumber", device);
-  Pci pci{};
+  nvmlPciInfo_t pci{};
   if (ask("nvmlDeviceGetPciInfo_v3", device, &pci) == 0)
-    std::printf("  %.16s %.32s %x:%x.%x %08x %08x\n", pci.legacy, pci.bus_id, pci.domain, pci.bus, pci.device, pci.id,
-                pci.subsystem);
+    std::printf("  %.16s %.32s %x:%x.%x %08x %08x\n", pci.busIdLegacy, pci.busId, pci.domain, pci.bus, pci.device,
+                pci.pciDeviceId, pci.pciSubSystemId);
   int major = 0, minor = 0;
   if (ask("nvmlDeviceGetCudaComputeCapability", device, &major, &minor) == 0) std::printf("  %d.%d\n", major, minor);
 }
@@ -133,7 +115,7 @@ void ask_state(Device device) {
     ask_number(name, device);
   for (const unsigned kind : {0U, 1U, 2U, 9U}) ask_number_of("nvmlDeviceGetClockInfo", device, kind);
   for (const unsigned kind : {0U, 1U}) ask_number_of("nvmlDeviceGetTemperature", device, kind);
-  Utilization use{};
+  nvmlUtilization_t use{};
   if (ask("nvmlDeviceGetUtilizationRates", device, &use) == 0) std::printf("  %u %u\n", use.gpu, use.memory);
   unsigned current = 9, pending = 9;
   if (ask("nvmlDeviceGetMigMode", device, &current, &pending) == 0) std::printf("  %u %u\n", current, pending);
@@ -160,10 +142,10 @@ void ask_for_devices(Device& device) {
   ask("nvmlDeviceGetHandleByIndex_v2", 0U, static_cast<Device*>(nullptr));
   for (const char* name : {"GPU-00000000-0000-0000-0000-000000000000", "nonsense", static_cast<const char*>(nullptr)})
     ask("nvmlDeviceGetHandleByUUID", name, &found);
-  Pci pci{};
+  nvmlPciInfo_t pci{};
   if (device != nullptr && ask("nvmlDeviceGetPciInfo_v3", device, &pci) == 0) {
-    ask("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(pci.bus_id), &found);
-    ask("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(pci.legacy), &found);
+    ask("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(pci.busId), &found);
+    ask("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(pci.busIdLegacy), &found);
     std::printf("the same handle: %d\n", found == device);
   }
   ask("nvmlDeviceGetHandleByPciBusId_v2", "ffff:ff:1f.0", &found);
@@ -177,12 +159,24 @@ bool hold_memory() {
          CU(cuCtxSetCurrent)(context) == CUDA_SUCCESS && CU(cuMemAlloc_v2)(&at, 100 << 20) == CUDA_SUCCESS;
 }
 
+int print_utilisation(unsigned index) {
+  const auto of = [](const char* name) { return dlsym(management, name); };
+  const auto start = reinterpret_cast<int (*)()>(of("nvmlInit_v2"));
+  const auto find = reinterpret_cast<int (*)(unsigned, Device*)>(of("nvmlDeviceGetHandleByIndex_v2"));
+  const auto tell = reinterpret_cast<int (*)(Device, nvmlUtilization_t*)>(of("nvmlDeviceGetUtilizationRates"));
+  Device device = nullptr;
+  nvmlUtilization_t use{};
+  if (start() != 0 || find(index, &device) != 0 || tell(device, &use) != 0) return 1;
+  return std::printf("%u\n", use.gpu) < 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   management = dlopen(argc > 1 ? argv[1] : "libnvidia-ml.so.1", RTLD_NOW);
   library = dlopen("libcuda.so.1", RTLD_NOW);
   if (management == nullptr || library == nullptr) return std::printf("%s\n", dlerror()), 1;
+  if (argc > 3) return print_utilisation(static_cast<unsigned>(std::atoi(argv[3])));
   Device device = nullptr;
   std::puts("-- before it is started");
   ask_system();
@@ -198,7 +192,7 @@ int main(int argc, char** argv) {
   ask_state(device);
   ask_memory(device);
   ask_processes("nvmlDeviceGetComputeRunningProcesses_v3", device);
-  std::printf("-- with one, and 100 MiB: %d\n", hold_memory());
+  std::printf("-- with one, and 100 MiB: %d\n", argc > 2 ? 0 : hold_memory());
   ask_memory(device);
   ask_processes("nvmlDeviceGetComputeRunningProcesses_v3", device);
   ask_processes("nvmlDeviceGetGraphicsRunningProcesses_v3", device);

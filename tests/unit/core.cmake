@@ -38,6 +38,8 @@ set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources" TIM
 unit_test(guest_test TSAN LIBRARIES ivgpu_guest
           SOURCES guest_addresses.cc guest_arena.cc guest_attributes.cc guest_copiers.cc guest_described.cc guest_devdax.cc guest_managed_ranges.cc guest_module.cc guest_objects.cc guest_occupied.cc guest_region.cc guest_registered.cc guest_shared_copy.cc guest_variables.cc)
 
+unit_test(guest_nvml_test TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
+
 unit_test(session_test TSAN LIBRARIES ivgpu_session ivgpu_fake_driver
           SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_turn_limits.cc session_turns.cc session_value_waits.cc session_waker.cc)
 

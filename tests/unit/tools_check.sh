@@ -53,7 +53,7 @@ good_guest() {
   chmod 660 "$m/$device"/resource[02]
   put proc/self/status $'Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nGroups:\t0'
   put etc/ld.so.conf.d/ivgpu.conf /usr/local/lib/ivgpu/guest
-  put usr/local/lib/ivgpu/guest/libcuda.so.1 'reads IVGPU_REGION'
+  for library in libcuda.so.1 libnvidia-ml.so.1; do put "usr/local/lib/ivgpu/guest/$library" 'reads IVGPU_REGION'; done
 }
 
 # expect CODE PATTERN [WORDS...]: the exit code, and a line that the output has.
@@ -152,6 +152,7 @@ expect 0 '^ok +broker +ivgpud answers'
 expect 0 '^ok +region +32 MiB in 1 slots, ivshmem-doorbell'
 expect 0 '^ok +cache +BAR2 is mapped write-back: [0-9.]+ ns for a cache line'
 expect 0 '^ok +library +/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library'
+expect 0 '^ok +nvml +/usr/local/lib/ivgpu/guest/libnvidia-ml.so.1 is the guest library'
 expect 0 '"side":"guest"' --json
 printf '\x01' | dd of="$m/$device/resource2" bs=1 seek=112 conv=notrunc status=none; expect 0 '^ok +region .*ivshmem-plain'; good_guest
 put $device/device 0x1000; expect 1 '^wrong +device ' --guest; good_guest
@@ -184,6 +185,15 @@ region 1; expect 1 "^wrong +region +the host.s layout has version 1, this guest.
 truncate -s 64M "$m/$device/resource2"; expect 1 '^wrong +region +ivgpud made 33554432 bytes, the device shows 67108864'; good_guest
 rm "$m/usr/local/lib/ivgpu/guest/libcuda.so.1"; expect 1 '^wrong +library +no libcuda'; good_guest
 put usr/local/lib/ivgpu/guest/libcuda.so.1 'of somebody else'; expect 1 '^wrong +library .*not the guest library'; good_guest
+rm "$m/usr/local/lib/ivgpu/guest/libnvidia-ml.so.1"
+expect 0 '^warning +nvml +no libnvidia-ml.so.1 is in the loader.s folders: programs that ask NVML'
+expect 0 '^ +-> install the package ivgpu-guest'; expect 0 '^ok +library '
+# NVIDIA's without ours, behind ours, and before it.
+put usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 'of NVIDIA'; expect 0 '^warning +nvml .*not the guest library: programs that ask NVML'
+expect 0 "^ +-> remove NVIDIA's driver"; good_guest
+put usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 'of NVIDIA'; expect 0 '^ok +nvml +/usr/local/'
+put etc/ld.so.conf.d/first.conf /usr/lib/x86_64-linux-gnu; expect 0 '^warning +nvml +/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1 is found first'
+expect 0 '^ok +library '; good_guest
 
 # The kernel module: without it, and with nodes that are of no use.
 expect 0 '^warning +module +the kernel module is not there: the processes of this VM can read each other'
@@ -209,6 +219,7 @@ put sys/class/virtio-ports/vport1p1/name org.qemu.guest_agent.0; expect 0 '^warn
 put sys/class/virtio-ports/vport1p2/name org.ivgpu.bell.0; expect 0 '^ok +bells +1 bell channels'
 expect 0 '^ok +region +32 MiB in 1 slots'
 expect 0 '^ok +broker +ivgpud answers'
+expect 0 '^ok +nvml '
 # A port of vsock in the header, and a guest without vsock: the other channels count.
 printf '\x15\xcd\x5b\x07' | dd of="$m/$device/resource2" bs=1 seek=368 conv=notrunc status=none
 expect 0 '^warning +vsock +ivgpud listens at vsock port 123456789, and there is no vsock'

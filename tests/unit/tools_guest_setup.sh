@@ -53,6 +53,12 @@ expect 0 '^$' --root "$m" update
 shown || fail "the device is not found"
 [[ $(grep -v '^#' "$conf" | tr '\n' ' ') == '/lib /usr/lib /usr/lib/ivgpu/guest ' ]] || fail "$(cat "$conf")"
 grep -qxF '    - hostPath: /sys/devices/pci0/0000:00:04.0' "$cdi" || fail "$(cat "$cdi")"
+for library in libcuda.so.1 libnvidia-ml.so.1; do
+  for folder in /usr/lib/x86_64-linux-gnu /usr/lib64; do
+    grep -xF -A 1 "    - hostPath: /usr/lib/ivgpu/guest/$library" "$cdi" | grep -qxF "      containerPath: $folder/$library" ||
+      fail "containers do not get $folder/$library: $(cat "$cdi")"
+  done
+done
 if grep -q deviceNodes "$cdi"; then fail "a node that is not there is given to containers"; fi
 [[ -e $m/etc/ld.so.cache ]] || fail "the loader's cache is not made"
 touch -d '2001-01-01' "$conf" "$cdi" "$m/etc/ld.so.cache"

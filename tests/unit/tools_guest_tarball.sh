@@ -19,6 +19,7 @@ cmake --install "$build" --component guest --prefix "$work/installed" >/dev/null
 cat >"$work/wanted" <<'TEXT'
 bin/ivgpu-check
 lib/ivgpu/guest/libcuda.so.1
+lib/ivgpu/guest/libnvidia-ml.so.1
 share/ivgpu/guest/60-ivgpu-module.rules
 share/ivgpu/guest/60-ivgpu.rules
 share/ivgpu/guest/README
@@ -38,19 +39,24 @@ cat >"$work/wanted" <<'TEXT'
 etc/ld.so.conf.d/ivgpu.conf
 usr/local/bin/ivgpu-check
 usr/local/lib/ivgpu/guest/libcuda.so.1
+usr/local/lib/ivgpu/guest/libnvidia-ml.so.1
 usr/local/share/ivgpu/guest/60-ivgpu-module.rules
 usr/local/share/ivgpu/guest/60-ivgpu.rules
 usr/local/share/ivgpu/guest/README
 TEXT
 (cd "$work/guest" && find . ! -type d | sed 's,^\./,,' | LC_ALL=C sort) | diff "$work/wanted" - || fail "other files are packed"
 folder=$(cat "$work/guest/etc/ld.so.conf.d/ivgpu.conf")
-[[ -e $work/guest$folder/libcuda.so.1 ]] || fail "the loader is sent to $folder, where the library is not"
+for library in libcuda.so.1 libnvidia-ml.so.1; do
+  [[ -e $work/guest$folder/$library ]] || fail "the loader is sent to $folder, where $library is not"
+done
 grep -q 'Its price' "$work/guest/usr/local/share/ivgpu/guest/60-ivgpu.rules" || fail "the rule does not state its price"
 "$work/guest/usr/local/bin/ivgpu-check" --version >/dev/null || fail "ivgpu-check does not run"
 if grep -q 'IVGPU_SANITIZE:.*=$' "$build/CMakeCache.txt"; then
   ! ldd "$work/guest/usr/local/bin/ivgpu-check" >/dev/null 2>&1 || fail "ivgpu-check needs shared libraries"
-  needs=$(objdump -p "$work/guest$folder/libcuda.so.1" | awk '$1 == "NEEDED" { print $2 }' | grep -vE '^(libc|libm|ld-linux-x86-64)\.so')
-  [[ -z $needs ]] || fail "the library needs more than libc: $needs"
+  for library in libcuda.so.1 libnvidia-ml.so.1; do
+    needs=$(objdump -p "$work/guest$folder/$library" | awk '$1 == "NEEDED" { print $2 }' | grep -vE '^(libc|libm|ld-linux-x86-64)\.so')
+    [[ -z $needs ]] || fail "$library needs more than libc: $needs"
+  done
 fi
 
 expect 0 'usage: tools/guest-tarball' --help

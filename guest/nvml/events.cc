@@ -1,0 +1,82 @@
+// Sets of events, of which a guest's GPU has none: the host's errors, clocks and power are the operator's. nvidia-smi makes a
+// set before it does anything else, and ends where there is none.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "guest/nvml/library.h"
+
+struct nvmlEventSet_st {
+  char unused;
+};
+using nvmlEventSet_t = nvmlEventSet_st*;
+
+namespace guest::nvml {
+namespace {
+
+// Never destroyed, as the library. A set outlives nvmlShutdown, as natively.
+struct Sets {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<nvmlEventSet_st>> all;
+};
+Sets& sets() {
+  static Sets* const the = new Sets;
+  return *the;
+}
+
+auto find(Sets& among, nvmlEventSet_t set) {
+  return std::find_if(among.all.begin(), among.all.end(), [&](const auto& one) { return one.get() == set; });
+}
+
+bool is_set(nvmlEventSet_t set) {
+  const std::lock_guard lock(sets().mutex);
+  return find(sets(), set) != sets().all.end();
+}
+
+// Nothing ever happens.
+nvmlReturn_t wait(nvmlEventSet_t set, const void* data, unsigned milliseconds) {
+  if (!library().started()) return NVML_ERROR_UNINITIALIZED;
+  if (data == nullptr || !is_set(set)) return NVML_ERROR_INVALID_ARGUMENT;
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  return NVML_ERROR_TIMEOUT;
+}
+
+}  // namespace
+
+NVML_CALL nvmlEventSetCreate(nvmlEventSet_t* to) {
+  if (!library().started()) return NVML_ERROR_UNINITIALIZED;
+  if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  const std::lock_guard lock(sets().mutex);
+  *to = sets().all.emplace_back(std::make_unique<nvmlEventSet_st>()).get();
+  return NVML_SUCCESS;
+}
+
+NVML_CALL nvmlEventSetFree(nvmlEventSet_t set) {
+  if (!library().started()) return NVML_ERROR_UNINITIALIZED;
+  const std::lock_guard lock(sets().mutex);
+  const auto found = find(sets(), set);
+  if (found == sets().all.end()) return NVML_ERROR_INVALID_ARGUMENT;
+  sets().all.erase(found);
+  return NVML_SUCCESS;
+}
+
+NVML_CALL nvmlEventSetWait(nvmlEventSet_t set, void* data, unsigned milliseconds) {
+  return wait(set, data, milliseconds);
+}
+NVML_CALL nvmlEventSetWait_v2(nvmlEventSet_t set, void* data, unsigned milliseconds) {
+  return wait(set, data, milliseconds);
+}
+
+NVML_CALL nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long* to) {
+  return library().of_gpu(device, About::State, to != nullptr, [&](const Gpu&) { return *to = 0, NVML_SUCCESS; });
+}
+
+NVML_CALL nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set) {
+  return library().of_gpu(device, About::State, is_set(set),
+                          [&](const Gpu&) { return types == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED; });
+}
+
+}  // namespace guest::nvml

@@ -1,0 +1,162 @@
+#include "guest/nvml/gpus.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+#include <utility>
+
+#include "guest/log.h"
+#include "guest/region/cache_probe.h"
+#include "guest/session/owner.h"
+#include "guest/timespec.h"
+
+namespace guest::nvml {
+namespace {
+
+// The first VM page that says something of GPUs.
+constexpr std::uint32_t first_page_version = 2;
+
+// An answer takes the broker some 100 us if it has the facts, and milliseconds if it has to ask for them.
+constexpr std::uint64_t shortest_nap_ns = 20'000, longest_nap_ns = 1'000'000;
+
+void nap(std::uint64_t& ns) {
+  const timespec pause = timespec_of(ns);
+  nanosleep(&pause, nullptr);
+  ns = std::min(2 * ns, longest_nap_ns);
+}
+
+// The counts run free.
+bool has_come_to(std::uint32_t answered, std::uint32_t question) {
+  return static_cast<std::int32_t>(answered - question) >= 0;
+}
+
+template <std::size_t n>
+void end_text(char (&text)[n]) {
+  text[n - 1] = '\0';
+}
+
+}  // namespace
+
+Gpus::Gpus(Find find, Patience patience) : find_(std::move(find)), patience_(patience) {}
+
+void Gpus::close() {
+  if (front_.base() != nullptr) munmap(front_.base(), ring::front_bytes);
+  front_ = ring::RegionView();
+  region_.reset();
+}
+
+void Gpus::forget() {
+  if (region_ != nullptr) region_->forget();
+  close();
+}
+
+Answer Gpus::connect(std::uint64_t patience_ns) {
+  close();
+  region_ = find_();
+  Answer answer = region_ != nullptr ? map_front() : Answer::NoRegion;
+  if (answer == Answer::Given) answer = ask(patience_ns);
+  if (answer != Answer::Given) close();
+  return answer;
+}
+
+Answer Gpus::map_front() {
+  const auto checked = check_region(*region_);
+  if (!checked) return Answer::NoRegion;
+  slot_count_ = checked->slot_count;
+  const std::uint32_t version = checked->view.vm_page()[&ring::VmPage::version].load(std::memory_order_relaxed);
+  checked->unmap();
+  if (version < first_page_version)
+    return too_old("the broker is an older one and tells nothing of its GPUs: upgrade ivgpu-host on the host");
+  front_ = ring::RegionView(region_->map(0, ring::front_bytes, nullptr));
+  if (front_.base() == nullptr)
+    return too_old(
+        "what the broker tells of its GPUs cannot be mapped, so the guest's kernel module is an older one: upgrade "
+        "ivgpu-dkms in this VM, then load the module anew");
+  self_ = this_process(region_->peer());
+  return Answer::Given;
+}
+
+Answer Gpus::too_old(const char* sentence) { return tell_once(Answer::TooOld, sentence), Answer::TooOld; }
+
+void Gpus::tell_once(Answer why, const char* sentence) {
+  const unsigned bit = 1u << static_cast<unsigned>(why);
+  if ((std::exchange(told_, told_ | bit) & bit) == 0) log(Level::Error, "%s", sentence);
+}
+
+Answer Gpus::look(std::uint64_t max_age_ns) {
+  if (region_ == nullptr) return connect(patience_.later_ns);
+  if (monotonic_nanoseconds() - snapshot_.taken_ns < max_age_ns) return Answer::Given;
+  const Answer answer = ask(patience_.later_ns);
+  if (answer != Answer::Gone) return answer;
+  log(Level::Info, "%s: looking for another region", region_->gone_in_words());
+  return connect(patience_.later_ns);
+}
+
+Answer Gpus::ask(std::uint64_t patience_ns) {
+  const std::uint64_t until = monotonic_nanoseconds() + patience_ns;
+  snapshot_.taken_ns = 0;  // a copy that fails may leave a part of another answer
+  const bool asked = region_->ask_about_gpus(front_);
+  if (!asked && region_->broker() == Region::Broker::Gone) return Answer::Gone;
+  if (!asked)
+    return too_old(
+        "the guest's kernel module is an older one and cannot ask about the GPUs: upgrade ivgpu-dkms in this VM, then "
+        "load the module anew");
+  // Questions that others have counted since then are answered, too.
+  const std::uint32_t question = front_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_relaxed);
+  for (std::uint64_t nap_ns = shortest_nap_ns;; nap(nap_ns)) {
+    const bool given = copy(question);
+    if (!is_there()) return Answer::Gone;
+    if (given) return Answer::Given;
+    if (region_->broker() == Region::Broker::Gone) return Answer::Gone;
+    if (monotonic_nanoseconds() >= until) break;
+  }
+  tell_once(Answer::Late, "the broker does not tell of its GPUs: see whether ivgpud runs on the host and what it logs");
+  return Answer::Late;
+}
+
+// The front of a device that was taken away reads as zeros, which look like an answer.
+bool Gpus::is_there() const {
+  return front_.header()[&ring::RegionHeader::magic].load(std::memory_order_relaxed) == ring::region_magic;
+}
+
+// False: the question has no answer yet, or the broker is writing another one.
+bool Gpus::copy(std::uint32_t question) {
+  const auto page = front_.vm_page();
+  if (!has_come_to(page[&ring::VmPage::answered].load(std::memory_order_acquire), question)) return false;  // A
+  const std::uint32_t before = page[&ring::VmPage::sequence].load(std::memory_order_acquire);               // E
+  if (before % 2 != 0) return false;
+  snapshot_.vm = page.copy_out();
+  snapshot_.vm.gpu_count = std::min(snapshot_.vm.gpu_count, ring::max_devices);
+  for (std::uint32_t i = 0; i < snapshot_.vm.gpu_count; ++i) snapshot_.gpu[i] = front_.vm_gpu(i).copy_out();
+  std::atomic_thread_fence(std::memory_order_acquire);  // E
+  if (page[&ring::VmPage::sequence].load(std::memory_order_relaxed) != before) return false;
+  end_text(snapshot_.vm.driver);
+  for (ring::VmGpu& gpu : snapshot_.gpu)
+    end_text(gpu.uuid), end_text(gpu.name), end_text(gpu.bus_id), end_text(gpu.vbios);
+  snapshot_.taken_ns = monotonic_nanoseconds();
+  return true;
+}
+
+std::uint32_t Gpus::holders(std::uint32_t gpu, Holder (&to)[ring::max_slots]) const {
+  std::uint32_t count = 0;
+  for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
+    const std::uint64_t bytes = snapshot_.gpu[gpu].used_by[slot];
+    const auto entry = front_.entry(slot);
+    const auto word = ring::SlotWord::of(entry[&ring::SlotEntry::state].load(std::memory_order_relaxed));
+    if (bytes == 0 || word.state != ring::SlotState::Claimed) continue;
+    const ring::SlotOwner owner = entry[&ring::SlotEntry::owner].copy_out();
+    if (is_ours(owner)) to[count++] = {owner.pid, bytes};
+  }
+  return count;
+}
+
+// Whether the owner's pid means in this process what it means in its own. The kernel module signs for all programs,
+// with the machine's first pid namespace and a boot id that is its own.
+bool Gpus::is_ours(const ring::SlotOwner& owner) const {
+  if (owner.pid == 0 || self_.pid_space == 0 || owner.pid_space != self_.pid_space) return false;
+  return region_->module() != nullptr || owner.boot == self_.boot;
+}
+
+}  // namespace guest::nvml

@@ -1,0 +1,106 @@
+// A GPU's memory, and which processes hold it. All of it is asked anew for each call.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "guest/nvml/library.h"
+
+namespace guest::nvml {
+namespace {
+
+// What a form of the process's entry has beside pid and bytes: instances, which are of MIG alone.
+void set(nvmlProcessInfo_v1_t& to, const Holder& holder) { to = {holder.pid, holder.bytes}; }
+void set(nvmlProcessInfo_t& to, const Holder& holder) {
+  to = {holder.pid, holder.bytes, nvml_no_instance, nvml_no_instance};
+}
+
+// `room`: how many entries there is room for, and then how many there are.
+template <class Info>
+nvmlReturn_t give_list(const Holder* holders, unsigned count, unsigned& room, Info* to) {
+  const bool fits = count <= room;
+  if (fits && count != 0 && to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  room = count;
+  if (!fits) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (unsigned i = 0; i < count; ++i) set(to[i], holders[i]);
+  return NVML_SUCCESS;
+}
+
+// Every session computes.
+template <class Info>
+nvmlReturn_t computing(nvmlDevice_t device, unsigned* room, Info* to) {
+  return library().of_gpu(device, About::Memory, room != nullptr, [&](const Gpu& gpu) {
+    Holder holders[ring::max_slots];
+    const unsigned count = gpu.all.holders(gpu.index, holders);
+    return give_list(holders, count, *room, to);
+  });
+}
+
+// No session draws, and none is known by MPS here.
+template <class Info>
+nvmlReturn_t nobody(nvmlDevice_t device, unsigned* room, Info* to) {
+  return library().of_gpu(device, About::Memory, room != nullptr,
+                          [&](const Gpu&) { return give_list(nullptr, 0, *room, to); });
+}
+
+// The file's text up to its first NUL or newline, into `to`. False: there is no such file.
+bool read_first(const char* path, char* to, std::size_t room) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t n = read(fd, to, room - 1);
+  close(fd);
+  to[std::max<ssize_t>(n, 0)] = '\0';
+  for (char* at = to; *at != '\0'; ++at)
+    if (*at == '\n') *at = '\0';
+  return true;
+}
+
+}  // namespace
+
+// `used` is all that is not free, what is reserved among it.
+NVML_CALL nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t* to) {
+  return library().of_gpu(device, About::Memory, to != nullptr, [&](const Gpu& gpu) {
+    const ring::VmGpu& told = gpu.told();
+    *to = {told.memory_total, told.memory_free, told.memory_total - std::min(told.memory_total, told.memory_free)};
+    return NVML_SUCCESS;
+  });
+}
+
+NVML_CALL nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t* to) {
+  return library().of_gpu(device, About::Memory, to != nullptr, [&](const Gpu& gpu) -> nvmlReturn_t {
+    if (to->version != nvml_version<nvmlMemory_v2_t>(2)) return NVML_ERROR_FUNCTION_NOT_FOUND;
+    const ring::VmGpu& told = gpu.told();
+    const std::uint64_t usable = told.memory_total - std::min(told.memory_total, told.memory_reserved);
+    *to = {to->version, told.memory_total, told.memory_reserved, told.memory_free,
+           usable - std::min(usable, told.memory_free)};
+    return NVML_SUCCESS;
+  });
+}
+
+#define LIST(function, list, Info) \
+  NVML_CALL function(nvmlDevice_t device, unsigned* room, Info* to) { return list(device, room, to); }
+LIST(nvmlDeviceGetComputeRunningProcesses, computing, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, computing, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, computing, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses, nobody, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, nobody, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, nobody, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses, nobody, nvmlProcessInfo_v1_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nobody, nvmlProcessInfo_t)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nobody, nvmlProcessInfo_t)
+#undef LIST
+
+// The command's first word, cut to the room that there is; of a process without a command line its short name.
+NVML_CALL nvmlSystemGetProcessName(unsigned pid, char* to, unsigned room) {
+  if (!library().started()) return NVML_ERROR_UNINITIALIZED;
+  if (to == nullptr || room == 0) return NVML_ERROR_INVALID_ARGUMENT;
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%u/cmdline", pid);
+  if (!read_first(path, to, room)) return NVML_ERROR_NOT_FOUND;
+  if (*to != '\0') return NVML_SUCCESS;
+  std::snprintf(path, sizeof path, "/proc/%u/comm", pid);
+  return read_first(path, to, room) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+}  // namespace guest::nvml

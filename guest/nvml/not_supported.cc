@@ -1,0 +1,47 @@
+// Functions that are exported because programs call them or look them up, and that a guest's GPU has no answer for.
+#include "guest/nvml/library.h"
+
+namespace guest::nvml {
+namespace {
+
+nvmlReturn_t refuse_of_gpu(nvmlDevice_t device, nvmlReturn_t result) {
+  return library().of_gpu(device, About::State, true, [&](const Gpu&) { return result; });
+}
+
+// nvidia-smi asks for a table of functions without names as soon as it starts, and ends where there is none. What they do is
+// nobody's to know but NVIDIA's, so each one of ours refuses, and nvidia-smi does what it can by the public functions
+// (docs/design/044-nvml.md).
+nvmlReturn_t refuse() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
+
+struct Table {
+  static constexpr std::size_t entries = 255;  // it uses 90
+
+  std::size_t bytes = sizeof(Table);
+  nvmlReturn_t (*entry[entries])();
+  constexpr Table() : entry() {
+    for (auto& function : entry) function = refuse;
+  }
+};
+constinit const Table table;
+
+}  // namespace
+
+#define DEVICE(function) \
+  NVML_CALL function(nvmlDevice_t device) { return refuse_of_gpu(device, NVML_ERROR_NOT_SUPPORTED); }
+#define SETTER(function) \
+  NVML_CALL function(nvmlDevice_t device) { return refuse_of_gpu(device, NVML_ERROR_NO_PERMISSION); }
+#define OTHER(function) \
+  NVML_CALL function() { return library().started() ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_UNINITIALIZED; }
+#include "guest/nvml/not_supported.def"
+#undef DEVICE
+#undef SETTER
+#undef OTHER
+
+// Whichever is asked for.
+NVML_CALL nvmlInternalGetExportTable(const void** to, const void* id) {
+  if (to == nullptr || id == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *to = &table;
+  return NVML_SUCCESS;
+}
+
+}  // namespace guest::nvml
