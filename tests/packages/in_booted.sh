@@ -15,6 +15,7 @@ toml=/etc/ivgpu/ivgpud.toml
 
 check "no unit has failed" test -z "$(systemctl --failed --no-legend)"
 check "the guest's unit shows the library" sh -c 'ldconfig -p | grep /usr/lib/ivgpu/guest/libcuda.so.1'
+check "and that for NVML" sh -c 'ldconfig -p | grep /usr/lib/ivgpu/guest/libnvidia-ml.so.1'
 check "and the device to containers" grep hostPath:.*/sys/devices/pci /run/cdi/ivgpu.yaml
 check "ivgpud waits for its administrator" test "$(systemctl is-enabled ivgpud) $(systemctl is-active ivgpud)" = "disabled inactive"
 mv /etc/ivgpu/vms.d /test/

@@ -20,7 +20,17 @@ expect() {
 }
 package() { echo "./ivgpu-${1}_${RELEASE}_$([[ $1 == dkms ]] && echo all || echo amd64).deb"; }
 install() { expect 0 '' apt-get install -yq --no-install-recommends "$@"; }
-libcuda_is() { [[ $(./which_libcuda) == "$1" ]] || fail "$2: the loader finds $(./which_libcuda), wanted $1"; }
+libraries=(libcuda.so.1 libnvidia-ml.so.1)
+# libraries_are FOLDER WHEN: what the loader gives to a program; none: neither of the two.
+libraries_are() {
+  local library wanted found
+  for library in "${libraries[@]}"; do
+    wanted=$1/$library
+    [[ $1 != none ]] || wanted=none
+    found=$(./which_library "$library")
+    [[ $found == "$wanted" ]] || fail "$2: the loader finds $found as $library, wanted $wanted"
+  done
+}
 
 # The whole machine: names of all files, and what is in those of /etc. Not dpkg's and apt's own records, and the files
 # that tools keep of what they changed.
@@ -32,8 +42,8 @@ state() {
 }
 same_state() { diff "$1" <(state) >changed || fail "$2 leaves a change behind:"$'\n'"$(cat changed)"; }
 
-ours=/usr/lib/ivgpu/guest/libcuda.so.1
-nvidia=/lib/x86_64-linux-gnu/libcuda.so.1
+ours=/usr/lib/ivgpu/guest
+nvidia=/lib/x86_64-linux-gnu
 conf=/etc/ld.so.conf.d/zz-ivgpu.conf
 cdi=/run/cdi/ivgpu.yaml
 device=/sys/bus/pci/devices/0000:00:04.0
@@ -53,7 +63,7 @@ expect 2 'this machine has no libcuda.so.1' ivgpud --check --config "$toml"
 [[ -d /etc/ivgpu/vms.d && -d /run/ivgpu/vms.d ]] || fail "there are no folders for VMs' files"
 getent group ivgpu >/dev/null || fail "there is no group ivgpu"
 [[ -d /run/ivgpu ]] || fail "there is no folder for the sockets"
-libcuda_is none "no device"
+libraries_are none "no device"
 # libvirt's hook: a VM without the device starts, one with it not, where there is no Python.
 hook=/etc/libvirt/hooks/qemu.d/ivgpu
 shmem="<shmem name='a'><model type='ivshmem-doorbell'/><server path='/run/ivgpu/a.sock'/></shmem>"
@@ -113,13 +123,17 @@ expect 0 '' apt-get purge -yq ivgpu-host
 expect 0 '' apt-get autoremove -yq --purge
 same_state before "an upgrade"
 
-# ---- whose libcuda.so.1 a program finds ----------------------------------------------------------------------------
+# ---- whose libraries a program finds --------------------------------------------------------------------------------
 plug
 install "$(package guest)"
-libcuda_is "$ours" "with the device"
+libraries_are "$ours" "with the device"
+expect 1 "^ok +nvml +$ours/libnvidia-ml.so.1 is the guest library" ivgpu-check --guest
 # podman reads this file, and asks for nothing that it does not know; so much of YAML is in it.
-for line in 'kind: ivgpu/gpu' '- name: all' "    - hostPath: $device" "    - hostPath: $ours" \
-  '      containerPath: /usr/lib/x86_64-linux-gnu/libcuda.so.1'; do
+lines=('kind: ivgpu/gpu' '- name: all' "    - hostPath: $device")
+for library in "${libraries[@]}"; do
+  lines+=("    - hostPath: $ours/$library" "      containerPath: /usr/lib/x86_64-linux-gnu/$library")
+done
+for line in "${lines[@]}"; do
   grep -qxF -- "$line" "$cdi" || fail "$cdi has no line '$line'"
 done
 while read -r path; do [[ -e $path ]] || fail "$cdi names $path, which is not there"; done < <(sed -n 's/.*hostPath: //p' "$cdi")
@@ -128,36 +142,38 @@ expect 0 '' /usr/libexec/ivgpu/ivgpu-guest-setup update
 install "$(package host)"
 expect 2 'this machine has no libcuda.so.1' ivgpud --check --config <(printf '[gpu]\nlibrary = "auto"\n[vm.vm1]\n')
 install ./played-nvidia.deb
-libcuda_is "$nvidia" "NVIDIA's installed after ours"
-expect '[01]' "VM\(s\), $nvidia|/x86_64-linux-gnu/libcuda.so.1" ivgpud --check --config <(printf '[gpu]\nlibrary = "auto"\n[vm.vm1]\n')
+libraries_are "$nvidia" "NVIDIA's installed after ours"
+expect 1 "^warning +nvml +$nvidia/libnvidia-ml.so.1 is found first, and is not the guest library" ivgpu-check --guest
+expect '[01]' "VM\(s\), $nvidia/libcuda.so.1|/x86_64-linux-gnu/libcuda.so.1" ivgpud --check --config <(printf '[gpu]\nlibrary = "auto"\n[vm.vm1]\n')
 expect 0 '' apt-get purge -yq ivgpu-host
 expect 0 '' apt-get autoremove -yq --purge
-cp "$nvidia" /lib/libcuda.so.1
+cp "$nvidia"/{libcuda,libnvidia-ml}.so.1 /lib/
 /var/lib/dpkg/info/played-nvidia.prerm
 ldconfig
-libcuda_is /lib/libcuda.so.1 "NVIDIA's in the loader's own folder"
-rm /lib/libcuda.so.1
+libraries_are /lib "NVIDIA's in the loader's own folder"
+rm /lib/{libcuda,libnvidia-ml}.so.1
 /var/lib/dpkg/info/played-nvidia.postinst
 ldconfig
 expect 0 '' apt-get purge -yq played-nvidia
-libcuda_is "$ours" "NVIDIA's purged"
+libraries_are "$ours" "NVIDIA's purged"
 install ./played-nvidia.deb
 state >with_nvidia
 unplug
 expect 0 '' /usr/libexec/ivgpu/ivgpu-guest-setup update
 [[ ! -e $conf && ! -e $cdi ]] || fail "without a device $conf or $cdi stays"
-libcuda_is "$nvidia" "NVIDIA's, without our device"
+libraries_are "$nvidia" "NVIDIA's, without our device"
 plug
 expect 0 '' /usr/libexec/ivgpu/ivgpu-guest-setup update
 same_state with_nvidia "the device, gone and back,"
-readlink "$nvidia" | grep -qx /etc/alternatives/played || fail "the alternative of NVIDIA's library is touched"
+[[ $(readlink "$nvidia"/{libcuda,libnvidia-ml}.so.1 | xargs) == '/etc/alternatives/played /etc/alternatives/played-ml' ]] ||
+  fail "an alternative of NVIDIA's libraries is touched"
 expect 0 '' apt-get purge -yq ivgpu-guest
 [[ ! -e $conf && ! -e $cdi ]] || fail "purged, it leaves $conf or $cdi"
-libcuda_is "$nvidia" "ours purged"
+libraries_are "$nvidia" "ours purged"
 expect 0 '' dpkg --verify played-nvidia
 expect 0 '' apt-get purge -yq played-nvidia
 install ./played-nvidia.deb "$(package guest)"
-libcuda_is "$nvidia" "ours installed after NVIDIA's"
+libraries_are "$nvidia" "ours installed after NVIDIA's"
 expect 0 '' apt-get purge -yq ivgpu-guest played-nvidia
 unplug
 same_state before "ours beside NVIDIA's"
@@ -176,7 +192,7 @@ expect 0 '' dpkg --purge ivgpu-guest
 plug
 mv /etc/ld.so.conf.d kept
 touch /etc/ld.so.conf.d
-expect 0 'the loader does not find libcuda.so.1 yet' apt-get install -yq "$(package guest)"
+expect 0 'the loader finds neither libcuda.so.1 nor libnvidia-ml.so.1 yet' apt-get install -yq "$(package guest)"
 [[ $(dpkg-query -W -f '${db:Status-Status}' ivgpu-guest) == installed ]] || fail "ivgpu-guest is not installed"
 rm /etc/ld.so.conf.d
 mv kept /etc/ld.so.conf.d

@@ -28,16 +28,19 @@ grep -q 'debian/changelog says 9.9.9, ring/release.h' "$work/log" || { tail "$wo
 
 need_base || { echo "FAIL: no Debian could be made"; exit 1; }
 
-# NVIDIA's part is played by a package of the test's own, whose library is an alternative as Debian's is.
+# NVIDIA's part is played by a package of the test's own, whose libraries are alternatives as Debian's are.
 compiler=${CC:-cc}
 played=$work/played
 mkdir -p "$played"/{DEBIAN,usr/lib/x86_64-linux-gnu/nvidia}
-"$compiler" -shared -x c -Wl,-soname,libcuda.so.1 -o "$played/usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1" - \
-  <<<'int cuInit(unsigned flags) { return (int)flags; }' || exit 1
+play() {
+  "$compiler" -shared -x c -Wl,-soname,"$1" -o "$played/usr/lib/x86_64-linux-gnu/nvidia/$1" - <<<"$2" || exit 1
+}
+play libcuda.so.1 'int cuInit(unsigned flags) { return (int)flags; }'
+play libnvidia-ml.so.1 'int nvmlInit_v2(void) { return 0; }'
 printf 'Package: played-nvidia\nVersion: 1\nArchitecture: amd64\nMaintainer: ivgpu <a@b.example>\nDescription: for a test\n' \
   >"$played/DEBIAN/control"
-printf '#!/bin/sh\n%s --install %s played %s 100\n' update-alternatives /usr/lib/x86_64-linux-gnu/libcuda.so.1 \
-  /usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1 >"$played/DEBIAN/postinst"
+printf '#!/bin/sh\n%s --install %s played %s 100 --slave %s played-ml %s\n' update-alternatives \
+  /usr/lib/x86_64-linux-gnu/{,nvidia/}libcuda.so.1 /usr/lib/x86_64-linux-gnu/{,nvidia/}libnvidia-ml.so.1 >"$played/DEBIAN/postinst"
 printf '#!/bin/sh\nupdate-alternatives --remove played /usr/lib/x86_64-linux-gnu/nvidia/libcuda.so.1\n' >"$played/DEBIAN/prerm"
 printf 'activate-noawait ldconfig\n' >"$played/DEBIAN/triggers"
 chmod 755 "$played"/DEBIAN/p*
@@ -55,7 +58,7 @@ in_memory() {
     mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" || return 1
   cp "$work"/*.deb "$here/in_chroot.sh" "$build/programs/vector_add" "$root/test/"
   dpkg-deb --build --root-owner-group "$played" "$root/test/played-nvidia.deb" >/dev/null || return 1
-  "$compiler" -o "$root/test/which_libcuda" "$here/which_libcuda.c" || return 1
+  "$compiler" -o "$root/test/which_library" "$here/which_library.c" || return 1
   local part
   for part in "$headers"/src/linux-headers-* "$headers"/lib/linux-kbuild-*; do
     part=${part#"$headers"}

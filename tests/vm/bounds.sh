@@ -33,7 +33,9 @@ TOML
 
 "$build/bin/ivgpu" vm --gpu sim --memory 768M --program-dir "$work/host" --timeout 500 >"$work/out" 2>"$work/err" <<'JOB' || code=$?
 # A worker's environment is made from scratch: its libraries lie where the loader looks.
-for file in /lib/ivgpu/*; do [ "$file" = /lib/ivgpu/libcuda.so.1 ] || ln -s "$file" /lib/; done
+for file in /lib/ivgpu/*; do
+  case $file in */libcuda.so.1 | */libnvidia-ml.so.1) ;; *) ln -s "$file" /lib/ ;; esac
+done
 export PATH=$PATH:/programs/host
 tree=/sys/fs/cgroup
 own=$tree/system.slice/ivgpud.service

@@ -76,7 +76,7 @@ for file in share/bash-completion/completions/{ivgpu,ivgpud} share/doc/ivgpu/{RE
   share/doc/ivgpu/docs/{guest.md,configuration.md,design/005-jail-layers.md} \
   share/doc/ivgpu/qemu-config/{README.md,doorbell.xml,plain-file.args} lib/systemd/system/{ivgpud,ivgpu-guest}.service \
   lib/sysusers.d/ivgpu.conf lib/tmpfiles.d/ivgpu.conf libexec/ivgpu/ivgpu-guest-setup share/ivgpu/host/ivgpud.toml \
-  lib/ivgpu/guest/libcuda.so.1 share/ivgpu/guest/{60-ivgpu.rules,60-ivgpu-module.rules,ivgpu.conf,README}; do
+  lib/ivgpu/guest/{libcuda,libnvidia-ml}.so.1 share/ivgpu/guest/{60-ivgpu.rules,60-ivgpu-module.rules,ivgpu.conf,README}; do
   [[ -e $prefix/$file ]] || fail "$file is not installed"
 done
 grep -qx "ExecStart=$prefix/bin/ivgpud --config /etc/ivgpu/ivgpud.toml" "$prefix/lib/systemd/system/ivgpud.service" ||

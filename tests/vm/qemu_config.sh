@@ -104,7 +104,8 @@ check() {
   local device=ivshmem-${1%%-*}
   if grep -q '^exit 0 ' "$work/$vm.control" && grep -q 'mapped' "$work/$vm.err" &&
     grep -qE "^ok +region +128 MiB in 1 slots, $device\$" "$work/$vm.out" &&
-    grep -q '/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library' "$work/$vm.out"; then
+    grep -q '/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest library' "$work/$vm.out" &&
+    grep -q '/usr/local/lib/ivgpu/guest/libnvidia-ml.so.1 is the guest library' "$work/$vm.out"; then
     echo "$1.$2: $(grep '^exit' "$work/$vm.control" | cut -d ' ' -f 3) s in the guest"
     if [[ $(with_module "$vm") == 0 || ! -e $work/root/ivgpu/ivgpu.ko ]]; then return; fi
     check_module "$vm" "$device"

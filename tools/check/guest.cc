@@ -1,5 +1,5 @@
 // The needs of a guest: the device, the right to map it, a region of this version behind it and a broker that lives,
-// mapped in a way that is fast, and the library.
+// mapped in a way that is fast, and the libraries.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -107,6 +107,7 @@ std::vector<std::string> library_folders(const Machine& m) {
   return folders;
 }
 
+// Both libraries of a guest read this variable, and none of NVIDIA's does.
 bool is_ours(const std::string& file) {
   const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   std::string all(16 << 20, '\0');
@@ -117,16 +118,33 @@ bool is_ours(const std::string& file) {
   return std::string_view(all.data(), length).find("IVGPU_REGION") != std::string_view::npos;
 }
 
-Finding library(const Machine& m) {
-  for (const std::string& folder : library_folders(m)) {
-    const std::string path = folder + "/libcuda.so.1";
+struct GuestLibrary {
+  const char* about;
+  const char* name;
+  State without;     // where programs do not find it
+  const char* loss;  // and what they lose by that
+};
+
+// Programs compute without the second one, so it is no more than a warning.
+constexpr GuestLibrary guest_libraries[] = {
+    {"library", "libcuda.so.1", State::Wrong, ""},
+    {"nvml", "libnvidia-ml.so.1", State::Warning, ": programs that ask NVML, such as nvidia-smi and NCCL's, fail"}};
+
+Finding find_library(const Machine& m, const std::vector<std::string>& folders, const GuestLibrary& wanted) {
+  for (const std::string& folder : folders) {
+    const std::string path = folder + "/" + wanted.name;
     if (!m.has(path)) continue;
-    if (is_ours(m.at(path))) return {"library", State::Ok, path + " is the guest library", ""};
-    return {"library", State::Wrong, path + " is found first, and is not the guest library",
+    if (is_ours(m.at(path))) return {wanted.about, State::Ok, path + " is the guest library", ""};
+    return {wanted.about, wanted.without, path + " is found first, and is not the guest library" + wanted.loss,
             "remove NVIDIA's driver from the guest, or set LD_LIBRARY_PATH"};
   }
-  return {"library", State::Wrong, "no libcuda.so.1 is in the loader's folders",
+  return {wanted.about, wanted.without, std::string("no ") + wanted.name + " is in the loader's folders" + wanted.loss,
           "install the package ivgpu-guest, or unpack ivgpu-guest.tar.gz and run ldconfig, or set LD_LIBRARY_PATH"};
+}
+
+void add_libraries(const Machine& m, Findings& all) {
+  const std::vector<std::string> folders = library_folders(m);
+  for (const GuestLibrary& wanted : guest_libraries) all.push_back(find_library(m, folders, wanted));
 }
 
 // Switched off, a device answers all ones: the library switches it on, too.
@@ -165,7 +183,7 @@ Findings check_guest(const Machine& machine) {
   const auto devices = ivshmem_devices(machine);
   if (const auto memories = devdax_devices(machine); devices.empty() && !memories.empty()) {
     Findings all = check_devdax(machine, memories);
-    all.push_back(library(machine));
+    add_libraries(machine, all);
     return all;
   }
   Findings all = {device(devices)};
@@ -174,7 +192,7 @@ Findings check_guest(const Machine& machine) {
         module_is_there(machine, devices) ? check_module(machine) : check_sysfs(machine, devices.front());
     all.insert(all.end(), more.begin(), more.end());
   }
-  all.push_back(library(machine));
+  add_libraries(machine, all);
   return all;
 }
 
