@@ -138,7 +138,7 @@ BrokerStatus Daemon::status() const {
   BrokerStatus status{IVGPU_VERSION, program_.library, Clock::now() - started_, loop_.turns(), {}};
   for (const auto& vm : vms_) status.vms.push_back(vm->status());
   if (options_for_turns(gpu_).on) add_turns(status);
-  for (std::size_t i = 0; i < vms_.size(); ++i) status.vms[i].gpu_time = vms_[i]->gpu_time();
+  for (std::size_t i = 0; i < vms_.size(); ++i) status.vms[i].gpu_time = gpu_time_of(*vms_[i], status.vms[i]);
   return status;
 }
 
@@ -150,6 +150,21 @@ void Daemon::add_turns(BrokerStatus& status) const {
     if (account != report.vms.end())
       status.vms[i].turns = TurnsStatus{vms_[i]->share(), account->second, vms_[i]->ended_for_turns()};
   }
+}
+
+GpuTimeStatus Daemon::gpu_time_of(const Vm& vm, const VmStatus& status) const {
+  GpuTimeStatus time;
+  if (status.turns) time.turns = status.turns->account.held;
+  if (mps_ != nullptr) {
+    time.missing = "NVML names the server of MPS in place of its clients";
+    return time;
+  }
+  std::vector<std::string> gpus;
+  std::ranges::transform(vm.gpus().list, std::back_inserter(gpus), name_for_turns);
+  SampledStatus sampled = samples_->of(vm.name_for_turns(), gpus);
+  time.samples = sampled.had;
+  time.missing = std::move(sampled.missing);
+  return time;
 }
 
 std::string Daemon::status_line() const {

@@ -77,6 +77,7 @@ class Daemon {
   void sample_work();
   void watch_turns();
   void add_turns(BrokerStatus& status) const;
+  GpuTimeStatus gpu_time_of(const Vm& vm, const VmStatus& status) const;
   bool make_groups(const BrokerOptions& broker, std::string& error);
   void tell_groups() const;
   std::string status_line() const;

@@ -81,7 +81,6 @@ struct GpuTimeStatus {
   std::optional<Clock::duration> turns;    // measured
   std::optional<Clock::duration> samples;  // estimated, of the time in which nobody took turns
   std::string missing;                     // why nobody tells the latter now; "": somebody does
-  bool is_early = false;                   // as SampledStatus'
 };
 struct GpuTurns {
   std::string gpu;

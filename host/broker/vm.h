@@ -90,8 +90,6 @@ class Vm {
   // What the scheduler of turns calls it, and its part of the turns.
   turns::Scheduler::Vm name_for_turns() const { return turns_vm_; }
   turns::Scheduler::Share share() const;
-  // What it has had of its GPUs together.
-  GpuTimeStatus gpu_time() const;
   // Its workers that programs have claimed, for whoever looks for work without a turn.
   void add_watched(std::vector<TurnWatch::Worker>& all) const;
   // Its workers, and if it has sessions the GPUs that may work for it.

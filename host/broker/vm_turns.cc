@@ -1,8 +1,5 @@
 // A VM's part of the turns on its GPUs: its share, and which of its workers are looked at by whoever looks for work without
 // a turn (host/broker/turn_watch.h), or tells of the time that they have (host/broker/work_samples.h).
-#include <algorithm>
-#include <iterator>
-
 #include "host/broker/vm.h"
 
 namespace host::broker {
@@ -30,23 +27,6 @@ void Vm::add_workers(WorkSamples::Workers& all) const {
     if (slot.worker) all.vm_of[slot.worker->pid()] = turns_vm_;
   if (mps_ || sessions() == 0) return;
   for (const Gpu& gpu : program_.gpus.list) all.gpus.insert(broker::name_for_turns(gpu));
-}
-
-GpuTimeStatus Vm::gpu_time() const {
-  GpuTimeStatus time;
-  if (program_.scheduler != nullptr) {
-    const auto& accounts = program_.scheduler->report().vms;
-    if (const auto account = accounts.find(turns_vm_); account != accounts.end()) time.turns = account->second.held;
-  }
-  if (mps_) time.missing = "NVML names the server of MPS in place of its clients";
-  if (mps_ || program_.samples == nullptr) return time;
-  std::vector<std::string> gpus;
-  std::ranges::transform(program_.gpus.list, std::back_inserter(gpus), broker::name_for_turns);
-  SampledStatus sampled = program_.samples->of(turns_vm_, gpus);
-  time.samples = sampled.had;
-  time.missing = std::move(sampled.missing);
-  time.is_early = sampled.is_early;
-  return time;
 }
 
 bool Vm::end_for_turns(turns::Scheduler::Client client, const std::string& why) {
