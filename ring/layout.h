@@ -1,6 +1,6 @@
 // The shared region's layout under the names that C++ uses, and how places are computed. Its maps, its structs and its
-// offsets are in ring/layout_c.h and ring/vm_page_c.h, which C can read. The structs are reached through ring/shared.h alone, which makes
-// each word an atomic one.
+// offsets are in ring/layout_c.h and ring/vm_page_c.h, which C can read. The structs are reached through ring/shared.h
+// alone, which makes each word an atomic one.
 #pragma once
 
 #include <cstddef>

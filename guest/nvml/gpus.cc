@@ -21,6 +21,9 @@ constexpr std::uint32_t first_page_version = 2;
 // An answer takes the broker some 100 us if it has the facts, and milliseconds if it has to ask for them.
 constexpr std::uint64_t shortest_nap_ns = 20'000, longest_nap_ns = 1'000'000;
 
+// A broker that begins anew may not have heard the ring of before.
+constexpr std::uint64_t between_rings_ns = 1'000'000'000;
+
 void nap(std::uint64_t& ns) {
   const timespec pause = timespec_of(ns);
   nanosleep(&pause, nullptr);
@@ -88,6 +91,7 @@ void Gpus::tell_once(Answer why, const char* sentence) {
 Answer Gpus::look(std::uint64_t max_age_ns) {
   if (region_ == nullptr) return connect(patience_.later_ns);
   if (monotonic_nanoseconds() - snapshot_.taken_ns < max_age_ns) return Answer::Given;
+  if (monotonic_nanoseconds() < late_until_ns_) return Answer::Late;
   const Answer answer = ask(patience_.later_ns);
   if (answer != Answer::Gone) return answer;
   log(Level::Info, "%s: looking for another region", region_->gone_in_words());
@@ -105,13 +109,19 @@ Answer Gpus::ask(std::uint64_t patience_ns) {
         "load the module anew");
   // Questions that others have counted since then are answered, too.
   const std::uint32_t question = front_.header()[&ring::RegionHeader::gpu_questions].load(std::memory_order_relaxed);
+  std::uint64_t next_ring = monotonic_nanoseconds() + between_rings_ns;
   for (std::uint64_t nap_ns = shortest_nap_ns;; nap(nap_ns)) {
     const bool given = copy(question);
     if (!is_there()) return Answer::Gone;
     if (given) return Answer::Given;
     if (region_->broker() == Region::Broker::Gone) return Answer::Gone;
-    if (monotonic_nanoseconds() >= until) break;
+    const std::uint64_t now = monotonic_nanoseconds();
+    if (now >= until) break;
+    if (now < next_ring) continue;
+    region_->ring(ring::peer_broker);
+    next_ring = now + between_rings_ns;
   }
+  late_until_ns_ = monotonic_nanoseconds() + patience_.pause_ns;
   tell_once(Answer::Late, "the broker does not tell of its GPUs: see whether ivgpud runs on the host and what it logs");
   return Answer::Late;
 }

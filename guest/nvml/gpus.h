@@ -39,13 +39,15 @@ enum class Answer : std::uint8_t {
   Given,
   NoRegion,  // there is none, or it does not fit this library; the log says why
   TooOld,    // the broker or the guest's kernel module has no such questions; the log says which
-  Late,      // no answer came in time
+  Late,      // no answer came in time, lately or now
   Gone,      // the broker has ended
 };
 
 // How long to wait for an answer. The first may take long: the host's driver wakes GPUs that nobody uses.
 struct Patience {
   std::uint64_t first_ns = 20'000'000'000, later_ns = 5'000'000'000;
+  // After one that did not come, calls fail at once for so long.
+  std::uint64_t pause_ns = 1'000'000'000;
 };
 
 class Gpus {
@@ -89,6 +91,7 @@ class Gpus {
   ring::RegionView front_;  // front_bytes of it; base() is null while nothing is mapped
   std::uint32_t slot_count_ = 0;
   ring::SlotOwner self_{};
+  std::uint64_t late_until_ns_ = 0;
   unsigned told_ = 0;  // bit k: the log has the sentence for Answer k
   Snapshot snapshot_{};
 };

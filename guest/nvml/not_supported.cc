@@ -8,8 +8,8 @@ nvmlReturn_t refuse_of_gpu(nvmlDevice_t device, nvmlReturn_t result) {
   return library().of_gpu(device, About::State, true, [&](const Gpu&) { return result; });
 }
 
-// nvidia-smi asks for a table of functions without names as soon as it starts, and ends where there is none. What they do is
-// nobody's to know but NVIDIA's, so each one of ours refuses, and nvidia-smi does what it can by the public functions
+// nvidia-smi asks for a table of functions without names as soon as it starts, and ends where there is none. NVIDIA does
+// not say what they do, so each one of ours refuses, and nvidia-smi does what it can by the public functions
 // (docs/design/044-nvml.md).
 nvmlReturn_t refuse() { return NVML_ERROR_FUNCTION_NOT_FOUND; }
 

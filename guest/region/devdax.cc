@@ -1,6 +1,7 @@
 #include "guest/region/devdax.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,7 +21,10 @@ namespace {
 class Devdax final : public Region {
  public:
   Devdax(int memory, std::uint64_t size) : memory_(memory), size_(size) {}
-  ~Devdax() override { forget(); }
+  ~Devdax() override {
+    forget();
+    if (mapped_ != nullptr) munmap(mapped_, ring::region_header_bytes);
+  }
 
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
     return map_shared(memory_, offset, bytes, address);
@@ -41,9 +45,11 @@ class Devdax final : public Region {
     memory_ = -1;
   }
 
-  // Call it before the first ring. Preconditions: the header stays mapped.
-  void open_bells(const CheckedRegion& checked, const DevdaxPlaces& places) {
+  // Call it before the first ring. The header is this object's then.
+  void open_bells(const CheckedRegion& checked, const DevdaxPlaces& places, Bells bells) {
     header_ = checked.view.header();
+    mapped_ = checked.view.base();
+    if (bells == Bells::None) return;
     std::string why;
     if (checked.bell_port != 0 && bells_.connect(checked.bell_port, places.dial, why)) return;
     if (!why.empty()) log(Level::Info, "%s; looking for a port of virtio-serial instead", why.c_str());
@@ -56,6 +62,7 @@ class Devdax final : public Region {
   int memory_;
   const std::uint64_t size_;
   ring::Shared<ring::RegionHeader> header_;
+  std::byte* mapped_ = nullptr;
   BellChannel bells_;
 };
 
@@ -70,7 +77,7 @@ std::unique_ptr<Devdax> open_device(const std::string& node, std::uint64_t size,
 
 }  // namespace
 
-std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why) {
+std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why, Bells bells) {
   why.clear();
   for (const std::string& name : names_in(places.devices)) {
     const std::string device = places.devices + "/" + name, node = places.nodes + "/" + name;
@@ -85,7 +92,7 @@ std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why
       log(Level::Info, "%s", refusal.c_str());
     } else if (const auto checked = check_region(*region)) {
       log(Level::Info, "%s has the region", node.c_str());
-      region->open_bells(*checked, places);
+      region->open_bells(*checked, places, bells);
       return region;
     } else {
       refusal = no_usable_region("the devdax device " + node);

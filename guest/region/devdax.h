@@ -2,6 +2,7 @@
 // kernel, which maps the memory itself, where /dev/pmemN would map copies in the page cache.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,7 @@
 namespace guest {
 
 class Region;
+enum class Bells : std::uint8_t;  // guest/region/region.h
 
 // Where things are; a test's are folders of its own.
 struct DevdaxPlaces {
@@ -19,6 +21,6 @@ struct DevdaxPlaces {
 
 // The first devdax device that carries our magic. Null: there is none. `why` then is "" if there is no devdax device at
 // all; else it is one sentence with the remedy.
-std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why);
+std::unique_ptr<Region> open_devdax(const DevdaxPlaces& places, std::string& why, Bells bells);
 
 }  // namespace guest

@@ -29,7 +29,11 @@ class Ivshmem final : public Region {
  public:
   Ivshmem(int memory, std::uint64_t size, volatile std::uint32_t* registers)
       : memory_(memory), size_(size), registers_(registers) {}
-  ~Ivshmem() override { forget(); }
+  ~Ivshmem() override {
+    forget();
+    munmap(const_cast<std::uint32_t*>(registers_), registers_bytes);
+    if (header_ != nullptr) munmap(header_, ring::region_header_bytes);
+  }
 
   std::byte* map(std::uint64_t offset, std::size_t bytes, void* address) override {
     return map_shared(memory_, offset, bytes, address);
@@ -40,8 +44,11 @@ class Ivshmem final : public Region {
     else
       ring_by_register(registers_, peer);
   }
-  // Rings through the header from now on. Preconditions: the header stays mapped.
-  void use_bells(ring::Shared<ring::RegionHeader> header) { bells_ = header; }
+  // Rings through the header from now on, which is this object's then.
+  void use_bells(const ring::RegionView& view) {
+    bells_ = view.header();
+    header_ = view.base();
+  }
   std::uint64_t size() const override { return size_; }
   std::uint32_t peer() const override { return registers_[register_id / 4]; }
   bool same_kernel() const override { return false; }
@@ -53,8 +60,9 @@ class Ivshmem final : public Region {
  private:
   int memory_;
   std::uint64_t size_;
-  volatile std::uint32_t* registers_;  // mapped for the process's lifetime
+  volatile std::uint32_t* registers_;
   ring::Shared<ring::RegionHeader> bells_;
+  std::byte* header_ = nullptr;
 };
 
 // Whether the guest's kernel module is the device's driver. Nobody maps it by its files then.
@@ -133,7 +141,7 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
     }
     if (const auto checked = check_region(*region)) {
       if (checked->no_doorbell)
-        region->use_bells(checked->view.header());
+        region->use_bells(checked->view);
       else
         checked->unmap();
       found = std::move(region);

@@ -39,7 +39,7 @@ void tell_cache(Region& region) {
 
 }  // namespace
 
-std::unique_ptr<Region> find_region() {
+std::unique_ptr<Region> find_region(Bells bells) {
   if (const char* path = std::getenv("IVGPU_REGION"); path != nullptr && *path != '\0') {
     log(Level::Info, "IVGPU_REGION names the broker's socket %s", path);
     return connect_region(path);
@@ -50,7 +50,7 @@ std::unique_ptr<Region> find_region() {
   // Where there is a module it alone maps the device. A program that it does not let in is told so.
   if (region == nullptr && why.empty()) region = open_ivshmem("/sys/bus/pci/devices", why);
   if (std::string dax; region == nullptr) {
-    region = open_devdax({}, dax);
+    region = open_devdax({}, dax, bells);
     if (!dax.empty()) why = dax;
   }
   if (region != nullptr) tell_cache(*region);

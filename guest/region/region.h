@@ -57,7 +57,9 @@ class Region {
 // The region of IVGPU_REGION (a broker's socket) if that is set, else of the kernel module (guest/region/module.h),
 // else of the first ivshmem device that carries our magic, else of a devdax device (guest/region/devdax.h). Null if
 // there is none; the log then warns once and says why. At level info the log says what is looked for.
-std::unique_ptr<Region> find_region();
+// `bells`: whether this process sleeps until it is woken. Without, it leaves the channels to those that do.
+enum class Bells : std::uint8_t { Own, None };
+std::unique_ptr<Region> find_region(Bells bells = Bells::Own);
 
 // The region behind a broker's socket.
 std::unique_ptr<Region> connect_region(const char* socket_path);

@@ -1,14 +1,13 @@
 #include "host/broker/gpu_fact_cache.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
 namespace host::broker {
 
 GpuFactCache::Id GpuFactCache::ask(std::vector<std::string> gpus, std::function<void()> told) {
-  questions_.emplace(++last_id_, Question{std::move(gpus), std::move(told)});
+  questions_.emplace(++last_id_, Question{std::move(gpus), Clock::now(), std::move(told)});
   serve_later();
   return last_id_;
 }
@@ -20,10 +19,14 @@ const GpuFacts* GpuFactCache::of(const std::string& gpu) const {
   return known == known_.end() || known->second.missing ? nullptr : &known->second.facts;
 }
 
-bool GpuFactCache::is_fresh(const std::string& gpu, Clock::time_point now) const {
-  const auto known = known_.find(gpu);
-  if (known == known_.end()) return false;
-  return now - known->second.at < (known->second.missing ? Clock::duration(missing_fresh) : Clock::duration(fresh));
+bool GpuFactCache::is_answered(const Question& question) const {
+  const Clock::time_point now = Clock::now();
+  return std::ranges::all_of(question.gpus, [&](const std::string& gpu) {
+    const auto known = known_.find(gpu);
+    if (known == known_.end()) return false;
+    const auto counts = known->second.missing ? Clock::duration(missing_fresh) : Clock::duration(fresh);
+    return known->second.at >= question.at || now - known->second.at < counts;
+  });
 }
 
 void GpuFactCache::serve_later() {
@@ -34,22 +37,20 @@ void GpuFactCache::serve_later() {
   });
 }
 
-// Who is told may ask again, or forget another's question.
+// A callback may ask again, or forget another question.
 void GpuFactCache::serve() {
-  const Clock::time_point now = Clock::now();
-  std::set<std::string> stale;
+  std::set<std::string> wanted;
   std::vector<Id> answered;
   for (const auto& [id, question] : questions_) {
-    std::set<std::string> its;
-    std::ranges::copy_if(question.gpus, std::inserter(its, its.end()),
-                         [&](const std::string& gpu) { return !is_fresh(gpu, now); });
-    if (its.empty()) answered.push_back(id);
-    stale.merge(its);
+    if (is_answered(question))
+      answered.push_back(id);
+    else
+      wanted.insert(question.gpus.begin(), question.gpus.end());
   }
   for (const Id id : answered)
     if (auto question = questions_.extract(id)) question.mapped().told();
-  if (stale.empty() || asking_) return;
-  asking_ = usage_->ask_for_facts({stale.begin(), stale.end()}, [this](const GpuUses& uses) { heard(uses); });
+  if (wanted.empty() || asking_) return;
+  asking_ = usage_->ask_for_facts({wanted.begin(), wanted.end()}, [this](const GpuUses& uses) { heard(uses); });
 }
 
 void GpuFactCache::heard(const GpuUses& uses) {

@@ -27,7 +27,8 @@ class GpuFactCache {
   GpuFactCache& operator=(const GpuFactCache&) = delete;
 
   using Id = std::uint64_t;
-  // `told` is called in the loop, as soon as what is known of these GPUs is fresh.
+  // `told` is called in the loop, as soon as what is known of these GPUs is fresh, or came after this call. Where it is not
+  // of one of them, all of them are asked for.
   Id ask(std::vector<std::string> gpus, std::function<void()> told);
   // Its `told` is not called any more, and `id` becomes 0. 0 is allowed.
   void forget(Id& id);
@@ -37,6 +38,7 @@ class GpuFactCache {
  private:
   struct Question {
     std::vector<std::string> gpus;
+    Clock::time_point at;
     std::function<void()> told;
   };
   struct Known {
@@ -45,7 +47,7 @@ class GpuFactCache {
     Clock::time_point at;
   };
 
-  bool is_fresh(const std::string& gpu, Clock::time_point now) const;
+  bool is_answered(const Question& question) const;
   void serve_later();
   void serve();
   void heard(const GpuUses& uses);

@@ -30,7 +30,7 @@ struct GpuUse {
   std::string missing;                       // why nothing is told of processes; "": all is
   std::map<pid_t, std::uint64_t> processes;  // bytes that each holds
   std::vector<GpuWork> work = {};            // since the question before; a sample may name but one of several
-  GpuFacts facts = {};                       // for who asks for them; with `missing` nobody tells any
+  GpuFacts facts = {};                       // in an answer of ask_for_facts() alone; none where there is `missing`
 };
 using GpuUses = std::map<std::string, GpuUse>;  // by the names that were asked for
 
@@ -50,8 +50,10 @@ class GpuUsage {
 
 // The one that goes with the driver that a broker's file names (the key `library`). `own_folder`: where ivgpud lies.
 std::unique_ptr<GpuUsage> make_gpu_usage(EventLoop& loop, const std::string& library, const std::string& own_folder);
-// NVIDIA's library, in a process of its own (host/broker/nvml_usage.cc). `program`: the path of ivgpu-nvml.
-std::unique_ptr<GpuUsage> make_nvml_usage(EventLoop& loop, const std::string& program);
+// NVIDIA's library, in a process of its own (host/broker/nvml_usage.cc), which is started again where it has ended, but not
+// sooner than `between_starts` after the last start. `program`: the path of ivgpu-nvml.
+std::unique_ptr<GpuUsage> make_nvml_usage(EventLoop& loop, const std::string& program,
+                                          Clock::duration between_starts = std::chrono::seconds(10));
 // The simulated GPU's file (host/simgpu/api/usage_file.h).
 std::unique_ptr<GpuUsage> make_simulated_usage(EventLoop& loop);
 

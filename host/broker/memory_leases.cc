@@ -107,20 +107,13 @@ std::uint64_t MemoryLeases::used(const Share& share) const {
   return sum;
 }
 
-const MemoryLeases::Share* MemoryLeases::find_share(const std::string& gpu) const {
+std::vector<std::uint64_t> MemoryLeases::held(const std::string& gpu) const {
+  std::vector<std::uint64_t> all(workers_.size());
+  const std::string key = key_of(gpu);
   for (const auto& [account, share] : shares_)
-    if (key_of(account->name) == key_of(gpu)) return &share;
-  return nullptr;
-}
-
-std::uint64_t MemoryLeases::used(const std::string& gpu) const {
-  const Share* share = find_share(gpu);
-  return share != nullptr ? used(*share) : 0;
-}
-
-std::uint64_t MemoryLeases::held_by(std::uint32_t slot, const std::string& gpu) const {
-  const Share* share = find_share(gpu);
-  return share != nullptr ? held_by(slot, *share) : 0;
+    if (key_of(account->name) == key)
+      for (std::uint32_t slot = 0; slot < all.size(); ++slot) all[slot] = held_by(slot, share);
+  return all;
 }
 
 void MemoryLeases::see_peak(Share& share) { share.peak = std::max(share.peak, used(share)); }

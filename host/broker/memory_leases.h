@@ -99,9 +99,8 @@ class MemoryLeases {
   bool measured(const GpuUses& uses);
 
   std::vector<QuotaStatus> status();
-  // What the VM has of a GPU, and what a session of it, in bytes.
-  std::uint64_t used(const std::string& gpu) const;
-  std::uint64_t held_by(std::uint32_t slot, const std::string& gpu) const;
+  // What the worker of each slot has of a GPU, in bytes.
+  std::vector<std::uint64_t> held(const std::string& gpu) const;
 
  private:
   // A VM's part of a GPU.
@@ -148,7 +147,6 @@ class MemoryLeases {
   std::uint64_t taken_of(std::uint32_t slot, unsigned device) const;
   std::uint64_t used(const Share& share) const;
   std::uint64_t held_by(std::uint32_t slot, const Share& share) const;
-  const Share* find_share(const std::string& gpu) const;
   void see_peak(Share& share);
 
   void release(std::uint32_t slot);

@@ -23,11 +23,11 @@ namespace {
 
 constexpr auto patience =
     std::chrono::seconds(10);  // GPUs that nobody uses take seconds to be asked for the first time
-constexpr auto between_starts = std::chrono::seconds(10);
 
 class NvmlUsage : public GpuUsage {
  public:
-  NvmlUsage(EventLoop& loop, std::string program) : loop_(loop), program_(std::move(program)) {}
+  NvmlUsage(EventLoop& loop, std::string program, Clock::duration between_starts)
+      : loop_(loop), program_(std::move(program)), between_starts_(between_starts) {}
   ~NvmlUsage() override { end(); }
 
   bool ask(const std::vector<std::string>& gpus, std::function<void(const GpuUses&)> answer) override {
@@ -64,7 +64,7 @@ class NvmlUsage : public GpuUsage {
     if (answer_) return false;
     answer_ = std::move(answer);
     if (const std::string why = question(gpus, kind); !why.empty()) {
-      give_up(why, false);
+      give_up(why, true);
       return true;
     }
     timer_ = loop_.after(patience, [this] {
@@ -93,7 +93,7 @@ class NvmlUsage : public GpuUsage {
 
   std::string start() {
     const Clock::time_point now = Clock::now();
-    if (started_ != Clock::time_point() && now - started_ < between_starts) return "ivgpu-nvml has ended";
+    if (started_ != Clock::time_point() && now - started_ < between_starts_) return "ivgpu-nvml has ended";
     started_ = now;
     int in[2], out[2];
     // A socket, to which can be written without a signal when nobody reads.
@@ -173,6 +173,7 @@ class NvmlUsage : public GpuUsage {
 
   EventLoop& loop_;
   std::string program_;
+  const Clock::duration between_starts_;
   pid_t pid_ = -1;
   std::vector<pid_t> ended_;  // that have not been reaped
   Fd input_, output_;
@@ -185,8 +186,8 @@ class NvmlUsage : public GpuUsage {
 
 }  // namespace
 
-std::unique_ptr<GpuUsage> make_nvml_usage(EventLoop& loop, const std::string& program) {
-  return std::make_unique<NvmlUsage>(loop, program);
+std::unique_ptr<GpuUsage> make_nvml_usage(EventLoop& loop, const std::string& program, Clock::duration between_starts) {
+  return std::make_unique<NvmlUsage>(loop, program, between_starts);
 }
 
 }  // namespace host::broker

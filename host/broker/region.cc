@@ -164,6 +164,10 @@ void Region::answer_question(ring::VmPage page, const std::vector<ring::VmGpu>& 
   sequence.store(writing + 1, std::memory_order_release);  // pairs with a reader's first look
 }
 
+std::uint32_t Region::answered() const {
+  return ring::RegionView(base_).vm_page()[&ring::VmPage::answered].load(std::memory_order_relaxed);
+}
+
 void Region::label() const {
   if (start_ == 0) return;
   const DaxLabel label = dax_label(start_, static_cast<std::size_t>(vm_.region_size));

@@ -61,6 +61,8 @@ class Region {
   void restore_header() const;
   // Writes what a guest has asked of the VM's GPUs, ring::max_devices of them at most; `page.sequence` does not count.
   void answer_question(ring::VmPage page, const std::vector<ring::VmGpu>& gpus) const;
+  // How many questions were answered, by a page that a guest may have written over.
+  std::uint32_t answered() const;
   // Writes what describes persistent memory to the guest's kernel (host/broker/dax_label.h), before the region. Other
   // memory has nothing there.
   void label() const;

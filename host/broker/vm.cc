@@ -140,6 +140,7 @@ bool Vm::change(const VmOptions& options, const WorkerProgram& program, bool new
   options_ = options;
   program_ = program;
   presence_ = {};  // the GPUs may be others
+  found_gpus_.clear();
   if (other_pace)
     starts_ = TokenBucket(static_cast<double>(options_.starts_per_second), static_cast<double>(options_.start_burst),
                           Clock::now());

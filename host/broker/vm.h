@@ -224,7 +224,11 @@ class Vm {
   void tell_jail(const WorkerJail& jail);
 
   std::optional<Clock::duration> had_of(const std::string& gpu) const;
+  const std::vector<Gpu>& gpus_of_guests() const;
+  void learn_gpus(const worker::ReadyMessage& said);
+  bool has_utilization() const;
   void note_utilization();
+  void go_on_with_questions();
   void look_at_questions();
   void ask_for_facts();
   void answer_question();
@@ -261,6 +265,7 @@ class Vm {
   LogLimiter session_starts_{session_lines}, session_ends_{session_lines};
   std::uint64_t gpu_memory_ = 0;  // from the last worker that was ready
   GpuPresence presence_;
+  std::vector<Gpu> found_gpus_;                     // by the worker that was ready last
   std::map<std::string, Utilization> utilization_;  // of each GPU
   Clock::time_point utilization_noted_{};
   GpuFactCache::Id facts_asked_ = 0;      // for the question that is being answered

@@ -5,7 +5,7 @@
 // broker a copy of 20 KiB. What it is told is its own VM's, and of a GPU what does not tell of other VMs' work; only
 // what such a guest shares with them shows: temperature, power, clocks.
 #include <algorithm>
-#include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "host/broker/vm.h"
@@ -23,25 +23,55 @@ std::string long_address(const std::string& pci) { return pci.size() == 12 ? "00
 
 }  // namespace
 
+// Those that its workers find, in the order of their ordinals. Where the file names none, the environment may show workers fewer
+// than the host has; before one has started, nobody knows.
+const std::vector<Gpu>& Vm::gpus_of_guests() const {
+  return program_.gpus.all && !found_gpus_.empty() ? found_gpus_ : program_.gpus.list;
+}
+
+// A worker's word counts for GPUs of this host alone. One may be there that the kernel did not know by its UUID when the broker
+// started.
+void Vm::learn_gpus(const worker::ReadyMessage& said) {
+  if (said.init != 0) return;
+  const auto& host = program_.gpus.list;
+  found_gpus_.clear();
+  for (std::uint32_t i = 0; i < std::min(said.gpus, ring::max_devices); ++i) {
+    const std::string uuid = uuid_in_words(said.gpu[i].uuid);
+    auto known = std::ranges::find_if(host, [&](const Gpu& gpu) { return key_of(gpu.uuid) == key_of(uuid); });
+    if (known == host.end()) known = std::ranges::find(host, std::string(), &Gpu::uuid);
+    if (known != host.end()) found_gpus_.emplace_back(*known).uuid = uuid;
+  }
+}
+
 // Nothing: nobody measures it.
 std::optional<Clock::duration> Vm::had_of(const std::string& gpu) const {
-  if (mps_ || program_.samples == nullptr || program_.scheduler == nullptr) return std::nullopt;
   const SampledStatus samples = program_.samples->of_gpu(turns_vm_, gpu);
   if (!samples.missing.empty() && !samples.is_early) return std::nullopt;
   Clock::duration had = samples.had.value_or(Clock::duration{});
-  const auto& held = program_.scheduler->report().held;
+  // The scheduler's thread is not asked for each VM and GPU.
+  const auto& held = program_.scheduler->report_of(Utilization::between).held;
   if (const auto turns = held.find(gpu); turns != held.end())
     if (const auto its = turns->second.find(turns_vm_); its != turns->second.end()) had += its->second;
   return had;
 }
 
-// Seldom: the scheduler's thread is asked, too.
+// While the VM has sessions, so that the first question of a program that asks once has an answer.
 void Vm::note_utilization() {
   const Clock::time_point now = Clock::now();
-  if (now - utilization_noted_ < Utilization::between) return;
+  if (!has_utilization() || now - utilization_noted_ < Utilization::between) return;
   utilization_noted_ = now;
-  for (const Gpu& gpu : program_.gpus.list)
+  for (const Gpu& gpu : gpus_of_guests())
     if (const auto had = had_of(name_of(gpu))) utilization_[name_of(gpu)].note(now, *had);
+}
+
+bool Vm::has_utilization() const {
+  return program_.facts != nullptr && program_.samples != nullptr && program_.scheduler != nullptr && !mps_;
+}
+
+// A question that the broker before this one has not answered is answered.
+void Vm::go_on_with_questions() {
+  questions_answered_ = region_->answered();
+  look_at_questions();
 }
 
 void Vm::look_at_questions() {
@@ -58,7 +88,7 @@ void Vm::look_at_questions() {
 
 void Vm::ask_for_facts() {
   std::vector<std::string> gpus;
-  for (const Gpu& gpu : program_.gpus.list) gpus.push_back(name_of(gpu));
+  for (const Gpu& gpu : gpus_of_guests()) gpus.push_back(name_of(gpu));
   facts_asked_ = program_.facts->ask(std::move(gpus), [this] {
     facts_asked_ = 0;
     answer_question();
@@ -72,7 +102,7 @@ void Vm::answer_question() {
   page.version = ring::vm_page_version;
   page.answered = questions_answered_;
   std::vector<ring::VmGpu> gpus;
-  for (const Gpu& gpu : program_.gpus.list)
+  for (const Gpu& gpu : gpus_of_guests())
     if (gpus.size() < ring::max_devices) gpus.push_back(answer_for(gpu, page));
   page.gpu_count = static_cast<std::uint32_t>(gpus.size());
   region_->answer_question(page, gpus);
@@ -97,7 +127,7 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
     to.fact[i] = *facts->fact[i];
     to.known |= std::uint64_t{1} << i;
   }
-  if (const auto had = had_of(name_of(gpu))) {
+  if (const auto had = has_utilization() ? had_of(name_of(gpu)) : std::nullopt) {
     // Before there is something to compare with the VM has done nothing.
     const auto percent = utilization_[name_of(gpu)].percent(Clock::now(), *had);
     to.fact[ring::number_of(ring::Fact::utilization)] = percent.value_or(0);
@@ -106,14 +136,11 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
   return to;
 }
 
-// A VM with a quota has that, and what is left of it; another sees the GPU's own memory, as its programs do by cuMemGetInfo.
+// A VM with a quota has that, and what is left of it and of the GPU; another sees the GPU's own memory, as its programs do by cuMemGetInfo.
 void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
-  std::uint64_t used = 0;
-  for (std::uint32_t k = 0; memory_ && k < slots_.size(); ++k) {
-    if (!slots_[k].known.held()) continue;
-    to.used_by[k] = memory_->held_by(k, name_of(gpu));
-  }
-  if (memory_) used = memory_->used(name_of(gpu));
+  const std::vector<std::uint64_t> held = memory_ ? memory_->held(name_of(gpu)) : std::vector<std::uint64_t>();
+  const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
+  for (std::uint32_t k = 0; k < held.size(); ++k) to.used_by[k] = slots_[k].known.held() ? held[k] : 0;
   const std::uint64_t total = facts != nullptr ? facts->total : 0;
   const auto quota = static_cast<std::uint64_t>(options_.gpu_memory);
   if (quota == 0) {
@@ -123,6 +150,7 @@ void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   } else {
     to.memory_total = total != 0 ? std::min(quota, total) : quota;
     to.memory_free = to.memory_total - std::min(to.memory_total, used);
+    if (facts != nullptr && facts->free) to.memory_free = std::min(to.memory_free, *facts->free);
   }
 }
 

@@ -134,6 +134,7 @@ void Vm::go_on_with(const SavedVm& saved) {
   for (std::uint32_t k = 0; k < slots_.size(); ++k) look_at(k);  // what guests did meanwhile
   for (std::uint32_t k = 0; k < slots_.size(); ++k) settle(k);
   look_at_wanted();
+  go_on_with_questions();
   if (sessions() > 0) watch_session();
   // They are of the program and the configuration of before; those of this broker take their places.
   end_unclaimed(0);

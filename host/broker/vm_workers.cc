@@ -245,6 +245,7 @@ void Vm::on_ready(std::uint32_t k, const WorkerProcess::Ready& said) {
   tell_warm();
   if (stopping_) return;
   look_at_gpus(k, said.message);
+  learn_gpus(said.message);
   if (!transport_->anybody()) end_surplus();
 }
 

@@ -37,8 +37,8 @@ struct WorkerProgram {
   VmGpus gpus;                            // the VM's; `environment` shows its workers no others
 };
 
-// All but `accounts`, `groups`, `scheduler`, `samples`, `facts`, `store` and the next two, `mps` and `gpus`. `own_folder`: where ivgpud
-// lies. False on failure, and `error` is one sentence.
+// All but `accounts`, `groups`, `scheduler`, `samples`, `facts`, `store` and the next two, `mps` and `gpus`. `own_folder`:
+// where ivgpud lies. False on failure, and `error` is one sentence.
 bool find_worker(const Config& config, const std::filesystem::path& own_folder, WorkerProgram& program,
                  std::string& error);
 

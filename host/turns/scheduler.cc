@@ -102,6 +102,10 @@ const Scheduler::Report& Scheduler::report() {
   return *report_;
 }
 
+const Scheduler::Report& Scheduler::report_of(Time age) {
+  return since_boot() - report_->made <= age ? *report_ : report();
+}
+
 // ---- the thread ----------------------------------------------------------------------------------------------------
 
 void Scheduler::run() {

@@ -77,6 +77,8 @@ class Scheduler {
   int news_fd() const { return news_.get(); }
   // What is now. It waits for the thread's answer, which takes microseconds, and 20 ms at most: then it is the one before.
   const Report& report();
+  // The newest that there is, unless it was made longer ago than this.
+  const Report& report_of(Time age);
 
  private:
   struct NewShare {

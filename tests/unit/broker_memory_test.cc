@@ -467,6 +467,25 @@ TEST_F(NvmlUsage, IsAskedForWork) {
   EXPECT_EQ(answer.at("GPU-1").work[0].process, 7);
 }
 
+TEST_F(NvmlUsage, ThatHasEndedBetweenTwoQuestionsIsStartedAgain) {
+  const std::string path = folder.write("nvml", "#!/bin/sh\nread q; echo total GPU-1 7; echo end");
+  std::filesystem::permissions(path, std::filesystem::perms::all);
+  broker::EventLoop loop(broker::make_epoll_waiter());
+  const auto usage = broker::make_nvml_usage(loop, path, std::chrono::milliseconds(300));
+  const auto total = [&] {
+    std::uint64_t told = 0;
+    EXPECT_TRUE(usage->ask({"GPU-1"}, [&](const broker::GpuUses& uses) {
+      told = uses.at("GPU-1").total;
+      loop.stop();
+    }));
+    loop.run();
+    return told;
+  };
+  EXPECT_EQ(total(), 7u);
+  EXPECT_TRUE(eventually([&] { return total() == 7; })) << "the first questions after its end may go unanswered";
+  EXPECT_TRUE(eventually([&] { return total() == 7; })) << "once more";
+}
+
 TEST_F(NvmlUsage, ThatEndsOrIsNotThereTellsNothing) {
   EXPECT_EQ(ask("exit 3").at("GPU-1").missing, "ivgpu-nvml has ended");
   EXPECT_EQ(ask("read gpus; echo total GPU-1 7; kill -9 $$").at("GPU-1").total, 0u);

@@ -92,7 +92,7 @@ class Places {
     std::filesystem::create_symlink(target, folder_ / "nodes/" + name);
   }
   guest::DevdaxPlaces paths() const { return {folder_ / "devices", folder_ / "ports", folder_ / "nodes", dial}; }
-  std::unique_ptr<guest::Region> find() { return guest::open_devdax(paths(), why); }
+  std::unique_ptr<guest::Region> find() { return guest::open_devdax(paths(), why, guest::Bells::Own); }
   bool says(const char* words) const { return why.find(words) != std::string::npos; }
 
   std::string why;

@@ -679,12 +679,30 @@ TEST_F(Nvml, AnAnswerThatDoesNotComeIsATimeout) {
   nvmlMemory_t memory{.total = 7, .free = 7, .used = 7};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_ERROR_TIMEOUT);
   EXPECT_EQ(memory.total, 7u);
+  const unsigned asked = vm_.questions();
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_ERROR_TIMEOUT);
+  EXPECT_EQ(vm_.questions(), asked) << "for a while calls fail without a question";
   let_pass();
   unsigned n = 0;
   EXPECT_EQ(nvmlDeviceGetPowerUsage(d, &n), NVML_ERROR_TIMEOUT);
   vm_.answers = true;
   be_patient({.first_ns = 10'000 * ms, .later_ns = 10'000 * ms});
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(start(), &memory), NVML_SUCCESS);
+}
+
+// A broker that begins anew may not have heard of it.
+TEST_F(Nvml, AQuestionWithoutAnAnswerIsRungAgainEachSecond) {
+  const nvmlDevice_t d = start();
+  const int before = vm_.rings;
+  vm_.answers = false;
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    vm_.answers = true;
+  });
+  nvmlMemory_t memory{};
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
+  late.join();
+  EXPECT_EQ(vm_.rings - before, 2);
 }
 
 TEST_F(Nvml, APageThatIsWrittenForEverIsATimeout) {

@@ -176,7 +176,7 @@ class Vm {
 
   std::atomic<bool> answers{true}, stuck{false}, gone{false}, ends_region{false};
   std::atomic<bool> front_maps{true}, asks{true}, counts{true}, by_module{false};
-  std::atomic<int> opened{0}, open{0}, forgotten{0};
+  std::atomic<int> opened{0}, open{0}, forgotten{0}, rings{0};
   // Under the mutex.
   ring::VmPage said{};
   std::vector<ring::VmGpu> gpus;
@@ -225,7 +225,7 @@ class FakeRegion final : public guest::Region {
     if (bytes == ring::front_bytes && !vm_.front_maps) return nullptr;
     return vm_.map(offset, bytes);
   }
-  void ring(std::uint32_t) override {}
+  void ring(std::uint32_t) override { ++vm_.rings; }
   bool ask_about_gpus(const ring::RegionView& view) override {
     return vm_.asks && (!vm_.counts || Region::ask_about_gpus(view));
   }
