@@ -774,7 +774,13 @@ TEST_F(Nvml, ABrokerThatWasRestartedIsFoundAgain) {
 TEST_F(Nvml, ZerosOfADeviceThatWasTakenAwayAreNoAnswer) {
   const nvmlDevice_t d = start();
   vm_.answers = false, vm_.counts = false;
-  std::memset(vm_.view().base(), 0, ring::front_bytes);
+  const auto header = vm_.view().header();
+  const auto page = vm_.view().vm_page();
+  header[&ring::RegionHeader::magic].store(0);
+  header[&ring::RegionHeader::gpu_questions].store(0);
+  page[&ring::VmPage::answered].store(0);
+  page[&ring::VmPage::sequence].store(0);
+  page[&ring::VmPage::gpu_count].store(0);
   nvmlMemory_t memory{};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_ERROR_UNKNOWN);
   EXPECT_EQ(vm_.open, 0);
