@@ -1,5 +1,5 @@
-// A region's first pages as typed places: its header, the slot directory and the VM's page. The only way from a mapping to these words
-// (ring/layout.h). Slots are ring/view.h's.
+// A region's first pages as typed places: its header, the slot directory, the VM's page and its GPUs. The only way from a
+// mapping to these words (ring/layout.h). Slots are ring/view.h's.
 #pragma once
 
 #include <cstddef>

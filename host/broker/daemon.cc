@@ -160,7 +160,7 @@ GpuTimeStatus Daemon::gpu_time_of(const Vm& vm, const VmStatus& status) const {
     return time;
   }
   std::vector<std::string> gpus;
-  std::ranges::transform(vm.gpus().list, std::back_inserter(gpus), name_for_turns);
+  for (const Gpu& gpu : vm.gpus().list) gpus.push_back(name_of(gpu));
   SampledStatus sampled = samples_->of(vm.name_for_turns(), gpus);
   time.samples = sampled.had;
   time.missing = std::move(sampled.missing);

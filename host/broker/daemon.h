@@ -133,7 +133,7 @@ class Daemon {
   std::unique_ptr<turns::Scheduler> scheduler_;  // likewise
   std::unique_ptr<Mps> mps_;                     // likewise, where the policy is this
   std::unique_ptr<WorkSamples> samples_;         // likewise
-  std::unique_ptr<GpuFactCache> facts_;          // likewise; null: no guest is told of its GPUs
+  std::unique_ptr<GpuFactCache> facts_;          // likewise; null: guests learn nothing of their GPUs
   TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
   WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;

@@ -87,7 +87,7 @@ class GpuAccounts {
   EventLoop::Id timer_ = 0;
 };
 
-// The names by which GPUs are asked for and shown.
+// The names by which GPUs are asked for and shown, and by which the scheduler knows them: the same for all VMs.
 std::string name_of(const Gpu& gpu);
 // The letters of a name that count: the same for "GPU-..." and "MIG-..." of one UUID.
 std::string key_of(const std::string& name);

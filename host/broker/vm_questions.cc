@@ -1,9 +1,9 @@
 // What a VM's guests ask of its GPUs without a session (ring/vm_page_c.h), for their libnvidia-ml.so.1. A question
 // is a count that a guest raises. All questions that were there when the broker begins to collect have one answer.
 //
-// Trust: a guest may raise the count as often as it likes. It gets 200 answers a second at most, fifty of them at once, and each costs the
-// broker a copy of 20 KiB. What it is told is its own VM's, and of a GPU what does not tell of other VMs' work; only
-// what such a guest shares with them shows: temperature, power, clocks.
+// Trust: a guest may raise the count as often as it likes. It gets 200 answers a second at most, fifty of them at once, and
+// each costs the broker a copy of 20 KiB. What it is told is its own VM's, and of a GPU what does not tell of other VMs'
+// work; only what such a guest shares with them shows: temperature, power, clocks.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -23,14 +23,14 @@ std::string long_address(const std::string& pci) { return pci.size() == 12 ? "00
 
 }  // namespace
 
-// Those that its workers find, in the order of their ordinals. Where the file names none, the environment may show workers fewer
-// than the host has; before one has started, nobody knows.
+// Those that its workers find, in the order of their ordinals. Where the file names none, the environment may show workers
+// fewer than the host has; before one has started, nobody knows.
 const std::vector<Gpu>& Vm::gpus_of_guests() const {
   return program_.gpus.all && !found_gpus_.empty() ? found_gpus_ : program_.gpus.list;
 }
 
-// A worker's word counts for GPUs of this host alone. One may be there that the kernel did not know by its UUID when the broker
-// started.
+// A worker's word counts for GPUs of this host alone. One may be there that the kernel did not know by its UUID when the
+// broker started.
 void Vm::learn_gpus(const worker::ReadyMessage& said) {
   if (said.init != 0) return;
   const auto& host = program_.gpus.list;
@@ -136,7 +136,8 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
   return to;
 }
 
-// A VM with a quota has that, and what is left of it and of the GPU; another sees the GPU's own memory, as its programs do by cuMemGetInfo.
+// A VM with a quota has that, and what is left of it and of the GPU; another sees the GPU's own memory, as its programs do
+// by cuMemGetInfo.
 void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   const std::vector<std::uint64_t> held = memory_ ? memory_->held(name_of(gpu)) : std::vector<std::uint64_t>();
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});

@@ -26,7 +26,7 @@ constexpr const char* kept_of_worker[] = {"control", "output", "process", "telem
 std::uint64_t Vm::mark() const {
   std::string text = fmt::format("{}\n{}\nlayout {} telemetry {}\n", restart_keys_in_words(options_), program_.library,
                                  ring::layout_version, ring::telemetry_version);
-  for (const Gpu& gpu : program_.gpus.list) text += broker::name_for_turns(gpu) + "\n";
+  for (const Gpu& gpu : program_.gpus.list) text += name_of(gpu) + "\n";
   if (program_.mps != nullptr && !program_.gpus.list.empty())
     text += "client of " + program_.mps->pipe_of(program_.gpus.list.front().uuid) + "\n";
   return mark_of(text);

@@ -26,7 +26,7 @@ void Vm::add_workers(WorkSamples::Workers& all) const {
   for (const Slot& slot : slots_)
     if (slot.worker) all.vm_of[slot.worker->pid()] = turns_vm_;
   if (mps_ || sessions() == 0) return;
-  for (const Gpu& gpu : program_.gpus.list) all.gpus.insert(broker::name_for_turns(gpu));
+  for (const Gpu& gpu : program_.gpus.list) all.gpus.insert(name_of(gpu));
 }
 
 bool Vm::end_for_turns(turns::Scheduler::Client client, const std::string& why) {

@@ -1,13 +1,8 @@
 #include "host/broker/worker_turns.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "host/broker/gpu_accounts.h"
 
 namespace host::broker {
-
-std::string name_for_turns(const Gpu& gpu) { return gpu.uuid.empty() ? gpu.pci : gpu.uuid; }
 
 turns::Scheduler::Options options_for_turns(const GpuOptions& gpu) {
   return {.on = gpu.policy == "turns",
@@ -31,7 +26,7 @@ std::unique_ptr<WorkerTurns> WorkerTurns::adopt(turns::Scheduler& scheduler, tur
 std::unique_ptr<WorkerTurns> WorkerTurns::join(turns::Scheduler& scheduler, turns::Scheduler::Vm vm, const VmGpus& gpus,
                                                std::shared_ptr<turns::Line> line) {
   std::vector<std::string> names;
-  std::ranges::transform(gpus.list, std::back_inserter(names), name_for_turns);
+  for (const Gpu& gpu : gpus.list) names.push_back(name_of(gpu));
   std::unique_ptr<WorkerTurns> place(new WorkerTurns(scheduler, line, names));
   place->client_ = scheduler.add(vm, std::move(line), std::move(names));
   return place;

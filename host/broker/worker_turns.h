@@ -52,7 +52,4 @@ class WorkerTurns {
 // The scheduler's options out of the configuration.
 turns::Scheduler::Options options_for_turns(const GpuOptions& gpu);
 
-// What the scheduler calls a GPU: the same for all VMs that see it.
-std::string name_for_turns(const Gpu& gpu);
-
 }  // namespace host::broker
