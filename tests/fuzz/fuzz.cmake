@@ -35,7 +35,7 @@ function(fuzz_target name seconds runs)
   endif()
   add_executable(fuzz_${name} ${here}/${name}_target.cc ${CMAKE_SOURCE_DIR}/tests/models/tried_mutant.cc)
   target_link_libraries(fuzz_${name} PRIVATE ${ARGN} ivgpu_options Threads::Threads)
-  target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer ${IVGPU_OPTIMISED})  # the tests beside it are not optimised
+  target_compile_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzzers fuzz_${name})
 

@@ -2,7 +2,6 @@
 // nothing but what was asked of it.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -18,22 +17,10 @@ class Timeline {
   using Event = std::function<void()>;
 
   Time now() const { return now_; }
-  void at(Time when, Event event) {
-    events_.push_back({std::max(when, now_), made_++, std::move(event)});
-    std::push_heap(events_.begin(), events_.end(), later);
-  }
+  void at(Time when, Event event);
   void after(Time delay, Event event) { at(now_ + delay, std::move(event)); }
 
-  void run_until(Time end) {
-    while (!events_.empty() && events_.front().when <= end) {
-      std::pop_heap(events_.begin(), events_.end(), later);
-      const Entry next = std::move(events_.back());
-      events_.pop_back();
-      now_ = next.when;
-      next.event();
-    }
-    now_ = end;
-  }
+  void run_until(Time end);
 
  private:
   struct Entry {
@@ -41,7 +28,7 @@ class Timeline {
     std::uint64_t made;
     Event event;
   };
-  static bool later(const Entry& a, const Entry& b) { return a.when != b.when ? a.when > b.when : a.made > b.made; }
+  static bool later(const Entry& a, const Entry& b);
 
   Time now_{};
   std::uint64_t made_ = 0;

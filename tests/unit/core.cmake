@@ -44,11 +44,13 @@ unit_test(session_test TSAN LIBRARIES ivgpu_session ivgpu_fake_driver
           SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_turn_limits.cc session_turns.cc session_value_waits.cc session_waker.cc)
 
 unit_test(turns_test TSAN LIBRARIES ivgpu_turns SOURCES turns_policy.cc turns_scheduler.cc turns_suspicion.cc)
+target_compile_options(turns_test PRIVATE ${IVGPU_OPTIMISED})  # minutes of a GPU that is played
 
 # Whole programs under the scheduler's decisions, in virtual time: one thread that computes for long, so without sanitizers.
 if(NOT IVGPU_SANITIZE)
   set(turns ${CMAKE_CURRENT_LIST_DIR}/../turns)
-  add_library(ivgpu_turns_world STATIC ${turns}/gpu.cc ${turns}/loads.cc ${turns}/worker.cc ${turns}/world.cc)
+  add_library(ivgpu_turns_world STATIC ${turns}/gpu.cc ${turns}/loads.cc ${turns}/timeline.cc ${turns}/worker.cc
+              ${turns}/world.cc)
   target_link_libraries(ivgpu_turns_world PUBLIC ivgpu_turns ivgpu_session ivgpu_options)
   target_compile_options(ivgpu_turns_world PRIVATE ${IVGPU_OPTIMISED})
 

@@ -9,9 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# compiles FUNCTION WORDS: what the compiler says is in $work/said.
-compiles() {
-  cat >"$work/line.cc" <<TEXT
+# What all lines need is read once: the compiler takes lines.h.gch for lines.h.
+flags=(-std=c++20 -D__CUDA_API_VERSION_INTERNAL -I"$top" -isystem "$cuda")
+cat >"$work/lines.h" <<TEXT
 #include "ring/api/call.h"
 namespace api {
 extern "C" CUresult takes_address(CUdeviceptr at);
@@ -23,10 +23,14 @@ extern "C" CUresult takes_constant(const int* n);
 extern "C" CUresult takes_double(double d);
 extern "C" CUresult takes_array(CUarray* array);
 extern "C" CUresult takes_event(CUevent* event);
-static_assert(Shape<decltype(::api::$1), $2>::arity > 0);
 }
 TEXT
-  "$compiler" -std=c++20 -fsyntax-only -D__CUDA_API_VERSION_INTERNAL -I"$top" -isystem "$cuda" "$work/line.cc" 2>"$work/said"
+"$compiler" "${flags[@]}" -x c++-header "$work/lines.h" -o "$work/lines.h.gch"
+
+# compiles FUNCTION WORDS: what the compiler says is in $work/said.
+compiles() {
+  echo "namespace api { static_assert(Shape<decltype(::api::$1), $2>::arity > 0); }" >"$work/line.cc"
+  "$compiler" "${flags[@]}" -fsyntax-only -include "$work/lines.h" "$work/line.cc" 2>"$work/said"
 }
 fits() {
   compiles "$@" || { echo "FAIL: $1 with $2 does not compile:"; head -n 5 "$work/said"; status=1; }
