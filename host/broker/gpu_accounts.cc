@@ -133,6 +133,11 @@ void GpuAccounts::measure() {
 
 void GpuAccounts::measured(const GpuUses& uses) {
   learn(uses);
+  for (const auto& [name, use] : uses) {
+    if (use.unread.empty() || std::exchange(named(name).unread_told, true)) continue;
+    spdlog::warn("{}: nobody measures what workers hold of managed memory: {}; ivgpud needs CAP_SYS_PTRACE for that",
+                 name, use.unread);
+  }
   bool doubtful = false;
   for (MemoryLeases* leases : std::vector(leases_)) doubtful = leases->measured(uses) || doubtful;
   for (auto& [key, gpu] : accounts_) {

@@ -40,7 +40,7 @@ struct GpuAccount {
   std::uint64_t context = 0;  // what a worker takes before its session begins: as measured last, or as estimated
   bool context_measured = false;
   std::string missing;  // why nobody measures who holds what of it; "": it is measured
-  bool missing_told = false, overcommitted_told = false;
+  bool missing_told = false, unread_told = false, overcommitted_told = false;
   Pot rest;  // of the VMs without a quota, together
 };
 

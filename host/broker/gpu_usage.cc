@@ -201,8 +201,8 @@ bool take_usage_line(const std::string& line, GpuUses& uses) {
   const auto gpu = uses.find(std::string(first_word(rest)));
   if (gpu == uses.end()) return false;
   GpuUse& use = gpu->second;
-  if (kind == "missing") {
-    use.missing = escaped(std::string(rest));
+  if (kind == "missing" || kind == "unread") {
+    (kind == "missing" ? use.missing : use.unread) = escaped(std::string(rest));
     return true;
   }
   if (kind == "busy") return take_work(rest, use);
@@ -215,7 +215,7 @@ bool take_usage_line(const std::string& line, GpuUses& uses) {
   const auto bytes = number_of<std::uint64_t>(rest);
   if (kind != "use" || !first || *first > INT32_MAX || !bytes) return false;
   std::uint64_t& held = use.processes[static_cast<pid_t>(*first)];
-  held += std::min(*bytes, ~std::uint64_t{0} - held);  // a process may be named once for each instance of a GPU
+  held += std::min(*bytes, ~std::uint64_t{0} - held);  // named for each instance of a GPU, and for managed memory
   return true;
 }
 

@@ -28,7 +28,8 @@ struct GpuWork {
 struct GpuUse {
   std::uint64_t total = 0;                   // bytes that programs can have of the GPU; 0: it is not told
   std::string missing;                       // why nothing is told of processes; "": all is
-  std::map<pid_t, std::uint64_t> processes;  // bytes that each holds
+  std::map<pid_t, std::uint64_t> processes;  // bytes that each holds, managed memory among them (managed_memory.h)
+  std::string unread = {};                   // why managed memory is not among them; "": it is
   std::vector<GpuWork> work = {};            // since the question before; a sample may name but one of several
   GpuFacts facts = {};                       // in an answer of ask_for_facts() alone; none where there is `missing`
 };
@@ -62,8 +63,8 @@ std::uint64_t simulated_context();
 
 // A question to ivgpu-nvml is a line of GPUs; one of these before them asks for work, or for facts, in place of memory.
 inline constexpr const char *work_question = "work", *facts_question = "facts";
-// One line of what ivgpu-nvml says: "total GPU BYTES", "use GPU PROCESS BYTES", "busy GPU PROCESS PERCENT FROM TO",
-// "missing GPU WHY", and those of GpuFacts. False: it is none.
+// One line of what ivgpu-nvml says: "total GPU BYTES", "use GPU PROCESS BYTES", of which those of one process are added up,
+// "busy GPU PROCESS PERCENT FROM TO", "missing GPU WHY", "unread GPU WHY", and those of GpuFacts. False: it is none.
 bool take_usage_line(const std::string& line, GpuUses& uses);
 
 }  // namespace host::broker

@@ -18,9 +18,11 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 
+#include "host/broker/managed_memory.h"
 #include "host/broker/nvml.h"
 
 namespace {
@@ -29,18 +31,36 @@ void say_missing(const std::string& gpu, const std::string& why) {
   std::printf("missing %s %s\n", gpu.c_str(), why.c_str());
 }
 
+void say_use(const std::string& gpu, unsigned process, std::uint64_t bytes) {
+  std::printf("use %s %u %llu\n", gpu.c_str(), process, static_cast<unsigned long long>(bytes));
+}
+
+// Managed memory may lie on any of its process's GPUs, so it counts for each of them.
+void tell_managed(const std::string& gpu, const std::set<unsigned>& processes, std::uint64_t total) {
+  std::string unread;
+  for (const unsigned process : processes) {
+    const auto managed = host::broker::managed_memory_of(static_cast<pid_t>(process), total);
+    if (managed.bytes != 0) say_use(gpu, process, managed.bytes);
+    if (!managed.unread.empty()) unread = managed.unread;
+  }
+  if (!unread.empty()) std::printf("unread %s %s\n", gpu.c_str(), unread.c_str());
+}
+
 void tell(const nvml::Library& library, const std::string& gpu) {
   std::string why;
   const nvml::Library::Device device = library.find(gpu, why);
   if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
-  if (const std::uint64_t total = library.memory(device, why); total != 0)
-    std::printf("total %s %llu\n", gpu.c_str(), static_cast<unsigned long long>(total));
+  const std::uint64_t total = library.memory(device, why);
+  if (total != 0) std::printf("total %s %llu\n", gpu.c_str(), static_cast<unsigned long long>(total));
   std::vector<nvml::Process> processes;
   if (!library.processes(device, processes, why)) return say_missing(gpu, "NVML lists no processes: " + why);
+  std::set<unsigned> all;
   for (const nvml::Process& p : processes) {
     if (!p.told) return say_missing(gpu, "NVML does not tell how much memory a process holds");
-    std::printf("use %s %u %llu\n", gpu.c_str(), p.pid, static_cast<unsigned long long>(p.bytes));
+    say_use(gpu, p.pid, p.bytes);
+    all.insert(p.pid);
   }
+  tell_managed(gpu, all, total);
 }
 
 // Since when nothing has been told of a GPU's work: the end of its newest sample. Nothing: nobody has asked yet, or there

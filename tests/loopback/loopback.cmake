@@ -56,6 +56,9 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   target_link_libraries(loopback_turner PRIVATE ivgpu_api ${CMAKE_DL_LIBS} Threads::Threads)
   add_executable(loopback_collider ${CMAKE_CURRENT_LIST_DIR}/collider.cc)
   target_link_libraries(loopback_collider PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
+  # For managed_on_gpu, by hand.
+  add_library(managed_taker SHARED ${CMAKE_CURRENT_LIST_DIR}/managed_taker.cc)
+  target_link_libraries(managed_taker PRIVATE ivgpu_api ${CMAKE_DL_LIBS})
   foreach(name collisions processes gpus interrupts nvml quotas turns warnings)
     add_executable(loopback_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}.cc)
     target_link_libraries(loopback_${name} PRIVATE ivgpu_ring GTest::gtest_main nlohmann_json::nlohmann_json

@@ -16,7 +16,7 @@ add_library(broker_vsock_by_unix SHARED ${CMAKE_CURRENT_LIST_DIR}/vsock_by_unix.
 target_link_libraries(broker_vsock_by_unix PRIVATE ivgpu_options ${CMAKE_DL_LIBS})
 
 find_program(IVGPU_QEMU NAMES qemu-system-x86_64 qemu HINTS ENV IVGPU_BUNDLE REQUIRED)
-foreach(name parts config drop_ins facts gpus gpu_presence memory placement metrics mps mps_door mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock sampled_time server service sessions slots start_check worker status top trace turn_watch vsock)
+foreach(name parts config drop_ins facts gpus gpu_presence managed_memory memory placement metrics mps mps_door mps_restart pins plain pmem reload restart restart_paths restart_sockets restart_vsock sampled_time server service sessions slots start_check worker status top trace turn_watch vsock)
   add_executable(broker_${name}_test ${CMAKE_CURRENT_LIST_DIR}/broker_${name}_test.cc)
   target_link_libraries(broker_${name}_test PRIVATE ivgpu_broker GTest::gtest_main)
   target_compile_definitions(broker_${name}_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>"
@@ -30,6 +30,7 @@ foreach(name parts config drop_ins facts gpus gpu_presence memory placement metr
   add_dependencies(broker_${name}_test ivgpud broker_fake_worker ivgpu ivgpu-nvml ivgpu-mps broker_fake_nvml broker_vsock_by_unix)
   gtest_discover_tests(broker_${name}_test)
 endforeach()
+target_sources(broker_managed_memory_test PRIVATE ${CMAKE_SOURCE_DIR}/host/broker/managed_memory.cc)  # else ivgpu-nvml's
 if(TARGET simgpu)
   add_dependencies(broker_memory_test simgpu)
   add_dependencies(broker_facts_test simgpu)  # the broker looks for its library

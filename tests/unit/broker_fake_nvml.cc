@@ -1,12 +1,15 @@
 // A libnvidia-ml.so.1 for tests of ivgpu-nvml: it knows a few GPUs, by what a test wants of them.
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "ring/nvml/types.h"
 
 namespace {
 
-char plain, shy, many;
+char plain, shy, many, managed;
+
+constexpr unsigned nobody = 5'000'000;  // more than a kernel gives as a process's number
 
 }  // namespace
 
@@ -21,6 +24,7 @@ EXPORTED int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
   if (simulated || std::strcmp(uuid, "GPU-1") == 0) return *device = &plain, 0;
   if (std::strcmp(uuid, "GPU-shy") == 0) return *device = &shy, 0;
   if (std::strcmp(uuid, "GPU-many") == 0) return *device = &many, 0;
+  if (std::strcmp(uuid, "GPU-managed") == 0) return *device = &managed, 0;
   return 6;
 }
 EXPORTED int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** device) { return *device = &plain, 0; }
@@ -33,11 +37,18 @@ EXPORTED int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* cou
   if (device == &many) {
     const bool fits = *count >= 1000;
     *count = 1000;
-    for (unsigned i = 0; fits && i < 1000; ++i) processes[i] = {i + 1, 1, ~0U, ~0U};
+    for (unsigned i = 0; fits && i < 1000; ++i) processes[i] = {nobody + i, 1, ~0U, ~0U};
     return fits ? 0 : 7;
   }
-  processes[0] = {11, 22, ~0U, ~0U};
-  processes[1] = {33, device == &shy ? ~0ULL : 44, ~0U, ~0U};
+  // The process that a test names stands twice in the list, as one with two instances of a GPU does.
+  if (device == &managed) {
+    const char* process = std::getenv("FAKE_NVML_PROCESS");
+    const auto pid = static_cast<unsigned>(process != nullptr ? std::atoi(process) : 0);
+    for (int i = 0; i < 2; ++i) processes[i] = {pid, 1000, ~0U, ~0U};
+    return *count = 2, 0;
+  }
+  processes[0] = {nobody + 11, 22, ~0U, ~0U};
+  processes[1] = {nobody + 33, device == &shy ? ~0ULL : 44, ~0U, ~0U};
   return *count = 2, 0;
 }
 // Beside two good samples one of nobody, one of more than all of the time, and one that is old.

@@ -1,10 +1,12 @@
 // Device memory as the broker gives it out: the accounts by themselves, and a real ivgpud with fake workers whose use the
 // test makes up, in the simulated GPU's file. No GPU.
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include <nlohmann/json.hpp>
 
 #include "broker_harness.h"
+#include "host/broker/fd.h"
 #include "host/broker/memory_leases.h"
 #include "host/simgpu/api/usage_file.h"
 
@@ -393,11 +395,12 @@ TEST(Usage, ItsLines) {
   broker::GpuUses uses;
   uses["GPU-1"], uses["0000:01:00.0"];
   for (const char* line : {"total GPU-1 100", "use GPU-1 12 34", "use GPU-1 12 6", "use GPU-1 13 5",
-                           "missing 0000:01:00.0 not \x1b today"})
+                           "missing 0000:01:00.0 not \x1b today", "unread GPU-1 /proc/1/maps: Permission denied"})
     EXPECT_TRUE(broker::take_usage_line(line, uses)) << line;
   EXPECT_EQ(uses["GPU-1"].total, 100u);
   EXPECT_EQ(uses["GPU-1"].processes, (std::map<pid_t, std::uint64_t>{{12, 40}, {13, 5}}));
   EXPECT_EQ(uses["0000:01:00.0"].missing, "not \\x1b today");
+  EXPECT_EQ(uses["GPU-1"].unread, "/proc/1/maps: Permission denied");
   for (const char* line :
        {"", "end", "total", "total GPU-2 1", "total GPU-1 x", "total GPU-1 1 2", "use GPU-1 -1 5",
         "use GPU-1 99999999999 5", "use GPU-1 5", "use GPU-1 5 6 7", "use GPU-1 5 18446744073709551616"})
@@ -508,16 +511,44 @@ TEST(Nvml, AsksTheLibrary) {
   const Outcome outcome =
       run_program("/bin/sh", {"-c", "printf 'GPU-1 0000:01:00.0 GPU-odd GPU-shy GPU-many\\n' | " NVML " " FAKE_NVML});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.text.rfind("total GPU-1 900\nuse GPU-1 11 22\nuse GPU-1 33 44\n"
-                               "total 0000:01:00.0 900\nuse 0000:01:00.0 11 22\nuse 0000:01:00.0 33 44\n"
+  EXPECT_EQ(outcome.text.rfind("total GPU-1 900\nuse GPU-1 5000011 22\nuse GPU-1 5000033 44\n"
+                               "total 0000:01:00.0 900\nuse 0000:01:00.0 5000011 22\nuse 0000:01:00.0 5000033 44\n"
                                "missing GPU-odd NVML does not know it: Not Found\n"
-                               "total GPU-shy 900\nuse GPU-shy 11 22\n"
+                               "total GPU-shy 900\nuse GPU-shy 5000011 22\n"
                                "missing GPU-shy NVML does not tell how much memory a process holds\n"
-                               "total GPU-many 900\nuse GPU-many 1 1\n",
+                               "total GPU-many 900\nuse GPU-many 5000000 1\n",
                                0),
             0u)
       << outcome.text;
-  EXPECT_NE(outcome.text.find("use GPU-many 1000 1\nend\n"), std::string::npos) << "a list that is asked for again";
+  EXPECT_NE(outcome.text.find("use GPU-many 5000999 1\nend\n"), std::string::npos) << "a list that is asked for again";
+}
+
+// The test's own process has two pieces of a file that has the name of the kernel module's, one of another file, and of its
+// list of mappings nobody says anything else.
+TEST(Nvml, ManagedMemoryCountsForItsProcess) {
+  char folder[] = "/tmp/ivgpu-managed-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const auto map = [&](const std::string& name, std::size_t bytes) {
+    const std::string path = folder + ("/" + name);
+    const broker::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+    void* at = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
+    EXPECT_NE(at, MAP_FAILED);
+    unlink(path.c_str());
+    return at;
+  };
+  void* const first = map("nvidia-uvm", 2 * mebi);
+  void* const second = map("nvidia-uvm", 6 * mebi);
+  void* const other = map("nvidia0", 64 * mebi);
+  const std::string ask = "echo GPU-managed | FAKE_NVML_PROCESS=" + std::to_string(getpid()) + " " NVML " " FAKE_NVML;
+  const std::string use = "use GPU-managed " + std::to_string(getpid()) + " ";
+  EXPECT_EQ(run_program("/bin/sh", {"-c", ask}).text,
+            "total GPU-managed 900\n" + use + "1000\n" + use + "1000\n" + use + std::to_string(8 * mebi) + "\nend\n");
+  munmap(first, 2 * mebi);
+  munmap(second, 6 * mebi);
+  EXPECT_EQ(run_program("/bin/sh", {"-c", ask}).text, "total GPU-managed 900\n" + use + "1000\n" + use + "1000\nend\n");
+  munmap(other, 64 * mebi);
+  rmdir(folder);
 }
 
 TEST(Nvml, TellsWorkSinceTheNewestSample) {
