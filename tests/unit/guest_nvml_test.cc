@@ -8,8 +8,10 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "ring/observed.h"
 #include "tests/unit/guest_nvml_vm.h"
 
 namespace {
@@ -712,6 +714,42 @@ TEST_F(Nvml, APageThatIsWrittenForEverIsATimeout) {
   nvmlMemory_t memory{};
   EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_ERROR_TIMEOUT);
 }
+
+#ifdef IVGPU_OBSERVED
+// Gets in between two reads of this thread. Set before the broker's thread reads anything, and taken away after it has ended.
+class BetweenReads {
+ public:
+  BetweenReads() : previous_(std::exchange(ring::observer, on_read)) {}
+  ~BetweenReads() { ring::observer = previous_; }
+
+ protected:
+  // Called before this thread copies a GPU.
+  static inline thread_local std::function<void()> before_copy;
+
+ private:
+  static void on_read(const void*, std::size_t bytes) {
+    if (bytes == sizeof(ring::VmGpu) && before_copy) before_copy();
+  }
+  const ring::Observer previous_;
+};
+
+class NvmlBeside : protected BetweenReads, public Nvml {};
+
+// Half of the copy is of the answer before, so it is made again.
+TEST_F(NvmlBeside, AnAnswerThatComesDuringTheCopyIsCopiedAgain) {
+  const nvmlDevice_t d = start();
+  const auto sequence = vm_.view().vm_page()[&ring::VmPage::sequence];
+  int copies = 0;
+  before_copy = [&] {
+    if (++copies <= 3) sequence.store(sequence.load() + 2);
+  };
+  let_pass();
+  nvmlMemory_t memory{};
+  EXPECT_EQ(nvmlDeviceGetMemoryInfo(d, &memory), NVML_SUCCESS);
+  before_copy = nullptr;
+  EXPECT_EQ(copies, 4 * static_cast<int>(vm_.gpus.size())) << "each of them in vain but the last";
+}
+#endif
 
 // The count goes round: the last question before that and the first one after it.
 TEST_F(Nvml, QuestionsMayGoRound) {
