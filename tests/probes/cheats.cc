@@ -2,7 +2,7 @@
 // beside two that take turns is named by samples, whether large copies and new contexts are; and what the making and the
 // end of a context cost a process that launches and waits. docs/design/028-turns.md has the answers.
 //
-// usage: probe_cheats [LIBCUDA [LIBNVIDIA-ML]]. It takes some two minutes.
+// usage: probe_cheats [LIBCUDA [LIBNVIDIA-ML [copies]]]. It takes some five minutes, with `copies` half of that.
 #include <cuda.h>
 
 #include <algorithm>
@@ -134,8 +134,8 @@ void take_turns(Shared& shared, int index, const Gpu& gpu) {
 }
 
 // Kernels of `kernel_us`, in so much of its own time.
-void cheat(const Shared& shared, const Gpu& gpu, unsigned kernel_us, unsigned percent) {
-  for (; shared.stop == 0; ++told->done[2]) {
+void cheat(const Shared& shared, const Gpu& gpu, unsigned kernel_us, unsigned percent, int index = 2) {
+  for (; shared.stop == 0; ++told->done[index]) {
     gpu.busy(nullptr, kernel_us);
     MUST(CU(cuCtxSynchronize)());
     if (percent < 100) usleep(kernel_us * (100 - percent) / percent);
@@ -159,24 +159,32 @@ struct Copies {
   bool pinned, to_gpu;
 };
 
-void ask_copies(Shared& shared, const Copies& copies, bool beside) {
-  std::vector<std::string> names = {copies.name};
-  if (beside) names.emplace_back("kernels of 0.5 ms without end");
-  ask_samples(shared, beside ? "copies beside kernels" : "copies alone", names, [&](int index, const Gpu& gpu) {
-    if (index == 1) {
-      for (; shared.stop == 0; ++told->done[1]) {
-        gpu.busy(nullptr, 500);
-        MUST(CU(cuCtxSynchronize)());
-      }
-      return;
-    }
+// Who works beside copies: kernels of so many microseconds, in so much of the time; or two that take turns.
+struct Company {
+  unsigned kernel_us = 0, percent = 0;
+  bool turns = false;
+};
+
+void ask_copies(Shared& shared, const Copies& copies, const Company& company) {
+  std::vector<std::string> names = {"the first", "the second", copies.name};
+  std::string what = "copies beside two that take turns";
+  if (!company.turns) {
+    names.erase(names.begin());
+    names[0] = text("kernels of %u us, %u %% of the time", company.kernel_us, company.percent);
+    what = "copies beside kernels";
+    if (company.percent == 0) names.erase(names.begin()), what = "copies alone";
+  }
+  const int copier = static_cast<int>(names.size()) - 1;
+  ask_samples(shared, what, names, [&](int index, const Gpu& gpu) {
+    if (index != copier && company.turns) return take_turns(shared, index, gpu);
+    if (index != copier) return cheat(shared, gpu, company.kernel_us, company.percent, index);
     CUdeviceptr d = 0;
     void* h = nullptr;
     std::vector<char> pageable(copies.pinned ? 0 : copies.bytes, 1);
     MUST(CU(cuMemAlloc_v2)(&d, copies.bytes));
     if (copies.pinned) MUST(CU(cuMemHostAlloc)(&h, copies.bytes, 0));
     if (!copies.pinned) h = pageable.data();
-    for (; shared.stop == 0; ++told->done[0]) {
+    for (; shared.stop == 0; ++told->done[copier]) {
       MUST(copies.to_gpu ? CU(cuMemcpyHtoDAsync_v2)(d, h, copies.bytes, nullptr)
                          : CU(cuMemcpyDtoHAsync_v2)(h, d, copies.bytes, nullptr));
       MUST(CU(cuCtxSynchronize)());
@@ -259,14 +267,18 @@ int main(int argc, char** argv) {
   told = new (mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Told;
   std::printf("| question | answer |\n|---|---|\n");
   probe::ask_alone("gpu", find_gpu);
-  for (const bool releases : {true, false}) probe::ask_alone("contexts", [&] { ask_contexts(*shared, releases); });
+  const bool copies_alone = argc > 3 && std::string(argv[3]) == "copies";
+  for (const bool releases : {true, false})
+    if (!copies_alone) probe::ask_alone("contexts", [&] { ask_contexts(*shared, releases); });
   for (const auto& [kernel_us, percent] : std::vector<std::pair<unsigned, unsigned>>{
            {0, 0}, {2000, 100}, {200, 100}, {20, 100}, {2000, 50}, {2000, 25}, {2000, 10}, {200, 50}, {200, 10}})
-    probe::ask_alone("cheat", [&] { ask_cheat(*shared, kernel_us, percent); });
+    if (!copies_alone) probe::ask_alone("cheat", [&] { ask_cheat(*shared, kernel_us, percent); });
   for (const Copies& copies :
        {Copies{"16 MiB to the GPU", 16 * mib, true, true}, Copies{"16 MiB from the GPU", 16 * mib, true, false},
         Copies{"1 MiB to the GPU", mib, true, true},
         Copies{"16 MiB of pageable memory to the GPU", 16 * mib, false, true},
         Copies{"16 MiB from the GPU to pageable memory", 16 * mib, false, false}})
-    for (const bool beside : {false, true}) probe::ask_alone("copies", [&] { ask_copies(*shared, copies, beside); });
+    for (const Company& company :
+         {Company{}, Company{500, 100}, Company{100, 50}, Company{100, 10}, Company{100, 1}, Company{0, 0, true}})
+      probe::ask_alone("copies", [&] { ask_copies(*shared, copies, company); });
 }
