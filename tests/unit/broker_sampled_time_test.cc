@@ -3,6 +3,7 @@
 #include "host/broker/sampled_time.h"
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "broker_harness.h"
 #include "host/broker/work_samples.h"
@@ -350,7 +351,8 @@ TEST_P(WithABroker, TellsEachVmsShareUnderSlices) {
   EXPECT_LT(of_t + of_u, .82 * 4.5);
   EXPECT_NEAR(of_t / (of_t + of_u), .25, .03);
   const std::string text = status();
-  EXPECT_NE(text.find("\n  GPU time: 25 % of all VMs', "), std::string::npos) << text;
+  // Of the samples so far, whose times are the machine's: a quarter, and a part of a sample more or less.
+  EXPECT_TRUE(std::regex_search(text, std::regex("\n  GPU time: 2[2-8] % of all VMs', "))) << text;
   EXPECT_NE(text.find(" s by samples\n"), std::string::npos) << text;
 }
 
