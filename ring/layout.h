@@ -35,7 +35,8 @@ inline constexpr std::uint32_t reply_bytes = IVGPU_REPLY_BYTES;
 
 // Nobody polls for longer than this, whatever the other side says.
 inline constexpr std::uint32_t longest_spin_us = 10'000;
-// The guest polls for so much longer than its worker: a thread that waits for a GPU polls natively, too, all the time.
+// The guest polls for so much longer than its worker, and for twice that where its waits are as long: a thread that waits
+// for a GPU polls natively, too, all the time.
 inline constexpr std::uint32_t guest_spin_factor = 8;
 inline constexpr int heartbeat_ms = 1000;
 

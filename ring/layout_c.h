@@ -157,7 +157,7 @@ struct IvgpuSlotHeader {
   uint32_t channels;      // how many of IVGPU_MAX_CHANNELS this worker serves
   uint64_t arena_offset;  // from the slot's start
   uint64_t arena_bytes;
-  uint32_t spin_us;  // how long its guest may poll: ring::guest_spin_factor times this
+  uint32_t spin_us;  // how long its guest may poll: ring::guest_spin_factor times this, or twice that
   // worker: the highest ids of calls that it knows (ring/api/known_ids.h). 0: one from before it said so.
   uint16_t driver_calls, session_calls;
   // worker: the context's sticky error (a CUresult), 0 while there is none. Every later call of the guest returns it.

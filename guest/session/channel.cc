@@ -108,7 +108,9 @@ bool Channel::await_executed(std::uint64_t position, Sleep sleep) {
   return executed(position) || wait_until([&] { return executed(position); }, position, sleep);
 }
 
-std::uint64_t Channel::polling_nanoseconds() const { return spin_.share(slot_.spin_nanoseconds()); }
+std::uint64_t Channel::polling_nanoseconds() const {
+  return std::min(spin_.share(slot_.spin_nanoseconds()), ring::longest_spin_us * std::uint64_t{1000});
+}
 
 template <class Done>
 bool Channel::poll_until(Done done, std::uint64_t end) {

@@ -110,7 +110,7 @@ class Channel {
   const ring::SharedBytes mailbox_;
   ring::Producer producer_;
   ring::Parking worker_, self_;
-  ring::AdaptiveSpin spin_;
+  ring::AdaptiveSpin spin_{ring::AdaptiveSpin::Most::TwiceTheBound};
   std::mutex mutex_;
   std::byte* record_ = nullptr;
   std::uint32_t record_bytes_ = 0;

@@ -5,6 +5,9 @@
 // could have covered doubles the share of the bound that is polled, each other one halves it. A program that computes
 // between its calls stops polling within five waits, and one that waits for small kernels polls again as soon.
 //
+// Waits that are a little longer than the bound cost most: all the polling, and the sleep as well. Who says so polls for
+// twice the bound where waits are that long, and no longer for others.
+//
 // Shared by threads without a lock: a step that is lost changes nothing that matters.
 #pragma once
 
@@ -16,12 +19,20 @@ namespace ring {
 
 class AdaptiveSpin {
  public:
-  // The share of `bound` (any unit) to poll now.
-  std::uint64_t share(std::uint64_t bound) const { return bound >> halvings_.load(std::memory_order_relaxed); }
+  enum class Most : std::uint8_t { Bound, TwiceTheBound };
+  explicit AdaptiveSpin(Most most = Most::Bound) : least_halvings_(most == Most::Bound ? 0 : -1) {}
 
-  // A wait ended: while polling, or after `waited` altogether (the bound's unit), the sleep included. Waking up takes
-  // about as long as the bound, so up to twice the bound counts as a wait that polling would have covered.
-  void ended_polling() { step(-1); }
+  // The share of `bound` (any unit) to poll now.
+  std::uint64_t share(std::uint64_t bound) const {
+    const int halvings = halvings_.load(std::memory_order_relaxed);
+    return halvings < 0 ? 2 * bound : bound >> halvings;
+  }
+
+  // A wait ended: while polling, or after `waited` altogether (the bound's unit), the sleep included. Up to twice the
+  // bound counts as a wait that polling would have covered, since waking up takes long, too.
+  void ended_polling() {
+    if (halvings_.load(std::memory_order_relaxed) > 0) step(-1);
+  }
   void ended_asleep(std::uint64_t waited, std::uint64_t bound) { step(waited < 2 * bound ? -1 : 1); }
 
   static constexpr int most_halvings = 5;
@@ -29,9 +40,10 @@ class AdaptiveSpin {
  private:
   void step(int by) {
     const int now = halvings_.load(std::memory_order_relaxed);
-    const int next = std::clamp(now + by, 0, most_halvings);
+    const int next = std::clamp(now + by, least_halvings_, most_halvings);
     if (next != now) halvings_.store(next, std::memory_order_relaxed);
   }
+  const int least_halvings_;
   std::atomic<int> halvings_{0};
 };
 

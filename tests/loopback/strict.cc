@@ -567,6 +567,28 @@ TEST_F(Strict, TheGuestPollsLessWhileItDoesNotPay) {
   EXPECT_EQ(channel.polling_nanoseconds(), bound >> ring::AdaptiveSpin::most_halvings);
 }
 
+// A wait that is a little longer than the bound is polled to its end the next time: half a sleep would cost as much.
+TEST(StrictWith, WaitsALittleLongerThanTheBoundArePolledToTheirEnd) {
+  InProcess loopback(backend(), {.guest_spin_us = 600});
+  ASSERT_TRUE(loopback.ok());
+  guest::Channel& channel = guest::this_channel();
+  const std::uint64_t bound = guest::session()->spin_nanoseconds();
+  ASSERT_EQ(bound, 4'800'000u);
+  EXPECT_EQ(channel.polling_nanoseconds(), bound);
+  const auto asleep = loopback.slot().control(channel.index())[&ring::ChannelControl::guest_asleep];
+  CUdeviceptr device = 0;
+  ASSERT_EQ(cu::cuMemAlloc_v2(&device, 16), CUDA_SUCCESS);
+  fake_driver().close_gate();
+  ASSERT_EQ(cu::cuMemsetD8Async(device, 1, 1, nullptr), CUDA_SUCCESS);
+  std::thread opener([&] {
+    while (asleep.load() == 0) std::this_thread::yield();
+    fake_driver().open_gate();
+  });
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  opener.join();
+  EXPECT_EQ(channel.polling_nanoseconds(), 2 * bound);
+}
+
 // How often a thread that nobody wakes has napped while it waited for a tenth of a second.
 long naps_of_a_wait(std::uint64_t position) {
   long naps = 0;

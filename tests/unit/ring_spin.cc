@@ -37,6 +37,24 @@ TEST(AdaptiveSpin, WaitsThatPollingWouldHaveCoveredDoubleIt) {
   EXPECT_EQ(spin.share(bound), bound);
 }
 
+TEST(AdaptiveSpin, WhoSaysSoPollsTwiceTheBoundForWaitsOfThatLength) {
+  AdaptiveSpin spin{AdaptiveSpin::Most::TwiceTheBound};
+  EXPECT_EQ(spin.share(bound), bound);
+  spin.ended_polling();
+  EXPECT_EQ(spin.share(bound), bound) << "short waits need no more";
+  spin.ended_asleep(bound + bound / 2, bound);
+  EXPECT_EQ(spin.share(bound), 2 * bound);
+  spin.ended_polling();
+  EXPECT_EQ(spin.share(bound), 2 * bound);
+  spin.ended_asleep(2 * bound - 1, bound);
+  EXPECT_EQ(spin.share(bound), 2 * bound) << "and never more";
+  spin.ended_asleep(2 * bound, bound);
+  EXPECT_EQ(spin.share(bound), bound);
+  AdaptiveSpin other;
+  other.ended_asleep(bound + bound / 2, bound);
+  EXPECT_EQ(other.share(bound), bound);
+}
+
 // One wait of another kind among many changes little: the next of the usual kind undoes it.
 TEST(AdaptiveSpin, AnOutlierIsUndoneByTheNextWait) {
   AdaptiveSpin spin;
