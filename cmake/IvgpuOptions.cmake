@@ -33,7 +33,7 @@ if(IVGPU_SANITIZE)
 endif()
 # It links a test with a sanitizer in a quarter of the time, and there are 200 of them.
 find_program(IVGPU_LLD ld.lld)
-if(IVGPU_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+if(IVGPU_LLD AND IVGPU_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   target_link_options(ivgpu_options INTERFACE -fuse-ld=lld)
 endif()
 find_package(Threads REQUIRED)

@@ -150,8 +150,8 @@ quotas of a GPU may not be above what it has, unless `overcommit = true`; VMs wi
 takes some before its program does anything (523 MiB on an H200), and 64 MiB are kept for what its driver takes later: a VM
 whose quota is full starts no spare worker, and a program that needs one waits. `ivgpu-nvml`, which lies beside
 `ivgpud`, asks NVIDIA's library twice a second who holds how much. Where that cannot tell, quotas count what workers
-themselves count, and the log and `ivgpu status` say so. What a worker has of managed memory the kernel says, to a broker with
-CAP_SYS_PTRACE; the log says where nobody knows it. [How it works](design/029-memory-quotas.md).
+themselves count, and the log and `ivgpu status` say so. The kernel tells a broker with
+CAP_SYS_PTRACE how much managed memory a worker has; the log says where nobody knows it. [How it works](design/029-memory-quotas.md).
 
 Control groups are those of version 2. `ivgpud` makes one for each VM below its own where that is its alone and delegated
 to it, with the controllers `memory`, `pids` and `cpu`. [The service](host.md#the-service) has it so, by the line

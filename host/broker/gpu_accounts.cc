@@ -135,8 +135,7 @@ void GpuAccounts::measured(const GpuUses& uses) {
   learn(uses);
   for (const auto& [name, use] : uses) {
     if (use.unread.empty() || std::exchange(named(name).unread_told, true)) continue;
-    spdlog::warn("{}: nobody measures what workers hold of managed memory: {}; ivgpud needs CAP_SYS_PTRACE for that",
-                 name, use.unread);
+    spdlog::warn("{}: the managed memory of a process is not measured: {}", name, use.unread);
   }
   bool doubtful = false;
   for (MemoryLeases* leases : std::vector(leases_)) doubtful = leases->measured(uses) || doubtful;

@@ -16,11 +16,14 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "host/broker/managed_memory.h"
 #include "host/broker/nvml.h"
@@ -31,36 +34,50 @@ void say_missing(const std::string& gpu, const std::string& why) {
   std::printf("missing %s %s\n", gpu.c_str(), why.c_str());
 }
 
-void say_use(const std::string& gpu, unsigned process, std::uint64_t bytes) {
-  std::printf("use %s %u %llu\n", gpu.c_str(), process, static_cast<unsigned long long>(bytes));
+void say_use(const std::string& gpu, pid_t process, std::uint64_t bytes) {
+  std::printf("use %s %d %llu\n", gpu.c_str(), process, static_cast<unsigned long long>(bytes));
 }
 
-// Managed memory may lie on any of its process's GPUs, so it counts for each of them.
-void tell_managed(const std::string& gpu, const std::set<unsigned>& processes, std::uint64_t total) {
-  std::string unread;
-  for (const unsigned process : processes) {
-    const auto managed = host::broker::managed_memory_of(static_cast<pid_t>(process), total);
-    if (managed.bytes != 0) say_use(gpu, process, managed.bytes);
-    if (!managed.unread.empty()) unread = managed.unread;
-  }
-  if (!unread.empty()) std::printf("unread %s %s\n", gpu.c_str(), unread.c_str());
-}
+// The processes that NVML names of a GPU, by a question's GPUs.
+struct Listed {
+  std::set<pid_t> processes;
+  std::uint64_t total = 0;
+};
+using AllListed = std::map<std::string, Listed>;
 
-void tell(const nvml::Library& library, const std::string& gpu) {
+void tell(const nvml::Library& library, const std::string& gpu, AllListed& listed) {
   std::string why;
   const nvml::Library::Device device = library.find(gpu, why);
   if (device == nullptr) return say_missing(gpu, "NVML does not know it: " + why);
-  const std::uint64_t total = library.memory(device, why);
-  if (total != 0) std::printf("total %s %llu\n", gpu.c_str(), static_cast<unsigned long long>(total));
+  Listed here;
+  here.total = library.memory(device, why);
+  if (here.total != 0) std::printf("total %s %llu\n", gpu.c_str(), static_cast<unsigned long long>(here.total));
   std::vector<nvml::Process> processes;
   if (!library.processes(device, processes, why)) return say_missing(gpu, "NVML lists no processes: " + why);
-  std::set<unsigned> all;
   for (const nvml::Process& p : processes) {
     if (!p.told) return say_missing(gpu, "NVML does not tell how much memory a process holds");
-    say_use(gpu, p.pid, p.bytes);
-    all.insert(p.pid);
+    say_use(gpu, static_cast<pid_t>(p.pid), p.bytes);
+    here.processes.insert(static_cast<pid_t>(p.pid));
   }
-  tell_managed(gpu, all, total);
+  listed[gpu] = std::move(here);
+}
+
+// Managed memory may lie on any of its process's GPUs, so it counts for each of them.
+void tell_managed(const AllListed& listed) {
+  static auto& managed = *new host::broker::ManagedMemory;  // its thread may stand in the kernel when the process ends
+  constexpr std::chrono::seconds patience{2};
+  constexpr std::uint64_t more_than_any = std::uint64_t{1} << 56;  // of a GPU whose memory is not told
+  std::set<pid_t> all;
+  for (const auto& [gpu, here] : listed) all.insert(here.processes.begin(), here.processes.end());
+  if (all.empty()) return;
+  const auto held = managed.look(all, patience);
+  for (const auto& [gpu, here] : listed)
+    for (const pid_t process : here.processes) {
+      const auto& one = held.at(process);
+      const std::uint64_t bytes = one.bytes.value_or(here.total != 0 ? here.total : more_than_any);
+      if (bytes != 0) say_use(gpu, process, bytes);
+      if (!one.unread.empty()) std::printf("unread %s %s\n", gpu.c_str(), one.unread.c_str());
+    }
 }
 
 // Since when nothing has been told of a GPU's work: the end of its newest sample. Nothing: nobody has asked yet, or there
@@ -110,7 +127,9 @@ void tell_facts(const nvml::Library& library, const std::string& gpu) {
 
 void answer(const nvml::Library* library, const std::string& why, const std::string& question) {
   std::istringstream words(question);
-  auto say = tell;
+  AllListed listed;
+  std::function<void(const nvml::Library&, const std::string&)> say =
+      [&](const nvml::Library& of, const std::string& gpu) { tell(of, gpu, listed); };
   for (std::string gpu; words >> gpu;) {
     if (gpu == "work")
       say = tell_work;
@@ -121,6 +140,7 @@ void answer(const nvml::Library* library, const std::string& why, const std::str
     else
       say_missing(gpu, "NVML cannot be asked: " + why);
   }
+  tell_managed(listed);
   std::puts("end");
   std::fflush(stdout);
 }

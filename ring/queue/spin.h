@@ -3,10 +3,10 @@
 // A wait that ends while polling costs its own length; one that outlasts the polling costs that, a sleep and a wake-up.
 // So polling pays where waits are shorter than the bound and is lost where they are longer: each wait that polling
 // could have covered doubles the share of the bound that is polled, each other one halves it. A program that computes
-// between its calls stops polling within five waits, and one that waits for small kernels polls again as soon.
+// between its calls stops polling within six waits, and one that waits for small kernels polls again as soon.
 //
-// Waits that are a little longer than the bound cost most: all the polling, and the sleep as well. Who says so polls for
-// twice the bound where waits are that long, and no longer for others.
+// Waits that are a little longer than the bound cost most: all the polling, and the sleep as well. A side that asks for it
+// polls for twice the bound where its waits are that long, and no longer for others.
 //
 // Shared by threads without a lock: a step that is lost changes nothing that matters.
 #pragma once

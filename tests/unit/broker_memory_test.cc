@@ -523,8 +523,7 @@ TEST(Nvml, AsksTheLibrary) {
   EXPECT_NE(outcome.text.find("use GPU-many 5000999 1\nend\n"), std::string::npos) << "a list that is asked for again";
 }
 
-// The test's own process has two pieces of a file that has the name of the kernel module's, one of another file, and of its
-// list of mappings nobody says anything else.
+// The test's own process maps two pieces of a file that has the name of the kernel module's, and one of another file.
 TEST(Nvml, ManagedMemoryCountsForItsProcess) {
   char folder[] = "/tmp/ivgpu-managed-XXXXXX";
   ASSERT_NE(mkdtemp(folder), nullptr);
@@ -549,6 +548,24 @@ TEST(Nvml, ManagedMemoryCountsForItsProcess) {
   EXPECT_EQ(run_program("/bin/sh", {"-c", ask}).text, "total GPU-managed 900\n" + use + "1000\n" + use + "1000\nend\n");
   munmap(other, 64 * mebi);
   rmdir(folder);
+}
+
+// Asked by a user who may not look into the test's process.
+TEST(Nvml, ManagedMemoryThatNobodyMayLookAtIsSaidToBe) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
+  const std::string process = std::to_string(getpid());
+  const std::string script = "folder=$(mktemp -d) && cp " NVML " " FAKE_NVML
+                             " $folder && chmod -R a+rX $folder && "
+                             "echo GPU-managed | FAKE_NVML_PROCESS=" +
+                             process +
+                             " setpriv --reuid=65534 --regid=65534 --clear-groups $folder/$(basename " NVML
+                             ") $folder/$(basename " FAKE_NVML
+                             "); "
+                             "rm -rf $folder";
+  const std::string use = "use GPU-managed " + process + " 1000\n";
+  EXPECT_EQ(run_program("/bin/sh", {"-c", script}).text,
+            "total GPU-managed 900\n" + use + use + "unread GPU-managed /proc/" + process +
+                "/maps: Permission denied; ivgpud needs CAP_SYS_PTRACE for it\nend\n");
 }
 
 TEST(Nvml, TellsWorkSinceTheNewestSample) {
