@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "tests/probes/programs.h"
@@ -142,51 +141,49 @@ void ways() {
   step("the end of a context", [&] { return CU(cuCtxDestroy_v2)(context); });
 }
 
-// One process has 2 GiB of managed memory on the GPU; another one takes what is free, and 1 GiB more.
-void makes_way() {
-  constexpr std::size_t theirs = 2048 * mib;
-  probe::Shared& shared = *probe::share();
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    const probe::Gpu gpu;
+constexpr std::size_t theirs = 2048 * mib;
+
+// Has so much managed memory on the GPU until the other process has tried, and looks whether it is as it was.
+void hold(probe::Shared& shared, const std::function<void()>& ready) {
+  const probe::Gpu gpu;
+  CUdeviceptr at = 0;
+  if (managed_of(&at, theirs) != CUDA_SUCCESS) _exit(1);
+  ready();
+  while (shared.stop == 0) usleep(1000);
+  std::array<unsigned char, 4096> back{};
+  bool right = true;
+  for (std::size_t from = 0; from < theirs; from += 16 * mib) {
+    CU(cuMemcpyDtoH_v2)(back.data(), at + from, back.size());
+    for (const unsigned char byte : back) right = right && byte == 1;
+  }
+  shared.result[0] = right ? 1 : 2;
+}
+
+// Takes what is free, and 1 GiB more.
+void take_all() {
+  const probe::Gpu gpu;
+  std::size_t free = 0, after = 0, total = 0, taken = 0;
+  double slowest_us = 0;
+  MUST(CU(cuMemGetInfo_v2)(&free, &total));
+  CUresult last = CUDA_SUCCESS;
+  while (taken < free + 1024 * mib && last == CUDA_SUCCESS) {
     CUdeviceptr at = 0;
-    if (managed_of(&at, theirs) != CUDA_SUCCESS) _exit(1);
-    shared.ready = 1;
-    while (shared.stop == 0) usleep(1000);
-    std::array<unsigned char, 4096> back{};
-    bool right = true;
-    for (std::size_t from = 0; from < theirs; from += 16 * mib) {
-      CU(cuMemcpyDtoH_v2)(back.data(), at + from, back.size());
-      for (const unsigned char byte : back) right = right && byte == 1;
-    }
-    shared.result[0] = right ? 1 : 2;
-    _exit(0);
+    const auto began = probe::Clock::now();
+    last = CU(cuMemAlloc_v2)(&at, 256 * mib);
+    slowest_us = std::max(slowest_us, probe::us_since(began));
+    if (last == CUDA_SUCCESS) taken += 256 * mib;
   }
-  while (shared.ready == 0) usleep(1000);
-  {
-    const probe::Gpu gpu;
-    std::size_t free = 0, total = 0, taken = 0, slowest = 0;
-    MUST(CU(cuMemGetInfo_v2)(&free, &total));
-    CUresult last = CUDA_SUCCESS;
-    while (taken < free + 1024 * mib && last == CUDA_SUCCESS) {
-      CUdeviceptr at = 0;
-      const auto began = probe::Clock::now();
-      last = CU(cuMemAlloc_v2)(&at, 256 * mib);
-      slowest = std::max(slowest, static_cast<std::size_t>(probe::us_since(began)));
-      if (last == CUDA_SUCCESS) taken += 256 * mib;
-    }
-    std::printf(
-        "\nfree beside 2 GiB of managed memory of another process: %zu MiB of %zu; taken %zu MiB, last result %d, "
-        "slowest allocation %zu us\n",
-        free / mib, total / mib, taken / mib, static_cast<int>(last), slowest);
-    std::size_t after = 0;
-    MUST(CU(cuMemGetInfo_v2)(&after, &total));
-    std::printf("free after it: %zu MiB\n", after / mib);
-  }
-  shared.stop = 1;
-  waitpid(child, nullptr, 0);
+  MUST(CU(cuMemGetInfo_v2)(&after, &total));
+  std::printf(
+      "\nfree beside 2 GiB of managed memory of another process: %zu MiB of %zu; taken %zu MiB, last result %d, "
+      "slowest allocation %.0f us; free after it: %zu MiB\n",
+      free / mib, total / mib, taken / mib, static_cast<int>(last), slowest_us, after / mib);
+}
+
+void makes_way() {
+  probe::Shared& shared = *probe::share();
+  probe::processes(
+      1, shared, [&](int, const std::function<void()>& ready) { hold(shared, ready); }, 0, take_all);
   std::printf("the other process then reads %s\n", shared.result[0] == 1 ? "what it wrote" : "something else");
 }
 
@@ -195,12 +192,6 @@ void makes_way() {
 int main(int argc, char** argv) {
   if (!probe::open_library(argc > 1 ? argv[1] : "libcuda.so.1")) return 1;
   setvbuf(stdout, nullptr, _IONBF, 0);
-  std::fflush(stdout);
-  if (const pid_t child = fork(); child == 0) {
-    ways();
-    _exit(0);
-  } else {
-    waitpid(child, nullptr, 0);
-  }
+  probe::ask_alone("ways", ways);
   makes_way();
 }

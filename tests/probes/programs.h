@@ -92,7 +92,10 @@ inline void processes(int count, Shared& shared, const std::function<void(int, c
     std::fflush(stdout);
     _exit(0);
   }
-  while (shared.ready < count) usleep(1000);
+  while (shared.ready < count) {
+    usleep(1000);
+    if (waitpid(-1, nullptr, WNOHANG) > 0) std::printf("a child ends before it is ready\n"), std::exit(1);
+  }
   shared.go = 1;
   usleep(static_cast<useconds_t>(seconds * 1e6));
   if (meanwhile) meanwhile();

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -14,6 +15,8 @@
 #include <optional>
 #include <sstream>
 #include <string>
+
+#include "broker_harness.h"
 
 namespace {
 
@@ -67,15 +70,13 @@ TEST(ManagedMemoryOf, AProcessThatHasEndedIsNone) {
 
 // Another user's, that nobody of that user may look into either, as a worker is.
 TEST(ManagedMemoryOf, AWorkerTakesACapability) {
-  if (geteuid() != 0 || prctl(PR_CAPBSET_READ, 19 /* CAP_SYS_PTRACE */) != 1) GTEST_SKIP() << "nobody may look here";
-  char folder[] = "/tmp/ivgpu-managed-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string path = folder + std::string("/nvidia-uvm");
+  if (geteuid() != 0 || prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1) GTEST_SKIP() << "nobody may look here";
+  const broker_test::Folder folder;
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
   if (child == 0) {
-    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int file = open((folder / "nvidia-uvm").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     const bool mapped =
         ftruncate(file, 2 * mebi) == 0 && mmap(nullptr, 2 * mebi, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED;
     const bool other = setgid(1) == 0 && setuid(1) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
@@ -97,8 +98,6 @@ TEST(ManagedMemoryOf, AWorkerTakesACapability) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   for (const int end : ready) close(end);
-  unlink(path.c_str());
-  rmdir(folder);
 }
 
 // ---- many ----------------------------------------------------------------------------------------------------------

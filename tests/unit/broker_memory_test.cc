@@ -525,15 +525,12 @@ TEST(Nvml, AsksTheLibrary) {
 
 // The test's own process maps two pieces of a file that has the name of the kernel module's, and one of another file.
 TEST(Nvml, ManagedMemoryCountsForItsProcess) {
-  char folder[] = "/tmp/ivgpu-managed-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
+  const Folder folder;
   const auto map = [&](const std::string& name, std::size_t bytes) {
-    const std::string path = folder + ("/" + name);
-    const broker::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    const broker::Fd file(open((folder / name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     EXPECT_EQ(ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
     void* at = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
     EXPECT_NE(at, MAP_FAILED);
-    unlink(path.c_str());
     return at;
   };
   void* const first = map("nvidia-uvm", 2 * mebi);
@@ -547,21 +544,20 @@ TEST(Nvml, ManagedMemoryCountsForItsProcess) {
   munmap(second, 6 * mebi);
   EXPECT_EQ(run_program("/bin/sh", {"-c", ask}).text, "total GPU-managed 900\n" + use + "1000\n" + use + "1000\nend\n");
   munmap(other, 64 * mebi);
-  rmdir(folder);
 }
 
 // Asked by a user who may not look into the test's process.
 TEST(Nvml, ManagedMemoryThatNobodyMayLookAtIsSaidToBe) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   const std::string process = std::to_string(getpid());
-  const std::string script = "folder=$(mktemp -d) && cp " NVML " " FAKE_NVML
-                             " $folder && chmod -R a+rX $folder && "
-                             "echo GPU-managed | FAKE_NVML_PROCESS=" +
-                             process +
-                             " setpriv --reuid=65534 --regid=65534 --clear-groups $folder/$(basename " NVML
-                             ") $folder/$(basename " FAKE_NVML
-                             "); "
-                             "rm -rf $folder";
+  const Folder folder;  // that user may not come to where these were built
+  const auto copy_of = [&](const std::filesystem::path& file) {
+    std::filesystem::copy(file, folder / file.filename());
+    return folder / file.filename();
+  };
+  const std::string script = "echo GPU-managed | FAKE_NVML_PROCESS=" + process +
+                             " setpriv --reuid=65534 --regid=65534 --clear-groups " + copy_of(NVML) + " " +
+                             copy_of(FAKE_NVML);
   const std::string use = "use GPU-managed " + process + " 1000\n";
   EXPECT_EQ(run_program("/bin/sh", {"-c", script}).text,
             "total GPU-managed 900\n" + use + use + "unread GPU-managed /proc/" + process +
