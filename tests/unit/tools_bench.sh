@@ -41,8 +41,11 @@ refuses 'the simulated one has no MPS' --gpu sim --mps sessions
 refuses 'share is measured alone' --gpu sim share copy
 refuses "there is no mix '9 wait'" --gpu sim share --mix '9 wait'
 refuses '--mix is for share' --gpu sim copy --mix '4 wait'
-refuses '--pairs, --round and --no-alone are for share' --gpu sim copy --round 2
-refuses '--pairs, --round and --no-alone are for share' --gpu sim copy --no-alone
+for only_for_share in '--round 2' '--no-alone' '--quantum 4000'; do
+  # shellcheck disable=SC2086  # an option and its value
+  refuses '--pairs, --round, --quantum and --no-alone are for share' --gpu sim copy $only_for_share
+done
+expect 2 'quantum' --gpu sim share --quantum 100
 expect 3 'libcuda is missing: /nowhere/libcuda' --gpu /nowhere/libcuda.so.1 start
 "$ivgpu" bench start --gpu sim --quick >/dev/full 2>"$work/said"
 [[ $? == 3 && $(cat "$work/said") == 'ivgpu: the output cannot be written: No space left on device' ]] ||
@@ -59,7 +62,7 @@ grep -q '"turns"' "$work/share.json" || fail "the JSON of share has no turns"
 grep -q '>4 wait: wait<' "$work/share.svg" || fail "the picture of share has no row: $(cat "$work/share.svg")"
 rm -f "$work/share.json" "$work/share.svg"
 # VMs of unlike weights have a row each; of the same load, they are compared without what it does alone.
-expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1
+expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1 --quantum 4000
 [[ $(grep -cE '^\| 3 wait, weights 1 2 4 \| wait(, weight [24])? \|( [0-9.]+ \|){3} - \|( [0-9.]+ \|){4} - \|( [0-9.]+ \|){6} - \|( [0-9.]+ \|){3}$' <<<"$output") == 3 ]] ||
   fail "not three VMs: $output"
 

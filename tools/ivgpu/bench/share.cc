@@ -76,9 +76,10 @@ struct Rounds {
   std::vector<Round> native, slices, turns;
 };
 
+// `by_turns`: how the VMs of the mix share the GPU where it is by turns.
 // Native rounds are made between the others, by programs that do nothing meanwhile: a GPU that has worked for a minute is
 // warmer and, where its power is bounded, slower.
-Rounds measure_mix(Runner& runner, const Mix& mix, int pairs, const Terms& terms) {
+Rounds measure_mix(Runner& runner, const Mix& mix, const Sharing& by_turns, int pairs, const Terms& terms) {
   Rounds rounds;
   runner.progress().say("natively and through ivgpu: " + std::string(mix.name));
   runner.take_side(Side::Native);
@@ -88,7 +89,7 @@ Rounds measure_mix(Runner& runner, const Mix& mix, int pairs, const Terms& terms
   for (int i = 0; i < pairs; ++i) {
     rounds.native.push_back(native.round());
     for (const bool turns : {i % 2 == 0, i % 2 != 0}) {
-      runner.take_sharing(turns ? sharing_of(mix) : Sharing());
+      runner.take_sharing(turns ? by_turns : Sharing());
       crowd.round();  // in which the policy learns what the programs do
       (turns ? rounds.turns : rounds.slices).push_back(crowd.round());
     }
@@ -165,7 +166,9 @@ std::vector<Shared> measure_share(const Install& install, BrokerOptions broker, 
       std::fprintf(stderr, "left out: %s: python3 has no torch\n", std::string(mix->name).c_str());
       continue;
     }
-    for (const Shared& part : parts_of(*mix, measure_mix(runner, *mix, pairs, terms), alone)) {
+    Sharing by_turns = sharing_of(*mix);
+    by_turns.quantum_us = effort.quantum_us;
+    for (const Shared& part : parts_of(*mix, measure_mix(runner, *mix, by_turns, pairs, terms), alone)) {
       if (is_alone(*mix)) alone.emplace(part.load, part);
       all.push_back(part);
       measured(part);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ struct Shared {
 };
 
 struct ShareEffort {
-  int pairs;          // of rounds by slices and by turns, and how many rounds natively
-  double seconds;     // of each round
-  bool alone = true;  // each load is measured alone, too
+  int pairs;                           // of rounds by slices and by turns, and how many rounds natively
+  double seconds;                      // of each round
+  bool alone = true;                   // each load is measured alone, too
+  std::optional<int> quantum_us = {};  // of turns, as quantum_us of [gpu]
 };
 
 // `names`: of the mixes that are measured; empty: all. `measured` is called with each part of a mix as soon as it is there.

@@ -21,6 +21,9 @@ void add_bench_options(CLI::App& command, BenchOptions& options) {
       .add_option("--round", options.round_s,
                   "Of share, seconds of a round [0.6]; its beginning counts, as programs begin to share the GPU there")
       ->check(CLI::Range(0.05, 600.0));
+  command.add_option("--quantum", options.quantum_us, "Of share, microseconds of a turn's quantum [1000]")
+      ->type_name("US")
+      ->check(CLI::Range(200, 100000));
   command.add_flag("--no-alone", options.no_alone, "Of share, do not measure each load of the mixes alone as well");
   command.add_flag("--mps", options.mps, "Under a MPS control daemon that is started for the run and ended with it");
   command.add_option("--idle", options.idle_s, "Seconds that a session is left idle, to see what that takes [10]")
