@@ -85,8 +85,9 @@ const Key keys[] = {
      "the path of nvidia-cuda-mps-control, beginning with /, or \"\" for the one in PATH",
      "With \"mps\": NVIDIA's program that starts MPS, and by which it is asked.", Reload::Restart, &G::mps_control},
     {"gpu", "quantum_us", Kind::Integer, "1000", nullptr, 200, 100000, "an integer from 200 to 100000",
-     "With \"turns\": how many microseconds a process has the GPU while others wait for it.", Reload::Now,
-     &G::quantum_us},
+     "With \"turns\": how many microseconds a process has the GPU while others wait for it. Longer: more work in all, "
+     "and longer waits for turns.",
+     Reload::Now, &G::quantum_us},
     {"gpu", "longest_turn_ms", Kind::Integer, "20", nullptr, 1, 10000, "an integer from 1 to 10000",
      "With \"turns\": how many milliseconds work may go on after its turn before the next one begins beside it.",
      Reload::Now, &G::longest_turn_ms},
@@ -109,8 +110,9 @@ const Key keys[] = {
      "How many of the VM's workers may poll before they sleep. 0: its guests sleep at once, too.", Reload::NewSessions,
      &V::spin_threads},
     {"vm", "spin_us", Kind::Integer, "50", nullptr, 0, ring::longest_spin_us, "an integer from 0 to 10000",
-     "How many microseconds such a worker polls at most; it polls less while that does not pay.", Reload::NewSessions,
-     &V::spin_us},
+     "How many microseconds such a worker polls at most, and its guest 8 times as long, or 16 where waits take that; "
+     "both poll less while that does not pay.",
+     Reload::NewSessions, &V::spin_us},
     {"vm", "wait_spin_ms", Kind::Integer, "20", nullptr, 0, 60000, "an integer from 0 to 60000",
      "How many milliseconds a wait may spin in the driver while another of its session does; then it pauses. 0: for "
      "ever.",

@@ -95,8 +95,8 @@ double Policy::ending_part(const ClientState& client, double elapsed) const {
 }
 
 // Each VM that wants the GPU all the time has a claim to its part of what these have had together. What changes cost is
-// everybody's loss by weight, but for a fifth of it, which is nobody's use. If all of it were, as in turns, those who are
-// held back would have their parts whole, and whoever is not would miss more than a twentieth. Who does not want the GPU
+// everybody's loss by weight, but for half of it, which is nobody's use. If all of it were, as in turns, those who are
+// held back would have more than their parts, and whoever is not would miss some (docs/design/028). Who does not want the GPU
 // all the time has no claim, and its debt goes with the time.
 void Policy::charge_debts(const std::map<Vm, Use>& uses, double elapsed) {
   double had = 0, weights = 0, all_weights = 0, busy = 0;

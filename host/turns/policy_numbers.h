@@ -66,7 +66,7 @@ constexpr Time longest_hold_at_work = 500ms;
 constexpr double busy_all_the_time = 0.85;   // who has work for this part of the time wants the GPU all the time
 constexpr double newest_of_more = 0.5;       // as `newest`, where that is more: who comes back soon counts again
 constexpr double all_pause_below = 0.1;      // of a sample, in which all together had work: it tells nothing of any
-constexpr double changes_not_charged = 0.2;  // this part of what they cost
+constexpr double changes_not_charged = 0.5;  // this part of what they cost
 constexpr double use_of_a_hold = 0.9;        // of the GPU that it frees, at least
 
 // Turns.
