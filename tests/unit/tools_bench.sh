@@ -62,9 +62,10 @@ grep -q '"turns"' "$work/share.json" || fail "the JSON of share has no turns"
 grep -q '>4 wait: wait<' "$work/share.svg" || fail "the picture of share has no row: $(cat "$work/share.svg")"
 rm -f "$work/share.json" "$work/share.svg"
 # VMs of unlike weights have a row each; of the same load, they are compared without what it does alone.
-expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1 --quantum 4000
+expect 0 '\| wait, weight 4 \|' --gpu sim --quick share --no-alone --mix '3 wait, weights 1 2 4' --round 0.1 --quantum 4000 -v
 [[ $(grep -cE '^\| 3 wait, weights 1 2 4 \| wait(, weight [24])? \|( [0-9.]+ \|){3} - \|( [0-9.]+ \|){4} - \|( [0-9.]+ \|){6} - \|( [0-9.]+ \|){3}$' <<<"$output") == 3 ]] ||
   fail "not three VMs: $output"
+[[ $output =~ '[gpu] quantum_us 1000 -> 4000' ]] || fail "the broker has no quantum of 4000: $output"
 
 # Loads that PyTorch makes: left out where there is none; else its program is told to go as ours is.
 mkdir "$work/bin"
