@@ -154,7 +154,7 @@ std::set<pid_t> Host::children() const {
   return all;
 }
 
-long long Host::kill_broker() {
+End Host::kill_broker() {
   expect_no_worker_died();
   const std::set<pid_t> workers = children();
   const long long when = now_ns();
@@ -164,7 +164,7 @@ long long Host::kill_broker() {
     while (alive(worker) && now_ns() - when < 1'000'000'000) std::this_thread::sleep_for(milliseconds(1));
     if (alive(worker)) throw Failure("worker " + std::to_string(worker) + " outlives its broker by a second");
   }
-  return when;
+  return {.killed = when, .gone = now_ns()};
 }
 
 // ---- what is left ---------------------------------------------------------------------------------------------------

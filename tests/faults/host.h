@@ -35,6 +35,12 @@ struct Paths {
 inline constexpr const char* local_vm = "local";
 inline constexpr const char* guest_vm = "guest";
 
+// When a host side was killed, and when the last of its processes was seen to be gone; as now_ns(). Between the two a worker may
+// still answer: the kernel ends workers when their broker has ended, which takes 3 to 7 ms, and a moment of the machine's more.
+struct End {
+  long long killed, gone;
+};
+
 class Host {
  public:
   explicit Host(const Paths& paths);
@@ -56,7 +62,7 @@ class Host {
   void kill_worker(pid_t worker) { oracle_.kill(worker); }
   // kill -9, after a last look at its workers; checks that none outlives its broker by a second. Then start() a new
   // one.
-  long long kill_broker();
+  End kill_broker();
   void start();
   // Asks the broker to end, which it must do in order, and so must its workers.
   void end();

@@ -86,7 +86,7 @@ void kill_worker(Host& host, const Programs& programs, Tally& tally) {
   const pid_t worker = host.worker_of(local_vm, programs[0]->pid());
   const long long when = now_ns();
   if (worker != 0) host.kill_worker(worker);
-  tally.took(programs[0]->expect_lost(when));
+  tally.took(programs[0]->expect_lost({.killed = when, .gone = when}));
   expect_others_right(programs, 1);
   ++tally.kinds["worker"];
 }
@@ -98,8 +98,8 @@ void kill_spare(Host& host, const Programs& programs, Tally& tally) {
 }
 
 void kill_broker(Host& host, const Programs& programs, Tally& tally) {
-  const long long when = host.kill_broker();
-  for (const auto& program : programs) tally.took(program->expect_lost(when));
+  const End end = host.kill_broker();
+  for (const auto& program : programs) tally.took(program->expect_lost(end));
   host.start();
   ++tally.kinds["broker"];
 }

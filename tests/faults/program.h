@@ -42,9 +42,9 @@ class Program {
   void expect_begun();
   // A Failure where it ends otherwise, or not in time.
   void expect_right();
-  // CUDA_ERROR_DEVICE_UNAVAILABLE within a second of `when`, the end of its host side; or right at about that time.
-  // Returns how long it took, in nanoseconds.
-  long long expect_lost(long long when);
+  // CUDA_ERROR_DEVICE_UNAVAILABLE within a second after its host side was killed; or right at about the time at which that had
+  // gone, or before. Returns how long it took, in nanoseconds.
+  long long expect_lost(const End& host_side);
   // A Failure where another signal was first.
   void kill();
 

@@ -92,15 +92,16 @@ void Program::expect_right() {
   if (!how.right) throw Failure(mode_ + ": a program that nothing happened to says: " + how.line + errors());
 }
 
-long long Program::expect_lost(long long when) {
+long long Program::expect_lost(const End& host_side) {
   const Ending how = ending();
-  if (how.right && how.at - when < overlap_ns) return 0;
+  const long long took = how.at - host_side.killed;
+  if (how.right && how.at - host_side.gone < overlap_ns) return 0;
+  const std::string when = std::to_string(took / 1'000'000) + " ms after its host side was killed, and " +
+                           std::to_string((how.at - host_side.gone) / 1'000'000) + " ms after that had gone";
   if (!how.ended || how.error != device_unavailable)
-    throw Failure(mode_ + ": a program whose host side has gone says: " + how.line);
-  if (how.at - when > second_ns)
-    throw Failure(mode_ + ": its call returned " + std::to_string((how.at - when) / 1'000'000) +
-                  " ms after its host side had gone");
-  return how.at - when;
+    throw Failure(mode_ + ": a program says " + when + ": " + how.line);
+  if (took > second_ns) throw Failure(mode_ + ": its call returned " + when);
+  return took;
 }
 
 std::string Program::errors() const {
