@@ -109,7 +109,10 @@ bool Listener::start(std::string& error) {
   return true;
 }
 
+// The kernel's queue, in which the loop's last look at the socket may still be, holds it open for a moment; whoever hears
+// that the door is shut finds it shut. What the service manager keeps is another matter: shut down, it would serve nobody.
 Listener::~Listener() {
+  if (kept_as_.empty() && socket_) shutdown(socket_.get(), SHUT_RDWR);
   loop_.forget(watch_);
   loop_.forget(timer_);
   if (!kept_as_.empty()) options_.store->forget(kept_as_);
