@@ -155,6 +155,13 @@ expect 0 '^ok +library +/usr/local/lib/ivgpu/guest/libcuda.so.1 is the guest lib
 expect 0 '^ok +nvml +/usr/local/lib/ivgpu/guest/libnvidia-ml.so.1 is the guest library'
 expect 0 '"side":"guest"' --json
 printf '\x01' | dd of="$m/$device/resource2" bs=1 seek=112 conv=notrunc status=none; expect 0 '^ok +region .*ivshmem-plain'; good_guest
+put proc/cpuinfo 'model name : QEMU TCG CPU version 2.5+'; put sys/devices/system/cpu/possible 0
+expect 0 '^warning +processor +the only one, and emulated'
+put sys/devices/system/cpu/possible 0-1
+if "$check" --root "$m" --guest | grep -q processor; then echo "FAIL: an emulated processor that can have company is blamed"; status=1; fi
+put proc/cpuinfo 'model name : Xeon'; put sys/devices/system/cpu/possible 0
+if "$check" --root "$m" --guest | grep -q processor; then echo "FAIL: a real processor is blamed"; status=1; fi
+good_guest
 put $device/device 0x1000; expect 1 '^wrong +device ' --guest; good_guest
 # The host's release, and what its worker says that it knows.
 expect 0 '^warning +release +host unknown, here [0-9.]+: the host knows fewer calls'

@@ -34,6 +34,13 @@ TEST(QemuCommand, TheAcceleratorTakesItsProcessorAlong) {
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg}), "-accel tcg,thread=multi -cpu max "));
 }
 
+// Of one processor QEMU's emulator leaves memory barriers out.
+TEST(QemuCommand, AnEmulatedProcessorIsNeverTheOnlyOnePossible) {
+  EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg, .cpus = 1}), "-smp 1,maxcpus=2 "));
+  EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg, .cpus = 3}), "-smp 3 "));
+  EXPECT_TRUE(has(line({.accelerator = Accelerator::Kvm, .cpus = 1}), "-smp 1 "));
+}
+
 TEST(QemuCommand, OnlyTheEmulatorsClockIsDeclaredReliable) {
   EXPECT_FALSE(has(line({.accelerator = Accelerator::Kvm}), "tsc"));
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg}), "tsc=reliable no_timer_check tsc_early_khz="));

@@ -1,6 +1,11 @@
 # For tests of VMs with an ivgpud of their own; sourced, never run. `build` is the build folder.
 # shellcheck shell=bash disable=SC2034,SC2154
 
+# A VM's processor in QEMU's words: emulated, unless `accelerator` says otherwise. maxcpus: QEMU emulates a VM that can never have a
+# second one without memory barriers and locked operations, by which programs and the host's workers meet
+# (docs/design/040-kvm-in-emulation.md).
+processor=(-accel "${accelerator:-tcg,thread=multi}" -smp '1,maxcpus=2' -cpu max)
+
 work=$(mktemp -d)
 shm=/dev/shm/ivgpu-test-$$
 broker=''
@@ -58,6 +63,19 @@ restart_at_work() {
     ((at_work)) || fail "$*: no program is at work at a restart ($way)"
     restart_broker "$way"
     sleep 0.7
+  done
+}
+
+# await_ends VM...: of those programs. Where one does not end, what the host does for it is shown while its VM is there still.
+await_ends() {
+  local vm task
+  for vm; do
+    patience_s=100 wait_for "$work/$vm.out" '^kept (right|ended|wrong)'
+    ! grep -qE '^kept (right|ended|wrong)' "$work/$vm.out" || continue
+    "$build/bin/ivgpu" status --json --runtime-dir "$work" || true
+    for task in $(pgrep -x ivgpu-worker | sed 's,.*,/proc/&/task/*,'); do
+      echo "$task: $(cat "$task/comm" "$task/wchan" "$task/syscall" 2>/dev/null | tr '\n' ' ')"
+    done
   done
 }
 

@@ -54,6 +54,7 @@ boot virtio-pmem 2 & first=$!
 boot nvdimm 0 & second=$!
 wait_for "$work/nvdimm.out" '^a program works$'
 restart_at_work virtio-pmem
+await_ends virtio-pmem nvdimm
 wait "$first" || fail "virtio-pmem: QEMU failed"
 wait "$second" || fail "nvdimm: QEMU failed"
 both=('^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^a program works$' '^O_DIRECT from and into pinned memory works$'

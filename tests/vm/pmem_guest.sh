@@ -35,12 +35,11 @@ make_guest() {
   (cd "$work/root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >>"$work/initrd"
 }
 
-# boot_guest VM SECONDS WORD...: QEMU's words beside those of the machine. What the guest says is in $work/VM.out. Emulated, unless
-# `accelerator` says otherwise.
+# boot_guest VM SECONDS WORD...: QEMU's words beside those of the machine. What the guest says is in $work/VM.out.
 boot_guest() {
   local vm=$1 seconds=$2
   shift 2
-  timeout "$seconds" "$qemu" -machine q35 -nodefaults -no-reboot -accel "${accelerator:-tcg,thread=multi}" -cpu max -m 1G \
+  timeout "$seconds" "$qemu" -machine q35 -nodefaults -no-reboot "${processor[@]}" -m 1G \
     -nic none -display none -vga none -kernel "$kernel" -initrd "$work/initrd" \
     -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock")" "$@" \
     -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \

@@ -91,8 +91,8 @@ boot() {
     adapted "$form.cfg" "$vm" >"$work/$vm.cfg"
     words=(-readconfig "$work/$vm.cfg")
   fi
-  timeout 240 "$qemu" -machine q35 -nodefaults -no-reboot -accel tcg,thread=multi -cpu max -m 1G -nic none \
-    -display none -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
+  timeout 240 "$qemu" -machine q35 -nodefaults -no-reboot "${processor[@]}" -m 1G -nic none -display none \
+    -vga none -kernel "${image[1]}" -initrd "$work/initrd" \
     -append "console=ttyS0 quiet loglevel=1 panic=-1 $("$build/tests/emulated_clock") ivgpu.module=$(with_module "$vm") \
 ivgpu.queued=$(is_queued "$vm") ivgpu.restarts=$(with_restarts "$vm")" "${words[@]}" \
     -serial "file:$work/$vm.console" -serial "file:$work/$vm.out" -serial "file:$work/$vm.err" \
@@ -139,7 +139,10 @@ for form in doorbell plain-file plain-memfd; do
   boot "$form" args & first=$!
   boot "$form" cfg & second=$!
   if [[ $form == plain-file ]]; then go_first plain-file-args "$first"; fi
-  [[ $(with_restarts "$form-args") == 0 ]] || restart_at_work "$form-args" "$form-cfg"
+  if [[ $(with_restarts "$form-args") != 0 ]]; then
+    restart_at_work "$form-args" "$form-cfg"
+    await_ends "$form-args" "$form-cfg"
+  fi
   wait "$first" || fail "$form.args: QEMU failed"
   wait "$second" || fail "$form.cfg: QEMU failed"
   check "$form" args

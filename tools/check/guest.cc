@@ -147,6 +147,16 @@ void add_libraries(const Machine& m, Findings& all) {
   for (const GuestLibrary& wanted : guest_libraries) all.push_back(find_library(m, folders, wanted));
 }
 
+// QEMU's emulator leaves memory barriers out of a VM that can never have a second processor, and makes its locked operations
+// plain ones (docs/design/040-kvm-in-emulation.md). Nothing where the processor is a real one, or can have company.
+void add_processor(const Machine& m, Findings& all) {
+  const bool is_emulated = m.text("/proc/cpuinfo").value_or("").find("QEMU TCG CPU") != std::string::npos;
+  if (!is_emulated || m.text("/sys/devices/system/cpu/possible") != "0\n") return;
+  all.push_back({"processor", State::Warning,
+                 "the only one, and emulated (TCG), so it has no memory barriers: a call may hang for ever",
+                 "give the VM -smp 2, or -smp 1,maxcpus=2, or KVM"});
+}
+
 // Switched off, a device answers all ones: the library switches it on, too.
 void enable(const Machine& machine, const std::string& device) {
   if (!machine.real() || machine.number(device + "/enable") != 0) return;
@@ -183,6 +193,7 @@ Findings check_guest(const Machine& machine) {
   const auto devices = ivshmem_devices(machine);
   if (const auto memories = devdax_devices(machine); devices.empty() && !memories.empty()) {
     Findings all = check_devdax(machine, memories);
+    add_processor(machine, all);
     add_libraries(machine, all);
     return all;
   }
@@ -192,6 +203,7 @@ Findings check_guest(const Machine& machine) {
         module_is_there(machine, devices) ? check_module(machine) : check_sysfs(machine, devices.front());
     all.insert(all.end(), more.begin(), more.end());
   }
+  add_processor(machine, all);
   add_libraries(machine, all);
   return all;
 }

@@ -27,6 +27,13 @@ void add_serial(std::vector<std::string>& argv, const std::string& id, int socke
   append(argv, {"-chardev", "socket,id=" + id + ",fd=" + std::to_string(socket), "-serial", "chardev:" + id});
 }
 
+// A machine that can never have a second processor is emulated without memory barriers, and its locked operations are
+// plain reads and writes: both are for other processors of the VM. Ours are for the host's (docs/design/040-kvm-in-emulation.md).
+std::string processors_in_words(const QemuOptions& options) {
+  const bool lacks_barriers = options.accelerator == Accelerator::Tcg && options.cpus == 1;
+  return std::to_string(options.cpus) + (lacks_barriers ? ",maxcpus=2" : "");
+}
+
 }  // namespace
 
 bool has_virtualisation(const std::string& cpuinfo) {
@@ -51,7 +58,7 @@ std::vector<std::string> qemu_command(const QemuOptions& options) {
   const bool kvm = options.accelerator == Accelerator::Kvm;
   std::vector<std::string> argv = {options.qemu, "-machine", "q35", "-nodefaults", "-no-reboot"};
   append(argv, {"-accel", kvm ? "kvm" : "tcg,thread=multi", "-cpu", kvm ? "host" : "max"});
-  append(argv, {"-smp", std::to_string(options.cpus), "-m", memory_words(options.memory, options.device)});
+  append(argv, {"-smp", processors_in_words(options), "-m", memory_words(options.memory, options.device)});
   append(argv, {"-nic", "none", "-display", "none", "-vga", "none"});
   append(argv, {"-kernel", options.kernel.string(), "-initrd", options.initrd.string(), "-append",
                 kernel_arguments(options.accelerator)});
