@@ -137,6 +137,8 @@ std::vector<std::string> Vm::arguments_for(std::uint32_t k) const {
           std::to_string(std::min<std::size_t>(program_.gpus.list.size(), ring::max_devices)),
           "--outlive-ms",
           std::to_string(store_ ? program_.outlive_ms : 0),
+          "--rung-by",
+          opened_by_path(options_) ? "broker" : "guest",
           "--max-threads",
           std::to_string(options_.own_uid && geteuid() == 0 ? options_.pids_max : 0),
           "--connect",

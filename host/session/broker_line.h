@@ -21,9 +21,9 @@ namespace host {
 
 class BrokerLine : public Lender {
  public:
-  // `control`: the socket, which stays the caller's. `life`, `outlive`: of the LifeLine.
-  explicit BrokerLine(int control, int life = -1, std::chrono::milliseconds outlive = {})
-      : life_line(life, outlive), control_(control) {}
+  // `control`: the socket, which stays the caller's. The others: of the LifeLine.
+  explicit BrokerLine(int control, int life = -1, std::chrono::milliseconds outlive = {}, bool rung_by_broker = false)
+      : life_line(life, outlive, rung_by_broker), control_(control) {}
 
   std::uint64_t borrow(unsigned device, std::uint64_t bytes) override;
   std::optional<Room> room(unsigned device) override;

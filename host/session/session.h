@@ -57,8 +57,9 @@ struct ServeOptions {
   Lender* lender = nullptr;                            // serve() sets it where it borrows; tests: their own
   std::uint32_t windows = 0;                           // a bit for each arena window that the process has reserved
   int interrupt_fd = -1;                               // an eventfd that interrupts the guest; -1: nothing does
-  int life_fd = -1;                                    // with the next: of the worker's LifeLine
+  int life_fd = -1;                                    // with the next two: of the worker's LifeLine
   std::chrono::milliseconds outlive{0};
+  bool rung_by_broker = false;
   bool join_at_end = false;             // tests: wait for the channels' threads instead of ending the process
   void (*serving)(Session&) = nullptr;  // tests: called before the first record; the session lasts as long as serve()
 };

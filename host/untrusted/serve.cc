@@ -40,7 +40,7 @@ void drain(int doorbell_fd) {
 }  // namespace
 
 Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& options, int doorbell_fd, int control_fd) {
-  BrokerLine broker(control_fd, options.life_fd, options.outlive);
+  BrokerLine broker(control_fd, options.life_fd, options.outlive, options.rung_by_broker);
   ServeOptions with_lender = options;
   if (options.borrows) with_lender.lender = &broker;
   Session session(slot, driver, with_lender);
@@ -72,7 +72,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
 
     if (ring::wrong(ring::Mutant::bell_order)) drain(doorbell_fd);
     pollfd fds[3] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}, broker.life_line.to_poll()};
-    if (poll(fds, 3, broker.life_line.timeout_ms()) < 0) continue;
+    if (poll(fds, 3, broker.life_line.timeout_ms(started != 0)) < 0) continue;
     if (fds[0].revents & POLLIN) drain(doorbell_fd);
     broker.life_line.found(fds[2].revents);
     if (broker.life_line.is_over()) break;

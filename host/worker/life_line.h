@@ -6,6 +6,10 @@
 // comes in time the worker ends, and so it does as soon as the control socket ends. Meanwhile nobody may ring the worker
 // (host/broker/bell_line.h), so it looks by itself.
 //
+// A broker that stalls rings nobody either, and one that was killed may take seconds until its pipe ends. So a worker that its
+// broker rings, and a guest uses, looks now and then in any case: soon enough that its guest does not take it for gone
+// (guest/session/heartbeat.cc), and so seldom that it is nothing beside the broker's own looks.
+//
 // Thread-safety: the bell thread's alone.
 #pragma once
 
@@ -25,18 +29,22 @@ namespace host::worker {
 class LifeLine {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds between_looks{5};  // without a broker
+  static constexpr std::chrono::milliseconds between_looks{5};           // without a broker
+  static constexpr std::chrono::milliseconds between_looks_anyway{200};  // with one that rings it
 
-  // `fd`: the pipe's reading end, from now on this object's; -1: the kernel ends the worker with its broker.
-  LifeLine(int fd, std::chrono::milliseconds patience) : fd_(fd), patience_(patience) {}
+  // `fd`: the pipe's reading end, from now on this object's; -1: the kernel ends the worker with its broker. `rung_by_broker`:
+  // the guest has no doorbell.
+  LifeLine(int fd, std::chrono::milliseconds patience, bool rung_by_broker = false)
+      : fd_(fd), patience_(patience), rung_by_broker_(rung_by_broker) {}
   ~LifeLine() { replace(-1); }
   LifeLine(const LifeLine&) = delete;
   LifeLine& operator=(const LifeLine&) = delete;
 
   // For poll(), which ignores a descriptor of -1.
   pollfd to_poll() const { return {fd_, POLLIN, 0}; }
-  int timeout_ms() const {
-    if (!since_) return -1;
+  // How long until the next look. `is_used`: by a guest; a spare worker has nothing to look at.
+  int timeout_ms(bool is_used = true) const {
+    if (!since_) return rung_by_broker_ && is_used ? static_cast<int>(between_looks_anyway.count()) : -1;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(*since_ + patience_ - Clock::now());
     return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), between_looks).count());
   }
@@ -77,6 +85,7 @@ class LifeLine {
 
   int fd_;
   const std::chrono::milliseconds patience_;
+  const bool rung_by_broker_;
   std::optional<Clock::time_point> since_;  // it has had no broker
 };
 

@@ -62,6 +62,7 @@ class GpuBackend {
     serving.interrupt_fd = options_.interrupt_fd;
     serving.life_fd = options_.life_fd;
     serving.outlive = std::chrono::milliseconds(options_.outlive_ms);
+    serving.rung_by_broker = options_.rung_by_broker;
     return static_cast<int>(host::serve(slot, *driver_, serving, options_.doorbell_fd, options_.control_fd));
   }
 

@@ -45,6 +45,7 @@ bool set(Options& o, std::string_view name, std::string_view value) {
   if (name == "--bell-fd") return number(value, o.bell_fd);
   if (name == "--life-fd") return number(value, o.life_fd);
   if (name == "--outlive-ms") return number(value, o.outlive_ms);
+  if (name == "--rung-by") return o.rung_by_broker = value == "broker", value == "broker" || value == "guest";
   if (name == "--turn-devices") return number(value, o.turn_devices);
   if (name == "--nice") return number(value, o.nice);
   if (name == "--broker") return number(value, o.broker);

@@ -23,6 +23,7 @@ struct Options {
   int bell_fd = -1;
   int life_fd = -1;                // ends with its broker (host/worker/life_line.h); -1: the worker is killed then
   std::uint32_t outlive_ms = 0;    // how long it goes on after that
+  bool rung_by_broker = false;     // its guest has no doorbell, so the broker rings it for the guest
   std::uint32_t turn_devices = 0;  // the number of GPUs that the VM sees
   int nice = 0;
   pid_t broker = 0;

@@ -283,6 +283,28 @@ TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   EXPECT_EQ(waits_for(1200), CUDA_SUCCESS);
 }
 
+// One that is killed may take seconds to be gone for its workers, too.
+TEST(ComingBackAlone, AWorkerThatAStalledBrokerDoesNotRingServesAndAnswersAllTheSame) {
+  loopback::InProcessOptions options;
+  options.same_kernel = false;
+  options.serve.rung_by_broker = true;
+  InProcess loopback(backend(), options);
+  ASSERT_TRUE(loopback.ok());
+  CUstream stream = nullptr;
+  CUdeviceptr at = 0;
+  ASSERT_EQ(cu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(cu::cuMemAlloc_v2(&at, 1), CUDA_SUCCESS);
+  loopback.answer(false);
+  pause_ms(50);  // its channel sleeps by then
+  EXPECT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  fake_driver().close_gate();
+  EXPECT_EQ(cu::cuMemsetD8Async(at, 1, 1, stream), CUDA_SUCCESS);
+  std::thread opener = gate_opens_after(1200);
+  EXPECT_EQ(cu::cuStreamSynchronize(stream), CUDA_SUCCESS);
+  opener.join();
+  loopback.answer(true);
+}
+
 // What any program of the VM can do without the kernel module: the wait lasts as long as the lie, and no end goes unseen.
 TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
   stall();

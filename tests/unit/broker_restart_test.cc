@@ -59,6 +59,12 @@ TEST_F(Restart, ASessionGoesOnAfterAnOrderlyEnd) {
       [&] { return !keeper.holds("t/" + std::to_string(slot) + "/control") || worker_of(*broker, slot) != worker; }));
 }
 
+// By its doorbell, which needs no broker.
+TEST_F(Restart, WorkersAreToldThatTheirGuestRingsThem) {
+  begin();
+  EXPECT_NE(words_of(worker).find(" --rung-by guest "), std::string::npos) << words_of(worker);
+}
+
 TEST_F(Restart, ASessionGoesOnAfterAKill) {
   begin();
   for (int round = 0; round < 3; ++round) {

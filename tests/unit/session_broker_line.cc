@@ -192,4 +192,15 @@ TEST(LifeLine, AWorkerWithoutABrokerLooksByItself) {
   EXPECT_LE(life.timeout_ms(), 5);
 }
 
+TEST(LifeLine, AWorkerThatItsBrokerRingsLooksWhileThatOneStalls) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  host::worker::LifeLine life(ends[0], std::chrono::milliseconds(1000), true);
+  EXPECT_EQ(life.timeout_ms(), 200);
+  EXPECT_EQ(life.timeout_ms(false), -1) << "it is a spare one";
+  life.found(POLLHUP);
+  EXPECT_LE(life.timeout_ms(), 5);
+  close(ends[1]);
+}
+
 }  // namespace
