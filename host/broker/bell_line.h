@@ -1,6 +1,6 @@
 // The bells of a VM that has an ivshmem-plain device: no doorbell reaches the host, so guests set bits in the region's
 // header (ring/layout_c.h, `rung`), and the broker looks at them, for itself and for its workers. It looks often while
-// somebody rings and for a second after that, and rarely otherwise. This is the one timer that an idle VM has;
+// somebody rings and for a second after that, and rarely otherwise. This is the one timer that a VM without sessions has;
 // qemu-config/plain.md gives its cost.
 //
 // Trust: a guest can set any bit at any time. It gets one call per bit and look, and bits of peers that are not there

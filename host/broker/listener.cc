@@ -109,8 +109,8 @@ bool Listener::start(std::string& error) {
   return true;
 }
 
-// The kernel's queue, in which the loop's last look at the socket may still be, holds it open for a moment; whoever hears
-// that the door is shut finds it shut. What the service manager keeps is another matter: shut down, it would serve nobody.
+// The kernel's queue, in which the loop's last look at the socket may still be, holds it open for a moment, and whoever hears
+// that the door is shut shall find it shut. One that the service manager keeps stays open: shut down, it would serve nobody.
 Listener::~Listener() {
   if (kept_as_.empty() && socket_) shutdown(socket_.get(), SHUT_RDWR);
   loop_.forget(watch_);

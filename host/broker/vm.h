@@ -7,7 +7,7 @@
 // a worker that has its driver up; a claim makes the next be started; a release ends the worker, wipes the slot and
 // makes it Empty under the next epoch; a worker that is gone makes its claimed slot Dead. A released slot of which the
 // guest's kernel still uses pages (SlotEntry::pinned) loses its worker at once, and is wiped when the kernel lets go, or
-// when the guest has ended. An idle VM has no timer, but for one with an ivshmem-plain device (host/broker/bell_line.h), or
+// when the guest has ended. A VM without sessions has no timer, but for one with an ivshmem-plain device (host/broker/bell_line.h), or
 // whose workers lack a GPU.
 //
 // Trust: the directory is a hint that guests give. The broker believes `Slot::known`, and only steps that slot_step.h

@@ -22,13 +22,24 @@
 namespace host {
 namespace {
 
-void wake_all(ring::SlotView slot, std::uint64_t started) {
+// The threads of these channels.
+void wake(ring::SlotView slot, std::uint64_t channels) {
   for (std::uint32_t c = 0; c < ring::max_channels; ++c)
-    if (started & ring::channel_bit(c)) {
+    if (channels & ring::channel_bit(c)) {
       ring::Parking channel(slot.control(c)[&ring::ChannelControl::worker_asleep]);
       channel.call_off();
       syscall(SYS_futex, channel.word().futex_word(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
     }
+}
+
+// Of these channels, those in which a record waits to be taken.
+std::uint64_t with_records(ring::SlotView slot, std::uint64_t channels) {
+  for (std::uint32_t c = 0; c < ring::max_channels; ++c) {
+    const ring::RingView ring = slot.requests(c);
+    if (ring.tail.load(std::memory_order_relaxed) == ring.head.load(std::memory_order_relaxed))
+      channels &= ~ring::channel_bit(c);
+  }
+  return channels;
 }
 
 // Call it before the look at `opened`. A ring that comes after that look then ends the next poll.
@@ -51,7 +62,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
   std::array<std::thread, ring::max_channels> threads;
   std::uint64_t started = 0, looks = 0;
   std::atomic<bool> stop{false};
-  bool alone = false;
+  bool alone = false, is_rung = true;
 
   while (!session.broken.load(std::memory_order_relaxed)) {
     const std::uint64_t all = slot.header()[&ring::SlotHeader::opened].load(std::memory_order_acquire);
@@ -66,13 +77,16 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
             const auto n = write(doorbell_fd, &one, 8);
         });
     started |= opened;
-    wake_all(slot, started);
+    // Who looks unasked disturbs nobody who has nothing to do.
+    wake(slot, is_rung ? started : with_records(slot, started));
     lanes.wake_all();
     slot.header()[&ring::SlotHeader::heartbeat].store(++looks, std::memory_order_relaxed);
 
     if (ring::wrong(ring::Mutant::bell_order)) drain(doorbell_fd);
     pollfd fds[3] = {{doorbell_fd, POLLIN, 0}, {control_fd, POLLIN | POLLHUP, 0}, broker.life_line.to_poll()};
-    if (poll(fds, 3, broker.life_line.timeout_ms(started != 0)) < 0) continue;
+    const int news = poll(fds, 3, broker.life_line.timeout_ms(started != 0));
+    if (news < 0) continue;
+    is_rung = news > 0;
     if (fds[0].revents & POLLIN) drain(doorbell_fd);
     broker.life_line.found(fds[2].revents);
     if (broker.life_line.is_over()) break;
@@ -91,7 +105,7 @@ Served serve(ring::SlotView slot, const Driver& driver, const ServeOptions& opti
     _exit(static_cast<int>(broken ? Served::ProtocolBroken : Served::Ended));
   }
   for (std::thread& t : threads) {
-    wake_all(slot, started);
+    wake(slot, started);
     if (t.joinable()) t.join();
   }
   return broken ? Served::ProtocolBroken : Served::Ended;

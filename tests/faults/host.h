@@ -36,7 +36,8 @@ inline constexpr const char* local_vm = "local";
 inline constexpr const char* guest_vm = "guest";
 
 // When a host side was killed, and when the last of its processes was seen to be gone; as now_ns(). Between the two a worker may
-// still answer: the kernel ends workers when their broker has ended, which takes 3 to 7 ms, and a moment of the machine's more.
+// still answer: the kernel ends workers when their broker has ended, which takes 3 to 7 ms, and on a busy machine has taken seconds
+// (docs/design/041-workers-answer.md, What was tried).
 struct End {
   long long killed, gone;
 };

@@ -305,6 +305,22 @@ TEST(ComingBackAlone, AWorkerThatAStalledBrokerDoesNotRingServesAndAnswersAllThe
   loopback.answer(true);
 }
 
+TEST(ComingBackAlone, AWorkerThatLooksByItselfWakesNoChannelThatHasNothingToDo) {
+  loopback::InProcessOptions options;
+  options.same_kernel = false;
+  options.serve.rung_by_broker = true;
+  InProcess loopback(backend(), options);
+  ASSERT_TRUE(loopback.ok());
+  ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
+  pause_ms(50);  // its channel sleeps by then
+  const auto asleep = loopback.slot().control(0)[&ring::ChannelControl::worker_asleep];
+  const auto looks = loopback.slot().header()[&ring::SlotHeader::heartbeat];
+  const std::uint64_t before = looks.load();
+  for (const auto latest = Clock::now() + std::chrono::seconds(10); looks.load() - before < 3 && Clock::now() < latest;)
+    ASSERT_NE(asleep.load(), 0U);
+  EXPECT_GE(looks.load() - before, 3U);
+}
+
 // What any program of the VM can do without the kernel module: the wait lasts as long as the lie, and no end goes unseen.
 TEST_F(ComingBack, AHeartbeatThatLiesHidesNoEnd) {
   stall();

@@ -36,7 +36,7 @@ TEST(QemuCommand, TheAcceleratorTakesItsProcessorAlong) {
 
 // Of one processor QEMU's emulator leaves memory barriers out.
 TEST(QemuCommand, AnEmulatedProcessorIsNeverTheOnlyOnePossible) {
-  EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg, .cpus = 1}), "-smp 1,maxcpus=2 "));
+  EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg, .cpus = 1}), "-smp 1,sockets=2,maxcpus=2 "));
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Tcg, .cpus = 3}), "-smp 3 "));
   EXPECT_TRUE(has(line({.accelerator = Accelerator::Kvm, .cpus = 1}), "-smp 1 "));
 }

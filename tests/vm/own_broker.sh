@@ -4,7 +4,7 @@
 # A VM's processor in QEMU's words: emulated, unless `accelerator` says otherwise. maxcpus: QEMU emulates a VM that can never have a
 # second one without memory barriers and locked operations, by which programs and the host's workers meet
 # (docs/design/040-kvm-in-emulation.md).
-processor=(-accel "${accelerator:-tcg,thread=multi}" -smp '1,maxcpus=2' -cpu max)
+processor=(-accel "${accelerator:-tcg,thread=multi}" -smp '1,sockets=2,maxcpus=2' -cpu max)
 
 work=$(mktemp -d)
 shm=/dev/shm/ivgpu-test-$$
@@ -66,16 +66,18 @@ restart_at_work() {
   done
 }
 
-# await_ends VM...: of those programs. Where one does not end, what the host does for it is shown while its VM is there still.
+# await_ends VM...: of those programs. Where one does not end, what the host does for them is shown while the VMs are there still.
 await_ends() {
-  local vm task
+  local vm task tries=0 status_text
   for vm; do
-    patience_s=100 wait_for "$work/$vm.out" '^kept (right|ended|wrong)'
-    ! grep -qE '^kept (right|ended|wrong)' "$work/$vm.out" || continue
-    "$build/bin/ivgpu" status --json --runtime-dir "$work" || true
-    for task in $(pgrep -x ivgpu-worker | sed 's,.*,/proc/&/task/*,'); do
-      echo "$task: $(cat "$task/comm" "$task/wchan" "$task/syscall" 2>/dev/null | tr '\n' ' ')"
-    done
+    until grep -qE '^kept (right|ended|wrong)' "$work/$vm.out" || ((++tries > 1000)); do sleep 0.1; done
+  done
+  ((tries > 1000)) || return 0
+  fail "$*: a program does not end"
+  status_text=$("$build/bin/ivgpu" status --json --runtime-dir "$work") || true
+  echo "$status_text"
+  for task in $(sed -n 's/"worker":/\n&/gp' <<<"$status_text" | sed -nE 's,^"worker":([1-9][0-9]*).*,/proc/\1/task/*,p'); do
+    echo "$task: $(cat "$task/comm") $(cat "$task/wchan") $(cat "$task/syscall")"
   done
 }
 

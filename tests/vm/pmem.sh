@@ -62,6 +62,7 @@ both=('^ok +region +128 MiB in 2 slots, devdax$' '^ok +broker ' '^a program work
 said virtio-pmem "${both[@]}" '^ok +bells +2 bell channels' '^vport.*p2 is the bell channel$'
 said nvdimm "${both[@]}" '^warning +bells +no bell channel' '^no bell channel$'
 went_on virtio-pmem nvdimm
+for vm in virtio-pmem nvdimm; do ! grep '^warning  processor' "$work/$vm.out" || fail "$vm: its processor has no memory barriers"; done
 if ((status)); then
   tail -n 50 "$work"/*.{qemu,console,out,err,control} "$work/log"
   exit 1

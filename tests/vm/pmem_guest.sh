@@ -1,5 +1,5 @@
 # The guest of VMs whose region is persistent memory; sourced, never run. `sources`, `build`, `qemu` and `work` are set; own_broker.sh
-# has `fail`.
+# has `fail` and `processor`.
 # shellcheck shell=bash disable=SC2034,SC2154
 
 # What such a guest needs; brd is a disk for O_DIRECT. A test of VMs with an ivshmem device takes both away.

@@ -147,14 +147,15 @@ void add_libraries(const Machine& m, Findings& all) {
   for (const GuestLibrary& wanted : guest_libraries) all.push_back(find_library(m, folders, wanted));
 }
 
-// QEMU's emulator leaves memory barriers out of a VM that can never have a second processor, and makes its locked operations
-// plain ones (docs/design/040-kvm-in-emulation.md). Nothing where the processor is a real one, or can have company.
+// QEMU emulates a VM that can never have a second processor without locked operations, and, before 8, without memory barriers
+// (docs/design/040-kvm-in-emulation.md). It is known by -cpu max. Nothing where the processor is a real one, or can have company.
 void add_processor(const Machine& m, Findings& all) {
   const bool is_emulated = m.text("/proc/cpuinfo").value_or("").find("QEMU TCG CPU") != std::string::npos;
   if (!is_emulated || m.text("/sys/devices/system/cpu/possible") != "0\n") return;
-  all.push_back({"processor", State::Warning,
-                 "the only one, and emulated (TCG), so it has no memory barriers: a call may hang for ever",
-                 "give the VM -smp 2, or -smp 1,maxcpus=2, or KVM"});
+  all.push_back(
+      {"processor", State::Warning,
+       "the only one, and emulated (TCG): memory barriers or locked operations are left out, and a call may hang",
+       "give the VM -smp 2, or -smp 1,sockets=2,maxcpus=2, with thread=multi, or KVM"});
 }
 
 // Switched off, a device answers all ones: the library switches it on, too.

@@ -27,11 +27,11 @@ void add_serial(std::vector<std::string>& argv, const std::string& id, int socke
   append(argv, {"-chardev", "socket,id=" + id + ",fd=" + std::to_string(socket), "-serial", "chardev:" + id});
 }
 
-// A machine that can never have a second processor is emulated without memory barriers, and its locked operations are
-// plain reads and writes: both are for other processors of the VM. Ours are for the host's (docs/design/040-kvm-in-emulation.md).
+// QEMU emulates a VM that can never have a second processor without memory barriers, and its locked operations are plain
+// reads and writes: both are for other processors of the VM. Ours are for the host's (docs/design/040-kvm-in-emulation.md).
 std::string processors_in_words(const QemuOptions& options) {
   const bool lacks_barriers = options.accelerator == Accelerator::Tcg && options.cpus == 1;
-  return std::to_string(options.cpus) + (lacks_barriers ? ",maxcpus=2" : "");
+  return std::to_string(options.cpus) + (lacks_barriers ? ",sockets=2,maxcpus=2" : "");
 }
 
 }  // namespace
