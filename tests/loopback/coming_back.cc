@@ -283,12 +283,16 @@ TEST(ComingBackAlone, AWorkerWithoutABrokerAnswersUnasked) {
   EXPECT_EQ(waits_for(1200), CUDA_SUCCESS);
 }
 
-// One that is killed may take seconds to be gone for its workers, too.
-TEST(ComingBackAlone, AWorkerThatAStalledBrokerDoesNotRingServesAndAnswersAllTheSame) {
+loopback::InProcessOptions without_a_doorbell() {
   loopback::InProcessOptions options;
   options.same_kernel = false;
   options.serve.rung_by_broker = true;
-  InProcess loopback(backend(), options);
+  return options;
+}
+
+// One that is killed may take seconds to be gone for its workers, too.
+TEST(ComingBackAlone, AWorkerThatAStalledBrokerDoesNotRingServesAndAnswersAllTheSame) {
+  InProcess loopback(backend(), without_a_doorbell());
   ASSERT_TRUE(loopback.ok());
   CUstream stream = nullptr;
   CUdeviceptr at = 0;
@@ -306,10 +310,7 @@ TEST(ComingBackAlone, AWorkerThatAStalledBrokerDoesNotRingServesAndAnswersAllThe
 }
 
 TEST(ComingBackAlone, AWorkerThatLooksByItselfWakesNoChannelThatHasNothingToDo) {
-  loopback::InProcessOptions options;
-  options.same_kernel = false;
-  options.serve.rung_by_broker = true;
-  InProcess loopback(backend(), options);
+  InProcess loopback(backend(), without_a_doorbell());
   ASSERT_TRUE(loopback.ok());
   ASSERT_EQ(cu::cuCtxSynchronize(), CUDA_SUCCESS);
   pause_ms(50);  // its channel sleeps by then
