@@ -18,12 +18,10 @@
 #include "host/broker/metrics.h"
 #include "host/broker/mps_setting.h"
 #include "host/broker/plain_room.h"
+#include "ring/turn_naps.h"
 
 namespace host::broker {
 namespace {
-
-// With fewer processors the scheduler's thread does not poll.
-constexpr unsigned cores_for_polling = 2;
 
 constexpr const char* bell_name = "bell";  // no VM's descriptor: these have a slash
 
@@ -180,7 +178,7 @@ void Daemon::run(int stay_fd) {
 bool Daemon::start_scheduler(std::string& error) {
   Fd bell = program_.store != nullptr ? store_.take(bell_name) : Fd();
   const bool has_left = static_cast<bool>(bell);
-  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), cores_ <= cores_for_polling, error, std::move(bell));
+  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), ring::takes_turn_naps(cores_), error, std::move(bell));
   if (scheduler_ == nullptr) return false;
   if (program_.store != nullptr && !has_left) store_.keep(bell_name, scheduler_->bell_fd());
   sample_work();

@@ -1,11 +1,13 @@
 // The keepers of a session's turns: for each GPU a thread that says when a turn is over, and what is left then.
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "host/session/session.h"
 #include "host/session/turn_times.h"
 #include "host/session/turns.h"
 #include "ring/mutants.h"
+#include "ring/turn_naps.h"
 
 namespace host {
 namespace {
@@ -100,7 +102,7 @@ bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn
   const auto begin = Clock::now();
   auto looked = begin;
   for (bool over = false; !over;) {
-    pause_for(look_every);
+    pause_before_look();
     const auto now = Clock::now();
     over = now - begin >= time;
     if (device.drain_is_asked() || device.gate.grant() != turn) return false;
@@ -110,6 +112,13 @@ bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn
     if (waited_for || calls.any_inside() || calls.steps() != before) return false;
   }
   return true;
+}
+
+void Turns::pause_before_look() const {
+  if (pages_.keeper_naps)
+    std::this_thread::sleep_for(ring::turn_nap);
+  else
+    pause_for(look_every);
 }
 
 void Turns::answer_end(Device& device, Grant closed) {
@@ -138,7 +147,7 @@ bool Turns::await_calls(Device& device, Grant closed) {
       sleep_on(device, closed, watch_every);
     } else {
       device.gate.go_on();
-      pause_for(look_every);
+      pause_before_look();
     }
   }
   return true;

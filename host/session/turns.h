@@ -49,6 +49,7 @@ struct TurnPages {
   // How long a channel waits for a full batch: as long as the broker waits for the end of a turn, since then the driver
   // slices.
   std::chrono::milliseconds longest_drain{20};
+  bool keeper_naps = false;  // between two looks in a turn (ring/turn_naps.h)
 };
 
 // How many submissions a channel has queued at most while its VM may be held back soon: two halves. When the second is
@@ -182,6 +183,7 @@ class Turns {
   void drain_and_count(Device& device);
   bool is_busy(const Device& device) const;
   bool quiet_for(std::chrono::microseconds time, Device& device, ring::Grant turn);
+  void pause_before_look() const;
   void hold_beside_waits(Device& device, ring::Grant turn);
   void answer_end(Device& device, ring::Grant closed);
   bool await_calls(Device& device, ring::Grant closed);

@@ -17,13 +17,13 @@
 #include <utility>
 
 #include "ring/turn_gate.h"
+#include "ring/turn_naps.h"
 
 namespace host::turns {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Time nap = 50us;
 constexpr Time shortest_sleep = 20us;  // it takes longer to wake up
 constexpr Time report_patience = 20ms;
 
@@ -240,7 +240,7 @@ void Scheduler::give(const Place& place, ring::Grant grant, Time most_under_way)
 // Until the next look is due, a worker rings, or the broker has a message.
 void Scheduler::rest(Time until_next) {
   if (until_next == Time::zero()) {
-    if (naps_) return std::this_thread::sleep_for(nap);
+    if (naps_) return std::this_thread::sleep_for(ring::turn_nap);
     for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
     return;
   }

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "host/broker/fd_message.h"
 #include "host/jail/landlock.h"
@@ -27,6 +28,7 @@
 #include "ring/api/known_ids.h"
 #include "ring/mutants.h"
 #include "ring/telemetry.h"
+#include "ring/turn_naps.h"
 
 namespace host::worker {
 namespace {
@@ -117,6 +119,7 @@ bool map_turns(const Options& options, TurnPages& pages) {
   pages.requests = map_page<ring::RequestPage>(options.requests_fd, PROT_READ | PROT_WRITE);
   pages.bell_fd = options.bell_fd;
   pages.devices = options.turn_devices;
+  pages.keeper_naps = ring::takes_turn_naps(std::max(1U, std::thread::hardware_concurrency()));
   close(options.grants_fd);
   close(options.requests_fd);
   return pages.grants != nullptr && pages.requests != nullptr;

@@ -32,11 +32,15 @@ inline bool comes_true(const std::function<bool()>& what, std::chrono::milliseco
 // A session with pages. Each submission has a channel of its own, served by a thread until its record is done.
 class SessionTurns : public testing::Test {
  protected:
-  explicit SessionTurns(std::chrono::milliseconds longest_drain = 60s) {
+  explicit SessionTurns(std::chrono::milliseconds longest_drain = 60s, bool keeper_naps = false) {
     host::ServeOptions options;
     options.windows = host::all_windows;
-    options.turns = {
-        .grants = &grants_, .requests = &requests_, .bell_fd = bell_, .devices = 1, .longest_drain = longest_drain};
+    options.turns = {.grants = &grants_,
+                     .requests = &requests_,
+                     .bell_fd = bell_,
+                     .devices = 1,
+                     .longest_drain = longest_drain,
+                     .keeper_naps = keeper_naps};
     world_.emplace(options);
     world_->session->end_greeting(true);
     memory_ = world_->memory(64);

@@ -147,6 +147,28 @@ TEST_F(SessionTurns, ATurnIsKeptWhileSomebodyWaitsForIt) {
   done = true;
 }
 
+class SessionTurnsOfNaps : public SessionTurns {
+ protected:
+  SessionTurnsOfNaps() : SessionTurns(60s, true) {}
+};
+
+// One that polls takes all of a processor.
+TEST_F(SessionTurnsOfNaps, AKeeperThatNapsLeavesItsProcessorToOthers) {
+  const auto processor_time = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  request().waiting.store(1);
+  const Grant turn = give(GrantMode::Turn);
+  const auto before = processor_time();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_LE(processor_time() - before, 200ms);
+  EXPECT_NE(request().given_back.load(), turn.number);
+  request().waiting.store(0);
+  EXPECT_TRUE(is_given_back(turn));
+}
+
 TEST_F(SessionTurns, AGateThatAnEndedSchedulerHasLeftShutIsPassedUntilTheNextOnesGrant) {
   EXPECT_TRUE(is_given_back(give(GrantMode::Closed)));
   submit();
