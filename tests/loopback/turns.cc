@@ -6,6 +6,7 @@
 
 #include "host/simgpu/api/usage_file.h"
 #include "tests/loopback/turner.h"
+#include "tests/stolen_time.h"
 
 // What the broker starts as a worker.
 #undef FAKE_WORKER
@@ -182,18 +183,28 @@ class Turns : public testing::Test {
   WatchedBroker broker_;
 };
 
+// A program whose processor is taken away leaves the GPU to the other one, without a change of context between their pieces
+// of work. So slices give more where the host of this machine takes much of the processors' time, and turns less: then it
+// is tried again.
 TEST_F(Turns, ProgramsThatLaunchAndWaitDoMoreByThem) {
   Program a(broker_.folder, "t", "nothing"), b(broker_.folder, "u", "nothing");
   ASSERT_TRUE(a.works() && b.works());
-  const std::uint32_t begin = changes();
-  const auto slices = work_of({&a, &b}, 500ms);
-  EXPECT_GE(changes() - begin, 50U) << "the simulated GPU's slices cost nothing";
-  take_turns();
-  const auto turns = work_of({&a, &b}, 1000ms);
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_GE(turns[i] / 2, 1.5 * slices[i]);
-  reload("time-slice");
-  const auto again = work_of({&a, &b}, 500ms);
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_LE(again[i], 0.75 * turns[i] / 2);
+  for (int tries = 0; tries < 10; ++tries) {
+    const StolenTime stolen;
+    const std::uint32_t begin = changes();
+    const auto slices = work_of({&a, &b}, 500ms);
+    const std::uint32_t made = changes() - begin;
+    take_turns();
+    const auto turns = work_of({&a, &b}, 1000ms);
+    reload("time-slice");
+    const auto again = work_of({&a, &b}, 500ms);
+    if (stolen.part() > 0.1) continue;
+    EXPECT_GE(made, 50U) << "the simulated GPU's slices cost nothing";
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_GE(turns[i] / 2, 1.5 * slices[i]);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_LE(again[i], 0.75 * turns[i] / 2);
+    return;
+  }
+  GTEST_SKIP() << "this machine's host takes more than a tenth of the processors' time";
 }
 
 // Virtual time has the exact parts (tests/unit/turns_world.cc). Here a program whose threads wait for a processor wants no
