@@ -1,32 +1,31 @@
-// How much of the processors' time the host of this machine has given to other VMs, if the machine is one.
+// How much of the processors' time this machine's host has given to other VMs, if this machine is a VM.
 #pragma once
 
 #include <array>
 #include <fstream>
-#include <numeric>
 #include <string>
 
-// Since it was made. Where nobody tells, nothing was stolen.
 class StolenTime {
  public:
-  // Of the time of all processors, from 0 to 1.
+  // What was stolen since this object was made, of the time that somebody wanted: from 0 to 1. 0 if /proc/stat does not say.
   double part() const {
     const Times now = look();
-    const double all = now.all - begin_.all;
-    return all > 0 ? (now.stolen - begin_.stolen) / all : 0;
+    const double wanted = now.wanted - begin_.wanted;
+    return wanted > 0 ? (now.stolen - begin_.stolen) / wanted : 0;
   }
 
  private:
   struct Times {
-    double all = 0, stolen = 0;
+    double wanted = 0, stolen = 0;
   };
   static Times look() {
-    std::ifstream stat("/proc/stat");  // "cpu", then user, nice, system, idle, iowait, irq, softirq, steal
+    std::ifstream stat("/proc/stat");
     std::string name;
     std::array<double, 8> times = {};
-    stat >> name;
+    stat >> name;  // "cpu": all processors
     for (double& time : times) stat >> time;
-    return {std::accumulate(times.begin(), times.end(), 0.), times.back()};
+    const auto [user, nice, system, idle, io_wait, irq, soft_irq, stolen] = times;
+    return {user + nice + system + irq + soft_irq + stolen, stolen};
   }
   const Times begin_ = look();
 };

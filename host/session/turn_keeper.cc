@@ -1,6 +1,6 @@
 // The keepers of a session's turns: for each GPU a thread that says when a turn is over, and what is left then.
 #include <algorithm>
-#include <thread>
+#include <chrono>
 #include <utility>
 
 #include "host/session/session.h"
@@ -53,7 +53,8 @@ void Turns::hold_beside_waits(Device& device, Grant turn) {
     return device.gate.grant() == turn && !device.drain_is_asked() && !stopping_.load(std::memory_order_relaxed) &&
            device.request.waiting.load(std::memory_order_relaxed) == 0 && session_.long_waits.steps() == before;
   };
-  for (bool told = false; is_still(); pause_for(told ? look_at_held_up_every : look_at_calls_every)) {
+  for (bool told = false; is_still();
+       pause_before_look(device, turn, told ? look_at_held_up_every : look_at_calls_every)) {
     if (Clock::now() - begin < ring::TurnPatience::longest) continue;
     const bool held_up = is_held_up(device, Clock::now() < others_until);
     if (told && !held_up) break;
@@ -102,7 +103,7 @@ bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn
   const auto begin = Clock::now();
   auto looked = begin;
   for (bool over = false; !over;) {
-    pause_before_look();
+    pause_before_look(device, turn, look_every);
     const auto now = Clock::now();
     over = now - begin >= time;
     if (device.drain_is_asked() || device.gate.grant() != turn) return false;
@@ -114,11 +115,10 @@ bool Turns::quiet_for(std::chrono::microseconds time, Device& device, Grant turn
   return true;
 }
 
-void Turns::pause_before_look() const {
-  if (pages_.keeper_naps)
-    std::this_thread::sleep_for(ring::turn_nap);
-  else
-    pause_for(look_every);
+// A nap ends when the grant changes, and when a channel asks for a drain.
+void Turns::pause_before_look(Device& device, Grant grant, std::chrono::nanoseconds time) {
+  constexpr timespec nap{0, std::chrono::nanoseconds(ring::turn_nap).count()};
+  pages_.keeper_naps ? sleep_on(device, grant, nap) : pause_for(time);
 }
 
 void Turns::answer_end(Device& device, Grant closed) {
@@ -147,7 +147,7 @@ bool Turns::await_calls(Device& device, Grant closed) {
       sleep_on(device, closed, watch_every);
     } else {
       device.gate.go_on();
-      pause_before_look();
+      pause_before_look(device, closed, look_every);
     }
   }
   return true;
@@ -179,7 +179,7 @@ bool Turns::drain(Device& device, Clock::time_point others_until, bool all_conte
 
 // A value wait that comes between the look and the driver's wait is waited for: then the turn is passed on by time.
 bool Turns::await_work(Device& device, unsigned context, Clock::time_point others_until) {
-  for (;; pause_for(look_every)) {
+  for (;; pause_before_look(device, device.gate.grant(), look_every)) {
     const auto found = look(context);
     if (found == ValueWaits::Found::Stand || stopping_.load(std::memory_order_relaxed)) return false;
     if (found == ValueWaits::Found::Beside && Clock::now() >= others_until) return false;

@@ -57,7 +57,7 @@ void Turns::left_alone(bool yes) {
   for (const auto& device : devices_) {
     if (!device) continue;
     device->gate.left_alone(yes);
-    if (yes) syscall(SYS_futex, &device->grant.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    if (yes) wake_all(*device);
   }
 }
 
@@ -163,8 +163,10 @@ void Turns::bound_work(Device& device, std::uint32_t channel, Grant& under) {
   if (device.gate.enter(channel, under) != Entry::LetIn) wait_for_turn(device, channel, under);
 }
 
-std::uint64_t Turns::ask_drain(Device& device) {
-  return device.drains_asked.fetch_add(1, std::memory_order_release) + 1;  // W
+std::uint64_t Turns::ask_drain(Device& device) const {
+  const std::uint64_t ask = device.drains_asked.fetch_add(1, std::memory_order_release) + 1;  // W
+  if (pages_.keeper_naps) wake_all(device);
+  return ask;
 }
 
 bool Turns::is_over(Device& device, Grant grant, Clock::time_point latest) const {
@@ -239,6 +241,10 @@ void Turns::waited(std::uint32_t channel, unsigned context, std::chrono::nanosec
 void Turns::ring_scheduler() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto n = write(pages_.bell_fd, &one, sizeof one);
+}
+
+void Turns::wake_all(Device& device) {
+  syscall(SYS_futex, &device.grant.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void Turns::sleep_on(Device& device, Grant grant, const timespec& most) {

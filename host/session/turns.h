@@ -49,7 +49,7 @@ struct TurnPages {
   // How long a channel waits for a full batch: as long as the broker waits for the end of a turn, since then the driver
   // slices.
   std::chrono::milliseconds longest_drain{20};
-  bool keeper_naps = false;  // between two looks in a turn (ring/turn_naps.h)
+  bool keeper_naps = false;  // the keepers sleep between two looks (ring/turn_naps.h)
 };
 
 // How many submissions a channel has queued at most while its VM may be held back soon: two halves. When the second is
@@ -171,7 +171,8 @@ class Turns {
   void bound_work(Device& device, std::uint32_t channel, ring::Grant& under);
   void keep_short(Device& device, std::uint32_t channel, ring::Grant& under);
   bool await_half(Device& device, std::uint32_t channel, ring::Grant under);
-  static std::uint64_t ask_drain(Device& device);
+  std::uint64_t ask_drain(Device& device) const;
+  static void wake_all(Device& device);
   bool is_over(Device& device, ring::Grant grant, Clock::time_point latest) const;
   bool await_drain(Device& device, ring::Grant turn) const;
   void ring_scheduler() const;
@@ -183,7 +184,7 @@ class Turns {
   void drain_and_count(Device& device);
   bool is_busy(const Device& device) const;
   bool quiet_for(std::chrono::microseconds time, Device& device, ring::Grant turn);
-  void pause_before_look() const;
+  void pause_before_look(Device& device, ring::Grant grant, std::chrono::nanoseconds time);
   void hold_beside_waits(Device& device, ring::Grant turn);
   void answer_end(Device& device, ring::Grant closed);
   bool await_calls(Device& device, ring::Grant closed);

@@ -119,7 +119,7 @@ bool map_turns(const Options& options, TurnPages& pages) {
   pages.requests = map_page<ring::RequestPage>(options.requests_fd, PROT_READ | PROT_WRITE);
   pages.bell_fd = options.bell_fd;
   pages.devices = options.turn_devices;
-  pages.keeper_naps = ring::takes_turn_naps(std::max(1U, std::thread::hardware_concurrency()));
+  pages.keeper_naps = ring::takes_turn_naps(std::thread::hardware_concurrency());
   close(options.grants_fd);
   close(options.requests_fd);
   return pages.grants != nullptr && pages.requests != nullptr;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "ring/turn_naps.h"
 #include "tests/unit/session_in_turns.h"
 
 namespace {
@@ -152,7 +153,7 @@ class SessionTurnsOfNaps : public SessionTurns {
   SessionTurnsOfNaps() : SessionTurns(60s, true) {}
 };
 
-// One that polls takes all of a processor.
+// A keeper that polls takes a whole processor.
 TEST_F(SessionTurnsOfNaps, AKeeperThatNapsLeavesItsProcessorToOthers) {
   const auto processor_time = [] {
     timespec time{};
@@ -167,6 +168,21 @@ TEST_F(SessionTurnsOfNaps, AKeeperThatNapsLeavesItsProcessorToOthers) {
   EXPECT_NE(request().given_back.load(), turn.number);
   request().waiting.store(0);
   EXPECT_TRUE(is_given_back(turn));
+}
+
+TEST_F(SessionTurnsOfNaps, AFullBatchIsWaitedForAndTheEndOfATurnIsAnswered) {
+  submit_in_turn(200);
+  ASSERT_TRUE(was_submitted_in_turns(200));
+  EXPECT_GT(world_->driver.calls("cuCtxSynchronize"), 0U);
+  begin_anew();
+  request().waiting.store(1);
+  give(GrantMode::Turn);
+  EXPECT_TRUE(is_given_back(give(GrantMode::Closed)));
+}
+
+TEST(TurnNaps, AreTakenOnFewProcessors) {
+  EXPECT_TRUE(ring::takes_turn_naps(1) && ring::takes_turn_naps(2));
+  EXPECT_FALSE(ring::takes_turn_naps(3));
 }
 
 TEST_F(SessionTurns, AGateThatAnEndedSchedulerHasLeftShutIsPassedUntilTheNextOnesGrant) {

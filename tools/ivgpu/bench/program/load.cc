@@ -47,8 +47,8 @@ END:
 
 constexpr std::size_t copied = 16 << 20;
 
-// Between the ends of two short kernels in a row lies so much more than what the second one does (an H100 and an H200: 20 kernels
-// of 20 us and a wait took 443.7 us).
+// The GPU needs about this long between two short kernels in a row (an H100 and an H200: 20 kernels of 20 us and a wait took
+// 443.7 us).
 constexpr double between_kernels_us = 2;
 
 class Load {
