@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "ring/abi/descriptor.h"
+
 namespace guest {
 namespace {
 
@@ -17,7 +19,7 @@ namespace {
 int destination() {
   const char* path = std::getenv("IVGPU_LOG_FILE");
   const int fd =
-      path != nullptr && *path != '\0' ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : STDERR_FILENO;
+      path != nullptr && *path != '\0' ? cuabi::open_file(path, O_WRONLY | O_CREAT | O_APPEND, 0600) : STDERR_FILENO;
   return fd >= 0 ? fd : STDERR_FILENO;
 }
 

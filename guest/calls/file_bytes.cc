@@ -6,10 +6,12 @@
 
 #include <cerrno>
 
+#include "ring/abi/descriptor.h"
+
 namespace guest {
 
 std::vector<char> file_bytes(const char* path, CUresult& error) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = cuabi::open_file(path, O_RDONLY);
   struct stat status {};
   error = CUDA_ERROR_FILE_NOT_FOUND;
   std::vector<char> bytes;

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "guest/nvml/library.h"
+#include "ring/abi/descriptor.h"
 
 namespace guest::nvml {
 namespace {
@@ -46,7 +47,7 @@ nvmlReturn_t nobody(nvmlDevice_t device, unsigned* room, Info* to) {
 
 // The file's text up to its first NUL or newline, into `to`. False: there is no such file.
 bool read_first(const char* path, char* to, std::size_t room) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = cuabi::open_file(path, O_RDONLY);
   if (fd < 0) return false;
   const ssize_t n = read(fd, to, room - 1);
   close(fd);

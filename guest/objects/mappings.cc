@@ -8,12 +8,14 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "ring/abi/descriptor.h"
+
 namespace guest {
 namespace {
 
 std::string read_all(const char* path) {
   std::string text;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = cuabi::open_file(path, O_RDONLY);
   if (fd < 0) return text;
   constexpr std::size_t piece = 64 << 10;
   for (;;) {

@@ -16,6 +16,7 @@
 
 #include "guest/objects/raw.h"
 #include "guest/objects/shared_copy.h"
+#include "ring/abi/descriptor.h"
 #include "ring/layout.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -53,7 +54,8 @@ class SignalsBlocked {
 class Faults {
  public:
   explicit Faults(std::uint64_t features)
-      : fd_(static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY))) {
+      : fd_(cuabi::above_standard(
+            static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY)))) {
     uffdio_api api{.api = UFFD_API, .features = features, .ioctls = 0};
     if (fd_ >= 0 && ioctl(fd_, UFFDIO_API, &api) == 0) return;
     if (fd_ >= 0) close(fd_);
@@ -145,7 +147,7 @@ bool holds_this_stack(const Piece& piece) {
 }
 
 bool one_thread() {
-  DIR* tasks = opendir("/proc/self/task");
+  DIR* tasks = cuabi::open_folder("/proc/self/task");
   if (tasks == nullptr) return false;
   int count = 0;
   while (const dirent* entry = readdir(tasks)) count += entry->d_name[0] != '.' ? 1 : 0;

@@ -15,6 +15,7 @@
 
 #include "guest/log.h"
 #include "guest/process/thread.h"
+#include "ring/abi/descriptor.h"
 #include "ring/abi/visible_devices.h"
 
 namespace guest {
@@ -132,7 +133,7 @@ void write_statistics(Session& s) {
       std::snprintf(line, sizeof line, "ivgpu-stats calls=%llu posted=%llu waited=%llu bytes=%llu\n",
                     static_cast<unsigned long long>(calls_of_all_threads()), static_cast<unsigned long long>(posted),
                     static_cast<unsigned long long>(waited), static_cast<unsigned long long>(bytes));
-  const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int fd = cuabi::open_file(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
   if (fd < 0) return log(Level::Warn, "IVGPU_STATS: cannot write %s: %s", path, std::strerror(errno));
   [[maybe_unused]] const auto written = write(fd, line, static_cast<std::size_t>(n));
   close(fd);

@@ -13,6 +13,7 @@
 #include "guest/region/access.h"
 #include "guest/region/sysfs.h"
 #include "guest/timespec.h"
+#include "ring/abi/descriptor.h"
 #include "ring/bells.h"
 
 namespace guest {
@@ -35,7 +36,7 @@ bool BellChannel::open(const std::string& ports, const std::string& nodes, std::
   for (const std::string& port : all) {
     const std::string node = nodes + "/" + port;
     // Not waiting: without this a write spins in the kernel until QEMU has taken the byte.
-    fd_ = ::open(node.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    fd_ = cuabi::open_file(node.c_str(), O_RDWR | O_NONBLOCK);
     if (fd_ >= 0) return log(Level::Info, "%s is the bell channel", node.c_str()), true;
     why = errno == EBUSY ? "all " + std::to_string(all.size()) + " bell channels of the VM are taken"
                          : "cannot open " + node + ": " + std::strerror(errno) + access_in_words(node.c_str());

@@ -14,6 +14,7 @@
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
 #include "guest/region/sysfs.h"
+#include "ring/abi/descriptor.h"
 
 namespace guest {
 namespace {
@@ -67,7 +68,7 @@ class Devdax final : public Region {
 };
 
 std::unique_ptr<Devdax> open_device(const std::string& node, std::uint64_t size, std::string& why) {
-  const int fd = open(node.c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = cuabi::open_file(node.c_str(), O_RDWR);
   if (fd >= 0) return std::make_unique<Devdax>(fd, size);
   why = "cannot open " + node + ": " + std::strerror(errno) + access_in_words(node.c_str()) +
         (errno == EACCES || errno == EPERM ? "; run the program as root, or let a group have the node"

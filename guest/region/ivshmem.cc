@@ -21,6 +21,7 @@
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
 #include "guest/region/sysfs.h"
+#include "ring/abi/descriptor.h"
 
 namespace guest {
 namespace {
@@ -75,7 +76,7 @@ bool is_the_modules(const std::string& device) {
 // Switches the device's memory space on, as a driver would. While it is off, each load gives all ones.
 void enable(const std::string& device) {
   if (read_number(device + "/enable") != 0) return;
-  const int fd = open((device + "/enable").c_str(), O_WRONLY | O_CLOEXEC);
+  const int fd = cuabi::open_file((device + "/enable").c_str(), O_WRONLY);
   if (fd < 0 || write(fd, "1", 1) != 1) log(Level::Info, "cannot enable %s: %s", device.c_str(), std::strerror(errno));
   if (fd >= 0) close(fd);
 }
@@ -93,13 +94,13 @@ std::string unusable(const std::string& file, const char* how, int error) {
 std::unique_ptr<Ivshmem> open_device(const std::string& device, std::string& why) {
   enable(device);
   const std::string registers_file = device + "/resource0", memory_file = device + "/resource2";
-  const int registers_fd = open(registers_file.c_str(), O_RDWR | O_SYNC | O_CLOEXEC);
+  const int registers_fd = cuabi::open_file(registers_file.c_str(), O_RDWR | O_SYNC);
   if (registers_fd < 0) return why = unusable(registers_file, "open", errno), nullptr;
   void* registers = mmap(nullptr, registers_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, registers_fd, 0);
   const int error = errno;
   close(registers_fd);
   if (registers == MAP_FAILED) return why = unusable(registers_file, "map", error), nullptr;
-  const int memory = open(memory_file.c_str(), O_RDWR | O_CLOEXEC);
+  const int memory = cuabi::open_file(memory_file.c_str(), O_RDWR);
   struct stat status {};
   if (memory < 0 || fstat(memory, &status) != 0) {
     why = unusable(memory_file, "open", errno);
@@ -117,7 +118,7 @@ std::unique_ptr<Region> open_ivshmem(const char* pci_devices, std::string& why) 
   why =
       "this machine has no ivshmem device (PCI 1af4:1110), and IVGPU_REGION names no broker's socket: give the VM the "
       "device (qemu-config/README.md), or use `ivgpu run` on the host itself";
-  DIR* folder = opendir(pci_devices);
+  DIR* folder = cuabi::open_folder(pci_devices);
   if (folder == nullptr) {
     log(Level::Info, "no ivshmem device: %s is not there", pci_devices);
     return nullptr;

@@ -20,6 +20,7 @@
 #include "guest/region/access.h"
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
+#include "ring/abi/descriptor.h"
 
 namespace guest {
 namespace {
@@ -43,6 +44,7 @@ Message receive(int socket) {
   m.ok = n == static_cast<ssize_t>(sizeof m.value);
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c))
     if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) std::memcpy(&m.fd, CMSG_DATA(c), sizeof m.fd);
+  m.fd = cuabi::above_standard(m.fd);
   return m;
 }
 
@@ -132,7 +134,7 @@ std::unique_ptr<Region> connect_region(const char* socket_path) {
     return nullptr;
   }
   std::memcpy(address.sun_path, socket_path, length);  // the rest is zero
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int fd = cuabi::open_socket(AF_UNIX, SOCK_STREAM);
   if (fd < 0 || connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int why = errno;
     const bool refused = why == EACCES || why == EPERM;

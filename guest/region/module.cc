@@ -20,6 +20,7 @@
 #include "guest/region/module_info.h"
 #include "guest/region/region.h"
 #include "guest/region/sysfs.h"
+#include "ring/abi/descriptor.h"
 #include "ring/module_c.h"
 #include "ring/release.h"
 
@@ -110,7 +111,7 @@ std::string cannot_open(const std::string& node, int error) {
 
 // `why` stays as it is if there is no device behind the node.
 std::unique_ptr<Region> open_node(const std::string& node, std::string& why, const Ioctl& ioctl) {
-  const int fd = open(node.c_str(), O_RDWR | O_CLOEXEC);
+  const int fd = cuabi::open_file(node.c_str(), O_RDWR);
   if (fd < 0) {
     if (errno != ENOENT && errno != ENXIO && errno != ENODEV) why = cannot_open(node, errno);
     return nullptr;

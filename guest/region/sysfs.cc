@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ring/abi/descriptor.h"
+
 namespace guest {
 
 std::string read_text(const std::string& path) {
   char text[128];
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = cuabi::open_file(path.c_str(), O_RDONLY);
   if (fd < 0) return "";
   const ssize_t n = read(fd, text, sizeof text);
   close(fd);
@@ -22,7 +24,7 @@ std::uint64_t read_number(const std::string& path) { return std::strtoull(read_t
 
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
-  DIR* open = opendir(folder.c_str());
+  DIR* open = cuabi::open_folder(folder.c_str());
   while (const dirent* entry = open != nullptr ? readdir(open) : nullptr)
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   if (open != nullptr) closedir(open);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "ring/abi/descriptor.h"
 #include "ring/bells.h"
 
 namespace guest {
@@ -47,7 +48,7 @@ int first_byte(int socket) {
 }  // namespace
 
 int dial_host(std::uint32_t port) {
-  const int fd = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int fd = cuabi::open_socket(AF_VSOCK, SOCK_STREAM);
   if (fd < 0) return -1;
   const timeval limit{.tv_sec = patience_ms / 1000, .tv_usec = 0};
   setsockopt(fd, AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &limit, sizeof limit);

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ring/abi/descriptor.h"
+
 namespace guest {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::uint64_t first_pid_space = 0xeffffffc;  // the kernel's inode num
 
 std::uint64_t hash_file(const char* path) {
   char text[64] = {};
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = cuabi::open_file(path, O_RDONLY);
   if (fd < 0) return 0;
   const ssize_t n = read(fd, text, sizeof text);
   close(fd);
@@ -36,7 +38,7 @@ struct Stat {
 Stat stat_of(std::uint32_t pid) {
   char path[64], text[1024] = {};
   std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = cuabi::open_file(path, O_RDONLY);
   if (fd < 0) return {};
   const ssize_t n = read(fd, text, sizeof text - 1);
   close(fd);

@@ -23,12 +23,15 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // A program whose output is followed.
 class Program {
  public:
-  Program(const std::string& mode, const std::string& region) {
+  // `closed`: the set bits are the descriptors 0 to 2 that it is started without.
+  Program(const std::string& mode, const std::string& region, unsigned closed = 0) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return;
     pid = fork();
     if (pid == 0) {
       dup2(ends[1], 1);
+      for (int fd = 0; fd < 3; ++fd)
+        if ((closed >> fd & 1) != 0) close(fd);
       setenv("IVGPU_REGION", region.c_str(), 1);
       unsetenv("IVGPU_OFF");
       execl(PROGRAM, PROGRAM, GUEST_CUDA, mode.c_str(), nullptr);
@@ -349,6 +352,31 @@ TEST_F(Processes, ATextureThatWasNeverMadeFaultsItsOwnSessionOnly) {
   EXPECT_EQ(other.code(), 0);
   EXPECT_TRUE(all_slots_are_back());
 }
+
+// ---- closed standard descriptors -----------------------------------------------------------------------------------
+
+// Text that a program prints to a closed output must not reach the library's files: other programs share the region.
+class ClosedDescriptors : public Processes {
+ protected:
+  void expect_that_none_is_taken(char moment) {
+    Program neighbour("work-on", region());
+    ASSERT_EQ(neighbour.line(), "works");
+    for (unsigned which = 1; which < 8; ++which) {
+      const std::string mode = std::string("closed-") + moment + std::to_string(which);
+      Program p(mode, region(), moment == 's' ? which : 0);
+      EXPECT_EQ(p.code(), 0) << mode;
+      EXPECT_EQ(client_->header().magic, ring::region_magic) << mode;
+    }
+    kill(neighbour.pid, SIGTERM);
+    EXPECT_EQ(neighbour.line(), "works");
+    EXPECT_EQ(neighbour.code(), 0);
+    EXPECT_TRUE(all_slots_are_back());
+  }
+};
+
+TEST_F(ClosedDescriptors, StayClosedInAProgramThatIsStartedWithoutThem) { expect_that_none_is_taken('s'); }
+TEST_F(ClosedDescriptors, StayClosedWhereTheProgramClosesThemBeforeCuInit) { expect_that_none_is_taken('b'); }
+TEST_F(ClosedDescriptors, StayClosedWhereTheProgramClosesThemAfterCuInit) { expect_that_none_is_taken('a'); }
 
 // ---- without a broker ----------------------------------------------------------------------------------------------
 

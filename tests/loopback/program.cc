@@ -3,6 +3,7 @@
 // usage: loopback_program LIBCUDA MODE. Prints one word per step, so that a test can follow it.
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -395,6 +397,42 @@ int reserve_what_is_taken() {
   return 0;
 }
 
+// ---- closed standard descriptors -----------------------------------------------------------------------------------
+
+// The set bits of `which` are descriptors 0 to 2.
+void close_standard(unsigned which) {
+  for (int fd = 0; fd < 3; ++fd)
+    if ((which >> fd & 1) != 0) close(fd);
+}
+
+// Descriptors 0 to 2 that are closed, as bits.
+unsigned closed_standard() {
+  unsigned closed = 0;
+  for (int fd = 0; fd < 3; ++fd) closed |= fcntl(fd, F_GETFD) < 0 ? 1u << fd : 0u;
+  return closed;
+}
+
+// Sends text to descriptors 1 and 2: whatever lies there instead of an output gets it.
+void shout() {
+  const std::string text(64 << 10, '#');
+  for (const int fd : {1, 2}) [[maybe_unused]] const auto n = write(fd, text.data(), text.size());
+}
+
+// `moment`: 's' the program was started with these descriptors closed, 'b' it closes them before cuInit, 'a' after it.
+// The exit code tells how far it came, since it may have no output.
+int without_standard_descriptors(char moment, unsigned which) {
+  if (moment == 'b') close_standard(which);
+  if (moment != 'a' && closed_standard() != which) return 10;
+  if (!start()) return 11;
+  if (moment == 'a') close_standard(which);
+  if (closed_standard() != which) return 12;  // the library has taken one
+  shout();
+  close_standard(which);  // once more, as a program does that makes itself a daemon
+  if (!works() || closed_standard() != which) return 13;
+  shout();
+  return works() ? 0 : 14;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -419,6 +457,8 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "fill-registered") == 0) return fill_the_arena(take_registered, give_registered_back);
   if (std::strcmp(mode, "register-many") == 0) return register_many();
   if (std::strcmp(mode, "reserve-taken") == 0) return reserve_what_is_taken();
+  if (std::strncmp(mode, "closed-", 7) == 0 && std::strlen(mode) == 9)
+    return without_standard_descriptors(mode[7], static_cast<unsigned>(mode[8] - '0'));
   if (std::strcmp(mode, "flood") == 0) return flood(std::chrono::minutes(1));
   return 8;
 }

@@ -42,6 +42,16 @@ try guest/marshal/custom.h 1 '#include "guest/calls/copy.h"'
 try guest/calls/device.cc 1 '#include "guest/shim/shim.h"'
 try guest/calls/device.cc 0 '#include "guest/process/thread.h"'
 try ring/abi/image.h 1 '#include "guest/channel.h"'
+# The library takes no descriptor that the program may have closed.
+try guest/session/owner.cc 1 '  const int fd = open(path, O_RDONLY | O_CLOEXEC);'
+try guest/session/owner.cc 0 '  const int fd = cuabi::open_file(path, O_RDONLY);'
+try guest/session/channels.h 0 '  std::uint32_t open() const { return open_.load(); }'
+try guest/region/sysfs.cc 1 '  DIR* folder = opendir(path.c_str());'
+try guest/region/sysfs.cc 0 '  DIR* folder = cuabi::open_folder(path.c_str());'
+try guest/region/vsock.cc 1 '  const int fd = socket(AF_VSOCK, SOCK_STREAM, 0);'
+try guest/nvml/gpus.cc 1 '  const int fd = memfd_create("answer", MFD_CLOEXEC);'
+try guest/region/devdax.cc 1 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
+try guest/region/loopback.cc 0 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
 # Threads' queues stay away from shared memory and from whoever maps it, by each name, and by the header that has one.
 for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region.cc \
   host/worker/start.cc host/driver/driver.h host/jail/seccomp.cc tools/ivgpu/trace/source.cc; do

@@ -4,9 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ring/abi/descriptor.h"
+
 namespace simgpu {
 
-PhysicalMemory::PhysicalMemory(std::size_t size) : file_(memfd_create("ivgpu-simulated-memory", MFD_CLOEXEC)) {
+PhysicalMemory::PhysicalMemory(std::size_t size)
+    : file_(cuabi::above_standard(memfd_create("ivgpu-simulated-memory", MFD_CLOEXEC))) {
   if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(size)) == 0) holes_[0] = size;
 }
 
