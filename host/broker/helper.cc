@@ -109,16 +109,17 @@ void Helper::read_output() {
 void Helper::on_exit() {
   siginfo_t info{};
   const bool is_child = pid_ > 0;
-  if (is_child &&
-      (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0))
-    return;
+  const bool told = is_child && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
+  if (told && info.si_pid == 0) return;  // it runs still
   reaped_ = true;
   // What it has written last; its own children may hold the pipe, so the end of it is not waited for.
   read_output();
   loop_.forget(output_watch_);
   loop_.forget(exit_watch_);
-  const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, is_child ? how_it_ended(info) : "has ended",
-                  kept_};
+  const std::string how = told       ? how_it_ended(info)
+                          : is_child ? "ended, and how is not known"  // ECHILD: the kernel has not kept it
+                                     : "has ended";
+  const Exit exit{info.si_code == CLD_EXITED && info.si_status == 0, how, kept_};
   const auto gone = gone_;  // its own copy: the callee may destroy this object
   gone(exit);
 }

@@ -65,9 +65,11 @@ class Keeper {
  private:
   bool has_ended() const {
     int status = 0;
-    if (waitpid(daemon_, &status, WNOHANG) != daemon_) return false;
-    const std::string how = WIFSIGNALED(status) ? "was killed by signal " + std::to_string(WTERMSIG(status))
-                                                : "exited with code " + std::to_string(WEXITSTATUS(status));
+    const pid_t ended = waitpid(daemon_, &status, WNOHANG);
+    if (ended == 0 || (ended < 0 && errno != ECHILD)) return false;
+    const std::string how = ended < 0             ? "ended, and how is not known"
+                            : WIFSIGNALED(status) ? "was killed by signal " + std::to_string(WTERMSIG(status))
+                                                  : "exited with code " + std::to_string(WEXITSTATUS(status));
     send(control_fd, how.data(), how.size(),
          MSG_NOSIGNAL | MSG_DONTWAIT);  // the next broker may be the one that reads it
     return true;

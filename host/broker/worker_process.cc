@@ -279,18 +279,18 @@ WorkerProcess::Exit WorkerProcess::exit_of(const siginfo_t& info) const {
   return {kind_of_end(info, killed_), pid_, info.si_status, how_it_ended(info), last_words_};
 }
 
-// Of no child the kernel tells more than that it has ended.
+// For a process that is no child, and for a child whose end it has not kept, the kernel tells only that it has ended.
 WorkerProcess::Exit WorkerProcess::unknown_exit() const {
   const End end = killed_ ? End::KilledByBroker : asked_ ? End::Orderly : End::OtherCode;
-  return {end,         pid_, 0, killed_ ? "was killed" : "ended, and how is not known: another ivgpud has started it",
-          last_words_, false};
+  std::string how = killed_ ? "was killed" : "ended, and how is not known";
+  if (!killed_ && !is_child_) how += ": another ivgpud has started it";
+  return {end, pid_, 0, std::move(how), last_words_, false};
 }
 
 void WorkerProcess::on_exit() {
   siginfo_t info{};
-  if (is_child_ &&
-      (waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0))
-    return;
+  const bool told = is_child_ && waitid(P_PIDFD, static_cast<id_t>(process_.get()), &info, WEXITED | WNOHANG) == 0;
+  if (told && info.si_pid == 0) return;  // it runs still
   reaped_ = true;
   for (EventLoop::Id* id :
        {&control_watch_, &output_watch_, &exit_watch_, &kill_timer_, &output_timer_, &control_timer_})
@@ -298,7 +298,7 @@ void WorkerProcess::on_exit() {
   lines_left_ = lines_per_second;
   read_output(output_budget);
   for (const std::string& line : lines_.finish()) log_line(line);
-  const Exit exit = is_child_ ? exit_of(info) : unknown_exit();
+  const Exit exit = told ? exit_of(info) : unknown_exit();
   const auto gone = events_.gone;  // its own copy: the callee may destroy this object
   gone(exit);
 }

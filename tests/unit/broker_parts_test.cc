@@ -10,6 +10,7 @@
 #include "host/broker/cgroup.h"
 #include "host/broker/event_loop.h"
 #include "host/broker/gpu_library.h"
+#include "host/broker/helper.h"
 #include "host/broker/hostile_text.h"
 #include "host/broker/log_limiter.h"
 #include "host/broker/rate.h"
@@ -17,6 +18,7 @@
 #include "host/broker/slot_step.h"
 #include "host/broker/telemetry.h"
 #include "host/broker/wiper.h"
+#include "host/broker/worker_process.h"
 
 namespace {
 
@@ -250,6 +252,63 @@ TEST(Telemetry, SealedBySomebodyElseItIsRefused) {
   ASSERT_TRUE(telemetry) << error;
   ASSERT_EQ(fcntl(telemetry->memfd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
   EXPECT_FALSE(telemetry->seal());
+}
+
+// For a process that ignores SIGCHLD the kernel keeps no exit code.
+class ForgottenEnds : public testing::Test {
+ protected:
+  ForgottenEnds() : before_(std::signal(SIGCHLD, SIG_IGN)) {}
+  ~ForgottenEnds() override { std::signal(SIGCHLD, before_); }
+  // False: nothing has stopped the loop.
+  static bool stops(EventLoop& loop) {
+    bool stopped = true;
+    loop.after(10s, [&] {
+      stopped = false;
+      loop.stop();
+    });
+    loop.run();
+    return stopped;
+  }
+
+ private:
+  sighandler_t before_;
+};
+
+TEST_F(ForgottenEnds, AreReportedAsUnknownForAHelper) {
+  EventLoop loop;
+  std::string error;
+  Helper::Exit exit{.good = true, .how = {}, .output = {}};
+  const auto gone = [&](const Helper::Exit& how) {
+    exit = how;
+    loop.stop();
+  };
+  const auto helper = Helper::start(loop, {.arguments = {"/bin/cat"}, .environment = {}, .input = "said"}, gone, error);
+  ASSERT_NE(helper, nullptr) << error;
+  EXPECT_TRUE(stops(loop));
+  EXPECT_FALSE(exit.good);
+  EXPECT_EQ(exit.how, "ended, and how is not known");
+  EXPECT_EQ(exit.output, "said");
+}
+
+TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
+  EventLoop loop;
+  std::string error;
+  WorkerLog log;
+  WorkerProcess::Exit exit;
+  WorkerProcess::Events events;
+  events.gone = [&](const WorkerProcess::Exit& how) {
+    exit = how;
+    loop.stop();
+  };
+  WorkerCommand command{
+      .program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};  // 3: its control
+  const auto worker = WorkerProcess::start(loop, command, "t/0", std::move(events), error);
+  ASSERT_NE(worker, nullptr) << error;
+  worker->end(5s);
+  EXPECT_TRUE(stops(loop));
+  EXPECT_EQ(exit.end, WorkerProcess::End::Orderly) << "it was asked to end";
+  EXPECT_EQ(exit.how, "ended, and how is not known");
+  EXPECT_FALSE(exit.is_known);
 }
 
 class Loop : public ::testing::TestWithParam<const char*> {

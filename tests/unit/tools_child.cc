@@ -87,6 +87,21 @@ TEST(Child, WaitForGivesUpAndStillTellsTheCodeLater) {
 }
 
 TEST(SignalGate, PassesASignalThatAProcessSent) {
+// For a process that ignores SIGCHLD the kernel keeps no exit code.
+TEST(Child, ReturnsLostWhenTheKernelKeepsNoExitCode) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  {
+    FdPair pipe = make_pipe_from_us();
+    Command command = shell("read line; exit 7");
+    command.in = pipe.theirs.get();
+    Child child(command);
+    pipe.ours.reset();
+    EXPECT_EQ(child.wait(), exit_code::lost);
+    const Child left(shell("exec sleep 100"));  // its destructor waits, too
+  }
+  std::signal(SIGCHLD, before);
+}
+
   const SignalGate gate;
   FdPair pipe = make_pipe_to_us();
   Command command = shell("trap 'exit 9' TERM; echo; while :; do sleep 0.01; done");

@@ -109,6 +109,7 @@ Child::Child(const Command& command) {
   int error = 0;
   if (read(report.ours.get(), &error, sizeof error) == sizeof error) {
     wait();
+// ECHILD: the process has ended, and the kernel has not kept how.
     throw Error(error == ENOENT ? exit_code::not_found : exit_code::not_executable,
                 "cannot run " + command.argv[0] + ": " + std::strerror(error));
   }
@@ -131,7 +132,7 @@ int Child::wait() {
     if (waitpid(pid_, &status, 0) == pid_)
       code_ = code_of(status);
     else if (errno != EINTR)
-      fail("waitpid");
+      code_ = exit_code::lost;
   }
   return *code_;
 }

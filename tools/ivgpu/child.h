@@ -75,7 +75,7 @@ class Child {
   pid_t pid() const { return pid_; }
   int pidfd() const { return pidfd_.get(); }  // readable once the child has ended
   void signal(int number) const;
-  // The exit code, 128 + n after signal n. Blocks.
+  // The exit code, 128 + n after signal n, exit_code::lost where the kernel does not tell it. Blocks.
   int wait();
   // The same, or nothing where it still runs after `patience`.
   std::optional<int> wait_for(std::chrono::milliseconds patience);

@@ -12,7 +12,7 @@ namespace exit_code {
 inline constexpr int refused = 1;  // end, remove: there is no such VM or session; reload, add: something is not served
 inline constexpr int usage = 2;    // the command line makes no sense
 inline constexpr int missing = 3;  // a piece is missing or does not start: broker, QEMU, kernel, guest image
-inline constexpr int lost = 4;     // the guest ended without saying how its command ended
+inline constexpr int lost = 4;     // the guest does not say how its command ended, or the kernel how a program did
 inline constexpr int died = 5;     // with IVGPU_STRICT: a worker failed, or a signal ended ivgpud or QEMU (deaths.h)
 inline constexpr int timeout = 124;  // --timeout ran out
 inline constexpr int not_executable = 126;
