@@ -29,6 +29,7 @@
 #include "host/broker/start_check.h"
 #include "host/broker/worker_program.h"
 #include "host/broker/worker_users.h"
+#include "ring/process_start.h"
 
 namespace {
 
@@ -228,6 +229,7 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ring::start_process();
   try {
     return parse_and_run(argc, argv);
   } catch (const std::exception& failed) {

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "host/worker/life_line.h"
+#include "ring/process_start.h"
 
 namespace {
 
@@ -112,6 +113,7 @@ int usage() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ring::start_process();
   if (argc < 4 || fcntl(control_fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(life_fd, F_SETFD, FD_CLOEXEC) != 0)
     return usage();
   const std::chrono::milliseconds outlive(std::atoi(argv[1]));

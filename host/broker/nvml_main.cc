@@ -27,6 +27,7 @@
 
 #include "host/broker/managed_memory.h"
 #include "host/broker/nvml.h"
+#include "ring/process_start.h"
 
 namespace {
 
@@ -148,6 +149,7 @@ void answer(const nvml::Library* library, const std::string& why, const std::str
 }  // namespace
 
 int main(int argc, char** argv) {
+  ring::start_process();
   if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
     std::fputs("ivgpu-nvml: takes the path of a libnvidia-ml.so.1, or nothing; ivgpud starts it, nobody else\n",
                stderr);

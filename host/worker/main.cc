@@ -20,6 +20,7 @@
 #include "host/untrusted/serve.h"
 #include "host/worker/control.h"
 #include "host/worker/start.h"
+#include "ring/process_start.h"
 
 namespace {
 
@@ -109,6 +110,7 @@ void open_usage_file() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ring::start_process();
   open_usage_file();
   Options options;
   std::string error;

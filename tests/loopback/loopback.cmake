@@ -80,4 +80,7 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
     label_tests(loopback_${name} loopback)
   endforeach()
   target_link_libraries(loopback_interrupts PRIVATE ivgpu_guest)
+
+  add_test(NAME loopback.inherited COMMAND ${CMAKE_CURRENT_LIST_DIR}/inherited.sh ${CMAKE_BINARY_DIR})
+  set_tests_properties(loopback.inherited PROPERTIES LABELS loopback TIMEOUT 300 PROCESSORS 2)
 endif()

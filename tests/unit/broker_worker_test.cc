@@ -28,6 +28,27 @@ TEST(Workers, AWorkerGoesBeforeTheBrokerWhenMemoryIsShort) {
   EXPECT_LE(std::stoi(file_of(broker.pid, "oom_score_adj")), std::stoi(file_of(getpid(), "oom_score_adj")));
 }
 
+// The broker resets the signals that its parent ignores or blocks, and ends at SIGTERM.
+TEST(Workers, AreReplacedWhenTheBrokersParentIgnoresSigchld) {
+  Broker broker("", "", [] {
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+    signal(SIGCHLD, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+  });
+  ASSERT_EQ(broker.workers().size(), 1U);
+  kill(broker.workers()[0], SIGKILL);
+  EXPECT_TRUE(broker.eventually_logged("was killed by signal 9"));
+  EXPECT_TRUE(eventually([&] { return broker.workers().size() == 1; })) << "the next one";
+  kill(broker.pid, SIGTERM);
+  siginfo_t info{};
+  EXPECT_TRUE(eventually([&] {
+    return waitid(P_PID, static_cast<id_t>(broker.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0;
+  }));
+  EXPECT_EQ(info.si_code, CLD_EXITED);
+}
+
 // Where control groups bind nobody, threads are bounded by user, if the VM has one of its own.
 TEST(Workers, ThreadsAreBoundedForAUserOfTheVmsOwn) {
   if (geteuid() != 0) GTEST_SKIP() << "only root gives workers another user";

@@ -114,6 +114,21 @@ TEST(Child, ReturnsLostWhenTheKernelKeepsNoExitCode) {
 }
 
 TEST(TempDir, IsPrivateAndGoes) {
+// A shell starts background jobs with SIGINT ignored. The program may have a handler for it.
+TEST(SignalGate, TakesIgnoredSignalsForTheProgramAlone) {
+  const auto before = std::signal(SIGINT, SIG_IGN);
+  {
+    const SignalGate gate;
+    kill(getpid(), SIGINT);
+    EXPECT_FALSE(gate.take());
+    kill(getpid(), SIGINT);
+    const auto arrived = gate.take_for_program();
+    ASSERT_TRUE(arrived);
+    EXPECT_EQ(arrived->number, SIGINT);
+  }
+  std::signal(SIGINT, before);
+}
+
   std::filesystem::path path;
   {
     const TempDir folder;

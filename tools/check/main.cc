@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "ring/process_start.h"
 #include "tools/check/devdax.h"
 #include "tools/check/machine.h"
 
@@ -52,6 +53,7 @@ int parse(int argc, char** argv, Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ring::start_process();
   Arguments arguments;
   if (const int end = parse(argc, argv, arguments); end != 0) return end - 1;
   const check::Machine machine(arguments.root);

@@ -64,8 +64,11 @@ bool answers(const std::string& path) {
 bool became_ready(const Child& process, int ready, const SignalGate& gate) {
   std::array<pollfd, 3> events = {pollfd{ready, POLLIN, 0}, pollfd{process.pidfd(), POLLIN, 0},
                                   pollfd{gate.fd(), POLLIN, 0}};
-  if (poll(events.data(), events.size(), static_cast<int>(start_patience.count())) <= 0) return false;
-  if (const auto arrived = gate.take()) throw Error(exit_code::signal_base + arrived->number, "interrupted");
+  while (events[0].revents == 0 && events[1].revents == 0) {
+    const int arrivals = poll(events.data(), events.size(), static_cast<int>(start_patience.count()));
+    if (arrivals == 0 || (arrivals < 0 && errno != EINTR)) return false;
+    if (const auto arrived = gate.take()) throw Error(exit_code::signal_base + arrived->number, "interrupted");
+  }
   char byte = 0;
   return (events[0].revents & POLLIN) && read(ready, &byte, 1) == 1;
 }

@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/user_signals.h"
 
 namespace ivgpu {
 namespace {
@@ -34,10 +35,9 @@ int code_of(int status) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(exit_code::missing);  // the parent died before prctl
   if (command.own_group) setpgid(0, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  std::signal(SIGPIPE, SIG_DFL);
+  command.is_users_program ? take_user_signals() : take_default_signals();
+  // Our helpers get what stands in for closed descriptors. The user's program finds them closed.
+  for (int fd = 0; fd < 3 && !command.is_users_program; ++fd) fcntl(fd, F_SETFD, 0);
   for (const std::string& name : command.without) unsetenv(name.c_str());
   for (const auto& [name, value] : command.environment) setenv(name.c_str(), value.c_str(), 1);
   const std::array<int, 3> standard = {command.in, command.out, command.err};
@@ -80,6 +80,7 @@ TempDir::TempDir() {
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   const char* temporary = std::getenv("TMPDIR");
   const fs::path base = runtime && access(runtime, W_OK | X_OK) == 0 ? runtime
+  note_user_signals();
                         : temporary && *temporary                    ? temporary
                                                                      : "/tmp";
   std::string name = (base / "ivgpu-XXXXXX").string();
@@ -132,6 +133,7 @@ int Child::wait() {
     if (waitpid(pid_, &status, 0) == pid_)
       code_ = code_of(status);
     else if (errno != EINTR)
+  note_user_signals();
       code_ = exit_code::lost;
   }
   return *code_;
@@ -139,10 +141,23 @@ int Child::wait() {
 
 std::optional<int> Child::wait_for(std::chrono::milliseconds patience) {
   pollfd ended{pidfd_.get(), POLLIN, 0};
-  if (!code_ && poll(&ended, 1, static_cast<int>(patience.count())) <= 0) return std::nullopt;
+  int ready = code_ ? 1 : -1;
+  while (ready < 0) {
+    ready = poll(&ended, 1, static_cast<int>(patience.count()));
+    if (ready < 0 && errno != EINTR) fail("poll");
+  }
+  if (ready == 0) return std::nullopt;
   return wait();
+// A blocked signal arrives although it is ignored.
 }
 
+  for (;;) {
+    const auto arrived = take_for_program();
+    if (!arrived || !is_ignored(arrived->number)) return arrived;
+  }
+}
+
+std::optional<SignalGate::Arrived> SignalGate::take_for_program() const {
 SignalGate::SignalGate() {
   sigset_t wanted;
   sigemptyset(&wanted);
@@ -170,7 +185,7 @@ int wait_passing_signals(Child& child, const SignalGate& gate) {
   while (true) {
     if (poll(events.data(), events.size(), -1) < 0 && errno != EINTR) fail("poll");
     if (events[0].revents) return child.wait();
-    if (const auto arrived = gate.take(); arrived && !arrived->from_terminal) child.signal(arrived->number);
+    if (const auto arrived = gate.take_for_program(); arrived && !arrived->from_terminal) child.signal(arrived->number);
   }
 }
 

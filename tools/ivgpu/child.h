@@ -49,6 +49,7 @@ class TempDir {
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
   ~TempDir();
+  bool is_users_program = false;    // inherits the signals that the user ignores and blocks
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -87,8 +88,10 @@ class Child {
 };
 
 // From here on, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive in a descriptor instead of ending ivgpu, and SIGPIPE is a
+  // The next signal for the program. It may have a handler for one that the user ignores.
+  std::optional<Arrived> take_for_program() const;
 // write that fails, so that all started processes can be ended, too. One at a time, before the first Child; children
-// start with the signals unblocked, and end at a SIGPIPE.
+// start without this.
 class SignalGate {
  public:
   SignalGate();

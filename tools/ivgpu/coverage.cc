@@ -170,7 +170,8 @@ int record(const CoverageOptions& options, Coverage& found) {
                                  {"IVGPU_REGION", broker.socket().string()},
                                  {"IVGPU_LOG", "trace"},
                                  {"IVGPU_LOG_FILE", file.string()}},
-                 .out = STDERR_FILENO});
+                 .out = STDERR_FILENO,
+                 .is_users_program = true});
   const int code = broker.end(wait_passing_signals(program, gate));
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) read_line(line, found);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "ring/process_start.h"
 #include "tools/ivgpu/command_line/command_line.h"
 #include "tools/ivgpu/say.h"
+#include "tools/ivgpu/user_signals.h"
 
 namespace {
 
@@ -83,6 +85,8 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  note_user_signals();
+  ring::start_process();
   try {
     return parse_and_run(argc, argv);
   } catch (const Error& error) {

@@ -16,7 +16,8 @@ Command loopback_command(const Install& install, const std::vector<std::string>&
   require(install.guest_lib / "libcuda.so.1", "the guest library");
   return {.argv = program,
           .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.guest_lib)},
-                          {"IVGPU_REGION", region}}};
+                          {"IVGPU_REGION", region}},
+          .is_users_program = true};
 }
 
 int run(const RunOptions& options) {

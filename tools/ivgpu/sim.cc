@@ -17,7 +17,8 @@ int sim(const SimOptions& options) {
   const char* warn = std::getenv("IVGPU_SIM_WARN");
   Child program({.argv = options.program,
                  .environment = {{"LD_LIBRARY_PATH", prepend_path("LD_LIBRARY_PATH", install.sim_lib)},
-                                 {"IVGPU_SIM_WARN", warn != nullptr ? warn : "1"}}});
+                                 {"IVGPU_SIM_WARN", warn != nullptr ? warn : "1"}},
+                 .is_users_program = true});
   return wait_passing_signals(program, gate);
 }
 

@@ -63,7 +63,8 @@ class Tracing {
   int run(Child& program) {
     while (!program.wait_for(milliseconds(0))) {
       turn(program.pidfd());
-      if (const auto arrived = gate_.take(); arrived && !arrived->from_terminal) program.signal(arrived->number);
+      if (const auto arrived = gate_.take_for_program(); arrived && !arrived->from_terminal)
+        program.signal(arrived->number);
     }
     linger();
     finish();
