@@ -6,7 +6,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/left"
 export TMPDIR=$work/left
 cd "$work" || exit 1
-unset IVGPU_REGION
+unset IVGPU_REGION XDG_RUNTIME_DIR
 status=0 rows=0
 
 fail() { echo "FAIL: $1"; status=1; }

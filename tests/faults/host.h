@@ -13,6 +13,7 @@
 
 #include "tests/oracle.h"
 #include "tools/ivgpu/child.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace faults {
 

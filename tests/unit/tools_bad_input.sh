@@ -29,7 +29,6 @@ row 3 'not start: its configuration: [vm.local] region' "$ivgpu" run --gpu sim -
 row 3 'region_size = "1GB": region_size takes a power'  "$ivgpu" run --gpu sim --region-size 1GB true
 row 3 'not start: its configuration: [vm.local] slots'  "$ivgpu" run --gpu sim --extra-config bad.toml true
 row 2 'File does not exist: /nowhere/extra'             "$ivgpu" run --extra-config /nowhere/extra true
-row 3 'no folder can be made in /nowhere: No such file' env TMPDIR=/nowhere "$ivgpu" run --gpu sim true
 row 2 'sim has no option --fast'                        "$ivgpu" sim --fast true
 row 2 'sim needs a PROGRAM'                             "$ivgpu" sim
 row 127 'cannot run /nowhere/program: No such file'     "$ivgpu" sim /nowhere/program
@@ -104,6 +103,18 @@ if "${as_nobody[@]}" test -x "$ivgpud"; then
   row 3 'this user may not talk to ivgpud at locked/'   "${as_nobody[@]}" "$ivgpu" status --runtime-dir locked
   row 126 'cannot run ./unreadable: Permission denied'  "${as_nobody[@]}" "$ivgpu" sim ./unreadable
 fi
+
+# /tmp replaces a TMPDIR that is no writable folder. A TMPDIR too long for a socket's path is no mistake.
+program=("$build/programs/vector_add" --n 1000)
+mkdir relative "$work/$(printf 'x%.0s' {1..80})"
+for command in 'run --gpu sim' 'trace --gpu sim --perfetto new.trace --'; do
+  read -ra words <<<"$command"
+  row 0 '/nowhere does not serve: No such file or directory; taking /tmp' env TMPDIR=/nowhere "$ivgpu" "${words[@]}" "${program[@]}"
+  row 0 'text does not serve: Not a directory; taking /tmp'               env TMPDIR=text "$ivgpu" "${words[@]}" "${program[@]}"
+  row 0 ''  env TMPDIR=relative "$ivgpu" "${words[@]}" "${program[@]}"
+  row 0 ''  env TMPDIR="$work/$(printf 'x%.0s' {1..80})" "$ivgpu" "${words[@]}" "${program[@]}"
+done
+[[ -z $(find . -name 'ivgpu-*') ]] || fail "what was made is left: $(find . -name 'ivgpu-*')"
 
 # What cannot be written is a failure.
 no_room=(bash -c 'exec "$0" "$@" >/dev/full')

@@ -9,9 +9,9 @@
 #include "tests/unit/tools_bench_report.h"
 #include "tools/ivgpu/bench/against.h"
 #include "tools/ivgpu/bench/json.h"
-#include "tools/ivgpu/child.h"
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/output_file.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "ring/layout.h"
 #include "tools/check/cache.h"
-#include "tools/ivgpu/child.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace check {
 namespace {

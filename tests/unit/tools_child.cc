@@ -9,6 +9,7 @@
 
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu {
 namespace {
@@ -86,7 +87,6 @@ TEST(Child, WaitForGivesUpAndStillTellsTheCodeLater) {
   EXPECT_EQ(child.wait(), 128 + SIGKILL);
 }
 
-TEST(SignalGate, PassesASignalThatAProcessSent) {
 // For a process that ignores SIGCHLD the kernel keeps no exit code.
 TEST(Child, ReturnsLostWhenTheKernelKeepsNoExitCode) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
@@ -102,6 +102,7 @@ TEST(Child, ReturnsLostWhenTheKernelKeepsNoExitCode) {
   std::signal(SIGCHLD, before);
 }
 
+TEST(SignalGate, PassesASignalThatAProcessSent) {
   const SignalGate gate;
   FdPair pipe = make_pipe_to_us();
   Command command = shell("trap 'exit 9' TERM; echo; while :; do sleep 0.01; done");
@@ -113,7 +114,6 @@ TEST(Child, ReturnsLostWhenTheKernelKeepsNoExitCode) {
   EXPECT_EQ(wait_passing_signals(child, gate), 9);
 }
 
-TEST(TempDir, IsPrivateAndGoes) {
 // A shell starts background jobs with SIGINT ignored. The program may have a handler for it.
 TEST(SignalGate, TakesIgnoredSignalsForTheProgramAlone) {
   const auto before = std::signal(SIGINT, SIG_IGN);
@@ -129,6 +129,7 @@ TEST(SignalGate, TakesIgnoredSignalsForTheProgramAlone) {
   std::signal(SIGINT, before);
 }
 
+TEST(TempDir, IsPrivateAndGoes) {
   std::filesystem::path path;
   {
     const TempDir folder;

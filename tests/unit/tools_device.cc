@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/ivgpu/child.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/temp_dir.h"
 #include "tools/ivgpu/vm/device.h"
 
 namespace ivgpu {

@@ -10,6 +10,7 @@
 
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/temp_dir.h"
 #include "tools/ivgpu/vm/cpio.h"
 #include "tools/ivgpu/vm/guest.h"
 

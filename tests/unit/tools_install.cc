@@ -13,6 +13,7 @@
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/install.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu {
 namespace {
@@ -62,6 +63,13 @@ class Variable {
   const char* const name_;
   std::optional<std::string> before_;
 };
+
+TEST(Install, WithoutHomeAndWithoutTmpdirTheCacheIsBelowTmp) {
+  const TempDir root;
+  fs::create_directories(root.path() / "lib/ivgpu");
+  const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr), temporary("TMPDIR", "/nowhere");
+  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, "/tmp/ivgpu-cache-" + std::to_string(geteuid()));
+}
 
 // Takes the folder away from this user: gives it to another one where this is root.
 void make_anothers(const fs::path& folder) {

@@ -15,6 +15,7 @@
 
 #include "ring/trace_socket.h"
 #include "tools/ivgpu/child.h"
+#include "tools/ivgpu/temp_dir.h"
 #include "tools/ivgpu/trace/source.h"
 
 namespace ivgpu::trace {

@@ -76,28 +76,11 @@ FdPair make_socket_pair() {
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
-TempDir::TempDir() {
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const char* temporary = std::getenv("TMPDIR");
-  const fs::path base = runtime && access(runtime, W_OK | X_OK) == 0 ? runtime
-  note_user_signals();
-                        : temporary && *temporary                    ? temporary
-                                                                     : "/tmp";
-  std::string name = (base / "ivgpu-XXXXXX").string();
-  if (!mkdtemp(name.data()))
-    throw Error(exit_code::missing, "no folder can be made in " + base.string() + ": " + std::strerror(errno));
-  path_ = name;
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;  // no caller is left to report to, and the system removes a file in use
-  fs::remove_all(path_, ignored);
-}
-
 Child::Child(const Command& command) {
   std::vector<char*> argv;
   for (const std::string& word : command.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  note_user_signals();
 
   FdPair report = make_pipe_to_us();  // closed by a successful exec, else it carries errno
   const pid_t parent = getpid();
@@ -110,7 +93,6 @@ Child::Child(const Command& command) {
   int error = 0;
   if (read(report.ours.get(), &error, sizeof error) == sizeof error) {
     wait();
-// ECHILD: the process has ended, and the kernel has not kept how.
     throw Error(error == ENOENT ? exit_code::not_found : exit_code::not_executable,
                 "cannot run " + command.argv[0] + ": " + std::strerror(error));
   }
@@ -127,13 +109,13 @@ void Child::signal(int number) const {
   if (!code_) kill(pid_, number);
 }
 
+// ECHILD: the process has ended, and the kernel has not kept how.
 int Child::wait() {
   int status = 0;
   while (!code_) {
     if (waitpid(pid_, &status, 0) == pid_)
       code_ = code_of(status);
     else if (errno != EINTR)
-  note_user_signals();
       code_ = exit_code::lost;
   }
   return *code_;
@@ -148,17 +130,10 @@ std::optional<int> Child::wait_for(std::chrono::milliseconds patience) {
   }
   if (ready == 0) return std::nullopt;
   return wait();
-// A blocked signal arrives although it is ignored.
 }
 
-  for (;;) {
-    const auto arrived = take_for_program();
-    if (!arrived || !is_ignored(arrived->number)) return arrived;
-  }
-}
-
-std::optional<SignalGate::Arrived> SignalGate::take_for_program() const {
 SignalGate::SignalGate() {
+  note_user_signals();
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&wanted, number);
@@ -173,7 +148,15 @@ SignalGate::~SignalGate() {
   sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
+// A blocked signal arrives although it is ignored.
 std::optional<SignalGate::Arrived> SignalGate::take() const {
+  for (;;) {
+    const auto arrived = take_for_program();
+    if (!arrived || !is_ignored(arrived->number)) return arrived;
+  }
+}
+
+std::optional<SignalGate::Arrived> SignalGate::take_for_program() const {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   // When a terminal is closed, the kernel signals the session's leader alone, which ivgpu is below `ssh -t`.

@@ -1,5 +1,5 @@
-// Child processes: start one, wait for it with the caller's signals passed on, and the descriptors and folders that go
-// with it. Every descriptor of ivgpu is close-on-exec; a child gets exactly those that are named for it.
+// Child processes: start one, wait for it with the caller's signals passed on, and the descriptors that go with it.
+// Every descriptor of ivgpu is close-on-exec; a child gets exactly those that are named for it.
 #pragma once
 
 #include <sys/types.h>
@@ -42,20 +42,6 @@ FdPair make_pipe_to_us();    // ours reads, theirs writes
 FdPair make_pipe_from_us();  // ours writes, theirs reads
 FdPair make_socket_pair();   // both ways, ours is non-blocking
 
-// A new folder that only this user can enter; it goes with everything in it.
-class TempDir {
- public:
-  TempDir();
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-  ~TempDir();
-  bool is_users_program = false;    // inherits the signals that the user ignores and blocks
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 struct Command {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
@@ -63,6 +49,7 @@ struct Command {
   std::vector<int> keep = {};       // descriptors that stay open, under their own numbers
   int in = -1, out = -1, err = -1;  // descriptors to become 0, 1 and 2; -1: ours
   bool own_group = false;           // away from the terminal's Ctrl-C
+  bool is_users_program = false;    // inherits the signals that the user ignores and blocks
 };
 
 // A started child. It is killed when its Child goes, or when ivgpu itself dies.
@@ -88,8 +75,6 @@ class Child {
 };
 
 // From here on, SIGINT, SIGTERM, SIGHUP and SIGQUIT arrive in a descriptor instead of ending ivgpu, and SIGPIPE is a
-  // The next signal for the program. It may have a handler for one that the user ignores.
-  std::optional<Arrived> take_for_program() const;
 // write that fails, so that all started processes can be ended, too. One at a time, before the first Child; children
 // start without this.
 class SignalGate {
@@ -101,7 +86,10 @@ class SignalGate {
     int number;
     bool from_terminal;  // the terminal sent it to the whole foreground group, so a child there has it already
   };
+  // The next signal for ivgpu itself. Skips those that the user ignores.
   std::optional<Arrived> take() const;
+  // The next signal for the program. It may have a handler for one that the user ignores.
+  std::optional<Arrived> take_for_program() const;
 
  private:
   sigset_t before_;

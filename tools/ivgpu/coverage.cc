@@ -14,6 +14,7 @@
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/named_calls.h"
 #include "tools/ivgpu/say.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu {
 namespace {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu {
 namespace {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 fs::path user_cache() {
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return fs::path(cache) / "ivgpu";
   if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache/ivgpu";
-  return fs::temp_directory_path() / ("ivgpu-cache-" + std::to_string(geteuid()));
+  return shared_folder() / ("ivgpu-cache-" + std::to_string(geteuid()));
 }
 
 // Root may write everywhere, but a file that it leaves in a user's tree would be in that user's way.

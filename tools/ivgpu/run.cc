@@ -1,6 +1,7 @@
 // `ivgpu run`: loopback. The program finds the guest's libcuda.so.1, and worker and program share this machine.
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/commands.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu {
 namespace {

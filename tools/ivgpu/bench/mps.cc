@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tools/ivgpu/error.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu::bench {
 namespace {
@@ -23,7 +24,7 @@ constexpr milliseconds start_patience{10'000}, quit_patience{15'000}, look_again
 // Workers of a root's broker run as another user, and so does the server that the daemon starts for them: the way here
 // is open to all, the name is not to be guessed.
 fs::path make_folder() {
-  std::string name = (fs::temp_directory_path() / "ivgpu-mps-XXXXXX").string();
+  std::string name = (shared_folder() / "ivgpu-mps-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw Error(exit_code::missing, "no folder for MPS can be made in " + name);
   chmod(name.c_str(), 0711);
   for (const char* below : {"pipe", "log"}) {

@@ -11,6 +11,7 @@
 #include "tools/ivgpu/broker.h"
 #include "tools/ivgpu/child.h"
 #include "tools/ivgpu/install.h"
+#include "tools/ivgpu/temp_dir.h"
 
 namespace ivgpu::bench {
 

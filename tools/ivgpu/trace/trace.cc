@@ -15,6 +15,7 @@
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/say.h"
+#include "tools/ivgpu/temp_dir.h"
 #include "tools/ivgpu/trace/output.h"
 #include "tools/ivgpu/trace/source.h"
 

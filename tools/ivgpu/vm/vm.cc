@@ -9,6 +9,7 @@
 #include "tools/ivgpu/commands.h"
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/say.h"
+#include "tools/ivgpu/temp_dir.h"
 #include "tools/ivgpu/vm/boot.h"
 #include "tools/ivgpu/vm/device.h"
 #include "tools/ivgpu/vm/guest.h"
