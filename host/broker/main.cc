@@ -54,12 +54,12 @@ int complain(int code, const std::string& sentence) {
   return code;
 }
 
-// Three descriptors per connection, five per worker: the usual soft limit of 1024 is low for several VMs.
-void raise_descriptor_limit() {
+// Raises the soft limit to the hard one, which takes no privilege.
+void raise_limit(__rlimit_resource_t resource) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(resource, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  setrlimit(resource, &limit);
 }
 
 // The heartbeat must not wait its turn on a busy machine: programs that start would take the broker for dead. It needs next to no
@@ -131,9 +131,9 @@ bool look_at_memory(GpuAccounts& accounts, EventLoop& loop, Config& config, std:
 int serve(const Arguments& arguments, Config config, const WorkerProgram& program, std::vector<VmGpus> gpus) {
   open_log(config.broker.log_level);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGIO, SIG_IGN);    // sent if a VM's memory is opened while the kernel is asked about openings
-  signal(SIGXFSZ, SIG_IGN);  // a region beyond RLIMIT_FSIZE is an error to report
-  raise_descriptor_limit();
+  signal(SIGIO, SIG_IGN);      // sent if a VM's memory is opened while the kernel is asked about openings
+  raise_limit(RLIMIT_NOFILE);  // three descriptors per connection, five per worker: 1024 are few for several VMs
+  raise_limit(RLIMIT_FSIZE);   // a region is a file
   come_first();
   go_last_when_memory_is_short();
   for (const int fd : {arguments.ready_fd, arguments.stay_while_fd, arguments.last_status_fd})

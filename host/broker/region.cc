@@ -41,6 +41,11 @@ bool is_sealed(const Fd& memfd) {
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
+const char* remedy_of(int error, const VmOptions& vm) {
+  if (error == EFBIG) return "; `ulimit -f` bounds the size of files, as LimitFSIZE= of a service does";
+  return vm.huge_pages ? "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)" : "";
+}
+
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) != sizeof number) return static_cast<std::uint64_t>(getpid());
@@ -66,9 +71,9 @@ std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& ac
   const std::size_t slot_bytes =
       ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots));
   const auto fail = [&](const char* what) {
+    const int why = errno;
     error = fmt::format("VM {}: a region of {} MiB cannot be made: {}: {}{}", vm.name, bytes >> 20, what,
-                        std::strerror(errno),
-                        vm.huge_pages ? "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)" : "");
+                        std::strerror(why), remedy_of(why, vm));
     if (!vm.plain_file.empty()) unlink(vm.plain_file.c_str());
     return nullptr;
   };

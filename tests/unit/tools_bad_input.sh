@@ -116,6 +116,15 @@ for command in 'run --gpu sim' 'trace --gpu sim --perfetto new.trace --'; do
 done
 [[ -z $(find . -name 'ivgpu-*') ]] || fail "what was made is left: $(find . -name 'ivgpu-*')"
 
+# ivgpu and its broker raise the soft limit of a file's size for themselves, and name the hard one if it is too low.
+soft=(bash -c 'ulimit -S -f 0; exec "$0" "$@"') hard=(bash -c 'ulimit -f 0; exec "$0" "$@"')
+middle=(bash -c 'ulimit -f 1024; exec "$0" "$@"')  # KiB
+row 0 ''                                                "${soft[@]}" "$ivgpu" run --gpu sim "${program[@]}"
+row 0 ''                                                "${soft[@]}" "$ivgpu" run --gpu sim bash -c '[[ $(ulimit -S -f) == 0 ]]'
+row 2 'limited.trace cannot be written: File too large' "${soft[@]}" "$ivgpu" trace --gpu sim --perfetto limited.trace -- "${program[@]}"
+row 3 'File too large; `ulimit -f` bounds'              "${hard[@]}" "$ivgpu" run --gpu sim "${program[@]}"
+row 3 'File too large; `ulimit -f` bounds'              "${middle[@]}" "$ivgpu" run --gpu sim "${program[@]}"
+
 # What cannot be written is a failure.
 no_room=(bash -c 'exec "$0" "$@" >/dev/full')
 row 3 'the output cannot be written: No space'          "${no_room[@]}" "$ivgpu" --help

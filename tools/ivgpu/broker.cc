@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,6 +60,34 @@ bool answers(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size());
   const Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+// Raises the soft limit of a file's size (`ulimit -f`) to the hard one while it lives: for the files that ivgpu writes for a
+// broker, and for the broker, which inherits it and whose region is a file. The user's program gets the user's limit.
+class RaisedFileLimit {
+ public:
+  RaisedFileLimit() : known_(getrlimit(RLIMIT_FSIZE, &before_) == 0) {
+    const rlimit raised{before_.rlim_max, before_.rlim_max};
+    if (known_) setrlimit(RLIMIT_FSIZE, &raised);
+  }
+  ~RaisedFileLimit() {
+    if (known_) setrlimit(RLIMIT_FSIZE, &before_);
+  }
+  RaisedFileLimit(const RaisedFileLimit&) = delete;
+  RaisedFileLimit& operator=(const RaisedFileLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  const bool known_;
+};
+
+void write_config(const fs::path& path, const std::string& text) {
+  errno = 0;
+  std::ofstream out(path);
+  if (out << text && out.flush()) return;
+  const int why = errno;
+  throw Error(exit_code::missing, std::string("ivgpud's configuration cannot be written: ") + std::strerror(why) +
+                                      (why == EFBIG ? "; `ulimit -f` bounds the size of files" : ""));
 }
 
 // One byte in `ready`: up. The end of the process, or of our patience: not.
@@ -164,7 +194,8 @@ PrivateBroker::PrivateBroker(const Install& install, const BrokerOptions& option
   require(install.broker, "the broker ivgpud");
   if (options.gpu != "auto" && options.gpu != "sim") require(options.gpu, "the GPU's libcuda");
   const fs::path& config = config_;
-  std::ofstream(config) << broker_config(options, folder);
+  const RaisedFileLimit raised;
+  write_config(config, broker_config(options, folder));
 
   FdPair ready = make_pipe_to_us();
   FdPair alive = make_pipe_from_us();
@@ -215,7 +246,8 @@ std::vector<std::string> PrivateBroker::stop() {
 void PrivateBroker::take_sharing(const Sharing& sharing) {
   constexpr milliseconds reads_within{200};
   options_.sharing = sharing;
-  std::ofstream(config_) << broker_config(options_, config_.parent_path());
+  const RaisedFileLimit raised;
+  write_config(config_, broker_config(options_, config_.parent_path()));
   process_->signal(SIGHUP);
   std::this_thread::sleep_for(reads_within);
 }
