@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "guest/write_quietly.h"
 #include "ring/abi/descriptor.h"
 
 namespace guest {
@@ -31,7 +32,7 @@ int destination() {
   const int length = std::vsnprintf(text + start, sizeof text - static_cast<std::size_t>(start) - 1, format, args);
   const std::size_t end = std::min(sizeof text - 2, static_cast<std::size_t>(start + std::max(length, 0)));
   text[end] = '\n';
-  [[maybe_unused]] const auto n = write(to, text, end + 1);
+  write_quietly(to, text, end + 1);
 }
 
 // For the lines about the level itself: log() needs the level, so it cannot write them.

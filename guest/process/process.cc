@@ -15,6 +15,7 @@
 
 #include "guest/log.h"
 #include "guest/process/thread.h"
+#include "guest/write_quietly.h"
 #include "ring/abi/descriptor.h"
 #include "ring/abi/visible_devices.h"
 
@@ -135,7 +136,7 @@ void write_statistics(Session& s) {
                     static_cast<unsigned long long>(waited), static_cast<unsigned long long>(bytes));
   const int fd = cuabi::open_file(path, O_WRONLY | O_CREAT | O_APPEND, 0644);
   if (fd < 0) return log(Level::Warn, "IVGPU_STATS: cannot write %s: %s", path, std::strerror(errno));
-  [[maybe_unused]] const auto written = write(fd, line, static_cast<std::size_t>(n));
+  write_quietly(fd, line, static_cast<std::size_t>(n));
   close(fd);
 }
 
