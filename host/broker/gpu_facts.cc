@@ -30,10 +30,9 @@ bool take_text(std::string_view rest, GpuFacts& facts) {
 }
 
 bool take_memory(std::string_view rest, GpuFacts& facts) {
-  const auto total = number_of<std::uint64_t>(first_word(rest)), reserved = number_of<std::uint64_t>(first_word(rest)),
-             free = number_of<std::uint64_t>(rest);
-  if (!total || !reserved || !free || *reserved > *total || *free > *total - *reserved) return false;
-  facts.total = *total, facts.reserved = *reserved, facts.free = *free;
+  const auto total = number_of<std::uint64_t>(first_word(rest)), reserved = number_of<std::uint64_t>(rest);
+  if (!total || !reserved || *reserved > *total) return false;
+  facts.total = *total, facts.reserved = *reserved;
   return true;
 }
 
@@ -65,9 +64,7 @@ std::string fact_lines(const std::string& gpu, const GpuFacts& facts) {
   for (const Text& text : texts)
     if (!(facts.*text.member).empty()) add("text", std::string(text.name) + " " + facts.*text.member);
   if (facts.cuda != 0) add("cuda", std::to_string(facts.cuda));
-  if (facts.total != 0 && facts.free)
-    add("memory",
-        std::to_string(facts.total) + " " + std::to_string(facts.reserved) + " " + std::to_string(*facts.free));
+  if (facts.total != 0) add("memory", std::to_string(facts.total) + " " + std::to_string(facts.reserved));
   for (std::size_t i = 0; i < ring::facts; ++i)
     if (facts.fact[i]) add("fact", std::string(ring::fact_names[i]) + " " + std::to_string(*facts.fact[i]));
   return lines;

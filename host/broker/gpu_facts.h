@@ -18,7 +18,6 @@ struct GpuFacts {
   std::string name, bus_id, vbios, driver;  // the last is the driver's release; "": nobody tells
   std::uint32_t cuda = 0;                   // as cuDriverGetVersion; 0: nobody tells
   std::uint64_t total = 0, reserved = 0;    // bytes of the GPU's memory; a total of 0: nobody tells
-  std::optional<std::uint64_t> free;        // of it
   std::array<std::optional<std::uint32_t>, ring::facts> fact;
 
   std::optional<std::uint32_t>& operator[](ring::Fact which) { return fact[ring::number_of(which)]; }
@@ -26,7 +25,7 @@ struct GpuFacts {
 };
 
 // The lines, each with a kind before and a GPU's name as its second word, are
-//   "text GPU name|bus_id|vbios|driver TEXT", "cuda GPU NUMBER", "memory GPU TOTAL RESERVED FREE", "fact GPU FACT NUMBER".
+//   "text GPU name|bus_id|vbios|driver TEXT", "cuda GPU NUMBER", "memory GPU TOTAL RESERVED", "fact GPU FACT NUMBER".
 // `rest`: what stands behind the GPU. False: it is none of these.
 bool take_fact_line(std::string_view kind, std::string_view rest, GpuFacts& facts);
 std::string fact_lines(const std::string& gpu, const GpuFacts& facts);

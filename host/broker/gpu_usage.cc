@@ -138,18 +138,13 @@ class SimulatedUsage : public GpuUsage {
     return use;
   }
 
-  // Without the file nobody knows what is free of it.
   GpuUse facts_of(const std::string& gpu) const {
     GpuUse use{.total = 0, .missing = "there is no such simulated GPU", .processes = {}};
     for (int device = 0; device < simgpu::max_devices; ++device) {
       if (simgpu::device_uuid_text(device) != gpu) continue;
       use.missing.clear();
       use.facts = simulated_facts(device);
-      const GpuUse holds = use_of(gpu);
-      use.facts.total = holds.total;
-      std::uint64_t used = 0;
-      for (const auto& [process, bytes] : holds.processes) used += bytes;
-      if (holds.missing.empty()) use.facts.free = holds.total - std::min(holds.total, used);
+      use.facts.total = use_of(gpu).total;
     }
     return use;
   }

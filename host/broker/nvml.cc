@@ -183,8 +183,7 @@ GpuFacts Library::facts(Device device) const {
   if (ask(handle_, "nvmlSystemGetCudaDriverVersion_v2", &cuda) == NVML_SUCCESS && cuda > 0)
     facts.cuda = static_cast<std::uint32_t>(cuda);
   nvmlMemory_v2_t memory{memory_version, 0, 0, 0, 0};
-  if (functions_->memory(device, &memory) == NVML_SUCCESS)
-    facts.total = memory.total, facts.reserved = memory.reserved, facts.free = memory.free;
+  if (functions_->memory(device, &memory) == NVML_SUCCESS) facts.total = memory.total, facts.reserved = memory.reserved;
   ask_numbers(handle_, device, facts);
   ask_apart(handle_, device, facts);
   return facts;

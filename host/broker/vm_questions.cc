@@ -136,8 +136,8 @@ ring::VmGpu Vm::answer_for(const Gpu& gpu, ring::VmPage& page) {
   return to;
 }
 
-// A VM with a quota has that, and what is left of it and of the GPU; another sees the GPU's own memory, as its programs do
-// by cuMemGetInfo.
+// The total is the VM's quota, or the GPU's memory. What the VM's sessions do not hold of it is free, whatever others hold:
+// the GPU's own free memory would tell this VM what they do.
 void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   const std::vector<std::uint64_t> held = memory_ ? memory_->held(name_of(gpu)) : std::vector<std::uint64_t>();
   const std::uint64_t used = std::accumulate(held.begin(), held.end(), std::uint64_t{0});
@@ -147,12 +147,11 @@ void Vm::tell_memory(const Gpu& gpu, const GpuFacts* facts, ring::VmGpu& to) {
   if (quota == 0) {
     to.memory_total = total;
     to.memory_reserved = facts != nullptr ? facts->reserved : 0;
-    to.memory_free = facts != nullptr && facts->free ? *facts->free : total - std::min(total, used);
   } else {
     to.memory_total = total != 0 ? std::min(quota, total) : quota;
-    to.memory_free = to.memory_total - std::min(to.memory_total, used);
-    if (facts != nullptr && facts->free) to.memory_free = std::min(to.memory_free, *facts->free);
   }
+  const std::uint64_t usable = to.memory_total - to.memory_reserved;
+  to.memory_free = usable - std::min(usable, used);
 }
 
 }  // namespace host::broker

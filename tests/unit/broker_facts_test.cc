@@ -25,7 +25,7 @@ GpuFacts some_facts() {
   GpuFacts facts;
   facts.name = "NVIDIA H200", facts.bus_id = "00000000:81:00.0", facts.vbios = "96.00", facts.driver = "580.159.04";
   facts.cuda = 13000;
-  facts.total = 1000, facts.reserved = 100, facts.free = 900;
+  facts.total = 1000, facts.reserved = 100;
   facts[Fact::power_usage] = 79'000;
   facts[Fact::utilization] = 0;
   return facts;
@@ -48,7 +48,6 @@ TEST(Facts, LinesSayAllOfThem) {
   EXPECT_EQ(heard.cuda, said.cuda);
   EXPECT_EQ(heard.total, said.total);
   EXPECT_EQ(heard.reserved, said.reserved);
-  EXPECT_EQ(heard.free, said.free);
   EXPECT_EQ(heard.fact, said.fact);
 }
 
@@ -58,8 +57,8 @@ TEST(Facts, OtherLinesChangeNothing) {
   for (const std::string& line :
        {std::string("text GPU-1 name two\nlines"), std::string("text GPU-1 serial 5"), std::string("text GPU-2 name x"),
         "text GPU-1 name " + std::string(96, 'x'), std::string("text GPU-1"), std::string("cuda GPU-1 x"),
-        std::string("cuda GPU-1 -1"), std::string("memory GPU-1 5"), std::string("memory GPU-1 5 6 0"),
-        std::string("memory GPU-1 5 1 5"), std::string("memory GPU-1 5 1 1 1"), std::string("fact GPU-1 power_usage"),
+        std::string("cuda GPU-1 -1"), std::string("memory GPU-1 5"), std::string("memory GPU-1 5 6"),
+        std::string("memory GPU-1 5 1 5"), std::string("fact GPU-1 power_usage"),
         std::string("fact GPU-1 power_usage 4294967296"), std::string("fact GPU-1 no_such_fact 1"),
         std::string("fact GPU-1 power_usage 1 2"), std::string("fact GPU-1")})
     EXPECT_FALSE(host::broker::take_usage_line(line, uses)) << line;
@@ -78,7 +77,7 @@ TEST(Facts, AreAskedOfTheLibrary) {
             "text GPU-1 bus_id 00000000:01:00.0\n"
             "text GPU-1 driver 580.1\n"
             "cuda GPU-1 13000\n"
-            "memory GPU-1 1000 100 600\n"
+            "memory GPU-1 1000 100\n"
             "fact GPU-1 mig_mode 0\n"
             "fact GPU-1 mig_mode_pending 1\n"
             "fact GPU-1 corrected_errors 7\n"
@@ -94,7 +93,7 @@ TEST(Facts, AreAskedOfTheLibrary) {
             "fact GPU-1 memory_temperature 41\n"
             "text GPU-shy driver 580.1\n"
             "cuda GPU-shy 13000\n"
-            "memory GPU-shy 1000 100 600\n"
+            "memory GPU-shy 1000 100\n"
             "missing GPU-odd NVML does not know it: Not Found\n"
             "end\n");
 }
@@ -316,7 +315,8 @@ TEST_F(Told, AGuestThatAsks) {
   EXPECT_EQ(fact(gpu, Fact::compute_major), simgpu::device_sm / 10);
   EXPECT_EQ(gpu.known & ring::bit_of(Fact::fan_speed), 0U);
   EXPECT_EQ(gpu.memory_total, std::uint64_t{4} << 30) << "without a quota, the GPU's own";
-  EXPECT_EQ(gpu.memory_free, std::uint64_t{3} << 30);
+  EXPECT_GT(gpu.memory_free, std::uint64_t{3} << 30) << "another VM's GiB is no business of this one";
+  EXPECT_LE(gpu.memory_free, std::uint64_t{4} << 30);
   EXPECT_EQ(gpu.used_by[0], 0U) << "an unclaimed worker is nobody's";
 }
 
@@ -341,6 +341,26 @@ TEST_F(Told, AQuotaInPlaceOfTheGpusMemory) {
   EXPECT_EQ(answer.gpus[0].memory_reserved, 0U);
   EXPECT_LE(answer.gpus[0].memory_free, std::uint64_t{1} << 30);
   EXPECT_GT(answer.gpus[0].memory_free, std::uint64_t{512} << 20) << "strangers do not count";
+}
+
+// Whatever others take, the answer stays.
+TEST_F(Told, NothingOfWhatOthersHoldOfTheGpusMemory) {
+  for (const char* keys : {"", "gpu_memory = \"3GiB\""}) {
+    const auto served = broker(keys);
+    Asker guest(served->socket_path());
+    ASSERT_TRUE(guest.greet(3));
+    const Answer before = guest.ask();
+    ASSERT_EQ(before.gpus.size(), 1U);
+    hold(0, 4711, std::uint64_t{3} << 30);  // a stranger's, and NVML is asked once a second
+    Answer after = guest.ask();
+    for (int look = 0; look < 3; ++look) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+      after = guest.ask();
+      ASSERT_EQ(after.gpus.size(), 1U);
+      EXPECT_EQ(after.gpus[0].memory_free, before.gpus[0].memory_free) << keys;
+    }
+    hold(0, 4711, 0);
+  }
 }
 
 TEST_F(Told, NobodyBeforeItIsAsked) {
