@@ -47,6 +47,8 @@ fi
 anothers=/
 if ((EUID == 0)); then mkdir anothers && chown 65534 anothers && anothers=anothers; fi
 row 3 "is another user's; XDG_CACHE_HOME names"         "$build/share/ivgpu/guest-image" --output $anothers --guest-lib "$build/guest"
+mkdir -m 777 open-to-all
+row 3 "any user may write to open-to-all"               "$build/share/ivgpu/guest-image" --output open-to-all --guest-lib "$build/guest"
 row 2 'NAME=VALUE'                                      "$ivgpu" vm --env word -- true
 # A level of the log that there is not is said once: by the guest library, or where none is loaded by the command.
 for level in loud WARN ' warn' 3; do

@@ -1,6 +1,7 @@
 // Where the pieces are looked for, and what the private broker is told.
 #include <gtest/gtest.h>
 
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/install.h"
 #include "tools/ivgpu/temp_dir.h"
+#include "tools/ivgpu/vm/guest.h"
 
 namespace ivgpu {
 namespace {
@@ -64,13 +66,6 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-TEST(Install, WithoutHomeAndWithoutTmpdirTheCacheIsBelowTmp) {
-  const TempDir root;
-  fs::create_directories(root.path() / "lib/ivgpu");
-  const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr), temporary("TMPDIR", "/nowhere");
-  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, "/tmp/ivgpu-cache-" + std::to_string(geteuid()));
-}
-
 // Takes the folder away from this user: gives it to another one where this is root.
 void make_anothers(const fs::path& folder) {
   ASSERT_EQ(geteuid() == 0 ? chown(folder.c_str(), 65534, 65534) : chmod(folder.c_str(), 0500), 0);
@@ -89,12 +84,47 @@ TEST(Install, AnothersBuildTreeIsUsedWithACacheOfOnesOwn) {
   fs::permissions(root.path(), fs::perms::owner_all);
 }
 
-TEST(Install, WithoutAHomeTheCacheIsStillOnesOwn) {
+// Not in a folder where anybody may have made it before.
+TEST(Install, WithoutAHomeTheCacheIsInTheUsersFolderByTheSystemsList) {
   const TempDir root;
   fs::create_directories(root.path() / "lib/ivgpu");
+  const passwd* const user = getpwuid(geteuid());
+  if (user == nullptr) GTEST_SKIP() << "this user has no entry in passwd";
   const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr);
-  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache,
-            fs::temp_directory_path() / ("ivgpu-cache-" + std::to_string(geteuid())));
+  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, fs::path(user->pw_dir) / ".cache/ivgpu");
+}
+
+TEST(Install, APathThatDependsOnTheCurrentFolderNamesNoCache) {
+  const TempDir root, own;
+  fs::create_directories(root.path() / "lib/ivgpu");
+  {
+    const Variable cache("XDG_CACHE_HOME", "cache"), home("HOME", own.path().c_str());
+    EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, own.path() / ".cache/ivgpu");
+  }
+  const Variable cache("XDG_CACHE_HOME", own.path().c_str()), home("HOME", ".");
+  EXPECT_EQ(install_at(root.path() / "bin/ivgpu").cache, own.path() / "ivgpu");
+}
+
+TEST(Install, AUserWithoutAFolderHasNoCacheAndIsTold) {
+  const TempDir root;
+  fs::create_directories(root.path() / "lib/ivgpu");
+  constexpr uid_t unlisted = 4294967290;
+  if (geteuid() == 0 && getpwuid(unlisted) == nullptr) {
+    const Variable cache("XDG_CACHE_HOME", nullptr), home("HOME", nullptr);
+    ASSERT_EQ(seteuid(unlisted), 0);
+    const fs::path found = install_at(root.path() / "bin/ivgpu").cache;
+    ASSERT_EQ(seteuid(0), 0);
+    EXPECT_EQ(found, "");
+  }
+  try {
+    make_guest_image({}, {});
+    FAIL() << "there is no folder for it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, exit_code::missing);
+    EXPECT_EQ(error.what(), "user " + std::to_string(geteuid()) +
+                                " has no home folder to keep the guest's image in: set XDG_CACHE_HOME to a folder that "
+                                "no other user may write to");
+  }
 }
 
 TEST(Install, RequireNamesWhatIsMissing) {

@@ -2,6 +2,7 @@
 // installed.
 #include "tools/ivgpu/install.h"
 
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,10 +17,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// An absolute path, else "": a relative one would lead elsewhere from each folder.
+fs::path absolute(const char* path) {
+  const fs::path named = path != nullptr ? path : "";
+  return named.is_absolute() ? named : fs::path();
+}
+
+// "": this user has none. A folder in /tmp is no place for it, since any user can make it first.
 fs::path user_cache() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return fs::path(cache) / "ivgpu";
-  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".cache/ivgpu";
-  return shared_folder() / ("ivgpu-cache-" + std::to_string(geteuid()));
+  if (const fs::path cache = absolute(std::getenv("XDG_CACHE_HOME")); !cache.empty()) return cache / "ivgpu";
+  fs::path home = absolute(std::getenv("HOME"));
+  const passwd* const user = home.empty() ? getpwuid(geteuid()) : nullptr;
+  if (user != nullptr) home = absolute(user->pw_dir);
+  return home.empty() ? home : home / ".cache/ivgpu";
 }
 
 // Root may write everywhere, but a file that it leaves in a user's tree would be in that user's way.

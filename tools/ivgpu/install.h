@@ -15,7 +15,7 @@ struct Install {
   std::filesystem::path torch_load;   // the same for loads that PyTorch makes, for python3
   std::filesystem::path programs;     // the test programs, empty where they are not installed
   std::filesystem::path guest_image;  // the script that makes the demo's guest
-  std::filesystem::path cache;        // where that script keeps its results: the user's own
+  std::filesystem::path cache;        // where that script keeps its results: the user's own; "": there is none
 };
 
 // Of the running executable. The paths are those that ought to exist; require() reports one that does not.

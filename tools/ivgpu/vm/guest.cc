@@ -41,6 +41,10 @@ std::string shell_quoted(const std::string& text) {
 }  // namespace
 
 GuestImage make_guest_image(const Install& install, const GuestParts& parts) {
+  if (install.cache.empty())
+    throw Error(exit_code::missing, "user " + std::to_string(geteuid()) +
+                                        " has no home folder to keep the guest's image in: set XDG_CACHE_HOME to a "
+                                        "folder that no other user may write to");
   Command command{.argv = {require(install.guest_image, "the script guest-image").string(), "--output",
                            install.cache.string(), "--guest-lib", install.guest_lib.string()}};
   if (fs::exists(install.programs)) command.argv.insert(command.argv.end(), {"--programs", install.programs.string()});
