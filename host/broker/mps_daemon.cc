@@ -1,5 +1,6 @@
 #include "host/broker/mps_daemon.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
@@ -43,6 +44,21 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
+}
+
+// A process's number in a file whose folder is the workers' user's; "" where it has none. That user may put a link, a pipe or
+// an endless file there.
+std::string process_named_by(const std::string& path) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!file || fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  char text[16];  // a number has 10 digits at most, and its line an end
+  const ssize_t length = read(file.get(), text, sizeof text);
+  const std::string_view all(text, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  const std::string_view number = all.substr(0, all.find('\n'));
+  const bool is_one =
+      !number.empty() && number.size() <= 10 && number.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_one ? std::string(number) : "";
 }
 
 // Of another user than the broker only root's folders can be.
@@ -100,8 +116,8 @@ MpsDaemon::~MpsDaemon() {
 // The process of a daemon that lives in the folder already, as one that a killed broker has left; "" if there is none. One that
 // has ended and that its parent has not waited for yet has a name, but no command line any more.
 std::string MpsDaemon::living_other() const {
-  const std::string process = first_line(folders_.pipe + "/nvidia-cuda-mps-control.pid");
-  if (process.empty() || process.size() > 10 || process.find_first_not_of("0123456789") != std::string::npos) return "";
+  const std::string process = process_named_by(folders_.pipe + "/nvidia-cuda-mps-control.pid");
+  if (process.empty()) return "";
   const std::string proc = "/proc/" + process;
   return first_line(proc + "/comm") == daemon_comm && !first_line(proc + "/cmdline").empty() ? process : "";
 }

@@ -172,6 +172,38 @@ TEST(Mps, ADaemonThatHasEndedAndThatNobodyHasWaitedForIsNone) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+// The folder is the workers' user's, who may put anything there.
+TEST(Mps, ItsFolderIsReadWithoutWaitingOrFollowingALink) {
+  Control control;
+  MpsBroker broker(control);
+  const pid_t daemon = broker.daemon_of(0);
+  ASSERT_TRUE(lives(daemon));
+  control.kill_at_the_end(daemon);
+  broker.terminate(SIGKILL);
+  const std::string name = broker.folder_of(0) + "/pipe/nvidia-cuda-mps-control.pid";
+  const auto is_up_without = [&](const char* what, const std::function<bool()>& put) {
+    std::filesystem::remove(name);
+    ASSERT_TRUE(put()) << what;
+    const std::size_t before = broker.times_logged("the MPS daemon of " + gpu(0) + " is up");
+    broker.again([] {
+      setenv("IVGPU_SIM_DEVICES", "3", 1);
+      setenv("IVGPU_SIM_SHM", "", 1);
+    });
+    EXPECT_TRUE(eventually([&] { return broker.times_logged("the MPS daemon of " + gpu(0) + " is up") > before; }))
+        << what;
+    control.kill_at_the_end(broker.daemon_of(0));
+    broker.terminate(SIGKILL);
+  };
+  is_up_without("a pipe", [&] { return mkfifo(name.c_str(), 0666) == 0; });
+  const std::string elsewhere = broker.folder.write("elsewhere", std::to_string(daemon) + "\n");
+  is_up_without("a link", [&] { return symlink(elsewhere.c_str(), name.c_str()) == 0; });
+  is_up_without("a folder", [&] { return mkdir(name.c_str(), 0777) == 0; });
+  is_up_without("a long line", [&] {
+    broker.folder.write("mps/" + gpu(0) + "/pipe/nvidia-cuda-mps-control.pid", std::string(1 << 20, '7'));
+    return true;
+  });
+}
+
 // ---- clients ---------------------------------------------------------------------------------------------------------
 
 // A session in slot `k` whose worker says what no worker says, and is killed for it.
