@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "host/broker/control_protocol.h"
+#include "host/broker/guarded_memory.h"
 #include "host/broker/metrics.h"
 #include "host/broker/mps_setting.h"
 #include "host/broker/plain_room.h"
@@ -83,6 +84,7 @@ bool Daemon::start(const Config& config, const WorkerProgram& program, const std
   if (!open_status(config.broker, error) || !open_traces(config.broker, error) || !open_control(error) ||
       !open_metrics(error) || !watch_signals(error))
     return false;
+  lost_watch_ = loop_.watch(GuardedMemory::lost_fd(), POLLIN, [this](short) { remove_lost(); });
   forget_left();
   tell_groups();
   for (const std::string& failure : failures) spdlog::error("{}", failure);

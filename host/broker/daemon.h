@@ -111,8 +111,9 @@ class Daemon {
   bool find_gpus_again(const Config& wanted, std::vector<VmGpus>& gpus, std::string& error) const;
   void change_broker(const Config& wanted);
   void change_vms(const std::vector<VmOptions>& wanted, const std::vector<VmGpus>& gpus);
-  void remove_vms(const std::vector<VmOptions>& wanted);
+  void remove_vms(const std::function<bool(const Vm&)>& goes);
   void remove(std::unique_ptr<Vm> vm);
+  void remove_lost();
   void forget_removed();
   void add_vms();
   std::vector<VmOptions> options_of_vms() const;
@@ -144,7 +145,7 @@ class Daemon {
   std::unique_ptr<MetricsServer> metrics_;
   const Clock::time_point started_ = Clock::now();
   Fd signals_;
-  EventLoop::Id signal_watch_ = 0, stay_watch_ = 0;
+  EventLoop::Id signal_watch_ = 0, stay_watch_ = 0, lost_watch_ = 0;
   std::size_t running_ = 0, cold_ = 0;
   bool stopping_ = false, leaving_all_ = false;
   // VMs to be added once those that leave have left: they may want the same names, files and users.

@@ -183,6 +183,7 @@ class PlainTransport final : public Transport {
     const auto now = Clock::now();
     if (now - vm_looked_ < between_vm_looks) return;
     vm_looked_ = now;
+    region_.look_at_size();
     const bool there = anybody();
     if (std::exchange(vm_seen_, there) && !there) {
       spdlog::info("{}: the VM has ended", name_);

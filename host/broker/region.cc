@@ -41,15 +41,54 @@ bool is_sealed(const Fd& memfd) {
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
-const char* remedy_of(int error, const VmOptions& vm) {
-  if (error == EFBIG) return "; `ulimit -f` bounds the size of files, as LimitFSIZE= of a service does";
-  return vm.huge_pages ? "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)" : "";
-}
-
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) != sizeof number) return static_cast<std::uint64_t>(getpid());
   return number;
+}
+
+std::string failed_at(const char* what) {
+  const int why = errno;
+  return fmt::format("{}: {}{}", what, std::strerror(why),
+                     why == EFBIG ? "; `ulimit -f` bounds the size of files, as LimitFSIZE= of a service does" : "");
+}
+
+// Empty on failure, and `why` is half a sentence, as it is of the next ones.
+Fd make_memory(const VmOptions& vm, const FileAccess& access, bool& huge, std::string& why) {
+  if (!vm.plain_file.empty()) return make_plain_file(vm.plain_file, memory_bytes(vm), access, huge, why);
+  Fd memfd = make_memfd(vm);
+  if (!memfd) return why = failed_at("memfd_create"), Fd();
+  if (!size_and_seal(memfd.get(), memory_bytes(vm))) return why = failed_at("sizing and sealing"), Fd();
+  if (!opened_by_path(vm)) return memfd;
+  Fd opened = reopened(memfd);
+  if (!opened) why = failed_at("opening it again");
+  return opened;
+}
+
+// Huge pages are taken now: a guest that met an empty pool later would be killed by SIGBUS. Of others only those that the
+// broker itself touches are, for a full file system would not give them later.
+bool take_pages(const Fd& memory, const VmOptions& vm, bool huge, std::string& why) {
+  const auto take = [&](std::size_t from, std::size_t bytes) {
+    return fallocate(memory.get(), 0, static_cast<off_t>(from), static_cast<off_t>(bytes)) == 0;
+  };
+  if (huge) {
+    if (take(0, memory_bytes(vm))) return true;
+    why = failed_at("taking its pages") + "; huge_pages needs that much in /proc/sys/vm/nr_hugepages (2 MiB each)";
+    return false;
+  }
+  const std::size_t start = region_start(vm);
+  if ((start == 0 || take(dax_label_offset, sizeof(DaxLabel))) && take(start, ring::front_bytes)) return true;
+  const bool is_file = !vm.plain_file.empty();
+  why = fmt::format("{} has no room for the region's first {} KiB: {}; {}",
+                    is_file ? "its file system" : "this machine", ring::front_bytes >> 10, std::strerror(errno),
+                    is_file ? "free some there, or give it more (mount -o remount,size=...)" : "free some memory");
+  return false;
+}
+
+std::string cannot_be_made(const VmOptions& vm, const std::string& why) {
+  if (!vm.plain_file.empty())
+    return fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, why);
+  return fmt::format("VM {}: a region of {} MiB cannot be made: {}", vm.name, memory_bytes(vm) >> 20, why);
 }
 
 }  // namespace
@@ -67,40 +106,16 @@ bool region_fits_machine(const VmOptions& vm, std::string& error) {
 }
 
 std::unique_ptr<Region> Region::create(const VmOptions& vm, const FileAccess& access, std::string& error) {
-  const std::size_t bytes = memory_bytes(vm), start = region_start(vm);
-  const std::size_t slot_bytes =
-      ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots));
-  const auto fail = [&](const char* what) {
-    const int why = errno;
-    error = fmt::format("VM {}: a region of {} MiB cannot be made: {}: {}{}", vm.name, bytes >> 20, what,
-                        std::strerror(why), remedy_of(why, vm));
-    if (!vm.plain_file.empty()) unlink(vm.plain_file.c_str());
-    return nullptr;
-  };
   if (!region_fits_machine(vm, error)) return nullptr;
   bool huge = vm.huge_pages;
-  Fd memfd;
-  if (!vm.plain_file.empty()) {
-    std::string why;
-    memfd = make_plain_file(vm.plain_file, bytes, access, huge, why);
-    if (!memfd) error = fmt::format("VM {}: plain_file = \"{}\" cannot be made: {}", vm.name, vm.plain_file, why);
-    if (!memfd) return nullptr;
-  } else {
-    memfd = make_memfd(vm);
-    if (!memfd) return fail("memfd_create");
-    if (!size_and_seal(memfd.get(), bytes)) return fail("sizing and sealing");
-    if (opened_by_path(vm)) memfd = reopened(memfd);
-    if (!memfd) return fail("opening it again");
-  }
-  // Huge pages are taken now: a guest that met an empty pool later would be killed by SIGBUS.
-  if (huge && fallocate(memfd.get(), 0, 0, static_cast<off_t>(bytes)) != 0) return fail("taking its pages");
-  void* base = mmap(nullptr, start + ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (base == MAP_FAILED) return fail("mmap");
-  std::unique_ptr<Region> region(
-      new Region(std::move(memfd), huge, static_cast<std::byte*>(base) + start, slot_bytes, vm, random_number()));
-  region->label();
-  region->restore_header();
-  return region;
+  std::string why;
+  Fd memory = make_memory(vm, access, huge, why);
+  if (!memory) return error = cannot_be_made(vm, why), nullptr;
+  std::unique_ptr<Region> region = over(std::move(memory), vm, huge, random_number(), why);
+  if (region) return region;
+  if (!vm.plain_file.empty()) unlink(vm.plain_file.c_str());
+  error = cannot_be_made(vm, why);
+  return nullptr;
 }
 
 std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error) {
@@ -108,24 +123,26 @@ std::unique_ptr<Region> Region::adopt(const VmOptions& vm, Fd memfd, std::uint64
   if (!has_size(memfd, memory_bytes(vm))) return error = "its region is of another size", nullptr;
   if (vm.plain_file.empty() ? !is_sealed(memfd) : !is_plain_file(memfd, vm.plain_file, huge))
     return error = vm.plain_file.empty() ? "its region is not sealed" : "its plain_file is another by now", nullptr;
-  const std::size_t start = region_start(vm);
-  void* base = mmap(nullptr, start + ring::first_slot_offset, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
-  if (base == MAP_FAILED) return error = "its region cannot be mapped", nullptr;
-  const std::size_t slot_bytes =
-      ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots));
-  std::unique_ptr<Region> region(
-      new Region(std::move(memfd), huge, static_cast<std::byte*>(base) + start, slot_bytes, vm, generation));
-  region->label();  // its VM may have ended without anybody to write it anew
+  return over(std::move(memfd), vm, huge, generation, error);  // its VM may have ended, and left the label spoilt
+}
+
+std::unique_ptr<Region> Region::over(Fd memory, const VmOptions& vm, bool huge, std::uint64_t generation,
+                                     std::string& why) {
+  if (!take_pages(memory, vm, huge, why)) return nullptr;
+  auto front = GuardedMemory::map(memory, 0, region_start(vm) + ring::first_slot_offset);
+  if (!front) return why = failed_at("mapping it"), nullptr;
+  std::unique_ptr<Region> region(new Region(std::move(memory), huge, std::move(front), vm, generation));
+  region->label();
   region->restore_header();
   return region;
 }
 
-Region::Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm,
-               std::uint64_t generation)
+Region::Region(Fd memfd, bool huge, std::unique_ptr<GuardedMemory> front, const VmOptions& vm, std::uint64_t generation)
     : memfd_(std::move(memfd)),
-      base_(base),
+      front_(std::move(front)),
       start_(region_start(vm)),
-      slot_bytes_(slot_bytes),
+      base_(front_->base() + start_),
+      slot_bytes_(ring::slot_bytes_for(static_cast<std::size_t>(vm.region_size), static_cast<std::uint32_t>(vm.slots))),
       vm_(vm),
       huge_(huge),
       generation_(generation) {}
@@ -200,9 +217,15 @@ std::vector<Region::Range> Region::everything() const {
   return {{0, memory_bytes(vm_)}};
 }
 
+// The name may be another file's by now.
 Region::~Region() {
-  munmap(base_ - start_, start_ + ring::first_slot_offset);
-  if (!vm_.plain_file.empty()) unlink(vm_.plain_file.c_str());
+  bool huge = false;
+  if (!vm_.plain_file.empty() && is_plain_file(memfd_, vm_.plain_file, huge)) unlink(vm_.plain_file.c_str());
+}
+
+void Region::look_at_size() const {
+  struct stat status {};
+  if (fstat(memfd_.get(), &status) == 0 && status.st_size < static_cast<off_t>(memory_bytes(vm_))) front_->give_up();
 }
 
 ring::SlotOwner Region::owner(std::uint32_t slot) const { return entry(slot)[&ring::SlotEntry::owner].copy_out(); }

@@ -1,6 +1,6 @@
 // A VM's region: the sealed memfd or, where the operator wants that, a file; its header and its slot directory. The
 // broker maps these first pages only; slots are wiped through the descriptor, so no ring, extent or device page is ever
-// within its reach.
+// within its reach. Another process can take its pages away (host/broker/guarded_memory.h).
 //
 // Trust: a guest can write every byte of the region. The broker keeps its own knowledge to itself (VmOptions, Slot);
 // from here it takes hints: directory words, owners, `wanted`.
@@ -12,6 +12,7 @@
 
 #include "host/broker/config.h"
 #include "host/broker/fd.h"
+#include "host/broker/guarded_memory.h"
 #include "host/broker/plain_memory.h"
 #include "ring/region_view.h"
 
@@ -34,9 +35,14 @@ class Region {
   // The memory of one that an earlier broker has made for the same VM, whose `generation` it had. Null on failure, and
   // `error` is half a sentence.
   static std::unique_ptr<Region> adopt(const VmOptions& vm, Fd memfd, std::uint64_t generation, std::string& error);
-  ~Region();
+  ~Region();  // removes its file
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
+
+  // Its memory is gone: the VM can be served no longer. GuardedMemory::lost_fd() tells when.
+  bool is_lost() const { return front_->is_lost(); }
+  // Gives it up if another process has shrunk its file. Its workers would die of a touch.
+  void look_at_size() const;
 
   int memfd() const { return memfd_.get(); }
   std::uint64_t generation() const { return generation_; }
@@ -82,11 +88,15 @@ class Region {
   std::vector<Range> everything() const;
 
  private:
-  Region(Fd memfd, bool huge, std::byte* base, std::size_t slot_bytes, const VmOptions& vm, std::uint64_t generation);
+  Region(Fd memfd, bool huge, std::unique_ptr<GuardedMemory> front, const VmOptions& vm, std::uint64_t generation);
+  // Null on failure, and `why` is half a sentence.
+  static std::unique_ptr<Region> over(Fd memory, const VmOptions& vm, bool huge, std::uint64_t generation,
+                                      std::string& why);
 
-  Fd memfd_;
-  std::byte* base_;          // of the region: ring::first_slot_offset bytes
-  const std::size_t start_;  // of the region in the memory, and mapped before `base_`
+  const Fd memfd_;
+  const std::unique_ptr<GuardedMemory> front_;  // the memory up to the first slot
+  const std::size_t start_;                     // of the region in the memory
+  std::byte* const base_;                       // of the region
   const std::size_t slot_bytes_;
   const VmOptions vm_;
   const bool huge_;

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <utility>
 
 #include "host/broker/config_changes.h"
 #include "host/broker/daemon.h"
 #include "host/broker/drop_ins.h"
+#include "host/broker/guarded_memory.h"
 #include "host/broker/placement.h"
 #include "host/broker/worker_users.h"
 
@@ -23,6 +25,13 @@ namespace {
 const VmOptions* find(const std::vector<VmOptions>& vms, const std::string& name) {
   const auto found = std::find_if(vms.begin(), vms.end(), [&](const VmOptions& vm) { return vm.name == name; });
   return found == vms.end() ? nullptr : &*found;
+}
+
+std::string lost_in_words(const VmOptions& vm) {
+  return fmt::format("VM {} is not served any more: its memory {}: end the VM; `ivgpu reload` then serves it again",
+                     vm.name,
+                     vm.plain_file.empty() ? "is gone: a process that shares it has given its pages away"
+                                           : vm.plain_file + " was shrunk, or its file system is full");
 }
 
 }  // namespace
@@ -60,7 +69,7 @@ void Daemon::take_file_over() {
   if (!read_again(wanted, gpus, error)) return report_.error(error + "; nothing is changed");
   for (const RefusedFile& file : wanted.refused) report_.error(not_taken(file, serves(file.vm)));
   change_broker(wanted);
-  remove_vms(wanted.vms);
+  remove_vms([&](const Vm& vm) { return find(wanted.vms, vm.options().name) == nullptr; });
   change_vms(wanted.vms, gpus);
   coming_ = std::move(wanted.vms);
   coming_gpus_ = std::move(gpus);
@@ -156,9 +165,9 @@ void Daemon::change_vms(const std::vector<VmOptions>& wanted, const std::vector<
   }
 }
 
-void Daemon::remove_vms(const std::vector<VmOptions>& wanted) {
+void Daemon::remove_vms(const std::function<bool(const Vm&)>& goes) {
   for (std::size_t i = 0; i < vms_.size();) {
-    if (find(wanted, vms_[i]->options().name) != nullptr) {
+    if (!goes(*vms_[i])) {
       ++i;
       continue;
     }
@@ -178,6 +187,17 @@ void Daemon::remove(std::unique_ptr<Vm> vm) {
   leaving_.back()->remove(end_patience, [this, leaving = leaving_.back().get()] {
     gone_.push_back(leaving);
     if (forget_timer_ == 0) forget_timer_ = loop_.after(Clock::duration::zero(), [this] { forget_removed(); });
+  });
+}
+
+// Another process has taken the region's memory away (guarded_memory.h). The other VMs are served on.
+void Daemon::remove_lost() {
+  std::uint64_t losses = 0;
+  [[maybe_unused]] const auto taken = read(GuardedMemory::lost_fd(), &losses, sizeof losses);
+  if (stopping_) return;
+  remove_vms([this](const Vm& vm) {
+    if (vm.is_lost()) report_.error(lost_in_words(vm.options()));
+    return vm.is_lost();
   });
 }
 

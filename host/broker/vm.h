@@ -79,6 +79,8 @@ class Vm {
 
   const VmOptions& options() const { return options_; }
   const VmGpus& gpus() const { return program_.gpus; }
+  // Its region's memory is gone: it can only be removed.
+  bool is_lost() const { return region_->is_lost(); }
   // Whether the next broker can go on with its sessions.
   bool outlives_broker() const { return static_cast<bool>(store_); }
   // Ends the workers of all sessions, or of the one in that slot; their programs learn that these have gone. Returns

@@ -201,6 +201,105 @@ TEST(Regions, OneThatTheMachineCannotHoldIsTold) {
   EXPECT_EQ(error.find('\n'), std::string::npos);
 }
 
+// ---- memory that somebody takes away -------------------------------------------------------------------------------
+
+Fd resizable_memory(std::size_t bytes) {
+  Fd memory(memfd_create("ivgpu-test", MFD_CLOEXEC));
+  return ftruncate(memory.get(), static_cast<off_t>(bytes)) == 0 ? std::move(memory) : Fd();
+}
+
+bool is_readable(int fd) {
+  pollfd news{fd, POLLIN, 0};
+  return poll(&news, 1, 0) == 1;
+}
+
+void hear_of_lost_memory() {
+  std::uint64_t losses = 0;
+  [[maybe_unused]] const auto taken = read(GuardedMemory::lost_fd(), &losses, sizeof losses);
+}
+
+TEST(Guarded, MemoryThatIsTakenAwayReadsAsZerosAndIsLost) {
+  const Fd memory = resizable_memory(4 * ring::page), other = resizable_memory(ring::page);
+  const auto guarded = GuardedMemory::map(memory, ring::page, 3 * ring::page);
+  const auto neighbour = GuardedMemory::map(other, 0, ring::page);
+  ASSERT_TRUE(guarded && neighbour);
+  volatile unsigned char* const bytes = reinterpret_cast<unsigned char*>(guarded->base());
+  bytes[0] = 7;
+  bytes[2 * ring::page] = 7;
+  EXPECT_FALSE(guarded->is_lost());
+  ASSERT_EQ(ftruncate(memory.get(), static_cast<off_t>(2 * ring::page)), 0);
+  EXPECT_FALSE(is_readable(GuardedMemory::lost_fd())) << "nobody has touched it yet";
+  EXPECT_EQ(int{bytes[2 * ring::page]}, 0);
+  EXPECT_TRUE(guarded->is_lost());
+  EXPECT_FALSE(neighbour->is_lost());
+  EXPECT_TRUE(is_readable(GuardedMemory::lost_fd()));
+  EXPECT_EQ(int{bytes[0]}, 0) << "none of it is the file's any more";
+  bytes[0] = 9;
+  char kept = 0;
+  EXPECT_EQ(pread(memory.get(), &kept, 1, static_cast<off_t>(ring::page)), 1);
+  EXPECT_EQ(kept, 7);
+  hear_of_lost_memory();
+  EXPECT_FALSE(is_readable(GuardedMemory::lost_fd()));
+}
+
+TEST(Guarded, WhatIsGivenUpIsReportedWithoutATouch) {
+  const Fd memory = resizable_memory(ring::page);
+  const auto guarded = GuardedMemory::map(memory, 0, ring::page);
+  ASSERT_TRUE(guarded);
+  guarded->give_up();
+  EXPECT_TRUE(guarded->is_lost());
+  EXPECT_TRUE(is_readable(GuardedMemory::lost_fd()));
+  hear_of_lost_memory();
+}
+
+TEST(Guarded, ANewMappingIsNotLostThoughTheLastOneWas) {
+  for (int round = 0; round < 100; ++round) {
+    const Fd memory = resizable_memory(ring::page);
+    const auto guarded = GuardedMemory::map(memory, 0, ring::page);
+    ASSERT_TRUE(guarded);
+    EXPECT_FALSE(guarded->is_lost());
+    ASSERT_EQ(ftruncate(memory.get(), 0), 0);
+    *static_cast<volatile std::byte*>(guarded->base()) = std::byte{1};
+    EXPECT_TRUE(guarded->is_lost());
+  }
+  hear_of_lost_memory();
+}
+
+TEST(Guarded, WhatCannotBeMappedIsTold) {
+  EXPECT_EQ(GuardedMemory::map(Fd(), 0, ring::page), nullptr);
+  EXPECT_EQ(errno, EBADF);
+  const Fd reader(open("/dev/shm", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(GuardedMemory::map(reader, 0, ring::page), nullptr);
+}
+
+// Any other fault is a mistake of the program, and a signal that a process sends is that process's wish.
+TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
+  const auto touch_unguarded = [] {
+    const Fd memory = resizable_memory(ring::page);
+    const auto guarded = GuardedMemory::map(memory, 0, ring::page);
+    void* const at = mmap(nullptr, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+    if (at == MAP_FAILED || ftruncate(memory.get(), 0) != 0) _exit(1);
+    *static_cast<volatile char*>(at) = 1;
+  };
+  EXPECT_EXIT(touch_unguarded(), testing::KilledBySignal(SIGBUS), "");
+  const auto touch_unmapped = [] {
+    const Fd memory = resizable_memory(ring::page);
+    auto guarded = GuardedMemory::map(memory, 0, ring::page);
+    void* const at = guarded->base();
+    guarded.reset();
+    if (mmap(at, ring::page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory.get(), 0) != at) _exit(1);
+    if (ftruncate(memory.get(), 0) != 0) _exit(1);
+    *static_cast<volatile char*>(at) = 1;
+  };
+  EXPECT_EXIT(touch_unmapped(), testing::KilledBySignal(SIGBUS), "");
+  const auto send_one = [] {
+    GuardedMemory::lost_fd();
+    kill(getpid(), SIGBUS);
+    pause();
+  };
+  EXPECT_EXIT(send_one(), testing::KilledBySignal(SIGBUS), "");
+}
+
 TEST(GpuLibrary, TheSimulatedOneIsFoundBesideTheProgram) {
   broker_test::Folder root;
   for (const char* folder : {"bin", "simgpu", "lib/ivgpu/simgpu"}) {

@@ -1,5 +1,6 @@
 // A VM with an ivshmem-plain device: its memory under a path, rings that the broker looks for, and a VM whose end
 // nobody tells. A real ivgpud and fake workers; the test is the VM.
+#include <grp.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -7,6 +8,7 @@
 #include "broker_opened_memory.h"
 #include "host/broker/plain_memory.h"
 #include "host/broker/plain_room.h"
+#include "host/broker/region.h"
 
 namespace {
 
@@ -99,6 +101,58 @@ TEST(Plain, AFileOfADeadBrokerIsReplacedAndALivingOnesIsNot) {
   EXPECT_EQ(second.code, 1);
   EXPECT_EQ(second.text, "ivgpud: VM t: plain_file = \"" + file + "\" cannot be made: another ivgpud serves it\n");
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
+}
+
+// ---- memory that somebody takes away -------------------------------------------------------------------------------
+
+// A process of another user, who may write to the file as a member of its group.
+bool as_another_user(const std::function<bool()>& act) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool is_other = geteuid() != 0 || (setgroups(0, nullptr) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
+    _exit(is_other && act() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string group_of_others() { return geteuid() == 0 ? "socket_group = \"65534\"\n" : ""; }
+
+bool is_served(const Broker& broker, const std::string& vm) {
+  return run_program(IVGPU, {"status", "--runtime-dir", broker.folder.path()}).text.find("VM " + vm + ":") !=
+         std::string::npos;
+}
+
+TEST(Plain, AShrunkFileEndsItsVmAlone) {
+  const std::string file = memory_file("shrunk"), other = memory_file("whole");
+  Broker broker(plain(file, group_of_others()) + "[vm.u]\n" + plain(other));
+  ASSERT_TRUE(as_another_user([&] { return truncate(file.c_str(), 0) == 0; }));
+  EXPECT_TRUE(
+      broker.eventually_logged("VM t is not served any more: its memory " + file +
+                               " was shrunk, or its file system is full: end the VM; `ivgpu reload` then serves "
+                               "it again\n"));
+  OpenedMemory neighbour(other);
+  EXPECT_TRUE(neighbour.claim(0)) << "the other VM is served";
+  EXPECT_TRUE(neighbour.becomes(1, SlotState::Ready));
+  EXPECT_TRUE(eventually([&] { return !is_served(broker, "t"); }));
+  EXPECT_TRUE(is_served(broker, "u"));
+  EXPECT_TRUE(eventually([&] { return access(file.c_str(), F_OK) != 0; }));
+  EXPECT_EQ(run_program(IVGPU, {"reload", "--runtime-dir", broker.folder.path()}).code, 0);
+  OpenedMemory again(file);
+  ASSERT_TRUE(again.there()) << "a reload serves it again";
+  EXPECT_TRUE(again.claim(0));
+  EXPECT_EQ(broker.terminate(), 0);
+}
+
+TEST(Plain, AFileThatIsShrunkToAPartEndsItsVmAlone) {
+  const std::string file = memory_file("part"), other = memory_file("beside");
+  Broker broker(plain(file, group_of_others()) + "[vm.u]\n" + plain(other));
+  OpenedMemory vm(file);
+  ASSERT_TRUE(as_another_user([&] { return truncate(file.c_str(), 4 << 20) == 0; }));
+  EXPECT_TRUE(broker.eventually_logged("VM t is not served any more: its memory " + file));
+  EXPECT_TRUE(is_served(broker, "u"));
+  EXPECT_EQ(broker.terminate(), 0);
 }
 
 // ---- the file itself -----------------------------------------------------------------------------------------------
@@ -198,6 +252,49 @@ TEST(PlainFile, AVmWhoseFileDoesNotFitBesideTheOthersIsNotServed) {
   EXPECT_FALSE(std::filesystem::exists(folder / "u")) << "it would serve both, and one may end the other";
   EXPECT_TRUE(std::filesystem::exists(folder / "t"));
   EXPECT_EQ(two.terminate(), 0);
+  umount2(folder.path().c_str(), MNT_DETACH);
+}
+
+// What the broker touches is there from the start, or the start says so.
+TEST(PlainFile, WithoutRoomForTheRegionsFrontItIsNotMade) {
+  Folder folder;
+  if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
+  const int filler = open((folder / "filler").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(fallocate(filler, 0, 0, (200 << 20) - (16 << 10)), 0);
+  close(filler);
+  host::broker::VmOptions vm = of_size("t", folder / "t", 128 << 20);
+  vm.transport = "plain";
+  std::string error;
+  EXPECT_EQ(host::broker::Region::create(vm, {}, error), nullptr);
+  EXPECT_EQ(error, "VM t: plain_file = \"" + (folder / "t") +
+                       "\" cannot be made: its file system has no room for the region's first " +
+                       std::to_string(ring::front_bytes >> 10) +
+                       " KiB: No space left on device; free some there, or give it more (mount -o remount,size=...)");
+  EXPECT_FALSE(std::filesystem::exists(folder / "t"));
+  umount2(folder.path().c_str(), MNT_DETACH);
+}
+
+// Another user who may write to it frees its pages and takes them for a file of its own.
+TEST(PlainFile, PagesThatAFullFileSystemDoesNotGiveBackEndTheirVmAlone) {
+  Folder folder;
+  if (!mount_small(folder.path())) GTEST_SKIP() << "this machine lets nobody mount a file system";
+  Broker broker(plain(folder / "t", group_of_others()) + "[vm.u]\ntransport = \"plain\"\n");
+  ASSERT_EQ(broker.ready, "ready\n") << broker.log();
+  ASSERT_TRUE(as_another_user([&] {
+    const int filler = open((folder / "filler").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int memory = open((folder / "t").c_str(), O_RDWR | O_CLOEXEC);
+    const std::vector<char> some(1 << 20);
+    // What one step leaves the next one takes: the broker touches its pages meanwhile.
+    for (int round = 0; round < 50; ++round) {
+      if (fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 128 << 20) != 0) return false;
+      while (write(filler, some.data(), some.size()) > 0) {
+      }
+    }
+    return errno == ENOSPC;
+  }));
+  EXPECT_TRUE(broker.eventually_logged("VM t is not served any more: its memory " + (folder / "t")));
+  EXPECT_TRUE(is_served(broker, "u"));
+  EXPECT_EQ(broker.terminate(), 0);
   umount2(folder.path().c_str(), MNT_DETACH);
 }
 
