@@ -252,11 +252,23 @@ void Region::clear_pinned(std::uint32_t slot) const {
 }
 
 bool Region::wipe(const Range& range, std::string& error) const {
+  if (huge_) return fill_with_zeros(range, error);
   const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);
-  const bool wiped = fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0 &&
-                     (!huge_ || fallocate(memfd_.get(), 0, start, size) == 0);
-  if (!wiped) error = std::strerror(errno);
-  return wiped;
+  if (fallocate(memfd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, size) == 0) return true;
+  error = std::strerror(errno);
+  return false;
+}
+
+bool Region::fill_with_zeros(const Range& range, std::string& error) const {
+  const auto start = static_cast<off_t>(range.from), size = static_cast<off_t>(range.bytes);
+  // Pages that another process has given away are taken again, or found missing, before they are touched.
+  const bool are_there = fallocate(memfd_.get(), FALLOC_FL_KEEP_SIZE, start, size) == 0;
+  const auto pages = are_there ? GuardedMemory::map(memfd_, range.from, range.bytes) : nullptr;
+  if (!pages) return error = std::strerror(errno), false;
+  std::memset(pages->base(), 0, range.bytes);
+  if (!pages->is_lost()) return true;
+  error = "its huge pages are gone";
+  return false;
 }
 
 }  // namespace host::broker

@@ -1,6 +1,6 @@
 // A VM's region: the sealed memfd or, where the operator wants that, a file; its header and its slot directory. The
-// broker maps these first pages only; slots are wiped through the descriptor, so no ring, extent or device page is ever
-// within its reach. Another process can take its pages away (host/broker/guarded_memory.h).
+// broker maps these first pages only; slots are wiped through the descriptor. A slot of huge pages is mapped to be filled
+// with zeros, and never read. Another process can take the pages of all of it away (host/broker/guarded_memory.h).
 //
 // Trust: a guest can write every byte of the region. The broker keeps its own knowledge to itself (VmOptions, Slot);
 // from here it takes hints: directory words, owners, `wanted`.
@@ -80,8 +80,9 @@ class Region {
   // huge pages, which were taken at the start, once and for all.
   std::vector<Range> rest() const;
 
-  // No byte of the range remains: the pages go back to the machine and read as zeros. On failure (an empty pool of huge
-  // pages) `error` is the reason. It takes about a millisecond for 5 MiB: wiper.h has the queue for more than that.
+  // No byte of the range remains: the pages go back to the machine and read as zeros. Huge pages stay and are filled with
+  // zeros, for another process could take those that go back. On failure `error` is the reason. It takes about a
+  // millisecond for 5 MiB: wiper.h has the queue for more than that.
   bool wipe(const Range& range, std::string& error) const;
   // All of it, for when it is not used any more. No range of huge pages: a VM that still looks at its device would be
   // ended for a page that the pool cannot give it again.
@@ -92,6 +93,7 @@ class Region {
   // Null on failure, and `why` is half a sentence.
   static std::unique_ptr<Region> over(Fd memory, const VmOptions& vm, bool huge, std::uint64_t generation,
                                       std::string& why);
+  bool fill_with_zeros(const Range& range, std::string& error) const;
 
   const Fd memfd_;
   const std::unique_ptr<GuardedMemory> front_;  // the memory up to the first slot

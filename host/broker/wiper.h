@@ -1,7 +1,7 @@
-// Gives memory of regions back to the machine, in small steps: 4 GiB take most of a second, and neither another VM nor
-// the heartbeat may wait that long. One queue serves all VMs of a broker. The VMs take turns at it, step by step, so
-// that one with much to wipe does not hold up another's slot; within a VM, the first to come is done first. In one turn
-// of the event loop the queue works for a few milliseconds at most, however much there is to do.
+// Gives memory of regions back to the machine, or fills huge pages with zeros, in small steps: 4 GiB take most of a second,
+// and neither another VM nor the heartbeat may wait that long. One queue serves all VMs of a broker. The VMs take turns at
+// it, step by step, so that one with much to wipe does not hold up another's slot; within a VM, the first to come is done
+// first. In one turn of the event loop the queue works for a few milliseconds at most, however much there is to do.
 //
 // Used by the broker's one thread. Nothing is called after Wiper::stop() or the end of a Wiper. The queue outlives its
 // wipers.

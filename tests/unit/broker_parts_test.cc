@@ -176,6 +176,62 @@ TEST(Regions, TheyAreWipedToZeroAndAWipedPageIsGivenBack) {
   munmap(at, 64 << 20);
 }
 
+// The machine's pool of huge pages, and back to what it was.
+class HugePages {
+ public:
+  HugePages() : before_(read()) {}
+  ~HugePages() { write(before_); }
+  HugePages(const HugePages&) = delete;
+  HugePages& operator=(const HugePages&) = delete;
+  bool add(int pages) const { return write(before_ + pages) && read() == before_ + pages; }
+  // Pages that a file has become surplus: one that it lets go of is nobody's huge page any more.
+  bool take_back() const { return write(before_); }
+
+ private:
+  static constexpr const char* path = "/proc/sys/vm/nr_hugepages";
+  static int read() {
+    int pages = -1;
+    std::ifstream(path) >> pages;
+    return pages;
+  }
+  static bool write(int pages) { return static_cast<bool>(std::ofstream(path) << pages << std::flush); }
+  const int before_;
+};
+
+// Whoever waits for huge pages would have each one that is let go of, and the slot would be lost.
+TEST(Regions, HugePagesAreWipedInPlace) {
+  VmOptions vm;
+  vm.name = "h";
+  vm.region_size = 32 << 20;
+  vm.slots = 2;
+  vm.huge_pages = true;
+  const HugePages pool;
+  if (!pool.add(static_cast<int>(vm.region_size / static_cast<std::int64_t>(ring::huge_page))))
+    GTEST_SKIP() << "this machine gives no huge pages";
+  std::string error;
+  const auto region = Region::create(vm, {}, error);
+  ASSERT_TRUE(region) << error;
+  ASSERT_TRUE(pool.take_back());
+  void* at = mmap(nullptr, 32 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, region->memfd(), 0);
+  ASSERT_NE(at, MAP_FAILED);
+  auto* bytes = static_cast<unsigned char*>(at);
+  const auto slot_is = [&](std::uint32_t slot, unsigned char value) {
+    const unsigned char* const from = bytes + region->slot_offset(slot);
+    return std::all_of(from, from + region->slot_bytes(), [value](unsigned char b) { return b == value; });
+  };
+  std::fill_n(bytes + region->slot_offset(0), 2 * region->slot_bytes(), static_cast<unsigned char>(0xab));
+  for (std::size_t done = 0; done < region->slot_bytes(); done += ring::huge_page)
+    ASSERT_TRUE(region->wipe({region->slot_offset(0) + done, ring::huge_page}, error)) << error << " at " << done;
+  EXPECT_TRUE(slot_is(0, 0));
+  EXPECT_TRUE(slot_is(1, 0xab));
+  // Somebody who holds the memory gives one away.
+  const auto page = static_cast<off_t>(region->slot_offset(1));
+  ASSERT_EQ(fallocate(region->memfd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, page, ring::huge_page), 0);
+  EXPECT_FALSE(region->wipe({region->slot_offset(1), ring::huge_page}, error));
+  EXPECT_EQ(error, "No space left on device");
+  munmap(at, 32 << 20);
+}
+
 TEST(Regions, AnEmptyPoolOfHugePagesIsTold) {
   std::ifstream file("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
   int free_pages = 0;
