@@ -31,6 +31,11 @@ std::optional<gid_t> group_of(const std::string& name) {
   return number_in(name);
 }
 
+std::string user_in_words(uid_t user) {
+  const passwd* const found = getpwuid(user);
+  return found != nullptr ? fmt::format("{} ({})", user, found->pw_name) : std::to_string(user);
+}
+
 namespace {
 
 bool is_member_of(gid_t group) {

@@ -25,33 +25,50 @@ bool lock_soon(int fd) {
   return false;
 }
 
+const char* kind_in_words(mode_t mode) {
+  return S_ISREG(mode)    ? "a file"
+         : S_ISDIR(mode)  ? "a folder"
+         : S_ISLNK(mode)  ? "a symbolic link"
+         : S_ISFIFO(mode) ? "a pipe"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
+
+// In /dev/shm any user can have the name first.
+std::string in_the_way(const struct stat& status) {
+  return fmt::format(
+      "{} of user {} is in the way: remove it, or name a file in a folder where nobody else may make any",
+      kind_in_words(status.st_mode), user_in_words(status.st_uid));
+}
+
 // True: a file that a broker left when it was killed, or no file. False: something else, which must not be removed.
-bool is_leftover(const Fd& old, std::string& error) {
+bool find_leftover(const std::string& path, Fd& old, std::string& error) {
   struct stat status {};
-  if (!old && errno == ENOENT) return true;
-  if (!old || fstat(old.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    error = "something is in the way that is no file of ours";
-    return false;
-  }
+  const bool is_there = lstat(path.c_str(), &status) == 0;
+  if (!is_there && errno == ENOENT) return true;
+  if (!is_there) return error = std::strerror(errno), false;
+  if (!S_ISREG(status.st_mode)) return error = in_the_way(status), false;
   if (status.st_uid != geteuid()) {
     error = fmt::format(
         "user {} has made one: QEMU does where the VM is started before ivgpud; end the VM and remove the file",
         status.st_uid);
     return false;
   }
-  return true;
-}
-
-Fd open_leftover(const std::string& path) {
-  return Fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  old.reset(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat opened {};
+  if (old && fstat(old.get(), &opened) == 0 && opened.st_ino == status.st_ino && opened.st_dev == status.st_dev)
+    return true;
+  error = old ? "another process changes it" : std::strerror(errno);
+  return false;
 }
 
 bool remove_leftover(const std::string& path, std::string& error) {
-  const Fd old = open_leftover(path);
-  if (!is_leftover(old, error)) return false;
+  Fd old;
+  if (!find_leftover(path, old, error)) return false;
   if (!old) return true;
   if (!lock_soon(old.get())) {
-    error = "another ivgpud serves it";
+    error =
+        fmt::format("another ivgpud serves it, or another process has locked it: `fuser {}` names the process", path);
     return false;
   }
   if (unlink(path.c_str()) == 0) return true;
@@ -86,7 +103,12 @@ Fd make_plain_file(const std::string& path, std::size_t bytes, const FileAccess&
                    std::string& error) {
   if (!remove_leftover(path, error)) return {};
   Fd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return error = std::strerror(errno), Fd();
+  if (!fd) {
+    const int why = errno;
+    struct stat squatter {};
+    const bool is_taken = why == EEXIST && lstat(path.c_str(), &squatter) == 0;
+    return error = is_taken ? in_the_way(squatter) : std::strerror(why), Fd();
+  }
   const auto refuse = [&] { return unlink(path.c_str()), Fd(); };
   struct statfs system {};
   if (!lives_in_memory(fstatfs(fd.get(), &system), system, huge, error)) return refuse();
@@ -104,7 +126,7 @@ bool may_make_plain_file(const std::string& path, const FileAccess& access, std:
   bool huge = false;
   if (!lives_in_memory(statfs(folder.c_str(), &system), system, huge, error)) return false;
   if (faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return error = std::strerror(errno), false;
-  if (!is_leftover(open_leftover(path), error)) return false;
+  if (Fd old; !find_leftover(path, old, error)) return false;
   if (may_give({access.mode, "", access.group}, error)) return true;
   error = "socket_" + error;
   return false;

@@ -1,7 +1,9 @@
 // A VM with an ivshmem-plain device: its memory under a path, rings that the broker looks for, and a VM whose end
 // nobody tells. A real ivgpud and fake workers; the test is the VM.
 #include <grp.h>
+#include <pwd.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -99,7 +101,9 @@ TEST(Plain, AFileOfADeadBrokerIsReplacedAndALivingOnesIsNot) {
                                                      "/d\"\nworker = \"" FAKE_WORKER "\"\n[gpu]\nlibrary = \"" +
                                                      (broker.folder / "libcuda.so.1") + "\"\n[vm.t]\n" + plain(file))});
   EXPECT_EQ(second.code, 1);
-  EXPECT_EQ(second.text, "ivgpud: VM t: plain_file = \"" + file + "\" cannot be made: another ivgpud serves it\n");
+  EXPECT_EQ(second.text, "ivgpud: VM t: plain_file = \"" + file +
+                             "\" cannot be made: another ivgpud serves it, or another process has locked it: `fuser " +
+                             file + "` names the process\n");
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
 }
 
@@ -164,14 +168,18 @@ std::string refusal(const std::string& path, const host::broker::FileAccess& acc
   return error;
 }
 
+std::string in_the_way(const std::string& what, uid_t owner) {
+  const passwd* const user = getpwuid(owner);
+  return what + " of user " + std::to_string(owner) + (user != nullptr ? std::string(" (") + user->pw_name + ")" : "") +
+         " is in the way: remove it, or name a file in a folder where nobody else may make any";
+}
+
 TEST(PlainFile, WhatCannotBeOneIsToldAndNothingIsLeft) {
   Folder folder;
   EXPECT_EQ(refusal(folder / "no/such/folder"), "No such file or directory");
-  std::filesystem::create_directory(folder / "a-folder");
-  EXPECT_EQ(refusal(folder / "a-folder"), "something is in the way that is no file of ours");
   const std::string link = memory_file("link"), target = folder.write("target", "keep me");
   std::filesystem::create_symlink(target, link);
-  EXPECT_EQ(refusal(link), "something is in the way that is no file of ours");
+  EXPECT_EQ(refusal(link), in_the_way("a symbolic link", geteuid()));
   EXPECT_EQ(folder.read("target"), "keep me");
   std::filesystem::remove(link);
   EXPECT_EQ(refusal(memory_file("group"), {0660, "", "no-such-group"}), "there is no group no-such-group");
@@ -187,6 +195,34 @@ TEST(PlainFile, OneOfAnotherUserIsLeftAloneWithARemedy) {
   EXPECT_EQ(refusal(file),
             "user 65534 has made one: QEMU does where the VM is started before ivgpud; end the VM and remove the file");
   EXPECT_EQ(access(file.c_str(), F_OK), 0);
+}
+
+// In a folder that is everybody's anybody can have the name first.
+TEST(PlainFile, WhoHasItsNameFirstIsNamedWithARemedy) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const std::string file = memory_file("squatted");
+  const auto squat = [&](const char* what, const std::function<bool()>& make) {
+    ASSERT_TRUE(as_another_user(make)) << what;
+    EXPECT_EQ(refusal(file), in_the_way(what, 65534));
+    struct stat status {};
+    EXPECT_EQ(lstat(file.c_str(), &status), 0) << "it is somebody's";
+    std::filesystem::remove(file);
+  };
+  squat("a folder", [&] { return mkdir(file.c_str(), 0777) == 0; });
+  squat("a pipe", [&] { return mkfifo(file.c_str(), 0666) == 0; });
+  squat("a symbolic link", [&] { return symlink("/dev/zero", file.c_str()) == 0; });
+  squat("a symbolic link", [&] { return symlink("/nowhere/to/be/found", file.c_str()) == 0; });
+  squat("a socket", [&] { return mknod(file.c_str(), S_IFSOCK | 0666, 0) == 0; });
+}
+
+// The lock of a file that a killed broker left may be held by whoever may open it.
+TEST(PlainFile, AForeignLockIsToldAsWhatItMayBe) {
+  const std::string file = memory_file("locked");
+  const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  ASSERT_EQ(flock(fd, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(refusal(file),
+            "another ivgpud serves it, or another process has locked it: `fuser " + file + "` names the process");
+  close(fd);
 }
 
 // A tmpfs of 200 MiB that is gone with this process. False where the machine lets nobody mount one.
