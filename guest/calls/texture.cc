@@ -33,8 +33,7 @@ CUresult id_of_array(const void* handle, api::Handle kind, std::uint64_t& id) {
 
 // The host's address of the memory that a record's resource names.
 CUresult place_memory(CUdeviceptr start, api::CreateTextureRecord& record) {
-  const auto bytes = api::CreateTextureRecord::span(record);
-  const auto seen = bytes ? session()->device_view(start, *bytes) : std::nullopt;
+  const auto seen = session()->device_view(start, api::CreateTextureRecord::span(record));
   if (!seen) return CUDA_ERROR_INVALID_VALUE;
   record.resource.address = *seen;
   return CUDA_SUCCESS;
@@ -213,7 +212,7 @@ CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* out, CUsurfObject numbe
 
 namespace {
 
-// The other calls of references are CALL lines. This one's memory is as long as its description says.
+// The other calls of references are CALL lines.
 template <int call>
 CUresult bind_rows(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr start, std::size_t pitch) {
   if (const CUresult r = ready(); r != CUDA_SUCCESS) return r;
@@ -229,9 +228,8 @@ CUresult bind_rows(CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* d, CUdevicep
                              .pitch = pitch,
                              .format = static_cast<std::uint32_t>(d->Format),
                              .channels = d->NumChannels};
-  const auto bytes = api::BindRowsRecord::span(record);
   if (start != 0) {
-    const auto seen = bytes ? session()->device_view(start, *bytes) : std::nullopt;
+    const auto seen = session()->device_view(start, api::BindRowsRecord::span(record));
     if (!seen) return CUDA_ERROR_INVALID_VALUE;
     record.address = *seen;
   }

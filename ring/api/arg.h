@@ -88,7 +88,8 @@ inline constexpr Arg knows{.dir = Dir::Knows};
 inline constexpr Arg closes{.closes = true};
 inline constexpr Arg handle{};  // handle(kind), creates(kind), finds(kind), closes(kind): where cuda.h has an integer
 inline constexpr Arg device{.dir = Dir::Device};  // device(n): n is the argument that counts bytes; device(n, 4): words
-inline constexpr Arg bound{.dir = Dir::Device, .may_be_null = true};  // bound(n): device(n) that may be 0 or empty
+// Memory that kernels alone read, or 0: the first byte is the session's, and the driver judges the length.
+inline constexpr Arg bound{.dir = Dir::Device, .may_be_null = true};
 inline constexpr Arg ordinal{.ordinal = true};
 inline constexpr Arg or_current{.may_be_null = true};
 inline constexpr Arg number{.is_number = true};

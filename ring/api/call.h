@@ -62,7 +62,8 @@ consteval void check_arg() {
     static_assert(!A.ordinal || std::is_same_v<P, CUdevice>, "ordinal is for devices");
   } else if constexpr (A.dir == Dir::Device) {
     static_assert(std::is_same_v<P, CUdeviceptr>, "device is for device addresses");
-    static_assert(A.extent == Extent::Counted || A.bytes > 1, "device needs its length: device(n), or word(bytes)");
+    static_assert(A.extent == Extent::Counted || A.bytes > 1 || A.may_be_null,
+                  "device needs its length: device(n), or word(bytes)");
   } else if constexpr (A.dir == Dir::Frees || A.dir == Dir::Reserved) {
     static_assert(std::is_same_v<P, CUdeviceptr>, "frees and reserved are for device addresses");
     static_assert(A.dir == Dir::Frees || A.extent == Extent::Counted, "reserved needs its length: reserved(n)");

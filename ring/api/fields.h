@@ -109,6 +109,9 @@ struct MaybeAddress {
   M member;
   L length;
 };
+// The length where the first byte alone must be the session's, and the driver judges the rest: of memory that the call
+// does not touch. A kernel that uses it may reach every address of its context without a record.
+inline constexpr auto first_byte = [](const auto&) -> std::uint64_t { return 1; };
 // The start of an allocation, which ends with the call.
 template <class M>
 struct Frees {

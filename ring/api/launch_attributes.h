@@ -59,19 +59,19 @@ struct CompletionEventValue {
                                      field::zero(&CompletionEventValue::pad)};
 };
 
-// CUaccessPolicyWindow. A window of no bytes is none, wherever it begins.
+// CUaccessPolicyWindow, which is advice to the GPU's cache. A window of no bytes is none.
 struct WindowValue {
   std::uint64_t start, bytes;
   std::uint32_t ratio;  // the bits of a float
   std::int32_t hits, misses;
   std::uint32_t pad;
 
-  static constexpr std::tuple fields{field::address("window", &WindowValue::start, &WindowValue::bytes),
-                                     field::number("bytes", &WindowValue::bytes),
-                                     field::number("ratio", &WindowValue::ratio),
-                                     field::number("hits", &WindowValue::hits),
-                                     field::number("misses", &WindowValue::misses),
-                                     field::zero(&WindowValue::pad)};
+  // As field::first_byte.
+  static constexpr std::uint64_t span(const WindowValue& v) { return v.bytes == 0 ? 0 : 1; }
+  static constexpr std::tuple fields{
+      field::address("window", &WindowValue::start, span), field::number("bytes", &WindowValue::bytes),
+      field::number("ratio", &WindowValue::ratio),         field::number("hits", &WindowValue::hits),
+      field::number("misses", &WindowValue::misses),       field::zero(&WindowValue::pad)};
 };
 
 // ---- lines ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <tuple>
 
 #include "ring/api/field_list.h"
@@ -14,8 +13,7 @@ struct SetPointerRecord {
   std::uint64_t address;
   std::uint64_t sync_memops;
 
-  static constexpr std::optional<std::uint64_t> one_byte(const SetPointerRecord&) { return 1; }
-  static constexpr std::tuple fields{field::address("address", &SetPointerRecord::address, one_byte),
+  static constexpr std::tuple fields{field::address("address", &SetPointerRecord::address, field::first_byte),
                                      field::flag(&SetPointerRecord::sync_memops)};
 };
 

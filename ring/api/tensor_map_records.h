@@ -14,9 +14,8 @@ struct TensorMapReply {
 
   static constexpr std::tuple fields{field::triple("", &TensorMapReply::map)};
 };
-// cuTensorMapEncodeTiled and the im2col forms: each uses what it has parameters for, and leaves zeros in the rest. Of the
-// tensor its first byte must be the session's, and no more: programs describe tensors that are larger than their memory and
-// never touch the rest, and a kernel may reach all that its map does without one.
+// cuTensorMapEncodeTiled and the im2col forms: each uses what it has parameters for, and leaves zeros in the rest. Programs
+// describe tensors that are larger than their memory and never touch the rest.
 struct TensorMapRecord {
   static constexpr std::uint32_t most_dimensions = 5;
 
@@ -27,8 +26,7 @@ struct TensorMapRecord {
   std::int32_t lower[3], upper[3];
   std::uint32_t channels, pixels, pad;
 
-  static constexpr std::uint64_t first_byte(const TensorMapRecord&) { return 1; }
-  static constexpr std::tuple fields{field::address("address", &TensorMapRecord::address, first_byte),
+  static constexpr std::tuple fields{field::address("address", &TensorMapRecord::address, field::first_byte),
                                      field::number("type", &TensorMapRecord::type),
                                      field::between("rank", &TensorMapRecord::rank, 1, most_dimensions),
                                      field::triple("dimensions", &TensorMapRecord::dimensions),
@@ -51,8 +49,7 @@ struct MoveTensorMapRecord {
   std::uint64_t address;
   std::uint64_t map[sizeof(CUtensorMap) / sizeof(std::uint64_t)];
 
-  static constexpr std::uint64_t first_byte(const MoveTensorMapRecord&) { return 1; }
-  static constexpr std::tuple fields{field::address("address", &MoveTensorMapRecord::address, first_byte),
+  static constexpr std::tuple fields{field::address("address", &MoveTensorMapRecord::address, field::first_byte),
                                      field::triple("", &MoveTensorMapRecord::map)};
   using Reply = TensorMapReply;
 };

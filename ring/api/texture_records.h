@@ -70,16 +70,10 @@ struct TextureRecord {
   TextureView view;
   std::uint64_t has_view;
 
-  // The memory that kernels read through the texture. One of no texels lies somewhere, too.
-  static constexpr std::optional<std::uint64_t> span(const TextureRecord& r) {
-    const TextureResource& t = r.resource;
-    const auto somewhere = [](std::uint64_t bytes) { return bytes == 0 ? 1 : bytes; };
-    if (t.type == CU_RESOURCE_TYPE_LINEAR) return somewhere(t.width);
-    if (t.type != CU_RESOURCE_TYPE_PITCH2D) return 0;
-    const auto texel = texel_bytes(t.format, t.channels);
-    const auto row = texel ? product(t.width, *texel) : std::nullopt;
-    const auto rows = row ? span_of_rows(*row, t.height, t.pitch) : std::nullopt;
-    return rows ? std::optional(somewhere(*rows)) : std::nullopt;
+  // As field::first_byte. Arrays are no memory that has an address.
+  static constexpr std::uint64_t span(const TextureRecord& r) {
+    const bool memory = r.resource.type == CU_RESOURCE_TYPE_LINEAR || r.resource.type == CU_RESOURCE_TYPE_PITCH2D;
+    return memory ? 1 : 0;
   }
 
   using Record = TextureRecord;
@@ -150,18 +144,14 @@ struct CreateSurfaceRecord {
 
 // ---- references ----------------------------------------------------------------------------------------------------
 
-// cuTexRefSetAddress2D: rows of texels for a texture reference. The format is the driver's to judge.
+// cuTexRefSetAddress2D: rows of texels for a texture reference.
 struct BindRowsRecord {
   std::uint64_t reference;
   std::uint64_t address, width, height, pitch;
   std::uint32_t format, channels;
 
-  // At address 0 is no memory. A component of a format that is not known counts as the longest.
-  static constexpr std::optional<std::uint64_t> span(const BindRowsRecord& r) {
-    if (r.address == 0) return 0;
-    const auto row = product(r.width, texel_bytes(r.format, 1).value_or(sizeof(float)) * r.channels);
-    return row ? span_of_rows(*row, r.height, r.pitch) : std::nullopt;
-  }
+  // As field::first_byte. At address 0 is no memory.
+  static constexpr std::uint64_t span(const BindRowsRecord& r) { return r.address == 0 ? 0 : 1; }
   static constexpr std::tuple fields{field::id(Handle::TextureReference, &BindRowsRecord::reference),
                                      field::maybe_address("address", &BindRowsRecord::address, span),
                                      field::number("width", &BindRowsRecord::width),

@@ -32,18 +32,16 @@ void bind(const void* reference, const void* array, CUdeviceptr address) {
   state->bound[reference] = {.array = array, .address = address};
 }
 
-CUresult bind_memory(const char* name, CUtexref reference, CUdeviceptr at, std::size_t bytes) {
+CUresult bind_memory(const char* name, CUtexref reference, CUdeviceptr at) {
   return with(name, reference, [&] {
-    if (at != 0) check_device(name, at, bytes);
+    if (at != 0) check_device(name, at, 1);
     bind(reference, nullptr, at);
   });
 }
 
-CUresult bind_rows(const char* name, CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr at,
-                   std::size_t pitch) {
+CUresult bind_rows(const char* name, CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr at) {
   touch(d, sizeof *d);
-  const std::size_t last = d->Width * d->NumChannels;  // bytes, at least
-  return bind_memory(name, reference, at, d->Height == 0 || last == 0 ? 0 : (d->Height - 1) * pitch + last);
+  return bind_memory(name, reference, at);
 }
 
 template <class Array>
@@ -126,15 +124,15 @@ void fill_bindings(host::Driver& t) {
   t.cuSurfRefSetArray = [](CUsurfref r, CUarray array, unsigned) {
     return bind_array("cuSurfRefSetArray", r, Handle::SurfaceReference, array, Handle::Array);
   };
-  t.cuTexRefSetAddress_v2 = [](std::size_t* offset, CUtexref r, CUdeviceptr at, std::size_t bytes) {
+  t.cuTexRefSetAddress_v2 = [](std::size_t* offset, CUtexref r, CUdeviceptr at, std::size_t) {
     if (offset != nullptr) *offset = 0;
-    return bind_memory("cuTexRefSetAddress_v2", r, at, bytes);
+    return bind_memory("cuTexRefSetAddress_v2", r, at);
   };
-  t.cuTexRefSetAddress2D_v2 = [](CUtexref r, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr at, std::size_t pitch) {
-    return bind_rows("cuTexRefSetAddress2D_v2", r, d, at, pitch);
+  t.cuTexRefSetAddress2D_v2 = [](CUtexref r, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr at, std::size_t) {
+    return bind_rows("cuTexRefSetAddress2D_v2", r, d, at);
   };
-  t.cuTexRefSetAddress2D_v3 = [](CUtexref r, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr at, std::size_t pitch) {
-    return bind_rows("cuTexRefSetAddress2D_v3", r, d, at, pitch);
+  t.cuTexRefSetAddress2D_v3 = [](CUtexref r, const CUDA_ARRAY_DESCRIPTOR* d, CUdeviceptr at, std::size_t) {
+    return bind_rows("cuTexRefSetAddress2D_v3", r, d, at);
   };
   t.cuTexRefGetArray = [](CUarray* array, CUtexref r) {
     return bound_array("cuTexRefGetArray", array, r, Handle::TextureReference, Handle::Array);

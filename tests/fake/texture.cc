@@ -34,7 +34,7 @@ CUresult find_part(const char* name, CUarray* part, Handle kind, const void* own
   return *part = issue_once<CUarray>(Handle::Array, owner, std::to_string(which)), CUDA_SUCCESS;
 }
 
-// What a descriptor's type does not use is 0, and what it names is there.
+// What a descriptor's type does not use is 0, and what it names is there: of memory, the first byte.
 void demand_resource(const char* name, const CUDA_RESOURCE_DESC& d) {
   if (d.flags != 0) die("%s: flags %u", name, d.flags);
   CUDA_RESOURCE_DESC used;
@@ -50,17 +50,13 @@ void demand_resource(const char* name, const CUDA_RESOURCE_DESC& d) {
       used.res.mipmap = d.res.mipmap;
       break;
     case CU_RESOURCE_TYPE_LINEAR:
-      check_device(name, d.res.linear.devPtr, d.res.linear.sizeInBytes);
+      check_device(name, d.res.linear.devPtr, 1);
       used.res.linear = d.res.linear;
       break;
-    case CU_RESOURCE_TYPE_PITCH2D: {
-      const auto& rows = d.res.pitch2D;
-      if (rows.width != 0)
-        for (std::size_t y = 0; y < rows.height; ++y)
-          check_device(name, rows.devPtr + y * rows.pitchInBytes, rows.width);
-      used.res.pitch2D = rows;
+    case CU_RESOURCE_TYPE_PITCH2D:
+      check_device(name, d.res.pitch2D.devPtr, 1);
+      used.res.pitch2D = d.res.pitch2D;
       break;
-    }
     default: die("%s: a resource of type %d", name, static_cast<int>(d.resType));
   }
   if (std::memcmp(&used.res, &d.res, sizeof d.res) != 0) die("%s: more of a resource than its type has", name);

@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 class Program {
  public:
   // `closed`: the set bits are the descriptors 0 to 2 that it is started without.
-  Program(const std::string& mode, const std::string& region, unsigned closed = 0) {
+  Program(const std::string& mode, const std::string& region, unsigned closed = 0, const char* library = GUEST_CUDA) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return;
     pid = fork();
@@ -34,7 +34,7 @@ class Program {
         if ((closed >> fd & 1) != 0) close(fd);
       setenv("IVGPU_REGION", region.c_str(), 1);
       unsetenv("IVGPU_OFF");
-      execl(PROGRAM, PROGRAM, GUEST_CUDA, mode.c_str(), nullptr);
+      execl(PROGRAM, PROGRAM, library, mode.c_str(), nullptr);
       _exit(126);
     }
     close(ends[1]);
@@ -377,6 +377,25 @@ class ClosedDescriptors : public Processes {
 TEST_F(ClosedDescriptors, StayClosedInAProgramThatIsStartedWithoutThem) { expect_that_none_is_taken('s'); }
 TEST_F(ClosedDescriptors, StayClosedWhereTheProgramClosesThemBeforeCuInit) { expect_that_none_is_taken('b'); }
 TEST_F(ClosedDescriptors, StayClosedWhereTheProgramClosesThemAfterCuInit) { expect_that_none_is_taken('a'); }
+
+// ---- what the driver alone judges ----------------------------------------------------------------------------------
+
+// The driver makes a texture that is longer than its memory. A kernel that reads beyond the memory faults.
+TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
+  Program other("work-on", region());
+  EXPECT_EQ(other.line(), "works");
+  for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
+    Program p("long-texture", region(), library);
+    for (const char* line : {"linear 0", "rows 0", "reference 0", "rows of a reference 0", "launch 0", "inside 0", "77",
+                             "launch 0", "beyond 700"})
+      EXPECT_EQ(p.line(), line) << library;
+    EXPECT_EQ(p.code(), 0) << library;
+  }
+  kill(other.pid, SIGTERM);
+  EXPECT_EQ(other.line(), "works");
+  EXPECT_EQ(other.code(), 0);
+  EXPECT_TRUE(all_slots_are_back());
+}
 
 // ---- without a broker ----------------------------------------------------------------------------------------------
 

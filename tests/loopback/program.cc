@@ -431,6 +431,71 @@ int without_standard_descriptors(char moment, unsigned which) {
   if (!works() || closed_standard() != which) return 13;
   shout();
   return works() ? 0 : 14;
+
+// ---- what the driver alone judges ----------------------------------------------------------------------------------
+
+constexpr std::size_t short_bytes = 4096;
+
+// Reads the texel with this number.
+constexpr const char* reads_a_texel = R"(.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry read(.param .u64 object, .param .u64 out, .param .u32 number)
+{
+  .reg .b32 %r<6>;
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [object];
+  ld.param.u64 %rd2, [out];
+  ld.param.u32 %r5, [number];
+  tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}];
+  st.global.u32 [%rd2], %r1;
+  ret;
+}
+)";
+
+// Textures and references that are longer than their memory. The kernel reads the first through its first texel, and then
+// through one at which there is no memory.
+int long_texture() {
+  CUdeviceptr memory = 0, out = 0;
+  CUmodule module = nullptr;
+  CUfunction read = nullptr;
+  if (!start() || CU(cuMemAlloc_v2)(&memory, short_bytes) != CUDA_SUCCESS ||
+      CU(cuMemAlloc_v2)(&out, 16) != CUDA_SUCCESS || CU(cuMemsetD32_v2)(memory, 77, short_bytes / 4) != CUDA_SUCCESS)
+    return 1;
+  if (CU(cuModuleLoadData)(&module, reads_a_texel) != CUDA_SUCCESS ||
+      CU(cuModuleGetFunction)(&read, module, "read") != CUDA_SUCCESS)
+    return 2;
+  constexpr std::size_t texels = 100'000'000;  // a texture of linear memory may have more
+  CUDA_RESOURCE_DESC resource{};
+  CUDA_TEXTURE_DESC sampling{};
+  sampling.flags = CU_TRSF_READ_AS_INTEGER;
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear.devPtr = memory, resource.res.linear.sizeInBytes = texels * 4;
+  resource.res.linear.format = CU_AD_FORMAT_UNSIGNED_INT32, resource.res.linear.numChannels = 1;
+  CUtexObject linear = 0, rows = 0;
+  tell("linear", CU(cuTexObjectCreate)(&linear, &resource, &sampling, nullptr));
+  resource = {};
+  resource.resType = CU_RESOURCE_TYPE_PITCH2D;
+  resource.res.pitch2D.devPtr = memory, resource.res.pitch2D.pitchInBytes = 512;
+  resource.res.pitch2D.width = 64, resource.res.pitch2D.height = 60000;
+  resource.res.pitch2D.format = CU_AD_FORMAT_UNSIGNED_INT32, resource.res.pitch2D.numChannels = 1;
+  tell("rows", CU(cuTexObjectCreate)(&rows, &resource, &sampling, nullptr));
+  CUtexref reference = nullptr;
+  std::size_t offset = 0;
+  CU(cuTexRefCreate)(&reference);
+  CU(cuTexRefSetFormat)(reference, CU_AD_FORMAT_UNSIGNED_INT32, 1);
+  tell("reference", CU(cuTexRefSetAddress_v2)(&offset, reference, memory, 100 * short_bytes));
+  const CUDA_ARRAY_DESCRIPTOR d{.Width = 64, .Height = 6000, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1};
+  tell("rows of a reference", CU(cuTexRefSetAddress2D_v3)(reference, &d, memory, 512));
+  std::uint32_t number = 0, value = 0;
+  void* params[] = {&linear, &out, &number};
+  tell("launch", CU(cuLaunchKernel)(read, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+  tell("inside", CU(cuMemcpyDtoH_v2)(&value, out, sizeof value));
+  std::printf("%u\n", value);
+  number = texels - 1;
+  tell("launch", CU(cuLaunchKernel)(read, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr));
+  tell("beyond", CU(cuCtxSynchronize)());
+  return 0;
 }
 
 }  // namespace
@@ -459,6 +524,8 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "reserve-taken") == 0) return reserve_what_is_taken();
   if (std::strncmp(mode, "closed-", 7) == 0 && std::strlen(mode) == 9)
     return without_standard_descriptors(mode[7], static_cast<unsigned>(mode[8] - '0'));
+
+  if (std::strcmp(mode, "long-texture") == 0) return long_texture();
   if (std::strcmp(mode, "flood") == 0) return flood(std::chrono::minutes(1));
   return 8;
 }

@@ -138,9 +138,8 @@ TEST_F(ReferenceRecords, MemoryThatIsNotTheSessions) {
   expect(CUDA_SUCCESS, ids::cuTexRefSetAddress_v2, Payload::of(ring::absent, r, memory, 4096), "no offset");
   expect(CUDA_SUCCESS, ids::cuTexRefSetAddress_v2, bind(0, 64), "none");
   EXPECT_EQ(world.driver.calls("cuTexRefSetAddress_v2"), 3u);
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexRefSetAddress_v2, bind(memory, 4097));
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexRefSetAddress_v2, bind(memory - 8, 16));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexRefSetAddress_v2, bind(memory, most));
+  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexRefSetAddress_v2, bind(memory + 4096, 16), "behind the end");
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexRefSetAddress_v2, bind(0x1000, 16));
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexRefSetAddress_v2, bind(0x1000, 0));
   expect_broken(ids::cuTexRefSetAddress_v2, Payload::of(4, r, memory, 16), "an offset of another length");
@@ -148,12 +147,22 @@ TEST_F(ReferenceRecords, MemoryThatIsNotTheSessions) {
     expect(CUDA_SUCCESS, call, rows(r, memory, 64, 16, 256));
     expect(CUDA_SUCCESS, call, rows(r, memory, 0, 16, 256), "nothing of it");
     expect(CUDA_SUCCESS, call, rows(r, 0, 64, 16, 256), "none");
-    expect(CUDA_ERROR_INVALID_VALUE, call, rows(r, memory, 64, 17, 256));
-    expect(CUDA_ERROR_INVALID_VALUE, call, rows(r, memory, 65, 16, 256));
-    expect(CUDA_ERROR_INVALID_VALUE, call, rows(r, memory, 64, 16, 256, 2));
-    expect(CUDA_ERROR_INVALID_VALUE, call, rows(r, memory, most, 2, 256));
-    expect(CUDA_ERROR_INVALID_VALUE, call, rows(r, memory, 1, 1ULL << 40, 1ULL << 40));
+    expect(CUDA_ERROR_INVALID_VALUE, call, rows(r, memory - 8, 64, 16, 256));
+    expect(CUDA_ERROR_INVALID_VALUE, call, rows(r, memory + 4096, 0, 0, 0));
     expect_broken(call, rows(r, memory, 64, 16, 256).slot(0).slot(0), "bytes left over");
+  }
+}
+
+// As TexturesLongerThanTheirMemoryReachTheDriver.
+TEST_F(ReferenceRecords, MemoryThatIsTooShortReachesTheDriver) {
+  const std::uint64_t r = reference(), memory = world.memory(4096);
+  for (const std::uint64_t bytes : {std::uint64_t{4097}, most})
+    expect(CUDA_SUCCESS, ids::cuTexRefSetAddress_v2, Payload::of(8, r, memory, bytes));
+  for (const int call : {ids::cuTexRefSetAddress2D_v2, ids::cuTexRefSetAddress2D_v3}) {
+    expect(CUDA_SUCCESS, call, rows(r, memory, 64, 17, 256));
+    expect(CUDA_SUCCESS, call, rows(r, memory, 65, 16, 256, 2));
+    expect(CUDA_SUCCESS, call, rows(r, memory, most, 2, 256));
+    expect(CUDA_SUCCESS, call, rows(r, memory, 1, 1ULL << 40, 1ULL << 40));
   }
 }
 

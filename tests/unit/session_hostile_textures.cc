@@ -115,16 +115,24 @@ TEST_F(TextureRecords, TexturesOfWhatIsNotTheSessions) {
   for (const std::uint64_t id : {stream, levels, one + 16, most, std::uint64_t{1}})
     expect(CUDA_ERROR_INVALID_HANDLE, ids::cuTexObjectCreate, payload(of_array(id)));
   expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_memory(memory, 4096)));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(memory, 4097)));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(memory + 8, 4096)));
+  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(memory + 4096, 16)), "behind the end");
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(memory - 8, 16)));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(memory, most)));
   expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_memory(0x1000, 16)));
   expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_rows(memory, 16, 16, 256)));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory, 16, 17, 256)));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory, 65, 16, 256)));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory, most, 2, 256)));
-  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory, 1, 1ULL << 40, 1ULL << 40)));
+  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory + 4096, 16, 1, 256)));
+  expect(CUDA_ERROR_INVALID_VALUE, ids::cuTexObjectCreate, payload(of_rows(memory - 8, 16, 16, 256)));
+}
+
+// Kernels read through it, and a kernel reaches what it likes. So the length is the driver's to judge, whatever it is.
+TEST_F(TextureRecords, TexturesLongerThanTheirMemoryReachTheDriver) {
+  const std::uint64_t memory = world.memory(4096);
+  for (const std::uint64_t bytes : {std::uint64_t{4097}, std::uint64_t{1} << 30, most})
+    expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_memory(memory + 8, bytes)));
+  expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_rows(memory, 16, 17, 256)));
+  expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_rows(memory, 65, 16, 256)));
+  expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_rows(memory, most, 2, 256)));
+  expect(CUDA_SUCCESS, ids::cuTexObjectCreate, payload(of_rows(memory, 1, 1ULL << 40, 1ULL << 40)));
+  EXPECT_EQ(world.driver.calls("cuTexObjectCreate"), 7u);
 }
 
 TEST_F(TextureRecords, TexturesThatOurLibraryNeverDescribes) {
