@@ -11,6 +11,7 @@
 
 #include "guest/calls/calls.h"
 #include "guest/calls/launch_config.h"
+#include "guest/calls/stub.h"
 #include "guest/log.h"
 #include "guest/marshal/custom.h"
 #include "ring/api/records.h"
@@ -138,6 +139,13 @@ class Named {
   return sent.result;
 }
 
+// Waits for the kernel that was launched, and returns its error. A thread without a current context cannot name the NULL
+// stream, so it waits for the whole context.
+[[gnu::noinline]] CUresult await_kernel(CUstream stream, const Context& context) {
+  if (current_context() == nullptr) return calls::cuCtxSynchronize_v2(context.handle);
+  return Stub<api::id_of::cuStreamSynchronize>::call(stream);
+}
+
 CUresult launch(int call, const Launch& l) {
   Context* context = nullptr;
   if (const CUresult r = enter(context, {l.stream, l.function}); r != CUDA_SUCCESS) return r;
@@ -170,8 +178,9 @@ CUresult launch(int call, const Launch& l) {
                                  .pad = 0};
   Crossing crossing{.call = call, .context = *context, .stream = &stream};
   if (must_wait(l, f)) crossing.way = api::Way::Waited;
-  if (!l.attributes.empty()) return send_with_attributes(crossing, record, l, f, packed);
-  return send_launch(crossing, record, l, f, packed).result;
+  const CUresult result = l.attributes.empty() ? send_launch(crossing, record, l, f, packed).result
+                                               : send_with_attributes(crossing, record, l, f, packed);
+  return result == CUDA_SUCCESS && launches_block() ? await_kernel(l.stream, *context) : result;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "guest/process/thread.h"
 #include "guest/write_quietly.h"
 #include "ring/abi/descriptor.h"
+#include "ring/abi/launch_blocking.h"
 #include "ring/abi/visible_devices.h"
 
 namespace guest {
@@ -27,6 +28,7 @@ enum class Phase : std::uint8_t { Fresh, Ready, Forked, Ended };
 struct Process {
   std::mutex mutex;  // of cuInit
   std::vector<std::uint32_t> visible;
+  bool launches_block = false;
   Context primary[ring::max_devices];
 };
 
@@ -115,6 +117,7 @@ CUresult adopt(Session* s) {
     context.id = i + 1;
     context.null_stream.context = &context;
   }
+  p.launches_block = cuabi::launches_block(std::getenv(cuabi::launch_blocking_variable));
   set_session(s);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   phase.store(Phase::Ready, std::memory_order_release);
@@ -184,6 +187,8 @@ const ring::DeviceInfo& device_info(std::uint32_t ordinal) {
   return session()->devices().device[process().visible[ordinal]];
 }
 Context& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
+
+bool launches_block() { return process().launches_block; }
 
 void finish() {
   Phase expected = Phase::Ready;

@@ -27,6 +27,10 @@ std::uint32_t device_count();
 CUresult check_device(CUdevice device);
 const ring::DeviceInfo& device_info(std::uint32_t ordinal);
 
+// Whether each launch waits for its kernel: CUDA_LAUNCH_BLOCKING, as cuInit found it. Preconditions: ready() was
+// CUDA_SUCCESS.
+bool launches_block();
+
 // Ends the session. The library's destructor calls it when the program exits.
 void finish();
 

@@ -397,6 +397,59 @@ TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
+// ---- what a program does around its calls --------------------------------------------------------------------------
+
+// Sets a variable of the environment for the programs that start meanwhile.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
+  ~Variable() { unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* const name_;
+};
+
+TEST_F(Processes, LaunchesWaitAndGiveTheKernelsErrorWithLaunchBlocking) {
+  for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
+    const Variable blocking("CUDA_LAUNCH_BLOCKING", "1");
+    Program p("illegal-launch", region(), library);
+    EXPECT_EQ(p.line(), "cuLaunchKernel 700") << library;
+    EXPECT_EQ(p.line(), "cuCtxSynchronize 700") << library;
+    EXPECT_EQ(p.code(), 0) << library;
+  }
+  EXPECT_TRUE(all_slots_are_back());
+}
+
+TEST_F(Processes, LaunchesDoNotWaitWithoutLaunchBlocking) {
+  for (const char* value : {"", "0"}) {
+    const Variable blocking("CUDA_LAUNCH_BLOCKING", value);
+    Program p("illegal-launch", region());
+    EXPECT_EQ(p.line(), "cuLaunchKernel 0") << value;
+    EXPECT_EQ(p.line(), "cuCtxSynchronize 700") << value;
+    EXPECT_EQ(p.code(), 0) << value;
+  }
+}
+
+// In each form and on each kind of stream: what the kernel wrote is there when its launch returns.
+TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
+  for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
+    const Variable blocking("CUDA_LAUNCH_BLOCKING", "1");
+    Program p("blocking-launches", region(), library);
+    for (const char* line : {"the NULL stream: done", "a stream: done", "the thread's stream: done", "attributes: done",
+                             "cooperative: done", "the old form: done"})
+      EXPECT_EQ(p.line(), line) << library;
+    // The simulated GPU takes no launch on the NULL stream without a current context.
+    const std::string without_context = p.line();
+    if (library != std::string(SIMULATED_GPU)) {
+      EXPECT_EQ(without_context, "no current context: done");
+    }
+    EXPECT_EQ(p.code(), 0) << library;
+  }
+  EXPECT_TRUE(all_slots_are_back());
+}
+
 // ---- without a broker ----------------------------------------------------------------------------------------------
 
 TEST(WithoutABroker, CuInitFindsNoDevice) {

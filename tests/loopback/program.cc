@@ -498,6 +498,98 @@ int long_texture() {
   return 0;
 }
 
+// ---- launches that wait --------------------------------------------------------------------------------------------
+
+constexpr const char* launched = R"(.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry fault()
+{
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<2>;
+  mov.u64 %rd1, 16;
+  mov.u32 %r1, 1;
+  st.global.u32 [%rd1], %r1;
+  ret;
+}
+.visible .entry count(.param .u64 at, .param .u32 turns)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [at];
+  ld.param.u32 %r3, [turns];
+  mov.u32 %r1, 0;
+AGAIN:
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p1, %r1, %r3;
+  @%p1 bra AGAIN;
+  ld.volatile.global.u32 %r2, [%rd1];
+  add.u32 %r2, %r2, 1;
+  st.volatile.global.u32 [%rd1], %r2;
+  ret;
+}
+)";
+
+CUfunction function_of(CUmodule& module, const char* name) {
+  CUfunction found = nullptr;
+  if (module == nullptr && CU(cuModuleLoadData)(&module, launched) != CUDA_SUCCESS) return nullptr;
+  return CU(cuModuleGetFunction)(&found, module, name) == CUDA_SUCCESS ? found : nullptr;
+}
+
+int illegal_launch() {
+  CUmodule module = nullptr;
+  if (!start()) return 1;
+  const CUfunction fault = function_of(module, "fault");
+  tell("cuLaunchKernel", CU(cuLaunchKernel)(fault, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  tell("cuCtxSynchronize", CU(cuCtxSynchronize)());
+  return 0;
+}
+
+// A kernel that takes its time counts a word of pinned memory up. Whether it has done so is looked at behind each launch.
+int blocking_launches() {
+  CUmodule module = nullptr;
+  CUstream stream = nullptr;
+  void* pinned = nullptr;
+  CUdeviceptr at = 0;
+  if (!start() || CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 1;
+  if (CU(cuMemHostAlloc)(&pinned, 4, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return 2;
+  if (CU(cuMemHostGetDevicePointer_v2)(&at, pinned, 0) != CUDA_SUCCESS) return 3;
+  const CUfunction count = function_of(module, "count");
+  std::uint32_t turns = 3'000'000;
+  const auto* word = static_cast<volatile unsigned*>(pinned);
+  *static_cast<volatile unsigned*>(pinned) = 0;
+  unsigned wanted = 0;
+  void* params[] = {&at, &turns};
+  const auto look = [&](const char* form, CUresult result) {
+    const unsigned now = *word;
+    std::printf("%s: %s\n", form, result != CUDA_SUCCESS ? "refused" : now == wanted + 1 ? "done" : "not yet");
+    std::fflush(stdout);
+    CU(cuCtxSynchronize)();
+    wanted = *word;
+  };
+  const auto on = [&](CUstream s) { return CU(cuLaunchKernel)(count, 1, 1, 1, 1, 1, 1, 0, s, params, nullptr); };
+  look("the NULL stream", on(nullptr));
+  look("a stream", on(stream));
+  look("the thread's stream", on(CU_STREAM_PER_THREAD));
+  CUlaunchAttribute priority{};
+  priority.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
+  const CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream, &priority, 1};
+  look("attributes", CU(cuLaunchKernelEx)(&config, count, params, nullptr));
+  look("cooperative", CU(cuLaunchCooperativeKernel)(count, 1, 1, 1, 1, 1, 1, 0, nullptr, params));
+  CU(cuFuncSetBlockShape)(count, 1, 1, 1);
+  CU(cuParamSetv)(count, 0, &at, sizeof at);
+  CU(cuParamSeti)(count, sizeof at, turns);
+  CU(cuParamSetSize)(count, sizeof at + sizeof turns);
+  look("the old form", CU(cuLaunch)(count));
+  CUcontext popped = nullptr;
+  CU(cuCtxPopCurrent_v2)(&popped);
+  const CUresult result = on(nullptr);
+  CU(cuCtxPushCurrent_v2)(popped);
+  look("no current context", result);
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -526,6 +618,8 @@ int main(int argc, char** argv) {
     return without_standard_descriptors(mode[7], static_cast<unsigned>(mode[8] - '0'));
 
   if (std::strcmp(mode, "long-texture") == 0) return long_texture();
+  if (std::strcmp(mode, "illegal-launch") == 0) return illegal_launch();
+  if (std::strcmp(mode, "blocking-launches") == 0) return blocking_launches();
   if (std::strcmp(mode, "flood") == 0) return flood(std::chrono::minutes(1));
   return 8;
 }

@@ -8,6 +8,7 @@ add_executable(abi_test
   ${CMAKE_CURRENT_LIST_DIR}/abi_export_tables.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi_image.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi_integrity.cc
+  ${CMAKE_CURRENT_LIST_DIR}/abi_launch_blocking.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi_proc_address.cc
   ${CMAKE_CURRENT_LIST_DIR}/abi_visible_devices.cc)
 target_link_libraries(abi_test PRIVATE ivgpu_abi ivgpu_options GTest::gtest GTest::gtest_main Threads::Threads)

@@ -13,6 +13,7 @@
 #include "host/simgpu/api/driver.h"
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/usage_file.h"
+#include "ring/abi/launch_blocking.h"
 #include "ring/abi/visible_devices.h"
 
 namespace simgpu {
@@ -98,8 +99,7 @@ CUresult read_settings(Settings& out) {
     return CUDA_ERROR_NO_DEVICE;
   static UsageFile* const usage = usage_of_environment();  // once: a descriptor's number is another file's afterwards
   out.usage = usage;
-  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-  out.launch_blocking = blocking != nullptr && std::string_view(blocking) == "1";
+  out.launch_blocking = cuabi::launches_block(std::getenv(cuabi::launch_blocking_variable));
   if (const char* text = std::getenv("IVGPU_SIM_HMM")) {
     const std::string_view hmm = text;
     if (hmm != "0" && hmm != "1") {
