@@ -47,8 +47,9 @@ bool ends_its_fork() {
   return forking.compare_exchange_strong(expected, 0, std::memory_order_relaxed);
 }
 
+// An exit handler may fork, too. Its child has no session either, or it would give the parent's slot back.
 void before_fork() {
-  if (phase.load(std::memory_order_acquire) != Phase::Ready) return;
+  if (session() == nullptr) return;
   session()->registered->before_fork();
   forking.store(pthread_self(), std::memory_order_relaxed);
 }
@@ -59,11 +60,17 @@ void after_fork_in_parent() {
 
 void after_fork_in_child() {
   if (ends_its_fork()) session()->registered->after_fork_in_child();
-  if (phase.load(std::memory_order_relaxed) != Phase::Ready) return;
+  if (session() == nullptr) return;
   phase.store(Phase::Forked, std::memory_order_relaxed);
-  if (Session* s = session()) s->forget();
+  session()->forget();
   // The parent's slot is not to be looked at, and the kernel module has not let the child keep it.
   set_session(nullptr);
+}
+
+// The exit handler.
+void deinitialize() {
+  Phase expected = Phase::Ready;
+  phase.compare_exchange_strong(expected, Phase::Ended);
 }
 
 constexpr const char* visible_variable = "CUDA_VISIBLE_DEVICES";
@@ -120,6 +127,7 @@ CUresult adopt(Session* s) {
   p.launches_block = cuabi::launches_block(std::getenv(cuabi::launch_blocking_variable));
   set_session(s);
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  std::atexit(deinitialize);
   phase.store(Phase::Ready, std::memory_order_release);
   return CUDA_SUCCESS;
 }
@@ -191,8 +199,8 @@ Context& primary(std::uint32_t ordinal) { return process().primary[ordinal]; }
 bool launches_block() { return process().launches_block; }
 
 void finish() {
-  Phase expected = Phase::Ready;
-  if (!phase.compare_exchange_strong(expected, Phase::Ended)) return;
+  deinitialize();
+  if (phase.load(std::memory_order_relaxed) != Phase::Ended) return;
   write_statistics(*session());
   if (session()->ends_with_process()) return;
   session()->variables->leave();

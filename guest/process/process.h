@@ -3,6 +3,11 @@
 // Before cuInit the library opens no descriptor, starts no thread and maps nothing. After a fork each call of the child
 // returns CUDA_ERROR_NOT_INITIALIZED, and never touches the parent's rings. The objects of this file are never
 // destroyed, since programs call until their end.
+//
+// The end has two steps, as the driver's has. The exit handler that cuInit registers has each later call return
+// CUDA_ERROR_DEINITIALIZED. It runs before the handlers that were registered earlier, the runtime's among them, which free
+// what a launch on another thread would use. finish() gives the slot back, behind all handlers. Neither unmaps anything:
+// other threads may be in a call, and use memory of the arena to their last moment.
 #pragma once
 
 #include <cstdint>

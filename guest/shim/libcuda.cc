@@ -51,7 +51,7 @@ namespace served {
 #include "ring/api/driver.def"
 }  // namespace served
 
-// Gives the slot back, after all atexit handlers of the program. Without this the next program would have to find out
+// Gives the slot back, after all exit handlers of the program. Without this the next program would have to find out
 // that this one is dead.
 __attribute__((destructor)) void leave_at_exit() { finish(); }
 

@@ -450,6 +450,27 @@ TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
+// main() returns while other threads launch, copy and wait. From the exit handler on they get CUDA_ERROR_DEINITIALIZED.
+TEST_F(Processes, ExitWhileThreadsCall) {
+  for (int round = 0; round < 20; ++round) {
+    Program p("exit-while-calling", region());
+    EXPECT_EQ(p.line(), "leaving");
+    EXPECT_EQ(p.line(), "deinitialized") << "in a handler that was registered before cuInit";
+    ASSERT_EQ(p.code(), 7) << "round " << round;
+  }
+  EXPECT_TRUE(all_slots_are_back());
+}
+
+// The child's end is not the parent's, whose exit handlers may still use pinned memory.
+TEST_F(Processes, AForkInAnExitHandlerLeavesTheSlotToTheParent) {
+  Program p("fork-at-exit", region());
+  EXPECT_EQ(p.line(), "child 7");
+  EXPECT_TRUE(claimed_slot());
+  kill(p.pid, SIGTERM);
+  EXPECT_EQ(p.code(), 7);
+  EXPECT_TRUE(all_slots_are_back());
+}
+
 // ---- without a broker ----------------------------------------------------------------------------------------------
 
 TEST(WithoutABroker, CuInitFindsNoDevice) {

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -590,6 +591,69 @@ int blocking_launches() {
   return 0;
 }
 
+// ---- the end, while threads call -----------------------------------------------------------------------------------
+
+// Registered before cuInit, so it runs behind the driver's handler.
+void look_at_exit() {
+  int count = 0;
+  say(CU(cuDeviceGetCount)(&count) == CUDA_ERROR_DEINITIALIZED ? "deinitialized" : "still there");
+}
+
+// Its child runs the handlers that are left, and the library's destructor. The parent waits there to be told to end.
+void fork_at_exit() {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) return;
+  finish_child(child, 0);
+  std::fflush(stdout);
+  while (told_to_end == 0) sched_yield();
+}
+
+int exit_and_fork() {
+  std::signal(SIGTERM, [](int) { told_to_end = 1; });
+  std::atexit(fork_at_exit);
+  return start() && works() ? 7 : 1;
+}
+
+int exit_while_calling() {
+  static std::atomic<unsigned> begun{0};
+  std::atexit(look_at_exit);
+  CUmodule module = nullptr;
+  CUdeviceptr device = 0;
+  CUcontext context = nullptr;
+  if (!start() || CU(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || CU(cuMemAlloc_v2)(&device, 1 << 20) != CUDA_SUCCESS)
+    return 1;
+  const CUfunction count = function_of(module, "count");
+  const auto call_for_ever = [=](auto call) {
+    std::thread([=] {
+      CU(cuCtxSetCurrent)(context);
+      for (unsigned i = 0;; ++i) {
+        call();
+        if (i == 10) ++begun;
+      }
+    }).detach();
+  };
+  for (int i = 0; i < 3; ++i)
+    call_for_ever([=] {
+      CUdeviceptr at = device;
+      std::uint32_t turns = 100;
+      void* params[] = {&at, &turns};
+      CU(cuLaunchKernel)(count, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr);
+    });
+  call_for_ever([=] { CU(cuStreamSynchronize)(nullptr); });
+  call_for_ever([=] {
+    static char bytes[200'000];
+    CU(cuMemcpyHtoD_v2)(device + 4096, bytes, sizeof bytes);
+  });
+  call_for_ever([] {
+    void* pinned = nullptr;
+    if (CU(cuMemHostAlloc)(&pinned, 4096, 0) == CUDA_SUCCESS) CU(cuMemFreeHost)(pinned);
+  });
+  while (begun < 6) sched_yield();
+  say("leaving");
+  std::exit(7);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -620,6 +684,8 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "long-texture") == 0) return long_texture();
   if (std::strcmp(mode, "illegal-launch") == 0) return illegal_launch();
   if (std::strcmp(mode, "blocking-launches") == 0) return blocking_launches();
+  if (std::strcmp(mode, "fork-at-exit") == 0) return exit_and_fork();
+  if (std::strcmp(mode, "exit-while-calling") == 0) return exit_while_calling();
   if (std::strcmp(mode, "flood") == 0) return flood(std::chrono::minutes(1));
   return 8;
 }
