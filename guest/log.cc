@@ -24,15 +24,20 @@ int destination() {
   return fd >= 0 ? fd : STDERR_FILENO;
 }
 
+int descriptor() {
+  static const int to = destination();
+  return to;
+}
+
 // Writes one line to the log.
 [[gnu::format(printf, 1, 0)]] void write_line(const char* format, va_list args) {
-  static const int to = destination();
   char text[2048];  // the names of kernels are long
   const int start = std::snprintf(text, sizeof text, "ivgpu: ");
   const int length = std::vsnprintf(text + start, sizeof text - static_cast<std::size_t>(start) - 1, format, args);
   const std::size_t end = std::min(sizeof text - 2, static_cast<std::size_t>(start + std::max(length, 0)));
   text[end] = '\n';
   write_quietly(to, text, end + 1);
+  [[maybe_unused]] const auto n = write(descriptor(), text, end + 1);
 }
 
 // For the lines about the level itself: log() needs the level, so it cannot write them.
@@ -53,6 +58,8 @@ Level chosen() {
 }
 
 }  // namespace
+
+void open_log() { descriptor(); }
 
 bool logs(Level level) {
   static const Level limit = chosen();

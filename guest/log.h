@@ -10,6 +10,8 @@ namespace guest {
 using Level = ring::LogLevel;
 
 bool logs(Level level);
+// Opens the file of IVGPU_LOG_FILE, so that the program may change its root from then on. Else the first line opens it.
+void open_log();
 [[gnu::format(printf, 2, 3)]] void log(Level level, const char* format, ...);
 
 }  // namespace guest

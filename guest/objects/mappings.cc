@@ -5,18 +5,27 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <cstring>
 
-#include "ring/abi/descriptor.h"
-
+#include "guest/log.h"
+#include "guest/objects/own_proc.h"
 namespace guest {
 namespace {
 
-std::string read_all(const char* path) {
+void report_no_list(int error) {
+  static std::atomic<bool> reported{false};
+  if (!reported.exchange(true))
+    log(Level::Warn, "cannot read /proc/self/maps (%s): no memory can be registered", std::strerror(error));
+}
+
+std::string list_of_mappings() {
   std::string text;
-  const int fd = cuabi::open_file(path, O_RDONLY);
-  if (fd < 0) return text;
+  const int fd = own_proc().open("maps", O_RDONLY);
+  if (fd < 0) return report_no_list(errno), text;
   constexpr std::size_t piece = 64 << 10;
   for (;;) {
     const std::size_t before = text.size();
@@ -57,7 +66,7 @@ int Mapping::protection() const {
 
 std::vector<Mapping> mappings_in(std::uint64_t start, std::uint64_t end) {
   std::vector<Mapping> found;
-  const std::string text = read_all("/proc/self/maps");
+  const std::string text = list_of_mappings();
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t stop = std::min(text.find('\n', at), text.size());
     Mapping m;

@@ -22,7 +22,8 @@ struct Mapping {
   }
 };
 
-// The mappings with a byte of [start, end), in order, each cut to this range. Empty if the kernel does not say.
+// The mappings with a byte of [start, end), in order, each cut to this range. Empty, and a line in the log: the
+// kernel does not say.
 std::vector<Mapping> mappings_in(std::uint64_t start, std::uint64_t end);
 
 }  // namespace guest

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "ring/abi/descriptor.h"
+#include "guest/objects/own_proc.h"
 #include "ring/api/records.h"
 
 namespace guest {
@@ -92,7 +92,7 @@ std::optional<Stretch> Occupied::around(std::uint64_t start, std::uint64_t bytes
   const std::lock_guard lock(mutex_);
   if (told_.size() == api::max_avoided_ranges) return std::nullopt;
   if (is_told(what)) return std::nullopt;
-  const int maps = cuabi::open_file("/proc/self/maps", O_RDONLY);
+  const int maps = own_proc().open("maps", O_RDONLY);
   if (maps < 0) return std::nullopt;
   const Stretch run = mappings_around(maps, what);
   close(maps);

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "guest/objects/own_proc.h"
 #include "guest/objects/raw.h"
 #include "guest/objects/shared_copy.h"
 #include "ring/abi/descriptor.h"
@@ -147,7 +148,8 @@ bool holds_this_stack(const Piece& piece) {
 }
 
 bool one_thread() {
-  DIR* tasks = cuabi::open_folder("/proc/self/task");
+  const int folder = own_proc().open("task", O_RDONLY | O_DIRECTORY);
+  DIR* tasks = folder >= 0 ? fdopendir(folder) : nullptr;
   if (tasks == nullptr) return false;
   int count = 0;
   while (const dirent* entry = readdir(tasks)) count += entry->d_name[0] != '.' ? 1 : 0;

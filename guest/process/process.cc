@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "guest/log.h"
+#include "guest/objects/own_proc.h"
 #include "guest/process/thread.h"
 #include "guest/write_quietly.h"
 #include "ring/abi/descriptor.h"
@@ -167,7 +168,9 @@ CUresult initialize(unsigned flags) {
     case Phase::Ended: return CUDA_ERROR_DEINITIALIZED;
     case Phase::Fresh: break;
   }
+  open_log();
   if (const CUresult r = refused_by_environment(); r != CUDA_SUCCESS) return r;
+  own_proc();  // the program may change its root later
   std::unique_ptr<Region> region = find_region();
   if (region == nullptr) return CUDA_ERROR_NO_DEVICE;
   std::unique_ptr<Session> s = Session::open(std::move(region));

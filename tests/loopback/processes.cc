@@ -450,6 +450,17 @@ TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
+// The program's root is an empty folder from then on, so that nothing can be opened by a path.
+TEST_F(Processes, MemoryIsRegisteredAfterAChroot) {
+  const Variable log("IVGPU_LOG_FILE", folder_ / "guest.log");
+  Program p("chroot", region());
+  for (const char* line : {"registered 0", "whole", "unregistered 0", "refused 1", "works"}) EXPECT_EQ(p.line(), line);
+  EXPECT_EQ(p.code(), 0);
+  EXPECT_NE(folder_.read("guest.log").find("cuMemHostRegister"), std::string::npos)
+      << "the log was opened before the root changed";
+  EXPECT_TRUE(all_slots_are_back());
+}
+
 // main() returns while other threads launch, copy and wait. From the exit handler on they get CUDA_ERROR_DEINITIALIZED.
 TEST_F(Processes, ExitWhileThreadsCall) {
   for (int round = 0; round < 20; ++round) {

@@ -591,6 +591,29 @@ int blocking_launches() {
   return 0;
 }
 
+// ---- another root --------------------------------------------------------------------------------------------------
+
+// To an empty folder that is gone already. A user who is not root may do so in a user namespace of its own.
+bool change_root() {
+  char folder[] = "/tmp/ivgpu-root-XXXXXX";
+  if (mkdtemp(folder) == nullptr || chdir(folder) != 0 || rmdir(folder) != 0) return false;
+  return chroot(".") == 0 || (unshare(CLONE_NEWUSER) == 0 && chroot(".") == 0);
+}
+
+int register_in_another_root() {
+  if (!start()) return 1;
+  if (!change_root()) return 2;
+  Piece piece{.byte = 0x5d};
+  tell("registered", take_registered(piece));
+  say(piece.is_whole() ? "whole" : "spoilt");
+  tell("unregistered", give_registered_back(piece));
+  // What cannot be registered is a line in the log.
+  void* const shared = mmap(nullptr, Piece::bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  std::printf("refused %d\n", CU(cuMemHostRegister_v2)(shared, Piece::bytes, 0) == CUDA_ERROR_NOT_SUPPORTED);
+  say(works() ? "works" : "does not work");
+  return 0;
+}
+
 // ---- the end, while threads call -----------------------------------------------------------------------------------
 
 // Registered before cuInit, so it runs behind the driver's handler.
@@ -684,6 +707,7 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "long-texture") == 0) return long_texture();
   if (std::strcmp(mode, "illegal-launch") == 0) return illegal_launch();
   if (std::strcmp(mode, "blocking-launches") == 0) return blocking_launches();
+  if (std::strcmp(mode, "chroot") == 0) return register_in_another_root();
   if (std::strcmp(mode, "fork-at-exit") == 0) return exit_and_fork();
   if (std::strcmp(mode, "exit-while-calling") == 0) return exit_while_calling();
   if (std::strcmp(mode, "flood") == 0) return flood(std::chrono::minutes(1));

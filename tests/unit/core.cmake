@@ -36,7 +36,7 @@ add_test(NAME unit.ring.misfit_lines
 set_tests_properties(unit.ring.misfit_lines PROPERTIES LABELS "unit;sources" TIMEOUT 300)
 
 unit_test(guest_test TSAN LIBRARIES ivgpu_guest
-          SOURCES guest_addresses.cc guest_arena.cc guest_attributes.cc guest_copiers.cc guest_described.cc guest_devdax.cc guest_log.cc guest_managed_ranges.cc guest_module.cc guest_objects.cc guest_occupied.cc guest_region.cc guest_registered.cc guest_shared_copy.cc guest_variables.cc)
+          SOURCES guest_addresses.cc guest_arena.cc guest_attributes.cc guest_copiers.cc guest_described.cc guest_devdax.cc guest_log.cc guest_managed_ranges.cc guest_module.cc guest_objects.cc guest_occupied.cc guest_own_proc.cc guest_region.cc guest_registered.cc guest_shared_copy.cc guest_variables.cc)
 
 unit_test(guest_nvml_test TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
 

@@ -1,0 +1,37 @@
+// This process's own folder in /proc, kept open, so that the program may change its root (chroot) after cuInit and still
+// register memory.
+//
+// Thread-safety: any. The program may close the folder's descriptor, and may get its number for something else; a forked
+// child has its parent's folder. Then the path is opened again.
+#pragma once
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace guest {
+
+class OwnProc {
+ public:
+  explicit OwnProc(const char* path);
+  ~OwnProc();
+  OwnProc(const OwnProc&) = delete;
+  OwnProc& operator=(const OwnProc&) = delete;
+
+  // Opens a file of the folder. -1, and errno: that is not possible.
+  int open(const char* name, int flags) const;
+
+ private:
+  bool is_still_it() const;
+
+  const std::string path_;
+  const pid_t process_ = getpid();
+  int folder_ = -1;
+  struct stat status_ {};
+};
+
+// That of /proc/self, opened at the first call and never closed.
+const OwnProc& own_proc();
+
+}  // namespace guest
