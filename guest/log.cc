@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "guest/uncancelled.h"
 #include "guest/write_quietly.h"
 #include "ring/abi/descriptor.h"
 
@@ -31,6 +32,7 @@ int descriptor() {
 
 // Writes one line to the log.
 [[gnu::format(printf, 1, 0)]] void write_line(const char* format, va_list args) {
+  const Uncancelled here;
   char text[2048];  // the names of kernels are long
   const int start = std::snprintf(text, sizeof text, "ivgpu: ");
   const int length = std::vsnprintf(text + start, sizeof text - static_cast<std::size_t>(start) - 1, format, args);

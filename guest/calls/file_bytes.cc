@@ -6,11 +6,13 @@
 
 #include <cerrno>
 
+#include "guest/uncancelled.h"
 #include "ring/abi/descriptor.h"
 
 namespace guest {
 
 std::vector<char> file_bytes(const char* path, CUresult& error) {
+  const Uncancelled here;
   const int fd = cuabi::open_file(path, O_RDONLY);
   struct stat status {};
   error = CUDA_ERROR_FILE_NOT_FOUND;

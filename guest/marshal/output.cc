@@ -8,6 +8,7 @@
 
 #include "guest/log.h"
 #include "guest/marshal/custom.h"
+#include "guest/uncancelled.h"
 #include "ring/api/records.h"
 
 namespace guest {
@@ -38,6 +39,7 @@ void log_lines(std::span<char> text) {
 
 void print_output() {
   if (ready() != CUDA_SUCCESS || !session()->usable()) return;
+  const Uncancelled here;
   for (std::size_t length = 1; length != 0;) {
     length = 0;
     const api::TakeOutputRecord record{.room = api::max_output};

@@ -41,21 +41,21 @@ Library& library() {
 }
 
 nvmlReturn_t Library::start() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (starts_ == 0 && gpus_->open() != Answer::Given) return NVML_ERROR_DRIVER_NOT_LOADED;
   ++starts_;
   return NVML_SUCCESS;
 }
 
 nvmlReturn_t Library::end() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   if (starts_ == 0) return NVML_ERROR_UNINITIALIZED;
   if (--starts_ == 0) gpus_->close();
   return NVML_SUCCESS;
 }
 
 bool Library::started() {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   return starts_ != 0;
 }
 
@@ -81,7 +81,7 @@ void Library::after_fork_in_child() {
 }
 
 void Library::replace(Gpus::Find find, Patience patience) {
-  const std::lock_guard lock(mutex_);
+  const Lock lock(mutex_);
   gpus_ = std::make_unique<Gpus>(std::move(find), patience);
   starts_ = 0;
 }

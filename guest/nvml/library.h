@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "guest/nvml/gpus.h"
+#include "guest/uncancelled.h"
 #include "ring/nvml/facts.h"
 #include "ring/nvml/types.h"
 
@@ -53,14 +54,14 @@ class Library {
   // called.
   template <class Get>
   nvmlReturn_t of_vm(bool sound, Get get) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     const nvmlReturn_t reached = reach_vm(sound, About::State);
     return reached == NVML_SUCCESS ? get(gpus_->snapshot()) : reached;
   }
   // The same before the library is initialised, too: the region is opened for this one call then.
   template <class Get>
   nvmlReturn_t of_vm_at_any_time(bool sound, Get get) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     if (!sound) return NVML_ERROR_INVALID_ARGUMENT;
     const bool for_this_call = starts_ == 0;
     const Answer answer = for_this_call ? gpus_->open() : gpus_->look(recent_ns);
@@ -71,7 +72,7 @@ class Library {
   // `get`: a function of a Gpu.
   template <class Get>
   nvmlReturn_t of_gpu(nvmlDevice_t device, About about, bool sound, Get get) {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     std::uint32_t index = 0;
     const nvmlReturn_t reached = reach_gpu(device, about, sound, index);
     return reached == NVML_SUCCESS ? get(Gpu{*gpus_, index}) : reached;
@@ -87,6 +88,13 @@ class Library {
  private:
   // A monitor asks for twenty values in a row, which then are of one moment and cost one question.
   static constexpr std::uint64_t recent_ns = 20'000'000;
+
+  // A thread that was cancelled in a call would keep the mutex.
+  struct Lock {
+    explicit Lock(std::mutex& mutex) : guard(mutex) {}
+    const Uncancelled here;
+    const std::lock_guard<std::mutex> guard;
+  };
 
   nvmlReturn_t reach_vm(bool sound, About about);
   nvmlReturn_t reach_gpu(nvmlDevice_t device, About about, bool sound, std::uint32_t& index);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "guest/uncancelled.h"
 #include "ring/layout.h"
 
 namespace guest {
@@ -106,6 +107,7 @@ void Arena::free_executed() {
 }
 
 std::optional<Arena::Chunk> Arena::borrow(bool wait) {
+  const Uncancelled here;
   std::unique_lock lock(staging_mutex_);
   if (wait) returned_.wait(lock, [&] { return borrowed_ != (1u << chunk_count) - 1; });
   const auto index = free_chunk(wait);

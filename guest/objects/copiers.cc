@@ -10,6 +10,7 @@
 #include "guest/log.h"
 #include "guest/objects/streaming_copy.h"
 #include "guest/switches.h"
+#include "guest/uncancelled.h"
 
 namespace guest {
 namespace {
@@ -102,6 +103,7 @@ void Copiers::start(Job& job, void* to, const void* from, std::size_t bytes, boo
 }
 
 void Copiers::finish(Job& job) {
+  const Uncancelled here;
   std::unique_lock lock(mutex_);
   while (job.state_ == Job::State::Queued || job.state_ == Job::State::Running) {
     if (first_ != nullptr) {

@@ -13,6 +13,8 @@
 
 #include "guest/log.h"
 #include "guest/objects/own_proc.h"
+#include "guest/uncancelled.h"
+
 namespace guest {
 namespace {
 
@@ -23,6 +25,7 @@ void report_no_list(int error) {
 }
 
 std::string list_of_mappings() {
+  const Uncancelled here;
   std::string text;
   const int fd = own_proc().open("maps", O_RDONLY);
   if (fd < 0) return report_no_list(errno), text;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "guest/objects/own_proc.h"
+#include "guest/uncancelled.h"
 #include "ring/api/records.h"
 
 namespace guest {
@@ -92,6 +93,7 @@ std::optional<Stretch> Occupied::around(std::uint64_t start, std::uint64_t bytes
   const std::lock_guard lock(mutex_);
   if (told_.size() == api::max_avoided_ranges) return std::nullopt;
   if (is_told(what)) return std::nullopt;
+  const Uncancelled here;
   const int maps = own_proc().open("maps", O_RDONLY);
   if (maps < 0) return std::nullopt;
   const Stretch run = mappings_around(maps, what);

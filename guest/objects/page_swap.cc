@@ -17,7 +17,7 @@
 #include "guest/objects/own_proc.h"
 #include "guest/objects/raw.h"
 #include "guest/objects/shared_copy.h"
-#include "ring/abi/descriptor.h"
+#include "guest/uncancelled.h"
 #include "ring/layout.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -218,9 +218,13 @@ Swapped hold_and_swap_out(const Piece& piece, const std::byte* block, std::byte*
 
 }  // namespace
 
-bool can_hold_writers() { return Faults(0).there(); }
+bool can_hold_writers() {
+  const Uncancelled here;
+  return Faults(0).there();
+}
 
 Swapped swap_in(const Piece& piece, std::byte* block, std::byte* again, unsigned helpers) {
+  const Uncancelled here;
   Swapped done = Swapped::No;
   if (!holds_this_stack(piece) && mprotect(again, piece.bytes, piece.protection) == 0) {
     const bool writers = (piece.protection & PROT_WRITE) != 0 && !one_thread();
@@ -237,6 +241,7 @@ Swapped swap_in(const Piece& piece, std::byte* block, std::byte* again, unsigned
 }
 
 Swapped swap_out(const Piece& piece, const std::byte* block, unsigned helpers) {
+  const Uncancelled here;
   if (holds_this_stack(piece)) return Swapped::No;
   const bool writers = (piece.protection & PROT_WRITE) != 0 && !one_thread();
   std::byte* filled = private_pages(piece.bytes);

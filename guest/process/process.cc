@@ -16,6 +16,7 @@
 #include "guest/log.h"
 #include "guest/objects/own_proc.h"
 #include "guest/process/thread.h"
+#include "guest/uncancelled.h"
 #include "guest/write_quietly.h"
 #include "ring/abi/descriptor.h"
 #include "ring/abi/launch_blocking.h"
@@ -161,6 +162,7 @@ CUresult initialize_with(Session* s) {
 
 CUresult initialize(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  const Uncancelled here;
   std::lock_guard lock(process().mutex);
   switch (phase.load(std::memory_order_relaxed)) {
     case Phase::Ready: return CUDA_SUCCESS;
@@ -204,6 +206,7 @@ bool launches_block() { return process().launches_block; }
 void finish() {
   deinitialize();
   if (phase.load(std::memory_order_relaxed) != Phase::Ended) return;
+  const Uncancelled here;
   write_statistics(*session());
   if (session()->ends_with_process()) return;
   session()->variables->leave();

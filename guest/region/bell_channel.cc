@@ -13,6 +13,7 @@
 #include "guest/region/access.h"
 #include "guest/region/sysfs.h"
 #include "guest/timespec.h"
+#include "guest/uncancelled.h"
 #include "ring/abi/descriptor.h"
 #include "ring/bells.h"
 
@@ -57,11 +58,13 @@ void BellChannel::ring() { say(ring::bell_look); }
 // What the channel does not take now is not said: the broker looks at the header by itself, too. A broker that has ended
 // must not end this program by a signal.
 void BellChannel::say(unsigned char byte) {
+  const Uncancelled here;
   if (fd_ >= 0) [[maybe_unused]]
     const auto n = socket_ ? send(fd_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) : write(fd_, &byte, 1);
 }
 
 BellChannel::Heard BellChannel::listen(std::uint64_t nanoseconds) {
+  const Uncancelled here;
   pollfd port{fd_, POLLIN, 0};
   const timespec limit = timespec_of(nanoseconds);
   const int ready = ppoll(&port, 1, &limit, nullptr);

@@ -20,6 +20,7 @@
 #include "guest/region/access.h"
 #include "guest/region/map_shared.h"
 #include "guest/region/region.h"
+#include "guest/uncancelled.h"
 #include "ring/abi/descriptor.h"
 
 namespace guest {
@@ -80,6 +81,7 @@ class Loopback final : public Region {
     return map_shared(memory_, offset, bytes, address);
   }
   void ring(std::uint32_t peer) override {
+    const Uncancelled here;
     const std::uint64_t one = 1;
     if (const auto at = bells_.find(peer); at != bells_.end()) [[maybe_unused]]
       const auto n = write(at->second, &one, sizeof one);
@@ -88,6 +90,7 @@ class Loopback final : public Region {
   std::uint32_t peer() const override { return peer_; }
   // The broker sends nothing after the greeting, so any event on the socket is the connection's end.
   Broker broker() override {
+    const Uncancelled here;
     pollfd socket{socket_, POLLIN | POLLRDHUP, 0};
     return poll(&socket, 1, 0) <= 0 ? Broker::Lives : Broker::Gone;
   }

@@ -11,6 +11,7 @@
 #include "guest/region/bell_channel.h"
 #include "guest/switches.h"
 #include "guest/timespec.h"
+#include "guest/uncancelled.h"
 
 namespace guest {
 namespace {
@@ -57,6 +58,7 @@ bool Sleeper::sleep(ring::Shared<std::uint32_t> word, std::uint64_t nanoseconds)
 
 // Only by the module can the slot go away: the device's files keep theirs mapped.
 bool Sleeper::nap(std::uint64_t nanoseconds) const {
+  const Uncancelled here;
   const timespec pause = timespec_of(nanoseconds);
   nanosleep(&pause, nullptr);
   return region_.module() == nullptr || region_.broker() != Region::Broker::Gone;

@@ -450,6 +450,18 @@ TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
+// A cancelled thread ends at a point of its own and not in a call, wherever the library sleeps or reads a file.
+TEST_F(Processes, CallsAreNoCancellationPoints) {
+  for (const char* off : {"", "wakes", "spin", "spin,wakes"}) {
+    const Variable switched("IVGPU_TEST_OFF", off);
+    const Variable log("IVGPU_LOG", "trace"), file("IVGPU_LOG_FILE", folder_ / "guest.log");
+    Program p("cancelled", region());
+    for (const char* line : {"cuInit 0", "calls 0", "cancelled", "works"}) EXPECT_EQ(p.line(), line) << off;
+    EXPECT_EQ(p.code(), 0) << off;
+  }
+  EXPECT_TRUE(all_slots_are_back());
+}
+
 // The program's root is an empty folder from then on, so that nothing can be opened by a path.
 TEST_F(Processes, MemoryIsRegisteredAfterAChroot) {
   const Variable log("IVGPU_LOG_FILE", folder_ / "guest.log");

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -591,6 +592,75 @@ int blocking_launches() {
   return 0;
 }
 
+// ---- threads that are cancelled ------------------------------------------------------------------------------------
+
+// Calls that sleep, copy with helpers, read files and print. Returns the number of the one that went wrong, or 0. It has no
+// cancellation point of its own.
+int calls_of_a_cancelled_thread(const char* file) {
+  constexpr std::size_t bytes = 40 << 20;
+  CUcontext context = nullptr;
+  CUmodule module = nullptr, of_file = nullptr;
+  CUdeviceptr device = 0;
+  void* pinned = nullptr;
+  if (CU(cuDevicePrimaryCtxRetain)(&context, 0) != CUDA_SUCCESS) return 1;
+  if (CU(cuCtxSetCurrent)(context) != CUDA_SUCCESS) return 2;
+  if (CU(cuMemAlloc_v2)(&device, bytes) != CUDA_SUCCESS) return 3;
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) return 4;
+  if (CU(cuMemcpyHtoD_v2)(device, at, bytes) != CUDA_SUCCESS) return 5;
+  if (CU(cuMemcpyDtoH_v2)(at, device, bytes) != CUDA_SUCCESS) return 6;
+  if (CU(cuMemHostRegister_v2)(at, bytes, 0) != CUDA_SUCCESS) return 7;
+  if (CU(cuMemHostUnregister)(at) != CUDA_SUCCESS) return 8;
+  if (CU(cuMemHostAlloc)(&pinned, 4, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) return 9;
+  if (CU(cuModuleLoad)(&of_file, file) != CUDA_SUCCESS) return 10;
+  CUdeviceptr word = 0;
+  if (CU(cuMemHostGetDevicePointer_v2)(&word, pinned, 0) != CUDA_SUCCESS) return 11;
+  const CUfunction count = function_of(module, "count");
+  std::uint32_t turns = 100'000;
+  void* params[] = {&word, &turns};
+  for (int i = 0; i < 20; ++i)
+    if (CU(cuLaunchKernel)(count, 1, 1, 1, 1, 1, 1, 0, nullptr, params, nullptr) != CUDA_SUCCESS) return 12;
+  if (CU(cuCtxSynchronize)() != CUDA_SUCCESS) return 13;
+  for (int i = 0; i < 20'000; ++i)  // more than a ring holds
+    if (CU(cuMemsetD32Async)(device, 1, 1024, nullptr) != CUDA_SUCCESS) return 14;
+  if (CU(cuStreamSynchronize)(nullptr) != CUDA_SUCCESS) return 15;
+  return CU(cuMemFreeHost)(pinned) == CUDA_SUCCESS && CU(cuMemFree_v2)(device) == CUDA_SUCCESS ? 0 : 16;
+}
+
+struct Cancelled {
+  CUresult initialized = CUDA_ERROR_UNKNOWN;
+  int wrong = -1;
+  char file[64] = "/tmp/ivgpu-cancelled-XXXXXX";
+};
+
+// Is cancelled before its first call, so that the first cancellation point would end it.
+void* run_cancelled(void* argument) {
+  auto& of = *static_cast<Cancelled*>(argument);
+  pthread_cancel(pthread_self());
+  of.initialized = CU(cuInit)(0);
+  of.wrong = calls_of_a_cancelled_thread(of.file);
+  pthread_testcancel();
+  return nullptr;
+}
+
+int cancelled() {
+  if (const char* off = std::getenv("IVGPU_TEST_OFF"); off != nullptr) setenv("IVGPU_OFF", off, 1);
+  setenv("IVGPU_COPY_THREADS", "2", 1);
+  Cancelled of;
+  const int file = mkstemp(of.file);
+  const auto length = static_cast<ssize_t>(std::strlen(launched));
+  if (file < 0 || write(file, launched, static_cast<std::size_t>(length)) != length) return 1;
+  close(file);
+  pthread_t thread;
+  void* result = nullptr;
+  if (pthread_create(&thread, nullptr, run_cancelled, &of) != 0 || pthread_join(thread, &result) != 0) return 2;
+  unlink(of.file);
+  tell("cuInit", of.initialized);
+  std::printf("calls %d\n", of.wrong);
+  say(result == PTHREAD_CANCELED ? "cancelled" : "not cancelled");
+  return work();
+}
+
 // ---- another root --------------------------------------------------------------------------------------------------
 
 // To an empty folder that is gone already. A user who is not root may do so in a user namespace of its own.
@@ -707,6 +777,7 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "long-texture") == 0) return long_texture();
   if (std::strcmp(mode, "illegal-launch") == 0) return illegal_launch();
   if (std::strcmp(mode, "blocking-launches") == 0) return blocking_launches();
+  if (std::strcmp(mode, "cancelled") == 0) return cancelled();
   if (std::strcmp(mode, "chroot") == 0) return register_in_another_root();
   if (std::strcmp(mode, "fork-at-exit") == 0) return exit_and_fork();
   if (std::strcmp(mode, "exit-while-calling") == 0) return exit_while_calling();

@@ -1,6 +1,7 @@
 // The guest's libnvidia-ml.so.1, by its exported functions, with a region and a broker of the test's own: what an
 // H200's library answers, as tests/probes/nvml_answers.cc has seen it, and what only a guest's can meet.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,6 +104,24 @@ std::vector<std::pair<std::string, nvmlReturn_t>> ask_all_setters(nvmlDevice_t d
 #undef SETTER
 #undef OTHER
   };
+}
+
+// A thread that has been cancelled waits for the broker's answer like any other, and leaves no lock behind.
+TEST_F(Nvml, CallsAreNoCancellationPoints) {
+  static nvmlReturn_t result = NVML_ERROR_UNKNOWN;
+  pthread_t thread;
+  const auto run = [](void*) -> void* {
+    pthread_cancel(pthread_self());
+    result = nvmlInit_v2();
+    pthread_testcancel();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, nullptr, run, nullptr), 0);
+  void* ended = nullptr;
+  ASSERT_EQ(pthread_join(thread, &ended), 0);
+  EXPECT_EQ(ended, PTHREAD_CANCELED);
+  EXPECT_EQ(result, NVML_SUCCESS);
+  EXPECT_NE(start(), nullptr);
 }
 
 TEST_F(Nvml, NothingButItsVersionAndTheTextsOfErrorsIsThereBeforeItIsInitialised) {
