@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "guest/calls/long_name.h"
 #include "guest/calls/managed_variable.h"
 #include "guest/log.h"
 #include "guest/marshal/reply.h"
@@ -62,6 +63,18 @@ CUresult ask(int call, api::Handle kind, Context& context, const Object& owner, 
   return sent.result;
 }
 
+// A reply has no name where it has no room for one. `find`: gives the name. Another thread may find the same function.
+template <class Find>
+void keep_name(FunctionInfo& info, Find find) {
+  {
+    const std::lock_guard lock(session()->lookups);
+    if (!info.name.empty()) return;
+  }
+  std::string name = find();
+  const std::lock_guard lock(session()->lookups);
+  if (info.name.empty()) info.name = std::move(name);
+}
+
 // Remembers a global: memory that the module or library owns, and that ends with it.
 CUresult remember_global(const api::GlobalReply& reply, const Object& owner, Context& context, const char* name) {
   Session& s = *session();
@@ -94,9 +107,12 @@ api::GlobalReply read_global(ring::SharedReader& r) {
 }  // namespace
 
 CUresult look_up(int call, api::Handle kind, Context& context, const Object& owner, const char* name, Object*& found) {
-  const Part part{name, std::strlen(name) + 1};
-  const api::LookupRecord record{.from = 0, .id = 0, .name_bytes = part.bytes};
-  return ask(call, kind, context, owner, record, {&part, 1}, found);
+  const SentName sent(name, context);
+  if (sent.result() != CUDA_SUCCESS) return sent.result();
+  const api::LookupRecord record{.from = 0, .id = 0, .name_bytes = sent.bytes()};
+  const CUresult result = ask(call, kind, context, owner, record, sent.parts(), found);
+  if (result == CUDA_SUCCESS && found->function != nullptr) keep_name(*found->function, [&] { return name; });
+  return result;
 }
 
 CUresult derive(int call, api::Handle kind, Context& context, const Object& owner, Object*& found) {
@@ -106,7 +122,10 @@ CUresult derive(int call, api::Handle kind, Context& context, const Object& owne
 CUresult look_up_part(int call, api::Handle kind, Context& context, const Object& owner, unsigned which,
                       Object*& found) {
   const api::PartRecord record{.from = 0, .id = 0, .which = which};
-  return ask(call, kind, context, owner, record, {}, found);
+  const CUresult result = ask(call, kind, context, owner, record, {}, found);
+  if (result == CUDA_SUCCESS && found->function != nullptr)
+    keep_name(*found->function, [&] { return ask_for_name(found->id.load(std::memory_order_relaxed), kind, context); });
+  return result;
 }
 
 CUresult find_global(int call, Context& context, const Object& owner, CUdeviceptr* address, std::size_t* bytes,
@@ -114,12 +133,12 @@ CUresult find_global(int call, Context& context, const Object& owner, CUdevicept
   // The driver clears both before it looks, so a global that is not there has size 0.
   if (address != nullptr) *address = 0;
   if (bytes != nullptr) *bytes = 0;
-  const std::size_t length = std::strlen(name) + 1;
-  const api::GlobalRecord record{.from = owner.id.load(std::memory_order_relaxed), .name_bytes = length};
-  const Part part{name, length};
+  const SentName sent_name(name, context);
+  if (sent_name.result() != CUDA_SUCCESS) return sent_name.result();
+  const api::GlobalRecord record{.from = owner.id.load(std::memory_order_relaxed), .name_bytes = sent_name.bytes()};
   api::GlobalReply reply{};
   const Sent sent =
-      cross({.call = call, .context = context}, record, {&part, 1}, [&](CUresult result, ring::SharedReader& r) {
+      cross({.call = call, .context = context}, record, sent_name.parts(), [&](CUresult result, ring::SharedReader& r) {
         if (result == CUDA_SUCCESS) reply = read_global(r);
       });
   if (sent.result != CUDA_SUCCESS) return sent.result;

@@ -117,7 +117,8 @@ class Session {
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Registered> registered;
   std::unique_ptr<Variables> variables;
-  std::mutex lookups;  // of functions, kernels, modules and managed variables; taken before any channel's lock
+  std::mutex long_names;  // one on its way at a time (guest/calls/long_name.h); taken before `lookups`
+  std::mutex lookups;     // of functions, kernels, modules and managed variables; taken before any channel's lock
   std::atomic<std::uint64_t> next_buffer_id{1};
   ManagedRanges managed;
   VirtualRanges reserved{addresses, next_buffer_id};

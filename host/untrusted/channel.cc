@@ -14,6 +14,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 
 #include "host/untrusted/dispatch.h"
@@ -70,7 +71,8 @@ class Channel {
   void execute(std::span<const std::byte> record) {
     ring::RecordHeader header;
     std::memcpy(&header, record.data(), sizeof header);
-    Request request(session_, header, record.subspan(sizeof header), {reply_->bytes, ring::reply_bytes});
+    Request request(session_, header, record.subspan(sizeof header), {reply_->bytes, ring::reply_bytes},
+                    &brought_name_);
     const Handler handler = handler_of(header.call);
     const bool in_turn = session_.greeted() || header.call == api::id_of::hello;
     const bool well_formed =
@@ -219,6 +221,7 @@ class Channel {
   GuestWaker guest_;
   ring::AdaptiveSpin spin_;
   std::unique_ptr<Buffer> request_, reply_;
+  std::string brought_name_;
   std::uint64_t position_ = 0;
   ring::ChannelCounters& counters_;
   ring::TraceWriter trace_;

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "host/session/footprint.h"
 #include "host/session/session.h"
@@ -24,13 +25,15 @@ namespace host {
 
 class Request {
  public:
+  // `name`: the channel's, for what bring_name brings to its next lookup; null: nothing can be brought.
   Request(Session& owner, const ring::RecordHeader& record, std::span<const std::byte> payload,
-          std::span<std::byte> reply)
+          std::span<std::byte> reply, std::string* name = nullptr)
       : session(owner),
         header(record),
         in(payload),
         out(reply),
         context(ring::context_of(record.flags)),
+        brought_name(name),
         payload_(payload) {}
 
   // The owners of an object of this kind that the call creates. Of a green context are its streams alone.
@@ -69,6 +72,7 @@ class Request {
   ring::Reader in;
   ring::Writer out;                              // not ok(): the reply does not fit
   unsigned context;                              // the record's, or the green one that the call names
+  std::string* const brought_name;               // the channel's, or null; empty: there is none
   std::size_t out_on_error = 0;                  // its bytes that the guest gets even if the call failed (JIT logs)
   std::uint64_t to_device = 0, from_device = 0;  // bytes that the call has copied, for the counters
   Charge charge;           // the device memory that the call takes, until it is what the call has made that has it

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -101,7 +102,7 @@ class Taken : public Words<R> {
   const std::byte* behind(M length) const {
     return static_cast<const std::byte*>(found(length));
   }
-  // The name that follows, which ends with a NUL.
+  // The name that follows or was brought before, which ends with a NUL.
   std::string_view text() const { return text_; }
   // The host's side of a copy: in the arena, or lent by the record or the reply.
   ring::SharedBytes arena() const { return arena_; }
@@ -139,10 +140,16 @@ class Taken : public Words<R> {
   template <class M>
   bool take(std::size_t, const field::Text<M>& w) {
     const std::uint64_t bytes = value(w.length);
+    if (bytes == 0) return take_brought_name();
     const auto* at = reinterpret_cast<const char*>(request.in.take(bytes));
-    if (at == nullptr || bytes == 0 || std::memchr(at, 0, bytes) != at + bytes - 1) return false;
+    if (at == nullptr || std::memchr(at, 0, bytes) != at + bytes - 1) return false;
     text_ = {at, bytes - 1};
     return true;
+  }
+  bool take_brought_name() {
+    if (request.brought_name != nullptr) brought_name_ = std::exchange(*request.brought_name, {});
+    text_ = brought_name_;
+    return !text_.empty();
   }
   template <class M>
   bool take(std::size_t i, const field::Parameters<M>& w) {
@@ -273,6 +280,7 @@ class Taken : public Words<R> {
   }
 
   bool sound_ = false;
+  std::string brought_name_;
   std::string_view text_;
   ring::SharedBytes arena_;
   std::byte* lent_ = nullptr;

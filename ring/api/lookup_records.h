@@ -11,7 +11,8 @@
 
 namespace api {
 
-// What the guest needs so that launches are checked and packed there. Where the parameters lie and the name follow.
+// What the guest needs so that launches are checked and packed there. Where the parameters lie and the name follow. The name
+// is empty where the lookup gave it, and where the reply has no room for it.
 struct FunctionReply {
   std::uint64_t id;  // the one proposed, or that of an earlier lookup: one function has one handle
   std::uint32_t params, param_bytes;
@@ -22,6 +23,40 @@ struct FunctionReplyOf : FunctionReply {
   static constexpr std::tuple fields{field::made(kind, &FunctionReply::id),
                                      field::layout("parameters", &FunctionReply::params, &FunctionReply::param_bytes),
                                      field::text("name", &FunctionReply::name_bytes)};
+};
+
+// A name of more bytes than this, its NUL included, does not follow its lookup. The record bring_name, which the same
+// channel sends before, says where it lies in the arena, and the lookup says 0 bytes.
+inline constexpr std::uint64_t max_inline_name = 32 << 10;
+inline constexpr std::uint64_t max_name = 1 << 20;  // the worker keeps one for each channel
+
+// bring_name.
+struct BringNameRecord {
+  std::uint64_t arena, bytes;
+
+  static constexpr std::tuple fields{
+      field::between("bytes", &BringNameRecord::bytes, 1, max_name),
+      field::place("arena", &BringNameRecord::arena, &BringNameRecord::bytes, field::Otherwise::Nowhere)};
+};
+
+inline constexpr std::uint64_t max_name_piece = 32 << 10;  // of one reply
+
+struct TakeNameReply {
+  std::uint64_t length;
+
+  static constexpr std::tuple fields{field::characters("name", &TakeNameReply::length)};
+};
+// take_name: what the name of a function or of a kernel has from `offset` on, without its NUL: at most `room` bytes. For one
+// that was found in a list, where the reply had no room for it.
+struct TakeNameRecord {
+  std::uint64_t function, kernel;  // one of them is 0
+  std::uint64_t offset, room;
+
+  static constexpr std::tuple fields{field::maybe_id("function", Handle::Function, &TakeNameRecord::function),
+                                     field::maybe_id("kernel", Handle::Kernel, &TakeNameRecord::kernel),
+                                     field::number("offset", &TakeNameRecord::offset),
+                                     field::between("room", &TakeNameRecord::room, 0, max_name_piece)};
+  using Reply = TakeNameReply;
 };
 
 // cuModuleGetFunction, cuLibraryGetKernel, cuModuleGetTexRef, cuModuleGetSurfRef: `from` names the owner, the name follows.

@@ -397,6 +397,19 @@ TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
   EXPECT_TRUE(all_slots_are_back());
 }
 
+// CUDA bounds neither the names of kernels nor those of variables; templates make long ones.
+TEST_F(Processes, NamesMayBeLongerThanARecord) {
+  for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
+    Program p("long-names", region(), library);
+    for (const char* line : {"module 0", "function 0", "its name 0", "same", "listed 0", "its name 0", "same",
+                             "launch 0", "variable 0", "5", "no such function 500", "no such variable 500", "library 0",
+                             "kernel 0", "its name 0", "same", "variable 0", "no such kernel 500"})
+      EXPECT_EQ(p.line(), line) << library;
+    EXPECT_EQ(p.code(), 0) << library;
+  }
+  EXPECT_TRUE(all_slots_are_back());
+}
+
 // ---- what a program does around its calls --------------------------------------------------------------------------
 
 // Sets a variable of the environment for the programs that start meanwhile.

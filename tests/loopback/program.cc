@@ -500,6 +500,49 @@ int long_texture() {
   return 0;
 }
 
+// ---- long names ----------------------------------------------------------------------------------------------------
+
+void compare(CUresult result, const char* got, const std::string& wanted) {
+  tell("its name", result);
+  say(result == CUDA_SUCCESS && wanted == got ? "same" : "another");
+}
+
+int long_names() {
+  constexpr std::size_t letters = 70'000;
+  const std::string kernel = "k" + std::string(letters - 1, 'x'), variable = "v" + std::string(letters - 1, 'y');
+  const std::string text = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .global .align 4 .u32 " + variable +
+                           " = 5;\n.visible .entry " + kernel + "()\n{\n  ret;\n}\n";
+  CUmodule module = nullptr;
+  CUfunction function = nullptr, listed = nullptr;
+  CUdeviceptr at = 0;
+  std::size_t bytes = 0;
+  const char* name = nullptr;
+  const auto show_value = [&] {
+    std::uint32_t value = 0;
+    CU(cuMemcpyDtoH_v2)(&value, at, sizeof value);
+    std::printf("%u\n", value);
+  };
+  if (!start()) return 1;
+  tell("module", CU(cuModuleLoadData)(&module, text.c_str()));
+  tell("function", CU(cuModuleGetFunction)(&function, module, kernel.c_str()));
+  compare(CU(cuFuncGetName)(&name, function), name, kernel);
+  tell("listed", CU(cuModuleEnumerateFunctions)(&listed, 1, module));
+  compare(CU(cuFuncGetName)(&name, listed), name, kernel);
+  tell("launch", CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
+  tell("variable", CU(cuModuleGetGlobal_v2)(&at, &bytes, module, variable.c_str()));
+  show_value();
+  tell("no such function", CU(cuModuleGetFunction)(&function, module, variable.c_str()));
+  tell("no such variable", CU(cuModuleGetGlobal_v2)(&at, &bytes, module, kernel.c_str()));
+  CUlibrary library = nullptr;
+  CUkernel found = nullptr;
+  tell("library", CU(cuLibraryLoadData)(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  tell("kernel", CU(cuLibraryGetKernel)(&found, library, kernel.c_str()));
+  compare(CU(cuKernelGetName)(&name, found), name, kernel);
+  tell("variable", CU(cuLibraryGetGlobal)(&at, &bytes, library, variable.c_str()));
+  tell("no such kernel", CU(cuLibraryGetKernel)(&found, library, variable.c_str()));
+  return 0;
+}
+
 // ---- launches that wait --------------------------------------------------------------------------------------------
 
 constexpr const char* launched = R"(.version 7.5
@@ -775,6 +818,7 @@ int main(int argc, char** argv) {
     return without_standard_descriptors(mode[7], static_cast<unsigned>(mode[8] - '0'));
 
   if (std::strcmp(mode, "long-texture") == 0) return long_texture();
+  if (std::strcmp(mode, "long-names") == 0) return long_names();
   if (std::strcmp(mode, "illegal-launch") == 0) return illegal_launch();
   if (std::strcmp(mode, "blocking-launches") == 0) return blocking_launches();
   if (std::strcmp(mode, "cancelled") == 0) return cancelled();

@@ -554,6 +554,58 @@ TEST_F(Loads, NamesEndWithTheirOnlyNul) {
   expect_error(CUDA_ERROR_NOT_FOUND, ids::cuModuleGetFunction, lookup(module, "none", 5, 5));
 }
 
+// A long name comes through the arena, for one lookup. What lies there is copied once, and its length is not believed.
+TEST_F(Loads, LongNamesAreBroughtForOneLookup) {
+  const std::uint64_t module = world.module(), library = world.library();
+  const std::string name = "fill" + std::string(70'000, 'x');  // the fake driver's, as it begins
+  const std::uint64_t bytes = name.size() + 1;
+  const ring::SharedBytes arena = world.session->arena(0, World::arena_bytes);
+  arena.copy_in(4096, name.c_str(), bytes);
+  const auto brought = [](std::uint64_t at, std::uint64_t length) {
+    return Payload::record(api::BringNameRecord{at, length});
+  };
+  const auto lookup = [&](std::uint64_t from, Handle kind) {
+    return Payload::record(api::LookupRecord{from, world.next(kind), 0});
+  };
+  EXPECT_EQ(world.send(ids::bring_name, brought(4096, bytes)).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(ids::cuModuleGetFunction, lookup(module, Handle::Function)).result, CUDA_SUCCESS);
+  expect_broken(ids::cuModuleGetFunction, lookup(module, Handle::Function), "it was for one lookup");
+  EXPECT_EQ(world.send(ids::bring_name, brought(4096, bytes)).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(ids::cuLibraryGetKernel, lookup(library, Handle::Kernel)).result, CUDA_SUCCESS);
+  EXPECT_EQ(world.send(ids::bring_name, brought(4096, bytes)).result, CUDA_SUCCESS);
+  expect_error(CUDA_ERROR_NOT_FOUND, ids::cuModuleGetGlobal_v2, Payload::record(api::GlobalRecord{module, 0}));
+
+  for (const std::uint64_t length : {std::uint64_t{0}, bytes - 1, bytes + 1, api::max_name + 1, most})
+    expect_broken(ids::bring_name, brought(4096, length), "a length that lies");
+  for (const std::uint64_t at : {World::arena_bytes - bytes + 8, World::arena_bytes, ring::absent, most - 8})
+    expect_broken(ids::bring_name, brought(at, bytes), "outside of the arena");
+  arena.copy_in(8192, "", 1);
+  expect_broken(ids::bring_name, brought(4096, bytes), "a NUL inside");
+  expect_broken(ids::cuModuleGetFunction, lookup(module, Handle::Function), "none was brought");
+  EXPECT_EQ(world.send(ids::bring_name, brought(8192, 1)).result, CUDA_SUCCESS);
+  expect_broken(ids::cuModuleGetFunction, lookup(module, Handle::Function), "an empty one");
+}
+
+TEST_F(Loads, NamesAreTakenInPieces) {
+  const std::uint64_t f = world.function(world.module(), "nothing"), k = world.kernel(world.library(), "nothing");
+  const auto piece = [](std::uint64_t function, std::uint64_t kernel, std::uint64_t offset, std::uint64_t room) {
+    return Payload::record(api::TakeNameRecord{function, kernel, offset, room});
+  };
+  const Answer whole = world.send(ids::take_name, piece(f, 0, 0, 100));
+  EXPECT_EQ(whole.read<std::uint64_t>(), 7u);
+  EXPECT_EQ(std::memcmp(whole.reply.data() + 8, "nothing", 7), 0);
+  const Answer part = world.send(ids::take_name, piece(0, k, 2, 3));
+  EXPECT_EQ(part.read<std::uint64_t>(), 3u);
+  EXPECT_EQ(std::memcmp(part.reply.data() + 8, "thi", 3), 0);
+  for (const std::uint64_t beyond : {std::uint64_t{7}, std::uint64_t{8}, most})
+    EXPECT_EQ(world.send(ids::take_name, piece(f, 0, beyond, 3)).read<std::uint64_t>(), 0u);
+  expect_broken(ids::take_name, piece(0, 0, 0, 3), "of nothing");
+  expect_broken(ids::take_name, piece(f, k, 0, 3), "of both");
+  expect_broken(ids::take_name, piece(f, 0, 0, api::max_name_piece + 1), "more than a piece");
+  for (const std::uint64_t wrong : {k, world.stream(), most, f + 16})
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::take_name, piece(wrong, 0, 0, 3));
+}
+
 TEST_F(Loads, ListsEndWhereTheyEnd) {
   const std::uint64_t module = world.module(), library = world.library();
   const auto part = [&](std::uint64_t from, Handle kind, std::uint64_t which) {

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "host/untrusted/dispatch.h"
@@ -65,7 +66,8 @@ inline Answer send_exactly_to(host::Session& session, int call, const Payload& p
   if (payload.size() != 0) std::memcpy(in.get(), payload.data().data(), payload.size());
   std::vector<std::byte> out(ring::reply_bytes);
   const ring::RecordHeader header{.bytes = 0, .call = static_cast<std::uint16_t>(call), .flags = flags, .position = 1};
-  host::Request request(session, header, {in.get(), payload.size()}, out);
+  static std::string name;  // the channel's
+  host::Request request(session, header, {in.get(), payload.size()}, out, &name);
   const host::Handler handler = host::handler_of(header.call);
   Answer answer;
   answer.result = handler != nullptr ? handler(request) : request.broken();

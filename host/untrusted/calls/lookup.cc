@@ -1,6 +1,12 @@
 #include "host/untrusted/calls/lookup.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "host/untrusted/calls/calls.h"
 
 namespace host::calls {
 namespace {
@@ -46,6 +52,32 @@ KernelInfo info_of(const Request& r, CUkernel kernel) {
   ask_limits(info,
              [&](int* value, CUfunction_attribute a) { return d.cuKernelGetAttribute(value, a, kernel, device); });
   return info;
+}
+
+// The name is copied out before it is looked at.
+CUresult bring_name(asked::bring_name& a) {
+  std::string name(a.record.bytes, '\0');
+  a.arena().copy_out(name.data(), 0, name.size());
+  if (a.request.brought_name == nullptr || name.find('\0') != name.size() - 1) return a.request.broken();
+  name.pop_back();
+  *a.request.brought_name = std::move(name);
+  return CUDA_SUCCESS;
+}
+
+CUresult take_name(asked::take_name& a) {
+  const api::TakeNameRecord& r = a.record;
+  if ((r.function == 0) == (r.kernel == 0)) return a.request.broken();
+  const Driver& d = a.driver();
+  const char* name = nullptr;
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+  if (r.function != 0 && d.cuFuncGetName != nullptr)
+    result = d.cuFuncGetName(&name, a.handle<CUfunction>(&api::TakeNameRecord::function));
+  else if (r.kernel != 0 && d.cuKernelGetName != nullptr)
+    result = d.cuKernelGetName(&name, a.handle<CUkernel>(&api::TakeNameRecord::kernel));
+  if (result != CUDA_SUCCESS) return result;
+  const std::string_view all(name);
+  const std::string_view rest = all.substr(std::min<std::uint64_t>(r.offset, all.size()), r.room);
+  return a.answer(CUDA_SUCCESS, {.length = 0}, std::span(rest));
 }
 
 }  // namespace host::calls

@@ -19,14 +19,21 @@ struct KernelInfo {
 KernelInfo info_of(const Request& r, CUfunction function);
 KernelInfo info_of(const Request& r, CUkernel kernel);
 
-// Settles and answers a lookup that has found a function or kernel. If the description does not fit into a reply, the
-// session does not keep the proposed id: the guest could not read the reply, and would use the id for another object.
+// Whether a reply has room for a function's description with this name.
+inline bool fits_into_reply(const KernelInfo& info, std::string_view name) {
+  const std::size_t layout = ring::padded(info.layout.size() * sizeof(api::ParameterPlace));
+  return sizeof(api::FunctionReply) + layout + ring::padded(name.size() + 1) <= ring::reply_bytes;
+}
+
+// Settles and answers a lookup that has found a function or kernel. The guest asks for a name without room by itself. If
+// the rest of the description does not fit into a reply, the session does not keep the proposed id: the guest could not
+// read the reply, and would use the id for another object.
 template <class T, class R>
 CUresult answer_found(Taken<R>& t, T found, std::string_view called) {
   const std::uint64_t id = t.put_once(found);
   if (id == 0) return t.request.broken();
   const KernelInfo info = info_of(t.request, found);
-  const std::string name(called);
+  const std::string name(fits_into_reply(info, called) ? called : std::string_view());
   t.answer(CUDA_SUCCESS,
            {{.id = id,
              .params = 0,
