@@ -38,8 +38,7 @@ int descriptor() {
   const int length = std::vsnprintf(text + start, sizeof text - static_cast<std::size_t>(start) - 1, format, args);
   const std::size_t end = std::min(sizeof text - 2, static_cast<std::size_t>(start + std::max(length, 0)));
   text[end] = '\n';
-  write_quietly(to, text, end + 1);
-  [[maybe_unused]] const auto n = write(descriptor(), text, end + 1);
+  write_quietly(descriptor(), text, end + 1);
 }
 
 // For the lines about the level itself: log() needs the level, so it cannot write them.

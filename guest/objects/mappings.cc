@@ -27,7 +27,7 @@ void report_no_list(int error) {
 std::string list_of_mappings() {
   const Uncancelled here;
   std::string text;
-  const int fd = own_proc().open("maps", O_RDONLY);
+  const int fd = own_proc().open_file("maps", O_RDONLY);
   if (fd < 0) return report_no_list(errno), text;
   constexpr std::size_t piece = 64 << 10;
   for (;;) {

@@ -94,7 +94,7 @@ std::optional<Stretch> Occupied::around(std::uint64_t start, std::uint64_t bytes
   if (told_.size() == api::max_avoided_ranges) return std::nullopt;
   if (is_told(what)) return std::nullopt;
   const Uncancelled here;
-  const int maps = own_proc().open("maps", O_RDONLY);
+  const int maps = own_proc().open_file("maps", O_RDONLY);
   if (maps < 0) return std::nullopt;
   const Stretch run = mappings_around(maps, what);
   close(maps);

@@ -1,19 +1,13 @@
 #include "guest/objects/own_proc.h"
 
 #include <fcntl.h>
+#include <unistd.h>
+
+#include "ring/abi/descriptor.h"
 
 namespace guest {
-namespace {
-
-constexpr int above_standard = 3;  // a program that closes 0 to 2 expects the next files it opens there
-
-}  // namespace
-
 OwnProc::OwnProc(const char* path) : path_(path) {
-  const int opened = ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return;
-  folder_ = fcntl(opened, F_DUPFD_CLOEXEC, above_standard);
-  close(opened);
+  folder_ = cuabi::open_file(path, O_PATH | O_DIRECTORY);
   if (folder_ >= 0) fstat(folder_, &status_);
 }
 
@@ -27,10 +21,10 @@ bool OwnProc::is_still_it() const {
          now.st_ino == status_.st_ino;
 }
 
-int OwnProc::open(const char* name, int flags) const {
+int OwnProc::open_file(const char* name, int flags) const {
   if (is_still_it())
-    if (const int fd = openat(folder_, name, flags | O_CLOEXEC); fd >= 0) return fd;
-  return ::open((path_ + "/" + name).c_str(), flags | O_CLOEXEC);
+    if (const int fd = cuabi::open_below(folder_, name, flags); fd >= 0) return fd;
+  return cuabi::open_file((path_ + "/" + name).c_str(), flags);
 }
 
 const OwnProc& own_proc() {

@@ -20,7 +20,7 @@ class OwnProc {
   OwnProc& operator=(const OwnProc&) = delete;
 
   // Opens a file of the folder. -1, and errno: that is not possible.
-  int open(const char* name, int flags) const;
+  int open_file(const char* name, int flags) const;
 
  private:
   bool is_still_it() const;

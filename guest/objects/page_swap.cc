@@ -18,6 +18,7 @@
 #include "guest/objects/raw.h"
 #include "guest/objects/shared_copy.h"
 #include "guest/uncancelled.h"
+#include "ring/abi/descriptor.h"
 #include "ring/layout.h"
 
 #ifndef UFFD_USER_MODE_ONLY
@@ -148,7 +149,7 @@ bool holds_this_stack(const Piece& piece) {
 }
 
 bool one_thread() {
-  const int folder = own_proc().open("task", O_RDONLY | O_DIRECTORY);
+  const int folder = own_proc().open_file("task", O_RDONLY | O_DIRECTORY);
   DIR* tasks = folder >= 0 ? fdopendir(folder) : nullptr;
   if (tasks == nullptr) return false;
   int count = 0;

@@ -28,6 +28,11 @@ inline int open_file(const char* path, int flags, mode_t mode = 0) {
   return above_standard(open(path, flags | O_CLOEXEC, mode));
 }
 
+// The same for a file below an open folder.
+inline int open_below(int folder, const char* name, int flags) {
+  return above_standard(openat(folder, name, flags | O_CLOEXEC));
+}
+
 // Null on failure, and errno says why.
 inline DIR* open_folder(const char* path) {
   const int fd = open_file(path, O_RDONLY | O_DIRECTORY);

@@ -1,13 +1,18 @@
 // CUDA_LAUNCH_BLOCKING, as every libcuda reads it when it is initialised.
+//
+// Asked on an H200 with driver 580.159.04 (tests/probes/launch_blocking.cc): the variable is read in cuInit, as atoi() reads
+// a number, and 1 alone switches it on: "1", " 1", "01" and "1x" do; "", "0", "2" and "x" do not. Then cuLaunchKernel,
+// cuLaunchKernelEx, a cooperative launch and cuGraphLaunch return when their kernels have run, with the kernel's error.
+// So do fills and copies within the device, which can bring no error of a kernel.
 #pragma once
 
-#include <string_view>
+#include <cstdlib>
 
 namespace cuabi {
 
 inline constexpr const char* launch_blocking_variable = "CUDA_LAUNCH_BLOCKING";
 
 // Whether each launch waits for its kernel, and returns the kernel's error. `value`: the variable's, or null.
-inline bool launches_block(const char* value) { return value != nullptr && std::string_view(value) == "1"; }
+inline bool launches_block(const char* value) { return value != nullptr && std::atoi(value) == 1; }
 
 }  // namespace cuabi

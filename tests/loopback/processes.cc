@@ -385,7 +385,7 @@ TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
   Program other("work-on", region());
   EXPECT_EQ(other.line(), "works");
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
-    Program p("long-texture", region(), library);
+    Program p("long-texture", region(), 0, library);
     for (const char* line : {"linear 0", "rows 0", "reference 0", "rows of a reference 0", "launch 0", "inside 0", "77",
                              "launch 0", "beyond 700"})
       EXPECT_EQ(p.line(), line) << library;
@@ -400,7 +400,7 @@ TEST_F(Processes, ATextureMayBeLongerThanItsMemory) {
 // CUDA bounds neither the names of kernels nor those of variables; templates make long ones.
 TEST_F(Processes, NamesMayBeLongerThanARecord) {
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
-    Program p("long-names", region(), library);
+    Program p("long-names", region(), 0, library);
     for (const char* line : {"module 0", "function 0", "its name 0", "same", "listed 0", "its name 0", "same",
                              "launch 0", "variable 0", "5", "no such function 500", "no such variable 500", "library 0",
                              "kernel 0", "its name 0", "same", "variable 0", "no such kernel 500"})
@@ -427,7 +427,7 @@ class Variable {
 TEST_F(Processes, LaunchesWaitAndGiveTheKernelsErrorWithLaunchBlocking) {
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
     const Variable blocking("CUDA_LAUNCH_BLOCKING", "1");
-    Program p("illegal-launch", region(), library);
+    Program p("illegal-launch", region(), 0, library);
     EXPECT_EQ(p.line(), "cuLaunchKernel 700") << library;
     EXPECT_EQ(p.line(), "cuCtxSynchronize 700") << library;
     EXPECT_EQ(p.code(), 0) << library;
@@ -449,7 +449,7 @@ TEST_F(Processes, LaunchesDoNotWaitWithoutLaunchBlocking) {
 TEST_F(Processes, EachFormOfALaunchWaitsWithLaunchBlocking) {
   for (const char* library : {SIMULATED_GPU, GUEST_CUDA}) {
     const Variable blocking("CUDA_LAUNCH_BLOCKING", "1");
-    Program p("blocking-launches", region(), library);
+    Program p("blocking-launches", region(), 0, library);
     for (const char* line : {"the NULL stream: done", "a stream: done", "the thread's stream: done", "attributes: done",
                              "cooperative: done", "the old form: done"})
       EXPECT_EQ(p.line(), line) << library;

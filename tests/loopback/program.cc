@@ -433,6 +433,7 @@ int without_standard_descriptors(char moment, unsigned which) {
   if (!works() || closed_standard() != which) return 13;
   shout();
   return works() ? 0 : 14;
+}
 
 // ---- what the driver alone judges ----------------------------------------------------------------------------------
 
@@ -816,7 +817,6 @@ int main(int argc, char** argv) {
   if (std::strcmp(mode, "reserve-taken") == 0) return reserve_what_is_taken();
   if (std::strncmp(mode, "closed-", 7) == 0 && std::strlen(mode) == 9)
     return without_standard_descriptors(mode[7], static_cast<unsigned>(mode[8] - '0'));
-
   if (std::strcmp(mode, "long-texture") == 0) return long_texture();
   if (std::strcmp(mode, "long-names") == 0) return long_names();
   if (std::strcmp(mode, "illegal-launch") == 0) return illegal_launch();

@@ -4,9 +4,10 @@
 
 namespace {
 
-TEST(LaunchBlocking, IsSwitchedOnByOneAlone) {
-  EXPECT_TRUE(cuabi::launches_block("1"));
-  for (const char* value : {static_cast<const char*>(nullptr), "", "0", "2", "1 ", "true"})
+// The answers of an H200.
+TEST(LaunchBlocking, IsSwitchedOnByTheNumberOneAlone) {
+  for (const char* value : {"1", " 1", "01", "1x"}) EXPECT_TRUE(cuabi::launches_block(value)) << value;
+  for (const char* value : {static_cast<const char*>(nullptr), "", "0", "2", "x", "true"})
     EXPECT_FALSE(cuabi::launches_block(value)) << (value == nullptr ? "not set" : value);
 }
 

@@ -33,7 +33,7 @@ class OwnProc : public testing::Test {
   }
   static std::string read(const guest::OwnProc& folder) {
     char text[32] = {};
-    const int fd = folder.open("maps", O_RDONLY);
+    const int fd = folder.open_file("maps", O_RDONLY);
     if (fd < 0) return std::string("error ") + std::to_string(errno);
     [[maybe_unused]] const auto n = ::read(fd, text, sizeof text - 1);
     close(fd);
