@@ -18,7 +18,7 @@ diagnoses() { sed -nE 's/^ivgpu:? simulated GPU: //p' "$1"; }
 status=0
 "$build/bin/ivgpu" sim "$build/programs/$program" "$@" >"$work/sim" 2>"$work/sim.err" ||
   { echo "on the simulated GPU: exit code $?"; status=1; }
-"$build/bin/ivgpu" run --gpu sim --region-size 4GiB "${config[@]}" "$build/programs/$program" "$@" \
+"$build/bin/ivgpu" run --gpu sim "${config[@]}" "$build/programs/$program" "$@" \
   >"$work/loopback" 2>"$work/loopback.err" ||
   { echo "in loopback: exit code $?"; status=1; }
 diff -u --label simulated --label loopback "$work/sim" "$work/loopback" || status=1

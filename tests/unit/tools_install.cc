@@ -168,6 +168,30 @@ TEST(BrokerConfig, TheTransportAndVsocksNumbersAreSaidWhereTheyAreOthers) {
             "\n[vm.w]\nregion_size = \"1GiB\"\ntransport = \"pmem\"\n");
 }
 
+constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+
+TEST(RoomyRegion, IsTheLargestPowerOfTwoThatFitsTheMachine) {
+  EXPECT_EQ(roomy_region(24 * gib, false), "16384MiB");
+  EXPECT_EQ(roomy_region(32 * gib, false), "32768MiB");
+  EXPECT_EQ(roomy_region(gib - 1, false), "512MiB");
+}
+
+TEST(RoomyRegion, GivesEachSessionNoMoreThanAWindow) {
+  EXPECT_EQ(roomy_region(2000 * gib, false), "524288MiB");
+  EXPECT_EQ(roomy_region(2000 * gib, true), "65536MiB") << "the extra configuration may have one slot";
+  EXPECT_EQ(roomy_region(24 * gib, true), "16384MiB");
+}
+
+TEST(RoomyRegion, IsWhatAProgramHereGetsWithoutASizeOfItsOwn) {
+  const auto region = [](const std::string& said) {
+    return for_a_program_here({.vm = "v", .gpu = "sim", .region_size = said}).region_size;
+  };
+  EXPECT_EQ(region("64MiB"), "64MiB");
+  const auto memory =
+      static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(region(""), roomy_region(memory, false));
+}
+
 TEST(BrokerConfig, AGpuByPathBecomesAbsoluteAndIsQuoted) {
   const std::string text = broker_config({.vm = "v", .gpu = "a \"b\"\\c"}, "/run/x");
   EXPECT_NE(text.find("library = \"" + fs::current_path().string() + "/a \\\"b\\\"\\\\c\"\n"), std::string::npos)

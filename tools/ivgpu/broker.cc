@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "ring/layout.h"
 #include "tools/ivgpu/deaths.h"
 #include "tools/ivgpu/error.h"
 #include "tools/ivgpu/size.h"
@@ -37,7 +39,13 @@ constexpr milliseconds start_patience{60'000};
 // Workers that do not end by themselves are the broker's to kill; it needs less than this.
 constexpr milliseconds end_patience{10'000};
 
+constexpr std::uint64_t default_slots = 8;  // the configuration's default
+
 constexpr const char* default_socket = "/run/ivgpu/local.sock";
+
+std::uint64_t memory_of_machine() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path);
@@ -143,8 +151,15 @@ BrokerOptions for_this_machine(BrokerOptions options) {
   return options;
 }
 
+std::string roomy_region(std::uint64_t memory_bytes, bool own_slots) {
+  const std::uint64_t least_slots = own_slots ? 1 : default_slots;
+  return std::to_string(std::bit_floor(std::min(memory_bytes, least_slots * ring::window_bytes)) >> 20) + "MiB";
+}
+
 BrokerOptions for_a_program_here(BrokerOptions options) {
   options.program_chooses_gpus = true;
+  if (options.region_size.empty())
+    options.region_size = roomy_region(memory_of_machine(), !options.extra_config.empty());
   return for_this_machine(std::move(options));
 }
 

@@ -25,7 +25,7 @@ struct Sharing {
 struct BrokerOptions {
   std::string vm;                          // the VM's name, and with it the socket's
   std::string gpu = "auto";                // auto, sim, or the path of a libcuda.so.1
-  std::string region_size = "1GiB";        // as in ivgpud's configuration
+  std::string region_size = "1GiB";        // as in ivgpud's configuration; empty: see for_a_program_here()
   std::vector<std::string> more_vms = {};  // beside `vm`, with the same settings
   Sharing sharing = {};
   std::string transport = "doorbell";       // as in ivgpud's configuration, of each VM
@@ -75,8 +75,13 @@ std::string resolved_gpu(const std::string& gpu, bool machine_has_gpu);
 // The same for this machine. The simulated GPU takes the place of a real one only where it was asked for, or this said
 // so on stderr.
 BrokerOptions for_this_machine(BrokerOptions options);
-// The same for a program that runs on this machine, in our environment.
+// The same for a program that runs on this machine, in our environment. An empty region_size becomes roomy_region().
 BrokerOptions for_a_program_here(BrokerOptions options);
+
+// The largest region_size that a broker makes on a machine with so much memory, and whose sessions have their arena at
+// one address for program and GPU (ring::window_bytes). Its pages take memory only once they are touched. `own_slots`: an
+// extra configuration may set the number of slots.
+std::string roomy_region(std::uint64_t memory_bytes, bool own_slots);
 
 // The configuration as text; a GPU given as a path becomes absolute.
 std::string broker_config(const BrokerOptions& options, const std::filesystem::path& runtime_dir);

@@ -99,7 +99,9 @@ void measure_side(const BenchOptions& options, Runner& runner, Side side, Report
 }
 
 BrokerOptions broker_here(const BenchOptions& options) {
-  BrokerOptions broker = for_a_program_here(options.broker);
+  BrokerOptions broker = options.broker;
+  if (broker.region_size.empty()) broker.region_size = useful_region(options.quick);
+  broker = for_a_program_here(std::move(broker));
   if (broker.gpu != "auto" && broker.gpu != "sim")
     broker.gpu = std::filesystem::absolute(require(broker.gpu, "the GPU's libcuda"));
   return broker;
@@ -108,7 +110,6 @@ BrokerOptions broker_here(const BenchOptions& options) {
 Report measure_all(const BenchOptions& options, const Install& install, const SignalGate& gate) {
   BrokerOptions broker = broker_here(options);
   const bool simulated = broker.gpu == "sim";
-  if (broker.region_size.empty()) broker.region_size = useful_region(options.quick);
   if (options.mps && simulated) throw Error(exit_code::usage, "--mps needs a GPU; the simulated one has no MPS");
   std::optional<MpsDaemon> mps;
   if (options.mps) mps.emplace(gate);
@@ -122,7 +123,6 @@ Report measure_all(const BenchOptions& options, const Install& install, const Si
 int measure_and_show_share(const BenchOptions& options, const Install& install, const SignalGate& gate,
                            OutputFile& json, OutputFile& plot) {
   BrokerOptions broker = broker_here(options);
-  if (broker.region_size.empty()) broker.region_size = useful_region(options.quick);
   const ShareEffort usual =
       options.quick ? ShareEffort{.pairs = 1, .seconds = 0.2} : ShareEffort{.pairs = 2, .seconds = 0.6};
   const ShareEffort effort{.pairs = options.pairs > 0 ? options.pairs : usual.pairs,

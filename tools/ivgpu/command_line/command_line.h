@@ -67,5 +67,7 @@ CLI::Option& file_option(CLI::App& command, const char* name, std::filesystem::p
 CLI::Option& existing_file_option(CLI::App& command, const char* name, std::filesystem::path& into, const char* what);
 void add_runtime_dir(CLI::App& command, std::filesystem::path& into);
 void add_broker_options(CLI::App& command, BrokerOptions& broker);
+// The same for a command that runs a program on this machine and chooses the region's size if the user does not.
+void add_program_broker_options(CLI::App& command, BrokerOptions& broker);
 
 }  // namespace ivgpu

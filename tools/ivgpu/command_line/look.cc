@@ -89,7 +89,6 @@ CLI::App& add_top(CLI::App& app, Chosen& chosen) {
 CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<BenchOptions>();
   options->broker.vm = "bench";
-  options->broker.region_size.clear();
   CLI::App& command = *app.add_subcommand("bench", "Measure natively and through ivgpu on this machine, and compare");
   command.footer(
       "Prints for each figure median, 99th percentile and worst of both, and ivgpu's ratio to native: below 1 is\n"
@@ -105,7 +104,7 @@ CLI::App& add_bench(CLI::App& app, Chosen& chosen) {
       "Exit codes: 0 measured; 1 something is worse than --margin allows; 2 the command line makes no sense, or a "
       "file\n"
       "that it names cannot be read or written; 3 a piece is missing or fails; 128 + n after signal n.");
-  add_broker_options(command, options->broker);
+  add_program_broker_options(command, options->broker);
   add_bench_options(command, *options);
   command.callback([&chosen, options] { chosen = [options](const Words&) { return benchmark(*options); }; });
   return command;

@@ -48,4 +48,9 @@ void add_broker_options(CLI::App& command, BrokerOptions& broker) {
   command.add_flag("-v,--verbose", broker.verbose, "Show the private broker's log");
 }
 
+void add_program_broker_options(CLI::App& command, BrokerOptions& broker) {
+  broker.region_size.clear();
+  add_broker_options(command, broker);
+}
+
 }  // namespace ivgpu

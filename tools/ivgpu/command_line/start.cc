@@ -48,7 +48,7 @@ void add_trace_options(CLI::App& command, TraceOptions& options) {
   command.add_flag("--summary", options.summary,
                    "At the end a line for each call's name: how many, how long, how many failed");
   file_option(command, "--perfetto", options.perfetto, "Write this file for the Perfetto viewer, ui.perfetto.dev");
-  add_broker_options(command, options.broker);
+  add_program_broker_options(command, options.broker);
   command.add_flag("--private", options.own_broker, "Start an own broker even where one is running");
 }
 
@@ -58,7 +58,7 @@ CLI::App& add_run(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<RunOptions>();
   options->broker.vm = "local";
   CLI::App& command = *app.add_subcommand("run", "Run a program through guest library and worker on this machine");
-  add_broker_options(command, options->broker);
+  add_program_broker_options(command, options->broker);
   command.add_flag("--private", options->own_broker, "Start an own broker even where one is running");
   command.prefix_command()->callback([&command, &chosen, options] {
     // An option that shapes the broker cannot be kept by one that is running.
@@ -134,7 +134,7 @@ CLI::App& add_coverage(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<CoverageOptions>();
   options->broker.vm = "local";
   CLI::App& command = *app.add_subcommand("coverage", "Show which driver calls a program uses, and the state of each");
-  add_broker_options(command, options->broker);
+  add_program_broker_options(command, options->broker);
   command.add_flag("--static", options->files_only,
                    "Do not run it: look for the names of calls in PROGRAM, a file, and its libraries");
   command.add_flag("--json", options->json, "One JSON document instead of a table");
