@@ -31,8 +31,8 @@ Switches read() {
 bool read_managed() {
   const char* value = std::getenv("IVGPU_MANAGED");
   const std::string_view said = value != nullptr ? value : "";
-  if (said == "concurrent") return true;
-  if (!said.empty()) log(Level::Warn, "IVGPU_MANAGED=%s is not known; it may be concurrent", value);
+  if (said == "exclusive") return true;
+  if (!said.empty()) log(Level::Warn, "IVGPU_MANAGED=%s is not known; it may be exclusive", value);
   return false;
 }
 
@@ -43,9 +43,9 @@ const Switches& switches() {
   return s;
 }
 
-bool managed_is_concurrent() {
-  static const bool concurrent = read_managed();
-  return concurrent;
+bool managed_is_exclusive() {
+  static const bool exclusive = read_managed();
+  return exclusive;
 }
 
 }  // namespace guest

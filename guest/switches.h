@@ -21,8 +21,8 @@ struct Switches {
 // Reads the environment once, at the first call. The log reports an unknown name. Safe from any thread.
 const Switches& switches();
 
-// Whether IVGPU_MANAGED=concurrent: programs are told that host and GPU may use managed memory at the same time
+// Whether IVGPU_MANAGED=exclusive: the device then reports that host and GPU may not use managed memory at the same time
 // (docs/design/024-managed-memory.md). Reads the environment once. Safe from any thread.
-bool managed_is_concurrent();
+bool managed_is_exclusive();
 
 }  // namespace guest

@@ -16,6 +16,12 @@ add_test(NAME programs.other_context_of_two_devices
 set_tests_properties(programs.other_context_of_two_devices PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2
   ENVIRONMENT IVGPU_SIM_DEVICES=2)
 
+# A program that keeps to the rules of devices without concurrent access to managed memory.
+add_test(NAME programs.managed_atomics_exclusive
+         COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} managed_atomics)
+set_tests_properties(programs.managed_atomics_exclusive PROPERTIES LABELS programs TIMEOUT 300 PROCESSORS 2
+  ENVIRONMENT IVGPU_MANAGED=exclusive)
+
 # The order of the host threads has to hold however late the worker is with any record.
 add_test(NAME programs.handoff_delayed
          COMMAND ${CMAKE_CURRENT_LIST_DIR}/run_program.sh ${CMAKE_BINARY_DIR} handoff --rounds 10000)

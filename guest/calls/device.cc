@@ -87,10 +87,10 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   if (const CUresult r = check_device(device); r != CUDA_SUCCESS) return r;
   const auto index = static_cast<unsigned>(attribute);
   if (value == nullptr || index >= ring::max_attributes) return CUDA_ERROR_INVALID_VALUE;
-  if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && managed_is_concurrent())
-    return *value = 1, CUDA_SUCCESS;
-  if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && !session()->addresses.arena_is_at_one_address())
-    return *value = 0, CUDA_SUCCESS;  // cuMemAllocManaged refuses
+  const bool managed = session()->addresses.arena_is_at_one_address();  // else cuMemAllocManaged refuses
+  if (attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY && !managed) return *value = 0, CUDA_SUCCESS;
+  if (attribute == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS && (!managed || managed_is_exclusive()))
+    return *value = 0, CUDA_SUCCESS;
   for (const AttributeRule& rule : attribute_rules)
     if (rule.attribute == attribute) return *value = rule.value, CUDA_SUCCESS;
   const auto result = static_cast<CUresult>(info(device).attribute_result[index]);

@@ -16,8 +16,6 @@ inline constexpr AttributeRule attribute_rules[] = {
     {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0, "the GPU maps the arena, not the guest's pages"},
     {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0,
      "the GPU does not walk the guest's page tables"},
-    {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0,
-     "atomic operations of the GPU over PCIe and those of the processor do not exclude each other"},
     {CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0, "the guest does not map the GPU's memory"},
     {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 0,
      "the GPU reaches registered memory by its block's address in the arena"},

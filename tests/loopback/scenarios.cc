@@ -202,6 +202,29 @@ TEST(LoopbackWith, ThreeCopyThreads) {
   round_trips(device);
 }
 
+// What the device reports of host and GPU using managed memory at the same time.
+int concurrent_access() {
+  int value = 9;
+  EXPECT_EQ(cu::cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0), CUDA_SUCCESS);
+  return value;
+}
+
+TEST_F(Loopback, ManagedMemoryIsForHostAndGpuAtTheSameTime) { EXPECT_EQ(concurrent_access(), 1); }
+
+TEST(LoopbackWith, ExclusiveManagedMemory) {
+  setenv("IVGPU_MANAGED", "exclusive", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_EQ(concurrent_access(), 0);
+}
+
+TEST(LoopbackWith, AnUnknownValueForManagedMemoryThatChangesNothing) {
+  setenv("IVGPU_MANAGED", "exclusively", 1);
+  InProcess loopback(backend());
+  ASSERT_TRUE(loopback.ok());
+  EXPECT_EQ(concurrent_access(), 1);
+}
+
 TEST(LoopbackWithout, Spinning) {
   setenv("IVGPU_OFF", "spin", 1);
   InProcess loopback(backend(), {.serve = {.spin_us = 0, .join_at_end = true}, .guest_spin_us = 50});

@@ -3,9 +3,9 @@
 // what is printed is the same.
 //
 // Words that both change by atomic operations are another matter. The documents promise that they exclude each other
-// where concurrent access is given, but a guest library that is told to give it (IVGPU_MANAGED=concurrent) cannot keep
-// that on a GPU behind PCIe. So without native atomic operations the host's words lie beside the kernels', unless
-// --same-words says that the promise is to be tried.
+// where concurrent access is given. The guest library gives it and cannot keep that on a GPU behind PCIe. So without
+// native atomic operations the host's words lie beside the kernels', unless --same-words says that the promise is to be
+// tried.
 #include <algorithm>
 #include <thread>
 
