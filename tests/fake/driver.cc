@@ -230,37 +230,57 @@ CUresult fill_rows(const char* name, CUdeviceptr at, std::size_t pitch, T value,
   return CUDA_SUCCESS;
 }
 
-// A side of a copy of which the other, or it, is an array: an array has no content here.
-void check_side(const char* name, CUmemorytype type, CUarray array, CUdeviceptr at, std::size_t pitch, std::size_t rows,
-                const CUDA_MEMCPY3D& c) {
-  if (type == CU_MEMORYTYPE_ARRAY) return check(name, Handle::Array, array);
-  if (type != CU_MEMORYTYPE_UNIFIED) die("%s: sides that the host never describes", name);
-  for (std::size_t z = 0; z < c.Depth; ++z)
-    for (std::size_t y = 0; y < c.Height; ++y) check_device(name, at + (z * rows + y) * pitch, c.WidthInBytes);
+// One side of a copy of rows. An array has no content here.
+struct CopySide {
+  CUmemorytype type;
+  CUarray array;
+  const void* host;
+  CUdeviceptr device;
+  std::size_t pitch, rows;
+
+  CUdeviceptr start() const { return type == CU_MEMORYTYPE_HOST ? reinterpret_cast<CUdeviceptr>(host) : device; }
+  CUdeviceptr row(std::size_t y, std::size_t z) const { return start() + (z * rows + y) * pitch; }
+};
+CopySide to_of(const CUDA_MEMCPY3D& c) {
+  return {c.dstMemoryType, c.dstArray, c.dstHost, c.dstDevice, c.dstPitch, c.dstHeight};
+}
+CopySide from_of(const CUDA_MEMCPY3D& c) {
+  return {c.srcMemoryType, c.srcArray, c.srcHost, c.srcDevice, c.srcPitch, c.srcHeight};
 }
 
-CUresult copy_texels(const char* name, const CUDA_MEMCPY3D& c, CUstream stream) {
-  Entry entry(name);
-  if (entry.failed()) return entry.result;
-  check_stream(name, stream);
-  if (c.WidthInBytes > 4096 || c.Height > 4096 || c.Depth > 4096) return CUDA_ERROR_INVALID_VALUE;  // no array so large
-  check_side(name, c.dstMemoryType, c.dstArray, c.dstDevice, c.dstPitch, c.dstHeight, c);
-  check_side(name, c.srcMemoryType, c.srcArray, c.srcDevice, c.srcPitch, c.srcHeight, c);
-  return CUDA_SUCCESS;
+// Whether the driver copies a row. Memory of the host must be registered, and device memory known. With UNIFIED a driver
+// takes an unknown address for the caller's own memory, so a worker never uses it.
+bool copies_row(const char* name, CUmemorytype type, CUdeviceptr at, std::size_t bytes) {
+  if (type == CU_MEMORYTYPE_HOST && !is_pinned(at, bytes)) {
+    forgive_ended_range(at, bytes);
+    die("%s: %zu bytes at %llx are not registered", name, bytes, at);
+  }
+  if (type == CU_MEMORYTYPE_UNIFIED && !state->freed_ranges_stay) die("%s: the driver has to guess", name);
+  if (!state->freed_ranges_stay || is_live(at, bytes)) return check_device(name, at, bytes), true;
+  return type == CU_MEMORYTYPE_UNIFIED;
+}
+
+bool copies_side(const char* name, const CopySide& side, const CUDA_MEMCPY3D& c) {
+  if (side.type == CU_MEMORYTYPE_ARRAY) return check(name, Handle::Array, side.array), true;
+  for (std::size_t z = 0; z < c.Depth; ++z)
+    for (std::size_t y = 0; y < c.Height; ++y)
+      if (!copies_row(name, side.type, side.row(y, z), c.WidthInBytes)) return false;
+  return true;
 }
 
 CUresult copy_rows(const char* name, const CUDA_MEMCPY3D* c, CUstream stream) {
+  Entry entry(name);
+  if (entry.failed()) return entry.result;
+  check_stream(name, stream);
   touch(c, sizeof *c);
-  if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return copy_texels(name, *c, stream);
-  if (c->srcMemoryType != CU_MEMORYTYPE_UNIFIED || c->dstMemoryType != CU_MEMORYTYPE_UNIFIED || c->srcXInBytes != 0)
-    die("%s: sides that the host never describes", name);
-  for (std::size_t z = 0; z < c->Depth; ++z)
-    for (std::size_t y = 0; y < c->Height; ++y) {
-      const CUdeviceptr to = c->dstDevice + (z * c->dstHeight + y) * c->dstPitch;
-      const CUdeviceptr from = c->srcDevice + (z * c->srcHeight + y) * c->srcPitch;
-      if (const CUresult r = on_device<false>(name, to, from, c->WidthInBytes, stream); r != CUDA_SUCCESS) return r;
-    }
+  const CopySide to = to_of(*c), from = from_of(*c);
+  const bool texels = to.type == CU_MEMORYTYPE_ARRAY || from.type == CU_MEMORYTYPE_ARRAY;
+  if (texels && (c->WidthInBytes > 4096 || c->Height > 4096 || c->Depth > 4096)) return CUDA_ERROR_INVALID_VALUE;
+  if (!texels && c->srcXInBytes != 0) die("%s: an offset that the host never sends", name);
+  if (!copies_side(name, to, *c) || !copies_side(name, from, *c)) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t z = 0; !texels && z < c->Depth; ++z)
+    for (std::size_t y = 0; y < c->Height; ++y)
+      move_bytes(reinterpret_cast<void*>(to.row(y, z)), reinterpret_cast<const void*>(from.row(y, z)), c->WidthInBytes);
   return CUDA_SUCCESS;
 }
 
@@ -748,13 +768,13 @@ CUresult name_of(const char* call, Handle kind, const char** name, T handle) {
   return *name = state->kernels[handle].c_str(), CUDA_SUCCESS;
 }
 
-// A library's variable is found in its module, too.
+// A library's managed variable is found in its module, too. Of other globals a library has one in each context.
 Global* global_of(const void* owner, const char* name, bool only_managed) {
   const bool managed = std::strcmp(name, "shared") == 0;
   if (!managed && (only_managed || std::strcmp(name, "counter") != 0)) return nullptr;
   if (const auto library = state->owners.find(owner); managed && library != state->owners.end())
     owner = library->second;
-  Global& global = state->globals[{owner, name}];
+  Global& global = state->globals[{owner, managed ? nullptr : context_of(owner), name}];
   if (global.memory == nullptr) {
     global.bytes = managed ? 24 : 16, global.managed = managed;
     global.memory = std::make_unique<std::byte[]>(global.bytes);
@@ -1034,7 +1054,8 @@ Driver::Driver() {
 Driver::~Driver() {
   for (const auto& [handle, kind] : state->handles) state->destroyed.push_back(handle);
   for (const void* handle : state->destroyed) delete[] static_cast<const std::uint64_t*>(handle);
-  for (const auto& [start, bytes] : state->reserved) munmap(reinterpret_cast<void*>(start), bytes);
+  for (const auto* ranges : {&state->reserved, &state->freed})
+    for (const auto& [start, bytes] : *ranges) munmap(reinterpret_cast<void*>(start), bytes);
   delete state;
   state = nullptr;
   the_driver = nullptr;
@@ -1050,6 +1071,11 @@ void Driver::keep_values_back(bool missing) {
   std::lock_guard lock(state->mutex);
   values_missing_ = missing;
   if (!missing) state->standing.clear(), state->not_passed.clear();
+}
+
+void Driver::let_freed_ranges_stay() {
+  std::lock_guard lock(state->mutex);
+  state->freed_ranges_stay = true;
 }
 
 void Driver::let_race(const Races& races) {

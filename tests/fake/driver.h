@@ -66,6 +66,10 @@ class Driver {
   void keep_working(bool works) { works_ = works; }
   // As long as values are missing, a stream that is made to wait for one stands there, and cuCtxSynchronize does not return.
   void keep_values_back(bool missing);
+  // From now on a range of addresses that is freed becomes ordinary memory of the process, with the bytes that it had,
+  // until a reservation gets the range again. A copy of rows then does as a real driver does. It refuses an unknown address
+  // that is said to be device memory. It takes an unknown address of a kind that is not said for memory of the process.
+  void let_freed_ranges_stay();
   bool somebody_waits() const { return waiting_ != 0; }
   // Live objects of all kinds, and device allocations: what a session has left behind.
   std::size_t live_handles();

@@ -70,12 +70,16 @@ void end_range(CUdeviceptr start, std::size_t bytes) {
   if (state->races) state->ended_ranges.push_back({start, bytes, state->races->now()});
 }
 
+template <class Of>
+void forget_globals_if(Of is_of) {
+  std::erase_if(state->globals, [&](const auto& entry) {
+    if (!is_of(entry.first)) return false;
+    end_range(reinterpret_cast<CUdeviceptr>(entry.second.memory.get()), entry.second.bytes);
+    return true;
+  });
+}
 void forget_globals(const void* owner) {
-  auto global = state->globals.lower_bound({owner, ""});
-  while (global != state->globals.end() && global->first.first == owner) {
-    end_range(reinterpret_cast<CUdeviceptr>(global->second.memory.get()), global->second.bytes);
-    global = state->globals.erase(global);
-  }
+  forget_globals_if([owner](const auto& key) { return std::get<0>(key) == owner; });
 }
 
 void destroy(const char* call, Handle kind, const void* handle) {
@@ -114,6 +118,10 @@ bool is_live(CUdeviceptr at, std::size_t bytes) {
     --range;
     if (at - range->first <= range->second && bytes <= range->second - (at - range->first)) return true;
   }
+  return is_pinned(at, bytes);
+}
+
+bool is_pinned(CUdeviceptr at, std::size_t bytes) {
   const auto* host = reinterpret_cast<const std::byte*>(at);
   for (const auto& [start, size] : state->pinned)
     if (host >= start && host <= start + size && bytes <= static_cast<std::size_t>(start + size - host)) return true;
@@ -149,6 +157,7 @@ void end_what_lives_in(const char* call, const void* context) {
     if (api::ends_with_context(kind) && state->made_in[handle] == context) gone.push_back(handle);
   for (const void* handle : gone)
     if (const auto at = state->handles.find(handle); at != state->handles.end()) destroy(call, at->second, handle);
+  forget_globals_if([context](const auto& key) { return std::get<1>(key) == context; });
   std::erase_if(state->memory, [&](const auto& memory) {
     const CUdeviceptr start = memory.first;
     if (state->allocated_in[start] != context) return false;

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,10 +61,10 @@ struct State {
   std::map<const void*, Handle> handles;
   std::map<const void*, const void*> owners;  // what a handle ends with, where it is not its own
   std::map<CUdeviceptr, std::unique_ptr<std::byte[]>> memory;
-  std::map<CUdeviceptr, std::size_t> ranges;                      // device memory and globals
-  std::map<const std::byte*, std::size_t> pinned;                 // what is registered
-  std::map<const void*, std::string> kernels;                     // functions and kernels, by handle
-  std::map<std::pair<const void*, std::string>, Global> globals;  // by module or library, and name
+  std::map<CUdeviceptr, std::size_t> ranges;                                    // device memory and globals
+  std::map<const std::byte*, std::size_t> pinned;                               // what is registered
+  std::map<const void*, std::string> kernels;                                   // functions and kernels, by handle
+  std::map<std::tuple<const void*, const void*, std::string>, Global> globals;  // by owner, context (or null) and name
   std::map<std::string, CUresult> failures;
   std::map<std::string, std::uint64_t> calls, per_thread;
   std::map<const void*, std::uint64_t> recorded;  // events that have been recorded
@@ -87,6 +88,8 @@ struct State {
   std::map<const void*, PoolUse> pools;               // what pools hold
   std::map<CUdeviceptr, const void*> from_pool;       // of each allocation from one
   std::map<CUdeviceptr, std::size_t> reserved;        // by cuMemAddressReserve
+  bool freed_ranges_stay = false;                     // as ordinary memory of the process
+  std::map<CUdeviceptr, std::size_t> freed;           // such ranges
   std::map<CUdeviceptr, std::uint64_t> mapped;        // which allocation lies there
   std::map<std::uint64_t, std::size_t> physical;      // bytes of each allocation
   std::map<std::uint64_t, unsigned> physical_given;   // how often its handle was given
@@ -150,6 +153,7 @@ void destroy(const char* call, Handle kind, const void* handle);
 void end_range(CUdeviceptr start, std::size_t bytes);
 void forget_globals(const void* owner);
 bool is_live(CUdeviceptr at, std::size_t bytes);
+bool is_pinned(CUdeviceptr at, std::size_t bytes);  // in one registration
 void forgive_ended_range(CUdeviceptr at, std::size_t bytes);
 void check_device(const char* call, CUdeviceptr at, std::size_t bytes);
 void check_device_number(const char* call, CUdevice device);

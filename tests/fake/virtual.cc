@@ -36,6 +36,14 @@ CUresult reserve(CUdeviceptr* at, std::size_t bytes, std::size_t, CUdeviceptr, u
   if (entry.failed()) return entry.result;
   if (bytes == 0 || bytes % granularity != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > largest_reservation) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto freed =
+      std::find_if(state->freed.begin(), state->freed.end(), [&](const auto& f) { return f.second == bytes; });
+  if (freed != state->freed.end()) {
+    state->reserved.insert(*freed);
+    *at = freed->first;
+    state->freed.erase(freed);
+    return CUDA_SUCCESS;
+  }
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   *at = reinterpret_cast<CUdeviceptr>(memory);
@@ -52,7 +60,10 @@ CUresult release_range(CUdeviceptr at, std::size_t bytes) {
   const bool is_mapped = mapped != state->mapped.end() && mapped->first - at < bytes;
   if (range == state->reserved.end() || range->second != bytes || is_mapped) return CUDA_ERROR_INVALID_VALUE;
   state->reserved.erase(range);
-  munmap(reinterpret_cast<void*>(at), bytes);
+  if (state->freed_ranges_stay)
+    state->freed[at] = bytes;
+  else
+    munmap(reinterpret_cast<void*>(at), bytes);
   if (state->races) state->ended_ranges.push_back({at, bytes, state->races->now()});
   return CUDA_SUCCESS;
 }

@@ -41,7 +41,7 @@ unit_test(guest_test TSAN LIBRARIES ivgpu_guest
 unit_test(guest_nvml_test TSAN LIBRARIES ivgpu_guest_nvml SOURCES guest_nvml_test.cc)
 
 unit_test(session_test TSAN LIBRARIES ivgpu_session ivgpu_fake_driver
-          SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_turn_limits.cc session_turns.cc session_value_waits.cc session_waker.cc)
+          SOURCES session_addresses.cc session_attributes.cc session_avoided.cc session_broker_line.cc session_budget.cc session_channel.cc session_contexts.cc session_gone_addresses.cc session_green.cc session_hostile.cc session_hostile_references.cc session_hostile_textures.cc session_lanes.cc session_links.cc session_long_waits.cc session_memory.cc session_mirrors.cc session_misuse.cc session_objects.cc session_quota.cc session_stream_attributes.cc session_turn_limits.cc session_turns.cc session_value_waits.cc session_waker.cc)
 
 unit_test(turns_test TSAN LIBRARIES ivgpu_turns SOURCES turns_policy.cc turns_scheduler.cc turns_suspicion.cc)
 target_compile_options(turns_test PRIVATE ${IVGPU_OPTIMISED})  # minutes of a GPU that is played

@@ -31,7 +31,16 @@ try ring/queue/ring.h 1 '  void* p = mmap(nullptr, 1, 0, 0, -1, 0);'
 try host/session/session.cc 1 '  auto& header = *reinterpret_cast<ring::SlotHeader*>(base);'
 try guest/session/session.cc 1 '  auto* page = reinterpret_cast<const ring::DevicePage*>(base);'
 try host/untrusted/module.cc 1 '  char* at = arena.for_driver();'
+try host/untrusted/calls/copy_side.h 0 '  char* at = arena.for_driver();'
 try host/untrusted/channel.cc 0 '  wait(word.futex_word());'
+# Kinds of memory and calls with which the driver guesses, and their like with which it does not.
+for line in '  copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;' '  return d.cuMemcpy_ptds(to, from, bytes);' \
+  '  return d.cuMemcpy3DBatchAsync_v2(1, &copy, 0, stream);' '  return d.cuMemPrefetchAsync_v2(at, n, place, 0, s);'; do
+  try host/untrusted/calls/copy.cc 1 "$line"
+done
+try host/session/session.cc 1 '  return d.cuMemcpyAsync(to, from, bytes, stream);'
+try host/simgpu/api/copy.cc 0 '    case CU_MEMORYTYPE_UNIFIED: return cuMemcpyAsync(to, from, bytes, stream);'
+try host/untrusted/calls/copy.cc 0 '  return d.cuMemcpy3DAsync_v2(&copy, s) + d.cuMemcpyDtoD_v2(to, from, CU_MEMORYTYPE_DEVICE);'
 try host/broker/region.cc 1 '  wait(word.futex_word());'
 try guest/marshal/copy.cc 1 '  char* at = mailbox.write_only(0);'
 try guest/region/region.cc 1 '#include "guest/objects/arena.h"'

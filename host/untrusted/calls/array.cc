@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/copy_side.h"
 
 namespace host::calls {
 namespace {
@@ -25,17 +26,15 @@ CUarray array_of(const Taken<R>& t, TexelsSide Record::*side) {
   return t.template handle<CUarray>(api::field::of(side, &TexelsSide::array));
 }
 
-// Memory that is no array is the arena's, which the program's processor sees, or the GPU's.
 template <class R>
 CUDA_MEMCPY3D texels_of(const Taken<R>& t) {
   const Record& record = t.record;
   CUDA_MEMCPY3D copy;
   std::memset(&copy, 0, sizeof copy);
-  copy.dstArray = array_of(t, &Record::to), copy.srcArray = array_of(t, &Record::from);
-  copy.dstMemoryType = copy.dstArray != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED;
-  copy.srcMemoryType = copy.srcArray != nullptr ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED;
-  copy.dstDevice = record.to.address, copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
-  copy.srcDevice = record.from.address, copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
+  set_sides(copy, side_of(t.session(), record.to.address, array_of(t, &Record::to)),
+            side_of(t.session(), record.from.address, array_of(t, &Record::from)));
+  copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
+  copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
   copy.dstXInBytes = record.to.x, copy.dstY = record.to.y, copy.dstZ = record.to.z;
   copy.srcXInBytes = record.from.x, copy.srcY = record.from.y, copy.srcZ = record.from.z;
   copy.WidthInBytes = record.width, copy.Height = record.height, copy.Depth = record.depth;

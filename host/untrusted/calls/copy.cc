@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "host/untrusted/calls/calls.h"
+#include "host/untrusted/calls/copy_side.h"
 
 namespace host::calls {
 namespace {
@@ -40,12 +41,14 @@ void count_rows(const Taken<R>& t) {
   if (to_host && !from_host) t.request.from_device = bytes;
 }
 
-CUDA_MEMCPY3D rows_of(const api::CopyRowsRecord& record) {
+template <class R>
+CUDA_MEMCPY3D rows_of(const Taken<R>& t) {
+  const api::CopyRowsRecord& record = t.record;
   CUDA_MEMCPY3D copy;
   std::memset(&copy, 0, sizeof copy);
-  copy.dstMemoryType = copy.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
-  copy.dstDevice = record.to.address, copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
-  copy.srcDevice = record.from.address, copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
+  set_sides(copy, side_of(t.session(), record.to.address), side_of(t.session(), record.from.address));
+  copy.dstPitch = record.to.pitch, copy.dstHeight = record.to.rows;
+  copy.srcPitch = record.from.pitch, copy.srcHeight = record.from.rows;
   copy.WidthInBytes = record.width, copy.Height = record.height, copy.Depth = record.depth;
   return copy;
 }
@@ -75,13 +78,13 @@ CUresult cuMemcpyDtoHAsync_v2(asked::cuMemcpyDtoHAsync_v2& a) {
 
 CUresult cuMemcpy3D_v2(asked::cuMemcpy3D_v2& a) {
   count_rows(a);
-  const CUDA_MEMCPY3D copy = rows_of(a.record);
+  const CUDA_MEMCPY3D copy = rows_of(a);
   return a.call(&copy);
 }
 
 CUresult cuMemcpy3DAsync_v2(asked::cuMemcpy3DAsync_v2& a) {
   count_rows(a);
-  const CUDA_MEMCPY3D copy = rows_of(a.record);
+  const CUDA_MEMCPY3D copy = rows_of(a);
   return a.call(&copy, a.handle<CUstream>(&api::CopyRowsRecord::stream));
 }
 
