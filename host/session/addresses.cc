@@ -63,13 +63,33 @@ void Addresses::take_out(Entries::const_iterator at) {
   entries_.erase(at);
 }
 
-void Addresses::drop(const End& end) {
+void Addresses::drop_global(std::uint64_t start, std::uint64_t owner) {
   std::unique_lock lock(mutex_);
-  const auto list = first_.find(end);
-  if (list == first_.end()) return;
-  while (list->second != nullptr) end_allocation(entries_.find(list->second->start));
-  first_.erase(list);
+  const auto at = entries_.find(start);
+  if (at == entries_.end() || at->owner != owner || owner == 0) return;
+  take_out(at);
   publish();
+}
+
+void Addresses::drop_owned(std::uint64_t owner) {
+  if (owner == 0) return;
+  std::unique_lock lock(mutex_);
+  for (auto list = first_.lower_bound({owner, 0}); list != first_.end() && list->first.owner == owner;)
+    list = drop(list);
+  publish();
+}
+
+void Addresses::drop_context(std::uint32_t context) {
+  std::unique_lock lock(mutex_);
+  for (auto list = first_.begin(); list != first_.end();)
+    list = list->first.context == context ? drop(list) : std::next(list);
+  publish();
+}
+
+// Under mutex_. Returns the next list.
+Addresses::Lists::iterator Addresses::drop(Lists::iterator list) {
+  while (list->second != nullptr) end_allocation(entries_.find(list->second->start));
+  return first_.erase(list);
 }
 
 void Addresses::publish() {

@@ -3,8 +3,11 @@
 //
 // It takes only checked values, and values of the driver. Invariant: ranges do not overlap, since the driver gives no
 // address twice. Thread-safe: lookups share a lock, changes take it alone. Each copy and fill asks whether it may name
-// its addresses, which costs one search. A module and a context each have a list of the ranges that end with them, so
-// their end takes no search of the whole map.
+// its addresses, which costs one search. The ranges of one owner in one context are in a list, so the end of an owner or
+// of a context takes no search of the whole map.
+//
+// A range must leave the map when its memory ends: the driver may give the address to the process for other use.
+// docs/design/045-addresses-that-are-gone.md says what ensures that.
 //
 // Two ranges that touch stay two. The driver refuses a copy or a fill that reaches from one registration into the next
 // (docs/design/015-joined-registrations.md), and a program that runs over the end of an allocation has made a mistake,
@@ -13,13 +16,14 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <shared_mutex>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,7 +40,7 @@ struct Range {
   std::uint64_t owner = 0;        // the id of the module or library whose global it is; 0: none
   std::uint32_t reservation = 0;  // the one that it is a mapped piece of; 0: none
   std::uint64_t object = 0;       // the id of the memory object of a mapped piece; 0: it is known no more
-  std::uint16_t context = 0;      // in which it was made; memory without an owner ends with it
+  std::uint16_t context = 0;      // in which it was made, and with which it ends; or no_context
   Memory kind = Memory::Device;
   // Of an allocation: what it has in the session's account (device_memory.h), and the pool that it is from (pools.h).
   unsigned device = 0;
@@ -62,12 +66,12 @@ class Addresses {
   // Removes the mapped pieces of a reservation that begin in [start, start + bytes). Returns their memory objects, one
   // for each piece.
   std::vector<std::uint64_t> unmap(std::uint64_t start, std::uint64_t bytes);
-  // Remove the ranges of an owner, and the allocations in a context. The time they take is proportional to the ranges
-  // removed.
-  void drop_owned(std::uint64_t owner) {
-    if (owner != 0) drop({owner, 0});
-  }
-  void drop_allocated(std::uint32_t context) { drop({0, context}); }
+  // Removes the global that starts there, if this owner has it.
+  void drop_global(std::uint64_t start, std::uint64_t owner);
+  // Remove the ranges of an owner, and the allocations and globals in a context. The first takes time in proportion to the
+  // ranges removed, the second also looks at each list.
+  void drop_owned(std::uint64_t owner);
+  void drop_context(std::uint32_t context);
 
   // Whether a call may name [start, start + bytes): it lies in one range, or in touching pieces of one reservation. If
   // `bytes` is 0, `start` may also be the end of a range.
@@ -80,17 +84,14 @@ class Addresses {
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  // The thing with which a range of device memory ends: its owner or, if it has none, its context.
+  // The things with which a range of device memory ends, whichever ends first.
   struct End {
-    std::uint64_t owner;
+    std::uint64_t owner;  // 0: none
     std::uint32_t context;
-    bool operator==(const End&) const = default;
+    auto operator<=>(const End&) const = default;
   };
-  struct HashOfEnd {
-    std::size_t operator()(const End& end) const { return std::hash<std::uint64_t>()(end.owner ^ end.context); }
-  };
-  static End end_of(const Range& range) { return {range.owner, range.owner == 0 ? range.context : 0u}; }
-  // A range in the map. Device memory is linked to the ranges that end with the same owner or context; pinned memory is
+  static End end_of(const Range& range) { return {range.owner, range.context}; }
+  // A range in the map. Device memory is linked to the ranges that end with the same owner and context; pinned memory is
   // not, since unpin() names it by its address.
   struct Entry : Range {
     explicit Entry(const Range& range) : Range(range) {}
@@ -104,16 +105,17 @@ class Addresses {
     bool operator()(const Range& a, std::uint64_t b) const { return a.start < b; }
   };
   using Entries = std::set<Entry, ByStart>;
+  using Lists = std::map<End, const Entry*>;
 
   std::optional<Range> remove(std::uint64_t start, Memory kind);
   void end_allocation(Entries::const_iterator at);
   void take_out(Entries::const_iterator at);
-  void drop(const End& end);
+  Lists::iterator drop(Lists::iterator list);
   void publish();
 
   mutable std::shared_mutex mutex_;
   Entries entries_;
-  std::unordered_map<End, const Entry*, HashOfEnd> first_;  // of each list; null: it is empty
+  Lists first_;  // of each list; null: it is empty
   std::uint64_t allocated_ = 0;
   std::atomic<std::uint64_t> count_{0};  // of entries_
   std::atomic<std::uint64_t>* const held_;

@@ -132,12 +132,12 @@ CUresult Session::end_context(unsigned number) {
   value_waits.forget(number);
   keep_of_libraries(std::move(variables), device);
   forget(objects.drop_context(number));
-  addresses.drop_allocated(number);
+  addresses.drop_context(number);
   return result;
 }
 
-// A library's variables outlive contexts, but where, only the driver knows: a mirror stays if the variable does. Under
-// ending(), so no library ends meanwhile.
+// A library's managed variables outlive contexts, but where, only the driver knows: mirror and range stay if the variable
+// does. Under ending(), so no library ends meanwhile.
 void Session::keep_of_libraries(Mirrors::Variables variables, unsigned device) {
   if (variables.empty()) return;
   contexts.make_current(device);  // the one that has ended was current
@@ -145,8 +145,11 @@ void Session::keep_of_libraries(Mirrors::Variables variables, unsigned device) {
     auto* const library = static_cast<CUlibrary>(objects.find(v.owner, api::Handle::Library));
     CUdeviceptr start = 0;
     std::size_t bytes = 0;
-    return library == nullptr || driver.cuLibraryGetManaged(&start, &bytes, library, v.name.c_str()) != CUDA_SUCCESS ||
-           start != v.start || bytes != v.bytes;
+    const bool is_gone = library == nullptr ||
+                         driver.cuLibraryGetManaged(&start, &bytes, library, v.name.c_str()) != CUDA_SUCCESS ||
+                         start != v.start || bytes != v.bytes;
+    if (is_gone) addresses.drop_global(v.start, v.owner);
+    return is_gone;
   });
   mirrors.put_back(std::move(variables));
 }
@@ -164,7 +167,7 @@ CUresult Session::reset(unsigned device) {
   keep_of_libraries(std::move(variables), device);
   mirrors.go_on();
   forget(objects.drop_context(device));
-  addresses.drop_allocated(device);
+  addresses.drop_context(device);
   if (contexts.find(device) == nullptr) return CUDA_SUCCESS;
   for (const Range& piece : addresses.pinned_in(arena_address(), arena_bytes_))
     if (const CUresult r = driver.cuMemHostRegister_v2(arena(piece.start - arena_address(), piece.bytes).for_driver(),

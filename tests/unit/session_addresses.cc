@@ -114,22 +114,38 @@ TEST(SessionAddresses, AnAllocationIsFreedOnceAndNothingElseIs) {
   EXPECT_EQ(a.count(), 0u);
 }
 
-TEST(SessionAddresses, AContextTakesItsAllocationsAndNoGlobals) {
+TEST(SessionAddresses, AContextTakesItsAllocationsAndGlobals) {
   Addresses a;
   a.add(allocation(1000, 100, 0));
   a.add(global(5000, 100, 7, 0));
   a.add(allocation(9000, 100, 1));
+  a.add(global(9200, 100, 7, 1));
+  a.add(global(9300, 100, 7, host::no_context));
   a.add(pinned(9500, 100));
   a.drop_owned(0);  // nobody's id
-  EXPECT_EQ(a.count(), 4u);
-  a.drop_allocated(0);
+  EXPECT_EQ(a.count(), 6u);
+  a.drop_context(0);
   EXPECT_FALSE(a.contains(1000, 1));
-  EXPECT_TRUE(a.contains(9000, 1)) << "another context's";
-  EXPECT_TRUE(a.contains(5000, 1));
-  EXPECT_TRUE(a.contains(9500, 1));
+  EXPECT_FALSE(a.contains(5000, 1));
+  for (const std::uint64_t others : {9000u, 9200u, 9300u, 9500u}) EXPECT_TRUE(a.contains(others, 1)) << others;
   a.drop_owned(7);
-  a.drop_allocated(1);
+  EXPECT_EQ(a.count(), 2u) << "the owner's globals in all contexts";
+  a.drop_context(1);
   EXPECT_EQ(a.count(), 1u);
+}
+
+TEST(SessionAddresses, AGlobalIsDroppedByItsStartAndOwner) {
+  Addresses a;
+  a.add(global(5000, 100, 7));
+  a.add(allocation(9000, 100));
+  a.drop_global(5001, 7);
+  a.drop_global(5000, 8);
+  a.drop_global(9000, 0);
+  EXPECT_EQ(a.count(), 2u);
+  a.drop_global(5000, 7);
+  EXPECT_EQ(a.count(), 1u);
+  a.drop_owned(7);  // its list has nothing left
+  EXPECT_TRUE(a.contains(9000, 100));
 }
 
 // The driver gives a place again: of the one that was there nothing is left behind.
@@ -144,7 +160,7 @@ TEST(SessionAddresses, TheLastAddedCounts) {
   a.drop_owned(8);
   EXPECT_TRUE(a.contains(1000, 60));
   a.add(pinned(1000, 70));
-  a.drop_allocated(2);
+  a.drop_context(2);
   EXPECT_TRUE(a.contains(1000, 70));
   EXPECT_EQ(a.count(), 1u);
 }
@@ -184,7 +200,7 @@ TEST(SessionAddresses, TellHowMuchIsAllocated) {
   EXPECT_EQ(held, 100u);
   a.drop_owned(7);
   EXPECT_EQ(held, 100u);
-  a.drop_allocated(1);
+  a.drop_context(1);
   EXPECT_EQ(held, 0u);
 }
 
@@ -199,7 +215,7 @@ TEST(SessionAddresses, LookupsBesideChanges) {
   });
   for (int round = 0; round < 2'000; ++round) {
     for (std::uint64_t i = 0; i < 8; ++i) a.add(allocation(4000 + i * 100, 100, 1)), a.add(global(6000 + i, 1, 9));
-    a.drop_allocated(1);
+    a.drop_context(1);
     a.drop_owned(9);
   }
   stop = true;

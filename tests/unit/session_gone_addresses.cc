@@ -16,6 +16,7 @@ using namespace session_test;
 namespace ids = api::id_of;
 
 constexpr std::uint64_t piece = 2 << 20;
+constexpr unsigned created = ring::first_created_context;
 
 class GoneAddresses : public testing::Test {
  protected:
@@ -159,6 +160,78 @@ TEST_F(GoneAddresses, CopiesOfTexelsDoNotReachWhatWasFreedAfterTheirCheck) {
                                        [&] { unmap_and_free(at); });
       EXPECT_EQ(answer.result, CUDA_ERROR_INVALID_VALUE);
     }
+}
+
+// ---- ends of contexts ----------------------------------------------------------------------------------------------
+
+class GlobalsOfLibraries : public GoneAddresses {
+ protected:
+  void enter(unsigned number) {
+    ASSERT_EQ(session.contexts.make_current(number), CUDA_SUCCESS);
+    flags_ = ring::context_flags(number);
+  }
+  void create_context() {
+    const api::CreateContextRecord record{
+        .number = created, .device = 0, .flags = 0, .affinities = 0, .sm_count = 0, .pad = 0};
+    ASSERT_EQ(result_of(ids::cuCtxCreate_v4, Payload::record(record)), CUDA_SUCCESS);
+  }
+  std::uint64_t library() {
+    const std::uint64_t id = world.next(Handle::Library);
+    EXPECT_EQ(result_of(ids::cuLibraryLoadData, world.load(id)), CUDA_SUCCESS);
+    return id;
+  }
+  std::uint64_t find(std::uint64_t from, const char* name, int call = ids::cuLibraryGetGlobal) {
+    const Answer a = send(call, Payload::record(api::GlobalRecord{from, std::strlen(name) + 1}).text(name), flags_);
+    EXPECT_EQ(a.result, CUDA_SUCCESS) << name;
+    return a.read<api::GlobalReply>().address;
+  }
+  CUresult fill(std::uint64_t at) { return send(ids::cuMemsetD8_v2, Payload::of(at, 7, 16), flags_).result; }
+  CUresult end(int call, unsigned number) {
+    return send(call, Payload::record(api::EndContextRecord{number}), flags_).result;
+  }
+
+ private:
+  std::uint16_t flags_ = 0;
+};
+
+TEST_F(GlobalsOfLibraries, GoWithAReset) {
+  const std::uint64_t from = library(), at = find(from, "counter");
+  EXPECT_EQ(fill(at), CUDA_SUCCESS);
+  ASSERT_EQ(end(ids::cuDevicePrimaryCtxReset_v2, 0), CUDA_SUCCESS);
+  EXPECT_FALSE(session.addresses.knows(at));
+  EXPECT_EQ(session.addresses.count(), 0u);
+  const std::uint64_t again = find(from, "counter");
+  EXPECT_EQ(fill(again), CUDA_SUCCESS) << "the library has one in the new context, too";
+  EXPECT_EQ(result_of(ids::cuLibraryUnload, Payload::record(api::CloseRecord{from})), CUDA_SUCCESS);
+  EXPECT_EQ(session.addresses.count(), 0u);
+}
+
+TEST_F(GlobalsOfLibraries, GoWithTheContextInWhichTheyWereFound) {
+  const std::uint64_t from = library(), below = find(from, "counter");
+  create_context();
+  enter(created);
+  const std::uint64_t above = find(from, "counter");
+  ASSERT_NE(above, below);
+  ASSERT_EQ(end(ids::cuCtxDestroy_v2, created), CUDA_SUCCESS);
+  enter(0);
+  EXPECT_FALSE(session.addresses.knows(above));
+  EXPECT_EQ(fill(below), CUDA_SUCCESS) << "another context's";
+  EXPECT_EQ(result_of(ids::cuLibraryUnload, Payload::record(api::CloseRecord{from})), CUDA_SUCCESS);
+  EXPECT_FALSE(session.addresses.knows(below)) << "of all contexts, with the library";
+}
+
+// By the driver's word (tests/contract/managed_variable.cc).
+TEST_F(GlobalsOfLibraries, InManagedMemoryStayAsLongAsTheDriverSaysSo) {
+  const std::uint64_t from = library();
+  create_context();
+  enter(created);
+  const std::uint64_t at = find(from, "shared", ids::cuLibraryGetManaged);
+  ASSERT_EQ(end(ids::cuCtxDestroy_v2, created), CUDA_SUCCESS);
+  enter(0);
+  EXPECT_EQ(fill(at), CUDA_SUCCESS) << "it ends with no context";
+  world.driver.fail_next("cuLibraryGetManaged", CUDA_ERROR_NOT_FOUND);
+  ASSERT_EQ(end(ids::cuDevicePrimaryCtxReset_v2, 0), CUDA_SUCCESS);
+  EXPECT_FALSE(session.addresses.knows(at));
 }
 
 // ---- kinds of memory -----------------------------------------------------------------------------------------------

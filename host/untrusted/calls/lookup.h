@@ -81,7 +81,7 @@ inline bool is_managed(const Driver& driver, CUdeviceptr address) {
 // What a call finds: any global, or managed variables alone.
 enum class Globals : std::uint8_t { Any, Managed };
 
-// A managed variable ends with its library, also if the library's module has named it.
+// A managed variable ends with its library, also if the library's module has named it. Then it ends with no context.
 template <class A>
 void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t from = a.record.from, library = a.session().objects.owner_of(from);
@@ -89,7 +89,9 @@ void note_variable(A& a, std::uint64_t address, std::uint64_t bytes) {
   const std::uint16_t context = a.request.context_of_memory(from);
   a.session().mirrors.found(
       {.start = address, .bytes = bytes, .owner = owner, .context = context, .name = std::string(a.text())});
-  a.session().addresses.add({.start = address, .bytes = bytes, .owner = owner, .context = context});
+  const bool is_librarys = api::Id::of(owner).kind == api::Handle::Library;
+  a.session().addresses.add(
+      {.start = address, .bytes = bytes, .owner = owner, .context = is_librarys ? no_context : context});
 }
 
 template <class Owner, Globals which = Globals::Any, class A>
