@@ -27,7 +27,7 @@ std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t
                                                  std::uint64_t object) {
   std::lock_guard lock(mutex_);
   const auto at = holder_of(start, bytes);
-  if (at == ranges_.end()) return {};  // another channel has ended the reservation meanwhile
+  if (at == ranges_.end()) return {};
   switch (range) {
     case api::Range::Stays:
     case api::Range::Made: break;
@@ -36,7 +36,10 @@ std::vector<std::uint64_t> VirtualRanges::settle(api::Range range, std::uint64_t
           {.start = start, .bytes = bytes, .reservation = at->second.number, .object = object, .context = no_context});
       break;
     case api::Range::Unmapped: return mapped_.unmap(start, bytes);
-    case api::Range::Freed: ranges_.erase(at); count_.store(ranges_.size(), std::memory_order_relaxed);
+    case api::Range::Freed:
+      ranges_.erase(at);
+      count_.store(ranges_.size(), std::memory_order_relaxed);
+      return mapped_.unmap(start, bytes);  // pieces of which the driver has not told that they ended
   }
   return {};
 }

@@ -36,6 +36,7 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   // `function`: the driver's, or one that counts what it takes (counted.h).
   template <class F>
   CUresult run(F function) {
+    [[maybe_unused]] const auto changing = changing_ranges();
     each([&]<std::size_t I>() { slots_[I] = r_.in.slot(); });
     each([&]<std::size_t I>() { take<I>(); });
     if (!r_.complete() || broken_) return r_.broken();
@@ -70,6 +71,14 @@ class Unmarshal<api::Shape<CUresult(P...), A...>> {
   static constexpr bool makes() {
     return ((A.dir == Dir::Creates || A.dir == Dir::Finds || A.dir == Dir::Memory || A.range == api::Range::Mapped) ||
             ...);
+  }
+
+  // What a call that changes a reserved range holds until it is settled.
+  auto changing_ranges() {
+    if constexpr (((A.range != api::Range::Stays) || ...))
+      return r_.session.reserved.changing();
+    else
+      return nullptr;
   }
 
   // Which argument is the stream that the call ends; none: one behind the last.

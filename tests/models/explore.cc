@@ -160,6 +160,7 @@ class Machine {
   }
 
   void futex_wake(const void* word) {
+    if (!running_) return;  // a world is made, or looked at
     reschedule();
     full_fence();
     if (tracing_) note("futex_wake");

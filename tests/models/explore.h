@@ -163,6 +163,23 @@ class Atomic {
   T value_;  // only for the size: the layout's assertions hold here, too
 };
 
+// In the place of a lock. Who shares it has it alone here.
+class Mutex {
+ public:
+  void lock() {
+    while (held_.exchange(1, Order::acquire) != 0) futex_wait(&held_, 1);
+  }
+  void unlock() {
+    held_.store(0, Order::release);
+    futex_wake(&held_);
+  }
+  void lock_shared() { lock(); }
+  void unlock_shared() { unlock(); }
+
+ private:
+  Atomic<std::uint32_t> held_{0};
+};
+
 void fence(Order order, Site site = Site::current());
 void* copy(void* to, const void* from, std::size_t bytes);
 

@@ -1,6 +1,6 @@
 // Included before anything of the project, and after every header of the standard library that it needs: from here on
 // the project's headers get the explorer's atomics (tests/models/explore.h). Only in programs all of whose files begin
-// so; and only for headers, whose text is the shipping one.
+// so; and only for text that is the shipping one: headers, and sources that such a program includes.
 #pragma once
 
 #include <algorithm>

@@ -41,7 +41,7 @@ foreach(mutant pinned_late pinned_at_binding)
   spin_test(pins.wrong.${mutant} pins --wrong ${mutant})
 endforeach()
 
-add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_lanes.cc
+add_executable(models_explore ${models}/explore.cc ${models}/explore_test.cc ${models}/explore_addresses.cc ${models}/explore_lanes.cc
                ${models}/explore_order.cc ${models}/explore_parking.cc ${models}/explore_ring.cc
                ${models}/explore_slots.cc ${models}/explore_turns.cc)
 target_compile_definitions(models_explore PRIVATE IVGPU_MUTANTS)

@@ -132,6 +132,70 @@ class GoneAddresses : public testing::Test {
   host::Session session;
 };
 
+// ---- mapped pieces -------------------------------------------------------------------------------------------------
+
+TEST_F(GoneAddresses, APieceThatAnotherChannelUnmapsDuringTheMapIsNotNamed) {
+  world.driver.let_freed_ranges_stay();
+  const std::uint64_t at = reserve(), id = allocation(), own = memory(64);
+  send_while(ids::cuMemMap, mapping(at, id), [&] { EXPECT_EQ(result_of(ids::cuMemUnmap, range(at)), CUDA_SUCCESS); });
+  EXPECT_FALSE(session.addresses.knows(at)) << "the map keeps a piece that the driver has not";
+  EXPECT_EQ(result_of(ids::cuMemAddressFree, range(at)), CUDA_SUCCESS);
+  std::strcpy(bytes_at(at), "secret");
+  std::strcpy(bytes_at(own), "mine");
+  EXPECT_EQ(result_of(ids::cuMemcpy3D_v2, rows(own, at)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(result_of(ids::cuMemcpy3D_v2, rows(at, own)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_STREQ(bytes_at(own), "mine") << "the worker's memory was read";
+  EXPECT_STREQ(bytes_at(at), "secret") << "the worker's memory was written to";
+  EXPECT_EQ(result_of(ids::cuMemsetD8_v2, Payload::of(at, 7, 8)), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(GoneAddresses, APieceThatAnotherChannelMapsDuringTheUnmapIsNamed) {
+  const std::uint64_t at = mapped(), id = allocation();
+  send_while(ids::cuMemUnmap, range(at), [&] { EXPECT_EQ(result_of(ids::cuMemMap, mapping(at, id)), CUDA_SUCCESS); });
+  EXPECT_TRUE(session.addresses.contains(at, piece));
+  EXPECT_EQ(result_of(ids::cuMemsetD8_v2, Payload::of(at, 7, 8)), CUDA_SUCCESS);
+}
+
+TEST_F(GoneAddresses, AReservationThatAnotherChannelFreesDuringTheUnmapTakesItsPieces) {
+  const std::uint64_t at = mapped();
+  send_while(ids::cuMemUnmap, range(at), [&] { EXPECT_EQ(result_of(ids::cuMemAddressFree, range(at)), CUDA_SUCCESS); });
+  EXPECT_FALSE(session.addresses.knows(at));
+  EXPECT_FALSE(session.knows_address(at));
+  EXPECT_EQ(session.objects.count(), 0u) << "the memory object is kept";
+}
+
+TEST_F(GoneAddresses, AFreedReservationLeavesNoPiece) {
+  const std::uint64_t at = reserve(), id = allocation();
+  ASSERT_TRUE(session.objects.keep(id));  // as a mapped piece does
+  EXPECT_TRUE(session.reserved.settle(api::Range::Mapped, at, piece, id).empty());
+  EXPECT_TRUE(session.addresses.knows(at));
+  EXPECT_EQ(session.reserved.settle(api::Range::Freed, at, piece), std::vector{id});
+  EXPECT_FALSE(session.addresses.knows(at));
+  EXPECT_EQ(session.addresses.count(), 0u);
+}
+
+TEST_F(GoneAddresses, AReservationMadeDuringAFreeIsKept) {
+  world.driver.let_freed_ranges_stay();
+  const std::uint64_t at = reserve();
+  std::uint64_t next = 0;
+  send_while(ids::cuMemAddressFree, range(at), [&] { next = reserve(); });
+  EXPECT_EQ(next, at) << "the driver gave the range again";
+  EXPECT_TRUE(session.reserved.holds(next, piece));
+  EXPECT_EQ(session.reserved.count(), 1u);
+}
+
+// A lock that an error leaves held would end here.
+TEST_F(GoneAddresses, ARefusedMappingLeavesTheNextOneAlone) {
+  const std::uint64_t at = reserve(), id = allocation();
+  for (const std::uint64_t wrong : {at - 1, at + 1, std::uint64_t{0}})
+    for (const int call : {ids::cuMemUnmap, ids::cuMemAddressFree})
+      EXPECT_EQ(result_of(call, range(wrong)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(result_of(ids::cuMemMap, mapping(at, Id{Handle::Allocation, 77}.value())), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(send(ids::cuMemMap, Payload::of(at)).broken);
+  EXPECT_EQ(result_of(ids::cuMemMap, mapping(at, id)), CUDA_SUCCESS);
+  unmap_and_free(at);
+}
+
 // ---- between the check of a copy and the driver's call -------------------------------------------------------------
 
 TEST_F(GoneAddresses, CopiesOfRowsDoNotReachWhatWasFreedAfterTheirCheck) {
