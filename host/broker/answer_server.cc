@@ -1,11 +1,12 @@
 #include "host/broker/answer_server.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+
+#include "host/broker/fd_message.h"
 
 namespace host::broker {
 namespace {
@@ -42,7 +43,7 @@ void AnswerServer::read_some(std::uint64_t number) {
   Client& client = clients_.at(number);
   char bytes[4096];
   const std::size_t room = std::min(sizeof bytes, protocol_.longest - client.request.size());
-  const ssize_t n = recv(client.socket.get(), bytes, room, MSG_DONTWAIT);
+  const ssize_t n = receive_now(client.socket.get(), bytes, room);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return drop(number);
   client.request.append(bytes, static_cast<std::size_t>(n));
@@ -80,8 +81,7 @@ void AnswerServer::end(std::uint64_t number) {
 void AnswerServer::send_some(std::uint64_t number) {
   Client& client = clients_.at(number);
   while (client.sent < client.text.size()) {
-    const ssize_t n = send(client.socket.get(), client.text.data() + client.sent, client.text.size() - client.sent,
-                           MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = send_now(client.socket.get(), client.text.data() + client.sent, client.text.size() - client.sent);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) {
       if (client.watch == 0)

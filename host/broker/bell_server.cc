@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include "host/broker/fd_message.h"
 
 #include "host/broker/transport.h"
 #include "ring/bells.h"
@@ -232,7 +233,7 @@ void BellServer::on_silence(ClientId id) {
 
 void BellServer::on_bytes(ClientId id) {
   unsigned char bytes[256];
-  const ssize_t n = recv(clients_[id].socket.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+  const ssize_t n = receive_now(clients_[id].socket.get(), bytes, sizeof bytes);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return on_end(id);
   Heard heard;
@@ -297,7 +298,7 @@ void BellServer::on_interrupt(std::uint32_t slot) {
 void BellServer::wake(ClientId id) const {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return;
-  [[maybe_unused]] const auto n = send(client->second.socket.get(), &ring::bell_woken, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  [[maybe_unused]] const auto n = send_now(client->second.socket.get(), &ring::bell_woken, 1);
 }
 
 }  // namespace host::broker

@@ -1,4 +1,4 @@
-// One message of a UNIX socket with a descriptor beside it.
+// What the broker sends and receives on sockets: at once or not at all, whatever the flags of the socket are.
 #pragma once
 
 #include <sys/socket.h>
@@ -10,7 +10,20 @@
 
 namespace host::broker {
 
-// Sends it at once or not at all, as sendmsg() tells. `fd`: stays the caller's; below 0: none is sent.
+// As send() tells.
+inline ssize_t send_now(int socket, const void* bytes, std::size_t length) {
+  return send(socket, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+// As recv() tells.
+inline ssize_t receive_now(int socket, void* bytes, std::size_t length) {
+  return recv(socket, bytes, length, MSG_DONTWAIT);
+}
+// As recvmsg() tells.
+inline ssize_t receive_now(int socket, msghdr& message) {
+  return recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+}
+
+// One message with a descriptor beside it, as sendmsg() tells. `fd`: stays the caller's; below 0: none is sent.
 inline ssize_t send_with_fd(int socket, const void* bytes, std::size_t length, int fd) {
   iovec data{const_cast<void*>(bytes), length};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 
+#include "host/broker/fd_message.h"
 #include "host/worker/life_line.h"
 #include "ring/process_start.h"
 
@@ -71,8 +72,7 @@ class Keeper {
     const std::string how = ended < 0             ? "ended, and how is not known"
                             : WIFSIGNALED(status) ? "was killed by signal " + std::to_string(WTERMSIG(status))
                                                   : "exited with code " + std::to_string(WEXITSTATUS(status));
-    send(control_fd, how.data(), how.size(),
-         MSG_NOSIGNAL | MSG_DONTWAIT);  // the next broker may be the one that reads it
+    host::broker::send_now(control_fd, how.data(), how.size());  // the next broker may be the one that reads it
     return true;
   }
   void pass_signal_on() const {

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <utility>
 
+#include "host/broker/fd_message.h"
 #include "host/broker/hostile_text.h"
 #include "host/broker/pidfd.h"
 #include "host/broker/sealed_memory.h"
@@ -112,7 +113,7 @@ bool MpsStore::take(std::uint64_t place, Kept& kept, std::string& why) {
 
 std::string last_word(int control) {
   char bytes[128];
-  const ssize_t length = recv(control, bytes, sizeof bytes, MSG_DONTWAIT);
+  const ssize_t length = receive_now(control, bytes, sizeof bytes);
   return length > 0 ? escaped({bytes, static_cast<std::size_t>(length)}) : "";
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "host/broker/fd.h"
+#include "host/broker/fd_message.h"
 #include "host/broker/gpu_usage.h"
 #include "host/broker/hostile_text.h"
 
@@ -87,8 +88,8 @@ class NvmlUsage : public GpuUsage {
     if (pid_ <= 0) {
       if (const std::string why = start(); !why.empty()) return why;
     }
-    const bool sent = send(input_.get(), line.data(), line.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(line.size());
-    return sent ? "" : "ivgpu-nvml has ended";
+    const ssize_t sent = send_now(input_.get(), line.data(), line.size());
+    return sent == static_cast<ssize_t>(line.size()) ? "" : "ivgpu-nvml has ended";
   }
 
   std::string start() {
@@ -105,7 +106,6 @@ class NvmlUsage : public GpuUsage {
     const Fd child_out(out[1]);
     output_.reset(out[0]);
     fcntl(output_.get(), F_SETFL, O_NONBLOCK);
-    fcntl(input_.get(), F_SETFL, O_NONBLOCK);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, child_in.get(), STDIN_FILENO);

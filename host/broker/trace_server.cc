@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -55,8 +54,8 @@ void TraceServer::admit(Fd socket) {
 }
 
 void TraceServer::read_request(Clients::iterator client) {
-  const ssize_t n = recv(client->socket.get(), client->bytes.data() + client->read, client->bytes.size() - client->read,
-                         MSG_DONTWAIT);
+  const ssize_t n =
+      receive_now(client->socket.get(), client->bytes.data() + client->read, client->bytes.size() - client->read);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (n <= 0) return void(drop(client));
   client->read += static_cast<std::size_t>(n);

@@ -191,7 +191,7 @@ void WorkerProcess::on_control() {
   header.msg_iov = &data;
   header.msg_iovlen = 1;
   if (!ready_ && events_.listener) header.msg_control = room, header.msg_controllen = CMSG_LEN(sizeof(int));
-  const ssize_t length = recvmsg(control_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const ssize_t length = receive_now(control_.get(), header);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (length <= 0) {  // it is about to exit
     loop_.forget(control_watch_);
@@ -226,7 +226,7 @@ void WorkerProcess::pause_control(Clock::duration pause) {
 }
 
 bool WorkerProcess::send(const worker::MemoryMessage& message) const {
-  return ::send(control_.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof message;
+  return send_now(control_.get(), &message, sizeof message) == sizeof message;
 }
 
 // With the share of its VM used up it has none of its own. Text that is read already is left out then, but for last
