@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
-#include "host/broker/fd_message.h"
 
+#include "host/broker/fd_message.h"
 #include "host/broker/transport.h"
 #include "ring/bells.h"
 
@@ -170,10 +169,10 @@ bool BellServer::make_interrupts() {
 }
 
 // The one that an earlier broker has left, which its worker has, or a new one.
-Fd BellServer::make_interrupt(std::uint32_t slot) const {
+SharedFd BellServer::make_interrupt(std::uint32_t slot) const {
   const std::string name = name_of_interrupt(slot);
-  if (Fd left = options_.store.take(name); left) return left;
-  Fd made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (Fd left = options_.store.take(name); left) return SharedFd(std::move(left));
+  SharedFd made = SharedFd::make_bell();
   if (made) options_.store.keep(name, made.get());
   return made;
 }
@@ -290,7 +289,7 @@ void BellServer::take(ClientId id, unsigned char byte, Heard& heard) {
 
 // Read whether or not there is somebody to hear it: a worker does not ring where it has not been heard yet.
 void BellServer::on_interrupt(std::uint32_t slot) {
-  drain(slots_[slot].interrupt.get());
+  slots_[slot].interrupt.drain();
   wake(slots_[slot].client);
 }
 

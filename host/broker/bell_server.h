@@ -28,6 +28,7 @@
 #include "host/broker/listener.h"
 #include "host/broker/log_limiter.h"
 #include "host/broker/paced_watch.h"
+#include "host/broker/shared_fd.h"
 #include "host/broker/vsock.h"
 
 namespace host::broker {
@@ -89,7 +90,7 @@ class BellServer {
     EventLoop::Id silence = 0;  // its timer
   };
   struct Slot {
-    Fd interrupt;
+    SharedFd interrupt;
     ClientId client = 0;  // whose channel was the last to name it
     std::unique_ptr<PacedWatch> watch;
   };
@@ -100,7 +101,7 @@ class BellServer {
   bool open_vsock(std::string& error);
   void await_port(Clock::time_point since);
   void try_port(Clock::time_point since, bool is_late);
-  Fd make_interrupt(std::uint32_t slot) const;
+  SharedFd make_interrupt(std::uint32_t slot) const;
   void adopt_channels();
   void adopt_port(const std::string& name, ClientId id);
   bool adopt_program(const std::string& name, ClientId id);

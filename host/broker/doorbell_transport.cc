@@ -6,15 +6,14 @@
 // neither reads nor writes it.
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "host/broker/fd.h"
 #include "host/broker/ivshmem_server.h"
+#include "host/broker/shared_fd.h"
 #include "host/broker/transport.h"
 
 namespace host::broker {
@@ -46,7 +45,7 @@ class DoorbellTransport final : public Transport {
 
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].get(); }
   int interrupt(std::uint32_t slot) const override { return interrupts_[slot % interrupts_.size()].get(); }
-  void forget_rings(std::uint32_t slot) override { drain(doorbell(slot)); }
+  void forget_rings(std::uint32_t slot) override { doorbells_[slot].drain(); }
   bool anybody() const override { return connections() != 0; }
   bool tells_peers() const override { return true; }
   bool has(std::uint32_t peer) const override { return server_ && server_->has(peer); }
@@ -62,9 +61,9 @@ class DoorbellTransport final : public Transport {
 
  private:
   // The one that an earlier broker has left under this name, or a new one.
-  Fd make(const std::string& name) const {
-    if (Fd left = keep_.store.take(name); left) return left;
-    Fd made(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  SharedFd make(const std::string& name) const {
+    if (Fd left = keep_.store.take(name); left) return SharedFd(std::move(left));
+    SharedFd made = SharedFd::make_bell();
     if (made) keep_.store.keep(name, made.get());
     return made;
   }
@@ -96,7 +95,7 @@ class DoorbellTransport final : public Transport {
   }
 
   void on_ring() {
-    drain(broker_.get());
+    broker_.drain();
     const auto since = Clock::now() - last_;
     if (since >= between_rings) return pass_on();
     loop_.forget(watch_);
@@ -116,9 +115,9 @@ class DoorbellTransport final : public Transport {
   const KeptTransport keep_;
   const Events events_;
   std::string socket_;
-  Fd broker_;                              // rings the broker
-  std::vector<Fd> doorbells_;              // ring the workers
-  std::vector<Fd> interrupts_;             // of the guest, by vector
+  SharedFd broker_;                        // rings the broker
+  std::vector<SharedFd> doorbells_;        // ring the workers
+  std::vector<SharedFd> interrupts_;       // of the guest, by vector
   std::unique_ptr<IvshmemServer> server_;  // after all of these: it lends them
   Clock::time_point last_;
   EventLoop::Id watch_ = 0, pause_ = 0;

@@ -15,8 +15,8 @@
 
 #include "host/broker/bell_line.h"
 #include "host/broker/bell_server.h"
-#include "host/broker/fd.h"
 #include "host/broker/plain_memory.h"
+#include "host/broker/shared_fd.h"
 #include "host/broker/transport.h"
 
 namespace host::broker {
@@ -25,31 +25,32 @@ namespace {
 // Nothing announces the end of the VM, so the broker asks for it this often.
 constexpr auto between_vm_looks = std::chrono::milliseconds(500);
 
-// A worker's doorbell that the broker itself rings. Of an eventfd a worker could make the broker's end wait, since both
-// share its flags; of a pipe each has an opening of its own. The worker's is for both ways: it rings itself, too.
+// A worker's doorbell that the broker itself rings: a pipe, of which worker and broker have an opening each. The worker's
+// is for both ways: it rings itself, too.
 struct Doorbell {
-  Fd worker, bell;
+  SharedFd worker;
+  Fd bell;
 
   bool make() {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
-    const Fd reading(ends[0]);
-    bell.reset(ends[1]);
-    worker = another_opening(reading, O_RDWR);
-    return static_cast<bool>(worker);
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    const SharedFd reading{Fd(ends[0])};
+    const Fd writing(ends[1]);
+    return adopt(reading.own_opening());
   }
-  // Of an earlier broker, by the worker's.
-  bool adopt(Fd left) {
-    worker = std::move(left);
-    bell = another_opening(worker, O_WRONLY);
-    return static_cast<bool>(bell);
-  }
-  static Fd another_opening(const Fd& of, int flags) {
-    return Fd(::open(fmt::format("/proc/self/fd/{}", of.get()).c_str(), flags | O_CLOEXEC | O_NONBLOCK));
+  // By the worker's, which may be an earlier broker's.
+  bool adopt(Fd of_worker) {
+    worker = SharedFd(std::move(of_worker));
+    bell = worker.own_opening();
+    return worker && bell;
   }
   void ring() const {
     const char ring[8] = {1};                                              // as many bytes as a worker takes at once
     [[maybe_unused]] const auto n = write(bell.get(), ring, sizeof ring);  // full: it is rung already
+  }
+  void forget_rings() const {
+    char rings[4096];
+    for (int pages = 0; pages < 16 && read(bell.get(), rings, sizeof rings) == sizeof rings;) ++pages;  // a pipe's room
   }
 };
 
@@ -79,7 +80,7 @@ class PlainTransport final : public Transport {
   int doorbell(std::uint32_t slot) const override { return doorbells_[slot].worker.get(); }
   int interrupt(std::uint32_t slot) const override { return channels_ ? channels_->interrupt(slot) : -1; }
   void forget_rings(std::uint32_t slot) override {
-    drain(doorbell(slot));
+    doorbells_[slot].forget_rings();
     if (channels_) channels_->forget(slot);
   }
   bool anybody() const override { return open_elsewhere(region_.memfd()); }

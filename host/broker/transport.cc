@@ -1,7 +1,6 @@
 #include "host/broker/transport.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 
 #include <utility>
 
@@ -32,12 +31,6 @@ std::vector<std::string> kept_doorbells(const VmOptions& options) {
   for (std::uint32_t k = 0; k < static_cast<std::uint32_t>(options.slots); ++k) names.push_back(name_of_doorbell(k));
   for (std::uint32_t v = 0; v < guest_vectors(options); ++v) names.push_back(name_of_interrupt(v));
   return names;
-}
-
-void drain(int doorbell) {
-  std::uint64_t count = 0;
-  const iovec into{&count, sizeof count};
-  [[maybe_unused]] const auto length = preadv2(doorbell, &into, 1, -1, RWF_NOWAIT);
 }
 
 }  // namespace host::broker

@@ -89,7 +89,4 @@ std::unique_ptr<Transport> make_plain_transport(EventLoop& loop, const Region& r
 // A ring that comes too soon after the last is passed on later, once for all that came meanwhile.
 inline constexpr auto between_rings = std::chrono::milliseconds(1);
 
-// Takes the rings there are. Guests and workers hold the same descriptor and can change its flags: this never waits.
-void drain(int doorbell);
-
 }  // namespace host::broker

@@ -1,4 +1,5 @@
-// The broker's parts one by one: steps of a slot, rates, hostile text, the event loop on both of its waiters.
+// The broker's parts one by one: steps of a slot, rates, hostile text, shared descriptors, the event loop on both of its
+// waiters.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "host/broker/log_limiter.h"
 #include "host/broker/rate.h"
 #include "host/broker/region.h"
+#include "host/broker/shared_fd.h"
 #include "host/broker/slot_step.h"
 #include "host/broker/telemetry.h"
 #include "host/broker/wiper.h"
@@ -354,6 +356,39 @@ TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
     pause();
   };
   EXPECT_EXIT(send_one(), testing::KilledBySignal(SIGBUS), "");
+// Whoever else has the open file can clear O_NONBLOCK, and take what poll() has shown.
+TEST(SharedFds, AnEmptyBellIsDrainedWithoutWaiting) {
+  const SharedFd bell = SharedFd::make_bell();
+  ASSERT_TRUE(bell);
+  ASSERT_EQ(fcntl(bell.get(), F_SETFL, 0), 0);
+  bell.drain();
+  const std::uint64_t some = 3;
+  ASSERT_EQ(write(bell.get(), &some, sizeof some), 8);
+  bell.drain();
+  pollfd rung{bell.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&rung, 1, 0), 0) << "its rings are taken";
+}
+
+TEST(SharedFds, APipesOwnOpeningKeepsItsFlags) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const SharedFd reading{Fd(ends[0])};
+  const Fd writing(ends[1]), own = reading.own_opening();
+  ASSERT_TRUE(own);
+  ASSERT_EQ(fcntl(reading.get(), F_SETFL, 0), 0);
+  char byte = 0;
+  EXPECT_EQ(read(own.get(), &byte, 1), -1) << "it does not wait";
+  EXPECT_EQ(errno, EAGAIN);
+  ASSERT_EQ(write(writing.get(), "x", 1), 1);
+  EXPECT_EQ(read(own.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 'x') << "it is the same pipe";
+}
+
+TEST(SharedFds, OfNothingThereIsNoOpening) {
+  const SharedFd none;
+  EXPECT_FALSE(none);
+  EXPECT_FALSE(none.own_opening());
+  none.drain();
 }
 
 TEST(GpuLibrary, TheSimulatedOneIsFoundBesideTheProgram) {

@@ -64,6 +64,22 @@ class RestartPaths : public ::testing::TestWithParam<Form> {
   pid_t worker = 0;
 };
 
+TEST_P(RestartPaths, RingsThatAWorkerHasNotTakenAreNotThoseOfTheNext) {
+  begin();
+  const int doorbell = keeper.held("t/doorbell/0");
+  const auto is_rung = [&] {
+    pollfd bell{doorbell, POLLIN, 0};
+    return poll(&bell, 1, 0) == 1;
+  };
+  kill(worker, SIGSTOP);
+  vm->ring_peer(ring::peer_of_slot(0));
+  ASSERT_TRUE(eventually(is_rung));
+  vm->state(0).store(ring::SlotWord::of(vm->state(0).load()).with(SlotState::Released).word());
+  vm->ring_peer(ring::peer_broker);
+  ASSERT_TRUE(vm->becomes(0, SlotState::Empty)) << "the broker kills a worker that does not end";
+  EXPECT_FALSE(is_rung());
+}
+
 TEST_P(RestartPaths, SessionsGoOnAndNewOnesBegin) {
   begin();
   for (const int signal : {SIGTERM, SIGKILL, SIGKILL}) {
