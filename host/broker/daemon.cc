@@ -24,8 +24,6 @@
 namespace host::broker {
 namespace {
 
-constexpr const char* bell_name = "bell";  // no VM's descriptor: these have a slash
-
 // Choices about GPUs that an operator may not expect go into the log.
 void tell_gpus(const std::string& vm, const VmGpus& gpus) {
   if (gpus.all) return;
@@ -178,11 +176,8 @@ void Daemon::run(int stay_fd) {
 }
 
 bool Daemon::start_scheduler(std::string& error) {
-  Fd bell = program_.store != nullptr ? store_.take(bell_name) : Fd();
-  const bool has_left = static_cast<bool>(bell);
-  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), ring::takes_turn_naps(cores_), error, std::move(bell));
+  scheduler_ = turns::Scheduler::start(options_for_turns(gpu_), ring::takes_turn_naps(cores_), error);
   if (scheduler_ == nullptr) return false;
-  if (program_.store != nullptr && !has_left) store_.keep(bell_name, scheduler_->bell_fd());
   sample_work();
   watch_turns();
   return true;

@@ -18,7 +18,8 @@ using ring::SlotState;
 using ring::SlotWord;
 
 // Of each worker.
-constexpr const char* kept_of_worker[] = {"control", "output", "process", "telemetry", "grants", "requests", "door"};
+constexpr const char* kept_of_worker[] = {"control", "output",   "process", "telemetry",
+                                          "grants",  "requests", "bell",    "door"};
 
 }  // namespace
 
@@ -74,6 +75,7 @@ void Vm::keep_worker(std::uint32_t k) {
                      slot.telemetry->memfd(),
                      slot.turns ? slot.turns->line().grants_to_keep() : -1,
                      slot.turns ? slot.turns->line().requests_fd() : -1,
+                     slot.turns ? slot.turns->line().bell_fd() : -1,
                      slot.door ? slot.door->listener_fd() : -1};
   static_assert(std::size(fds) == std::size(kept_of_worker));
   for (std::size_t i = 0; i < std::size(fds); ++i)
@@ -168,10 +170,9 @@ bool Vm::adopt_worker(std::uint32_t k, const SavedSlot& was) {
   const auto take = [&](const char* what) { return store_.take(name_in_store(k, what)); };
   WorkerProcess::Kept kept{take("control"), take("output"), take("process")};
   slot.telemetry = Telemetry::adopt(take("telemetry"));
-  Fd grants = take("grants"), requests = take("requests");
-  if (program_.scheduler != nullptr)
-    slot.turns =
-        WorkerTurns::adopt(*program_.scheduler, turns_vm_, program_.gpus, std::move(grants), std::move(requests));
+  auto line = turns::Line::adopt(take("grants"), take("requests"), take("bell"));
+  if (program_.scheduler != nullptr && line)
+    slot.turns = WorkerTurns::join(*program_.scheduler, turns_vm_, program_.gpus, std::move(line));
   const bool complete = kept.control && kept.output && slot.telemetry &&
                         (program_.scheduler == nullptr || slot.turns) && adopt_door(k, was);
   if (kept.process && !complete) store_.all()->end_process(std::move(kept.process));

@@ -180,7 +180,7 @@ WorkerCommand Vm::command_for(std::uint32_t k) {
   if (slot.turns == nullptr) return command;
   command.grants_fd = slot.turns->line().grants_fd();
   command.requests_fd = slot.turns->line().requests_fd();
-  command.bell_fd = program_.scheduler->bell_fd();
+  command.bell_fd = slot.turns->line().bell_fd();
   return command;
 }
 

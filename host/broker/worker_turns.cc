@@ -17,12 +17,6 @@ std::unique_ptr<WorkerTurns> WorkerTurns::create(turns::Scheduler& scheduler, tu
   return line ? join(scheduler, vm, gpus, std::move(line)) : nullptr;
 }
 
-std::unique_ptr<WorkerTurns> WorkerTurns::adopt(turns::Scheduler& scheduler, turns::Scheduler::Vm vm,
-                                                const VmGpus& gpus, Fd grants, Fd requests) {
-  auto line = turns::Line::adopt(std::move(grants), std::move(requests));
-  return line ? join(scheduler, vm, gpus, std::move(line)) : nullptr;
-}
-
 std::unique_ptr<WorkerTurns> WorkerTurns::join(turns::Scheduler& scheduler, turns::Scheduler::Vm vm, const VmGpus& gpus,
                                                std::shared_ptr<turns::Line> line) {
   std::vector<std::string> names;

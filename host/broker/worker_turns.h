@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "host/broker/config.h"
-#include "host/broker/fd.h"
 #include "host/broker/gpus.h"
 #include "host/turns/scheduler.h"
 #include "host/worker/control.h"
@@ -20,9 +19,9 @@ class WorkerTurns {
   // Null on failure, and `error` is one sentence. `name` is shown in /proc. `kept`: the next broker may adopt it.
   static std::unique_ptr<WorkerTurns> create(turns::Scheduler& scheduler, turns::Scheduler::Vm vm, const VmGpus& gpus,
                                              const std::string& name, bool kept, std::string& error);
-  // Of a worker that an earlier broker has started, by the pages that this one kept. Null on failure.
-  static std::unique_ptr<WorkerTurns> adopt(turns::Scheduler& scheduler, turns::Scheduler::Vm vm, const VmGpus& gpus,
-                                            Fd grants, Fd requests);
+  // Of a worker that an earlier broker has started, by what that one kept of it.
+  static std::unique_ptr<WorkerTurns> join(turns::Scheduler& scheduler, turns::Scheduler::Vm vm, const VmGpus& gpus,
+                                           std::shared_ptr<turns::Line> line);
   ~WorkerTurns() { scheduler_.remove(client_); }
   WorkerTurns(const WorkerTurns&) = delete;
   WorkerTurns& operator=(const WorkerTurns&) = delete;
@@ -37,8 +36,6 @@ class WorkerTurns {
   const std::vector<std::string>& sure() const { return sure_; }
 
  private:
-  static std::unique_ptr<WorkerTurns> join(turns::Scheduler& scheduler, turns::Scheduler::Vm vm, const VmGpus& gpus,
-                                           std::shared_ptr<turns::Line> line);
   WorkerTurns(turns::Scheduler& scheduler, std::shared_ptr<turns::Line> line, std::vector<std::string> gpus)
       : scheduler_(scheduler), line_(std::move(line)), gpus_(std::move(gpus)) {}
 

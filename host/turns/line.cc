@@ -28,12 +28,13 @@ std::shared_ptr<Line> Line::create(const std::string& name, bool kept, std::stri
   return nullptr;
 }
 
-std::shared_ptr<Line> Line::adopt(Fd grants, Fd requests) {
+std::shared_ptr<Line> Line::adopt(Fd grants, Fd requests, Fd bell) {
   std::shared_ptr<Line> line(new Line);
   line->grants_ = map_page<ring::GrantPage>(grants);
   line->requests_ = map_page<ring::RequestPage>(requests);
   line->writable_grants_ = std::move(grants);
   line->requests_fd_ = std::move(requests);
+  line->bell_ = broker::SharedFd(std::move(bell));
   return line->grants_ != nullptr && line->requests_ != nullptr ? line : nullptr;
 }
 
@@ -42,7 +43,8 @@ bool Line::open(const std::string& name, bool kept) {
   requests_fd_ = broker::make_sealed_memory("requests:" + name, sizeof(ring::RequestPage));
   grants_ = map_page<ring::GrantPage>(grants_fd_);
   requests_ = map_page<ring::RequestPage>(requests_fd_);
-  if (grants_ == nullptr || requests_ == nullptr || !broker::seal_for_good(grants_fd_, kept)) return false;
+  bell_ = broker::SharedFd::make_bell();
+  if (grants_ == nullptr || requests_ == nullptr || !bell_ || !broker::seal_for_good(grants_fd_, kept)) return false;
   Fd reader = broker::reader_of(grants_fd_);
   if (kept) writable_grants_ = std::move(grants_fd_);
   grants_fd_ = std::move(reader);

@@ -36,14 +36,12 @@ void ring_bell(int fd) {
 
 }  // namespace
 
-std::unique_ptr<Scheduler> Scheduler::start(const Options& options, bool naps, std::string& error, broker::Fd bell) {
+std::unique_ptr<Scheduler> Scheduler::start(const Options& options, bool naps, std::string& error) {
   std::unique_ptr<Scheduler> scheduler(new Scheduler(options, naps));
-  scheduler->bell_ = std::move(bell);
-  for (broker::Fd* fd : {&scheduler->bell_, &scheduler->news_, &scheduler->post_})
-    if (!*fd) fd->reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  for (broker::Fd* fd : {&scheduler->news_, &scheduler->post_}) fd->reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   try {
-    if (!scheduler->bell_ || !scheduler->news_ || !scheduler->post_)
-      throw std::system_error(errno, std::generic_category());
+    if (!scheduler->news_ || !scheduler->post_) throw std::system_error(errno, std::generic_category());
+    scheduler->find_bells();
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the broker's loop's
@@ -149,6 +147,8 @@ void Scheduler::take(const NoVm& message) {
 }
 
 void Scheduler::take(const NewClient& message) {
+  lines_[message.client] = message.line;
+  find_bells();
   const auto devices = std::min<std::size_t>(message.gpus.size(), ring::max_devices);
   for (std::uint32_t d = 0; d < devices; ++d) {
     auto [found, is_new] = gpus_.try_emplace(message.gpus[d]);
@@ -167,6 +167,8 @@ void Scheduler::take(const NewClient& message) {
 }
 
 void Scheduler::take(const NoClient& message) {
+  lines_.erase(message.client);
+  find_bells();
   const Time now = since_boot();
   for (auto& [name, gpu] : gpus_)
     if (gpu.places.erase(message.client) != 0) gpu.policy.remove(message.client, now);
@@ -237,6 +239,11 @@ void Scheduler::give(const Place& place, ring::Grant grant, Time most_under_way)
   syscall(SYS_futex, &words.word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+void Scheduler::find_bells() {
+  bells_ = {{post_.get(), POLLIN, 0}};
+  for (const auto& [client, line] : lines_) bells_.push_back({line->bell_fd(), POLLIN, 0});
+}
+
 // Until the next look is due, a worker rings, or the broker has a message.
 void Scheduler::rest(Time until_next) {
   if (until_next == Time::zero()) {
@@ -248,12 +255,15 @@ void Scheduler::rest(Time until_next) {
     for (const Time end = since_boot() + until_next; since_boot() < end;) __builtin_ia32_pause();
     return;
   }
-  pollfd bells[] = {{bell_.get(), POLLIN, 0}, {post_.get(), POLLIN, 0}};
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(until_next);
   const timespec limit{seconds.count(), (until_next - seconds).count()};
-  if (ppoll(bells, std::size(bells), until_next == Time::max() ? nullptr : &limit, nullptr) <= 0) return;
+  if (ppoll(bells_.data(), bells_.size(), until_next == Time::max() ? nullptr : &limit, nullptr) <= 0) return;
+  auto bell = bells_.begin();
   std::uint64_t rings;
-  for (const pollfd& bell : bells) [[maybe_unused]] const auto n = read(bell.fd, &rings, sizeof rings);
+  if (bell->revents != 0) [[maybe_unused]]
+    const auto n = read(post_.get(), &rings, sizeof rings);
+  for (const auto& [client, line] : lines_)
+    if ((++bell)->revents != 0) line->drain_bell();
 }
 
 }  // namespace host::turns

@@ -4,11 +4,13 @@
 //
 // While processes take turns the thread polls, so that a grant follows a request within microseconds; `naps` makes it
 // sleep 50 us between two looks, for a machine without a processor to spare. Where nobody takes turns it looks a hundred
-// times a second; ten times where no process submits, since a worker could swallow another's ring; and not at all while
-// no GPU has two processes.
+// times a second; ten times where no process submits, since a worker may submit without a ring; and not at all while no GPU
+// has two processes. Each worker has a bell of its own (host/turns/line.h).
 //
 // Thread-safety: one thread, the broker's, calls the functions.
 #pragma once
+
+#include <poll.h>
 
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cstdint>
@@ -50,10 +52,8 @@ class Scheduler {
     Time made{};
   };
 
-  // Null where the thread cannot be had, and `error` is one sentence. `bell`: the one that the workers of an earlier
-  // scheduler ring; empty: there are none.
-  static std::unique_ptr<Scheduler> start(const Options& options, bool naps, std::string& error,
-                                          broker::Fd bell = broker::Fd());
+  // Null where the thread cannot be had, and `error` is one sentence.
+  static std::unique_ptr<Scheduler> start(const Options& options, bool naps, std::string& error);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -71,8 +71,6 @@ class Scheduler {
   // It has used this GPU without a turn, it seems (Policy::suspect()).
   void suspect(Client client, const std::string& gpu);
 
-  // A worker rings it; it stays the scheduler's.
-  int bell_fd() const { return bell_.get(); }
   // Readable once a GPU has begun to take turns; whoever reads it empties it.
   int news_fd() const { return news_.get(); }
   // What is now. It waits for the thread's answer, which takes microseconds, and 20 ms at most: then it is the one before.
@@ -139,18 +137,20 @@ class Scheduler {
   Time step(Gpu& gpu, Time now);
   void note_turns(Gpu& gpu, Time now) const;
   static void give(const Place& place, ring::Grant grant, Time most_under_way);
+  void find_bells();
   void rest(Time until_next);
 
   Options options_;  // the thread's from its start
   bool watched_ = false;
   const bool naps_;
-  broker::Fd bell_;  // every worker has it, and may empty it
   broker::Fd news_;
   broker::Fd post_;  // rung when there is a message; nobody else has it
   boost::lockfree::spsc_queue<Message, boost::lockfree::capacity<1024>> messages_;
   boost::lockfree::spsc_queue<std::shared_ptr<const Report>, boost::lockfree::capacity<16>> reports_;
   std::map<Vm, Share> shares_;                                         // the thread's, as the next two
   std::map<std::string, Gpu> gpus_;                                    // by name
+  std::map<Client, std::shared_ptr<Line>> lines_;                      // the thread's, as the next
+  std::vector<pollfd> bells_;                                          // `post_`, and those of `lines_` in their order
   std::shared_ptr<const Report> report_ = std::make_shared<Report>();  // the newest that was taken
   Vm vms_ = 0;
   Client clients_ = 0;

@@ -36,6 +36,18 @@ if(TARGET simgpu AND NOT IVGPU_SANITIZE)
   label_tests(hostile_starting_test unit)
 endif()
 
+# What a subverted worker can do with the descriptors that it shares with the broker.
+if(TARGET simgpu AND NOT IVGPU_SANITIZE)
+  add_executable(hostile_descriptors_test ${CMAKE_CURRENT_LIST_DIR}/descriptors_test.cc)
+  target_link_libraries(hostile_descriptors_test PRIVATE ivgpu_ring ivgpu_options GTest::gtest_main Threads::Threads)
+  target_compile_definitions(hostile_descriptors_test PRIVATE IVGPUD="$<TARGET_FILE:ivgpud>" IVGPU="$<TARGET_FILE:ivgpu>"
+    FAKE_WORKER="$<TARGET_FILE:ivgpu-worker>" FAKE_ONE="$<TARGET_FILE:broker_fake_worker>"
+    SIMULATED_GPU="$<TARGET_FILE:simgpu>")
+  add_dependencies(hostile_descriptors_test ivgpu ivgpud ivgpu-worker broker_fake_worker simgpu)
+  gtest_discover_tests(hostile_descriptors_test PROPERTIES TIMEOUT 180)
+  label_tests(hostile_descriptors_test unit)
+endif()
+
 # What a VM can do to another's time. Alone, since it measures; the table in docs/threat-model.md is what it prints.
 if(TARGET flood AND TARGET hostile_program)
   find_package(nlohmann_json REQUIRED)

@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <thread>
@@ -64,9 +66,10 @@ class Played {
     words().waited_ns += calls * static_cast<std::uint64_t>(each.count());
     acted_ += calls * each;
     const std::uint64_t one = 1;
-    if (now.mode == GrantMode::Told && write(scheduler_.bell_fd(), &one, sizeof one) < 0) FAIL() << "no bell";
+    if (now.mode == GrantMode::Told && write(bell_fd(), &one, sizeof one) < 0) FAIL() << "no bell";
   }
   int grants_fd() const { return line_->grants_fd(); }
+  int bell_fd() const { return line_->bell_fd(); }
 
  private:
   Scheduler& scheduler_;
@@ -120,18 +123,55 @@ TEST_P(TurnsScheduler, TheNextOneOpensTheGatesOfAnEarlierOne) {
     ASSERT_TRUE(line) << error;
     const Grant before{.mode = mode, .number = 4711};
     line->grant(0).word = before.word();
-    const auto adopted =
-        Line::adopt(host::broker::Fd(dup(line->grants_to_keep())), host::broker::Fd(dup(line->requests_fd())));
+    const auto copy = [](int fd) { return host::broker::Fd(dup(fd)); };
+    const auto adopted = Line::adopt(copy(line->grants_to_keep()), copy(line->requests_fd()), copy(line->bell_fd()));
     ASSERT_TRUE(adopted);
-    host::broker::Fd bell(dup(scheduler_->bell_fd()));
-    const auto next = Scheduler::start({.on = true, .limits = {}}, GetParam(), error, std::move(bell));
+    const auto next = Scheduler::start({.on = true, .limits = {}}, GetParam(), error);
     ASSERT_TRUE(next) << error;
     next->add(next->add_vm({}), adopted, {gpu});
     const auto seen = [&] { return Grant::of(line->grant(0).word.load()); };
     EXPECT_TRUE(comes_true([&] { return seen().mode == GrantMode::Open || seen().mode == GrantMode::Told; }));
     EXPECT_GT(seen().number, 4711U) << "no answer to a grant of before is one to this";
-    EXPECT_EQ(write(next->bell_fd(), &one, sizeof one), 8);
+    EXPECT_EQ(write(line->bell_fd(), &one, sizeof one), 8);
+    const auto is_taken = [&] {
+      pollfd bell{line->bell_fd(), POLLIN, 0};
+      return poll(&bell, 1, 0) == 0;
+    };
+    EXPECT_TRUE(comes_true(is_taken)) << "a ring of its worker is not heard";
   }
+}
+
+TEST_P(TurnsScheduler, TheFlagsOfABellDoNotStopTheScheduler) {
+  ASSERT_EQ(fcntl(a_->bell_fd(), F_SETFL, 0), 0);
+  bool answers = true;
+  for (int i = 0; i < 3; ++i) {
+    const auto asked = std::chrono::steady_clock::now().time_since_epoch();
+    answers = answers && comes_true([&] { return scheduler_->report().made >= asked; });
+  }
+  EXPECT_TRUE(answers) << "it reads the bell, and waits";
+  const std::uint64_t one = 1;  // so that a failure does not hang
+  ASSERT_EQ(fcntl(a_->bell_fd(), F_SETFL, O_NONBLOCK), 0);
+  EXPECT_EQ(write(a_->bell_fd(), &one, sizeof one), 8);
+}
+
+// Each end of a bell can fill its counter, so that a write waits.
+TEST_P(TurnsScheduler, AFullBellStopsNoOtherWorker) {
+  b_->leave();  // the scheduler does not look: nobody empties a bell
+  const std::uint64_t all = UINT64_MAX - 1, one = 1;
+  ASSERT_EQ(fcntl(a_->bell_fd(), F_SETFL, O_NONBLOCK), 0);
+  std::atomic<bool> filled{false}, over{false};
+  std::thread filler([&] {
+    while (!over) filled = write(a_->bell_fd(), &all, sizeof all) == sizeof all || filled;
+  });
+  EXPECT_TRUE(comes_true([&] { return filled.load(); }));
+  int rings = 0;
+  for (int i = 0; i < 1000; ++i) {
+    pollfd bell{b_->bell_fd(), POLLOUT, 0};
+    rings += poll(&bell, 1, 0) == 1 && write(b_->bell_fd(), &one, sizeof one) == 8 ? 1 : 0;
+  }
+  over = true;
+  filler.join();
+  EXPECT_EQ(rings, 1000) << "a's rings fill b's bell";
 }
 
 TEST_P(TurnsScheduler, PagesThatWereNotKeptAreNotTakenOver) {
@@ -140,10 +180,11 @@ TEST_P(TurnsScheduler, PagesThatWereNotKeptAreNotTakenOver) {
   ASSERT_TRUE(line) << error;
   EXPECT_EQ(line->grants_to_keep(), -1);
   const auto copy = [](int fd) { return host::broker::Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); };
-  EXPECT_FALSE(Line::adopt(copy(line->grants_fd()), copy(line->requests_fd()))) << "sealed against it";
-  EXPECT_FALSE(Line::adopt({}, copy(line->requests_fd())));
+  EXPECT_FALSE(Line::adopt(copy(line->grants_fd()), copy(line->requests_fd()), copy(line->bell_fd())))
+      << "sealed against it";
+  EXPECT_FALSE(Line::adopt({}, copy(line->requests_fd()), {}));
   const host::broker::Fd small(memfd_create("small", MFD_CLOEXEC));
-  EXPECT_FALSE(Line::adopt(copy(small.get()), copy(small.get())));
+  EXPECT_FALSE(Line::adopt(copy(small.get()), copy(small.get()), {}));
 }
 
 TEST_P(TurnsScheduler, OneAloneIsNeverStopped) {
