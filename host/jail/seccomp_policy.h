@@ -32,7 +32,7 @@ enum class Check {
   ThreadName,     // prctl that names a thread or a mapping
   DeviceControl,  // ioctl: the numbers of ioctls.h
   MovesArena,     // mremap that moves as much as the arena has, and changes no size
-  Descriptor,     // fcntl that copies a descriptor or asks for its flags
+  Descriptor,     // fcntl that copies a descriptor or asks for its flags, and changes no open file
   ClientSocket,   // socket(AF_UNIX, SOCK_SEQPACKET, 0): without a connection it sends nothing to anybody
   Credentials,    // setsockopt of SO_PASSCRED
 };
