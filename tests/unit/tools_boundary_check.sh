@@ -61,6 +61,16 @@ try guest/region/vsock.cc 1 '  const int fd = socket(AF_VSOCK, SOCK_STREAM, 0);'
 try guest/nvml/gpus.cc 1 '  const int fd = memfd_create("answer", MFD_CLOEXEC);'
 try guest/region/devdax.cc 1 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
 try guest/region/loopback.cc 0 '  n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);'
+# What could have the broker wait for somebody else.
+try host/broker/listener.cc 1 '  if (recv(fd, bytes, sizeof bytes, 0) < 0) return;'
+try host/broker/listener.cc 1 '  const auto n = ::send(fd, bytes, sizeof bytes,'
+try host/broker/listener.cc 0 '  if (receive_now(fd, bytes, sizeof bytes) < 0) return;'
+try host/broker/vm_memory.cc 0 '  slots_[k].worker->send(words);'
+try host/broker/fd_message.h 0 '  return recv(socket, bytes, length, MSG_DONTWAIT);'
+try host/broker/doorbell_transport.cc 1 '    [[maybe_unused]] const auto n = read(bell.get(), &rings, sizeof rings);'
+try host/broker/doorbell_transport.cc 1 '    preadv2(bell.get(), &into, 1, -1, 0);'
+try host/broker/doorbell_transport.cc 0 '    bell.drain();'
+try host/turns/line.cc 1 '  if (read(bell_.get(), &rings, sizeof rings) < 0) return;'
 # Threads' queues stay away from shared memory and from whoever maps it, by each name, and by the header that has one.
 for file in ring/queue/ring.h guest/objects/objects.h host/untrusted/serve.cc host/session/session.h host/broker/region.cc \
   host/worker/start.cc host/driver/driver.h host/jail/seccomp.cc tools/ivgpu/trace/source.cc; do
