@@ -56,8 +56,7 @@ FdStore::FdStore(ServiceManager& manager) : manager_(manager) {
 }
 
 void FdStore::keep(const std::string& name, int fd) {
-  held_.insert(name);
-  manager_.keep(name, fd);
+  if (manager_.keep(name, fd)) held_.insert(name);
 }
 
 void FdStore::forget(const std::string& name) {

@@ -25,7 +25,7 @@ class FdStore {
   FdStore(const FdStore&) = delete;
   FdStore& operator=(const FdStore&) = delete;
 
-  // From now on a copy of it is held. Nothing else has this name.
+  // From now on a copy of it is held, unless too many wait for the manager. Nothing else has this name.
   void keep(const std::string& name, int fd);
   void forget(const std::string& name);
   // What an earlier broker has left under this name; empty: nothing. It is held on.

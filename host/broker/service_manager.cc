@@ -82,21 +82,36 @@ void ServiceManager::connect_to(const char* path) {
 }
 
 void ServiceManager::ready(const std::string& status) {
-  say(fmt::format("READY=1\nSTATUS={}", status));
+  say({fmt::format("READY=1\nSTATUS={}", status)});
   if (watchdog_timer_ == 0) keep_watchdog();
 }
 
 // The time lets the manager tell this reload from one that it asked for before (Type=notify-reload).
-void ServiceManager::reloading() { say(fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us())); }
+void ServiceManager::reloading() { say({fmt::format("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us())}); }
 
-void ServiceManager::stopping() { say("STOPPING=1"); }
+void ServiceManager::stopping() { say({"STOPPING=1"}); }
 
 // By itself the manager would let go of a descriptor whose other end has gone, and the next broker would miss it.
-void ServiceManager::keep(const std::string& name, int fd) {
-  if (socket_) say(fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name), Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0)));
+bool ServiceManager::keep(const std::string& name, int fd) {
+  if (!socket_) return false;
+  Fd copy(to_keep_.size() < most_waiting ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1);
+  if (!copy) {
+    const int why = errno;
+    if (const auto more = too_many_.admit())
+      spdlog::warn("{} is not kept for the next ivgpud: {}{}", name,
+                   to_keep_.size() < most_waiting ? std::strerror(why) : "the service manager does not read", *more);
+    return false;
+  }
+  say({fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name), name, std::move(copy)});
+  return true;
 }
 
-void ServiceManager::forget(const std::string& name) { say(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name)); }
+void ServiceManager::forget(const std::string& name) {
+  const auto waits = to_keep_.find(name);
+  if (waits == to_keep_.end()) return say({fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name)});
+  waiting_.erase(waits->second);
+  to_keep_.erase(waits);
+}
 
 ServiceManager::Passed ServiceManager::take_passed() {
   const std::string process = take_environment("LISTEN_PID"), count = take_environment("LISTEN_FDS");
@@ -107,44 +122,57 @@ ServiceManager::Passed ServiceManager::take_passed() {
   return passed;
 }
 
-void ServiceManager::say(const std::string& text, Fd fd) {
+void ServiceManager::say(Datagram datagram) {
   if (!socket_) return;
-  waiting_.push_back({text, std::move(fd)});
+  waiting_.push_back(std::move(datagram));
+  if (const Datagram& last = waiting_.back(); last.fd) to_keep_[last.name] = std::prev(waiting_.end());
   if (retry_timer_ == 0) send_waiting();
 }
 
 void ServiceManager::send_waiting() {
-  while (!waiting_.empty()) {
-    const Datagram& next = waiting_.front();
-    if (send_with_fd(socket_.get(), next.text.data(), next.text.size(), next.fd.get()) < 0) {
-      if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ETOOMANYREFS) {
-        retry_timer_ = loop_.after(retry_after, [this] {
-          retry_timer_ = 0;
-          send_waiting();
-        });
-        return;
-      }
-      spdlog::warn("the service manager cannot be told anything: {}", std::strerror(errno));
-      socket_.reset();
-      waiting_.clear();
-      return;
-    }
-    waiting_.pop_front();
+  while (has_more() && send_next()) {
   }
+}
+
+// False: it has no room, and will be tried again; or it is not told anything any more.
+bool ServiceManager::send_next() {
+  static constexpr std::string_view alive = "WATCHDOG=1";
+  const std::string_view text = watchdog_is_due_ ? alive : waiting_.front().text;
+  const int fd = watchdog_is_due_ ? -1 : waiting_.front().fd.get();
+  if (send_with_fd(socket_.get(), text.data(), text.size(), fd) >= 0) {
+    if (std::exchange(watchdog_is_due_, false)) return true;
+    to_keep_.erase(waiting_.front().name);
+    waiting_.pop_front();
+    return true;
+  }
+  if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ETOOMANYREFS) {
+    retry_timer_ = loop_.after(retry_after, [this] {
+      retry_timer_ = 0;
+      send_waiting();
+    });
+    return false;
+  }
+  spdlog::warn("the service manager cannot be told anything: {}", std::strerror(errno));
+  socket_.reset();
+  waiting_.clear();
+  to_keep_.clear();
+  watchdog_is_due_ = false;
+  return false;
 }
 
 void ServiceManager::finish() {
-  for (int tries = 0; tries < 20 && !waiting_.empty(); ++tries) {
+  for (int tries = 0; tries < 20 && has_more(); ++tries) {
     loop_.forget(retry_timer_);
     send_waiting();
-    if (!waiting_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    if (has_more()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }
 
+// One that waits says as much as many.
 void ServiceManager::keep_watchdog() {
   if (!socket_ || watchdog_ <= std::chrono::microseconds(0)) return;
-  // One that waits says as much as many.
-  if (waiting_.empty()) say("WATCHDOG=1");
+  watchdog_is_due_ = true;
+  if (retry_timer_ == 0) send_waiting();
   watchdog_timer_ = loop_.after(watchdog_ / 2, [this] { keep_watchdog(); });
 }
 

@@ -2,15 +2,19 @@
 // ends, and which descriptors the manager shall hold (sd_notify(3): a datagram to $NOTIFY_SOCKET). Started otherwise, it
 // says nothing.
 //
-// The manager is trusted. One that does not read must not stop the broker, so a datagram that has no room waits.
+// The manager is trusted. One that does not read must not stop the broker, so a datagram that has no room waits. What waits
+// is bounded, though guests cause most of it: a descriptor that is forgotten before it was sent is not sent at all, and so
+// many descriptors wait at most. The watchdog's message goes before everything that waits.
 #pragma once
 
 #include <chrono>
-#include <deque>
+#include <list>
 #include <string>
+#include <unordered_map>
 
 #include "host/broker/event_loop.h"
 #include "host/broker/fd.h"
+#include "host/broker/log_limiter.h"
 
 namespace host::broker {
 
@@ -29,10 +33,14 @@ class ServiceManager {
   void reloading();
   void stopping();
 
+  // As many as the unit's FileDescriptorStoreMax (tools/host/ivgpud.service.in): the manager holds no more.
+  static constexpr std::size_t most_waiting = 16384;
+
   // Whether there is one that can be told.
   bool is_there() const { return static_cast<bool>(socket_); }
-  // Has the manager hold a copy of it under a name, or hold it no more (host/broker/fd_store.h).
-  void keep(const std::string& name, int fd);
+  // Has the manager hold a copy of it under a name, of which it holds none. False: it will not, because too many wait.
+  bool keep(const std::string& name, int fd);
+  // Has the manager hold it no more (host/broker/fd_store.h).
   void forget(const std::string& name);
   // What the manager has passed this process, from descriptor 3 on: taken out of the environment, too.
   struct Passed {
@@ -46,16 +54,22 @@ class ServiceManager {
  private:
   struct Datagram {
     std::string text;
-    Fd fd;  // sent beside it; empty: none
+    std::string name = {};  // of the descriptor to be held; "": none
+    Fd fd = {};             // sent beside it
   };
   void connect_to(const char* path);
-  void say(const std::string& text, Fd fd = {});
+  void say(Datagram datagram);
   void send_waiting();
+  bool send_next();
+  bool has_more() const { return watchdog_is_due_ || !waiting_.empty(); }
   void keep_watchdog();
 
   EventLoop& loop_;
   Fd socket_;
-  std::deque<Datagram> waiting_;
+  std::list<Datagram> waiting_;
+  std::unordered_map<std::string, std::list<Datagram>::iterator> to_keep_;  // those that wait and hold a descriptor
+  bool watchdog_is_due_ = false;
+  LogLimiter too_many_;
   std::chrono::microseconds watchdog_{0};  // 0: none
   EventLoop::Id retry_timer_ = 0, watchdog_timer_ = 0;
 };

@@ -1,9 +1,13 @@
 // A stand-in for systemd: what ivgpud says to the service manager that has started it, when, and how its log looks where
 // the journal reads it. A real ivgpud and fake workers.
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <regex>
 
 #include "broker_harness.h"
 #include "host/broker/log.h"
+#include "host/broker/service_manager.h"
 
 namespace {
 
@@ -37,6 +41,20 @@ class Manager {
       const std::string text(bytes, length > 0 ? static_cast<std::size_t>(length) : 0);
       if (!text.starts_with("FDSTORE")) return text;
     }
+  }
+  // The same without the watchdog's messages, which go before all that waits.
+  std::string next_but_watchdog() const {
+    std::string text = next();
+    while (text == "WATCHDOG=1") text = next();
+    return text;
+  }
+  // Everything that has come, descriptors' names included.
+  std::vector<std::string> all() const {
+    std::vector<std::string> texts;
+    char bytes[512];
+    for (ssize_t length; (length = recv(socket_, bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
+      texts.emplace_back(bytes, static_cast<std::size_t>(length));
+    return texts;
   }
   // Nobody reads what is here already, as of a manager that hangs.
   int fill() const {
@@ -122,7 +140,7 @@ TEST(Service, IsReadyAgainWhenTheReloadIsThrough) {
 TEST(Service, TheWatchdogHearsThatTheLoopTurns) {
   const Manager manager;
   Broker broker("", "", environment(manager.name(), "400000", "own"));
-  EXPECT_TRUE(manager.next().starts_with("READY=1"));
+  EXPECT_TRUE(manager.next_but_watchdog().starts_with("READY=1"));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(manager.next(), "WATCHDOG=1");
   kill(broker.pid, SIGSTOP);
   while (!manager.next(100).empty()) {
@@ -149,8 +167,138 @@ TEST(Service, AManagerThatDoesNotReadStopsNobody) {
   ASSERT_TRUE(guest.greet(3));
   EXPECT_TRUE(guest.claim());
   for (int i = 0; i < filled; ++i) EXPECT_EQ(manager.next(), "x");
-  EXPECT_TRUE(manager.next().starts_with("READY=1")) << "what had no room has waited";
+  EXPECT_TRUE(manager.next_but_watchdog().starts_with("READY=1")) << "what had no room has waited";
   EXPECT_EQ(manager.next(), "WATCHDOG=1");
+}
+
+std::size_t open_descriptors(pid_t process) {
+  const std::filesystem::directory_iterator all("/proc/" + std::to_string(process) + "/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+// Clients that connect and hang up, of a manager that does not read: what is kept and forgotten again is not sent at all.
+TEST(Service, ConnectionsThatHaveGoneDoNotWaitForTheManager) {
+  const Manager manager;
+  Broker broker("", "", environment(manager.name()));
+  // Until the manager holds what the broker has without a connection.
+  ASSERT_TRUE(eventually([&] {
+    const std::vector<std::string> texts = manager.all();
+    return std::any_of(texts.begin(), texts.end(), [](const auto& t) { return t.find("t/0/requests\n") != t.npos; });
+  }));
+  ASSERT_GT(manager.fill(), 0);
+  const std::size_t before = open_descriptors(broker.pid);
+  for (int i = 0; i < 300; ++i) {
+    Client client(broker.socket_path());
+    ASSERT_TRUE(client.greet(3)) << "connection " << i;
+  }
+  EXPECT_TRUE(eventually([&] { return open_descriptors(broker.pid) <= before + 1; }))
+      << open_descriptors(broker.pid) - before << " descriptors wait";
+  Client last(broker.socket_path());
+  ASSERT_TRUE(last.greet(3));
+  std::vector<std::string> peers;
+  EXPECT_TRUE(eventually([&] {
+    for (const std::string& text : manager.all())
+      if (text.find("t/peer/") != std::string::npos) peers.push_back(text);
+    return !peers.empty();
+  }));
+  EXPECT_EQ(peers, (std::vector<std::string>{"FDSTORE=1\nFDNAME=t/peer/" + std::to_string(last.peer) + "\nFDPOLL=0"}));
+}
+
+// ---- what waits for a manager that does not read ---------------------------------------------------------------------
+
+// What a manager whose socket was full reads once it reads again.
+std::vector<std::string> heard_by(const Manager& manager, host::broker::ServiceManager& said) {
+  std::vector<std::string> texts;
+  manager.all();
+  for (;;) {
+    said.finish();
+    const std::vector<std::string> more = manager.all();
+    if (more.empty()) return texts;
+    texts.insert(texts.end(), more.begin(), more.end());
+  }
+}
+
+// A manager whose socket is full, and what ivgpud has for it.
+class Queue : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_GT(manager_.fill(), 0);
+    setenv("NOTIFY_SOCKET", manager_.name().c_str(), 1);
+    said_ = std::make_unique<host::broker::ServiceManager>(loop_);
+    ASSERT_TRUE(said_->is_there());
+  }
+  // What it reads once it reads again.
+  std::vector<std::string> heard() { return heard_by(manager_, *said_); }
+  static std::string keeps(const std::string& name) { return "FDSTORE=1\nFDNAME=" + name + "\nFDPOLL=0"; }
+  static std::string forgets(const std::string& name) { return "FDSTOREREMOVE=1\nFDNAME=" + name; }
+
+  const Manager manager_;
+  host::broker::EventLoop loop_;
+  std::unique_ptr<host::broker::ServiceManager> said_;
+};
+
+TEST_F(Queue, WhatIsForgottenBeforeItWasSentIsNotSent) {
+  const std::size_t before = open_descriptors(getpid());
+  for (int i = 0; i < 5000; ++i) {
+    said_->keep("t/peer/" + std::to_string(i), 0);
+    said_->forget("t/peer/" + std::to_string(i));
+  }
+  EXPECT_EQ(open_descriptors(getpid()), before);
+  said_->keep("t/region", 0);
+  EXPECT_EQ(heard(), std::vector<std::string>{keeps("t/region")});
+}
+
+// The manager holds one descriptor of each name, so it lets go of the old one first.
+TEST_F(Queue, AnotherOfTheSameNameComesAfterTheEndOfTheFirst) {
+  said_->keep("a", 0);
+  EXPECT_EQ(heard(), std::vector<std::string>{keeps("a")});
+  ASSERT_GT(manager_.fill(), 0);
+  said_->forget("a");
+  said_->keep("a", 0);
+  said_->forget("a");
+  said_->keep("a", 0);
+  EXPECT_EQ(heard(), (std::vector<std::string>{forgets("a"), keeps("a")}));
+}
+
+TEST_F(Queue, WhatWaitsIsBounded) {
+  const std::size_t before = open_descriptors(getpid());
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  const std::size_t most = host::broker::ServiceManager::most_waiting, more = most + 100;
+  ASSERT_GT(limit.rlim_cur, more + 100) << "this test needs a higher limit on descriptors";
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < more; ++i) kept += said_->keep("t/" + std::to_string(i), 0) ? 1 : 0;
+  EXPECT_EQ(kept, most);
+  EXPECT_EQ(open_descriptors(getpid()), before + most);
+  said_->forget("t/0");
+  EXPECT_TRUE(said_->keep("t/again", 0)) << "there is room again";
+  EXPECT_FALSE(said_->keep("t/more", 0));
+}
+
+TEST_F(Queue, ADescriptorThatCannotBeCopiedIsNotKept) {
+  EXPECT_FALSE(said_->keep("none", -1));
+  EXPECT_EQ(heard(), std::vector<std::string>());
+}
+
+// systemd ends a service whose watchdog it does not hear, whatever else it has been sent.
+TEST(Service, TheWatchdogGoesBeforeEverythingThatWaits) {
+  const Manager manager;
+  ASSERT_GT(manager.fill(), 0);
+  setenv("NOTIFY_SOCKET", manager.name().c_str(), 1);
+  setenv("WATCHDOG_USEC", "1000", 1);
+  host::broker::EventLoop loop;
+  host::broker::ServiceManager said(loop);
+  for (int i = 0; i < 10; ++i) said.keep("t/" + std::to_string(i), 0);
+  said.ready("serving");
+  auto end = loop.after(std::chrono::milliseconds(20), [&] { loop.stop(); });  // several of its periods
+  loop.run();
+  loop.forget(end);
+  const std::vector<std::string> heard = heard_by(manager, said);
+  ASSERT_EQ(heard.size(), 12U) << "one watchdog message, ten descriptors, and READY";
+  EXPECT_EQ(heard[0], "WATCHDOG=1");
+  EXPECT_EQ(std::count(heard.begin(), heard.end(), "WATCHDOG=1"), 1);
 }
 
 TEST(Service, ABadAddressIsSaidAndServedAllTheSame) {
