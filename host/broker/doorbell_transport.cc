@@ -33,7 +33,7 @@ class DoorbellTransport final : public Transport {
       error = fmt::format("VM {}: a doorbell: {}", options.name, std::strerror(errno));
       return false;
     }
-    server.socket = {socket_, access_of(options), "socket", keep_.store.all()};
+    server.socket = {socket_, access_of(options), "socket", keep_.store.all(), pace_of_guests()};
     server.connections = static_cast<std::size_t>(options.connections);
     server.memfd = region.memfd();
     server.store = keep_.store;

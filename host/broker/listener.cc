@@ -89,10 +89,9 @@ std::unique_ptr<Listener> Listener::open(EventLoop& loop, const LoopbackAddress&
 
 std::unique_ptr<Listener> Listener::open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
                                          Accepted accepted, std::string& error) {
-  const ListenerOptions options{bound.name, {}, "", bound.store};
+  const ListenerOptions options{bound.name, {}, "", bound.store, pace};
   std::unique_ptr<Listener> listener(new Listener(loop, options, std::move(accepted)));
   listener->socket_ = std::move(bound.socket);
-  listener->pace_ = pace;
   if (!listener->start(error)) return nullptr;
   if (bound.store == nullptr) return listener;
   listener->kept_as_ = bound.kept_as;
@@ -237,7 +236,7 @@ void Listener::on_connection() {
     if (client) {
       accepted_(std::move(client));
       const Span wait = pace_ ? pace_->take(Clock::now()) : Span::zero();
-      if (wait > Span::zero()) return pause(wait);
+      if (wait > Span::zero()) return pause(wait, true);
       continue;
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
@@ -247,10 +246,12 @@ void Listener::on_connection() {
   }
 }
 
-void Listener::pause(Clock::duration time) {
+// `owes`: the last client was let in before there was a token for it.
+void Listener::pause(Clock::duration time, bool owes) {
   loop_.forget(watch_);
-  timer_ = loop_.after(time, [this] {
+  timer_ = loop_.after(time, [this, owes] {
     timer_ = 0;
+    if (owes) pace_->take(Clock::now());
     watch();
   });
 }

@@ -25,7 +25,14 @@ struct ListenerOptions {
   FileAccess access;
   std::string keys = "socket";  // the beginning of its keys in the configuration
   FdStore* store = nullptr;     // which keeps it for the next broker; null: it ends with this one
+  // Clients that come faster wait in the socket's queue, and those that find it full are refused.
+  std::optional<TokenBucket> pace = {};
 };
+
+// Of a VM's socket. Each client that is let in is two messages to the service manager, which serves all VMs. A program
+// connects once, and needs a worker: `starts_per_second` lets 20 a second begin by default. The burst lets all clients
+// that a VM may have by default (`connections`) come back at once.
+inline TokenBucket pace_of_guests() { return {200, 200, Clock::now()}; }
 
 // One that is bound already, of a family without paths.
 struct BoundSocket {
@@ -57,7 +64,7 @@ class Listener {
                                         std::string& error);
   static std::unique_ptr<Listener> open(EventLoop& loop, const LoopbackAddress& address, Accepted accepted,
                                         std::string& error);
-  // `pace`: clients that come faster wait, and those that find the queue full are refused.
+  // `pace`: as of ListenerOptions.
   static std::unique_ptr<Listener> open(EventLoop& loop, BoundSocket bound, std::optional<TokenBucket> pace,
                                         Accepted accepted, std::string& error);
   ~Listener();
@@ -66,7 +73,7 @@ class Listener {
 
  private:
   Listener(EventLoop& loop, const ListenerOptions& options, Accepted accepted)
-      : loop_(loop), options_(options), accepted_(std::move(accepted)) {}
+      : loop_(loop), options_(options), accepted_(std::move(accepted)), pace_(options.pace) {}
   bool start(std::string& error);
   bool lock(std::string& error);
   bool adopt_socket();
@@ -75,7 +82,7 @@ class Listener {
   void keep();
   void watch();
   void on_connection();
-  void pause(Clock::duration time);
+  void pause(Clock::duration time, bool owes = false);
 
   EventLoop& loop_;
   const ListenerOptions options_;  // of one that was bound already: the path is its name

@@ -121,7 +121,7 @@ class PlainTransport final : public Transport {
   bool open_channels(const VmOptions& options, const BrokerOptions& broker, std::string& error) {
     socket_ = socket_path(broker.runtime_dir, options.name);
     BellServer::Options channels{.vm = name_,
-                                 .socket = {socket_, access_of(options), "socket", keep_.store.all()},
+                                 .socket = {socket_, access_of(options), "socket", keep_.store.all(), pace_of_guests()},
                                  .slots = static_cast<std::uint32_t>(options.slots),
                                  .connections = static_cast<std::size_t>(options.connections),
                                  .vsock = std::nullopt,

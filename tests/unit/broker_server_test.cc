@@ -125,6 +125,22 @@ TEST(Ivshmem, OneConnectionTooManyIsRefused) {
   }));
 }
 
+// Each that is greeted is given to systemd for the next broker, and taken back.
+TEST(Ivshmem, SoManyConnectionsASecondAreTaken) {
+  Broker broker("\n[vm.u]");
+  const auto began = std::chrono::steady_clock::now();
+  constexpr int all = 600;
+  for (int i = 0; i < all; ++i) {
+    Client client(broker.socket_path());
+    ASSERT_TRUE(client.receive()) << "connection " << i << " waits and is served";
+  }
+  Client other(broker.folder / "u.sock");
+  EXPECT_TRUE(other.greet(3)) << "another VM has a pace of its own";
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+  constexpr double burst = 200, per_second = 200;
+  EXPECT_LE(all, burst + per_second * passed.count() + 1) << "in " << passed.count() << " s";
+}
+
 TEST(Ivshmem, TheSocketHasTheConfiguredMode) {
   Broker broker;
   struct stat status {};
