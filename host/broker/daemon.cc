@@ -231,12 +231,9 @@ void Daemon::tell_groups() const {
 }
 
 bool Daemon::open_status(const BrokerOptions& broker, std::string& error) {
-  const auto tell = [this](std::string_view, AnswerServer::Answer answer) {
-    answer.say(status_as_json(status()));
-    answer.end();
-  };
   const ListenerOptions socket{status_path(broker.runtime_dir), access_of(broker), "socket", program_.store};
-  status_ = AnswerServer::listen(loop_, socket, {}, tell, error);
+  status_ = StatusServer::listen(
+      loop_, socket, [this] { return status_as_json(status()); }, error);
   return status_ != nullptr;
 }
 

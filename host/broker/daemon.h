@@ -24,6 +24,7 @@
 #include "host/broker/reload_report.h"
 #include "host/broker/service_manager.h"
 #include "host/broker/status.h"
+#include "host/broker/status_server.h"
 #include "host/broker/trace_server.h"
 #include "host/broker/turn_watch.h"
 #include "host/broker/vm.h"
@@ -138,10 +139,11 @@ class Daemon {
   TraceServer traces_{loop_};                    // before the VMs: they report their workers to it
   WipeQueue wipes_{loop_};                       // and their slots are wiped by this
   std::vector<std::unique_ptr<Vm>> vms_;
-  std::vector<std::unique_ptr<Vm>> leaving_;        // removed, and their workers or their memory are not gone yet
-  std::unique_ptr<GpuUsage> work_usage_;            // until start()
-  std::unique_ptr<TurnWatch> turn_watch_;           // after the VMs, likewise
-  std::unique_ptr<AnswerServer> status_, control_;  // after the VMs: they ask them, as the next does
+  std::vector<std::unique_ptr<Vm>> leaving_;  // removed, and their workers or their memory are not gone yet
+  std::unique_ptr<GpuUsage> work_usage_;      // until start()
+  std::unique_ptr<TurnWatch> turn_watch_;     // after the VMs, likewise
+  std::unique_ptr<StatusServer> status_;      // after the VMs: they ask them, as the next two do
+  std::unique_ptr<AnswerServer> control_;
   std::unique_ptr<MetricsServer> metrics_;
   const Clock::time_point started_ = Clock::now();
   Fd signals_;

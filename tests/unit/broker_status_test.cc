@@ -1,6 +1,8 @@
 // What a broker tells of itself: the socket, and `ivgpu status` on top of it. A real ivgpud and fake workers.
+#include <algorithm>
 #include <array>
 #include <regex>
+#include <set>
 
 #include "broker_harness.h"
 
@@ -259,6 +261,41 @@ TEST(Status, OfWhatIsNoBroker) {
 }
 
 // Many that do not read, and what they write, cost the broker nothing and keep nobody else out for long.
+// The whole answer of the socket; "" where it refuses.
+std::string answer_at(const std::string& path) {
+  const int fd = connect_to(path);
+  std::string text;
+  char bytes[4096];
+  for (ssize_t n; (n = read(fd, bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<std::size_t>(n));
+  close(fd);
+  return text;
+}
+
+// A report costs the event loop, and another thread, more than a connection costs its client.
+TEST(Status, OneReportServesTheConnectionsOfAnInterval) {
+  Broker broker;
+  const std::string path = broker.folder / "ivgpud.status";
+  constexpr int clients = 8, each = 40;
+  std::vector<std::vector<std::string>> answers(clients);
+  const auto began = std::chrono::steady_clock::now();
+  std::vector<std::thread> threads;
+  for (auto& mine : answers)
+    threads.emplace_back([&mine, &path] {
+      for (int i = 0; i < each; ++i) mine.push_back(answer_at(path));
+    });
+  for (std::thread& thread : threads) thread.join();
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+  std::set<std::string> reports;  // each names the iteration of the event loop that made it
+  for (const auto& mine : answers)
+    for (const std::string& answer : mine) {
+      EXPECT_TRUE(has(answer, "\"turns\":")) << "a client is not answered";
+      reports.insert(answer);
+    }
+  constexpr double burst = 20, per_second = 20;
+  EXPECT_LE(static_cast<double>(reports.size()), burst + per_second * passed.count() + 1)
+      << clients * each << " connections in " << passed.count() << " s";
+}
+
 TEST(Status, ClientsThatDoNotReadAreLetGo) {
   Broker broker;
   std::vector<int> idle;
