@@ -112,8 +112,7 @@ TEST(Beyond, EveryNameIsExportedAndWhatIsNotServedIsRefused) {
   EXPECT_GT(refused, 0U);
 }
 
-TEST(Beyond, WhatNobodyServesIsReportedOnceAndIsUnknownToCuGetProcAddress) {
-  const auto find = reinterpret_cast<decltype(&cuGetProcAddress)>(exported("cuGetProcAddress_v2"));
+TEST(Beyond, ACallThatNeitherServesIsReportedOnce) {
   const std::string_view symbol = "cuGraphCreate";
   ASSERT_FALSE(serves(symbol));
   const std::string line = std::string("ivgpu simulated GPU: ") + std::string(symbol) +
@@ -121,11 +120,22 @@ TEST(Beyond, WhatNobodyServesIsReportedOnceAndIsUnknownToCuGetProcAddress) {
                            "state of each call that a program makes\n";
   EXPECT_EQ(said_by(symbol, "1"), line);
   EXPECT_EQ(said_by(symbol, nullptr), "");
-  void* function = nullptr;
-  CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
-  find(std::string(symbol).c_str(), &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status);
-  EXPECT_EQ(function, nullptr);
-  EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+}
+
+// The runtime answers "requires newer driver" for each name that it does not get, and nothing is reported.
+TEST(Beyond, CuGetProcAddressGivesCallsThatNeitherServes) {
+  const auto find = reinterpret_cast<decltype(&cuGetProcAddress)>(exported("cuGetProcAddress_v2"));
+  for (const char* name : {"cuGraphCreate", "cuStreamBeginCapture", "cuStreamEndCapture", "cuIpcGetMemHandle",
+                           "cuIpcOpenEventHandle", "cuGraphLaunch", "cuLaunchHostFunc"}) {
+    void* function = nullptr;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    EXPECT_EQ(find(name, &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status), CUDA_SUCCESS) << name;
+    EXPECT_EQ(status, CU_GET_PROC_ADDRESS_SUCCESS) << name;
+    ASSERT_NE(function, nullptr) << name;
+    if (name != std::string_view("cuLaunchHostFunc")) {
+      EXPECT_EQ(reinterpret_cast<int (*)()>(function)(), CUDA_ERROR_NOT_SUPPORTED) << name;
+    }
+  }
 }
 
 // ... and each goes on to what serves it: with nothing, before cuInit, most are answered at once.

@@ -1,5 +1,6 @@
 // Entry points of cuda.h that nothing here serves: exported all the same, so that no program dies of an unresolved symbol.
-// Each says so at its first call, if that is wanted, and answers NOT_SUPPORTED. cuGetProcAddress knows none of them.
+// Each says so at its first call, if that is wanted, and answers NOT_SUPPORTED. cuGetProcAddress gives them, too, as the
+// guest library does (docs/design/016-refusals-by-name.md): the runtime makes "requires newer driver" of a missing name.
 //
 // They are weak: a call that is served has a definition elsewhere, which takes this one's place. They lie in a section of
 // their own, by which the library tells them from the others. Nothing here may bring cuda.h's declarations in.

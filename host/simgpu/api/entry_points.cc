@@ -20,22 +20,13 @@ extern const Symbol symbols[];
 extern const unsigned symbol_count;
 }  // namespace served
 
-namespace {
-
-void* served_by(const served::Symbol& symbol) {
-  auto* const function = reinterpret_cast<void*>(symbol.function);
-  return is_absent(function) ? nullptr : function;
-}
-
-}  // namespace
-
 std::span<const cuabi::ProcEntry> entry_points() {
   static const std::vector<cuabi::ProcEntry>* const entries = [] {
     auto* const all = new std::vector<cuabi::ProcEntry>;
     auto& list = *all;
     for (const served::Symbol& symbol : std::span(served::symbols, served::symbol_count)) {
       const cuabi::ProcName name = cuabi::split_symbol(symbol.name);
-      list.push_back({name.base, name.variant, symbol.since, served_by(symbol)});
+      list.push_back({name.base, name.variant, symbol.since, reinterpret_cast<void*>(symbol.function)});
     }
     cuabi::sort_entries(list);
     return all;
@@ -54,6 +45,6 @@ void (*function_of(std::string_view symbol))() {
 bool ivgpu_sim_serves(const char* symbol) {
   using namespace simgpu;
   for (const served::Symbol& known : std::span(served::symbols, served::symbol_count))
-    if (std::strcmp(known.name, symbol) == 0) return served_by(known) != nullptr;
+    if (std::strcmp(known.name, symbol) == 0) return !is_absent(reinterpret_cast<const void*>(known.function));
   return false;
 }

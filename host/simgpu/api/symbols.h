@@ -8,7 +8,7 @@
 
 namespace simgpu {
 
-// Without an address: those that this library does not serve.
+// Calls that are not served, too: their functions refuse (absent.cc).
 std::span<const cuabi::ProcEntry> entry_points();
 
 // The address of an exported symbol, "cuMemAlloc_v2"; null where this library has it not.
