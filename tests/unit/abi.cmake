@@ -56,6 +56,11 @@ if(TARGET simgpu)
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_contexts.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_log.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_streams.cc)
+  add_library(simgpu_cubin_library SHARED ${CMAKE_CURRENT_LIST_DIR}/simgpu_cubin_library.cc)
+  target_compile_definitions(simgpu_cubin_library PRIVATE IVGPU_TEST_CUBINS="${IVGPU_TEST_IMAGES}/cubins.fatbin")
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simgpu_cubin_library.cc PROPERTIES
+                              OBJECT_DEPENDS ${IVGPU_TEST_IMAGES}/cubins.fatbin)
+  target_link_libraries(simgpu_api_test PRIVATE simgpu_cubin_library)
   add_executable(simgpu_process_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_process.cc)
   add_executable(simgpu_beyond_test ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_beyond.cc)
   foreach(test simgpu_api_test simgpu_beyond_test simgpu_process_test)

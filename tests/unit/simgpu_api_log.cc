@@ -4,6 +4,8 @@
 
 #include "tests/unit/simgpu_api_fixture.h"
 
+extern "C" const void* machine_code();  // simgpu_cubin_library.cc
+
 namespace {
 
 constexpr char ptx[] = R"(
@@ -58,6 +60,27 @@ TEST_F(Log, tells_why_an_image_does_not_load) {
   OK(cuLogsUnregisterCallback(handle));
   EXPECT_EQ(cuModuleLoadData(&module, no_ptx), CUDA_ERROR_INVALID_PTX);
   EXPECT_EQ(heard.lines.size(), 1u) << "nobody listens any more";
+}
+
+// Its user cannot build it anew.
+TEST_F(Log, names_the_library_whose_code_it_cannot_run) {
+  Heard heard;
+  CUlogsCallbackHandle handle = nullptr;
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  OK(cuLogsRegisterCallback(hear, &heard, &handle));
+  EXPECT_EQ(cuModuleLoadData(&module, machine_code()), CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
+  void* yes = reinterpret_cast<void*>(1);
+  EXPECT_EQ(cuLibraryLoadData(&library, machine_code(), nullptr, nullptr, 0, &preserved, &yes, 1),
+            CUDA_ERROR_NO_BINARY_FOR_GPU);
+  OK(cuLogsUnregisterCallback(handle));
+  ASSERT_EQ(heard.lines.size(), 2u);
+  for (const std::string& line : heard.lines) {
+    const std::string wanted = "libsimgpu_cubin_library.so: the fat binary holds cubin sm_75, cubin sm_90; ";
+    EXPECT_EQ(line.substr(0, wanted.size()), wanted);
+    EXPECT_NE(line.find("needs a real GPU"), std::string::npos) << line;
+  }
 }
 
 TEST_F(Log, tells_of_a_fault_before_any_call_returns_it) {

@@ -4,17 +4,29 @@
 #include "host/simgpu/api/log.h"
 #include "host/simgpu/api/texture_reference.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <chrono>
 
 namespace simgpu {
 namespace {
 
-void report_load(const JitReport& report, const Module::Loaded& loaded, JitReport::Milliseconds took) {
+// "libcublasLt.so.13: " of an image that lies in a shared library; nothing of any other.
+std::string library_of(const void* image) {
+  Dl_info found{};
+  if (dladdr(image, &found) == 0 || found.dli_fname == nullptr) return {};
+  const std::string_view path(found.dli_fname);
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.find(".so") == std::string_view::npos ? std::string() : std::string(name) + ": ";
+}
+
+void report_load(const void* image, const JitReport& report, const Module::Loaded& loaded,
+                 JitReport::Milliseconds took) {
   const bool failed = loaded.module == nullptr;
   report.write(failed ? std::string() : loaded.log, failed ? loaded.log : std::string(), took);
   // A damaged image speaks for itself. A limit of the simulation must be reported to the program's author.
-  if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) log_error(loaded.log);
+  if (failed && loaded.code != CUDA_ERROR_INVALID_IMAGE) log_error(library_of(image) + loaded.log);
 }
 
 // Managed variables are managed memory to every call that takes an address.
@@ -50,7 +62,7 @@ std::shared_ptr<Module> load_on(Driver&, Device& device, const void* image, cons
   const JitReport report(options);
   const auto start = std::chrono::steady_clock::now();
   Module::Loaded loaded = Module::load(image, device.space);
-  report_load(report, loaded, std::chrono::steady_clock::now() - start);
+  report_load(image, report, loaded, std::chrono::steady_clock::now() - start);
   *error = loaded.code;
   return std::shared_ptr<Module>(std::move(loaded.module));
 }

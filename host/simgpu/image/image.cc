@@ -16,8 +16,11 @@
 namespace simgpu {
 namespace {
 
-constexpr const char* build_hint =
-    "the simulated GPU runs PTX: build with it, for example -gencode arch=compute_75,code=compute_75";
+// Who can do something about it: a program's author, but no user of NVIDIA's libraries.
+constexpr const char* no_ptx_hint =
+    "the simulated GPU runs PTX and no machine code. Build a program of your own with PTX, for example by -gencode "
+    "arch=compute_75,code=compute_75. A library that ships machine code alone, as cuBLAS, cuFFT and cuDNN do, needs a "
+    "real GPU";
 
 struct Entry {
   cuabi::EntryHeader header;
@@ -102,7 +105,7 @@ ImageTexts read_elf(const void* image) {
   if (is_linked(image)) return read_linked(image);
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != machine_cuda)
     return refused(CUDA_ERROR_INVALID_IMAGE, "the image is an ELF file, but not for a GPU");
-  return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, std::string("the image is a cubin; ") + build_hint);
+  return refused(CUDA_ERROR_NO_BINARY_FOR_GPU, std::string("the image is a cubin; ") + no_ptx_hint);
 }
 
 // Past blanks and comments, without going beyond the terminating NUL.
@@ -150,7 +153,7 @@ ImageTexts read_container(std::span<const std::byte> bytes) {
   }
   if (!best)
     return refused(CUDA_ERROR_NO_BINARY_FOR_GPU,
-                   "the fat binary holds " + (seen.empty() ? std::string("nothing") : seen) + "; " + build_hint);
+                   "the fat binary holds " + (seen.empty() ? std::string("nothing") : seen) + "; " + no_ptx_hint);
   std::optional<std::string> text = unpack(*best);
   if (!text) return refused(CUDA_ERROR_INVALID_IMAGE, "a compressed entry of the fat binary is damaged");
   return read_text(text->c_str());
