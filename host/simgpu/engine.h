@@ -104,6 +104,10 @@ struct Function {
   std::size_t param_bytes = 0;
   std::uint32_t max_threads_per_block = 1024;  // .maxntid/.reqntid, else the device's 1024
   std::optional<Dim3> required_block;          // .reqntid
+  std::optional<Dim3> cluster;                 // .reqnctapercluster: blocks of each cluster
+  std::uint32_t max_cluster = 0;               // .maxclusterrank: most blocks of a cluster; 0: the device's bound
+  bool explicit_cluster = false;               // .explicitcluster: a launch must give the clusters' size
+  bool grid_of_clusters = false;               // .blocksareclusters: a launch's grid counts clusters
   std::size_t static_shared = 0;
   std::size_t local_bytes = 0;  // per thread
   std::size_t const_bytes = 0;  // of the module
@@ -157,6 +161,7 @@ struct Launch {
   bool cooperative = false;           // all blocks must be able to be resident together
   // Where it says that it runs; 0: on all.
   std::uint32_t first_multiprocessor = 0, multiprocessors = 0;
+  std::optional<Dim3> cluster = {};  // blocks of each cluster; none: each block is a cluster by itself
 };
 
 class Engine {
@@ -166,7 +171,7 @@ class Engine {
   ~Engine();
 
   // Runs a grid to its end; blocks the caller, which may be one of several (streams). The caller checks limits (grid,
-  // block, shared memory). The fault is the first one found; the grid's other blocks are stopped.
+  // block, cluster, shared memory). The fault is the first one found; the grid's other blocks are stopped.
   Fault run(const Launch& launch);
 
   struct Impl;

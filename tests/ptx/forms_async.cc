@@ -193,6 +193,7 @@ void clusters(Forms& forms) {
   add("getctarank.u64",
       "cvt.u64.u32 %rd1, %tile; cvta.shared.u64 %rd1, %rd1; getctarank.u64 %r1, %rd1; "
       "add.u32 %d, %a, %r1;");
+  add("mov.pred", "mov.pred %p1, %is_explicit_cluster; selp.u32 %r1, 1, 0, %p1; add.u32 %d, %a, %r1;");
   add("griddepcontrol.wait", "griddepcontrol.launch_dependents; griddepcontrol.wait; mov.u32 %d, %a;");
 }
 

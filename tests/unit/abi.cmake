@@ -52,6 +52,7 @@ gtest_discover_tests(simgpu_image_test TEST_PREFIX unit.)
 # The simulated GPU as a driver. Its library is linked as any program's libcuda.so.1.
 if(TARGET simgpu)
   add_executable(simgpu_api_test
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_clusters.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_code.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_contexts.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_log.cc

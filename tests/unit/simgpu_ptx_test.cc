@@ -229,6 +229,63 @@ TEST(Ptx, MalformedTextsAreRefusedWithTheirLine) {
   }
 }
 
+// Directives that change what a launch does or answers are kept; hints are passed over; all else is refused.
+TEST(Ptx, EachDirectiveOfAFunctionIsKeptOrAHintOrRefused) {
+  const auto with = [](const std::string& directives) { return head + ".entry k()\n" + directives + "\n{ ret; }\n"; };
+  const ptx::Module module =
+      ptx::parse(with(".explicitcluster .reqnctapercluster 2, 3 .reqntid 64 .maxnreg 40 "
+                      ".blocksareclusters .minnctapersm 2 .maxnctapersm 4 .abi_preserve 8 "
+                      ".abi_preserve_control 1 .noreturn .pragma \"anything\";"));
+  const ptx::Function& function = module.functions.at(0);
+  EXPECT_EQ(function.cluster, (std::array<std::uint32_t, 3>{2, 3, 1}));
+  EXPECT_EQ(function.required_block, (std::array<std::uint32_t, 3>{64, 1, 1}));
+  EXPECT_EQ(function.max_registers, 40u);
+  EXPECT_TRUE(function.explicit_cluster && function.grid_of_clusters && function.no_return);
+  EXPECT_EQ(ptx::parse(with(".maxclusterrank 4")).functions.at(0).max_cluster, 4u);
+  const auto refused = [&](const std::string& directives, const std::string& said) {
+    const Module::Loaded loaded = load_text(with(directives));
+    EXPECT_EQ(loaded.code, CUDA_ERROR_INVALID_PTX) << directives;
+    EXPECT_NE(loaded.log.find(said), std::string::npos) << loaded.log;
+  };
+  refused(".frobnicate 2", "the directive '.frobnicate' is not served");
+  refused(".attribute(.frobnicated)", "the directive '.attribute' is not served");
+  refused(".reqnctapercluster 2, 0", "out of range");
+  refused(".reqnctapercluster 2, 2, 2, 2", "more than three dimensions");
+  refused(".reqnctapercluster", "a number is missing");
+  refused(".maxclusterrank 0", "out of range");
+  refused(".minnctapersm", "a number is missing");
+  refused(".maxclusterrank 4 .reqnctapercluster 2", "exclude each other");
+  refused(".blocksareclusters .reqntid 32", ".blocksareclusters needs");
+}
+
+TEST(Ptx, AttributesOfFunctionsAndVariablesAreKnownOrRefused) {
+  EXPECT_EQ(load_text(head + ".func .attribute(.unified(1, 2)) f() { ret; }\n").code, CUDA_SUCCESS);
+  EXPECT_EQ(load_text(head + ".global .attribute(.managed) .u32 v;\n.global .attribute(.unified(1, 2)) .u32 w;\n").code,
+            CUDA_SUCCESS);
+  for (const std::string text : {".func .attribute(.managed) f() { ret; }", ".global .attribute(.frobnicated) .u32 v;",
+                                 ".global .attribute(.unified(1, 2), .frobnicated) .u32 v;"}) {
+    const Module::Loaded loaded = load_text(head + text + "\n");
+    EXPECT_EQ(loaded.code, CUDA_ERROR_INVALID_PTX) << text;
+    EXPECT_NE(loaded.log.find("is not served"), std::string::npos) << loaded.log;
+  }
+}
+
+// A compiler keeps to .maxnreg, and cuFuncGetAttribute tells what it uses.
+TEST(Ptx, AKernelHasNoMoreRegistersThanItsDirectiveAllows) {
+  std::string body;
+  for (int k = 0; k < 60; ++k)
+    body += "ld.global.u32 %x" + std::to_string(k) + ", [%rd1+" + std::to_string(4 * k) + "];\n";
+  for (int k = 0; k < 60; ++k) body += "st.global.u32 [%rd1], %x" + std::to_string(k) + ";\n";
+  const auto registers = [&](const std::string& directive) {
+    const Module::Loaded loaded =
+        load_text(head + ".entry k(.param .u64 p) " + directive +
+                  " { .reg .b64 %rd<2>; .reg .b32 %x<60>; ld.param.u64 %rd1, [p];\n" + body + "ret; }\n");
+    return loaded.module == nullptr ? -1 : loaded.module->function("k")->registers;
+  };
+  EXPECT_GT(registers(""), 40);
+  EXPECT_EQ(registers(".maxnreg 40"), 40);
+}
+
 TEST(Ptx, AnUnknownOpcodeIsNamed) {
   const Module::Loaded loaded = load_text(kernel("wgmma.fence.sync.aligned;"));
   EXPECT_EQ(loaded.log, "line 7: opcode wgmma.fence.sync.aligned is not served");

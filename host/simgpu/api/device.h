@@ -19,6 +19,8 @@ inline constexpr int device_shared_default = 49152;
 inline constexpr int device_shared_optin = 101376;
 inline constexpr int device_shared_reserved = 1024;
 inline constexpr int device_warp = 32;
+inline constexpr std::uint32_t device_cluster_portable = 8;  // blocks, as on every GPU that has clusters
+inline constexpr std::uint32_t device_cluster_most = 16;     // for kernels that allow sizes that are not portable
 inline constexpr int device_memory_domains = 4;
 inline constexpr int device_window = 1 << 26;  // of CUaccessPolicyWindow, in bytes
 

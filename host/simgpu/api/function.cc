@@ -1,6 +1,10 @@
 // Calls about functions and kernels: names, parameters, attributes.
 #include "host/simgpu/api/device.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "host/simgpu/api/clusters.h"
 #include "host/simgpu/api/library.h"
 
 using namespace simgpu;
@@ -30,6 +34,17 @@ CUresult with_kernel(CUkernel handle, F&& call) {
   });
 }
 
+// Width, height and depth are numbered one after the other.
+unsigned axis_of(CUfunction_attribute attribute) {
+  return static_cast<unsigned>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH);
+}
+
+int cluster_size(const LoadedFunction& function, CUfunction_attribute attribute) {
+  const Dim3 size = required_cluster(function).value_or(Dim3{0, 0, 0});
+  const std::uint32_t sizes[] = {size.x, size.y, size.z};
+  return static_cast<int>(sizes[axis_of(attribute)]);
+}
+
 CUresult get_attribute(const LoadedFunction& function, CUfunction_attribute attribute, int* out) {
   const Function& code = *function.code;
   switch (attribute) {
@@ -42,39 +57,36 @@ CUresult get_attribute(const LoadedFunction& function, CUfunction_attribute attr
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *out = static_cast<int>(device_sm); break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *out = function.max_dynamic_shared.load(); break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *out = function.carveout.load(); break;
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *out = 0; break;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *out = code.explicit_cluster; break;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *out = 0; break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: *out = cluster_size(function, attribute); break;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: *out = function.non_portable_clusters.load(); break;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *out = function.cluster_scheduling.load(); break;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
 }
 
-// CUDA_SUCCESS if an attribute may be set to a value. Clusters are not served.
+// CUDA_SUCCESS if an attribute may be set to a value. Whether a cluster's size is good is asked at the launch.
 CUresult check_attribute(const Function& code, CUfunction_attribute attribute, int value) {
+  const auto within = [value](int least, int most) {
+    return value >= least && value <= most ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return value >= 0 && value <= device_shared_optin - static_cast<int>(code.static_shared)
-                 ? CUDA_SUCCESS
-                 : CUDA_ERROR_INVALID_VALUE;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+      return within(0, device_shared_optin - static_cast<int>(code.static_shared));
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return within(-1, 100);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return CUDA_ERROR_NOT_SUPPORTED;
+      return code.cluster ? CUDA_ERROR_NOT_PERMITTED : within(0, std::numeric_limits<int>::max());
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return within(0, 1);
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return within(CU_CLUSTER_SCHEDULING_POLICY_DEFAULT, CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING);
     default: return CUDA_ERROR_INVALID_VALUE;
   }
-}
-
-void set_attribute(LoadedFunction& function, CUfunction_attribute attribute, int value) {
-  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) function.max_dynamic_shared = value;
-  if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) function.carveout = value;
 }
 
 // A kernel's function wherever it is loaded: the description is the same everywhere. Null only without any context.
@@ -97,6 +109,28 @@ CUresult parameter(const Function& code, std::size_t index, std::size_t* offset,
 }
 
 }  // namespace
+
+namespace simgpu {
+
+void describe(LoadedFunction& function, const Function& code) {
+  function.code = &code;
+  function.max_dynamic_shared = std::max(0, device_shared_default - static_cast<int>(code.static_shared));
+}
+
+void set_attribute(LoadedFunction& function, CUfunction_attribute attribute, int value) {
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: function.max_dynamic_shared = value; break;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: function.carveout = value; break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: function.cluster[axis_of(attribute)] = value; break;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: function.non_portable_clusters = value; break;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: function.cluster_scheduling = value; break;
+    default: break;
+  }
+}
+
+}  // namespace simgpu
 
 CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
   if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -208,15 +242,12 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel han
   return with_kernel(handle, [&](Driver& driver, Kernel& kernel, const std::shared_ptr<LoadedLibrary>& library) {
     if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (driver.device(dev) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    const Function* code = code_of(driver, library, kernel.name);
+    if (code == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     LoadedFunction as_set;
-    as_set.code = code_of(driver, library, kernel.name);
-    if (as_set.code == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    describe(as_set, *code);
     const std::lock_guard lock(library->mutex);
-    const auto settings = library->settings.find(kernel.name);
-    const bool set = settings != library->settings.end();
-    as_set.max_dynamic_shared = set && settings->second.max_dynamic_shared >= 0 ? settings->second.max_dynamic_shared
-                                                                                : default_dynamic_shared(*as_set.code);
-    as_set.carveout = set ? settings->second.carveout : -1;
+    for (const auto& [attribute, value] : library->settings[kernel.name]) set_attribute(as_set, attribute, value);
     return get_attribute(as_set, attrib, pi);
   });
 }
@@ -229,8 +260,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel han
     if (code == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     if (const CUresult verdict = check_attribute(*code, attrib, val); verdict != CUDA_SUCCESS) return verdict;
     const std::lock_guard lock(library->mutex);
-    KernelSettings& settings = library->settings[kernel.name];
-    (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ? settings.max_dynamic_shared : settings.carveout) = val;
+    library->settings[kernel.name][attrib] = val;
     for (const auto& [context, part] : library->parts) set_attribute(*part->functions.at(kernel.name), attrib, val);
     return CUDA_SUCCESS;
   });

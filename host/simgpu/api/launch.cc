@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "host/simgpu/api/clusters.h"
 #include "host/simgpu/api/hints.h"
 #include "host/simgpu/api/library.h"
 #include "host/simgpu/api/occupancy.h"
@@ -21,7 +22,8 @@ struct Request {
   void** parameters;
   void** extra;
   bool cooperative;
-  bool in_clusters = false, prefers_clusters = false;
+  std::optional<Dim3> cluster = {};  // that the launch asks for; later the one that it has
+  bool prefers_clusters = false;
   // Events to record when it is done (launch attributes).
   std::vector<CUevent> events;
 };
@@ -41,15 +43,39 @@ bool block_fits(const Dim3& block, const Function& code) {
   return block.x == code.required_block->x && block.y == code.required_block->y && block.z == code.required_block->z;
 }
 
+// Gives the request the clusters that it has, and the grid and block that are meant where the kernel's directives make
+// a launch's grid count clusters. Such a launch names no block size: nvcc passes single threads.
+CUresult find_shape(Request& request, const LoadedFunction& function) {
+  const Function& code = *function.code;
+  if (const CUresult error = cluster_of(function, request.cluster, request.cluster); error != CUDA_SUCCESS)
+    return error;
+  if (!code.grid_of_clusters) return CUDA_SUCCESS;
+  if (volume(request.block) == 1) request.block = *code.required_block;
+  std::uint32_t* const axes[] = {&request.grid.x, &request.grid.y, &request.grid.z};
+  const std::uint32_t by[] = {request.cluster->x, request.cluster->y, request.cluster->z};
+  for (unsigned k = 0; k < 3; ++k) {
+    if (__builtin_mul_overflow(*axes[k], by[k], axes[k])) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+// The grid is whole clusters, and one of them finds room.
+CUresult check_clusters(const Request& request, std::uint64_t room) {
+  if (!request.cluster) return CUDA_SUCCESS;
+  const Dim3 &grid = request.grid, &cluster = *request.cluster;
+  const bool whole = grid.x % cluster.x == 0 && grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+  return whole && volume(cluster) <= room ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
 CUresult check(const Request& request, const LoadedFunction& function, unsigned multiprocessors) {
   const Function& code = *function.code;
   if (!grid_fits(request.grid) || !block_fits(request.block, code)) return CUDA_ERROR_INVALID_VALUE;
   if (request.dynamic_shared > static_cast<std::size_t>(function.max_dynamic_shared)) return CUDA_ERROR_INVALID_VALUE;
   const int resident = resident_blocks(function, volume(request.block), request.dynamic_shared);
   if (resident == 0) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  if (request.cooperative && volume(request.grid) > static_cast<std::uint64_t>(resident) * multiprocessors)
-    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-  return CUDA_SUCCESS;
+  const std::uint64_t room = static_cast<std::uint64_t>(resident) * multiprocessors;
+  if (request.cooperative && volume(request.grid) > room) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  return check_clusters(request, room);
 }
 
 using Packed = std::vector<std::byte>;
@@ -104,7 +130,7 @@ void record(const std::vector<std::shared_ptr<Event>>& events, const Ticket& wor
   }
 }
 
-CUresult launch(const Request& request) {
+CUresult launch(Request request) {
   return with_context_of(request.stream, [&](Driver& driver, Context& context) {
     CUresult error;
     const FunctionReference reference = resolve(driver, request.function, &error);
@@ -112,6 +138,7 @@ CUresult launch(const Request& request) {
     const std::shared_ptr<Stream> stream = stream_of(driver, context, request.stream);
     if (stream == nullptr || reference.module->context.get() != &context) return CUDA_ERROR_INVALID_HANDLE;
     const Multiprocessors on = multiprocessors_of(driver, *stream);
+    if (error = find_shape(request, *reference.function); error != CUDA_SUCCESS) return error;
     if (error = check(request, *reference.function, on.count); error != CUDA_SUCCESS) return error;
     Packed parameters;
     if (error = pack(request, *reference.function->code, parameters); error != CUDA_SUCCESS) return error;
@@ -125,7 +152,8 @@ CUresult launch(const Request& request) {
                 .params = {},
                 .cooperative = request.cooperative,
                 .first_multiprocessor = on.first,
-                .multiprocessors = on.count};
+                .multiprocessors = on.count,
+                .cluster = request.cluster};
     Engine& engine = context.device.engine;
     TimeSlices& time = context.device.time;
     const auto run = [&driver, &engine, &time, what, module = reference.module, parameters = std::move(parameters)] {
@@ -153,15 +181,14 @@ CUresult add_event(Request& request, CUevent event, int flags) {
 // served is refused.
 CUresult read_attribute(const CUlaunchAttribute& attribute, Request& request) {
   const CUlaunchAttributeValue& value = attribute.value;
-  const auto whole = [](auto cluster) { return cluster.x == 1 && cluster.y == 1 && cluster.z == 1; };
   const auto none = [](auto cluster) { return cluster.x == 0 && cluster.y == 0 && cluster.z == 0; };
   const auto valid = [](bool is) { return is ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
   const auto is_one_of = [](auto number, auto last) { return static_cast<unsigned>(number) <= last; };
   switch (attribute.id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      request.in_clusters = true;
-      return whole(value.clusterDim) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+      request.cluster = Dim3{value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+      return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       return add_event(request, value.programmaticEvent.event, value.programmaticEvent.flags);
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
@@ -230,7 +257,7 @@ CUresult launch_ex(const CUlaunchConfig* config, CUstream stream, CUfunction f, 
   for (unsigned i = 0; i < config->numAttrs; ++i)
     if (const CUresult error = read_attribute(config->attrs[i], request); error != CUDA_SUCCESS) return error;
   // Larger clusters can be preferred only to such as the launch asks for.
-  if (request.prefers_clusters && !request.in_clusters) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  if (request.prefers_clusters && !request.cluster) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
   return launch(request);
 }
 

@@ -15,11 +15,8 @@
 
 namespace simgpu {
 
-// A program's settings for a kernel of a library, for all contexts.
-struct KernelSettings {
-  int max_dynamic_shared = -1;  // -1: not set
-  int carveout = -1;
-};
+// The attributes that a program has set for a kernel of a library, for all contexts.
+using KernelSettings = std::map<CUfunction_attribute, int>;
 
 // Code that belongs to no context; each gets a part of its own when it first uses it.
 struct LoadedLibrary {
@@ -65,6 +62,9 @@ void drop_module(Driver& driver, LoadedModule& module);
 // The end of a context: no library has a part in it any more.
 void forget_context(Driver& driver, const Context& context);
 
-int default_dynamic_shared(const Function& code);
+// A function with the attributes that it has until a program sets them.
+void describe(LoadedFunction& function, const Function& code);
+// An attribute that cuFuncSetAttribute may set, with a value that has been checked.
+void set_attribute(LoadedFunction& function, CUfunction_attribute attribute, int value);
 
 }  // namespace simgpu

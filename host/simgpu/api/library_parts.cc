@@ -53,10 +53,6 @@ void forget_managed_variables(Driver& driver, const LoadedModule& module) {
 
 }  // namespace
 
-int default_dynamic_shared(const Function& code) {
-  return std::max(0, device_shared_default - static_cast<int>(code.static_shared));
-}
-
 std::shared_ptr<Module> load_on(Driver&, Device& device, const void* image, const JitOptions& options,
                                 CUresult* error) {
   const JitReport report(options);
@@ -74,8 +70,7 @@ std::shared_ptr<LoadedModule> place_in(Driver& driver, const std::shared_ptr<Con
   placed->module = std::move(module);
   for (const Function* code : placed->module->functions()) {
     auto function = std::make_unique<LoadedFunction>();
-    function->code = code;
-    function->max_dynamic_shared = default_dynamic_shared(*code);
+    describe(*function, *code);
     placed->functions.emplace(code->name, std::move(function));
   }
   enter_managed_variables(driver, *placed);
@@ -109,8 +104,7 @@ std::shared_ptr<LoadedModule> part_of(Driver& driver, const std::shared_ptr<Load
   for (const auto& [name, settings] : library->settings) {
     const auto function = part->functions.find(name);
     if (function == part->functions.end()) continue;
-    if (settings.max_dynamic_shared >= 0) function->second->max_dynamic_shared = settings.max_dynamic_shared;
-    function->second->carveout = settings.carveout;
+    for (const auto& [attribute, value] : settings) set_attribute(*function->second, attribute, value);
   }
   return part;
 }

@@ -118,6 +118,9 @@ struct LoadedFunction {
   CUfunction handle = nullptr;  // given out at the first question; under LoadedModule::mutex
   std::atomic<int> max_dynamic_shared{0};
   std::atomic<int> carveout{-1};
+  std::array<std::atomic<int>, 3> cluster{};  // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, _HEIGHT, _DEPTH as set
+  std::atomic<int> non_portable_clusters{0};
+  std::atomic<int> cluster_scheduling{CU_CLUSTER_SCHEDULING_POLICY_DEFAULT};  // a hint
   cuabi::OldLaunch old_launch;
 };
 

@@ -1,5 +1,6 @@
 // Calls about occupancy.
 #include "host/simgpu/api/occupancy.h"
+#include "host/simgpu/api/clusters.h"
 #include "host/simgpu/api/device.h"
 #include "host/simgpu/api/hints.h"
 
@@ -48,6 +49,15 @@ bool has_known_attributes(const CUlaunchConfig& config) {
   if (config.attrs == nullptr) return false;
   return std::all_of(config.attrs, config.attrs + config.numAttrs,
                      [](const CUlaunchAttribute& a) { return is_launch_attribute(a.id); });
+}
+
+std::optional<Dim3> cluster_asked(const CUlaunchConfig& config) {
+  std::optional<Dim3> asked;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const auto& cluster = config.attrs[i].value.clusterDim;
+    if (config.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) asked = Dim3{cluster.x, cluster.y, cluster.z};
+  }
+  return asked;
 }
 
 struct BlockSize {
@@ -126,27 +136,26 @@ CUresult cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, c
     const std::uint64_t threads = std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
     const bool grid = config->gridDimX != 0 && config->gridDimY != 0 && config->gridDimZ != 0;
     if (threads == 0 || !grid) return CUDA_ERROR_INVALID_VALUE;
-    *clusterSize = resident_blocks(function, threads, config->sharedMemBytes) == 0 ? 0 : 1;
+    const int resident = resident_blocks(function, threads, config->sharedMemBytes);
+    *clusterSize = resident == 0 ? 0 : static_cast<int>(largest_cluster(function));
     return CUDA_SUCCESS;
   });
 }
 
-// A cluster is a block here: there are no others (CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH is 0). A launch without clusters
-// has none of them, and clusters of no blocks are none.
+// A launch without clusters has none of them, and clusters of no blocks are none.
 CUresult cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
   if (numClusters == nullptr || func == nullptr || config == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const bool readable = config->numAttrs == 0 || config->attrs != nullptr;
   return with_function(func, readable, [&](const LoadedFunction& function) {
-    unsigned blocks = 0;  // of a cluster
-    for (unsigned i = 0; i < config->numAttrs; ++i) {
-      const auto& cluster = config->attrs[i].value.clusterDim;
-      if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) blocks = cluster.x * cluster.y * cluster.z;
-    }
-    if (blocks > 1) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    std::optional<Dim3> cluster = cluster_asked(*config);
+    const bool empty = cluster && (cluster->x == 0 || cluster->y == 0 || cluster->z == 0);
+    const CUresult error = empty ? CUDA_SUCCESS : cluster_of(function, cluster, cluster);
+    if (error != CUDA_SUCCESS) return error;
     const std::uint64_t threads = std::uint64_t{config->blockDimX} * config->blockDimY * config->blockDimZ;
     if (threads == 0) return CUDA_ERROR_INVALID_VALUE;
+    const int blocks = cluster ? static_cast<int>(cluster->x * cluster->y * cluster->z) : 0;
     const int resident = resident_blocks(function, threads, config->sharedMemBytes) * device_multiprocessors;
-    *numClusters = blocks == 0 ? 0 : resident;
+    *numClusters = blocks == 0 ? 0 : resident / blocks;
     return CUDA_SUCCESS;
   });
 }

@@ -96,6 +96,11 @@ struct Function {
   Prototype signature;
   std::optional<std::array<std::uint32_t, 3>> max_block;       // .maxntid
   std::optional<std::array<std::uint32_t, 3>> required_block;  // .reqntid
+  std::optional<std::array<std::uint32_t, 3>> cluster;         // .reqnctapercluster
+  std::uint32_t max_cluster = 0;                               // .maxclusterrank; 0: the device's bound
+  std::uint32_t max_registers = 0;                             // .maxnreg; 0: the device's bound
+  bool explicit_cluster = false;                               // .explicitcluster
+  bool grid_of_clusters = false;                               // .blocksareclusters
 
   std::vector<Type> registers;      // by index
   std::vector<Variable> variables;  // parameters first (returns, then params), then the body's own

@@ -1,6 +1,7 @@
 // See declare.h.
 #include "host/simgpu/ptx/declare.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -152,6 +153,18 @@ bool is_pointer_note(std::string_view word) {
 
 std::int64_t parse_constant(Cursor& cursor) { return parse_sum(cursor, 0); }
 
+void skip_attribute(Cursor& cursor, std::initializer_list<std::string_view> known) {
+  cursor.expect('(');
+  for (unsigned depth = 1; depth != 0;) {
+    if (cursor.at_end()) cursor.fail("')' is missing at the end of the text");
+    const Token& token = cursor.next();
+    depth += token.is('(');
+    depth -= token.is(')');
+    if (token.kind != Token::Kind::Dotted || std::find(known.begin(), known.end(), token.text) != known.end()) continue;
+    cursor.fail("the attribute '." + std::string(token.text) + "' is not served");
+  }
+}
+
 std::optional<Space> space_of(std::string_view directive) {
   if (directive == "global") return Space::Global;
   if (directive == "shared" || directive == "shared::cta") return Space::Shared;
@@ -172,7 +185,7 @@ Shape parse_shape(Cursor& cursor) {
       shape.vector = word == "v2" ? 2 : 4;
     } else if (word == "attribute") {
       shape.managed |= cursor.peek(1).text == "managed";
-      cursor.skip_balanced('(', ')');
+      skip_attribute(cursor, {"managed", "unified"});
     } else if (const Type type = type_of(word); type != Type::None) {
       shape.type = type;
     } else if (word == "texref" || word == "surfref") {

@@ -1,7 +1,9 @@
 // Reads declarations of variables and parameters, with initialisers, and constant expressions. Throws Error.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "host/simgpu/ptx/ast.h"
@@ -27,6 +29,9 @@ Variable parse_declarator(Cursor& cursor, Space space, const Shape& shape);
 
 // (.param .b32 a, .param .align 8 .b8 b[16])
 std::vector<Variable> parse_parameters(Cursor& cursor);
+
+// Moves past the parentheses of an .attribute. Throws at an attribute that is not in the list.
+void skip_attribute(Cursor& cursor, std::initializer_list<std::string_view> known);
 
 // An integer expression of literals; bits of a floating-point literal count as such only in an initialiser.
 std::int64_t parse_constant(Cursor& cursor);

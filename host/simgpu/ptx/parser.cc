@@ -1,6 +1,8 @@
 // See parser.h: the module level. Declarations are in declare.cc, bodies in body.cc.
 #include "host/simgpu/ptx/parser.h"
 
+#include <algorithm>
+
 #include "host/simgpu/ptx/body.h"
 #include "host/simgpu/ptx/cursor.h"
 #include "host/simgpu/ptx/declare.h"
@@ -120,13 +122,15 @@ class Parser {
     function.name = cursor_.name();
     if (cursor_.peek().is('(')) function.signature.params = parse_parameters(cursor_);
     function_directives(function);
+    check_clusters(function);
     if (cursor_.accept(';')) return;
     function.has_body = true;
     parse_body(cursor_, function);
   }
 
+  // .unified names a function across devices; there is one address for all of them here.
   void function_attributes() {
-    while (cursor_.accept_dotted("attribute")) cursor_.skip_balanced('(', ')');
+    while (cursor_.accept_dotted("attribute")) skip_attribute(cursor_, {"unified"});
   }
 
   void function_directives(Function& function) {
@@ -136,34 +140,58 @@ class Parser {
         function.max_block = dimensions();
       } else if (word == "reqntid") {
         function.required_block = dimensions();
+      } else if (word == "reqnctapercluster") {
+        function.cluster = dimensions();
+      } else if (word == "maxclusterrank") {
+        function.max_cluster = count();
+      } else if (word == "explicitcluster") {
+        function.explicit_cluster = true;
+      } else if (word == "blocksareclusters") {
+        function.grid_of_clusters = true;
+      } else if (word == "maxnreg") {
+        function.max_registers = count();
       } else if (word == "noreturn") {
         function.no_return = true;
       } else if (word == "pragma") {
         cursor_.skip_past(';');
       } else {
-        skip_numbers(word);
+        skip_hint(word);
       }
     }
   }
 
-  // Hints for occupancy and clusters change nothing here: .minnctapersm, .maxnctapersm, .maxnreg, .reqnctapercluster...
-  void skip_numbers(std::string_view word) {
-    static constexpr std::string_view hints[] = {"minnctapersm",      "maxnctapersm",   "maxnreg",
-                                                 "reqnctapercluster", "maxclusterrank", "explicitcluster",
-                                                 "blocksareclusters", "abi_preserve",   "abi_preserve_control"};
-    bool known = false;
-    for (const std::string_view hint : hints) known |= hint == word;
-    if (!known) cursor_.fail("the directive '." + std::string(word) + "' is not served");
-    if (cursor_.peek().kind == Token::Kind::Integer) dimensions();
+  // Directives that tell a compiler how to allocate registers. No result and no error of a launch depends on them.
+  void skip_hint(std::string_view word) {
+    static constexpr std::string_view hints[] = {"minnctapersm", "maxnctapersm", "abi_preserve",
+                                                 "abi_preserve_control"};
+    if (std::find(std::begin(hints), std::end(hints), word) == std::end(hints)) {
+      cursor_.fail("the directive '." + std::string(word) + "' is not served");
+    }
+    count();
+  }
+
+  // ptxas refuses the same combinations.
+  void check_clusters(const Function& function) {
+    if (function.cluster && function.max_cluster != 0) {
+      cursor_.fail(".maxclusterrank and .reqnctapercluster exclude each other");
+    }
+    if (function.grid_of_clusters && !(function.cluster && function.required_block)) {
+      cursor_.fail(".blocksareclusters needs .reqntid and .reqnctapercluster");
+    }
+  }
+
+  std::uint32_t count() {
+    const std::uint64_t value = cursor_.integer();
+    if (value == 0 || value > 0x7fffffff) cursor_.fail("the number of a directive is out of range");
+    return static_cast<std::uint32_t>(value);
   }
 
   std::array<std::uint32_t, 3> dimensions() {
     std::array<std::uint32_t, 3> size{1, 1, 1};
-    std::size_t count = 0;
+    std::size_t given = 0;
     do {
-      const std::uint64_t value = cursor_.integer();
-      if (count == 3 || value == 0 || value > 0x7fffffff) cursor_.fail("the size of a block is malformed");
-      size[count++] = static_cast<std::uint32_t>(value);
+      if (given == 3) cursor_.fail("a size has more than three dimensions");
+      size[given++] = count();
     } while (cursor_.accept(','));
     return size;
   }

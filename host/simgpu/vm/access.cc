@@ -24,9 +24,11 @@ std::string triple(std::uint64_t x, std::uint64_t y, std::uint64_t z) {
 
 bool in_window(std::uint64_t address, std::uint64_t window) { return address - window < window_size; }
 
-std::uint64_t in_space(const SpaceView& space, unsigned lane, std::uint64_t offset, std::uint32_t bytes) {
-  if (space.size < bytes || offset > space.size - bytes) return 0;
-  return reinterpret_cast<std::uint64_t>(space.base) + lane * space.stride + offset;
+std::uint64_t in_space(const Ctx& c, const SpaceView& space, unsigned lane, std::uint64_t offset, std::uint32_t bytes) {
+  if (bytes <= space.size && offset <= space.size - bytes) {
+    return reinterpret_cast<std::uint64_t>(space.base) + lane * space.stride + offset;
+  }
+  return &space == &c.spaces[space_shared] ? in_cluster(*c.block->cluster, offset, bytes) : 0;
 }
 
 const SpaceView* space_at(const Ctx& c, std::uint64_t address, std::uint64_t& offset) {
@@ -105,7 +107,7 @@ bool resolve_global(Ctx& c, const Ins* i, const std::uint64_t* addresses, std::u
     }
     std::uint64_t offset = 0;
     if (const SpaceView* space = space_at(c, address, offset)) {
-      host[lane] = in_space(*space, lane, offset, bytes);
+      host[lane] = in_space(c, *space, lane, offset, bytes);
       if (host[lane] == 0) return illegal_access(c, i, lane, address, bytes), false;
       continue;
     }
@@ -125,7 +127,7 @@ bool resolve_offsets(Ctx& c, const Ins* i, const std::uint64_t* offsets, std::ui
   for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     if ((offsets[lane] & (bytes - 1)) != 0) return misaligned_access(c, i, lane, offsets[lane], bytes), false;
-    host[lane] = in_space(space, lane, offsets[lane], bytes);
+    host[lane] = in_space(c, space, lane, offsets[lane], bytes);
     if (host[lane] == 0) return illegal_access(c, i, lane, offsets[lane], bytes), false;
   }
   return true;
@@ -143,7 +145,7 @@ bool device_holds(Ctx& c, std::uint64_t address, std::uint64_t bytes) {
 
 std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes) {
   std::uint64_t offset = 0;
-  if (const SpaceView* space = space_at(c, address, offset)) return in_space(*space, lane, offset, bytes);
+  if (const SpaceView* space = space_at(c, address, offset)) return in_space(c, *space, lane, offset, bytes);
   const Range* range = find_range(c, address);
   if (range == nullptr || bytes > range->size - (address - range->start)) return 0;
   return address;

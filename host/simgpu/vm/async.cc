@@ -2,7 +2,7 @@
 // the instruction is: a lane that waits for it finds it done. See control.h.
 //
 // An mbarrier is one word: pending arrivals in bits 0 to 19, the next phase's expected ones in 20 to 39, outstanding
-// bytes (plus 2^20) in 40 to 61, the phase's parity in 63. A block runs on one thread, so nothing else writes it
+// bytes (plus 2^20) in 40 to 61, the phase's parity in 63. A cluster runs on one thread, so nothing else writes it
 // meanwhile. An arrival's token is the word before it.
 #include <algorithm>
 #include <bit>

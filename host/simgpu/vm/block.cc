@@ -1,4 +1,4 @@
-// A block of threads: its memory, its barriers, its warps taking turns on one worker thread. See state.h.
+// A block of threads: its memory, its barriers, its warps. See state.h.
 #include <algorithm>
 #include <bit>
 
@@ -6,11 +6,6 @@
 
 namespace simgpu {
 namespace {
-
-// The time that a block keeps its worker: by the clock while it computes, by the slices of its warps while they wait
-// for something.
-constexpr std::uint64_t visit = 2'000'000 * ticks_per_nanosecond;
-constexpr unsigned waiting_slices = 8;
 
 std::size_t lines(std::size_t bytes) { return (bytes + sizeof(Lanes64) - 1) / sizeof(Lanes64); }
 
@@ -68,7 +63,21 @@ std::uint64_t uniform_value(const Block& block, const Warp& warp, Special which)
     case Special::TotalShared: return grid.shared_bytes;
     case Special::EnvReg1: return grid.workspace >> 32;
     case Special::EnvReg2: return grid.workspace & 0xffff'ffff;
-    case Special::One: return 1;
+    case Special::ClusterIdX: return block.cluster->index.x;
+    case Special::ClusterIdY: return block.cluster->index.y;
+    case Special::ClusterIdZ: return block.cluster->index.z;
+    case Special::NclusterIdX: return grid.clusters.x;
+    case Special::NclusterIdY: return grid.clusters.y;
+    case Special::NclusterIdZ: return grid.clusters.z;
+    case Special::ClusterCtaidX: return block.index.x % grid.cluster.x;
+    case Special::ClusterCtaidY: return block.index.y % grid.cluster.y;
+    case Special::ClusterCtaidZ: return block.index.z % grid.cluster.z;
+    case Special::ClusterNctaidX: return grid.cluster.x;
+    case Special::ClusterNctaidY: return grid.cluster.y;
+    case Special::ClusterNctaidZ: return grid.cluster.z;
+    case Special::ClusterCtarank: return block.rank;
+    case Special::ClusterNctarank: return block.cluster->blocks.size();
+    case Special::IsExplicitCluster: return grid.launch.cluster.has_value();
     default: return 0;
   }
 }
@@ -155,7 +164,9 @@ void write_result(const Path& path, const Ins* i, const Barrier& barrier) {
   }
 }
 
-void release(Block& block, std::uint8_t id) {
+}  // namespace
+
+void release_barrier(Block& block, std::uint8_t id) {
   const Barrier barrier = block.barriers[id];
   block.barriers[id] = Barrier{};
   for (Warp& warp : block.warps) {
@@ -169,8 +180,6 @@ void release(Block& block, std::uint8_t id) {
   }
 }
 
-// Lanes that wait for lanes of their warp go on without them once nothing else in the block can run: on a device their
-// result is undefined, and a block must end.
 bool force_rendezvous(Block& block) {
   for (Warp& warp : block.warps) {
     for (std::uint32_t k = 0; k < warp.path_count; ++k) {
@@ -183,30 +192,14 @@ bool force_rendezvous(Block& block) {
   return false;
 }
 
-void record_deadlock(Block& block) {
-  Grid& grid = *block.grid;
-  const std::scoped_lock lock(grid.mutex);
-  if (!grid.fault) {
-    grid.fault.code = CUDA_ERROR_LAUNCH_TIMEOUT;
-    grid.fault.what = "kernel " + grid.code->name + ": the threads of block " + std::to_string(block.number) +
-                      " wait at barriers that cannot be completed";
-  }
-  grid.stopped.store(true, std::memory_order_relaxed);
-}
-
-}  // namespace
-
 void fill_specials(const Block& block, const Warp& warp, const Code& code, std::byte* registers) {
   for (const SpecialPlace& place : code.specials) fill_special(block, warp, place, registers);
 }
 
-void begin_block(Worker& worker, Block& block, Grid& grid, std::uint64_t number) {
-  static_cast<void>(worker);
+void begin_block(Block& block, Grid& grid) {
   block.grid = &grid;
-  block.number = number;
   const Dim3& size = grid.launch.grid;
-  block.index = Dim3{static_cast<std::uint32_t>(number % size.x), static_cast<std::uint32_t>(number / size.x % size.y),
-                     static_cast<std::uint32_t>(number / size.x / size.y)};
+  block.number = block.index.x + std::uint64_t{size.x} * (block.index.y + std::uint64_t{size.y} * block.index.z);
   block.alive = grid.threads;
   block.barriers.fill(Barrier{});
   block.next_warp = 0;
@@ -217,8 +210,8 @@ void begin_block(Worker& worker, Block& block, Grid& grid, std::uint64_t number)
 }
 
 void check_barriers(Block& block) {
-  for (std::size_t id = 0; id < block.barriers.size(); ++id) {
-    if (complete(block, block.barriers[id])) release(block, static_cast<std::uint8_t>(id));
+  for (std::uint8_t id = 0; id < named_barriers; ++id) {
+    if (complete(block, block.barriers[id])) release_barrier(block, id);
   }
 }
 
@@ -227,42 +220,12 @@ void end_threads(Ctx& c, std::uint32_t mask) {
   Block& block = *c.block;
   warp.alive &= ~mask;
   block.alive -= static_cast<std::uint32_t>(std::popcount(mask));
+  block.cluster->alive -= static_cast<std::uint32_t>(std::popcount(mask));
   for (std::uint32_t k = 0; k < warp.path_count; ++k) {
     if (warp.paths[k].state == PathState::Rendezvous) warp.paths[k].state = PathState::Ready;
   }
   check_barriers(block);
-}
-
-Outcome run_block(Worker& worker, Block& block) {
-  Grid& grid = *block.grid;
-  Ctx& c = worker.ctx;
-  refresh_ranges(worker);
-  c.worker = &worker;
-  c.code = nullptr;
-  c.spaces[space_shared] = {block.shared.data()->bytes, grid.shared_bytes, 0};
-  c.spaces[space_param] = {const_cast<std::byte*>(grid.launch.params.data()), grid.launch.params.size(), 0};
-  const std::uint64_t end = device_clock() + visit;
-  unsigned waited = 0;
-  std::size_t idle = 0;  // warps in a row that had nothing to run
-  while (block.alive != 0) {
-    if (grid.stopped.load(std::memory_order_relaxed)) return Outcome::Done;
-    Warp& warp = block.warps[block.next_warp];
-    block.next_warp = (block.next_warp + 1) % block.warps.size();
-    if (run_warp(worker, block, warp)) {
-      idle = 0;
-      if (c.event == Event::Fault) return Outcome::Done;
-      if (c.event != Event::Slice) continue;
-      if (c.sync_uses != 0 && ++waited == waiting_slices) return Outcome::Paused;
-      if (device_clock() > end) return Outcome::Paused;
-    } else if (++idle >= block.warps.size()) {
-      if (!force_rendezvous(block)) {
-        record_deadlock(block);
-        return Outcome::Done;
-      }
-      idle = 0;
-    }
-  }
-  return Outcome::Done;
+  check_cluster_barrier(*block.cluster);
 }
 
 }  // namespace simgpu

@@ -244,25 +244,6 @@ const Ins* barrier(Ctx& c, const Ins* i) {
   return c.stop;
 }
 
-// Lanes arrive, go on, and wait later. A cluster is one block.
-const Ins* cluster_arrive(Ctx& c, const Ins* i) {
-  Barrier& barrier = c.block->barriers[named_barriers];
-  barrier.arrived += static_cast<std::uint32_t>(std::popcount(c.mask));
-  barrier.lanes[c.warp->index] |= c.mask;
-  leave(c, pc_of(c, i) + 1, Event::Moved);
-  check_barriers(*c.block);
-  return c.stop;
-}
-
-// The barrier forgets its arrivals when all lanes have come: a lane that it does not know any more need not wait.
-const Ins* cluster_wait(Ctx& c, const Ins* i) {
-  if ((c.block->barriers[named_barriers].lanes[c.warp->index] & c.mask) == 0) return i + 1;
-  leave(c, pc_of(c, i) + 1, Event::Blocked);
-  c.path->state = PathState::Barrier;
-  c.path->barrier = named_barriers;
-  return c.stop;
-}
-
 // Accesses of a lane are plain loads and stores of the processor: only a store before a load may be seen out of order.
 const Ins* fence(Ctx&, const Ins* i) {
   asm volatile("mfence" ::: "memory");
@@ -291,8 +272,6 @@ Handlers exit_handler() { return one<&exit_lanes>(); }
 Handlers trap_handler() { return one<&trap>(); }
 Handlers break_handler() { return one<&break_point>(); }
 Handlers barrier_handler() { return one<&barrier>(); }
-Handlers cluster_arrive_handler() { return one<&cluster_arrive>(); }
-Handlers cluster_wait_handler() { return one<&cluster_wait>(); }
 Handlers fence_handler() { return one<&fence>(); }
 Handlers sleep_handler() { return one<&sleep>(); }
 Handlers nothing_handler() { return one<&nothing>(); }

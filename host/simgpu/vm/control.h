@@ -21,6 +21,8 @@ Handlers break_handler();
 Handlers barrier_handler();  // Ins::a id, b threads, guard predicate, d result, count kind
 Handlers cluster_arrive_handler();
 Handlers cluster_wait_handler();
+Handlers map_address_handler(bool wide);
+Handlers rank_of_handler(bool wide);
 Handlers fence_handler();
 Handlers sleep_handler();
 Handlers nothing_handler();

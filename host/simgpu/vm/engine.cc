@@ -1,7 +1,7 @@
 // The engine: grids in execution and the threads that run their blocks.
 //
 // The thread that launches works on its own grid; helper threads go from grid to grid, a few milliseconds on each, so
-// that streams share the machine. A block that has had its turn is put aside and another begun or taken up, as many at
+// that streams share the machine. A cluster that has had its turn is put aside and another begun or taken up, as many at
 // once as a device would hold: blocks that wait for each other make progress.
 //
 // Lock order: Engine::Impl::mutex before Grid::mutex.
@@ -20,20 +20,25 @@ namespace simgpu {
 namespace {
 
 constexpr std::uint64_t helper_turn = 2'000'000 * ticks_per_nanosecond;
-constexpr std::size_t spare_blocks = 2;      // that a worker keeps for the next grid
+constexpr std::size_t spare_clusters = 2;    // that a worker keeps for the next grid
 constexpr std::size_t workspace_size = 256;  // of a cooperative grid: its size and its barrier
 constexpr std::uint64_t max_resident_bytes = std::uint64_t{1} << 30;
 
 std::uint64_t blocks_of(const Dim3& grid) { return std::uint64_t{grid.x} * grid.y * grid.z; }
 
-// The number of blocks that a device of this many multiprocessors would hold at once.
-std::uint64_t resident_blocks(const Grid& grid) {
+bool divides(const Dim3& part, const Dim3& whole) {
+  return part.x != 0 && part.y != 0 && part.z != 0 && whole.x % part.x == 0 && whole.y % part.y == 0 &&
+         whole.z % part.z == 0;
+}
+
+// The number of clusters that a device of this many multiprocessors would hold at once.
+std::uint64_t resident_clusters(const Grid& grid) {
   if (grid.launch.cooperative) return grid.total;
   const std::uint64_t threads = std::max(1U, grid.threads);
   const std::uint64_t bytes =
       threads * (grid.code->frame_bytes() / warp_size + grid.code->stack_bytes) + grid.shared_bytes + 4096;
   const std::uint64_t hardware = engine_multiprocessors * std::clamp<std::uint64_t>(1536 / threads, 1, 24);
-  return std::max<std::uint64_t>(1, std::min(hardware, max_resident_bytes / bytes));
+  return std::max<std::uint64_t>(1, std::min(hardware, max_resident_bytes / bytes) / blocks_of(grid.cluster));
 }
 
 // The interpreter changes the processor's floating-point mode; the caller gets back its own.
@@ -94,55 +99,55 @@ struct Engine::Impl {
     workers.push_back(std::move(worker));
   }
 
-  // A block to work on, or null: a new one while the grid may begin more, else the one that has waited longest.
-  std::unique_ptr<Block> take_block(Worker& worker, Grid& grid, bool prefer_waiting) {
+  // A cluster to work on, or null: a new one while the grid may begin more, else the one that has waited longest.
+  std::unique_ptr<Cluster> take_cluster(Worker& worker, Grid& grid, bool prefer_waiting) {
     {
       const std::scoped_lock lock(grid.mutex);
       const std::uint64_t resident =
           grid.started.load(std::memory_order_relaxed) - grid.finished.load(std::memory_order_relaxed);
       if (!grid.waiting.empty() && (prefer_waiting || resident >= grid.max_resident ||
                                     grid.started.load(std::memory_order_relaxed) >= grid.total)) {
-        std::unique_ptr<Block> block = std::move(grid.waiting.front());
+        std::unique_ptr<Cluster> cluster = std::move(grid.waiting.front());
         grid.waiting.pop_front();
-        return block;
+        return cluster;
       }
     }
     return begin(worker, grid);
   }
 
-  static std::unique_ptr<Block> begin(Worker& worker, Grid& grid) {
+  static std::unique_ptr<Cluster> begin(Worker& worker, Grid& grid) {
     if (grid.started.load(std::memory_order_relaxed) >= grid.total) return nullptr;
     const std::uint64_t number = grid.started.fetch_add(1, std::memory_order_relaxed);
     if (number >= grid.total) return nullptr;
-    std::unique_ptr<Block> block;
+    std::unique_ptr<Cluster> cluster;
     if (worker.spare.empty()) {
-      block = std::make_unique<Block>();
+      cluster = std::make_unique<Cluster>();
     } else {
-      block = std::move(worker.spare.back());
+      cluster = std::move(worker.spare.back());
       worker.spare.pop_back();
     }
-    begin_block(worker, *block, grid, number);
-    return block;
+    begin_cluster(*cluster, grid, number);
+    return cluster;
   }
 
   // Works on the grid until it has nothing to take or the turn is over.
   void serve(Worker& worker, Grid& grid, bool limited) {
     const ModeGuard mode(worker);
     const std::uint64_t end = device_clock() + helper_turn;
-    bool paused = false;  // blocks wait: take up an old one before the next new one
+    bool paused = false;  // clusters wait: take up an old one before the next new one
     while (!grid.stopped.load(std::memory_order_relaxed)) {
-      std::unique_ptr<Block> block = paused || grid.started.load(std::memory_order_relaxed) >= grid.total
-                                         ? take_block(worker, grid, paused)
-                                         : begin(worker, grid);
-      if (!block) break;
+      std::unique_ptr<Cluster> cluster = paused || grid.started.load(std::memory_order_relaxed) >= grid.total
+                                             ? take_cluster(worker, grid, paused)
+                                             : begin(worker, grid);
+      if (!cluster) break;
       const bool resumed = paused;
-      if (run_block(worker, *block) == Outcome::Paused) {
+      if (run_cluster(worker, *cluster) == Outcome::Paused) {
         const std::scoped_lock lock(grid.mutex);
-        grid.waiting.push_back(std::move(block));
+        grid.waiting.push_back(std::move(cluster));
         paused = !resumed;
       } else {
         grid.finished.fetch_add(1, std::memory_order_relaxed);
-        if (worker.spare.size() < spare_blocks) worker.spare.push_back(std::move(block));
+        if (worker.spare.size() < spare_clusters) worker.spare.push_back(std::move(cluster));
         paused = false;
       }
       if (limited && device_clock() > end) break;
@@ -238,7 +243,12 @@ Fault Engine::run(const Launch& launch) {
   Grid grid;
   grid.launch = launch;
   grid.code = launch.function->code;
-  grid.total = blocks_of(launch.grid);
+  grid.cluster = launch.cluster.value_or(Dim3{});
+  if (!divides(grid.cluster, launch.grid)) {
+    return {CUDA_ERROR_INVALID_CLUSTER_SIZE, "kernel " + grid.code->name + ": the grid is no multiple of the cluster"};
+  }
+  grid.clusters = {launch.grid.x / grid.cluster.x, launch.grid.y / grid.cluster.y, launch.grid.z / grid.cluster.z};
+  grid.total = blocks_of(grid.clusters);
   const std::uint64_t threads = blocks_of(launch.block);
   if (grid.total == 0 || threads == 0 || threads > 1024) {
     return {CUDA_ERROR_INVALID_VALUE, "kernel " + grid.code->name + ": the size of the grid or block is out of range"};
@@ -252,7 +262,7 @@ Fault Engine::run(const Launch& launch) {
   const std::size_t shared =
       launch.dynamic_shared == 0 ? grid.code->static_shared : grid.dynamic_base + launch.dynamic_shared;
   grid.shared_bytes = static_cast<std::uint32_t>(shared);
-  grid.max_resident = resident_blocks(grid);
+  grid.max_resident = resident_clusters(grid);
   if (launch.cooperative) {
     grid.workspace = impl_->space.allocate(workspace_size);
     if (grid.workspace == 0) return {CUDA_ERROR_OUT_OF_MEMORY, "no memory for a cooperative grid's barrier"};

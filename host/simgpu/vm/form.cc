@@ -23,7 +23,7 @@ std::string_view plain(std::string_view suffix) {
   if (colon == std::string_view::npos) return suffix;
   const std::string_view head = suffix.substr(0, colon);
   if (head == "L1" || head == "L2") return "cache hint";
-  return head;  // shared::cluster, too: a cluster is one block
+  return head;  // shared::cluster, too: the address says which block's memory it is
 }
 
 }  // namespace

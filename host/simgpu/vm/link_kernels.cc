@@ -88,11 +88,20 @@ class Kernels {
       kernel->max_threads_per_block = static_cast<std::uint32_t>(threads(size));
       kernel->required_block = Dim3{size[0], size[1], size[2]};
     }
+    if (plan.function->cluster) {
+      const std::array<std::uint32_t, 3>& size = *plan.function->cluster;
+      kernel->cluster = Dim3{size[0], size[1], size[2]};
+    }
+    kernel->max_cluster = plan.function->max_cluster;
+    kernel->explicit_cluster = plan.function->explicit_cluster;
+    kernel->grid_of_clusters = plan.function->grid_of_clusters;
     kernel->static_shared = code.static_shared;
     kernel->local_bytes = code.stack_bytes;
     kernel->const_bytes = program_.const_bytes;
     const bool bounded = plan.function->max_block || plan.function->required_block;
     kernel->registers = registers_of(code, bounded ? kernel->max_threads_per_block : 0);
+    const auto most_registers = static_cast<int>(std::min(plan.function->max_registers, 255U));
+    if (most_registers != 0) kernel->registers = std::min(kernel->registers, most_registers);
     kernel->ptx_version = static_cast<int>(unit.module.target);
     kernel->code = &code;
     return kernel;

@@ -1,5 +1,4 @@
-// Barriers in shared memory, asynchronous copies, and instructions for clusters: a cluster here is one block. See
-// lower.h.
+// Barriers in shared memory, asynchronous copies, and addresses within a cluster. See lower.h.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower.h"
 #include "host/simgpu/vm/windows.h"
@@ -131,18 +130,23 @@ void Lowering::bulk_copy() {
 
 // ---- clusters -------------------------------------------------------------------------------------------------------
 
-// The same place in another block of the cluster: there is none but this.
+// The same place in another block of the cluster. Offsets in shared memory and generic addresses hold the rank in the
+// same bits.
 void Lowering::mapa() {
   expect_operands(3, 3);
   const unsigned size = ptx::size_of(form_.type());
   if (size != 4 && size != 8) not_served();
   const Value address = source_bits(operand(1), size, Type::None);
-  emit_to(destination(operand(0), size), table_.move(size), {address});
+  const Value rank = source_bits(operand(2), 4, Type::U32);
+  emit_to(destination(operand(0), size), map_address_handler(size == 8), {address, rank});
 }
 
 void Lowering::getctarank() {
   expect_operands(2, 2);
-  emit_to(destination(operand(0), 4), table_.move(4), {constant_value(0, 4)});
+  const unsigned size = ptx::size_of(form_.type());
+  if (size != 4 && size != 8) not_served();
+  const Value address = source_bits(operand(1), size, Type::None);
+  emit_to(destination(operand(0), 4), rank_of_handler(size == 8), {address});
 }
 
 }  // namespace simgpu

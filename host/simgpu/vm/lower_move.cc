@@ -1,4 +1,6 @@
 // Moves between registers, registers packed and taken apart, and generic addresses. See lower.h.
+#include <algorithm>
+
 #include "host/simgpu/vm/lower.h"
 #include "host/simgpu/vm/windows.h"
 
@@ -99,7 +101,11 @@ void Lowering::isspacep() {
     return emit_to(d, table_.compare(Word::lt, Type::U64), {value, constant_value(shared_window, 8)});
   }
   const Value offset = emit_temp(8, row("sub", Type::U64), {value, constant_value(window, 8)});
-  emit_to(d, table_.compare(Word::lt, Type::U64), {offset, constant_value(window_size, 8)});
+  // .shared alone is the block's own.
+  const std::vector<std::string_view>& suffixes = in().suffixes;
+  const bool own =
+      form_.has(Word::shared) && std::find(suffixes.begin(), suffixes.end(), "shared::cluster") == suffixes.end();
+  emit_to(d, table_.compare(Word::lt, Type::U64), {offset, constant_value(own ? own_shared_size : window_size, 8)});
 }
 
 }  // namespace simgpu

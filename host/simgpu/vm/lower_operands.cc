@@ -52,6 +52,7 @@ Value Lowering::literal(const ptx::Operand& operand, unsigned size, ptx::Type ty
 
 Value Lowering::predicate(const ptx::Operand& operand) {
   if (operand.kind == ptx::Operand::Kind::Integer) return literal(operand, 0, ptx::Type::Pred);
+  if (operand.kind == ptx::Operand::Kind::Special) return special(operand.name, 0);
   if (operand.kind != ptx::Operand::Kind::Register || registers_[operand.index].size != 0) {
     fail("a predicate is missing");
   }

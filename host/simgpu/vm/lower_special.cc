@@ -41,21 +41,20 @@ constexpr SpecialName special_names[] = {
     {"%envreg0", Special::Zero, false},
     {"%envreg1", Special::EnvReg1, false},
     {"%envreg2", Special::EnvReg2, false},
-    {"%is_explicit_cluster", Special::Zero, false},
-    {"%clusterid.x", Special::CtaidX, false},
-    {"%clusterid.y", Special::CtaidY, false},
-    {"%clusterid.z", Special::CtaidZ, false},
-    {"%nclusterid.x", Special::NctaidX, false},
-    {"%nclusterid.y", Special::NctaidY, false},
-    {"%nclusterid.z", Special::NctaidZ, false},
-    {"%cluster_ctaid.x", Special::Zero, false},
-    {"%cluster_ctaid.y", Special::Zero, false},
-    {"%cluster_ctaid.z", Special::Zero, false},
-    {"%cluster_nctaid.x", Special::One, false},
-    {"%cluster_nctaid.y", Special::One, false},
-    {"%cluster_nctaid.z", Special::One, false},
-    {"%cluster_ctarank", Special::Zero, false},
-    {"%cluster_nctarank", Special::One, false},
+    {"%clusterid.x", Special::ClusterIdX, false},
+    {"%clusterid.y", Special::ClusterIdY, false},
+    {"%clusterid.z", Special::ClusterIdZ, false},
+    {"%nclusterid.x", Special::NclusterIdX, false},
+    {"%nclusterid.y", Special::NclusterIdY, false},
+    {"%nclusterid.z", Special::NclusterIdZ, false},
+    {"%cluster_ctaid.x", Special::ClusterCtaidX, false},
+    {"%cluster_ctaid.y", Special::ClusterCtaidY, false},
+    {"%cluster_ctaid.z", Special::ClusterCtaidZ, false},
+    {"%cluster_nctaid.x", Special::ClusterNctaidX, false},
+    {"%cluster_nctaid.y", Special::ClusterNctaidY, false},
+    {"%cluster_nctaid.z", Special::ClusterNctaidZ, false},
+    {"%cluster_ctarank", Special::ClusterCtarank, false},
+    {"%cluster_nctarank", Special::ClusterNctarank, false},
     {"%reserved_smem_offset_begin", Special::Zero, false},
     {"%reserved_smem_offset_end", Special::Zero, false},
     {"%reserved_smem_offset_cap", Special::Zero, false},
@@ -81,10 +80,16 @@ Value Lowering::fixed_special(Special which, bool wide) {
 }
 
 Value Lowering::special(std::string_view name, unsigned size) {
+  // The only one that is a predicate.
+  if (name == "%is_explicit_cluster") {
+    if (size != 0) fail("'%is_explicit_cluster' is a predicate");
+    return compared_values(Word::ne, ptx::Type::U32, fixed_special(Special::IsExplicitCluster, false),
+                           constant_value(0, 4));
+  }
   const auto* found = std::find_if(std::begin(special_names), std::end(special_names),
                                    [&](const SpecialName& row) { return row.name == name; });
   if (found == std::end(special_names)) fail("'" + std::string(name) + "' is no register that is served");
-  if (size == 0) fail("a special register is no predicate");
+  if (size == 0) fail("'" + std::string(name) + "' is no predicate");
   if (found->which < Special::Clock) return resized(fixed_special(found->which, found->wide), size, false);
   const std::uint32_t reg = temp(found->wide ? 8 : 4);
   const std::uint32_t at = emit(special_handler(found->wide));

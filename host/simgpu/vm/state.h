@@ -5,8 +5,9 @@
 // together. Of a warp's paths the deepest frame's and then the lowest instruction's runs first, so that those behind
 // catch up.
 //
-// A Block belongs to the worker thread that runs it; between two turns it lies in its grid's queue. A Grid is shared:
-// members of it that are not atomic are under its mutex.
+// A Cluster belongs to the worker thread that runs it; between two turns it lies in its grid's queue. All blocks of a
+// cluster run on that thread, so they reach each other's shared memory without races. A Grid is shared: members of it
+// that are not atomic are under its mutex.
 #pragma once
 
 #include <array>
@@ -82,14 +83,17 @@ struct Barrier {
 };
 
 struct Grid;
+struct Cluster;
 
 struct Block {
   Grid* grid = nullptr;
+  Cluster* cluster = nullptr;
+  std::uint32_t rank = 0;  // in its cluster
   Dim3 index;
   std::uint64_t number = 0;
   std::uint32_t alive = 0;  // threads
   std::vector<Warp> warps;
-  std::array<Barrier, named_barriers + 1> barriers;  // the last is the cluster's, which is this block alone
+  std::array<Barrier, named_barriers + 1> barriers;  // the last is this block's part of the cluster's
   std::vector<Lanes64> registers;
   std::vector<Lanes64> shared;
   std::unique_ptr<std::byte[]> local;
@@ -99,7 +103,16 @@ struct Block {
   std::size_t next_warp = 0;
 };
 
-// The data that a worker thread keeps between blocks.
+// Blocks that run together. A launch without clusters has one of each block.
+struct Cluster {
+  std::vector<Block> blocks;  // by rank
+  Dim3 index;
+  std::uint32_t alive = 0;    // threads of all blocks
+  std::uint32_t arrived = 0;  // threads that have arrived at the cluster's barrier since it was last completed
+  std::size_t next_block = 0;
+};
+
+// The data that a worker thread keeps between clusters.
 struct Worker {
   Ctx ctx;
   AddressSpace::Impl* space = nullptr;
@@ -108,7 +121,7 @@ struct Worker {
   std::uint64_t texture_generation = 0;
   std::shared_ptr<const TextureList> textures;  // held during a turn only, because it keeps the objects' memory
   std::unordered_map<std::uint64_t, std::vector<Window>> windows;  // by Code::id
-  std::vector<std::unique_ptr<Block>> spare;
+  std::vector<std::unique_ptr<Cluster>> spare;
   Engine::Impl* engine = nullptr;
 };
 
@@ -116,12 +129,14 @@ struct Grid {
   Launch launch;
   const Code* code = nullptr;
   std::uint64_t id = 0;
-  std::uint64_t total = 0;
+  Dim3 cluster;                    // blocks of each cluster
+  Dim3 clusters;                   // of the grid
+  std::uint64_t total = 0;         // clusters, as in all counts below
   std::uint32_t threads = 0;       // of a block
   std::uint32_t shared_bytes = 0;  // of a block
   std::uint32_t dynamic_base = 0;  // where the dynamic part begins
   std::uint64_t workspace = 0;     // of a cooperative grid's own barrier
-  std::uint64_t max_resident = 0;  // blocks that may be under way at once
+  std::uint64_t max_resident = 0;  // that may be under way at once
 
   std::atomic<std::uint64_t> started{0};
   std::atomic<std::uint64_t> finished{0};
@@ -129,17 +144,29 @@ struct Grid {
 
   std::mutex mutex;  // for the members below
   std::condition_variable done;
-  std::deque<std::unique_ptr<Block>> waiting;  // begun and put aside
-  std::uint32_t helpers = 0;                   // workers that hold a pointer to this grid
+  std::deque<std::unique_ptr<Cluster>> waiting;  // begun and put aside
+  std::uint32_t helpers = 0;                     // workers that hold a pointer to this grid
   Fault fault;
 };
 
-// block.cc: a block from its beginning to its end, or to the end of its turn.
+// cluster.cc: a cluster from its beginning to its end, or to the end of its turn.
 enum class Outcome : std::uint8_t { Done, Paused };
-void begin_block(Worker& worker, Block& block, Grid& grid, std::uint64_t number);
-Outcome run_block(Worker& worker, Block& block);
+void begin_cluster(Cluster& cluster, Grid& grid, std::uint64_t number);
+Outcome run_cluster(Worker& worker, Cluster& cluster);
+void check_cluster_barrier(Cluster& cluster);
+// The host address of `bytes` bytes in the shared memory of the block that an offset with a rank names; 0 if there is no
+// such block, if its threads have exited, or if its memory ends before.
+std::uint64_t in_cluster(const Cluster& cluster, std::uint64_t offset, std::uint32_t bytes);
+
+// block.cc
+// The block's index in the grid and its rank are set before.
+void begin_block(Block& block, Grid& grid);
+// Lanes that wait for lanes of their warp go on without them once nothing else can run: on a device their result is
+// undefined, and a block must end. False if there are none.
+bool force_rendezvous(Block& block);
 void end_threads(Ctx& c, std::uint32_t mask);  // the lanes exit
 void check_barriers(Block& block);
+void release_barrier(Block& block, std::uint8_t id);  // the paths that wait there go on
 void fill_specials(const Block& block, const Warp& warp, const Code& code, std::byte* registers);
 
 // warp.cc
