@@ -147,7 +147,103 @@ void bulk(Forms& forms) {
       .target = 90;
 }
 
+// Bytes that one instruction brings to the mbarrier at %tile: before it, and until they are there.
+std::string expecting(unsigned bytes) {
+  return "mbarrier.init.shared.b64 [%tile], 1;\nfence.mbarrier_init.release.cluster;\n"
+         "mbarrier.arrive.expect_tx.shared::cta.b64 %rd1, [%tile], " +
+         std::to_string(bytes) + ";\n";
+}
+const std::string until_there = "AGAIN:\nmbarrier.try_wait.shared.b64 %p1, [%tile], %rd1;\n@!%p1 bra AGAIN;\n";
+
+void remote_stores(Forms& forms) {
+  const std::string completes = ".shared::cluster.mbarrier::complete_tx::bytes";
+  const auto store = [&](const std::string& rest, unsigned bytes, const std::string& values, const std::string& last) {
+    const std::string opcode = "st.async" + completes + rest;
+    add_text<u32, u32>(forms, opcode,
+                       expecting(bytes) + "mov.u32 %r1, 7; mov.b64 %rd2, {%a, %r1};\n" + opcode + " [%tile+16], " +
+                           values + ", [%tile];\n" + until_there + "ld.shared.u32 %d, [%tile+" + last + "];",
+                       [](u32 a) { return a; })
+        .target = 90;
+  };
+  store(".u32", 4, "%a", "16");
+  store(".b64", 8, "%rd2", "16");
+  store(".v2.b32", 8, "{%r1, %a}", "20");
+  store(".v4.s32", 16, "{%r1, %r1, %r1, %a}", "28");
+  store(".v2.u64", 16, "{%rd1, %rd2}", "24");
+  const auto reduce = [&](const std::string& rest, auto reference) {
+    const std::string opcode = "red.async.relaxed.cluster" + completes + rest;
+    add_text<u32, u32, u32>(forms, opcode,
+                            expecting(4) + "st.shared.u32 [%tile+16], %a;\n" + opcode + " [%tile+16], %b, [%tile];\n" +
+                                until_there + "ld.shared.u32 %d, [%tile+16];",
+                            reference)
+        .target = 90;
+  };
+  reduce(".add.u32", [](u32 a, u32 b) { return a + b; });
+  reduce(".max.s32", [](u32 a, u32 b) { return static_cast<s32>(a) > static_cast<s32>(b) ? a : b; });
+  reduce(".min.u32", [](u32 a, u32 b) { return std::min(a, b); });
+  reduce(".inc.u32", [](u32 a, u32 b) { return a >= b ? 0 : a + 1; });
+  reduce(".xor.b32", [](u32 a, u32 b) { return a ^ b; });
+}
+
+// Sixteen bytes at once. Of words the second is looked at, of longs too; the others hold what may not be mixed in.
+void bulk_reductions(Forms& forms) {
+  const auto inside = [&](const std::string& rest, auto reference) {
+    const std::string opcode = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes" + rest;
+    add_text<u32, u32, u32>(forms, opcode,
+                            expecting(16) + "mov.u32 %r1, 0;\nst.shared.v4.u32 [%tile+16], {%r1, %a, %r1, %r1};\n" +
+                                "st.shared.v4.u32 [%tile+32], {%a, %b, %a, %a};\nfence.proxy.async.shared::cta;\n" +
+                                opcode + " [%tile+16], [%tile+32], 16, [%tile];\n" + until_there +
+                                "ld.shared.u32 %d, [%tile+20];",
+                            reference)
+        .target = 90;
+  };
+  inside(".add.u32", [](u32 a, u32 b) { return a + b; });
+  inside(".and.b32", [](u32 a, u32 b) { return a & b; });
+  inside(".min.s32", [](u32 a, u32 b) { return static_cast<s32>(a) < static_cast<s32>(b) ? a : b; });
+  inside(".dec.u32", [](u32 a, u32 b) { return a == 0 || a > b ? b : a - 1; });
+  const auto outwards = [&](const std::string& rest, auto reference) {
+    const std::string opcode = "cp.reduce.async.bulk.global.shared::cta.bulk_group" + rest;
+    add_text<u64, u64, u64>(forms, opcode,
+                            "st.global.b64 [%mem+8], %a; st.shared.b64 [%tile], %a; st.shared.b64 [%tile+8], %b;\n"
+                            "fence.proxy.async;\n" +
+                                opcode +
+                                " [%mem], [%tile], 16;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n"
+                                "fence.proxy.async;\nld.global.b64 %d, [%mem+8];",
+                            reference)
+        .target = 90;
+  };
+  outwards(".add.u64", [](u64 a, u64 b) { return a + b; });
+  outwards(".max.s64", [](u64 a, u64 b) { return static_cast<s64>(a) > static_cast<s64>(b) ? a : b; });
+  outwards(".or.b64", [](u64 a, u64 b) { return a | b; });
+}
+
 // ---- the rest
+
+// Policies of the cache are hints: every access with one is the access without.
+void policies(Forms& forms) {
+  const auto add = [&](const std::string& name, const std::string& text) {
+    add_text<u32, u32>(forms, name, text, [](u32 a) { return a; }).target = 80;
+  };
+  const std::string load = "ld.global.L2::cache_hint.u32 %d, [%in], %rd1;";
+  for (const std::string rest : {".L2::evict_last", ".L2::evict_first.L2::evict_unchanged", ".L2::evict_normal"}) {
+    add("createpolicy.fractional" + rest + ".b64", "createpolicy.fractional" + rest + ".b64 %rd1, 0.5;\n" + load);
+  }
+  add("createpolicy.fractional.L2::evict_unchanged.b64",
+      "createpolicy.fractional.L2::evict_unchanged.b64 %rd1;\n" + load);
+  add("createpolicy.range.global.L2::evict_last.L2::evict_first.b64",
+      "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd1, [%in], 1024, 4096;\n" + load);
+  const std::string make = "createpolicy.fractional.L2::evict_last.b64 %rd1, 1.0;\n";
+  add("st.global.L2::cache_hint.u32",
+      make + "st.global.L2::cache_hint.u32 [%mem], %a, %rd1;\nld.global.u32 %d, [%mem];");
+  add("atom.global.add.L2::cache_hint.u32",
+      make + "atom.global.add.L2::cache_hint.u32 %r1, [%mem], %a, %rd1;\nld.global.u32 %d, [%mem];");
+  add("red.global.add.L2::cache_hint.u32",
+      make + "red.global.add.L2::cache_hint.u32 [%mem], %a, %rd1;\nld.global.u32 %d, [%mem];");
+  add("cp.async.bulk.prefetch.L2.global", "cp.async.bulk.prefetch.L2.global [%in], 16;\nld.global.u32 %d, [%in];");
+  forms.back().target = 90;
+  add("applypriority.global.L2::evict_normal",
+      "and.b64 %rd1, %in, -128; applypriority.global.L2::evict_normal [%rd1], 128;\nld.global.u32 %d, [%in];");
+}
 
 // Each element by itself: the second result is the last element's new value.
 void vectors(Forms& forms) {
@@ -204,6 +300,9 @@ void async_forms(Forms& forms) {
   meetings(forms);
   copies(forms);
   bulk(forms);
+  remote_stores(forms);
+  bulk_reductions(forms);
+  policies(forms);
   vectors(forms);
   clusters(forms);
 }

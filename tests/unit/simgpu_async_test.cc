@@ -73,6 +73,51 @@ TEST_F(Async, FormsThatAreNotThereAreRefused) {
   expect_refusal("dp2a.u32.u32 %r1, %r2, %r3, %r4;", "dp2a.u32.u32");
   expect_refusal("cvt.rn.e4m3x2.e5m2x2 %h1, %h2;", "cvt.rn.e4m3x2.e5m2x2");
   expect_refusal("mapa.b16 %h1, %h2, 0;", "mapa.b16");
+  expect_refusal("st.async.mmio.release.gpu.global.u32 [%rd1], %r1;", "st.async.mmio.release.gpu.global.u32");
+  expect_refusal("st.async.shared::cluster.mbarrier::complete_tx::bytes.u16 [tile], %h1, [tile];", "st.async.shared");
+  expect_refusal("red.async.relaxed.cluster.add.u32 [tile], %r1, [tile];", "red.async.relaxed.cluster.add.u32");
+  expect_refusal("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.add.f32 [tile], %f1, [tile];", "red.async");
+  const std::string outwards = "cp.reduce.async.bulk.global.shared::cta.bulk_group";
+  expect_refusal(outwards + ".exch.b32 [%rd1], [tile], 16;", outwards + ".exch.b32");
+  expect_refusal(outwards + ".min.f16 [%rd1], [tile], 16;", outwards + ".min.f16");
+  expect_refusal(outwards + ".u32 [%rd1], [tile], 16;", outwards + ".u32");
+  expect_refusal(
+      "cp.reduce.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.add.u32 [tile], [%rd1], 16, "
+      "[tile];",
+      "cp.reduce.async.bulk.shared::cluster.global");
+  expect_refusal("cp.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [tile], 16;", "bulk_group.add.u32");
+  const std::string multicast = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster ";
+  expect_refusal(multicast + "[tile], [%rd1], 16, [tile], %h1;", "multicast::cluster");
+}
+
+TEST_F(Async, BulkReductionsStayInTheirMemory) {
+  const std::string reduce = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 ";
+  EXPECT_FALSE(after(reduce + "[%rd1], [tile], 64;"));
+  EXPECT_EQ(after(reduce + "[%rd1], [tile+16], 64;").code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(after(reduce + "[%rd1+1048576], [tile], 16;").code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(after(reduce + "[%rd1+4], [tile], 16;").code, CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(after(reduce + "[%rd1], [tile], 20;").code, CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+TEST_F(Async, StoresWithAnMbarrierStayInTheirMemory) {
+  const std::string init = "mbarrier.init.shared.b64 [tile], 1;\n";
+  const std::string store = "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 ";
+  EXPECT_FALSE(after(init + store + "[tile+16], {%r1, %r1}, [tile];"));
+  EXPECT_EQ(after(init + store + "[tile+64], {%r1, %r1}, [tile];").code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(after(init + store + "[tile+20], {%r1, %r1}, [tile];").code, CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(after(init + store + "[tile+16], {%r1, %r1}, [tile+64];").code, CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+// Hints about the cache change nothing, whatever they name, and are refused where PTX has no such form.
+TEST_F(Async, PoliciesOfTheCacheAreHints) {
+  EXPECT_FALSE(after("createpolicy.cvt.L2.b64 %rd2, %rd1;"));
+  EXPECT_FALSE(after("discard.global.L2 [%rd1], 128; applypriority.L2::evict_normal [%rd1], 128;"));
+  expect_refusal("createpolicy.L2::evict_last.b64 %rd2;", "createpolicy.L2::evict_last.b64");
+  expect_refusal("createpolicy.fractional.range.L2::evict_last.b64 %rd2;", "createpolicy.fractional.range");
+  expect_refusal("createpolicy.fractional.L2::evict_last.b32 %r1;", "createpolicy.fractional.L2::evict_last.b32");
+  expect_refusal("createpolicy.range.L2::evict_last.b64 %rd2, [%rd1], 16;", "takes 4 operands and has 3");
+  expect_refusal("discard.global.L2 [%rd1], 64;", "the size of a cache line is 128");
+  expect_refusal("discard.shared.L2 [%rd1], 128;", "discard.shared.L2");
 }
 
 }  // namespace

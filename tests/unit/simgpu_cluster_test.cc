@@ -125,6 +125,29 @@ TEST_F(Clustered, ABarrierThatABlockDoesNotReachIsADeadlock) {
             CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
+TEST_F(Clustered, StoresReductionsAndCopiesCompleteAtAnotherBlocksBarrier) {
+  // Block 0 sends to block 1: a store, a reduction and a bulk reduction.
+  const std::string body =
+      std::string(
+          "setp.eq.u32 %p1, %r3, 1; st.shared.v4.u32 [%r1+16], {1, 2, 3, 4};\n"
+          "@%p1 mbarrier.init.shared.b64 [%r1], 1;\nfence.mbarrier_init.release.cluster;\n") +
+      meet +
+      "@%p1 bra RECEIVE;\nst.shared.v4.u32 [%r1+32], {10, 20, 30, 40};\n"
+      "mapa.shared::cluster.u32 %r7, %r1, 1; add.u32 %r8, %r7, 16; add.u32 %r9, %r7, 48;\n"
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r9], 500, [%r7];\n"
+      "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r8], 1000, [%r7];\n"
+      "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r8], [%r1+32], 16, "
+      "[%r7];\n"
+      "bra END;\n"
+      "RECEIVE:\nmbarrier.arrive.expect_tx.shared.b64 %rd3, [%r1], 24;\n"
+      "AGAIN:\nmbarrier.try_wait.shared.b64 %p2, [%r1], %rd3; @!%p2 bra AGAIN;\n"
+      "ld.shared.v4.u32 {%r10, %r11, %r12, %r13}, [%r1+16]; ld.shared.u32 %r14, [%r1+48];\n"
+      "add.u32 %r10, %r10, %r11; add.u32 %r10, %r10, %r12; add.u32 %r10, %r10, %r13; add.u32 %r10, %r10, %r14;\n"
+      "st.global.u32 [%rd2], %r10;\nEND:\n" +
+      meet;
+  EXPECT_EQ(words(body, 2, 2, 1), (std::vector<unsigned>{0, 10 + 100 + 1000 + 500}));
+}
+
 TEST_F(Clustered, AGridIsAWholeNumberOfClusters) {
   const std::unique_ptr<Module> module = load(kernel(""));
   ASSERT_NE(module, nullptr);

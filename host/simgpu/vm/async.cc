@@ -172,9 +172,7 @@ const Ins* bulk_copy(Ctx& c, const Ins* i) {
     if ((i->flags & flag_no_result) != 0) continue;
     const std::uint64_t barrier = resolve_one(c, l, lanes<std::uint64_t>(c, i->e)[l], sizeof(std::uint64_t));
     if (barrier == 0) return nowhere(c, i, l);
-    Mbarrier b = unpacked(load(barrier));
-    change(b, MbarrierStep::Complete, size);
-    store(barrier, packed(b));
+    complete_bytes(barrier, size);
   }
   return i + 1;
 }
@@ -185,6 +183,12 @@ Handlers one() {
 }
 
 }  // namespace
+
+void complete_bytes(std::uint64_t barrier, std::uint32_t bytes) {
+  Mbarrier b = unpacked(load(barrier));
+  change(b, MbarrierStep::Complete, bytes);
+  store(barrier, packed(b));
+}
 
 Handlers mbarrier_handler() { return one<&mbarrier_step>(); }
 Handlers mbarrier_test_handler(bool parity) {

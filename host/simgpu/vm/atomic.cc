@@ -1,5 +1,6 @@
 // Atomic read-modify-write, lane after lane. Blocks run on several threads and the host reads the same memory, so every
 // one is an atomic of the processor; shared memory is served by the same code. See control.h.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include "host/simgpu/vm/control.h"
 #include "host/simgpu/vm/ops/half.h"
 #include "host/simgpu/vm/ops/mode.h"
+#include "host/simgpu/vm/rights.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/windows.h"
 
@@ -163,11 +165,6 @@ const Ins* update(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-template <class Op, class T>
-Handlers one() {
-  return {&update<Op, T>, &update<Op, T>};
-}
-
 // ---- 128 bits
 
 struct [[gnu::may_alias]] Wide {
@@ -211,46 +208,95 @@ const Ins* update_wide(Ctx& c, const Ins* i) {
   return i + 1;
 }
 
-using Choose = Handlers (*)();
+// ---- many at once
+
+// Ins::c bytes, a multiple of sixteen, of shared memory at b are combined into those at a, element by element. Ins::e,
+// unless flag_no_result: the mbarrier that hears of it.
+template <class Op, class T>
+const Ins* reduce_bulk(Ctx& c, const Ins* i) {
+  constexpr std::uint32_t piece = 16;
+  isa_base::set_mode(c, 0);
+  const auto refused = [&](unsigned lane, CUresult code, const char* what) {
+    return raise_fault(c, i, code, lane, std::string("a bulk reduction ") + what);
+  };
+  for (std::uint32_t left = c.mask; left != 0; left &= left - 1) {
+    const auto l = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint64_t into = lanes<std::uint64_t>(c, i->a)[l];
+    const std::uint64_t from = lanes<std::uint64_t>(c, i->b)[l];
+    const std::uint32_t size = lanes<std::uint32_t>(c, i->c)[l];
+    if (((into | from | size) & (piece - 1)) != 0) {
+      return refused(l, CUDA_ERROR_MISALIGNED_ADDRESS, "is not aligned to sixteen bytes");
+    }
+    const bool shared = into - shared_window < window_size;
+    for (std::uint32_t at = 0; at < size; at += piece) {
+      const std::uint64_t to = resolve_one_to_write(c, l, into + at, piece);
+      const std::uint64_t source = resolve_one(c, l, from + at, piece);
+      if (to == 0 || source == 0) return refused(l, CUDA_ERROR_ILLEGAL_ADDRESS, "leaves its memory");
+      for (std::uint32_t inside = 0; inside < piece; inside += sizeof(T)) {
+        T value;
+        std::memcpy(&value, reinterpret_cast<const void*>(source + inside), sizeof value);
+        exchange<Op, T>(to + inside, value, value, shared);
+      }
+    }
+    if ((i->flags & flag_no_result) != 0) continue;
+    const std::uint64_t barrier = resolve_one(c, l, lanes<std::uint64_t>(c, i->e)[l], sizeof(std::uint64_t));
+    if (barrier == 0) return refused(l, CUDA_ERROR_ILLEGAL_ADDRESS, "names an mbarrier outside of memory");
+    complete_bytes(barrier, size);
+  }
+  return i + 1;
+}
+
 struct AtomicRow {
   Word operation;
   ptx::Type type;
-  Choose handlers;
+  Handler update, reduce_bulk;
 };
 
+template <class Op, class T>
+constexpr AtomicRow row(Word operation, ptx::Type type) {
+  return {operation, type, &update<Op, T>, &reduce_bulk<Op, T>};
+}
+
 constexpr AtomicRow rows[] = {
-    {Word::add, ptx::Type::U32, &one<Add, std::uint32_t>},
-    {Word::add, ptx::Type::S32, &one<Add, std::uint32_t>},
-    {Word::add, ptx::Type::U64, &one<Add, std::uint64_t>},
-    {Word::add, ptx::Type::S64, &one<Add, std::uint64_t>},
-    {Word::add, ptx::Type::F32, &one<Add, float>},
-    {Word::add, ptx::Type::F64, &one<Add, double>},
-    {Word::add, ptx::Type::F16, &one<AddHalves<isa_base::Half, 1>, std::uint16_t>},
-    {Word::add, ptx::Type::F16x2, &one<AddHalves<isa_base::Half, 2>, std::uint32_t>},
-    {Word::add, ptx::Type::Bf16, &one<AddHalves<isa_base::Brain, 1>, std::uint16_t>},
-    {Word::add, ptx::Type::Bf16x2, &one<AddHalves<isa_base::Brain, 2>, std::uint32_t>},
-    {Word::min, ptx::Type::U32, &one<Min, std::uint32_t>},
-    {Word::min, ptx::Type::S32, &one<Min, std::int32_t>},
-    {Word::min, ptx::Type::U64, &one<Min, std::uint64_t>},
-    {Word::min, ptx::Type::S64, &one<Min, std::int64_t>},
-    {Word::max, ptx::Type::U32, &one<Max, std::uint32_t>},
-    {Word::max, ptx::Type::S32, &one<Max, std::int32_t>},
-    {Word::max, ptx::Type::U64, &one<Max, std::uint64_t>},
-    {Word::max, ptx::Type::S64, &one<Max, std::int64_t>},
-    {Word::and_, ptx::Type::B32, &one<And, std::uint32_t>},
-    {Word::and_, ptx::Type::B64, &one<And, std::uint64_t>},
-    {Word::or_, ptx::Type::B32, &one<Or, std::uint32_t>},
-    {Word::or_, ptx::Type::B64, &one<Or, std::uint64_t>},
-    {Word::xor_, ptx::Type::B32, &one<Xor, std::uint32_t>},
-    {Word::xor_, ptx::Type::B64, &one<Xor, std::uint64_t>},
-    {Word::exch, ptx::Type::B32, &one<Exchange, std::uint32_t>},
-    {Word::exch, ptx::Type::B64, &one<Exchange, std::uint64_t>},
-    {Word::cas, ptx::Type::B16, &one<CompareSwap, std::uint16_t>},
-    {Word::cas, ptx::Type::B32, &one<CompareSwap, std::uint32_t>},
-    {Word::cas, ptx::Type::B64, &one<CompareSwap, std::uint64_t>},
-    {Word::inc, ptx::Type::U32, &one<Inc, std::uint32_t>},
-    {Word::dec, ptx::Type::U32, &one<Dec, std::uint32_t>},
+    row<Add, std::uint32_t>(Word::add, ptx::Type::U32),
+    row<Add, std::uint32_t>(Word::add, ptx::Type::S32),
+    row<Add, std::uint64_t>(Word::add, ptx::Type::U64),
+    row<Add, std::uint64_t>(Word::add, ptx::Type::S64),
+    row<Add, float>(Word::add, ptx::Type::F32),
+    row<Add, double>(Word::add, ptx::Type::F64),
+    row<AddHalves<isa_base::Half, 1>, std::uint16_t>(Word::add, ptx::Type::F16),
+    row<AddHalves<isa_base::Half, 2>, std::uint32_t>(Word::add, ptx::Type::F16x2),
+    row<AddHalves<isa_base::Brain, 1>, std::uint16_t>(Word::add, ptx::Type::Bf16),
+    row<AddHalves<isa_base::Brain, 2>, std::uint32_t>(Word::add, ptx::Type::Bf16x2),
+    row<Min, std::uint32_t>(Word::min, ptx::Type::U32),
+    row<Min, std::int32_t>(Word::min, ptx::Type::S32),
+    row<Min, std::uint64_t>(Word::min, ptx::Type::U64),
+    row<Min, std::int64_t>(Word::min, ptx::Type::S64),
+    row<Max, std::uint32_t>(Word::max, ptx::Type::U32),
+    row<Max, std::int32_t>(Word::max, ptx::Type::S32),
+    row<Max, std::uint64_t>(Word::max, ptx::Type::U64),
+    row<Max, std::int64_t>(Word::max, ptx::Type::S64),
+    row<And, std::uint32_t>(Word::and_, ptx::Type::B32),
+    row<And, std::uint64_t>(Word::and_, ptx::Type::B64),
+    row<Or, std::uint32_t>(Word::or_, ptx::Type::B32),
+    row<Or, std::uint64_t>(Word::or_, ptx::Type::B64),
+    row<Xor, std::uint32_t>(Word::xor_, ptx::Type::B32),
+    row<Xor, std::uint64_t>(Word::xor_, ptx::Type::B64),
+    row<Exchange, std::uint32_t>(Word::exch, ptx::Type::B32),
+    row<Exchange, std::uint64_t>(Word::exch, ptx::Type::B64),
+    row<CompareSwap, std::uint16_t>(Word::cas, ptx::Type::B16),
+    row<CompareSwap, std::uint32_t>(Word::cas, ptx::Type::B32),
+    row<CompareSwap, std::uint64_t>(Word::cas, ptx::Type::B64),
+    row<Inc, std::uint32_t>(Word::inc, ptx::Type::U32),
+    row<Dec, std::uint32_t>(Word::dec, ptx::Type::U32),
 };
+
+const AtomicRow* find_row(Word operation, ptx::Type type) {
+  const auto* const found = std::find_if(std::begin(rows), std::end(rows), [&](const AtomicRow& row) {
+    return row.operation == operation && row.type == type;
+  });
+  return found == std::end(rows) ? nullptr : found;
+}
 
 }  // namespace
 
@@ -259,10 +305,14 @@ Handlers wide_atomic_handler(bool swap) {
 }
 
 Handlers atomic_handler(Word operation, ptx::Type type) {
-  for (const AtomicRow& row : rows) {
-    if (row.operation == operation && row.type == type) return row.handlers();
-  }
-  return {};
+  const AtomicRow* const found = find_row(operation, type);
+  return found == nullptr ? Handlers{} : Handlers{found->update, found->update};
+}
+
+Handlers bulk_reduction_handler(Word operation, ptx::Type type) {
+  const bool swaps = operation == Word::exch || operation == Word::cas;
+  const AtomicRow* const found = swaps ? nullptr : find_row(operation, type);
+  return found == nullptr ? Handlers{} : Handlers{found->reduce_bulk, found->reduce_bulk};
 }
 
 }  // namespace simgpu

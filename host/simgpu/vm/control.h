@@ -57,7 +57,10 @@ enum class MbarrierStep : std::uint16_t { Init, Arrive, Drop, ExpectAndArrive, E
 Handlers mbarrier_handler();  // Ins::count: MbarrierStep; Ins::b how many, d token unless flag_no_result
 Handlers mbarrier_test_handler(bool parity);
 Handlers pending_count_handler();
-Handlers copy_handler();       // Ins::a into, b from, c how much counts, imm size
-Handlers bulk_copy_handler();  // Ins::a into, b from, c size, e mbarrier unless flag_no_result
+Handlers copy_handler();  // Ins::a into, b from, c how much counts, imm size
+Handlers bulk_copy_handler();
+Handlers bulk_reduction_handler(
+    Word operation,
+    ptx::Type type);  // none if there is no such  // Ins::a into, b from, c size, e mbarrier unless flag_no_result
 
 }  // namespace simgpu

@@ -40,7 +40,8 @@ namespace simgpu {
   X(test_wait, "test_wait") X(try_wait, "try_wait") X(parity, "parity") X(pending_count, "pending_count")              \
   X(noComplete, "noComplete") X(commit_group, "commit_group") X(wait_group, "wait_group")                              \
   X(wait_all, "wait_all") X(noinc, "noinc") X(bulk, "bulk") X(bulk_group, "bulk_group") X(read, "read")                \
-  X(launch_dependents, "launch_dependents")                                                                            \
+  X(launch_dependents, "launch_dependents") X(reduce, "reduce") X(prefetch, "prefetch")                                \
+  X(fractional, "fractional") X(range, "range") X(cvt, "cvt")                                                          \
   X(d1, "1d") X(d2, "2d") X(d3, "3d") X(a1d, "a1d") X(a2d, "a2d") X(cube, "cube") X(acube, "acube")                    \
   X(base, "base") X(level, "level") X(grad, "grad") X(g, "g") X(b, "b") X(a, "a") X(p, "p")                            \
   X(trap, "trap") X(zero, "zero") X(texref, "texref") X(samplerref, "samplerref") X(surfref, "surfref")                \

@@ -139,9 +139,12 @@ class Lowering {
   void atom();
   void red();
   void atomic(bool result);
+  Word atomic_operation() const;
   void one_atomic(Word operation, const Value& address, const ptx::Operand* into, const Value& b, const Value& c,
                   std::uint64_t offset);
   void nothing();
+  void createpolicy();
+  void cache_line();
   void take_stack();
   void save_stack();
   void restore_stack();
@@ -160,6 +163,11 @@ class Lowering {
   void cp();
   Value copied_bytes(std::uint64_t size);
   void bulk_copy();
+  void bulk_reduction();
+  void add_bulk_operands(Handlers handlers, bool outwards);
+  void st_async();
+  void red_async();
+  void complete_bytes(const ptx::Operand& barrier, ptx::Space space, std::uint64_t bytes);
   void mapa();
   void getctarank();
 

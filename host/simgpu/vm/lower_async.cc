@@ -1,6 +1,7 @@
 // Barriers in shared memory, asynchronous copies, and addresses within a cluster. See lower.h.
 #include "host/simgpu/vm/ctx.h"
 #include "host/simgpu/vm/lower.h"
+#include "host/simgpu/vm/rights.h"
 #include "host/simgpu/vm/windows.h"
 
 namespace simgpu {
@@ -78,6 +79,9 @@ void Lowering::mbarrier_test(Space space) {
 void Lowering::cp() {
   control_ = true;
   if (!form_.has(Word::async)) not_served();
+  if (form_.has(Word::reduce)) return bulk_reduction();
+  if (atomic_operation() != Word::none || form_.has(Word::noftz)) not_served();
+  if (form_.has(Word::prefetch)) return form_.has(Word::bulk) ? expect_operands(2, 3) : not_served();
   if (form_.has(Word::commit_group) || form_.has(Word::wait_group) || form_.has(Word::wait_all)) return;
   if (form_.has(Word::bulk)) return bulk_copy();
   // An arrival when earlier copies are done: they are. Without .noinc the barrier also waits for one more: no change.
@@ -114,18 +118,76 @@ Value Lowering::copied_bytes(std::uint64_t size) {
 void Lowering::bulk_copy() {
   const bool outwards = form_.has(Word::bulk_group);
   if (outwards == form_.has(Word::mbarrier)) not_served();
+  add_bulk_operands(bulk_copy_handler(), outwards);
+}
+
+// Shared memory is reduced into that of another block or into global memory, never the other way.
+void Lowering::bulk_reduction() {
+  const bool outwards = form_.has(Word::bulk_group);
+  if (!form_.has(Word::bulk) || !form_.has(Word::shared) || outwards == form_.has(Word::mbarrier)) not_served();
+  if (outwards != form_.has(Word::global)) not_served();
+  add_bulk_operands(bulk_reduction_handler(atomic_operation(), form_.type()), outwards);
+}
+
+// To global memory a copy completes a group, which has no operand; else it completes bytes at an mbarrier.
+void Lowering::add_bulk_operands(Handlers handlers, bool outwards) {
   if (in().operands.size() < (outwards ? 3U : 4U)) expect_operands(outwards ? 3 : 4, 5);
   const bool inside = !form_.has(Word::global);  // from shared memory to shared memory
   const Value into = generic_address(operand(0), outwards ? Space::Global : Space::Shared);
   const Value from = generic_address(operand(1), outwards || inside ? Space::Shared : Space::Global);
   const Value size = source_bits(operand(2), 4, Type::U32);
   const Value barrier = outwards ? constant_value(0, 8) : generic_address(operand(3), Space::Shared);
-  const std::uint32_t at = emit(bulk_copy_handler());
+  const std::uint32_t at = emit(handlers);
   read(at, Field::A, into);
   read(at, Field::B, from);
   read(at, Field::C, size);
   read(at, Field::E, barrier);
   if (outwards) ins(at).flags |= flag_no_result;
+}
+
+// ---- stores and reductions that an mbarrier hears of
+
+void Lowering::complete_bytes(const ptx::Operand& barrier, Space space, std::uint64_t bytes) {
+  const Value address = generic_address(barrier, space);
+  const std::uint32_t at = emit(mbarrier_handler());
+  ins(at).count = static_cast<std::uint16_t>(MbarrierStep::Complete);
+  ins(at).window = code_.windows++;
+  ins(at).flags |= flag_no_result;
+  read(at, Field::A, address);
+  read(at, Field::B, constant_value(bytes, 4));
+}
+
+void Lowering::st_async() {
+  control_ = true;
+  const unsigned size = ptx::size_of(form_.type());
+  if (!form_.has(Word::mbarrier) || vector_count() > 4 || (size != 4 && size != 8)) not_served();
+  expect_operands(3, 3);
+  const Space space = form_.has(Word::shared) ? Space::Shared : Space::Generic;
+  const Value address = generic_address(operand(0), space);
+  const std::vector<Value> values = stored_values(form_.type());
+  const std::uint32_t at = emit(table_.store(form_.type(), values.front().size, false, 8));
+  ins(at).count = static_cast<std::uint16_t>(values.size());
+  ins(at).flags |= flag_writes;
+  ins(at).window = code_.windows++;
+  read(at, Field::A, address);
+  if (values.size() == 1) {
+    read(at, Field::B, values.front());
+  } else {
+    ins(at).index = static_cast<std::uint32_t>(code_.extra.size());
+    for (const Value& value : values) extra(at, value, false);
+  }
+  complete_bytes(operand(2), space, values.size() * size);
+}
+
+void Lowering::red_async() {
+  control_ = true;
+  if (!form_.has(Word::mbarrier) || vector_count() != 1 || ptx::is_float(form_.type())) not_served();
+  expect_operands(3, 3);
+  const Space space = form_.has(Word::shared) ? Space::Shared : Space::Generic;
+  const Value address = generic_address(operand(0), space);
+  const Value b = source(operand(1), form_.type());
+  one_atomic(atomic_operation(), address, nullptr, b, b, 0);
+  complete_bytes(operand(2), space, ptx::size_of(form_.type()));
 }
 
 // ---- clusters -------------------------------------------------------------------------------------------------------

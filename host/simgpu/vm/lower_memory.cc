@@ -159,6 +159,8 @@ void Lowering::ld() {
 }
 
 void Lowering::st() {
+  if (form_.has(Word::async)) return st_async();
+  if (form_.has(Word::mbarrier)) not_served();
   if (in().operands.size() < 2) expect_operands(2, 2);
   const Type type = element_type();
   const Target into = target(operand(0), form_space());
@@ -175,16 +177,22 @@ void Lowering::st() {
 }
 
 void Lowering::atom() { atomic(true); }
-void Lowering::red() { atomic(false); }
+void Lowering::red() { form_.has(Word::async) ? red_async() : atomic(false); }
 
-// Atomics take generic addresses only: those of shared memory are moved into its window. A vector is as many atomics.
-void Lowering::atomic(bool result) {
+Word Lowering::atomic_operation() const {
   static constexpr Word operations[] = {Word::add,  Word::min, Word::max,  Word::inc, Word::dec,
                                         Word::exch, Word::cas, Word::and_, Word::or_, Word::xor_};
   Word operation = Word::none;
   for (const Word word : operations) {
     if (form_.has(word)) operation = word;
   }
+  return operation;
+}
+
+// Atomics take generic addresses only: those of shared memory are moved into its window. A vector is as many atomics.
+void Lowering::atomic(bool result) {
+  if (form_.has(Word::async) || form_.has(Word::mbarrier)) not_served();
+  const Word operation = atomic_operation();
   const std::size_t first = result ? 1 : 0;
   const bool swap = operation == Word::cas;
   expect_operands(first + (swap ? 3 : 2), first + (swap ? 4 : 3));
@@ -225,6 +233,32 @@ void Lowering::one_atomic(Word operation, const Value& address, const ptx::Opera
 }
 
 void Lowering::nothing() {}
+
+// A policy is opaque, and every access with one is an access without: there is no cache to manage.
+void Lowering::createpolicy() {
+  constexpr std::uint64_t policy = 1;
+  if (form_.type() != Type::B64) not_served();
+  const bool range = form_.has(Word::range), fraction = form_.has(Word::fractional);
+  if (range + fraction + form_.has(Word::cvt) != 1) not_served();
+  expect_operands(range ? 4 : fraction ? 1 : 2, range ? 4 : 2);
+  const std::uint32_t d = destination(operand(0), 8);
+  if (range) {
+    target(operand(1), form_space());
+    source_bits(operand(2), 4, Type::U32);
+    source_bits(operand(3), 4, Type::U32);
+  } else if (in().operands.size() == 2) {
+    fraction ? source(operand(1), Type::F32) : source_bits(operand(1), 8, Type::None);
+  }
+  emit_to(d, table_.move(8), {constant_value(policy, 8)});
+}
+
+// Hints about a line of the cache. `discard` leaves the memory undefined, so it may stay as it is.
+void Lowering::cache_line() {
+  constexpr std::int64_t line = 128;  // the only size that PTX has
+  expect_operands(2, 2);
+  target(operand(0), form_space());
+  if (operand(1).kind != Kind::Integer || operand(1).value != line) fail("the size of a cache line is 128");
+}
 
 // ---- room on the stack
 

@@ -188,6 +188,9 @@ void give_back_stack(Warp& warp, const Frame& frame, std::uint32_t mask);
 // access.cc: takes the ranges as they are now; false if the worker has the same.
 bool refresh_ranges(Worker& worker);
 
+// async.cc: so many bytes are complete at the mbarrier that lies at this host address.
+void complete_bytes(std::uint64_t barrier, std::uint32_t bytes);
+
 // engine.cc, special.cc
 std::uint64_t device_clock();
 void print(Ctx& c, const std::string& text);
