@@ -1,5 +1,5 @@
 // The simulated GPU's engine: device memory, compiled modules and the execution of grids. The driver calls
-// (host/simgpu/api/) stand on this page and on nothing below it.
+// (host/simgpu/api/) stand on this page, and of what is below it on the heap alone (vm/heap.h).
 //
 // Units: sizes in bytes, addresses as 64-bit numbers. An address of device memory is also a valid host address of this
 // process (the address space is one mapping), so a copy is a memcpy once check() has agreed.
@@ -32,6 +32,7 @@ struct Fault {
 };
 
 class TextureTable;  // host/simgpu/texture/texture.h
+class Heap;          // host/simgpu/vm/heap.h
 
 enum class RangeKind : std::uint8_t { Device, Host, Mapped };
 
@@ -112,6 +113,8 @@ struct Function {
   std::size_t local_bytes = 0;  // per thread
   std::size_t const_bytes = 0;  // of the module
   int registers = 0;            // plausible, for attributes and occupancy
+  bool prints = false;          // it, or a function that it may call, calls printf
+  bool allocates = false;       // the same of malloc and free
   int ptx_version = 0;          // target times ten, as CU_FUNC_ATTRIBUTE_PTX_VERSION: 75, 90, 120
   const struct Code* code = nullptr;
 };
@@ -162,17 +165,24 @@ struct Launch {
   // Where it says that it runs; 0: on all.
   std::uint32_t first_multiprocessor = 0, multiprocessors = 0;
   std::optional<Dim3> cluster = {};  // blocks of each cluster; none: each block is a cluster by itself
+  // The context's: memory of malloc, receiver of printed text, bytes of each thread's stack. Null or 0: the engine's own.
+  Heap* heap = nullptr;
+  const std::function<void(std::string_view)>* print = nullptr;
+  std::uint32_t stack = 0;  // for kernels whose need is not known when they are loaded
 };
 
 class Engine {
  public:
-  // `workers` threads execute blocks (0: as many as there are cores). `print` receives the text of device printf.
+  // `workers` threads execute blocks (0: as many as there are cores). `print` receives the text of device printf. If
+  // the system gives fewer threads, the engine works with those.
   Engine(AddressSpace& space, unsigned workers, std::function<void(std::string_view)> print);
   ~Engine();
 
   // Runs a grid to its end; blocks the caller, which may be one of several (streams). The caller checks limits (grid,
   // block, cluster, shared memory). The fault is the first one found; the grid's other blocks are stopped.
   Fault run(const Launch& launch);
+
+  unsigned missing_workers() const;  // threads that the system did not give
 
   struct Impl;
 

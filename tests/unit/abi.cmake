@@ -55,6 +55,7 @@ if(TARGET simgpu)
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_clusters.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_code.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_contexts.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_limits.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_log.cc
     ${CMAKE_CURRENT_LIST_DIR}/simgpu_api_streams.cc)
   add_library(simgpu_cubin_library SHARED ${CMAKE_CURRENT_LIST_DIR}/simgpu_cubin_library.cc)

@@ -1,6 +1,7 @@
 // The simulated GPU's driver and the process it is in: initialisation, fork, exit, made-up handles, settings. Each case
 // runs in a process of its own.
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,64 @@ TEST(Process, nothing_works_before_initialisation_but_what_says_so) {
     return 0;
   });
   EXPECT_EQ(ended.code, 0);
+}
+
+// A user of its own, so that the limit counts this process alone; as it is where the test's user is not root.
+void become_somebody() {
+  if (geteuid() == 0) (void)setuid(60000 + static_cast<uid_t>(getpid()) % 5000);
+}
+
+bool limit_to(int resource, rlim_t most) {
+  const rlimit limit{most, most};
+  return setrlimit(static_cast<__rlimit_resource>(resource), &limit) == 0;
+}
+
+TEST(Process, without_threads_initialisation_fails_and_says_why) {
+  const Ended ended = run([] {
+    become_somebody();
+    if (!limit_to(RLIMIT_NPROC, 0)) return 2;
+    return cuInit(0) == CUDA_ERROR_OPERATING_SYSTEM ? 0 : 1;
+  });
+  EXPECT_EQ(ended.code, 0) << "signal " << ended.signal;
+  EXPECT_NE(ended.errors.find("ivgpu simulated GPU: the system gives no thread to run kernels on"), std::string::npos)
+      << ended.errors;
+}
+
+TEST(Process, one_thread_is_enough) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become a user whose threads are known";
+  const Ended ended = run([] {
+    become_somebody();
+    if (!limit_to(RLIMIT_NPROC, 2)) return 2;  // this one and another
+    if (start() == nullptr) return 3;
+    CUdeviceptr memory = 0;
+    CUstream streams[4] = {};
+    if (cuMemAlloc(&memory, 4096) != CUDA_SUCCESS) return 4;
+    for (CUstream& stream : streams) {
+      if (cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return 5;
+      if (cuMemsetD8Async(memory, 7, 4096, stream) != CUDA_SUCCESS) return 6;
+    }
+    unsigned char byte = 0;
+    if (cuCtxSynchronize() != CUDA_SUCCESS || cuMemcpyDtoH(&byte, memory + 4095, 1) != CUDA_SUCCESS) return 7;
+    return byte == 7 ? 0 : 8;
+  });
+  EXPECT_EQ(ended.code, 0) << "signal " << ended.signal << "\n" << ended.errors;
+}
+
+// Virtual memory is a file; all else works without one.
+TEST(Process, a_limit_of_files_size_leaves_everything_but_virtual_memory) {
+  const Ended ended = run([] {
+    if (!limit_to(RLIMIT_FSIZE, 0)) return 2;
+    if (start() == nullptr) return 3;
+    CUdeviceptr memory = 0;
+    if (cuMemAlloc(&memory, 4096) != CUDA_SUCCESS || cuMemsetD8(memory, 7, 4096) != CUDA_SUCCESS) return 4;
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    CUmemGenericAllocationHandle handle = 0;
+    return cuMemCreate(&handle, 2 << 20, &properties, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 5;
+  });
+  EXPECT_EQ(ended.code, 0) << "signal " << ended.signal;
+  EXPECT_NE(ended.errors.find("RLIMIT_FSIZE"), std::string::npos) << ended.errors;
 }
 
 TEST(Process, a_child_forked_after_initialisation_is_refused_everything_and_exits) {

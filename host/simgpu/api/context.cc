@@ -65,6 +65,9 @@ void begin_context(Driver& driver, Context& context, unsigned flags) {
     context.limits.fill(0);
     std::copy(default_limits.begin(), default_limits.end(), context.limits.begin());
     context.cache_config = CU_FUNC_CACHE_PREFER_NONE;
+    context.prints = context.allocates = false;
+    context.heap = std::make_unique<Heap>(context.device.space);
+    context.print = [&driver, &context](std::string_view text) { driver.print(context, text); };
   }
   const std::lock_guard order(driver.schedule.order());
   context.legacy = legacy;
@@ -81,6 +84,10 @@ void end_context(Driver& driver, const std::shared_ptr<Context>& context) {
   forget_context(driver, *context);
   drop_objects(driver, *context);
   for (const Allocation& allocation : driver.memory.take_all(context.get())) give_back(driver, allocation);
+  {
+    const std::lock_guard lock(context->mutex);
+    context->heap = nullptr;
+  }
   context->device.space.discharge(context->memory);
   const std::lock_guard order(driver.schedule.order());
   for (const auto& stream : context->streams) stream->destroyed = true;

@@ -207,6 +207,19 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
 
 CUresult cuCtxSynchronize() { return cuCtxSynchronize_v2(nullptr); }
 
+namespace {
+
+// The printf buffer and the heap keep their size from the first launch of a kernel that uses them.
+CUresult set_if_unused(Context& context, CUlimit limit, std::size_t value, bool Context::*used) {
+  const std::lock_guard lock(context.mutex);
+  if (context.*used) return CUDA_ERROR_INVALID_VALUE;
+  context.limits[static_cast<std::size_t>(limit)] = value;
+  if (limit == CU_LIMIT_MALLOC_HEAP_SIZE) context.heap->set_size(value);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
 CUresult cuCtxGetLimit(std::size_t* pvalue, CUlimit limit) {
   return with_context([&](Driver&, Context& context) {
     if (pvalue == nullptr || limit < 0 || limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;
@@ -226,8 +239,8 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
       case CU_LIMIT_STACK_SIZE:
         if (value > most_stack) return CUDA_ERROR_INVALID_VALUE;
         break;
-      case CU_LIMIT_PRINTF_FIFO_SIZE:
-      case CU_LIMIT_MALLOC_HEAP_SIZE:
+      case CU_LIMIT_PRINTF_FIFO_SIZE: return set_if_unused(context, limit, value, &Context::prints);
+      case CU_LIMIT_MALLOC_HEAP_SIZE: return set_if_unused(context, limit, value, &Context::allocates);
       case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT: break;
       case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
         if (value > 128) return CUDA_ERROR_INVALID_VALUE;

@@ -3,8 +3,10 @@
 
 #include <pthread.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include "host/simgpu/api/context.h"
 #include "host/simgpu/api/log.h"
@@ -47,8 +49,13 @@ void at_exit() {
   absent.store(CUDA_ERROR_DEINITIALIZED, std::memory_order_release);
 }
 
-// As cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE)'s default: beyond it the oldest output is lost.
-constexpr std::size_t max_output = 8650752;
+// Takes the oldest text away until so many bytes are left. A line that would be cut goes whole.
+void keep_newest(std::string& text, std::size_t most) {
+  if (text.size() <= most) return;
+  const std::size_t lost = text.size() - most;
+  const std::size_t line_end = text.find('\n', lost - 1);
+  text.erase(0, line_end == std::string::npos ? lost : line_end + 1);
+}
 
 }  // namespace
 
@@ -73,6 +80,9 @@ CUresult Driver::initialise() {
     if (driver == nullptr) driver = new Driver(settings);
   } catch (const std::bad_alloc&) {
     return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (const std::system_error&) {
+    say("the system gives no thread to run kernels on (RLIMIT_NPROC, or the control group's pids.max)");
+    return CUDA_ERROR_OPERATING_SYSTEM;
   }
   if (pthread_key_create(&thread_key, end_thread) != 0 || pthread_atfork(nullptr, nullptr, in_forked_child) != 0 ||
       std::atexit(at_exit) != 0)
@@ -85,9 +95,12 @@ Driver::Driver(const Settings& settings)
     : launch_blocking(settings.launch_blocking), virtual_memory(*this, 2 * settings.memory * settings.visible.size()) {
   UsageFile* const usage = settings.usage;
   UsageEntry* const told = usage != nullptr ? entry_of(*usage, static_cast<std::uint32_t>(getpid())) : nullptr;
+  // With one thread all work gets done, in its order; without one nothing could ever run.
+  if (!schedule.start()) throw std::system_error(EAGAIN, std::generic_category());
   for (const std::uint32_t index : settings.visible) {
-    const auto print_to = [this](std::string_view text) { print(text); };
-    devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory, print_to));
+    devices.push_back(std::make_unique<Device>(static_cast<int>(index), settings.memory));
+    if (const unsigned missing = devices.back()->engine.missing_workers(); missing != 0)
+      say("the system gives no thread for " + std::to_string(missing) + " of the processors: kernels run on fewer");
     devices.back()->pageable = settings.pageable;
     devices.back()->context_memory = settings.context_memory;
     if (settings.chunks_below != 0) devices.back()->space.impl().place_chunks_below(settings.chunks_below);
@@ -141,16 +154,22 @@ void Driver::fail(const Fault& fault) {
   fault_.store(fault.code, std::memory_order_release);
 }
 
-void Driver::print(std::string_view text) {
+void Driver::print(Context& context, std::string_view text) {
+  std::size_t most = 0;
+  {
+    const std::lock_guard lock(context.mutex);
+    most = context.limits[CU_LIMIT_PRINTF_FIFO_SIZE];
+  }
   const std::lock_guard lock(output_mutex_);
-  output_.append(text);
-  if (output_.size() > max_output) output_.erase(0, output_.size() - max_output);
+  std::string& output = output_[&context];
+  output.append(text);
+  keep_newest(output, most);
 }
 
 void Driver::flush_output() {
   const std::lock_guard lock(output_mutex_);
   if (output_.empty()) return;
-  std::fwrite(output_.data(), 1, output_.size(), stdout);
+  for (const auto& [context, text] : output_) std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
   output_.clear();
 }

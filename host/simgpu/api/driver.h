@@ -64,7 +64,7 @@ class Driver {
   HandleTable<ResourceDescription, CUdevResourceDesc, HandleKind::ResourceDescription> descriptions;
   HandleTable<LinkState, CUlinkState, HandleKind::Link> links;
   MemoryMap memory;
-  Schedule schedule;
+  Schedule& schedule = *new Schedule;  // never freed, even if the rest of this cannot be made: its threads wait in it
 
   VirtualMemory virtual_memory;
   ManagedAdvice managed_advice;
@@ -83,8 +83,9 @@ class Driver {
   CUresult fault() const { return static_cast<CUresult>(fault_.load(std::memory_order_acquire)); }
   void fail(const Fault& fault);
 
-  // Text of device printf goes to stdout at the points that CUDA documents: at the host's waits.
-  void print(std::string_view text);
+  // Text of device printf goes to stdout at the points that CUDA documents: at the host's waits. A context keeps as much
+  // of it as its printf buffer holds.
+  void print(Context& context, std::string_view text);
   void flush_output();
 
  private:
@@ -93,7 +94,7 @@ class Driver {
   std::atomic<int> fault_{CUDA_SUCCESS};
   std::mutex fault_mutex_;
   std::mutex output_mutex_;
-  std::string output_;
+  std::map<const Context*, std::string> output_;
 };
 
 // A call that needs the driver but no context. (A host function of a stream may make none at all.)

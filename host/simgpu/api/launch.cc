@@ -130,6 +130,14 @@ void record(const std::vector<std::shared_ptr<Event>>& events, const Ticket& wor
   }
 }
 
+// Notes what the context's kernels use from now on, and gives the size of their threads' stacks.
+std::uint32_t note_use(Context& context, const Function& code) {
+  const std::lock_guard lock(context.mutex);
+  context.prints |= code.prints;
+  context.allocates |= code.allocates;
+  return static_cast<std::uint32_t>(context.limits[CU_LIMIT_STACK_SIZE]);
+}
+
 CUresult launch(Request request) {
   return with_context_of(request.stream, [&](Driver& driver, Context& context) {
     CUresult error;
@@ -153,7 +161,10 @@ CUresult launch(Request request) {
                 .cooperative = request.cooperative,
                 .first_multiprocessor = on.first,
                 .multiprocessors = on.count,
-                .cluster = request.cluster};
+                .cluster = request.cluster,
+                .heap = context.heap.get(),
+                .print = &context.print,
+                .stack = note_use(context, *reference.function->code)};
     Engine& engine = context.device.engine;
     TimeSlices& time = context.device.time;
     const auto run = [&driver, &engine, &time, what, module = reference.module, parameters = std::move(parameters)] {

@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +21,7 @@
 #include "host/simgpu/api/schedule.h"
 #include "host/simgpu/api/time_slices.h"
 #include "host/simgpu/engine.h"
+#include "host/simgpu/vm/heap.h"
 #include "ring/abi/old_launch.h"
 
 namespace simgpu {
@@ -39,8 +41,7 @@ struct PoolsOfPlace {
 };
 
 struct Device {
-  Device(int ordinal_, std::size_t memory, std::function<void(std::string_view)> print)
-      : ordinal(ordinal_), space(memory), engine(space, 0, std::move(print)) {}
+  Device(int ordinal_, std::size_t memory) : ordinal(ordinal_), space(memory), engine(space, 0, {}) {}
 
   const int ordinal;
   AddressSpace space;
@@ -74,6 +75,10 @@ struct Context {
   CUfunc_cache cache_config = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared_config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
   std::array<std::size_t, CU_LIMIT_MAX> limits{};
+  bool prints = false, allocates = false;  // a kernel was launched that may print, or take memory by malloc
+
+  std::unique_ptr<Heap> heap;  // from the context's begin to its end, as the next
+  std::function<void(std::string_view)> print;
 
   // Under Schedule::order().
   std::shared_ptr<Stream> legacy;

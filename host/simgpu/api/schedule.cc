@@ -95,15 +95,32 @@ Ticket Schedule::take() {
   return std::move(work->queued_);
 }
 
-void Schedule::start_thread() {
+bool Schedule::make_thread() {
   const SignalsBlocked blocked;
   try {
     std::thread(&Schedule::thread_main, this).detach();
   } catch (const std::system_error&) {
-    // No further thread is to be had: the others will come to it. Without any, nothing can ever run.
-    const std::lock_guard lock(mutex_);
-    if (--threads_ == 0) throw std::bad_alloc();
+    return false;
   }
+  return true;
+}
+
+bool Schedule::start() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++threads_;
+  }
+  if (make_thread()) return true;
+  const std::lock_guard lock(mutex_);
+  --threads_;
+  return false;
+}
+
+void Schedule::start_thread() {
+  if (make_thread()) return;
+  // No further thread is to be had: the others will come to it. Without any, nothing can ever run.
+  const std::lock_guard lock(mutex_);
+  if (--threads_ == 0) throw std::bad_alloc();
 }
 
 void Schedule::thread_main() {

@@ -59,6 +59,9 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
+  // Makes the first thread of the pool. False if the system gives none.
+  bool start();
+
   enum class Who { Pool, Submitter };
   // `after` may hold nulls and finished work. Other work may depend on the returned ticket. Submitter: the caller must
   // call run_here next.
@@ -76,6 +79,7 @@ class Schedule {
   void release(std::unique_lock<std::mutex>& lock, const Ticket& work);
   void hand_over(const Ticket& work);
   Ticket take();
+  bool make_thread();
   void start_thread();
   void thread_main();
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/simgpu/api/driver.h"
+#include "host/simgpu/api/log.h"
 #include "host/simgpu/api/memory.h"
 
 namespace simgpu {
@@ -56,6 +57,8 @@ CUresult VirtualMemory::create(CUmemGenericAllocationHandle* out, std::size_t si
   if (!device.space.charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto offset = physical_.take(size);
   if (!offset) {
+    if (!physical_.is_allowed() && !limit_reported_.exchange(true))
+      say("RLIMIT_FSIZE (ulimit -f) allows no file for virtual memory: cuMemCreate finds none");
     device.space.discharge(size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

@@ -6,6 +6,7 @@
 
 #include "host/simgpu/api/objects.h"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -72,6 +73,7 @@ class VirtualMemory {
 
   Driver& driver_;
   PhysicalMemory physical_;
+  std::atomic<bool> limit_reported_{false};
   Reservations addresses_;
 
   std::mutex mutex_;  // for the members below

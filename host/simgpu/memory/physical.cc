@@ -2,15 +2,26 @@
 #include "host/simgpu/memory/physical.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "ring/abi/descriptor.h"
 
 namespace simgpu {
 
+namespace {
+
+// A file may not grow beyond RLIMIT_FSIZE: trying so ends the process by SIGXFSZ.
+bool may_have(std::size_t size) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur);
+}
+
+}  // namespace
+
 PhysicalMemory::PhysicalMemory(std::size_t size)
-    : file_(cuabi::above_standard(memfd_create("ivgpu-simulated-memory", MFD_CLOEXEC))) {
-  if (file_ >= 0 && ftruncate(file_, static_cast<off_t>(size)) == 0) holes_[0] = size;
+    : file_(cuabi::above_standard(memfd_create("ivgpu-simulated-memory", MFD_CLOEXEC))), allowed_(may_have(size)) {
+  if (file_ >= 0 && allowed_ && ftruncate(file_, static_cast<off_t>(size)) == 0) holes_[0] = size;
 }
 
 PhysicalMemory::~PhysicalMemory() {

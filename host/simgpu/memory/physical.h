@@ -21,6 +21,9 @@ class PhysicalMemory {
   PhysicalMemory(const PhysicalMemory&) = delete;
   PhysicalMemory& operator=(const PhysicalMemory&) = delete;
 
+  // False: the process may not have a file of the size (RLIMIT_FSIZE), so there is no memory.
+  bool is_allowed() const { return allowed_; }
+
   // Where in the file; nothing when there is not enough. Its bytes are zero.
   std::optional<std::uint64_t> take(std::size_t size);
   void give_back(std::uint64_t offset, std::size_t size);
@@ -29,6 +32,7 @@ class PhysicalMemory {
 
  private:
   int file_ = -1;
+  bool allowed_ = false;
   std::mutex mutex_;
   std::map<std::uint64_t, std::size_t> holes_;
 };

@@ -16,7 +16,7 @@ void make_room(Block& block, const Grid& grid) {
   if (block.registers.size() < registers) block.registers.resize(registers);
   const std::size_t shared = lines(grid.shared_bytes) + 1;
   if (block.shared.size() < shared) block.shared.resize(shared);
-  const std::size_t local = warps * warp_size * std::size_t{grid.code->stack_bytes};
+  const std::size_t local = warps * warp_size * std::size_t{grid.stack_bytes};
   if (block.local_size < local) {
     block.local = std::make_unique_for_overwrite<std::byte[]>(local);
     block.local_size = local;
@@ -130,7 +130,7 @@ void begin_warp(Block& block, Warp& warp, std::uint32_t index) {
   warp.root = Frame{};
   warp.root.code = grid.code;
   warp.root.lanes = warp.alive;
-  warp.stack_tops.fill(grid.code->stack_bytes);
+  warp.stack_tops.fill(grid.stack_bytes);
   warp.root.registers = reinterpret_cast<std::byte*>(block.registers.data() + index * lines(grid.code->frame_bytes()));
   warp.path_count = 0;
   add_path(warp, Path{warp.alive, 0, &warp.root, PathState::Ready, 0, 0});

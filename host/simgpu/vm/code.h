@@ -163,6 +163,7 @@ struct Code {
   std::uint32_t local_bytes = 0;  // of one thread's frame, callees not counted
   std::uint32_t stack_bytes = 0;  // of one thread, callees counted as far as is known
   bool takes_stack = false;       // by alloca, or moves the stack's end otherwise
+  bool open_stack = false;        // how much of the stack it needs is not known beforehand
   std::uint32_t static_shared = 0;
   std::uint32_t live_registers = 0;  // 32-bit registers a compiler would need
   std::vector<Piece> params;         // .func: in its frame

@@ -11,6 +11,8 @@
 #include <chrono>
 #include <cstring>
 #include <list>
+#include <new>
+#include <system_error>
 #include <thread>
 
 #include "host/simgpu/vm/heap.h"
@@ -36,7 +38,7 @@ std::uint64_t resident_clusters(const Grid& grid) {
   if (grid.launch.cooperative) return grid.total;
   const std::uint64_t threads = std::max(1U, grid.threads);
   const std::uint64_t bytes =
-      threads * (grid.code->frame_bytes() / warp_size + grid.code->stack_bytes) + grid.shared_bytes + 4096;
+      threads * (grid.code->frame_bytes() / warp_size + grid.stack_bytes) + grid.shared_bytes + 4096;
   const std::uint64_t hardware = engine_multiprocessors * std::clamp<std::uint64_t>(1536 / threads, 1, 24);
   return std::max<std::uint64_t>(1, std::min(hardware, max_resident_bytes / bytes) / blocks_of(grid.cluster));
 }
@@ -66,7 +68,12 @@ struct Engine::Impl {
   Impl(AddressSpace& memory, unsigned count, std::function<void(std::string_view)> sink)
       : space(memory), print_sink(std::move(sink)), heap(memory) {
     if (count == 0) count = std::max(1U, std::thread::hardware_concurrency());
-    for (unsigned k = 1; k < count; ++k) threads.emplace_back([this] { help(); });
+    missing = count - 1;
+    try {
+      for (; missing != 0; --missing) threads.emplace_back([this] { help(); });
+    } catch (const std::system_error&) {
+      // The threads that launch do all that is left.
+    }
   }
 
   ~Impl() {
@@ -130,8 +137,26 @@ struct Engine::Impl {
     return cluster;
   }
 
-  // Works on the grid until it has nothing to take or the turn is over.
+  // A host that has no memory left ends the grid and not the process.
+  static void out_of_memory(Grid& grid) {
+    const std::scoped_lock lock(grid.mutex);
+    if (!grid.fault) {
+      grid.fault = {CUDA_ERROR_OUT_OF_MEMORY, "kernel " + grid.code->name + ": the host has no memory for its threads"};
+    }
+    grid.stopped.store(true, std::memory_order_relaxed);
+  }
+
   void serve(Worker& worker, Grid& grid, bool limited) {
+    try {
+      work_on(worker, grid, limited);
+    } catch (const std::bad_alloc&) {
+      out_of_memory(grid);
+    }
+    worker.textures.reset();
+  }
+
+  // Works on the grid until it has nothing to take or the turn is over.
+  void work_on(Worker& worker, Grid& grid, bool limited) {
     const ModeGuard mode(worker);
     const std::uint64_t end = device_clock() + helper_turn;
     bool paused = false;  // clusters wait: take up an old one before the next new one
@@ -152,7 +177,6 @@ struct Engine::Impl {
       }
       if (limited && device_clock() > end) break;
     }
-    worker.textures.reset();
   }
 
   void help() {
@@ -233,11 +257,14 @@ struct Engine::Impl {
   std::vector<std::unique_ptr<Worker>> workers;
   bool closing = false;
   std::vector<std::thread> threads;
+  unsigned missing = 0;  // constant once made
 };
 
 Engine::Engine(AddressSpace& space, unsigned workers, std::function<void(std::string_view)> print)
     : impl_(std::make_unique<Impl>(space, workers, std::move(print))) {}
 Engine::~Engine() = default;
+
+unsigned Engine::missing_workers() const { return impl_->missing; }
 
 Fault Engine::run(const Launch& launch) {
   Grid grid;
@@ -262,6 +289,9 @@ Fault Engine::run(const Launch& launch) {
   const std::size_t shared =
       launch.dynamic_shared == 0 ? grid.code->static_shared : grid.dynamic_base + launch.dynamic_shared;
   grid.shared_bytes = static_cast<std::uint32_t>(shared);
+  grid.stack_bytes = grid.code->stack_bytes;
+  if (grid.code->open_stack) grid.stack_bytes = std::max(grid.stack_bytes, launch.stack);
+  grid.heap = launch.heap != nullptr ? launch.heap : &impl_->heap;
   grid.max_resident = resident_clusters(grid);
   if (launch.cooperative) {
     grid.workspace = impl_->space.allocate(workspace_size);
@@ -278,11 +308,13 @@ Fault Engine::run(const Launch& launch) {
 void print(Ctx& c, const std::string& text) {
   Engine::Impl& engine = *c.worker->engine;
   const std::scoped_lock lock(engine.print_mutex);
+  const std::function<void(std::string_view)>* const sink = c.block->grid->launch.print;
+  if (sink != nullptr) return (*sink)(text);
   if (engine.print_sink) engine.print_sink(text);
 }
 
-std::uint64_t device_malloc(Ctx& c, std::uint64_t size) { return c.worker->engine->heap.allocate(size); }
+std::uint64_t device_malloc(Ctx& c, std::uint64_t size) { return c.block->grid->heap->allocate(size); }
 
-bool device_free(Ctx& c, std::uint64_t address) { return c.worker->engine->heap.free(address); }
+bool device_free(Ctx& c, std::uint64_t address) { return c.block->grid->heap->free(address); }
 
 }  // namespace simgpu

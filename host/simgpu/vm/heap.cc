@@ -4,7 +4,6 @@
 namespace simgpu {
 namespace {
 
-constexpr std::uint64_t heap_size = std::uint64_t{8} << 20;  // the driver's own default
 constexpr std::uint64_t granule = 16;
 
 }  // namespace
@@ -14,13 +13,13 @@ Heap::~Heap() {
 }
 
 std::uint64_t Heap::allocate(std::uint64_t size) {
-  if (size == 0 || size > heap_size) return 0;
-  const std::uint64_t wanted = (size + granule - 1) / granule * granule;
   const std::scoped_lock lock(mutex_);
+  if (size == 0 || size > size_) return 0;
+  const std::uint64_t wanted = (size + granule - 1) / granule * granule;
   if (base_ == 0) {
-    base_ = space_.allocate(heap_size);
+    base_ = space_.allocate(size_);
     if (base_ == 0) return 0;
-    holes_[base_] = heap_size;
+    holes_[base_] = size_;
   }
   for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
     if (hole->second < wanted) continue;
@@ -32,6 +31,11 @@ std::uint64_t Heap::allocate(std::uint64_t size) {
     return start;
   }
   return 0;
+}
+
+void Heap::set_size(std::uint64_t size) {
+  const std::scoped_lock lock(mutex_);
+  size_ = size;
 }
 
 bool Heap::free(std::uint64_t address) {

@@ -20,8 +20,12 @@ class Kernels {
     const Need need = need_of(plan);
     Code& code = *plan.code;
     code.stack_bytes = need.stack + (need.unknown ? unknown_stack : 0);
+    code.open_stack = need.unknown;
     if (need.shared) code.static_shared = std::max(code.static_shared, program_.module_shared);
-    program_.kernels.push_back(describe(unit, plan));
+    std::unique_ptr<Function> kernel = describe(unit, plan);
+    kernel->prints = need.prints;
+    kernel->allocates = need.allocates;
+    program_.kernels.push_back(std::move(kernel));
   }
 
  private:
@@ -29,6 +33,8 @@ class Kernels {
     std::uint32_t stack = 0;
     bool unknown = false;  // recursion or calls through addresses
     bool shared = false;
+    bool prints = false;
+    bool allocates = false;
   };
 
   const Plan* plan_of(const Code* code) {
@@ -40,6 +46,12 @@ class Kernels {
     return plans_.at(code);
   }
 
+  bool any(bool Plan::*does) const {
+    return std::any_of(program_.units.begin(), program_.units.end(), [&](const Unit& unit) {
+      return std::any_of(unit.plans.begin(), unit.plans.end(), [&](const Plan& plan) { return plan.*does; });
+    });
+  }
+
   // Bounded by the number of functions: one that is already on the way is recursion.
   Need need_of(const Plan& plan) {
     if (const auto known = needs_.find(plan.code); known != needs_.end()) return known->second;
@@ -48,11 +60,15 @@ class Kernels {
     std::uint32_t deepest = 0;
     need.unknown = plan.calls_unknown || plan.takes_stack;
     need.shared = plan.uses_shared || plan.calls_unknown;
+    need.prints = plan.prints || (plan.calls_unknown && any(&Plan::prints));
+    need.allocates = plan.allocates || (plan.calls_unknown && any(&Plan::allocates));
     for (const Code* callee : plan.callees) {
       const Need inner = need_of(*plan_of(callee));
       deepest = std::max(deepest, inner.stack);
       need.unknown |= inner.unknown;
       need.shared |= inner.shared;
+      need.prints |= inner.prints;
+      need.allocates |= inner.allocates;
     }
     need.stack = std::min(max_local, plan.code->local_bytes + deepest);
     under_way_.erase(plan.code);

@@ -71,6 +71,8 @@ void Lowering::call() {
 }
 
 void Lowering::call_host(const Symbol& symbol, CallSite site) {
+  plan_.prints |= symbol.host == HostCall::Print;
+  plan_.allocates |= symbol.host == HostCall::Malloc || symbol.host == HostCall::Free;
   const std::uint32_t at = emit(host_call_handler());
   ins(at).count = static_cast<std::uint16_t>(symbol.host);
   ins(at).index = static_cast<std::uint32_t>(code_.calls.size());

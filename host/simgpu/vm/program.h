@@ -39,6 +39,8 @@ struct Plan {
   std::vector<Symbol> variables;
   bool uses_shared = false;  // of the module, or calls a function that may
   std::vector<const Code*> callees;
+  bool prints = false;                  // calls printf
+  bool allocates = false;               // calls malloc or free
   bool calls_unknown = false;           // through an address
   bool takes_stack = false;             // the amount is known when it runs
   std::vector<std::string_view> needs;  // the names that it uses and that are defined elsewhere

@@ -135,7 +135,9 @@ struct Grid {
   std::uint32_t threads = 0;       // of a block
   std::uint32_t shared_bytes = 0;  // of a block
   std::uint32_t dynamic_base = 0;  // where the dynamic part begins
+  std::uint32_t stack_bytes = 0;   // of a thread
   std::uint64_t workspace = 0;     // of a cooperative grid's own barrier
+  Heap* heap = nullptr;
   std::uint64_t max_resident = 0;  // that may be under way at once
 
   std::atomic<std::uint64_t> started{0};

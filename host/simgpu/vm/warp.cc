@@ -115,7 +115,7 @@ bool run_warp(Worker& worker, Block& block, Warp& warp) {
   c.block = &block;
   c.fuel = slice_fuel;
   c.sync_uses = 0;
-  const std::uint32_t stack = block.grid->code->stack_bytes;
+  const std::uint32_t stack = block.grid->stack_bytes;
   c.spaces[space_shared] = {block.shared.data()->bytes, block.grid->shared_bytes, 0};
   c.spaces[space_local] = {block.local.get() + std::size_t{warp.index} * warp_size * stack, stack, stack};
   bool ran = false;
