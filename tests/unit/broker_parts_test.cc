@@ -356,434 +356,437 @@ TEST(GuardedDeathTest, EverySIGBUSElsewhereHasItsDefaultAction) {
     pause();
   };
   EXPECT_EXIT(send_one(), testing::KilledBySignal(SIGBUS), "");
-  // Whoever else has the open file can clear O_NONBLOCK, and take what poll() has shown.
-  TEST(SharedFds, AnEmptyBellIsDrainedWithoutWaiting) {
-    const SharedFd bell = SharedFd::make_bell();
-    ASSERT_TRUE(bell);
-    ASSERT_EQ(fcntl(bell.get(), F_SETFL, 0), 0);
-    bell.drain();
-    const std::uint64_t some = 3;
-    ASSERT_EQ(write(bell.get(), &some, sizeof some), 8);
-    bell.drain();
-    pollfd rung{bell.get(), POLLIN, 0};
-    EXPECT_EQ(poll(&rung, 1, 0), 0) << "its rings are taken";
+}
+
+// ---- descriptors that others share ---------------------------------------------------------------------------------
+
+// Whoever else has the open file can clear O_NONBLOCK, and take what poll() has shown.
+TEST(SharedFds, AnEmptyBellIsDrainedWithoutWaiting) {
+  const SharedFd bell = SharedFd::make_bell();
+  ASSERT_TRUE(bell);
+  ASSERT_EQ(fcntl(bell.get(), F_SETFL, 0), 0);
+  bell.drain();
+  const std::uint64_t some = 3;
+  ASSERT_EQ(write(bell.get(), &some, sizeof some), 8);
+  bell.drain();
+  pollfd rung{bell.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&rung, 1, 0), 0) << "its rings are taken";
+}
+
+TEST(SharedFds, APipesOwnOpeningKeepsItsFlags) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const SharedFd reading{Fd(ends[0])};
+  const Fd writing(ends[1]), own = reading.own_opening();
+  ASSERT_TRUE(own);
+  ASSERT_EQ(fcntl(reading.get(), F_SETFL, 0), 0);
+  char byte = 0;
+  EXPECT_EQ(read(own.get(), &byte, 1), -1) << "it does not wait";
+  EXPECT_EQ(errno, EAGAIN);
+  ASSERT_EQ(write(writing.get(), "x", 1), 1);
+  EXPECT_EQ(read(own.get(), &byte, 1), 1);
+  EXPECT_EQ(byte, 'x') << "it is the same pipe";
+}
+
+TEST(SharedFds, OfNothingThereIsNoOpening) {
+  const SharedFd none;
+  EXPECT_FALSE(none);
+  EXPECT_FALSE(none.own_opening());
+  none.drain();
+}
+
+TEST(GpuLibrary, TheSimulatedOneIsFoundBesideTheProgram) {
+  broker_test::Folder root;
+  for (const char* folder : {"bin", "simgpu", "lib/ivgpu/simgpu"}) {
+    std::filesystem::create_directories(root / folder);
+  }
+  std::string error;
+  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), "");
+  EXPECT_EQ(error, "[gpu] library = \"sim\": the simulated GPU is neither " + (root / "simgpu/libcuda.so.1") + " nor " +
+                       (root / "lib/ivgpu/simgpu/libcuda.so.1"));
+  root.write("lib/ivgpu/simgpu/libcuda.so.1", "");
+  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "lib/ivgpu/simgpu/libcuda.so.1");
+  root.write("simgpu/libcuda.so.1", "");
+  EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "simgpu/libcuda.so.1");
+}
+
+TEST(GpuLibrary, AutoIsTheSystemsAndNeverTheSimulatedOne) {
+  broker_test::Folder root;
+  std::filesystem::create_directories(root / "simgpu");
+  root.write("simgpu/libcuda.so.1", "");
+  std::string error;
+  const std::string found = find_gpu_library("auto", root / "bin", error);
+  EXPECT_EQ(found.find(root.path()), std::string::npos);
+  EXPECT_EQ(found.empty(), error.find("this machine has no libcuda.so.1") != std::string::npos) << found << error;
+}
+
+TEST(Telemetry, OnceSealedItIsWrittenByWhoHasItMappedAndNobodyElse) {
+  std::string error;
+  const auto telemetry = Telemetry::create("t", error);
+  ASSERT_TRUE(telemetry) << error;
+  struct stat status {};
+  ASSERT_EQ(fstat(telemetry->memfd(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  void* worker = mmap(nullptr, ring::telemetry_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0);
+  ASSERT_NE(worker, MAP_FAILED);
+  ASSERT_TRUE(telemetry->seal());
+  ring::TelemetryView(static_cast<std::byte*>(worker)).page().channel[0].calls = 7;
+  ring::TelemetryView(static_cast<std::byte*>(worker)).page().channel[ring::max_channels - 1].calls = 70;
+  EXPECT_EQ(telemetry->counters().calls, 77U) << "of all channels";
+  telemetry->trace(true);
+  EXPECT_EQ(ring::TelemetryView(static_cast<std::byte*>(worker)).page().tracing.load(), 1U);
+  EXPECT_EQ(mmap(nullptr, ring::trace_offset, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0), MAP_FAILED);
+  EXPECT_LT(write(telemetry->memfd(), "x", 1), 0);
+  munmap(worker, ring::telemetry_bytes);
+}
+
+TEST(Telemetry, SealedBySomebodyElseItIsRefused) {
+  std::string error;
+  const auto telemetry = Telemetry::create("t", error);
+  ASSERT_TRUE(telemetry) << error;
+  ASSERT_EQ(fcntl(telemetry->memfd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
+  EXPECT_FALSE(telemetry->seal());
+}
+
+// For a process that ignores SIGCHLD the kernel keeps no exit code.
+class ForgottenEnds : public testing::Test {
+ protected:
+  ForgottenEnds() : before_(std::signal(SIGCHLD, SIG_IGN)) {}
+  ~ForgottenEnds() override { std::signal(SIGCHLD, before_); }
+  // False: nothing has stopped the loop.
+  static bool stops(EventLoop& loop) {
+    bool stopped = true;
+    loop.after(10s, [&] {
+      stopped = false;
+      loop.stop();
+    });
+    loop.run();
+    return stopped;
   }
 
-  TEST(SharedFds, APipesOwnOpeningKeepsItsFlags) {
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    const SharedFd reading{Fd(ends[0])};
-    const Fd writing(ends[1]), own = reading.own_opening();
-    ASSERT_TRUE(own);
-    ASSERT_EQ(fcntl(reading.get(), F_SETFL, 0), 0);
+ private:
+  sighandler_t before_;
+};
+
+TEST_F(ForgottenEnds, AreReportedAsUnknownForAHelper) {
+  EventLoop loop;
+  std::string error;
+  Helper::Exit exit{.good = true, .how = {}, .output = {}};
+  const auto gone = [&](const Helper::Exit& how) {
+    exit = how;
+    loop.stop();
+  };
+  const auto helper = Helper::start(loop, {.arguments = {"/bin/cat"}, .environment = {}, .input = "said"}, gone, error);
+  ASSERT_NE(helper, nullptr) << error;
+  EXPECT_TRUE(stops(loop));
+  EXPECT_FALSE(exit.good);
+  EXPECT_EQ(exit.how, "ended, and how is not known");
+  EXPECT_EQ(exit.output, "said");
+}
+
+TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
+  EventLoop loop;
+  std::string error;
+  WorkerLog log;
+  WorkerProcess::Exit exit;
+  WorkerProcess::Events events;
+  events.gone = [&](const WorkerProcess::Exit& how) {
+    exit = how;
+    loop.stop();
+  };
+  WorkerCommand command{
+      .program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};  // 3: its control
+  const auto worker = WorkerProcess::start(loop, command, "t/0", std::move(events), error);
+  ASSERT_NE(worker, nullptr) << error;
+  worker->end(5s);
+  EXPECT_TRUE(stops(loop));
+  EXPECT_EQ(exit.end, WorkerProcess::End::Orderly) << "it was asked to end";
+  EXPECT_EQ(exit.how, "ended, and how is not known");
+  EXPECT_FALSE(exit.is_known);
+}
+
+class Loop : public ::testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Waiter> waiter() {
+    return std::string_view(GetParam()) == "epoll" ? make_epoll_waiter() : make_uring_waiter();
+  }
+  void SetUp() override {
+    if (!waiter()) GTEST_SKIP() << "this machine gives no " << GetParam();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(EventLoop, Loop, ::testing::Values("io_uring", "epoll"),
+                         [](const auto& test) { return test.param; });
+
+TEST_P(Loop, AWatchCallsBackAsLongAsItsDescriptorIsReady) {
+  EventLoop loop(waiter());
+  EXPECT_STREQ(loop.waiter_name(), GetParam());
+  const Fd bell(eventfd(3, EFD_NONBLOCK));
+  int calls = 0;
+  loop.watch(bell.get(), POLLIN, [&](short events) {
+    EXPECT_TRUE(events & POLLIN);
+    if (++calls == 3) loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_P(Loop, WhatIsForgottenIsNotCalledThoughItIsReady) {
+  EventLoop loop(waiter());
+  const Fd first(eventfd(1, EFD_NONBLOCK)), second(eventfd(1, EFD_NONBLOCK));
+  int calls = 0;
+  EventLoop::Id ids[2] = {0, 0};
+  for (const int i : {0, 1}) {
+    ids[i] = loop.watch(i == 0 ? first.get() : second.get(), POLLIN, [&, i](short) {
+      ++calls;
+      loop.forget(ids[1 - i]);
+      loop.forget(ids[i]);
+    });
+  }
+  loop.after(30ms, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(ids[0], 0U);
+}
+
+TEST_P(Loop, ADescriptorsNumberMayBeUsedAgain) {
+  EventLoop loop(waiter());
+  Fd fd(eventfd(0, EFD_NONBLOCK));
+  EventLoop::Id old = loop.watch(fd.get(), POLLIN, [](short) { ADD_FAILURE() << "the old one"; });
+  int calls = 0;
+  loop.after(1ms, [&] {
+    loop.forget(old);
+    const int number = fd.get();
+    fd.reset();
+    fd.reset(eventfd(1, EFD_NONBLOCK));
+    EXPECT_EQ(fd.get(), number);
+    loop.watch(fd.get(), POLLIN, [&](short) {
+      ++calls;
+      loop.stop();
+    });
+  });
+  loop.run();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_P(Loop, TimersRunInTheirOrderAndCanBeStopped) {
+  EventLoop loop(waiter());
+  std::string order;
+  // Far apart: this thread may be off its processor between two of these.
+  EventLoop::Id never = loop.after(100ms, [&] { order += 'x'; });
+  loop.after(200ms, [&] {
+    order += 'b';
+    loop.stop();
+  });
+  loop.after(2ms, [&] {
+    order += 'a';
+    loop.forget(never);
+  });
+  loop.run();
+  EXPECT_EQ(order, "ab");
+}
+
+TEST_P(Loop, TheOtherEndsHangUpIsSeen) {
+  EventLoop loop(waiter());
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Fd reader(ends[0]);
+  close(ends[1]);
+  short seen = 0;
+  loop.watch(reader.get(), POLLIN, [&](short events) {
+    seen = events;
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_TRUE(seen & POLLHUP);
+}
+
+TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
+  EventLoop loop(waiter());
+  const auto busy_for = [](std::chrono::milliseconds time) {
+    const auto spent = [] { return std::chrono::nanoseconds(std::clock() * (1'000'000'000 / CLOCKS_PER_SEC)); };
+    for (const auto end = spent() + time; spent() < end;) {
+    }
+  };
+  EXPECT_EQ(loop.turns().count, 0U);
+  loop.after(0ms, [&] { busy_for(5ms); });
+  loop.after(10ms, [&] { busy_for(40ms); });
+  loop.after(250ms, [&] { loop.stop(); });
+  loop.run();
+  EXPECT_GE(loop.turns().count, 3U);
+  EXPECT_GE(loop.turns().longest, 39ms);
+  EXPECT_LT(loop.turns().longest, 200ms) << "waiting takes none";
+}
+
+TEST_P(Loop, WhatHappensAllAtOnceIsNotOneTurn) {
+  EventLoop loop(waiter());
+  std::vector<Fd> bells;
+  std::size_t calls = 0, before_timer = 0;
+  for (int i = 0; i < 1000; ++i) {
+    bells.emplace_back(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+    const int bell = bells.back().get();
+    loop.watch(bell, POLLIN, [&, bell](short) {
+      std::uint64_t count;
+      EXPECT_EQ(read(bell, &count, sizeof count), 8);
+      if (++calls == 1) loop.after(0ms, [&] { before_timer = calls; });
+      if (calls == 1000) loop.stop();
+    });
+  }
+  loop.run();
+  EXPECT_LE(before_timer, 64U);
+  EXPECT_GT(loop.turns().count, 10U);
+}
+
+// Two regions whose slots, of eight steps each, are dirty, and a queue that makes one step a turn.
+class Wipes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (auto& region : regions) {
+      VmOptions vm;
+      vm.name = "w";
+      vm.region_size = 64 << 20;
+      vm.slots = 3;
+      std::string error;
+      region = Region::create(vm, {}, error);
+      ASSERT_TRUE(region) << error;
+    }
+  }
+  std::unique_ptr<Wiper> wiper(int region, std::uint32_t slot) {
+    dirty(region, slot);
+    return std::make_unique<Wiper>(queue, *regions[region], std::vector{regions[region]->slot_range(slot)}, "w");
+  }
+  void dirty(int region, std::uint32_t slot) const {
+    const std::string page(ring::page, 'x');
+    for (std::size_t at = 0; at < regions[region]->slot_bytes(); at += step)
+      ASSERT_GT(pwrite(regions[region]->memfd(), page.data(), page.size(), offset(region, slot, at)), 0);
+  }
+  bool dirty_at(int region, std::uint32_t slot, std::size_t at) const {
     char byte = 0;
-    EXPECT_EQ(read(own.get(), &byte, 1), -1) << "it does not wait";
-    EXPECT_EQ(errno, EAGAIN);
-    ASSERT_EQ(write(writing.get(), "x", 1), 1);
-    EXPECT_EQ(read(own.get(), &byte, 1), 1);
-    EXPECT_EQ(byte, 'x') << "it is the same pipe";
+    EXPECT_EQ(pread(regions[region]->memfd(), &byte, 1, offset(region, slot, at)), 1);
+    return byte != 0;
   }
-
-  TEST(SharedFds, OfNothingThereIsNoOpening) {
-    const SharedFd none;
-    EXPECT_FALSE(none);
-    EXPECT_FALSE(none.own_opening());
-    none.drain();
+  off_t offset(int region, std::uint32_t slot, std::size_t at) const {
+    return static_cast<off_t>(regions[region]->slot_offset(slot) + at);
   }
-
-  TEST(GpuLibrary, TheSimulatedOneIsFoundBesideTheProgram) {
-    broker_test::Folder root;
-    for (const char* folder : {"bin", "simgpu", "lib/ivgpu/simgpu"}) {
-      std::filesystem::create_directories(root / folder);
-    }
-    std::string error;
-    EXPECT_EQ(find_gpu_library("sim", root / "bin", error), "");
-    EXPECT_EQ(error, "[gpu] library = \"sim\": the simulated GPU is neither " + (root / "simgpu/libcuda.so.1") +
-                         " nor " + (root / "lib/ivgpu/simgpu/libcuda.so.1"));
-    root.write("lib/ivgpu/simgpu/libcuda.so.1", "");
-    EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "lib/ivgpu/simgpu/libcuda.so.1");
-    root.write("simgpu/libcuda.so.1", "");
-    EXPECT_EQ(find_gpu_library("sim", root / "bin", error), root / "simgpu/libcuda.so.1");
+  std::function<void()> note(const std::string& name) {
+    return [this, name] { order += name; };
   }
-
-  TEST(GpuLibrary, AutoIsTheSystemsAndNeverTheSimulatedOne) {
-    broker_test::Folder root;
-    std::filesystem::create_directories(root / "simgpu");
-    root.write("simgpu/libcuda.so.1", "");
-    std::string error;
-    const std::string found = find_gpu_library("auto", root / "bin", error);
-    EXPECT_EQ(found.find(root.path()), std::string::npos);
-    EXPECT_EQ(found.empty(), error.find("this machine has no libcuda.so.1") != std::string::npos) << found << error;
-  }
-
-  TEST(Telemetry, OnceSealedItIsWrittenByWhoHasItMappedAndNobodyElse) {
-    std::string error;
-    const auto telemetry = Telemetry::create("t", error);
-    ASSERT_TRUE(telemetry) << error;
-    struct stat status {};
-    ASSERT_EQ(fstat(telemetry->memfd(), &status), 0);
-    EXPECT_EQ(status.st_mode & 0777, 0600U);
-    void* worker = mmap(nullptr, ring::telemetry_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0);
-    ASSERT_NE(worker, MAP_FAILED);
-    ASSERT_TRUE(telemetry->seal());
-    ring::TelemetryView(static_cast<std::byte*>(worker)).page().channel[0].calls = 7;
-    ring::TelemetryView(static_cast<std::byte*>(worker)).page().channel[ring::max_channels - 1].calls = 70;
-    EXPECT_EQ(telemetry->counters().calls, 77U) << "of all channels";
-    telemetry->trace(true);
-    EXPECT_EQ(ring::TelemetryView(static_cast<std::byte*>(worker)).page().tracing.load(), 1U);
-    EXPECT_EQ(mmap(nullptr, ring::trace_offset, PROT_READ | PROT_WRITE, MAP_SHARED, telemetry->memfd(), 0), MAP_FAILED);
-    EXPECT_LT(write(telemetry->memfd(), "x", 1), 0);
-    munmap(worker, ring::telemetry_bytes);
-  }
-
-  TEST(Telemetry, SealedBySomebodyElseItIsRefused) {
-    std::string error;
-    const auto telemetry = Telemetry::create("t", error);
-    ASSERT_TRUE(telemetry) << error;
-    ASSERT_EQ(fcntl(telemetry->memfd(), F_ADD_SEALS, F_SEAL_SEAL), 0);
-    EXPECT_FALSE(telemetry->seal());
-  }
-
-  // For a process that ignores SIGCHLD the kernel keeps no exit code.
-  class ForgottenEnds : public testing::Test {
-   protected:
-    ForgottenEnds() : before_(std::signal(SIGCHLD, SIG_IGN)) {}
-    ~ForgottenEnds() override { std::signal(SIGCHLD, before_); }
-    // False: nothing has stopped the loop.
-    static bool stops(EventLoop& loop) {
-      bool stopped = true;
-      loop.after(10s, [&] {
-        stopped = false;
-        loop.stop();
-      });
-      loop.run();
-      return stopped;
-    }
-
-   private:
-    sighandler_t before_;
-  };
-
-  TEST_F(ForgottenEnds, AreReportedAsUnknownForAHelper) {
-    EventLoop loop;
-    std::string error;
-    Helper::Exit exit{.good = true, .how = {}, .output = {}};
-    const auto gone = [&](const Helper::Exit& how) {
-      exit = how;
-      loop.stop();
-    };
-    const auto helper =
-        Helper::start(loop, {.arguments = {"/bin/cat"}, .environment = {}, .input = "said"}, gone, error);
-    ASSERT_NE(helper, nullptr) << error;
-    EXPECT_TRUE(stops(loop));
-    EXPECT_FALSE(exit.good);
-    EXPECT_EQ(exit.how, "ended, and how is not known");
-    EXPECT_EQ(exit.output, "said");
-  }
-
-  TEST_F(ForgottenEnds, AreReportedAsUnknownForAWorker) {
-    EventLoop loop;
-    std::string error;
-    WorkerLog log;
-    WorkerProcess::Exit exit;
-    WorkerProcess::Events events;
-    events.gone = [&](const WorkerProcess::Exit& how) {
-      exit = how;
-      loop.stop();
-    };
-    WorkerCommand command{
-        .program = "/bin/sh", .arguments = {"-c", "read line <&3"}, .environment = {}, .log = &log};  // 3: its control
-    const auto worker = WorkerProcess::start(loop, command, "t/0", std::move(events), error);
-    ASSERT_NE(worker, nullptr) << error;
-    worker->end(5s);
-    EXPECT_TRUE(stops(loop));
-    EXPECT_EQ(exit.end, WorkerProcess::End::Orderly) << "it was asked to end";
-    EXPECT_EQ(exit.how, "ended, and how is not known");
-    EXPECT_FALSE(exit.is_known);
-  }
-
-  class Loop : public ::testing::TestWithParam<const char*> {
-   protected:
-    static std::unique_ptr<Waiter> waiter() {
-      return std::string_view(GetParam()) == "epoll" ? make_epoll_waiter() : make_uring_waiter();
-    }
-    void SetUp() override {
-      if (!waiter()) GTEST_SKIP() << "this machine gives no " << GetParam();
-    }
-  };
-  INSTANTIATE_TEST_SUITE_P(EventLoop, Loop, ::testing::Values("io_uring", "epoll"),
-                           [](const auto& test) { return test.param; });
-
-  TEST_P(Loop, AWatchCallsBackAsLongAsItsDescriptorIsReady) {
-    EventLoop loop(waiter());
-    EXPECT_STREQ(loop.waiter_name(), GetParam());
-    const Fd bell(eventfd(3, EFD_NONBLOCK));
-    int calls = 0;
-    loop.watch(bell.get(), POLLIN, [&](short events) {
-      EXPECT_TRUE(events & POLLIN);
-      if (++calls == 3) loop.stop();
-    });
+  // Runs the loop for as many turns of the queue as it may take.
+  void run(Clock::duration time) {
+    loop.after(time, [this] { loop.stop(); });
     loop.run();
-    EXPECT_EQ(calls, 3);
+  }
+  // One turn: of two timers of zero the first to be set is the first to run.
+  void turn() { run(Clock::duration::zero()); }
+
+  // Until so much has been told, and then some more turns.
+  void run_until(const std::string& told) {
+    for (int i = 0; i < 1000 && order != told; ++i) turn();
+    for (int i = 0; i < 20; ++i) turn();
+    EXPECT_EQ(order, told);
   }
 
-  TEST_P(Loop, WhatIsForgottenIsNotCalledThoughItIsReady) {
-    EventLoop loop(waiter());
-    const Fd first(eventfd(1, EFD_NONBLOCK)), second(eventfd(1, EFD_NONBLOCK));
-    int calls = 0;
-    EventLoop::Id ids[2] = {0, 0};
-    for (const int i : {0, 1}) {
-      ids[i] = loop.watch(i == 0 ? first.get() : second.get(), POLLIN, [&, i](short) {
-        ++calls;
-        loop.forget(ids[1 - i]);
-        loop.forget(ids[i]);
-      });
-    }
-    loop.after(30ms, [&] { loop.stop(); });
-    loop.run();
-    EXPECT_EQ(calls, 1);
-    EXPECT_EQ(ids[0], 0U);
-  }
+  static constexpr std::size_t step = 2560 << 10;
+  EventLoop loop;
+  WipeQueue queue{loop, {.step = step, .turn = Clock::duration::zero()}};
+  std::unique_ptr<Region> regions[2];
+  std::string order;
+};
 
-  TEST_P(Loop, ADescriptorsNumberMayBeUsedAgain) {
-    EventLoop loop(waiter());
-    Fd fd(eventfd(0, EFD_NONBLOCK));
-    EventLoop::Id old = loop.watch(fd.get(), POLLIN, [](short) { ADD_FAILURE() << "the old one"; });
-    int calls = 0;
-    loop.after(1ms, [&] {
-      loop.forget(old);
-      const int number = fd.get();
-      fd.reset();
-      fd.reset(eventfd(1, EFD_NONBLOCK));
-      EXPECT_EQ(fd.get(), number);
-      loop.watch(fd.get(), POLLIN, [&](short) {
-        ++calls;
-        loop.stop();
-      });
-    });
-    loop.run();
-    EXPECT_EQ(calls, 1);
-  }
-
-  TEST_P(Loop, TimersRunInTheirOrderAndCanBeStopped) {
-    EventLoop loop(waiter());
-    std::string order;
-    // Far apart: this thread may be off its processor between two of these.
-    EventLoop::Id never = loop.after(100ms, [&] { order += 'x'; });
-    loop.after(200ms, [&] {
-      order += 'b';
-      loop.stop();
-    });
-    loop.after(2ms, [&] {
-      order += 'a';
-      loop.forget(never);
-    });
-    loop.run();
-    EXPECT_EQ(order, "ab");
-  }
-
-  TEST_P(Loop, TheOtherEndsHangUpIsSeen) {
-    EventLoop loop(waiter());
-    int ends[2];
-    ASSERT_EQ(pipe(ends), 0);
-    const Fd reader(ends[0]);
-    close(ends[1]);
-    short seen = 0;
-    loop.watch(reader.get(), POLLIN, [&](short events) {
-      seen = events;
-      loop.stop();
-    });
-    loop.run();
-    EXPECT_TRUE(seen & POLLHUP);
-  }
-
-  TEST_P(Loop, ItTellsTheProcessorTimeOfItsLongestTurn) {
-    EventLoop loop(waiter());
-    const auto busy_for = [](std::chrono::milliseconds time) {
-      const auto spent = [] { return std::chrono::nanoseconds(std::clock() * (1'000'000'000 / CLOCKS_PER_SEC)); };
-      for (const auto end = spent() + time; spent() < end;) {
-      }
-    };
-    EXPECT_EQ(loop.turns().count, 0U);
-    loop.after(0ms, [&] { busy_for(5ms); });
-    loop.after(10ms, [&] { busy_for(40ms); });
-    loop.after(250ms, [&] { loop.stop(); });
-    loop.run();
-    EXPECT_GE(loop.turns().count, 3U);
-    EXPECT_GE(loop.turns().longest, 39ms);
-    EXPECT_LT(loop.turns().longest, 200ms) << "waiting takes none";
-  }
-
-  TEST_P(Loop, WhatHappensAllAtOnceIsNotOneTurn) {
-    EventLoop loop(waiter());
-    std::vector<Fd> bells;
-    std::size_t calls = 0, before_timer = 0;
-    for (int i = 0; i < 1000; ++i) {
-      bells.emplace_back(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
-      const int bell = bells.back().get();
-      loop.watch(bell, POLLIN, [&, bell](short) {
-        std::uint64_t count;
-        EXPECT_EQ(read(bell, &count, sizeof count), 8);
-        if (++calls == 1) loop.after(0ms, [&] { before_timer = calls; });
-        if (calls == 1000) loop.stop();
-      });
-    }
-    loop.run();
-    EXPECT_LE(before_timer, 64U);
-    EXPECT_GT(loop.turns().count, 10U);
-  }
-
-  // Two regions whose slots, of eight steps each, are dirty, and a queue that makes one step a turn.
-  class Wipes : public ::testing::Test {
-   protected:
-    void SetUp() override {
-      for (auto& region : regions) {
-        VmOptions vm;
-        vm.name = "w";
-        vm.region_size = 64 << 20;
-        vm.slots = 3;
-        std::string error;
-        region = Region::create(vm, {}, error);
-        ASSERT_TRUE(region) << error;
-      }
-    }
-    std::unique_ptr<Wiper> wiper(int region, std::uint32_t slot) {
-      dirty(region, slot);
-      return std::make_unique<Wiper>(queue, *regions[region], std::vector{regions[region]->slot_range(slot)}, "w");
-    }
-    void dirty(int region, std::uint32_t slot) const {
-      const std::string page(ring::page, 'x');
-      for (std::size_t at = 0; at < regions[region]->slot_bytes(); at += step)
-        ASSERT_GT(pwrite(regions[region]->memfd(), page.data(), page.size(), offset(region, slot, at)), 0);
-    }
-    bool dirty_at(int region, std::uint32_t slot, std::size_t at) const {
-      char byte = 0;
-      EXPECT_EQ(pread(regions[region]->memfd(), &byte, 1, offset(region, slot, at)), 1);
-      return byte != 0;
-    }
-    off_t offset(int region, std::uint32_t slot, std::size_t at) const {
-      return static_cast<off_t>(regions[region]->slot_offset(slot) + at);
-    }
-    std::function<void()> note(const std::string& name) {
-      return [this, name] { order += name; };
-    }
-    // Runs the loop for as many turns of the queue as it may take.
-    void run(Clock::duration time) {
-      loop.after(time, [this] { loop.stop(); });
-      loop.run();
-    }
-    // One turn: of two timers of zero the first to be set is the first to run.
-    void turn() { run(Clock::duration::zero()); }
-
-    // Until so much has been told, and then some more turns.
-    void run_until(const std::string& told) {
-      for (int i = 0; i < 1000 && order != told; ++i) turn();
-      for (int i = 0; i < 20; ++i) turn();
-      EXPECT_EQ(order, told);
-    }
-
-    static constexpr std::size_t step = 2560 << 10;
-    EventLoop loop;
-    WipeQueue queue{loop, {.step = step, .turn = Clock::duration::zero()}};
-    std::unique_ptr<Region> regions[2];
-    std::string order;
-  };
-
-  TEST_F(Wipes, NothingIsWipedBeforeTheLoopTurnsAndThenAStepATurn) {
-    const auto a = wiper(0, 0);
-    a->start(note("a"));
-    EXPECT_TRUE(dirty_at(0, 0, 0));
-    for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) {
-      EXPECT_TRUE(dirty_at(0, 0, at));
-      EXPECT_EQ(order, "");
-      turn();
-      EXPECT_FALSE(dirty_at(0, 0, at));
-    }
-    run_until("a");
-  }
-
-  TEST_F(Wipes, RegionsTakeTurnsAndWithinOneTheFirstIsDoneFirst) {
-    const auto a = wiper(0, 0), b = wiper(0, 1), c = wiper(0, 2), other = wiper(1, 2);
-    a->start(note("a"));
-    b->start(note("b"));
-    c->start(note("c"));
-    other->start(note("other "));
-    run_until("aother bc");
-  }
-
-  TEST_F(Wipes, ATurnMakesAsManyStepsAsItHasTime) {
-    WipeQueue patient(loop, {.step = step, .turn = 1h});
-    dirty(0, 0);
-    Wiper all(patient, *regions[0], {regions[0]->slot_range(0), regions[0]->slot_range(2)}, "w");
-    dirty(0, 2);
-    all.start(note("all"));
+TEST_F(Wipes, NothingIsWipedBeforeTheLoopTurnsAndThenAStepATurn) {
+  const auto a = wiper(0, 0);
+  a->start(note("a"));
+  EXPECT_TRUE(dirty_at(0, 0, 0));
+  for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) {
+    EXPECT_TRUE(dirty_at(0, 0, at));
+    EXPECT_EQ(order, "");
     turn();
-    EXPECT_EQ(order, "all");
-    EXPECT_FALSE(dirty_at(0, 0, 0));
-    EXPECT_FALSE(dirty_at(0, 2, 7 * step));
+    EXPECT_FALSE(dirty_at(0, 0, at));
   }
+  run_until("a");
+}
 
-  TEST_F(Wipes, StartedAgainItBeginsFromTheFirstByteAndTellsOnce) {
-    const auto a = wiper(0, 0);
-    a->start(note("first"));
-    for (int i = 0; i < 3; ++i) turn();
-    dirty(0, 0);
-    a->start(note("second"));
-    run_until("second");
-    for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) EXPECT_FALSE(dirty_at(0, 0, at));
-  }
+TEST_F(Wipes, RegionsTakeTurnsAndWithinOneTheFirstIsDoneFirst) {
+  const auto a = wiper(0, 0), b = wiper(0, 1), c = wiper(0, 2), other = wiper(1, 2);
+  a->start(note("a"));
+  b->start(note("b"));
+  c->start(note("c"));
+  other->start(note("other "));
+  run_until("aother bc");
+}
 
-  TEST_F(Wipes, StoppedOrGoneNothingIsCalledOrWiped) {
-    auto a = wiper(0, 0), b = wiper(0, 1);
-    const auto c = wiper(1, 0);
-    a->start(note("a"));
-    b->start(note("b"));
-    c->start(note("c"));
-    turn();
-    a->stop();
-    b.reset();
-    run_until("c");
-    EXPECT_TRUE(dirty_at(0, 0, 7 * step));
-    EXPECT_TRUE(dirty_at(0, 1, 0));
-  }
+TEST_F(Wipes, ATurnMakesAsManyStepsAsItHasTime) {
+  WipeQueue patient(loop, {.step = step, .turn = 1h});
+  dirty(0, 0);
+  Wiper all(patient, *regions[0], {regions[0]->slot_range(0), regions[0]->slot_range(2)}, "w");
+  dirty(0, 2);
+  all.start(note("all"));
+  turn();
+  EXPECT_EQ(order, "all");
+  EXPECT_FALSE(dirty_at(0, 0, 0));
+  EXPECT_FALSE(dirty_at(0, 2, 7 * step));
+}
 
-  TEST_F(Wipes, WhatIsCalledMayStartAndEndAnyWiper) {
-    auto a = wiper(0, 0), b = wiper(0, 1);
-    const auto c = wiper(1, 0);
-    c->start([&] {
-      order += "c ";
-      b.reset();  // which has one step left
-      c->start(note("again "));
-      a->start([&] {
-        order += "a";
-        a.reset();
-      });
+TEST_F(Wipes, StartedAgainItBeginsFromTheFirstByteAndTellsOnce) {
+  const auto a = wiper(0, 0);
+  a->start(note("first"));
+  for (int i = 0; i < 3; ++i) turn();
+  dirty(0, 0);
+  a->start(note("second"));
+  run_until("second");
+  for (std::size_t at = 0; at < regions[0]->slot_bytes(); at += step) EXPECT_FALSE(dirty_at(0, 0, at));
+}
+
+TEST_F(Wipes, StoppedOrGoneNothingIsCalledOrWiped) {
+  auto a = wiper(0, 0), b = wiper(0, 1);
+  const auto c = wiper(1, 0);
+  a->start(note("a"));
+  b->start(note("b"));
+  c->start(note("c"));
+  turn();
+  a->stop();
+  b.reset();
+  run_until("c");
+  EXPECT_TRUE(dirty_at(0, 0, 7 * step));
+  EXPECT_TRUE(dirty_at(0, 1, 0));
+}
+
+TEST_F(Wipes, WhatIsCalledMayStartAndEndAnyWiper) {
+  auto a = wiper(0, 0), b = wiper(0, 1);
+  const auto c = wiper(1, 0);
+  c->start([&] {
+    order += "c ";
+    b.reset();  // which has one step left
+    c->start(note("again "));
+    a->start([&] {
+      order += "a";
+      a.reset();
     });
-    b->start(note("b"));
-    run_until("c again a");
-  }
+  });
+  b->start(note("b"));
+  run_until("c again a");
+}
 
-  TEST_F(Wipes, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
-    const Region::Range outside{std::size_t{1} << 63, ring::page};
-    Wiper promised(queue, *regions[0], {outside}, "w"), unpromised(queue, *regions[0], {outside}, "w");
-    const auto b = wiper(0, 1);
-    testing::internal::CaptureStdout();
-    promised.start(note("never"));
-    unpromised.start();
-    b->start(note("b"));
-    run(1500ms);
-    EXPECT_EQ(order, "b");
-    promised.stop();
-    run(1200ms);
-    EXPECT_EQ(order, "b");
-    const std::string said = testing::internal::GetCapturedStdout(), again = "; the next try is in a second";
-    std::size_t failures = 0, retries = 0;
-    for (std::size_t at = 0; (at = said.find("w cannot be wiped: Invalid argument", at)) != std::string::npos; ++at)
-      ++failures;
-    for (std::size_t at = 0; (at = said.find(again, at)) != std::string::npos; ++at) ++retries;
-    EXPECT_EQ(failures, 2U) << said;  // the unpromised one's is left out, and told of
-    EXPECT_EQ(retries, 2U) << said;
-    EXPECT_NE(said.find("second (1 more such lines were left out before)\n"), std::string::npos) << said;
-  }
+TEST_F(Wipes, AFailureIsTriedAgainEachSecondAndStopsNobodyElse) {
+  const Region::Range outside{std::size_t{1} << 63, ring::page};
+  Wiper promised(queue, *regions[0], {outside}, "w"), unpromised(queue, *regions[0], {outside}, "w");
+  const auto b = wiper(0, 1);
+  testing::internal::CaptureStdout();
+  promised.start(note("never"));
+  unpromised.start();
+  b->start(note("b"));
+  run(1500ms);
+  EXPECT_EQ(order, "b");
+  promised.stop();
+  run(1200ms);
+  EXPECT_EQ(order, "b");
+  const std::string said = testing::internal::GetCapturedStdout(), again = "; the next try is in a second";
+  std::size_t failures = 0, retries = 0;
+  for (std::size_t at = 0; (at = said.find("w cannot be wiped: Invalid argument", at)) != std::string::npos; ++at)
+    ++failures;
+  for (std::size_t at = 0; (at = said.find(again, at)) != std::string::npos; ++at) ++retries;
+  EXPECT_EQ(failures, 2U) << said;  // the unpromised one's is left out, and told of
+  EXPECT_EQ(retries, 2U) << said;
+  EXPECT_NE(said.find("second (1 more such lines were left out before)\n"), std::string::npos) << said;
+}
 
 }  // namespace
