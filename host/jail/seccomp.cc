@@ -83,7 +83,8 @@ std::vector<Alternative> alternatives(Check check, const Limits& limits) {
       return {{SCMP_CMP(1, SCMP_CMP_EQ, limits.movable_bytes, 0), SCMP_CMP(2, SCMP_CMP_EQ, limits.movable_bytes, 0),
                SCMP_CMP(3, SCMP_CMP_EQ, MREMAP_MAYMOVE | MREMAP_FIXED, 0)}};
     case Check::Descriptor:
-      return {equal(1, F_DUPFD), equal(1, F_DUPFD_CLOEXEC), equal(1, F_GETFD), equal(1, F_SETFD), equal(1, F_GETFL)};
+      return {equal(1, F_DUPFD), equal(1, F_DUPFD_CLOEXEC), equal(1, F_GETFD),
+              equal(1, F_SETFD), equal(1, F_GETFL),         equal(1, F_SETFL)};
     case Check::ClientSocket: return {client_socket()};
     case Check::Credentials: return {credentials_option()};
   }

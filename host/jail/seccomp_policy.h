@@ -32,7 +32,7 @@ enum class Check {
   ThreadName,     // prctl that names a thread or a mapping
   DeviceControl,  // ioctl: the numbers of ioctls.h
   MovesArena,     // mremap that moves as much as the arena has, and changes no size
-  Descriptor,     // fcntl that copies a descriptor or asks for its flags, and changes no open file
+  Descriptor,     // fcntl that copies a descriptor, or asks for its flags or sets them
   ClientSocket,   // socket(AF_UNIX, SOCK_SEQPACKET, 0): without a connection it sends nothing to anybody
   Credentials,    // setsockopt of SO_PASSCRED
 };
@@ -124,7 +124,7 @@ inline constexpr Rule policy[] = {
     {"dup", Verdict::Allow, Check::Any, "the driver copies its device descriptors"},
     {"dup2", Verdict::Allow, Check::Any, "the same; the worker's own stdout"},
     {"dup3", Verdict::Allow, Check::Any, "the same"},
-    {"fcntl", Verdict::Allow, Check::Descriptor, "the same"},
+    {"fcntl", Verdict::Allow, Check::Descriptor, "the same; cuCtxCreate fails where F_SETFL is refused"},
     {"eventfd2", Verdict::Allow, Check::Any, "the driver's waits"},
     {"pipe2", Verdict::Allow, Check::Any, "the driver's waits"},
     {"fstat", Verdict::Allow, Check::Any, "kinds of descriptors"},

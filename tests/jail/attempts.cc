@@ -372,8 +372,6 @@ int request(const std::string& number) {
   close(fd);
   return result == ENOTTY ? 0 : result;
 }
-// The flags of an open file, which others may share; these stay what they are.
-int set_flags(const std::string&) { return outcome(fcntl(0, F_SETFL, fcntl(0, F_GETFL))); }
 int type_for_terminal(const std::string&) { return outcome(ioctl(0, TIOCSTI, "x")); }
 
 struct Attempt {
@@ -433,7 +431,6 @@ constexpr Attempt attempts[] = {
     {"inotify", watch_files},
     {"nice", be_urgent},
     {"ioctl", request},
-    {"set-flags", set_flags},
     {"tiocsti", type_for_terminal},
 };
 

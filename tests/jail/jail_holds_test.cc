@@ -108,7 +108,6 @@ constexpr Wish wishes[] = {
     {"ioctl 0x3b64", "S", true},      // VFIO
     {"ioctl 0x8910", "S", true},      // a network's
     {"ioctl 0x5451", "S", true},      // any file's
-    {"set-flags", "S", true},
     {"tiocsti", "", false},
 };
 
