@@ -275,7 +275,10 @@ TEST(Ivshmem, ARegionThatCannotBeMadeIsOneSentence) {
     setrlimit(RLIMIT_FSIZE, &limit);
   });
   EXPECT_EQ(broker.wait(), 1);
-  EXPECT_EQ(broker.log(), "ivgpud: VM t: a region of 128 MiB cannot be made: sizing and sealing: File too large\n");
+  EXPECT_EQ(
+      broker.log(),
+      "ivgpud: VM t: a region of 128 MiB cannot be made: sizing and sealing: File too large; `ulimit -f` bounds the "
+      "size of files, as LimitFSIZE= of a service does\n");
   EXPECT_FALSE(std::filesystem::exists(broker.socket_path()));
 }
 

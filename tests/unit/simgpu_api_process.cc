@@ -286,7 +286,7 @@ TEST(Process, entry_points_are_those_that_the_library_has) {
     if (find("cuMemAlloc", 13000, 0) != CUDA_SUCCESS || function != reinterpret_cast<void*>(&cuMemAlloc_v2)) return 1;
     if (find("cuMemAlloc", 2000, 0) != CUDA_SUCCESS || function == nullptr) return 2;  // the 32-bit form
     if (function == reinterpret_cast<void*>(&cuMemAlloc_v2)) return 8;
-    if (find("cuGraphCreate", 13000, 0) != CUDA_SUCCESS || function != nullptr) return 3;
+    if (find("cuNoSuchCall", 13000, 0) != CUDA_SUCCESS || function != nullptr) return 3;
     if (status != CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND) return 4;
     if (find("cuLaunchKernel", 13000, 2) != CUDA_SUCCESS || function == nullptr) return 5;
     if (function == reinterpret_cast<void*>(&cuLaunchKernel)) return 6;

@@ -30,17 +30,15 @@ int make_in(const fs::path& base, fs::path& made) {
   return 0;
 }
 
-const char* value_of(const char* variable) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
+bool is_given(const char* value) { return value != nullptr && *value != '\0'; }
 
 }  // namespace
 
 fs::path make_private_folder() {
   fs::path made;
-  if (const char* runtime = value_of("XDG_RUNTIME_DIR"); runtime != nullptr && make_in(runtime, made) == 0) return made;
-  if (const char* temporary = value_of("TMPDIR")) {
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  if (is_given(runtime) && make_in(runtime, made) == 0) return made;
+  if (const char* const temporary = std::getenv("TMPDIR"); is_given(temporary)) {
     const int why = make_in(temporary, made);
     if (why == 0) return made;
     if (why != ENAMETOOLONG)
