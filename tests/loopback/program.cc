@@ -414,6 +414,15 @@ unsigned closed_standard() {
   return closed;
 }
 
+// Leads the outputs that are open to /dev/null. The test reads no output here, so its pipe would fill and stop the program.
+bool discard_output() {
+  const unsigned closed = closed_standard();
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  for (const int fd : {1, 2})
+    if ((closed >> fd & 1) == 0 && dup2(null, fd) != fd) return false;
+  return close(null) == 0 && closed_standard() == closed;
+}
+
 // Sends text to descriptors 1 and 2: whatever lies there instead of an output gets it.
 void shout() {
   const std::string text(64 << 10, '#');
@@ -423,6 +432,7 @@ void shout() {
 // `moment`: 's' the program was started with these descriptors closed, 'b' it closes them before cuInit, 'a' after it.
 // The exit code tells how far it came, since it may have no output.
 int without_standard_descriptors(char moment, unsigned which) {
+  if (!discard_output()) return 9;
   if (moment == 'b') close_standard(which);
   if (moment != 'a' && closed_standard() != which) return 10;
   if (!start()) return 11;
@@ -526,9 +536,10 @@ int long_names() {
   if (!start()) return 1;
   tell("module", CU(cuModuleLoadData)(&module, text.c_str()));
   tell("function", CU(cuModuleGetFunction)(&function, module, kernel.c_str()));
-  compare(CU(cuFuncGetName)(&name, function), name, kernel);
+  const auto compare_name = [&](CUresult result) { compare(result, name, kernel); };
+  compare_name(CU(cuFuncGetName)(&name, function));
   tell("listed", CU(cuModuleEnumerateFunctions)(&listed, 1, module));
-  compare(CU(cuFuncGetName)(&name, listed), name, kernel);
+  compare_name(CU(cuFuncGetName)(&name, listed));
   tell("launch", CU(cuLaunchKernel)(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr));
   tell("variable", CU(cuModuleGetGlobal_v2)(&at, &bytes, module, variable.c_str()));
   show_value();
@@ -538,7 +549,7 @@ int long_names() {
   CUkernel found = nullptr;
   tell("library", CU(cuLibraryLoadData)(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
   tell("kernel", CU(cuLibraryGetKernel)(&found, library, kernel.c_str()));
-  compare(CU(cuKernelGetName)(&name, found), name, kernel);
+  compare_name(CU(cuKernelGetName)(&name, found));
   tell("variable", CU(cuLibraryGetGlobal)(&at, &bytes, library, variable.c_str()));
   tell("no such kernel", CU(cuLibraryGetKernel)(&found, library, variable.c_str()));
   return 0;

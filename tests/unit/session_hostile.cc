@@ -602,8 +602,9 @@ TEST_F(Loads, NamesAreTakenInPieces) {
   expect_broken(ids::take_name, piece(0, 0, 0, 3), "of nothing");
   expect_broken(ids::take_name, piece(f, k, 0, 3), "of both");
   expect_broken(ids::take_name, piece(f, 0, 0, api::max_name_piece + 1), "more than a piece");
-  for (const std::uint64_t wrong : {k, world.stream(), most, f + 16})
-    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::take_name, piece(wrong, 0, 0, 3));
+  EXPECT_EQ(world.send(ids::take_name, piece(k, 0, 0, 3)).read<std::uint64_t>(), 3u) << "a kernel is a function, too";
+  for (const std::uint64_t wrong : {world.module(), world.stream(), most, f + 64})
+    expect_error(CUDA_ERROR_INVALID_HANDLE, ids::take_name, piece(wrong, 0, 0, 3), std::to_string(wrong));
 }
 
 TEST_F(Loads, ListsEndWhereTheyEnd) {
