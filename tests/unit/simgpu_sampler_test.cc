@@ -197,6 +197,23 @@ TEST(Sampler, GatherTakesFourTexelsFromTheLowerLeft) {
 }
 
 // What lies between rows and slices would be a large negative number.
+TEST(Sampler, ATexelBeyondItsReachIsNotRead) {
+  const Texture texture = texture_of(floats_of(Geometry::Linear, {4}, {1, 2, 3, 4}));
+  const auto read = [&](std::int32_t x, std::uint64_t bytes) {
+    Reach reach{bytes};
+    const float value = as_float(fetch(texture, {Geometry::D1, {x, 0, 0}, 0}, 0, &reach)[0]);
+    EXPECT_EQ(value == 0, reach.left) << x << " of " << bytes;
+    return value;
+  };
+  EXPECT_EQ(read(2, 12), 3);
+  EXPECT_EQ(read(3, 16), 4);
+  for (const std::uint64_t bytes : {0, 3, 12, 15}) EXPECT_EQ(read(3, bytes), 0) << bytes;
+  EXPECT_EQ(read(0, 3), 0);
+  Reach reach{0};
+  EXPECT_EQ(as_float(fetch(texture, {Geometry::D1, {4, 0, 0}, 0}, 0, &reach)[0]), 0);
+  EXPECT_FALSE(reach.left) << "a texel outside of the texture is not read";
+}
+
 TEST(Sampler, NothingOutsideOfTheTexelsCounts) {
   std::mt19937 random(3);
   const auto below = [&](std::uint32_t count) { return static_cast<std::uint32_t>(random() % count); };

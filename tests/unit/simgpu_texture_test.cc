@@ -281,22 +281,55 @@ TEST_F(Textures, LanesMayNameDifferentObjects) {
   EXPECT_NE(fault.what.find("thread (7,0,0)"), std::string::npos) << fault.what;
 }
 
+// An H200's driver makes a texture that is longer than its memory, and a read beyond the memory ends the kernel.
 TEST_F(Textures, MemoryOfTheProgramIsHeldAgainstItsAllocations) {
+  constexpr std::int32_t texels = 1 << 14;
+  constexpr std::size_t bytes = texels * sizeof(float);
   Image image;
   image.geometry = Geometry::Linear;
   image.format = one_float;
-  const Address memory = space.allocate(4096);
-  image.levels = {{reinterpret_cast<std::byte*>(memory), 1024, 1, 1, 4096, 4096}};
-  reinterpret_cast<float*>(memory)[1023] = 7;
+  const Address memory = space.allocate(bytes);
+  image.levels = {{reinterpret_cast<std::byte*>(memory), 1U << 14, 1, 1, bytes, bytes}};
+  reinterpret_cast<float*>(memory)[texels - 1] = 7;
   const std::uint64_t good = insert(image);
-  image.levels[0].width = 1025;
+  image.levels[0].width = 100U << 14;
   const std::uint64_t longer = insert(image);
   const std::string line = text("tex.1d.v4.f32.s32", "{%r0}];");
-  EXPECT_EQ(first(line, good, row_of(1023)), 7);
-  EXPECT_EQ(first(line, good, row_of(1024)), 0);
-  EXPECT_EQ(fault_of(line, longer, {row_of(0)}).code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(first(line, good, row_of(texels - 1)), 7);
+  EXPECT_EQ(first(line, good, row_of(texels)), 0);
+  EXPECT_EQ(first(line, longer, row_of(texels - 1)), 7);
+  EXPECT_EQ(first(line, longer, row_of(100 * texels)), 0) << "outside of the texture, nothing is read";
+  const Fault beyond = fault_of(line, longer, {row_of(0), row_of(50 * texels)});
+  EXPECT_EQ(beyond.code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_NE(beyond.what.find("thread (1,0,0): a read of texture object " + std::to_string(longer)), std::string::npos)
+      << beyond.what;
   EXPECT_TRUE(space.free(memory));
-  EXPECT_EQ(fault_of(line, good, {row_of(0)}).code, CUDA_ERROR_ILLEGAL_ADDRESS);
+  for (const std::uint64_t object : {good, longer}) {  // the kernel's own memory may lie where its start was
+    EXPECT_EQ(fault_of(line, object, {row_of(texels - 1)}).code, CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(run_rows("txq.width.b32 %r20, [%rd1];", object, {Row{}})[0][0], object == good ? 1U << 14 : 100U << 14)
+        << "a size needs no memory";
+  }
+}
+
+// Each texel that a read takes has to lie in the memory, by whatever form.
+TEST_F(Textures, RowsMayEndBeyondTheirMemory) {
+  Image image;
+  image.geometry = Geometry::D2;
+  image.format = one_float;
+  const Address memory = space.allocate(4096);
+  image.levels = {{reinterpret_cast<std::byte*>(memory), 16, 100, 1, 512, 51200}};  // 8 rows have memory
+  for (unsigned y = 0; y < 8; ++y) reinterpret_cast<float*>(memory)[128 * y] = static_cast<float>(y);
+  const std::uint64_t point = insert(image), linear = insert(image, linear_mode);
+  const std::pair<std::string, std::uint64_t> reads[] = {{text("tex.2d.v4.f32.s32", "{%r4, %r0}];"), point},
+                                                         {text("tex.2d.v4.f32.f32", "{%f4, %f1}];"), point},
+                                                         {text("tex.2d.v4.f32.f32", "{%f4, %f1}];"), linear},
+                                                         {text("tex.level.2d.v4.f32.f32", "{%f4, %f1}], %f4;"), linear},
+                                                         {text("tld4.r.2d.v4.f32.f32", "{%f4, %f1}];"), point}};
+  for (const auto& [line, object] : reads) {
+    const bool is_gather = line.starts_with("tld4");
+    EXPECT_EQ(first(line, object, row_of(7, is_gather ? 7.0F : 7.5F)), 7) << line;
+    EXPECT_EQ(fault_of(line, object, {row_of(8, 8.0F)}).code, CUDA_ERROR_ILLEGAL_ADDRESS) << line;
+  }
 }
 
 // An instruction's geometry may not be the texture's: what it reads lies in the texture's memory all the same.

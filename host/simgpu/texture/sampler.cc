@@ -2,6 +2,7 @@
 #include "host/simgpu/texture/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -40,8 +41,8 @@ std::uint32_t slice_of(Geometry geometry, const Level& level, std::uint32_t laye
 // A level of a texture, and how its texels are read.
 class Reader {
  public:
-  Reader(const Texture& texture, std::size_t level)
-      : level(texture.image.levels[level]), floats(gives_floats(texture)), texture_(texture) {
+  Reader(const Texture& texture, std::size_t level, Reach* reach)
+      : level(texture.image.levels[level]), floats(gives_floats(texture)), texture_(texture), reach_(reach) {
     bytes_ = texel_bytes(texture.image.format);
   }
 
@@ -61,8 +62,15 @@ class Reader {
 
  private:
   const std::byte* at(std::int32_t x, std::int32_t y, std::int32_t z) const {
-    return level.texels + static_cast<std::size_t>(z) * level.slice_pitch +
-           static_cast<std::size_t>(y) * level.row_pitch + static_cast<std::size_t>(x) * bytes_;
+    const std::size_t offset = static_cast<std::size_t>(z) * level.slice_pitch +
+                               static_cast<std::size_t>(y) * level.row_pitch + static_cast<std::size_t>(x) * bytes_;
+    const bool inside = reach_ == nullptr || (bytes_ <= reach_->bytes && offset <= reach_->bytes - bytes_);
+    return inside ? level.texels + offset : leave();
+  }
+  const std::byte* leave() const {
+    static constexpr std::array<std::byte, 16> zeros{};  // of the longest texel
+    reach_->left = true;
+    return zeros.data();
   }
   unsigned channels() const { return bytes_ / std::max(1U, channel_bytes()); }
   unsigned channel_bytes() const { return layout_of(texture_.image.format.format).bytes; }
@@ -94,6 +102,7 @@ class Reader {
   }
 
   const Texture& texture_;
+  Reach* const reach_;
   unsigned bytes_ = 0;
 };
 
@@ -244,21 +253,21 @@ Color filtered(const Reader& reader, const Footprint& print) {
   return result;
 }
 
-Color sample_level(const Texture& texture, const SamplePoint& point, std::size_t number) {
-  const Reader reader(texture, number);
+Color sample_level(const Texture& texture, const SamplePoint& point, std::size_t number, Reach* reach) {
+  const Reader reader(texture, number, reach);
   return filtered(reader, footprint(texture, reader.level, point, true));
 }
 
-ChannelBits nearest(const Texture& texture, const SamplePoint& point, std::size_t number) {
-  const Reader reader(texture, number);
+ChannelBits nearest(const Texture& texture, const SamplePoint& point, std::size_t number, Reach* reach) {
+  const Reader reader(texture, number, reach);
   const Footprint print = footprint(texture, reader.level, point, false);
   const Place place = place_of(print, reader.level, 0, 0, 0);
   return reader.bits(place.x, place.y, place.z);
 }
 
-Color level_color(const Texture& texture, const SamplePoint& point, std::size_t number) {
-  if (texture.sampler.filter == CU_TR_FILTER_MODE_LINEAR) return sample_level(texture, point, number);
-  return std::bit_cast<Color>(nearest(texture, point, number));
+Color level_color(const Texture& texture, const SamplePoint& point, std::size_t number, Reach* reach) {
+  if (texture.sampler.filter == CU_TR_FILTER_MODE_LINEAR) return sample_level(texture, point, number, reach);
+  return std::bit_cast<Color>(nearest(texture, point, number, reach));
 }
 
 float length(const std::array<float, 3>& vector) { return std::hypot(vector[0], vector[1], vector[2]); }
@@ -301,18 +310,18 @@ LevelTaps levels_of(const Texture& texture, std::optional<float> level) {
   return {first, std::min(first + 1, texture.image.levels.size() - 1), fixed % whole_weight};
 }
 
-ChannelBits sample(const Texture& texture, const SamplePoint& point, std::optional<float> level) {
+ChannelBits sample(const Texture& texture, const SamplePoint& point, std::optional<float> level, Reach* reach) {
   // Linear memory is not filtered and has no levels.
   if (texture.image.geometry == Geometry::Linear) {
     const float x = std::floor(point.at[0]);
     const bool inside = x >= 0 && x < static_cast<float>(texture.image.levels.front().width);
-    return fetch(texture, {Geometry::D1, {inside ? static_cast<std::int32_t>(x) : no_texel, 0, 0}, 0}, 0);
+    return fetch(texture, {Geometry::D1, {inside ? static_cast<std::int32_t>(x) : no_texel, 0, 0}, 0}, 0, reach);
   }
   const LevelTaps levels = levels_of(texture, level);
-  if (!gives_floats(texture)) return nearest(texture, point, levels.first);
-  const Color first = level_color(texture, point, levels.first);
+  if (!gives_floats(texture)) return nearest(texture, point, levels.first, reach);
+  const Color first = level_color(texture, point, levels.first, reach);
   if (levels.weight == 0) return std::bit_cast<ChannelBits>(first);
-  const Color second = level_color(texture, point, levels.second);
+  const Color second = level_color(texture, point, levels.second, reach);
   const double weight = static_cast<double>(levels.weight) / whole_weight;
   Color mixed;
   for (unsigned c = 0; c < 4; ++c) {
@@ -321,11 +330,11 @@ ChannelBits sample(const Texture& texture, const SamplePoint& point, std::option
   return std::bit_cast<ChannelBits>(mixed);
 }
 
-ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level) {
+ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level, Reach* reach) {
   if (level < 0 || static_cast<std::size_t>(level) >= texture.image.levels.size()) return {};
   const bool is_linear = texture.image.geometry == Geometry::Linear;
   if (point.geometry == Geometry::D1 && !is_linear) return {};
-  const Reader reader(texture, static_cast<std::size_t>(level));
+  const Reader reader(texture, static_cast<std::size_t>(level), reach);
   const std::uint32_t sizes[3] = {reader.level.width, reader.level.height, reader.level.depth};
   const Level& largest = texture.image.levels.front();  // what lies outside of it is 0, of a smaller one its edge
   const std::uint32_t whole[3] = {largest.width, largest.height, largest.depth};
@@ -339,8 +348,8 @@ ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t 
   return reader.bits(at[0], at[1], at[2]);
 }
 
-ChannelBits gather(const Texture& texture, const SamplePoint& point, unsigned channel) {
-  const Reader reader(texture, 0);
+ChannelBits gather(const Texture& texture, const SamplePoint& point, unsigned channel, Reach* reach) {
+  const Reader reader(texture, 0, reach);
   const Footprint print = footprint(texture, reader.level, point, true);
   constexpr unsigned order[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
   ChannelBits result{};

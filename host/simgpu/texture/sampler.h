@@ -32,13 +32,20 @@ struct FetchPoint {
   std::uint32_t layer = 0;
 };
 
+// The bytes from each level's first texel on that may be read. A texel beyond them reads as zeros and sets `left`.
+struct Reach {
+  std::uint64_t bytes = 0;
+  bool left = false;
+};
+
 // `level` is the one that the instruction asks for: bias and limits of the sampler are put on it here. An instruction
-// that asks for none gets level 0, on which the limits are put alone.
-ChannelBits sample(const Texture& texture, const SamplePoint& point, std::optional<float> level);
-ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level);
+// that asks for none gets level 0, on which the limits are put alone. Without a reach, each texel may be read.
+ChannelBits sample(const Texture& texture, const SamplePoint& point, std::optional<float> level,
+                   Reach* reach = nullptr);
+ChannelBits fetch(const Texture& texture, const FetchPoint& point, std::int32_t level, Reach* reach = nullptr);
 // One channel of the four texels that linear filtering would take, of the first level: those at (x, y + 1),
 // (x + 1, y + 1), (x + 1, y) and (x, y).
-ChannelBits gather(const Texture& texture, const SamplePoint& point, unsigned channel);
+ChannelBits gather(const Texture& texture, const SamplePoint& point, unsigned channel, Reach* reach = nullptr);
 
 // The level that gradients ask for: the logarithm of the larger one's length in texels. Sampling is isotropic.
 float level_of_gradient(const Texture& texture, const SamplePoint& point, const std::array<float, 3>& dx,

@@ -133,14 +133,14 @@ bool resolve_offsets(Ctx& c, const Ins* i, const std::uint64_t* offsets, std::ui
   return true;
 }
 
-bool device_holds(Ctx& c, std::uint64_t address, std::uint64_t bytes) {
-  const std::uint64_t end = address + bytes;
-  while (address < end) {
-    const Range* const range = find_range(c, address);
-    if (range == nullptr) return false;
-    address = range->start + range->size;
+std::uint64_t bytes_held(Ctx& c, std::uint64_t address, std::uint64_t bytes) {
+  std::uint64_t held = 0;
+  while (held < bytes) {
+    const Range* const range = find_range(c, address + held);
+    if (range == nullptr) return held;
+    held = range->start + range->size - address;
   }
-  return end >= bytes;
+  return bytes;
 }
 
 std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes) {

@@ -17,8 +17,8 @@ bool resolve_offsets(Ctx& c, const Ins* i, const std::uint64_t* offsets, std::ui
 // One address of one lane, for host functions; 0 when it leads nowhere (no fault is recorded).
 std::uint64_t resolve_one(Ctx& c, unsigned lane, std::uint64_t address, std::uint32_t bytes);
 
-// Whether all of these bytes lie in ranges of global memory, which may be several in a row.
-bool device_holds(Ctx& c, std::uint64_t address, std::uint64_t bytes);
+// How many of these bytes, from the first on, lie in ranges of global memory, which may be several in a row.
+std::uint64_t bytes_held(Ctx& c, std::uint64_t address, std::uint64_t bytes);
 
 // Records a fault of the instruction at `lane` and returns Ctx::stop.
 const Ins* raise_fault(Ctx& c, const Ins* i, CUresult code, unsigned lane, const std::string& what);

@@ -1,6 +1,9 @@
 // See objects.h.
 #include "host/simgpu/vm/objects.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "host/simgpu/vm/access.h"
 #include "host/simgpu/vm/state.h"
 #include "host/simgpu/vm/texture.h"
@@ -23,13 +26,19 @@ std::uint64_t bytes_of(const Level& level, TexelFormat format) {
          std::uint64_t{level.width} * texel_bytes(format);
 }
 
-// Arrays keep their memory; linear and pitch memory is the program's, and may be gone.
-bool memory_is_there(Ctx& c, const Image& image) {
-  if (image.keeps) return true;
+constexpr std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+
+// The bytes that each level has in memory of the device, or `all`. Arrays keep their memory; linear and pitch memory is
+// the program's: it may be gone, and may end before the texture does.
+std::uint64_t memory_there(Ctx& c, const Image& image) {
+  std::uint64_t there = all;
+  if (image.keeps) return there;
   for (const Level& level : image.levels) {
-    if (!device_holds(c, reinterpret_cast<std::uint64_t>(level.texels), bytes_of(level, image.format))) return false;
+    const std::uint64_t wanted = bytes_of(level, image.format);
+    const std::uint64_t held = bytes_held(c, reinterpret_cast<std::uint64_t>(level.texels), wanted);
+    if (held < wanted) there = std::min(there, held);
   }
-  return true;
+  return there;
 }
 
 }  // namespace
@@ -47,17 +56,20 @@ const T* Objects::known(const T* found, std::uint64_t number, unsigned lane, con
   return found;
 }
 
-bool Objects::usable(const Image& image, std::uint64_t number, unsigned lane, const char* kind) {
-  if (memory_is_there(c_, image)) return true;
-  raise_fault(c_, i_, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
-              std::string("no allocation of the device holds the memory of ") + kind + " " + std::to_string(number));
-  return false;
+bool Objects::left_memory(unsigned lane) {
+  if (!reach_.left) return false;
+  raise_fault(
+      c_, i_, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
+      "a read of texture object " + std::to_string(number_) + " where no allocation of the device holds its memory");
+  return true;
 }
 
 const Texture* Objects::texture(std::uint64_t number, unsigned lane) {
   if (texture_ != nullptr && number == number_) return texture_;
   const Texture* const found = known(list_.texture(number), number, lane, "texture object");
-  if (found == nullptr || !usable(found->image, number, lane, "texture object")) return nullptr;
+  if (found == nullptr) return nullptr;
+  reach_ = {memory_there(c_, found->image)};
+  is_whole_ = reach_.bytes == all;
   number_ = number;
   return texture_ = found;
 }
@@ -65,7 +77,12 @@ const Texture* Objects::texture(std::uint64_t number, unsigned lane) {
 const Surface* Objects::surface(std::uint64_t number, unsigned lane) {
   if (surface_ != nullptr && number == number_) return surface_;
   const Surface* const found = known(list_.surface(number), number, lane, "surface object");
-  if (found == nullptr || !usable(found->image, number, lane, "surface object")) return nullptr;
+  if (found == nullptr) return nullptr;
+  if (memory_there(c_, found->image) != all) {
+    raise_fault(c_, i_, CUDA_ERROR_ILLEGAL_ADDRESS, lane,
+                "no allocation of the device holds the memory of surface object " + std::to_string(number));
+    return nullptr;
+  }
   number_ = number;
   return surface_ = found;
 }

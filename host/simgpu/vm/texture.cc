@@ -41,30 +41,32 @@ class Operands {
   const Place* first_;
 };
 
-ChannelBits read_numbered(const Texture& texture, const TextureForm& form, const Operands& operands, unsigned lane) {
+ChannelBits read_numbered(const Texture& texture, const TextureForm& form, const Operands& operands, unsigned lane,
+                          Reach* reach) {
   FetchPoint point{form.geometry, operands.three<std::int32_t>(texture_at, lane),
                    operands.get<std::uint32_t>(texture_layer, lane)};
   for (unsigned k = 0; k < 3; ++k) {
     const auto sum = std::int64_t{point.texel[k]} + operands.get<std::int32_t>(texture_offset + k, lane);
     point.texel[k] = static_cast<std::int32_t>(std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX));
   }
-  return fetch(texture, point, operands.get<std::int32_t>(texture_level, lane));
+  return fetch(texture, point, operands.get<std::int32_t>(texture_level, lane), reach);
 }
 
-ChannelBits read(const Texture& texture, const TextureForm& form, const Operands& operands, unsigned lane) {
+ChannelBits read(const Texture& texture, const TextureForm& form, const Operands& operands, unsigned lane,
+                 Reach* reach) {
   if (texture.image.levels.empty()) return {};
-  if (form.numbered) return read_numbered(texture, form, operands, lane);
+  if (form.numbered) return read_numbered(texture, form, operands, lane, reach);
   const SamplePoint point{form.geometry, operands.three<float>(texture_at, lane),
                           operands.get<std::uint32_t>(texture_layer, lane),
                           operands.three<std::int32_t>(texture_offset, lane)};
-  if (form.gather) return gather(texture, point, form.channel);
-  if (form.level == TextureForm::Level::Base) return sample(texture, point, std::nullopt);
+  if (form.gather) return gather(texture, point, form.channel, reach);
+  if (form.level == TextureForm::Level::Base) return sample(texture, point, std::nullopt, reach);
   if (form.level == TextureForm::Level::Given) {
-    return sample(texture, point, operands.get<float>(texture_level, lane));
+    return sample(texture, point, operands.get<float>(texture_level, lane), reach);
   }
   const float level = level_of_gradient(texture, point, operands.three<float>(texture_dx, lane),
                                         operands.three<float>(texture_dy, lane));
-  return sample(texture, point, level);
+  return sample(texture, point, level, reach);
 }
 
 std::uint16_t half_of(std::uint32_t bits) { return float_to_half(std::bit_cast<float>(bits)); }
@@ -93,7 +95,9 @@ const Ins* texture(Ctx& c, const Ins* i) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const Texture* const object = objects.texture(operands.get<std::uint64_t>(texture_object, lane), lane);
     if (object == nullptr) return c.stop;
-    put(form, operands, lane, read(*object, form, operands, lane));
+    const ChannelBits bits = read(*object, form, operands, lane, objects.reach());
+    if (objects.left_memory(lane)) return c.stop;
+    put(form, operands, lane, bits);
   }
   return i + 1;
 }
