@@ -301,6 +301,39 @@ TEST(Lookups, ANameThatDoesNotFitIsLeftOut) {
   }
 }
 
+// A kernel whose parameters do not fit into a reply: the guest could not launch it, so nothing is put behind the id.
+TEST(Lookups, WhatCannotBeToldIsNotMade) {
+  World world;
+  static std::size_t params;  // of each kernel, a byte each
+  static constexpr auto tell = [](std::size_t i, std::size_t* offset, std::size_t* size) {
+    return *offset = i, *size = 1, i < params ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
+  host::Driver driver = world.driver.table();
+  driver.cuFuncGetParamInfo = [](CUfunction, std::size_t i, std::size_t* at, std::size_t* n) { return tell(i, at, n); };
+  driver.cuKernelGetParamInfo = [](CUkernel, std::size_t i, std::size_t* at, std::size_t* n) { return tell(i, at, n); };
+  host::Session session(world.session->slot, driver, World::with(0));
+  const std::uint64_t module = world.next(Handle::Module), library = world.next(Handle::Library);
+  ASSERT_EQ(send_to(session, ids::cuModuleLoadData, world.load(module)).result, CUDA_SUCCESS);
+  ASSERT_EQ(send_to(session, ids::cuLibraryLoadData, world.load(library)).result, CUDA_SUCCESS);
+  // The name has to have at least its NUL, in a word.
+  constexpr std::size_t most_params =
+      (ring::reply_bytes - sizeof(api::FunctionReply) - 8) / sizeof(api::ParameterPlace);
+  for (const auto& [call, owner, kind] : {std::tuple(ids::cuModuleGetFunction, module, Handle::Function),
+                                          std::tuple(ids::cuLibraryGetKernel, library, Handle::Kernel)}) {
+    const std::uint64_t id = world.next(kind);
+    params = most_params + 1;
+    const Answer refused = send_to(session, call, world.lookup(owner, id, "nothing"));
+    EXPECT_FALSE(refused.broken);
+    EXPECT_EQ(refused.result, CUDA_ERROR_NOT_SUPPORTED);
+    EXPECT_TRUE(refused.reply.empty());
+    EXPECT_EQ(session.objects.find(id, kind), nullptr);
+    params = most_params;
+    const Answer told = send_to(session, call, world.lookup(owner, id, "nothing"));
+    EXPECT_EQ(told.result, CUDA_SUCCESS) << "the id is free";
+    EXPECT_EQ(told.read<api::FunctionReply>().params, most_params);
+  }
+}
+
 // ---- one channel ends what another is making something of -----------------------------------------------------------
 
 // A world whose driver lets another channel work right behind one of its calls, before the session knows what came of
