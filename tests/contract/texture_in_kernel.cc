@@ -303,7 +303,9 @@ GROUP(texture_fault_destroyed, InContext) {
   show_end("tex", numbered, object, {});
 }
 GROUP(texture_fault_freed_memory, InContext) {
-  CUdeviceptr a = 0;
+  // What the kernel needs takes the place of `small`: the simulated GPU would place it where the texture was.
+  CUdeviceptr small = 0, a = 0;
+  CU(cuMemAlloc_v2)(&small, 64 << 10);
   CU(cuMemAlloc_v2)(&a, 64 << 20);
   CUDA_RESOURCE_DESC resource;
   std::memset(&resource, 0, sizeof resource);
@@ -313,6 +315,7 @@ GROUP(texture_fault_freed_memory, InContext) {
   CUtexObject object = 0;
   CU(cuTexObjectCreate)(&object, &resource, &plain, nullptr);
   CU(cuMemFree_v2)(a);
+  CU(cuMemFree_v2)(small);
   show_end("tex", numbered, object, {});
 }
 

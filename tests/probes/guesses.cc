@@ -174,11 +174,11 @@ void other_calls(const Kind& kind) {
       {"cuStreamWaitValue32", [&] { return CU(cuStreamWaitValue32_v2)(nullptr, at, 0, CU_STREAM_WAIT_VALUE_GEQ); }},
       {"cuMemPrefetchAsync",
        [&] {
-         return CU(cuMemPrefetchAsync_v2)(at, bytes, {CU_MEM_LOCATION_TYPE_DEVICE, {0}}, 0, nullptr);
+         return CU(cuMemPrefetchAsync_v2)(at, bytes, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, 0, nullptr);
        }},
       {"cuMemAdvise",
        [&] {
-         return CU(cuMemAdvise_v2)(at, bytes, CU_MEM_ADVISE_SET_READ_MOSTLY, {CU_MEM_LOCATION_TYPE_DEVICE, {0}});
+         return CU(cuMemAdvise_v2)(at, bytes, CU_MEM_ADVISE_SET_READ_MOSTLY, {CU_MEM_LOCATION_TYPE_DEVICE, 0});
        }},
       {"cuStreamAttachMemAsync", [&] { return CU(cuStreamAttachMemAsync)(nullptr, at, 0, CU_MEM_ATTACH_GLOBAL); }},
       {"cuMemcpyBatchAsync from",
@@ -273,7 +273,7 @@ void freed_addresses() {
   start();
   CUmemAllocationProp prop{};
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   std::size_t step = 0;
   MUST(CU(cuMemGetAllocationGranularity)(&step, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   const CUdeviceptr hints[] = {0, 0x7d0000000000ull};

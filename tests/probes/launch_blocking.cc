@@ -142,9 +142,9 @@ int main(int argc, char** argv) {
   for (const char* value : {"", "0", "1", "2", "x", " 1", "01", "1x"}) {
     setenv("CUDA_LAUNCH_BLOCKING", value, 1);
     const bool all = std::strcmp(value, "1") == 0;
-    for (const auto& [what, call] : calls)
-      if (all || std::strcmp(what, "cuLaunchKernel") == 0)
-        probe::ask_alone(what, [&] { after('"' + std::string(value) + '"', what, call); });
+    for (const auto& asked : calls)
+      if (all || std::strcmp(asked.first, "cuLaunchKernel") == 0)
+        probe::ask_alone(asked.first, [&] { after('"' + std::string(value) + '"', asked.first, asked.second); });
   }
   unsetenv("CUDA_LAUNCH_BLOCKING");
   probe::ask_alone("set after cuInit", [] {

@@ -27,9 +27,9 @@
 
 namespace {
 
-constexpr unsigned escape_control = 0x2a, escape_alloc = 0x2b;
-constexpr std::uint32_t root_class = 0x41, device_class = 0x80, subdevice_class = 0x2080;
-constexpr std::uint32_t disable_channels = 0x2080110b;
+[[maybe_unused]] constexpr unsigned escape_control = 0x2a, escape_alloc = 0x2b;
+[[maybe_unused]] constexpr std::uint32_t root_class = 0x41, device_class = 0x80, subdevice_class = 0x2080;
+[[maybe_unused]] constexpr std::uint32_t disable_channels = 0x2080110b;
 
 struct Alloc {  // NVOS64
   std::uint32_t client, parent, object, klass;

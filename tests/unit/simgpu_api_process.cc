@@ -116,7 +116,7 @@ TEST(Process, a_limit_of_files_size_leaves_everything_but_virtual_memory) {
     if (cuMemAlloc(&memory, 4096) != CUDA_SUCCESS || cuMemsetD8(memory, 7, 4096) != CUDA_SUCCESS) return 4;
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     CUmemGenericAllocationHandle handle = 0;
     return cuMemCreate(&handle, 2 << 20, &properties, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 5;
   });
