@@ -19,11 +19,7 @@ namespace {
 
 constexpr std::size_t mib = 1 << 20, bytes = 64 << 10;
 
-std::string text_of(CUresult r) {
-  const char* name = nullptr;
-  if (CU(cuGetErrorName)(r, &name) != CUDA_SUCCESS || name == nullptr) return std::to_string(static_cast<int>(r));
-  return r == CUDA_SUCCESS ? "ok" : name + 5;  // without "CUDA_"
-}
+using probe::text_of;
 
 void say(const std::string& what, const std::string& answer) {
   std::printf("| %s | %s |\n", what.c_str(), answer.c_str());

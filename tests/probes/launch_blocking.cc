@@ -40,11 +40,7 @@ CUcontext context = nullptr;
 CUfunction busy = nullptr, faulty = nullptr;
 CUstream stream = nullptr;
 
-std::string text_of(CUresult r) {
-  const char* name = nullptr;
-  if (CU(cuGetErrorName)(r, &name) != CUDA_SUCCESS || name == nullptr) return std::to_string(static_cast<int>(r));
-  return r == CUDA_SUCCESS ? "ok" : name + 5;
-}
+using probe::text_of;
 
 void start() {
   CUdevice device = 0;

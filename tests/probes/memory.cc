@@ -21,11 +21,7 @@ constexpr std::size_t page = 4096, mib = 1 << 20;
 
 // ---- what a question prints: a row of a table ----------------------------------------------------------------------
 
-std::string text_of(CUresult r) {
-  const char* name = nullptr;
-  if (CU(cuGetErrorName)(r, &name) != CUDA_SUCCESS || name == nullptr) return std::to_string(static_cast<int>(r));
-  return r == CUDA_SUCCESS ? "ok" : name + 5;  // without "CUDA_"
-}
+using probe::text_of;
 std::string text_of(unsigned long long v) { return std::to_string(v); }
 std::string text_of(unsigned long v) { return std::to_string(v); }
 std::string text_of(int v) { return std::to_string(v); }

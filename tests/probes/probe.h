@@ -39,6 +39,13 @@ inline bool open_library(const char* name) {
   return library != nullptr;
 }
 
+// A result's name without "CUDA_"; "ok" for success.
+inline std::string text_of(CUresult r) {
+  const char* name = nullptr;
+  if (CU(cuGetErrorName)(r, &name) != CUDA_SUCCESS || name == nullptr) return std::to_string(static_cast<int>(r));
+  return r == CUDA_SUCCESS ? "ok" : name + 5;
+}
+
 // Asks in a child, since a driver may end the process, or wait for ever. The reply is a line of what the child prints.
 inline void ask_alone(const std::string& name, const std::function<void()>& ask) {
   std::fflush(stdout);

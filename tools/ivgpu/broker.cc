@@ -43,10 +43,6 @@ constexpr std::uint64_t default_slots = 8;  // the configuration's default
 
 constexpr const char* default_socket = "/run/ivgpu/local.sock";
 
-std::uint64_t memory_of_machine() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
 std::string read_file(const fs::path& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -149,6 +145,10 @@ BrokerOptions for_this_machine(BrokerOptions options) {
   const std::string wanted = std::exchange(options.gpu, resolved_gpu(options.gpu, has_gpu));
   if (options.gpu != wanted) std::fprintf(stderr, "ivgpu: this machine has no NVIDIA GPU; taking the simulated one\n");
   return options;
+}
+
+std::uint64_t memory_of_machine() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 std::string roomy_region(std::uint64_t memory_bytes, bool own_slots) {

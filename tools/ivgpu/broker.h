@@ -78,6 +78,9 @@ BrokerOptions for_this_machine(BrokerOptions options);
 // The same for a program that runs on this machine, in our environment. An empty region_size becomes roomy_region().
 BrokerOptions for_a_program_here(BrokerOptions options);
 
+// In bytes.
+std::uint64_t memory_of_machine();
+
 // The largest region_size that a broker makes on a machine with so much memory, and whose sessions have their arena at
 // one address for program and GPU (ring::window_bytes). Its pages take memory only once they are touched. `own_slots`: an
 // extra configuration may set the number of slots.

@@ -70,7 +70,7 @@ bool is_share(const BenchOptions& options) {
 
 // Room for pinned copies of 256 MiB in each of eight slots, where the machine has that much memory.
 std::string useful_region(bool quick) {
-  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double memory = static_cast<double>(memory_of_machine());
   return !quick && memory >= 16e9 ? "8GiB" : "1GiB";
 }
 
