@@ -18,7 +18,7 @@ struct FileAccess {
 std::optional<uid_t> user_of(const std::string& name);
 std::optional<gid_t> group_of(const std::string& name);
 
-// A user's number, with the name where there is one: "65534 (nobody)".
+// A user's number, and the name if the system lists one: "65534 (nobody)".
 std::string user_in_words(uid_t user);
 
 // True if this process may give a file of its own to that user and group. Otherwise `why` is the reason, worded from
