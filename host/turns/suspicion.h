@@ -6,6 +6,7 @@
 // need no turn: so the first sample only makes them need one. docs/design/028-turns.md has what samples look like.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -72,8 +73,9 @@ class Overuse {
   // A sample that names the client; `charged`: the part that its VM is charged with, of late.
   bool named(const Suspicion::Sample& sample, double charged) {
     if (!samples_.empty() && sample.from < samples_.back().to) return false;  // the same once more
-    samples_.push_back(sample);
-    while (samples_.front().from < sample.to - looked_at) samples_.pop_front();
+    const Time since = sample.to - looked_at;
+    samples_.push_back({std::max(sample.from, since), sample.to, sample.percent});  // of a longer one its end counts
+    while (samples_.front().from < since) samples_.pop_front();
     Time used{};
     for (const Suspicion::Sample& one : samples_) used += (one.to - one.from) * one.percent / 100;
     return used > std::chrono::duration_cast<Time>(looked_at * (charged + most_beyond));

@@ -102,4 +102,10 @@ TEST(Overuse, SamplesThatNameItForAnotherAreNone) {
   EXPECT_FALSE(overuses({99, 0, 0, 99, 0, 0, 0, 99, 0, 99, 0, 0, 99, 0, 0, 0}, 0.1));
 }
 
+TEST(Overuse, ASampleLongerThanTwoSecondsCountsForTwo) {
+  host::turns::Overuse overuse;
+  EXPECT_FALSE(overuse.named({100s, 110s, 49}, 0.1)) << "0.98 s of two";
+  EXPECT_TRUE(overuse.named({110s, 120s, 51}, 0.1)) << "1.02 s of two";
+}
+
 }  // namespace
