@@ -1,5 +1,6 @@
 #include "guest/switches.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
@@ -46,6 +47,18 @@ const Switches& switches() {
 bool managed_is_exclusive() {
   static const bool exclusive = read_managed();
   return exclusive;
+}
+
+unsigned host_patience() {
+  constexpr unsigned usual = 7, most = 36'000;
+  const char* value = std::getenv("IVGPU_HOST_PATIENCE");
+  if (value == nullptr) return usual;
+  const std::string_view said = value;
+  unsigned questions = 0;
+  const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), questions);
+  if (error == std::errc() && end == said.data() + said.size() && questions >= 1 && questions <= most) return questions;
+  log(Level::Warn, "IVGPU_HOST_PATIENCE=%s is no number from 1 to %u; it is %u", value, most, usual);
+  return usual;
 }
 
 }  // namespace guest

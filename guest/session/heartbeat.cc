@@ -5,13 +5,6 @@
 #include "guest/region/cache_probe.h"
 
 namespace guest {
-namespace {
-
-// After so many questions without an answer the host counts as gone. One answer may be late on a busy machine, but no
-// call should hang for more than a second.
-constexpr int patience = 7;
-
-}  // namespace
 
 // Whether one of both heartbeats has changed since the last look. Under mutex_.
 bool Heartbeat::has_moved() {
@@ -35,7 +28,7 @@ bool Heartbeat::beats() {
   if (has_moved()) unanswered_ = 0;
   const std::uint64_t now = monotonic_nanoseconds();
   if (now - last_question_ns_ < between_questions_ns) return true;
-  if (unanswered_ == patience) return false;
+  if (unanswered_ >= patience_) return false;
   ask(now);
   ++unanswered_;
   return true;

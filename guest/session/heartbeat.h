@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "guest/region/region.h"
+#include "guest/switches.h"
 #include "ring/view.h"
 
 namespace guest {
@@ -47,7 +48,8 @@ class Heartbeat {
   std::mutex mutex_;
   std::optional<Worker> worker_;
   std::uint64_t last_beat_ = 0, last_question_ns_ = 0;
-  int unanswered_ = 0;
+  unsigned unanswered_ = 0;
+  const unsigned patience_ = host_patience();
 };
 
 }  // namespace guest

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "ring/layout.h"
 #include "tools/ivgpu/child.h"
@@ -28,11 +30,19 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
+// Programs in the guest wait for the host as long as this process's environment says. --env comes behind it and wins.
+std::vector<std::string> environment_of(const VmOptions& options) {
+  std::vector<std::string> all = options.environment;
+  constexpr const char* patience = "IVGPU_HOST_PATIENCE";
+  if (const char* value = std::getenv(patience)) all.insert(all.begin(), std::string(patience) + "=" + value);
+  return all;
+}
+
 // Without a command the terminal's shell, and without a terminal the text on standard input.
 GuestJob job_of(const VmOptions& options) {
   GuestJob job{.keep = options.keep,
                .command = joined(options.command),
-               .environment = options.environment,
+               .environment = environment_of(options),
                .awaited = awaited_for(options.broker.transport, options.vsock)};
   if (!options.command.empty()) return job;
   job.interactive = isatty(STDIN_FILENO) != 0;
